@@ -1,0 +1,146 @@
+//! The startup budget: what each phase of a start may take, and what it took.
+
+use serde::{Deserialize, Serialize};
+
+/// One phase of a box's start, in the order in which they happen; the last is their sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// The launcher started → the virtual CPU runs.
+    Vmm,
+    /// → init's first instruction.
+    Kernel,
+    /// → the agent's program is executed.
+    Init,
+    /// → the agent's health check has passed.
+    Ready,
+    /// The launcher started → the agent is ready.
+    Total,
+}
+
+impl Phase {
+    /// All phases in their order.
+    pub const ALL: [Self; 5] = [Self::Vmm, Self::Kernel, Self::Init, Self::Ready, Self::Total];
+
+    /// Returns the name as the Boxfile and the reports spell it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vmm => "vmm",
+            Self::Kernel => "kernel",
+            Self::Init => "init",
+            Self::Ready => "ready",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// What each phase may take, in milliseconds; a phase without a figure is not limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Milliseconds for [`Phase::Vmm`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vmm: Option<u64>,
+    /// Milliseconds for [`Phase::Kernel`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<u64>,
+    /// Milliseconds for [`Phase::Init`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<u64>,
+    /// Milliseconds for [`Phase::Ready`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<u64>,
+    /// Milliseconds for [`Phase::Total`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+}
+
+impl Budget {
+    /// Returns what `phase` may take, in milliseconds.
+    pub const fn limit(&self, phase: Phase) -> Option<u64> {
+        match phase {
+            Phase::Vmm => self.vmm,
+            Phase::Kernel => self.kernel,
+            Phase::Init => self.init,
+            Phase::Ready => self.ready,
+            Phase::Total => self.total,
+        }
+    }
+
+    /// Returns the phases that took more than they may, in their order.
+    pub fn excesses(&self, taken: &Phases) -> Vec<Excess> {
+        let over = |phase| {
+            let limit_ms = self.limit(phase)?;
+            let taken_ms = taken.of(phase);
+            (taken_ms > to_ms(limit_ms)).then_some(Excess { phase, limit_ms, taken_ms })
+        };
+        Phase::ALL.into_iter().filter_map(over).collect()
+    }
+}
+
+/// Widens whole milliseconds; exact below 2^53 ms, which is 285,000 years.
+#[allow(clippy::cast_precision_loss)]
+const fn to_ms(ms: u64) -> f64 {
+    ms as f64
+}
+
+/// A phase that took more than its budget.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Excess {
+    /// The phase.
+    pub phase: Phase,
+    /// What it may take, in milliseconds.
+    pub limit_ms: u64,
+    /// What it took, in milliseconds.
+    pub taken_ms: f64,
+}
+
+/// What each phase took, in milliseconds. `total` is the sum of the others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phases {
+    /// See [`Phase::Vmm`].
+    pub vmm: f64,
+    /// See [`Phase::Kernel`].
+    pub kernel: f64,
+    /// See [`Phase::Init`].
+    pub init: f64,
+    /// See [`Phase::Ready`].
+    pub ready: f64,
+    /// See [`Phase::Total`].
+    pub total: f64,
+}
+
+impl Phases {
+    /// Returns what `phase` took, in milliseconds.
+    pub const fn of(&self, phase: Phase) -> f64 {
+        match phase {
+            Phase::Vmm => self.vmm,
+            Phase::Kernel => self.kernel,
+            Phase::Init => self.init,
+            Phase::Ready => self.ready,
+            Phase::Total => self.total,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_over_its_limit_is_named() {
+        let budget = Budget { kernel: Some(10), total: Some(100), ..Budget::default() };
+        let taken = Phases { vmm: 500.0, kernel: 10.0, total: 100.5, ..Phases::default() };
+        let over = budget.excesses(&taken);
+        assert_eq!(over, [Excess { phase: Phase::Total, limit_ms: 100, taken_ms: 100.5 }]);
+    }
+
+    #[test]
+    fn names_and_fields_agree() {
+        let json = serde_json::to_value(Phases::default()).unwrap();
+        for phase in Phase::ALL {
+            assert!(json.get(phase.name()).is_some());
+            assert_eq!(serde_json::to_value(phase).unwrap(), phase.name());
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The contract between the three programs: what `boxbuild` seals, `boxlaunch` opens and
+//! `box-init` carries out.
+//!
+//! A **box** is an OCI image layout directory. Its one manifest ([`Manifest`]) names a config
+//! ([`BoxConfig`], which holds the [`RunPlan`]) and three blobs: the rootfs (EROFS), the init and
+//! the kernel. The sha256 of the manifest's bytes is the **box digest**; it covers everything that
+//! boots.
+//!
+//! [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
+//! [`wire`]'s framing over any reader or writer that it is given.
+#![forbid(unsafe_code)]
+
+pub mod budget;
+pub mod digest;
+pub mod manifest;
+pub mod plan;
+pub mod wire;
+
+pub use budget::{Budget, Excess, Phase, Phases};
+pub use digest::{Digest, ParseDigestError};
+pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
+pub use plan::{
+    ComponentName, ComponentPlan, Health, Layout, Limits, Namespaces, RunPlan, SkillPlan, User, Vm,
+};

@@ -1,0 +1,368 @@
+//! The control channel between `boxlaunch` and `box-init`.
+//!
+//! One vsock connection, made by init before any workload runs. Each frame is
+//!
+//! ```text
+//! length: u32 little-endian   of everything behind it, 1 to MAX_FRAME
+//! kind:   u8                  which message
+//! body:   JSON, but for Output: source u8, stream u8, then the bytes as they are
+//! ```
+//!
+//! The guest is hostile from the moment that it runs: a frame that is too long, of an unknown
+//! kind or malformed is an error, after which the reader hangs up. Guest → host frames carry data
+//! only, never a path or a command.
+
+use std::io::{self, Read, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::ComponentName;
+
+/// The version of this protocol; a host refuses an init of another.
+pub const PROTOCOL: u32 = 1;
+/// The greatest length of a frame behind its length field, in bytes.
+pub const MAX_FRAME: usize = 64 * 1024;
+/// The greatest number of bytes that one [`GuestMessage::Output`] carries.
+pub const MAX_OUTPUT: usize = 32 * 1024;
+/// The `id` under which the agent's own end is reported; commands have ids from 1.
+pub const AGENT_ID: u32 = 0;
+
+/// What init tells the launcher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GuestMessage {
+    /// The first frame.
+    Hello(Hello),
+    /// The agent's health check has passed.
+    Ready(Timing),
+    /// Bytes that a program wrote.
+    Output(Output),
+    /// A program has ended.
+    Exited(Exited),
+    /// The start, or a request, failed at a named step.
+    Failed(Failed),
+}
+
+/// Proves that init is the init of this boot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// The nonce that the launcher gave to this boot, as text.
+    pub nonce: String,
+}
+
+/// When things happened in the guest, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timing {
+    /// The virtual CPU started → init's first instruction, by the guest's time stamp counter,
+    /// which starts at zero.
+    pub kernel_ns: u64,
+    /// Init's first instruction → the agent's program is executed.
+    pub init_ns: u64,
+    /// → the health check has passed.
+    pub ready_ns: u64,
+    /// → this message is sent.
+    pub sent_ns: u64,
+}
+
+/// Bytes that a program wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Whose: [`AGENT_ID`] or the id of a command.
+    pub id: u8,
+    /// Where it wrote them.
+    pub stream: Stream,
+    /// At most [`MAX_OUTPUT`] bytes.
+    pub data: Vec<u8>,
+}
+
+/// A standard stream of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A program's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exited {
+    /// [`AGENT_ID`] or the id of a command.
+    pub id: u32,
+    /// The exit status, or 128 + the signal's number; 126 where the program could not be
+    /// executed and 127 where it was not found.
+    pub status: u8,
+    /// Whether the kernel's out-of-memory killer ended something in the component so far.
+    pub oom_killed: bool,
+}
+
+/// A step that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failed {
+    /// What init was doing, such as `mount the rootfs`.
+    pub step: String,
+    /// Why it failed.
+    pub message: String,
+}
+
+/// What the launcher asks of init.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostMessage {
+    /// Run a command in a component.
+    Exec(Exec),
+    /// Send a signal to the agent or to a command.
+    Signal(Signal),
+    /// End everything and power off.
+    Shutdown(Shutdown),
+}
+
+/// A command to run in a component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exec {
+    /// From 1; [`Output`] and [`Exited`] name it.
+    pub id: u8,
+    /// In which component.
+    pub component: ComponentName,
+    /// The program and its arguments. The environment, user and working directory are the
+    /// component's.
+    pub argv: Vec<String>,
+}
+
+/// A signal for a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signal {
+    /// [`AGENT_ID`] or the id of a command.
+    pub id: u32,
+    /// The signal's number on Linux.
+    pub signal: i32,
+}
+
+/// How to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shutdown {
+    /// Milliseconds between SIGTERM and SIGKILL.
+    pub grace_ms: u32,
+}
+
+mod kind {
+    pub(super) const HELLO: u8 = 1;
+    pub(super) const READY: u8 = 2;
+    pub(super) const OUTPUT: u8 = 3;
+    pub(super) const EXITED: u8 = 4;
+    pub(super) const FAILED: u8 = 5;
+    pub(super) const EXEC: u8 = 65;
+    pub(super) const SIGNAL: u8 = 66;
+    pub(super) const SHUTDOWN: u8 = 67;
+}
+
+impl GuestMessage {
+    /// Writes the message as one frame.
+    ///
+    /// # Errors
+    /// The writer's own, or `InvalidInput` where the message does not fit a frame.
+    pub fn write(&self, writer: &mut impl Write) -> io::Result<()> {
+        match self {
+            Self::Hello(body) => write_json(writer, kind::HELLO, body),
+            Self::Ready(body) => write_json(writer, kind::READY, body),
+            Self::Output(body) => write_frame(writer, kind::OUTPUT, &body.encode()),
+            Self::Exited(body) => write_json(writer, kind::EXITED, body),
+            Self::Failed(body) => write_json(writer, kind::FAILED, body),
+        }
+    }
+
+    /// Reads one frame; nothing at the end of the stream.
+    ///
+    /// # Errors
+    /// The reader's own, `UnexpectedEof` in the middle of a frame, `InvalidData` for a frame that
+    /// is none of these.
+    pub fn read(reader: &mut impl Read) -> io::Result<Option<Self>> {
+        let Some((kind, body)) = read_frame(reader)? else { return Ok(None) };
+        Ok(Some(match kind {
+            kind::HELLO => Self::Hello(from_json(&body)?),
+            kind::READY => Self::Ready(from_json(&body)?),
+            kind::OUTPUT => Self::Output(Output::decode(body)?),
+            kind::EXITED => Self::Exited(from_json(&body)?),
+            kind::FAILED => Self::Failed(from_json(&body)?),
+            other => return Err(unknown_kind(other)),
+        }))
+    }
+}
+
+impl HostMessage {
+    /// Writes the message as one frame.
+    ///
+    /// # Errors
+    /// The writer's own, or `InvalidInput` where the message does not fit a frame.
+    pub fn write(&self, writer: &mut impl Write) -> io::Result<()> {
+        match self {
+            Self::Exec(body) => write_json(writer, kind::EXEC, body),
+            Self::Signal(body) => write_json(writer, kind::SIGNAL, body),
+            Self::Shutdown(body) => write_json(writer, kind::SHUTDOWN, body),
+        }
+    }
+
+    /// Reads one frame; nothing at the end of the stream.
+    ///
+    /// # Errors
+    /// As [`GuestMessage::read`].
+    pub fn read(reader: &mut impl Read) -> io::Result<Option<Self>> {
+        let Some((kind, body)) = read_frame(reader)? else { return Ok(None) };
+        Ok(Some(match kind {
+            kind::EXEC => Self::Exec(from_json(&body)?),
+            kind::SIGNAL => Self::Signal(from_json(&body)?),
+            kind::SHUTDOWN => Self::Shutdown(from_json(&body)?),
+            other => return Err(unknown_kind(other)),
+        }))
+    }
+}
+
+impl Output {
+    fn encode(&self) -> Vec<u8> {
+        let stream = match self.stream {
+            Stream::Stdout => 1,
+            Stream::Stderr => 2,
+        };
+        [&[self.id, stream], self.data.as_slice()].concat()
+    }
+
+    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
+        let &[id, stream, ..] = body.as_slice() else {
+            return Err(invalid("an output frame without its source"));
+        };
+        let stream = match stream {
+            1 => Stream::Stdout,
+            2 => Stream::Stderr,
+            _ => return Err(invalid("an output frame of an unknown stream")),
+        };
+        body.drain(..2);
+        Ok(Self { id, stream, data: body })
+    }
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn unknown_kind(kind: u8) -> io::Error {
+    invalid(&format!("a frame of the unknown kind {kind}"))
+}
+
+fn from_json<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
+    Ok(serde_json::from_slice(body)?)
+}
+
+fn write_json(writer: &mut impl Write, kind: u8, body: &impl Serialize) -> io::Result<()> {
+    write_frame(writer, kind, &serde_json::to_vec(body)?)
+}
+
+/// Writes a frame with one call, so that a packet carries it whole.
+fn write_frame(writer: &mut impl Write, kind: u8, body: &[u8]) -> io::Result<()> {
+    let length = body.len() + 1;
+    let too_long = || io::Error::new(io::ErrorKind::InvalidInput, "the message is too long");
+    if length > MAX_FRAME {
+        return Err(too_long());
+    }
+    let prefix = u32::try_from(length).map_err(|_| too_long())?.to_le_bytes();
+    writer.write_all(&[prefix.as_slice(), &[kind], body].concat())
+}
+
+fn read_frame(reader: &mut impl Read) -> io::Result<Option<(u8, Vec<u8>)>> {
+    let Some(prefix) = read_prefix(reader)? else { return Ok(None) };
+    let length = usize::try_from(u32::from_le_bytes(prefix)).unwrap_or(usize::MAX);
+    if length == 0 || length > MAX_FRAME {
+        return Err(invalid(&format!("a frame of {length} bytes")));
+    }
+    let mut frame = vec![0; length];
+    reader.read_exact(&mut frame)?;
+    Ok(Some((frame[0], frame.split_off(1))))
+}
+
+/// Reads the length field, or nothing where the stream ends before its first byte.
+fn read_prefix(reader: &mut impl Read) -> io::Result<Option<[u8; 4]>> {
+    let mut prefix = [0; 4];
+    loop {
+        match reader.read(&mut prefix[..1]) {
+            Ok(0) => return Ok(None),
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    reader.read_exact(&mut prefix[1..])?;
+    Ok(Some(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn round_trip(message: &GuestMessage) -> GuestMessage {
+        let mut bytes = Vec::new();
+        message.write(&mut bytes).unwrap();
+        GuestMessage::read(&mut bytes.as_slice()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn guest_messages_read_back() {
+        let timing = Timing { kernel_ns: 1, init_ns: 2, ready_ns: 3, sent_ns: 4 };
+        for message in [
+            GuestMessage::Hello(Hello { protocol: PROTOCOL, nonce: "n".into() }),
+            GuestMessage::Ready(timing),
+            GuestMessage::Output(Output { id: 3, stream: Stream::Stderr, data: vec![0, 255] }),
+            GuestMessage::Exited(Exited { id: 1, status: 137, oom_killed: true }),
+            GuestMessage::Failed(Failed { step: "mount".into(), message: "no".into() }),
+        ] {
+            assert_eq!(round_trip(&message), message);
+        }
+    }
+
+    #[test]
+    fn host_messages_read_back() {
+        let argv = vec!["sh".to_owned(), "-c".to_owned(), "exit 3".to_owned()];
+        for message in [
+            HostMessage::Exec(Exec { id: 1, component: ComponentName::Business, argv }),
+            HostMessage::Signal(Signal { id: AGENT_ID, signal: 15 }),
+            HostMessage::Shutdown(Shutdown { grace_ms: 2000 }),
+        ] {
+            let mut bytes = Vec::new();
+            message.write(&mut bytes).unwrap();
+            assert_eq!(HostMessage::read(&mut bytes.as_slice()).unwrap(), Some(message));
+        }
+    }
+
+    #[test]
+    fn a_frame_over_the_limit_is_refused_before_it_is_read() {
+        let huge = u32::MAX.to_le_bytes();
+        let error = GuestMessage::read(&mut huge.as_slice()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        let data = vec![0; MAX_FRAME];
+        let message = GuestMessage::Output(Output { id: 0, stream: Stream::Stdout, data });
+        let error = message.write(&mut Vec::new()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn the_largest_output_fits() {
+        let data = vec![7; MAX_OUTPUT];
+        let message = GuestMessage::Output(Output { id: 0, stream: Stream::Stdout, data });
+        assert_eq!(round_trip(&message), message);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            drop(GuestMessage::read(&mut bytes.as_slice()));
+            drop(HostMessage::read(&mut bytes.as_slice()));
+        }
+    }
+}
