@@ -1,2 +1,31 @@
-//! Under construction.
+//! A content-addressed store on a local disk, and the records of what was made from what.
+//!
+//! ```text
+//! <store>/
+//!   version              the store's format: "boxbuild store 1\n"
+//!   lock                 flock: shared while a process uses the store
+//!   blobs/<sha256 hex>   immutable (0444) bytes, named by their content
+//!   actions/<key hex>    what an action made: a small value behind its checksum
+//!   tmp/                 what is being written
+//! ```
+//!
+//! **Crash story.** A blob or record is written to `tmp/` under a name that nobody can predict,
+//! flushed to the disk, and only then given its name; the directory is flushed before the call
+//! returns. A crash at any moment leaves an old state or a new one and perhaps a file in `tmp/`,
+//! never a half object under a name. Two writers of the same content are both right: the first
+//! name stays.
+//!
+//! **Trust.** What is read whole is hashed again while it is read. An action's record that is
+//! damaged counts as absent.
 #![forbid(unsafe_code)]
+
+mod action;
+mod blob;
+mod error;
+mod key;
+mod store;
+
+pub use blob::{BlobId, BlobWriter};
+pub use error::StoreError;
+pub use key::{ActionKey, KeyHasher};
+pub use store::Store;

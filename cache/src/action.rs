@@ -1,0 +1,73 @@
+//! Records of actions: a small value behind its checksum.
+
+use std::fs;
+use std::io::{self, Write};
+
+use crate::error::IoContext;
+use crate::store::sync_directory;
+use crate::{ActionKey, BlobId, Store, StoreError};
+
+impl Store {
+    /// Returns what was recorded for an action; nothing where nothing was, or where the record
+    /// is damaged.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn action(&self, key: &ActionKey) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.action_path(key);
+        match fs::read(&path) {
+            Ok(record) => Ok(checked(&record).map(<[u8]>::to_vec)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).context("read", &path),
+        }
+    }
+
+    /// Records what an action made. A record that is there already is replaced.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; the store is then as it was.
+    pub fn record_action(&self, key: &ActionKey, value: &[u8]) -> Result<(), StoreError> {
+        let tmp = self.tmp();
+        let mut file = tempfile::NamedTempFile::new_in(&tmp).context("make a file in", &tmp)?;
+        let record = [BlobId::of(value).0.as_slice(), value].concat();
+        file.write_all(&record).context("write", file.path())?;
+        file.as_file().sync_data().context("flush", file.path())?;
+        let path = self.action_path(key);
+        file.persist(&path).map_err(|error| error.error).context("write", &path)?;
+        sync_directory(&self.actions())
+    }
+}
+
+/// Returns the value of a record whose checksum is right.
+fn checked(record: &[u8]) -> Option<&[u8]> {
+    let (checksum, value) = record.split_at_checked(32)?;
+    (BlobId::of(value).0 == checksum).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KeyHasher;
+
+    #[test]
+    fn a_record_reads_back_and_the_newest_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let key = KeyHasher::new("test", 1).finish();
+        assert_eq!(store.action(&key).unwrap(), None);
+        store.record_action(&key, b"one").unwrap();
+        store.record_action(&key, b"two").unwrap();
+        assert_eq!(store.action(&key).unwrap().as_deref(), Some(b"two".as_slice()));
+    }
+
+    #[test]
+    fn a_damaged_record_counts_as_absent() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let key = KeyHasher::new("test", 1).finish();
+        for damaged in [b"".to_vec(), vec![0; 31], vec![7; 40]] {
+            fs::write(store.action_path(&key), damaged).unwrap();
+            assert_eq!(store.action(&key).unwrap(), None);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Blobs: immutable bytes, named by their content.
+
+use std::fmt;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use sha2::{Digest as _, Sha256};
+use tempfile::NamedTempFile;
+
+use crate::error::IoContext;
+use crate::store::sync_directory;
+use crate::{Store, StoreError};
+
+/// The sha256 of a blob's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobId(pub [u8; 32]);
+
+impl BlobId {
+    /// Returns the 64 hexadecimal digits that are the blob's file name.
+    pub fn hex(&self) -> String {
+        hex(&self.0)
+    }
+
+    /// Hashes bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.hex())
+    }
+}
+
+impl fmt::Debug for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Writes bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes a blob of yet unknown content; without a commit nothing of it stays.
+#[derive(Debug)]
+pub struct BlobWriter<'store> {
+    store: &'store Store,
+    file: NamedTempFile,
+    hasher: Sha256,
+    size: u64,
+}
+
+impl<'store> BlobWriter<'store> {
+    pub(crate) fn new(store: &'store Store) -> Result<Self, StoreError> {
+        let tmp = store.tmp();
+        let file = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o444))
+            .tempfile_in(&tmp)
+            .context("make a file in", &tmp)?;
+        Ok(Self { store, file, hasher: Sha256::new(), size: 0 })
+    }
+
+    /// Returns how many bytes were written so far.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Gives the blob its name and returns it with its size in bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; the store is then as it was.
+    pub fn commit(self) -> Result<(BlobId, u64), StoreError> {
+        let blob = BlobId(self.hasher.finalize().into());
+        publish(self.file, self.store.blob_path(&blob))?;
+        Ok((blob, self.size))
+    }
+
+    /// Gives the blob its name if its content and size are as promised.
+    ///
+    /// # Errors
+    /// [`StoreError::Mismatch`] or [`StoreError::Io`]; the store is then as it was.
+    pub fn commit_as(self, expected: BlobId, expected_size: u64) -> Result<(), StoreError> {
+        let found = BlobId(self.hasher.clone().finalize().into());
+        let found_size = self.size;
+        if found != expected || found_size != expected_size {
+            return Err(StoreError::Mismatch { expected, expected_size, found, found_size });
+        }
+        self.commit().map(|_| ())
+    }
+}
+
+impl Write for BlobWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.as_file_mut().write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_file_mut().flush()
+    }
+}
+
+/// Flushes a file to the disk and gives it its name; a file that has the name already stays.
+pub(crate) fn publish(file: NamedTempFile, path: PathBuf) -> Result<(), StoreError> {
+    file.as_file().sync_data().context("flush", file.path())?;
+    match file.persist_noclobber(&path) {
+        Ok(_) => {}
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) => return Err(error.error).context("write", &path),
+    }
+    path.parent().map_or(Ok(()), sync_directory)
+}
+
+/// Gives a blob's bytes another name: a hard link where possible, else a flushed copy.
+pub(crate) fn export(from: &PathBuf, to: &std::path::Path) -> Result<(), StoreError> {
+    if fs::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
+    fs::copy(from, to).context("write", to)?;
+    File::open(to).and_then(|copy| copy.sync_data()).context("flush", to)
+}

@@ -1,0 +1,71 @@
+//! What can go wrong with a store.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::BlobId;
+
+/// What can go wrong with a store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The operating system refused something.
+    #[error("cannot {doing} {}", path.display())]
+    Io {
+        /// What was being done, such as `write`.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The directory holds something else, or the store of another version.
+    #[error(
+        "{} is not a store of this version (its file \"version\" says {found:?}); \
+         name another directory, or remove this one",
+        path.display()
+    )]
+    NotAStore {
+        /// The directory.
+        path: PathBuf,
+        /// What its file `version` says.
+        found: String,
+    },
+    /// The store does not hold the blob.
+    #[error("the store holds no blob {0}")]
+    Missing(BlobId),
+    /// What was written is not what was promised.
+    #[error(
+        "expected sha256:{expected} of {expected_size} bytes, found sha256:{found} of {found_size}"
+    )]
+    Mismatch {
+        /// The promised content.
+        expected: BlobId,
+        /// The promised size in bytes.
+        expected_size: u64,
+        /// The content as it is.
+        found: BlobId,
+        /// The size as it is.
+        found_size: u64,
+    },
+    /// A blob in the store is no longer what its name says.
+    #[error("the blob {blob} is damaged; remove {} and build again", path.display())]
+    Damaged {
+        /// The blob.
+        blob: BlobId,
+        /// Its file.
+        path: PathBuf,
+    },
+}
+
+/// Attaches what was being done, and to which file, to an [`io::Error`].
+pub(crate) trait IoContext<T> {
+    /// Turns the error into [`StoreError::Io`].
+    fn context(self, doing: &'static str, path: &Path) -> Result<T, StoreError>;
+}
+
+impl<T> IoContext<T> for io::Result<T> {
+    fn context(self, doing: &'static str, path: &Path) -> Result<T, StoreError> {
+        self.map_err(|source| StoreError::Io { doing, path: path.to_owned(), source })
+    }
+}

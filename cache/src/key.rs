@@ -1,0 +1,71 @@
+//! Keys of actions: a digest over everything that an action's result depends on.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+/// The key of an action.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ActionKey([u8; 32]);
+
+impl ActionKey {
+    /// Returns the key as 64 hexadecimal digits.
+    pub(crate) fn hex(&self) -> String {
+        crate::blob::hex(&self.0)
+    }
+}
+
+impl fmt::Debug for ActionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.hex())
+    }
+}
+
+/// Collects what an action depends on.
+///
+/// Each part is hashed behind its length as a 64-bit little-endian number, so that no two
+/// different lists of parts have the same bytes. The parts' order counts.
+#[derive(Debug, Clone)]
+pub struct KeyHasher(Sha256);
+
+impl KeyHasher {
+    /// Starts the key of a kind of action. `epoch` changes whenever the action's output would.
+    pub fn new(action: &str, epoch: u32) -> Self {
+        Self(Sha256::new()).part(action.as_bytes()).part(&epoch.to_le_bytes())
+    }
+
+    /// Adds a part.
+    #[must_use]
+    pub fn part(mut self, bytes: &[u8]) -> Self {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+        self
+    }
+
+    /// Returns the key.
+    pub fn finish(self) -> ActionKey {
+        ActionKey(self.0.finalize().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_part_ends_counts() {
+        let key = |parts: &[&str]| {
+            parts.iter().fold(KeyHasher::new("t", 1), |h, p| h.part(p.as_bytes())).finish()
+        };
+        assert_ne!(key(&["ab", "c"]), key(&["a", "bc"]));
+        assert_ne!(key(&["abc"]), key(&["abc", ""]));
+        assert_eq!(key(&["a", "b"]), key(&["a", "b"]));
+    }
+
+    #[test]
+    fn the_encoding_is_pinned() {
+        let key = KeyHasher::new("decode", 1).part(b"layer").finish();
+        let expected = "647bd75772449ab27310f008e7c21357f0ca6b16144e02fe90d99296f9f645c2";
+        assert_eq!(key.hex(), expected, "changing this makes every store forget what it holds");
+    }
+}
