@@ -1,2 +1,10 @@
-//! Under construction.
-fn main() {}
+//! `boxbuild`: bakes a box from a Boxfile.
+#![forbid(unsafe_code)]
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -1,0 +1,88 @@
+//! Finding what the command line does not name: the Boxfile, the store, the init, the kernel.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use boxfile_spec::Boxfile;
+
+use super::failure::Failure;
+
+/// The names of a Boxfile, in the order in which they are looked for.
+const BOXFILES: [&str; 2] = ["Boxfile", "Boxfile.kdl"];
+/// Where distributions install shared libraries.
+const LIBRARY_DIRECTORIES: [&str; 6] = [
+    "/usr/local/lib64",
+    "/usr/local/lib",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib",
+    "/opt/homebrew/lib",
+];
+const KERNEL_LIBRARY: &str = "libkrunfw.so.5";
+
+/// Returns the Boxfile to use.
+pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(path) = named {
+        return Ok(path.to_owned());
+    }
+    let found = BOXFILES.iter().map(PathBuf::from).find(|path| path.is_file());
+    found.ok_or_else(|| {
+        Failure::new(
+            "there is no Boxfile in this directory\n  \
+             = help: go to the directory that has one, or name it: boxbuild build -f PATH",
+        )
+    })
+}
+
+/// Returns the directory of the store.
+pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let from = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    named
+        .map(Path::to_owned)
+        .or_else(|| from("BOXBUILD_STORE"))
+        .or_else(|| from("XDG_CACHE_HOME").map(|cache| cache.join("boxbuild")))
+        .or_else(|| from("HOME").map(|home| home.join(".cache/boxbuild")))
+        .ok_or_else(|| {
+            Failure::new("no directory for the store: name one with --store, or set HOME")
+        })
+}
+
+/// Returns the init: as named, or beside this program.
+pub(crate) fn init(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(path) = named {
+        return Ok(path.to_owned());
+    }
+    let program = env::current_exe().unwrap_or_default();
+    let directory = program.parent().unwrap_or(Path::new("/"));
+    let places = [directory.join("box-init"), directory.join("../lib/boxbuild/box-init")];
+    places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+        Failure::new(
+            "box-init is not beside boxbuild\n  \
+             = help: name it with --init PATH or BOXBUILD_INIT; it is built by\n    \
+             cargo build --release --target x86_64-unknown-linux-musl -p box-init",
+        )
+    })
+}
+
+/// Returns the kernel: as named on the command line, as the Boxfile names it, or as installed.
+pub(crate) fn kernel(
+    named: Option<&Path>,
+    boxfile: &Boxfile,
+    base: &Path,
+) -> Result<PathBuf, Failure> {
+    let declared = boxfile.kernel.as_ref().and_then(|kernel| kernel.path.as_ref());
+    if let Some(path) = named {
+        return Ok(path.to_owned());
+    }
+    if let Some(path) = declared {
+        return Ok(base.join(&path.value));
+    }
+    let places = LIBRARY_DIRECTORIES.iter().map(|it| Path::new(it).join(KERNEL_LIBRARY));
+    places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+        Failure::new(
+            "no guest kernel: libkrunfw is not installed\n  \
+             = help: install your distribution's libkrunfw, or name its libkrunfw.so.5 with \
+             --kernel PATH or BOXBUILD_KERNEL",
+        )
+    })
+}

@@ -1,0 +1,147 @@
+//! The run plan: the Boxfile's words over the images' (Boxfile > image config > default).
+
+use std::collections::BTreeMap;
+
+use box_image::{
+    Budget, ComponentName, ComponentPlan, Health, Layout, Limits, Namespaces, RunPlan, SkillPlan,
+    Vm,
+};
+use boxfile_spec::{Boxfile, Component};
+
+use super::user::resolve;
+use super::{ComposeError, FlatImage};
+use crate::pack::PackReader;
+use crate::source::Process;
+
+/// What programs are looked up in where neither Boxfile nor image says.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Decides how a box runs.
+///
+/// # Errors
+/// [`ComposeError`].
+pub fn plan_of(
+    boxfile: &Boxfile,
+    agent: &FlatImage,
+    business: Option<&FlatImage>,
+    packs: &mut PackReader<'_>,
+) -> Result<RunPlan, ComposeError> {
+    let agent = component(&boxfile.agent, agent, packs)?;
+    if agent.argv.is_empty() {
+        return Err(ComposeError::NoProgram);
+    }
+    let business = match (&boxfile.business, business) {
+        (Some(declared), Some(image)) => Some(component(declared, image, packs)?),
+        _ => None,
+    };
+    let skill = |skill: &boxfile_spec::Skill| SkillPlan { name: skill.name.clone() };
+    Ok(RunPlan {
+        name: boxfile.name.clone(),
+        layout: match boxfile.layout {
+            boxfile_spec::Layout::Split => Layout::Split,
+        },
+        agent,
+        business,
+        skills: boxfile.skills.iter().map(skill).collect(),
+        vm: vm(boxfile.vm),
+        budget: budget(boxfile.budget),
+    })
+}
+
+fn vm(vm: boxfile_spec::Vm) -> Vm {
+    // The language bounds the memory far below 2^32 MiB.
+    let memory_mib = u32::try_from(vm.memory >> 20).unwrap_or(u32::MAX);
+    Vm { cpus: vm.cpus, memory_mib }
+}
+
+const fn budget(budget: boxfile_spec::Budget) -> Budget {
+    let boxfile_spec::Budget { vmm, kernel, init, ready, total } = budget;
+    Budget { vmm, kernel, init, ready, total }
+}
+
+fn component(
+    declared: &Component,
+    flat: &FlatImage,
+    packs: &mut PackReader<'_>,
+) -> Result<ComponentPlan, ComposeError> {
+    let name = flat.component.name();
+    let process = flat.image.config.config.clone().unwrap_or_default();
+    let user = process.user.as_deref().unwrap_or_default();
+    let account = resolve(name, user, &flat.tree, packs)?;
+    let env = environment(name, declared, &process, account.home)?;
+    let boxfile_spec::Namespaces { mount, pid, ipc, uts, net } = declared.namespaces;
+    let limits = declared.limits;
+    Ok(ComponentPlan {
+        root: root_of(flat.component),
+        argv: argv(declared, &process),
+        env,
+        workdir: workdir(name, declared, &process)?,
+        user: account.user,
+        hostname: declared.hostname.clone(),
+        namespaces: Namespaces { mount, pid, ipc, uts, net },
+        limits: Limits {
+            memory_bytes: limits.memory,
+            cpu_weight: limits.cpu_weight,
+            pids: limits.pids,
+        },
+        port: declared.port,
+        health: declared.health.as_ref().map(health),
+    })
+}
+
+/// Returns where a component's root lies in the rootfs.
+pub(super) fn root_of(component: ComponentName) -> String {
+    format!("{}/{}", box_image::plan::ROOTS_PATH, component.name())
+}
+
+fn health(health: &boxfile_spec::Health) -> Health {
+    match health.clone() {
+        boxfile_spec::Health::Tcp { port } => Health::Tcp { port },
+        boxfile_spec::Health::Http { port, path } => Health::Http { port, path },
+        boxfile_spec::Health::Exec { argv } => Health::Exec { argv },
+    }
+}
+
+/// As docker does: another entrypoint makes the image's CMD meaningless; other arguments replace
+/// the CMD and keep the entrypoint.
+fn argv(declared: &Component, process: &Process) -> Vec<String> {
+    let image_entrypoint = process.entrypoint.clone().unwrap_or_default();
+    let image_cmd = process.cmd.clone().unwrap_or_default();
+    let (program, default_args) = match &declared.entrypoint {
+        Some(entrypoint) => (entrypoint.clone(), Vec::new()),
+        None => (image_entrypoint, image_cmd),
+    };
+    [program, declared.args.clone().unwrap_or(default_args)].concat()
+}
+
+/// Returns `NAME=value` entries, sorted by name, each name once.
+fn environment(
+    component: &'static str,
+    declared: &Component,
+    process: &Process,
+    home: Option<String>,
+) -> Result<Vec<String>, ComposeError> {
+    let mut env = BTreeMap::from([("PATH".to_owned(), DEFAULT_PATH.to_owned())]);
+    env.insert("HOME".to_owned(), home.unwrap_or_else(|| "/".to_owned()));
+    for entry in process.env.iter().flatten() {
+        let Some((name, value)) = entry.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return Err(ComposeError::Environment { component, entry: entry.clone() });
+        };
+        env.insert(name.to_owned(), value.to_owned());
+    }
+    env.extend(declared.env.clone());
+    Ok(env.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
+}
+
+fn workdir(
+    component: &'static str,
+    declared: &Component,
+    process: &Process,
+) -> Result<String, ComposeError> {
+    let image = process.working_dir.as_ref().filter(|path| !path.is_empty());
+    match declared.workdir.as_ref().or(image) {
+        None => Ok("/".to_owned()),
+        Some(path) if path.starts_with('/') => Ok(path.clone()),
+        Some(path) => Err(ComposeError::WorkingDirectory { component, path: path.clone() }),
+    }
+}

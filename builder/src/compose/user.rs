@@ -1,0 +1,166 @@
+//! Who a component runs as: the names of an image's config become numbers.
+//!
+//! Rule: OCI image-spec config.md, "User": `user`, `uid`, `user:group`, `uid:gid`, `uid:group`,
+//! `user:gid`. Files: passwd(5), group(5).
+
+use box_image::User;
+
+use super::ComposeError;
+use crate::pack::PackReader;
+use crate::tree::{Kind, Leaf, Tree};
+
+const PASSWD: &str = "/etc/passwd";
+const GROUP: &str = "/etc/group";
+/// Far above any real one.
+const FILE_MAX: u64 = 4 << 20;
+
+/// The user of a component, and the home directory that its /etc/passwd names.
+pub(super) struct Account {
+    pub(super) user: User,
+    pub(super) home: Option<String>,
+}
+
+/// Resolves the user of an image's config.
+pub(super) fn resolve(
+    component: &'static str,
+    wanted: &str,
+    tree: &Tree,
+    packs: &mut PackReader<'_>,
+) -> Result<Account, ComposeError> {
+    let mut read = |file| lines(component, file, tree, packs);
+    let passwd = read(PASSWD)?;
+    let group = read(GROUP)?;
+    let unknown = |file| ComposeError::UnknownUser { component, user: wanted.to_owned(), file };
+    let (user, named_group) = match wanted.split_once(':') {
+        Some((user, group)) => (user, Some(group)),
+        None => (wanted, None),
+    };
+    let user = if user.is_empty() { "0" } else { user };
+    let entry = passwd.iter().find(|it| it.name == user || it.number(0) == user.parse().ok());
+    let uid = match entry.and_then(|it| it.number(0)).or_else(|| user.parse().ok()) {
+        Some(uid) => uid,
+        None => return Err(unknown(PASSWD)),
+    };
+    let gid = match named_group {
+        None => entry.and_then(|it| it.number(1)).unwrap_or(0),
+        Some(name) => group_id(name, &group).ok_or_else(|| unknown(GROUP))?,
+    };
+    let groups = match (entry, named_group) {
+        (Some(entry), None) => supplementary(&entry.name, gid, &group),
+        _ => Vec::new(),
+    };
+    let home = entry.and_then(|it| it.rest.get(3)).filter(|home| home.starts_with('/')).cloned();
+    Ok(Account { user: User { uid, gid, groups }, home })
+}
+
+fn group_id(name: &str, group: &[Line]) -> Option<u32> {
+    let entry = group.iter().find(|it| it.name == name);
+    entry.and_then(|it| it.number(0)).or_else(|| name.parse().ok())
+}
+
+/// Returns the further groups that list the user as a member.
+fn supplementary(user: &str, primary: u32, group: &[Line]) -> Vec<u32> {
+    let lists =
+        |it: &&Line| it.rest.get(1).is_some_and(|list| list.split(',').any(|it| it == user));
+    let mut ids: Vec<u32> = group.iter().filter(lists).filter_map(|it| it.number(0)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.retain(|id| *id != primary);
+    ids
+}
+
+/// A line of passwd or group: the name, and the fields behind the password.
+struct Line {
+    name: String,
+    rest: Vec<String>,
+}
+
+impl Line {
+    fn number(&self, field: usize) -> Option<u32> {
+        self.rest.get(field)?.parse().ok()
+    }
+}
+
+/// Reads a file of the image; an image without it has no names.
+fn lines(
+    component: &'static str,
+    file: &'static str,
+    tree: &Tree,
+    packs: &mut PackReader<'_>,
+) -> Result<Vec<Line>, ComposeError> {
+    let Some(id) = tree.lookup(file.as_bytes()) else { return Ok(Vec::new()) };
+    let Kind::Leaf(Leaf::File(content)) = tree.inode(id).kind else { return Ok(Vec::new()) };
+    let bytes = packs.read(content, FILE_MAX).map_err(|source| ComposeError::Unreadable {
+        component,
+        file,
+        source,
+    })?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.lines().filter_map(line).collect())
+}
+
+fn line(text: &str) -> Option<Line> {
+    let mut fields = text.split(':').map(str::to_owned);
+    let name = fields.next().filter(|name| !name.is_empty())?;
+    Some(Line { name, rest: fields.skip(1).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::LayerIndex;
+    use crate::pack::ContentMap;
+    use crate::tree::{Content, Inode, Meta};
+    use box_cache::Store;
+
+    fn resolved(wanted: &str) -> Result<Account, ComposeError> {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let mut tree = Tree::default();
+        let mut index = LayerIndex::default();
+        let mut pack = Vec::new();
+        for (name, text) in [
+            ("passwd", "root:x:0:0:root:/root:/bin/sh\napp:x:1000:100::/home/app:\n"),
+            ("group", "root:x:0:\nusers:x:100:app\naudio:x:29:other,app\n"),
+        ] {
+            let content = Content::of(text.as_bytes());
+            index.contents.push((content, pack.len() as u64));
+            pack.extend_from_slice(text.as_bytes());
+            let etc = tree.ensure_directory(Tree::ROOT, b"etc");
+            let kind = Kind::Leaf(Leaf::File(content));
+            let inode = tree.add(Inode { meta: Meta::root_owned(0o644), kind });
+            tree.link(etc, name.as_bytes(), inode);
+        }
+        let mut map = ContentMap::default();
+        map.add(store.put(&pack).unwrap(), &index.contents);
+        resolve("agent", wanted, &tree, &mut map.reader(&store))
+    }
+
+    fn user(uid: u32, gid: u32, groups: &[u32]) -> User {
+        User { uid, gid, groups: groups.to_vec() }
+    }
+
+    #[test]
+    fn names_and_numbers_resolve_as_the_image_says() {
+        let cases = [
+            ("", user(0, 0, &[])),
+            ("app", user(1000, 100, &[29])),
+            ("1000", user(1000, 100, &[29])),
+            ("app:audio", user(1000, 29, &[])),
+            ("app:7", user(1000, 7, &[])),
+            ("4242", user(4242, 0, &[])),
+            ("4242:users", user(4242, 100, &[])),
+        ];
+        for (wanted, expected) in cases {
+            assert_eq!(resolved(wanted).unwrap().user, expected, "{wanted}");
+        }
+        assert_eq!(resolved("app").unwrap().home.as_deref(), Some("/home/app"));
+        assert_eq!(resolved("4242").unwrap().home, None);
+    }
+
+    #[test]
+    fn unknown_names_are_errors() {
+        assert!(matches!(resolved("nobody"), Err(ComposeError::UnknownUser { file: PASSWD, .. })));
+        assert!(matches!(resolved("app:none"), Err(ComposeError::UnknownUser { file: GROUP, .. })));
+    }
+}

@@ -1,0 +1,194 @@
+//! The guest kernel: from libkrunfw's shared library to a plain ELF kernel.
+//!
+//! libkrunfw carries the kernel as data of a shared library and three numbers in its code. Loading
+//! that library on every host would execute what a box brings along; so the kernel is taken out
+//! when the box is built, and a box holds an ELF file that is only ever read: one segment, at the
+//! physical address where libkrun would have mapped it, and the entry point.
+//!
+//! Source: libkrunfw's `utils/bin2cbundle.py`, which generates
+//! `krunfw_get_kernel(load_addr, entry_addr, size)` over the array `KERNEL_BUNDLE`.
+
+use std::ops::Range;
+
+use object::read::elf::{ElfFile64, FileHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
+
+/// Why a file gives no kernel.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The file is neither a libkrunfw library nor an ELF kernel for x86-64.
+    #[error("it is neither libkrunfw.so for x86-64 nor an uncompressed ELF kernel")]
+    NotAKernel,
+    /// The library has the right symbols, but not the expected code or data.
+    #[error("it is a libkrunfw whose {0} this version does not understand")]
+    Unknown(&'static str),
+}
+
+/// A kernel ready to be sealed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kernel {
+    /// An uncompressed ELF file with physical load addresses.
+    pub elf: Vec<u8>,
+    /// The kernel's own version, such as `Linux version 6.12.113`; empty where it has none.
+    pub version: String,
+}
+
+/// A bundle in a library: the kernel's bytes and the addresses where it is loaded and entered.
+struct Bundle<'data> {
+    load: u64,
+    entry: u64,
+    data: &'data [u8],
+}
+
+/// Takes the kernel out of a libkrunfw library; an ELF kernel is returned as it is.
+///
+/// # Errors
+/// [`KernelError`].
+pub fn extract(file: &[u8]) -> Result<Kernel, KernelError> {
+    let elf_file = ElfFile64::<Endianness>::parse(file).map_err(|_| KernelError::NotAKernel)?;
+    let header = elf_file.elf_header();
+    if header.e_machine(elf_file.endian()) != elf::EM_X86_64 {
+        return Err(KernelError::NotAKernel);
+    }
+    let elf = match header.e_type(elf_file.endian()) {
+        elf::ET_EXEC => file.to_vec(),
+        elf::ET_DYN => wrap(&bundle(&elf_file)?),
+        _ => return Err(KernelError::NotAKernel),
+    };
+    Ok(Kernel { version: version(file), elf })
+}
+
+/// Finds the bundle of a library.
+fn bundle<'data>(file: &ElfFile64<'data, Endianness>) -> Result<Bundle<'data>, KernelError> {
+    let symbol = |name: &str| {
+        let found = file.dynamic_symbols().find(|it| it.name() == Ok(name));
+        let address = found.ok_or(KernelError::NotAKernel)?.address();
+        Ok(address)
+    };
+    let code = bytes_at(file, symbol("krunfw_get_kernel")?)?;
+    let data = bytes_at(file, symbol("KERNEL_BUNDLE")?)?;
+    let [load, entry, size] = stored_numbers(code).ok_or(KernelError::Unknown("code"))?;
+    let length = usize::try_from(size).map_err(|_| KernelError::Unknown("size"))?;
+    let data = data.get(..length).ok_or(KernelError::Unknown("size"))?;
+    let loaded: Range<u64> = load..load.saturating_add(size);
+    if !loaded.contains(&entry) || load % 4096 != 0 {
+        return Err(KernelError::Unknown("addresses"));
+    }
+    Ok(Bundle { load, entry, data })
+}
+
+/// Returns what lies in the file from a virtual address to the end of its section.
+fn bytes_at<'data>(
+    file: &ElfFile64<'data, Endianness>,
+    address: u64,
+) -> Result<&'data [u8], KernelError> {
+    let section = file
+        .sections()
+        .find(|it| (it.address()..it.address() + it.size()).contains(&address))
+        .ok_or(KernelError::Unknown("sections"))?;
+    let offset = usize::try_from(address - section.address()).unwrap_or(usize::MAX);
+    section.data().ok().and_then(|data| data.get(offset..)).ok_or(KernelError::Unknown("sections"))
+}
+
+/// Reads the three numbers that the function stores through its three pointers, in their order.
+///
+/// A compiler writes each as `mov qword [register], imm32`: `REX.W C7 /0` without displacement
+/// (Intel SDM vol. 2, MOV). The function is a few dozen bytes long and ends with `ret`.
+fn stored_numbers(code: &[u8]) -> Option<[u64; 3]> {
+    let mut numbers = Vec::new();
+    let mut rest = code.get(..code.len().min(128))?;
+    while numbers.len() < 3 {
+        if let [0x48, 0xc7, 0x00..=0x07, a, b, c, d, ..] = rest {
+            numbers.push(u64::from(u32::from_le_bytes([*a, *b, *c, *d])));
+            rest = &rest[7..];
+        } else if let [0xc3, ..] | [] = rest {
+            return None;
+        } else {
+            rest = &rest[1..];
+        }
+    }
+    numbers.try_into().ok()
+}
+
+/// Writes an ELF file with one segment. Trailing zeros are left to the loader: guest memory is
+/// zero when it starts.
+fn wrap(bundle: &Bundle<'_>) -> Vec<u8> {
+    const DATA_OFFSET: u64 = 0x1000;
+    let used = bundle.data.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let mut file = Vec::with_capacity(used + 0x1000);
+    // e_ident: 64-bit, little-endian, version 1, System V ABI.
+    file.extend_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    file.extend_from_slice(&elf::ET_EXEC.to_le_bytes());
+    file.extend_from_slice(&elf::EM_X86_64.to_le_bytes());
+    file.extend_from_slice(&1u32.to_le_bytes()); // e_version
+    file.extend_from_slice(&bundle.entry.to_le_bytes());
+    file.extend_from_slice(&64u64.to_le_bytes()); // e_phoff: right behind this header
+    file.extend_from_slice(&0u64.to_le_bytes()); // e_shoff: no sections
+    file.extend_from_slice(&0u32.to_le_bytes()); // e_flags
+    for half in [64u16, 56, 1, 64, 0, 0] {
+        file.extend_from_slice(&half.to_le_bytes()); // sizes and counts of the headers
+    }
+    file.extend_from_slice(&elf::PT_LOAD.to_le_bytes());
+    file.extend_from_slice(&(elf::PF_R | elf::PF_W | elf::PF_X).to_le_bytes());
+    let (used, all) = (used as u64, bundle.data.len() as u64);
+    for word in [DATA_OFFSET, bundle.load, bundle.load, used, all, 0x1000] {
+        file.extend_from_slice(&word.to_le_bytes());
+    }
+    file.resize(0x1000, 0);
+    file.extend(bundle.data.iter().take(usize::try_from(used).unwrap_or(usize::MAX)));
+    file
+}
+
+/// Finds the version in `linux_banner`, the line that the kernel prints first.
+fn version(file: &[u8]) -> String {
+    const BANNER: &[u8] = b"Linux version ";
+    let starts = file.windows(BANNER.len() + 1).position(|window| {
+        window.starts_with(BANNER) && window.last().is_some_and(u8::is_ascii_digit)
+    });
+    let Some(start) = starts else { return String::new() };
+    let rest = &file[start + BANNER.len()..];
+    let release = rest.iter().take(64).take_while(|byte| byte.is_ascii_graphic());
+    format!("Linux version {}", release.map(|byte| char::from(*byte)).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_from_both_ways_that_compilers_write_them() {
+        // Unoptimized: through rax, loaded from the stack in between. Optimized: through the
+        // argument registers rdi, rsi and rdx.
+        let plain = b"\x55\x48\x89\xe5\x48\x8b\x45\xf8\x48\xc7\x00\x00\x00\x00\x01\x48\x8b\x45\xf0\
+                      \x48\xc7\x00\x23\x01\x00\x01\x48\x8b\x45\xe8\x48\xc7\x00\x00\x00\x49\x01\x5d\xc3";
+        let optimized = b"\x48\xc7\x07\x00\x00\x00\x01\x48\xc7\x06\x23\x01\x00\x01\
+                          \x48\xc7\x02\x00\x00\x49\x01\xc3";
+        let expected = Some([0x0100_0000, 0x0100_0123, 0x0149_0000]);
+        assert_eq!(stored_numbers(plain), expected);
+        assert_eq!(stored_numbers(optimized), expected);
+        assert_eq!(stored_numbers(b"\x48\xc7\x07\x00\x00\x00\x01\xc3"), None);
+        assert_eq!(stored_numbers(b""), None);
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_refused() {
+        for bad in [b"".as_slice(), b"#!/bin/sh\n", b"\x7fELF", &[0; 4096]] {
+            assert_eq!(extract(bad), Err(KernelError::NotAKernel));
+        }
+    }
+
+    #[test]
+    fn a_wrapped_kernel_is_an_elf_kernel_itself() {
+        let mut data = b"code Linux version 6.12.1 (x)".to_vec();
+        data.resize(8192, 0);
+        let elf = wrap(&Bundle { load: 0x100_0000, entry: 0x100_0001, data: &data });
+        let kernel = extract(&elf).unwrap();
+        assert_eq!(kernel.version, "Linux version 6.12.1");
+        assert_eq!(kernel.elf, elf);
+        let file = ElfFile64::<Endianness>::parse(elf.as_slice()).unwrap();
+        assert_eq!(file.entry(), 0x100_0001);
+        let segment = object::Object::segments(&file).next().unwrap();
+        assert_eq!(object::ObjectSegment::size(&segment), 8192);
+    }
+}

@@ -1,0 +1,453 @@
+//! From a layer's blob to its index, and its files' data to a pack in the store.
+
+use std::io::{BufReader, Read, Write};
+
+use box_cache::{BlobId, Store};
+use box_image::Digest;
+use flate2::bufread::MultiGzDecoder;
+use tar::{Archive, Entry, EntryType};
+
+use super::metadata::metadata;
+use super::path::{Marker, marker, normalize};
+use super::read::HashingReader;
+use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Limits};
+use crate::tree::{Content, Leaf};
+
+/// How a layer's blob is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// A plain tar stream.
+    None,
+    /// gzip (RFC 1952), of one or several members.
+    Gzip,
+}
+
+/// A layer as its image names it.
+#[derive(Debug, Clone)]
+pub struct LayerSource {
+    /// sha256 of the blob.
+    pub digest: Digest,
+    /// The blob's size in bytes.
+    pub size: u64,
+    /// How it is compressed.
+    pub compression: Compression,
+    /// sha256 of the uncompressed archive, from the image's config.
+    pub diff_id: Digest,
+}
+
+const BUFFER: usize = 256 << 10;
+
+/// Reads a layer, verifies both digests, and writes its files' data to a pack.
+///
+/// Memory does not grow with the files' data. Nothing stays in the store if it fails.
+///
+/// # Errors
+/// [`LayerError`], which names the layer and, where one is to blame, the entry.
+pub fn decode(
+    source: &LayerSource,
+    blob: impl Read,
+    store: &Store,
+    limits: &Limits,
+) -> Result<(LayerIndex, BlobId), LayerError> {
+    let fail = |kind| LayerError { layer: source.digest, entry: None, kind: Box::new(kind) };
+    let mut pack = store.writer().map_err(|error| fail(LayerErrorKind::Store(error.into())))?;
+    let blob = BufReader::with_capacity(BUFFER, HashingReader::new(blob, source.size));
+    let index = match source.compression {
+        Compression::None => read_archive(source, blob, &mut pack, limits, |blob| blob)?,
+        Compression::Gzip => {
+            let plain = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(blob));
+            read_archive(source, plain, &mut pack, limits, |plain| plain.into_inner().into_inner())?
+        }
+    };
+    let (pack, _) = pack.commit().map_err(|error| fail(LayerErrorKind::Store(error.into())))?;
+    Ok((index, pack))
+}
+
+/// Reads the archive to the end, then verifies what passed by. `unwrap` gives the blob's reader
+/// back from under the decompressor.
+fn read_archive<R: Read, B: Read>(
+    source: &LayerSource,
+    plain: R,
+    pack: &mut impl Write,
+    limits: &Limits,
+    unwrap: impl FnOnce(R) -> BufReader<HashingReader<B>>,
+) -> Result<LayerIndex, LayerError> {
+    let mut archive = Archive::new(HashingReader::new(plain, limits.archive_bytes));
+    let index = Indexer { source, limits, pack, offset: 0, index: LayerIndex::default() }
+        .read(&mut archive);
+    if let Err(error) = &index
+        && matches!(*error.kind, LayerErrorKind::TooLarge { .. })
+    {
+        return index; // What is too large is not read to its end only to be hashed.
+    }
+    // A damaged blob makes the archive unreadable, too; the digest tells more than the parser.
+    match (index, verify(source, archive.into_inner(), unwrap)) {
+        (Err(error), Ok(()) | Err(LayerErrorKind::Unreadable(_))) => Err(error),
+        (_, Err(kind)) => {
+            Err(LayerError { layer: source.digest, entry: None, kind: Box::new(kind) })
+        }
+        (Ok(index), Ok(())) => Ok(index),
+    }
+}
+
+/// Reads both streams to their ends and checks what they hash to; the blob first.
+fn verify<R: Read, B: Read>(
+    source: &LayerSource,
+    plain: HashingReader<R>,
+    unwrap: impl FnOnce(R) -> BufReader<HashingReader<B>>,
+) -> Result<(), LayerErrorKind> {
+    let plain = plain.finish();
+    let blob = unwrap(plain.inner).into_inner().finish();
+    blob.drained.map_err(LayerErrorKind::Unreadable)?;
+    if blob.digest != source.digest || blob.count != source.size {
+        return Err(LayerErrorKind::WrongBlob {
+            found: blob.digest,
+            found_size: blob.count,
+            expected_size: source.size,
+        });
+    }
+    plain.drained.map_err(LayerErrorKind::Unreadable)?;
+    if plain.digest != source.diff_id {
+        let (expected, found) = (source.diff_id, plain.digest);
+        return Err(LayerErrorKind::WrongDiffId { expected, found });
+    }
+    Ok(())
+}
+
+/// Turns entries into changes.
+struct Indexer<'a, W> {
+    source: &'a LayerSource,
+    limits: &'a Limits,
+    pack: &'a mut W,
+    /// How many bytes the pack has.
+    offset: u64,
+    index: LayerIndex,
+}
+
+impl<W: Write> Indexer<'_, W> {
+    fn read<R: Read>(mut self, archive: &mut Archive<R>) -> Result<LayerIndex, LayerError> {
+        let entries = archive.entries().map_err(|error| self.unreadable(error))?;
+        for entry in entries {
+            let mut entry = entry.map_err(|error| self.unreadable(error))?;
+            let (path, offset) = (entry.path_bytes().into_owned(), entry.raw_header_position());
+            self.entry(&mut entry, &path).map_err(|kind| LayerError {
+                layer: self.source.digest,
+                entry: Some((path, Some(offset))),
+                kind: Box::new(kind),
+            })?;
+        }
+        Ok(self.index)
+    }
+
+    fn unreadable(&self, error: std::io::Error) -> LayerError {
+        let kind = Box::new(self.read_error(error));
+        LayerError { layer: self.source.digest, entry: None, kind }
+    }
+
+    /// Tells a stream that does not end from one that does not read.
+    fn read_error(&self, error: std::io::Error) -> LayerErrorKind {
+        if error.kind() == std::io::ErrorKind::FileTooLarge {
+            let limit = self.limits.archive_bytes;
+            return LayerErrorKind::TooLarge { what: "bytes when it is uncompressed", limit };
+        }
+        LayerErrorKind::Unreadable(error)
+    }
+
+    fn entry(
+        &mut self,
+        entry: &mut Entry<'_, impl Read>,
+        raw: &[u8],
+    ) -> Result<(), LayerErrorKind> {
+        if self.index.changes.len() >= self.limits.entries {
+            let limit = self.limits.entries as u64;
+            return Err(LayerErrorKind::TooLarge { what: "entries", limit });
+        }
+        if entry.header().entry_type() == EntryType::XGlobalHeader {
+            return Ok(()); // `git archive` puts a comment there; no reader applies more of it.
+        }
+        let path = normalize(raw, self.limits)?;
+        let change = match marker(&path)? {
+            Marker::Skip => return Ok(()),
+            Marker::Change(path, action) => Change { path, action },
+            Marker::None => Change { action: self.action(entry, raw)?, path },
+        };
+        if change.path.is_empty() && !matches!(change.action, Action::Directory(_) | Action::Opaque)
+        {
+            return Err(LayerErrorKind::RootNotDirectory);
+        }
+        self.index.changes.push(change);
+        Ok(())
+    }
+
+    fn action(
+        &mut self,
+        entry: &mut Entry<'_, impl Read>,
+        raw: &[u8],
+    ) -> Result<Action, LayerErrorKind> {
+        let kind = entry.header().entry_type();
+        let is_file = matches!(kind, EntryType::Regular | EntryType::Continuous);
+        // Archives older than POSIX have no type for a directory but the slash behind its name.
+        let is_old_directory = is_file && raw.ends_with(b"/");
+        if (!is_file || is_old_directory) && entry.size() != 0 {
+            return Err(LayerErrorKind::UnexpectedData(entry.size()));
+        }
+        if kind == EntryType::Link {
+            return Ok(Action::HardLink(normalize(&target(entry)?, self.limits)?));
+        }
+        let meta = metadata(entry, self.limits)?;
+        Ok(match kind {
+            EntryType::Directory => Action::Directory(meta),
+            _ if is_old_directory => Action::Directory(meta),
+            EntryType::Symlink => Action::Leaf(meta, Leaf::Symlink(target(entry)?)),
+            EntryType::Char | EntryType::Block => Action::Leaf(meta, device(entry)?),
+            EntryType::Fifo => Action::Leaf(meta, Leaf::Fifo),
+            EntryType::GNUSparse => return Err(LayerErrorKind::Sparse),
+            _ if is_file => Action::Leaf(meta, Leaf::File(self.content(entry)?)),
+            other => return Err(LayerErrorKind::EntryType(other.as_byte().into())),
+        })
+    }
+
+    /// Copies a file's data to the pack.
+    fn content(&mut self, entry: &mut Entry<'_, impl Read>) -> Result<Content, LayerErrorKind> {
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = [0; 64 << 10];
+        let mut size = 0;
+        loop {
+            let read = entry.read(&mut buffer).map_err(|error| self.read_error(error))?;
+            if read == 0 {
+                break;
+            }
+            hasher.update(&buffer[..read]);
+            let stored = self.pack.write_all(&buffer[..read]);
+            stored.map_err(|error| LayerErrorKind::Store(error.into()))?;
+            size += read as u64;
+        }
+        if size != entry.size() {
+            return Err(LayerErrorKind::Unreadable(std::io::ErrorKind::UnexpectedEof.into()));
+        }
+        let content = Content { hash: *hasher.finalize().as_bytes(), size };
+        self.index.contents.push((content, self.offset));
+        self.offset += size;
+        Ok(content)
+    }
+}
+
+/// Returns the target of a link.
+fn target(entry: &Entry<'_, impl Read>) -> Result<Vec<u8>, LayerErrorKind> {
+    match entry.link_name_bytes() {
+        Some(target) if target.contains(&0) => Err(LayerErrorKind::Malformed("link target")),
+        Some(target) if !target.is_empty() && target.len() < 4096 => Ok(target.into_owned()),
+        _ => Err(LayerErrorKind::Malformed("link target")),
+    }
+}
+
+fn device(entry: &Entry<'_, impl Read>) -> Result<Leaf, LayerErrorKind> {
+    let header = entry.header();
+    let (Ok(Some(major)), Ok(Some(minor))) = (header.device_major(), header.device_minor()) else {
+        return Err(LayerErrorKind::Malformed("device number"));
+    };
+    Ok(match header.entry_type() {
+        EntryType::Char => Leaf::CharDevice(major, minor),
+        _ => Leaf::BlockDevice(major, minor),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::apply::flatten;
+    use crate::tree::{Kind, Tree};
+    use sha2::{Digest as _, Sha256};
+    use std::io::Cursor;
+    use tar::{Builder, Header};
+
+    fn digest(bytes: &[u8]) -> Digest {
+        Digest::from_bytes(Sha256::digest(bytes).into())
+    }
+
+    fn header(kind: EntryType, size: u64) -> Header {
+        let mut header = Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_mode(0o644);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(0);
+        header.set_size(size);
+        header
+    }
+
+    /// Writes a name without the checks that the tar crate's own setter makes.
+    fn named(mut header: Header, name: &[u8]) -> Header {
+        header.as_old_mut().name[..name.len()].copy_from_slice(name);
+        header.set_cksum();
+        header
+    }
+
+    fn archive(fill: impl FnOnce(&mut Builder<Vec<u8>>)) -> Vec<u8> {
+        let mut builder = Builder::new(Vec::new());
+        fill(&mut builder);
+        builder.into_inner().unwrap()
+    }
+
+    fn one(header: Header, data: &[u8]) -> Vec<u8> {
+        archive(|builder| builder.append(&header, data).unwrap())
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn source(blob: &[u8], plain: &[u8], compression: Compression) -> LayerSource {
+        LayerSource {
+            digest: digest(blob),
+            size: blob.len() as u64,
+            compression,
+            diff_id: digest(plain),
+        }
+    }
+
+    /// Decodes a layer in a new store; checks that a refused layer leaves nothing there.
+    fn decoded(source: &LayerSource, blob: &[u8]) -> Result<LayerIndex, LayerErrorKind> {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let limits = Limits { entries: 8, archive_bytes: 1 << 20, ..Limits::default() };
+        let result = decode(source, Cursor::new(blob), &store, &limits);
+        if result.is_err() {
+            for part in ["blobs", "tmp", "actions"] {
+                let left = std::fs::read_dir(dir.path().join(part)).unwrap().count();
+                assert_eq!(left, 0, "{part}");
+            }
+        }
+        result.map(|(index, _)| index).map_err(|error| *error.kind)
+    }
+
+    fn plain(bytes: &[u8]) -> Result<LayerIndex, LayerErrorKind> {
+        decoded(&source(bytes, bytes, Compression::None), bytes)
+    }
+
+    #[test]
+    fn gzip_and_plain_layers_give_the_same_changes() {
+        let tar = one(named(header(EntryType::Regular, 5), b"./a"), b"hello");
+        let mut members = gzip(&tar[..512]);
+        members.extend(gzip(&tar[512..]));
+        let expected = plain(&tar).unwrap();
+        assert_eq!(expected.contents, [(Content::of(b"hello"), 0)]);
+        for blob in [gzip(&tar), members] {
+            let index = decoded(&source(&blob, &tar, Compression::Gzip), &blob).unwrap();
+            assert_eq!(index, expected);
+        }
+    }
+
+    #[test]
+    fn the_wrong_bytes_are_told_from_unreadable_ones() {
+        let tar = one(named(header(EntryType::Regular, 5), b"a"), b"hello");
+        let blob = gzip(&tar);
+        let right = source(&blob, &tar, Compression::Gzip);
+        let wrong = LayerSource { digest: digest(b"other"), ..right.clone() };
+        assert!(matches!(decoded(&wrong, &blob), Err(LayerErrorKind::WrongBlob { .. })));
+        let wrong = LayerSource { diff_id: digest(b"other"), ..right.clone() };
+        assert!(matches!(decoded(&wrong, &blob), Err(LayerErrorKind::WrongDiffId { .. })));
+        let cut = &blob[..blob.len() - 9];
+        assert!(matches!(decoded(&right, cut), Err(LayerErrorKind::WrongBlob { .. })));
+        let cut = source(cut, &tar, Compression::Gzip);
+        let blob = &blob[..blob.len() - 9];
+        assert!(matches!(decoded(&cut, blob), Err(LayerErrorKind::Unreadable(_))));
+        let noise = source(b"no gzip at all", b"", Compression::Gzip);
+        assert!(matches!(decoded(&noise, b"no gzip at all"), Err(LayerErrorKind::Unreadable(_))));
+    }
+
+    #[test]
+    fn an_archive_that_ends_early_is_refused() {
+        let tar = one(named(header(EntryType::Regular, 5000), b"a"), &[7; 5000]);
+        for end in [100, 700, 5000] {
+            assert!(matches!(plain(&tar[..end]), Err(LayerErrorKind::Unreadable(_))), "{end}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_entry_reads() {
+        let tar = archive(|builder| {
+            let mut device = header(EntryType::Char, 0);
+            device.set_device_major(5).unwrap();
+            device.set_device_minor(1).unwrap();
+            builder.append(&named(device, b"tty"), &[][..]).unwrap();
+            builder.append(&named(header(EntryType::Fifo, 0), b"pipe"), &[][..]).unwrap();
+            builder.append(&named(header(EntryType::Directory, 0), b"d/"), &[][..]).unwrap();
+            builder.append_link(&mut header(EntryType::Symlink, 0), "link", "/d").unwrap();
+            builder.append_link(&mut header(EntryType::Link, 0), "hard", "link").unwrap();
+        });
+        let index = plain(&tar).unwrap();
+        let tree = flatten([(digest(&tar), &index)]).unwrap();
+        let leaf = |name: &[u8]| match &tree.inode(tree.child(Tree::ROOT, name).unwrap()).kind {
+            Kind::Leaf(leaf) => leaf.clone(),
+            Kind::Directory(_) => panic!("{name:?} is a directory"),
+        };
+        assert_eq!(leaf(b"tty"), Leaf::CharDevice(5, 1));
+        assert_eq!(leaf(b"pipe"), Leaf::Fifo);
+        assert_eq!(leaf(b"link"), Leaf::Symlink(b"/d".to_vec()));
+        assert_eq!(tree.child(Tree::ROOT, b"hard"), tree.child(Tree::ROOT, b"link"));
+    }
+
+    #[test]
+    fn long_names_times_and_attributes_come_from_extended_headers() {
+        let long = format!("{}/{}", "n".repeat(200), "m".repeat(200));
+        let tar = archive(|builder| {
+            let pax = [
+                ("mtime", b"12.5".as_slice()),
+                ("SCHILY.xattr.security.capability", b"\x01\0\0\x02"),
+            ];
+            builder.append_pax_extensions(pax).unwrap();
+            builder.append_data(&mut header(EntryType::Regular, 1), &long, &b"x"[..]).unwrap();
+        });
+        let index = plain(&tar).unwrap();
+        let [change] = index.changes.as_slice() else { panic!("{index:?}") };
+        assert_eq!(change.path, long.as_bytes());
+        let Action::Leaf(meta, _) = &change.action else { panic!("{change:?}") };
+        assert_eq!((meta.mtime, meta.mtime_nsec), (12, 500_000_000));
+        assert_eq!(meta.xattrs[b"security.capability".as_slice()], b"\x01\0\0\x02");
+    }
+
+    #[test]
+    fn what_an_attacker_would_write_is_refused() {
+        let file = |name: &[u8]| one(named(header(EntryType::Regular, 0), name), b"");
+        for name in [b"../etc/passwd".as_slice(), b"a/../../b", b"a/.wh...", b".."] {
+            assert!(matches!(plain(&file(name)), Err(LayerErrorKind::ParentInPath)), "{name:?}");
+        }
+        assert!(matches!(plain(&file(b"a/.wh.")), Err(LayerErrorKind::EmptyWhiteout)));
+        assert!(matches!(plain(&file(b"./")), Ok(_)), "an old archive's root directory");
+        let fifo = one(named(header(EntryType::Fifo, 0), b"."), b"");
+        assert!(matches!(plain(&fifo), Err(LayerErrorKind::RootNotDirectory)));
+        let hidden = one(named(header(EntryType::Directory, 512), b"d"), &[0; 512]);
+        assert!(matches!(plain(&hidden), Err(LayerErrorKind::UnexpectedData(512))));
+        let unknown = one(named(header(EntryType::new(b'V'), 0), b"v"), b"");
+        assert!(matches!(plain(&unknown), Err(LayerErrorKind::EntryType('V'))));
+        let sparse = archive(|builder| {
+            builder.append_pax_extensions([("GNU.sparse.major", b"1".as_slice())]).unwrap();
+            builder.append(&named(header(EntryType::Regular, 0), b"s"), &[][..]).unwrap();
+        });
+        assert!(matches!(plain(&sparse), Err(LayerErrorKind::Sparse)));
+        let overlay = archive(|builder| {
+            let pax = [("SCHILY.xattr.trusted.overlay.opaque", b"y".as_slice())];
+            builder.append_pax_extensions(pax).unwrap();
+            builder.append(&named(header(EntryType::Regular, 0), b"o"), &[][..]).unwrap();
+        });
+        assert!(matches!(plain(&overlay), Err(LayerErrorKind::OverlayAttribute(_))));
+    }
+
+    #[test]
+    fn too_much_is_refused() {
+        let many = archive(|builder| {
+            for name in b'a'..=b'i' {
+                let entry = named(header(EntryType::Regular, 0), &[name]);
+                builder.append(&entry, &[][..]).unwrap();
+            }
+        });
+        assert!(matches!(plain(&many), Err(LayerErrorKind::TooLarge { what: "entries", .. })));
+        let large = one(named(header(EntryType::Regular, 2 << 20), b"a"), &vec![0; 2 << 20]);
+        let blob = gzip(&large);
+        let bomb = decoded(&source(&blob, &large, Compression::Gzip), &blob);
+        assert!(matches!(bomb, Err(LayerErrorKind::TooLarge { .. })), "{bomb:?}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Paths in an archive.
+
+use super::limits::Limits;
+use super::{Action, LayerErrorKind};
+
+/// The longest name in a directory, in bytes (`NAME_MAX` of Linux).
+const NAME_MAX: usize = 255;
+
+/// Brings a path to its one form: without leading and trailing slash, empty parts or `.`.
+///
+/// # Errors
+/// `..`, a NUL byte, or a path beyond the limits.
+pub(super) fn normalize(path: &[u8], limits: &Limits) -> Result<Vec<u8>, LayerErrorKind> {
+    if path.len() > limits.path_bytes {
+        return Err(LayerErrorKind::BadPath("it is too long"));
+    }
+    if path.contains(&0) {
+        return Err(LayerErrorKind::BadPath("it holds a NUL byte"));
+    }
+    let parts: Vec<_> = path.split(|byte| *byte == b'/').filter(|part| named(part)).collect();
+    if parts.contains(&b"..".as_slice()) {
+        return Err(LayerErrorKind::ParentInPath);
+    }
+    if parts.iter().any(|part| part.len() > NAME_MAX) {
+        return Err(LayerErrorKind::BadPath("a name in it is longer than 255 bytes"));
+    }
+    if parts.len() > limits.depth {
+        return Err(LayerErrorKind::BadPath("it is too deep"));
+    }
+    Ok(parts.join(&b'/'))
+}
+
+fn named(part: &[u8]) -> bool {
+    !matches!(part, [] | [b'.'])
+}
+
+/// Splits a normalized path into its directory and its name.
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&[], path),
+    }
+}
+
+/// What a name says about whiteouts (layer.md, "Whiteouts").
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Marker {
+    /// An ordinary name.
+    None,
+    /// The layer changes another path; the marker itself is no file.
+    Change(Vec<u8>, Action),
+    /// Bookkeeping of AUFS (`.wh..wh.plnk` and the like): no file, no change.
+    Skip,
+}
+
+/// Reads a normalized path as a whiteout.
+///
+/// # Errors
+/// A whiteout that names nothing, or not a name.
+pub(super) fn marker(path: &[u8]) -> Result<Marker, LayerErrorKind> {
+    let (directory, name) = split(path);
+    let Some(hidden) = name.strip_prefix(b".wh.") else { return Ok(Marker::None) };
+    match hidden {
+        b".wh..opq" => Ok(Marker::Change(directory.to_vec(), Action::Opaque)),
+        hidden if hidden.starts_with(b".wh.") => Ok(Marker::Skip),
+        b"" | b"." => Err(LayerErrorKind::EmptyWhiteout),
+        b".." => Err(LayerErrorKind::ParentInPath),
+        hidden => Ok(Marker::Change(join(directory, hidden), Action::Whiteout)),
+    }
+}
+
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(path: &str) -> Result<String, String> {
+        normalize(path.as_bytes(), &Limits::default())
+            .map(|path| String::from_utf8(path).unwrap())
+            .map_err(|kind| kind.to_string())
+    }
+
+    #[test]
+    fn spellings_of_one_path_are_one() {
+        for spelling in ["a/b", "/a/b", "./a/b", "a//b/", "././a/./b/."] {
+            assert_eq!(normal(spelling).as_deref(), Ok("a/b"));
+        }
+        for root in ["", "/", ".", "./"] {
+            assert_eq!(normal(root).as_deref(), Ok(""));
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        for bad in ["..", "a/../b", "/../etc", "a\0b", &"x".repeat(256), &"d/".repeat(300)] {
+            assert!(normal(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(normal("a..b/...").as_deref(), Ok("a..b/..."));
+    }
+
+    #[test]
+    fn whiteouts_are_told_from_names() {
+        let change = |path: &str, action| Marker::Change(path.as_bytes().to_vec(), action);
+        assert_eq!(marker(b"a/.wh.b").unwrap(), change("a/b", Action::Whiteout));
+        assert_eq!(marker(b".wh.b").unwrap(), change("b", Action::Whiteout));
+        assert_eq!(marker(b"a/.wh..wh..opq").unwrap(), change("a", Action::Opaque));
+        assert_eq!(marker(b".wh..wh..opq").unwrap(), change("", Action::Opaque));
+        assert_eq!(marker(b".wh..wh.plnk").unwrap(), Marker::Skip);
+        assert_eq!(marker(b"a/.whx").unwrap(), Marker::None);
+        for bad in [b".wh.".as_slice(), b"a/.wh..", b".wh..."] {
+            assert!(marker(bad).is_err(), "{:?}", String::from_utf8_lossy(bad));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Readers that count, hash and bound what passes through them.
+
+use std::io::{self, Read};
+
+use box_image::Digest;
+use sha2::{Digest as _, Sha256};
+
+/// Hashes and counts what is read through it.
+pub(super) struct HashingReader<R> {
+    inner: R,
+    hasher: Sha256,
+    count: u64,
+    limit: u64,
+}
+
+impl<R: Read> HashingReader<R> {
+    /// Reads at most `limit` bytes; one more is an error.
+    pub(super) fn new(inner: R, limit: u64) -> Self {
+        Self { inner, hasher: Sha256::new(), count: 0, limit }
+    }
+
+    /// Reads what is left as far as possible.
+    pub(super) fn finish(mut self) -> Finished<R> {
+        let drained = io::copy(&mut self, &mut io::sink()).map(|_| ());
+        let digest = Digest::from_bytes(self.hasher.finalize().into());
+        Finished { drained, digest, count: self.count, inner: self.inner }
+    }
+}
+
+/// What a [`HashingReader`] has seen.
+pub(super) struct Finished<R> {
+    /// Whether the stream could be read to its end.
+    pub(super) drained: io::Result<()>,
+    /// sha256 of what was read.
+    pub(super) digest: Digest,
+    /// How many bytes were read.
+    pub(super) count: u64,
+    /// What was read from.
+    pub(super) inner: R,
+}
+
+impl<R: Read> Read for HashingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        self.count += read as u64;
+        if self.count > self.limit {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
+        }
+        Ok(read)
+    }
+}

@@ -1,0 +1,83 @@
+//! Sealing: rootfs, init, kernel and config become a box, and get their one digest.
+
+use box_cache::{BlobId, Store};
+use box_image::manifest::{
+    CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
+};
+use box_image::{BoxConfig, Descriptor, Digest, Manifest, RunPlan};
+use serde::{Deserialize, Serialize};
+
+use crate::BuildError;
+use crate::tree::TreeDigest;
+
+/// A sealed box: its blobs are in the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sealed {
+    /// The box digest: sha256 of the manifest.
+    pub manifest: Digest,
+    /// The manifest's size in bytes.
+    pub manifest_size: u64,
+    /// The tree digest as text.
+    pub tree: String,
+    /// The size of the rootfs in bytes.
+    pub rootfs_size: u64,
+    /// Every blob of the box with its size: manifest, config, rootfs, init, kernel.
+    pub blobs: Vec<(Digest, u64)>,
+}
+
+/// A blob that is in the store already.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stored {
+    pub(crate) blob: BlobId,
+    pub(crate) size: u64,
+}
+
+impl Stored {
+    fn descriptor(self, media_type: &str) -> Descriptor {
+        Descriptor::new(media_type, Digest::from_bytes(self.blob.0), self.size)
+    }
+}
+
+/// What a box is sealed over.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) plan: RunPlan,
+    pub(crate) tree: TreeDigest,
+    pub(crate) kernel_version: String,
+    pub(crate) rootfs: Stored,
+    pub(crate) init: Stored,
+    pub(crate) kernel: Stored,
+}
+
+/// Writes config and manifest.
+pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildError> {
+    let tree = contents.tree.to_string();
+    let config = BoxConfig {
+        epoch: FORMAT_EPOCH,
+        tree: tree.clone(),
+        plan: contents.plan,
+        kernel_version: contents.kernel_version,
+    };
+    let config = document(store, &config)?.descriptor(CONFIG_TYPE);
+    let layers = [
+        contents.rootfs.descriptor(ROOTFS_TYPE),
+        contents.init.descriptor(INIT_TYPE),
+        contents.kernel.descriptor(KERNEL_TYPE),
+    ];
+    let [rootfs, init, kernel] = layers.clone();
+    let manifest = document(store, &Manifest::new(config.clone(), rootfs, init, kernel))?
+        .descriptor(OCI_MANIFEST_TYPE);
+    let all = [manifest.clone(), config].into_iter().chain(layers);
+    Ok(Sealed {
+        manifest: manifest.digest,
+        manifest_size: manifest.size,
+        tree,
+        rootfs_size: contents.rootfs.size,
+        blobs: all.map(|blob| (blob.digest, blob.size)).collect(),
+    })
+}
+
+fn document(store: &Store, document: &impl Serialize) -> Result<Stored, BuildError> {
+    let bytes = serde_json::to_vec(document)?;
+    Ok(Stored { blob: store.put(&bytes)?, size: bytes.len() as u64 })
+}

@@ -1,0 +1,142 @@
+//! Skills: directories of the checkout that are baked into the box.
+//!
+//! Only what a checkout keeps is taken: names, contents, symbolic links and whether a file is
+//! executable. Owners, times and the rest of the permissions are the same for everybody.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
+
+/// The most bytes that one skill may have. It is read into memory.
+const SKILL_MAX: u64 = 64 << 20;
+
+/// A skill as it was read.
+#[derive(Debug)]
+pub struct Skill {
+    /// Its files.
+    pub tree: Tree,
+    /// The data of its files, by content.
+    pub data: BTreeMap<Content, Vec<u8>>,
+}
+
+/// Why a skill cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SkillError {
+    /// The directory does not exist, or is none.
+    #[error("{} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    /// There is no SKILL.md.
+    #[error("{} has no file SKILL.md", .0.display())]
+    NoDefinition(PathBuf),
+    /// A device, socket or pipe.
+    #[error("{} is neither a file nor a directory nor a link", .0.display())]
+    SpecialFile(PathBuf),
+    /// The files are too large to be a skill.
+    #[error("{} has more than {} MiB", .0.display(), SKILL_MAX >> 20)]
+    TooLarge(PathBuf),
+    /// A file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Reads the skill in a directory.
+///
+/// # Errors
+/// [`SkillError`].
+pub fn read(directory: &Path) -> Result<Skill, SkillError> {
+    if !directory.is_dir() {
+        return Err(SkillError::NotADirectory(directory.to_owned()));
+    }
+    let mut reader = Reader { tree: Tree::default(), data: BTreeMap::new(), bytes: 0 };
+    reader.directory(directory, Tree::ROOT, directory)?;
+    let definition = reader.tree.child(Tree::ROOT, b"SKILL.md");
+    let is_file = |id| matches!(reader.tree.inode(id).kind, Kind::Leaf(Leaf::File(_)));
+    if !definition.is_some_and(is_file) {
+        return Err(SkillError::NoDefinition(directory.to_owned()));
+    }
+    Ok(Skill { tree: reader.tree, data: reader.data })
+}
+
+struct Reader {
+    tree: Tree,
+    data: BTreeMap<Content, Vec<u8>>,
+    bytes: u64,
+}
+
+impl Reader {
+    fn directory(&mut self, path: &Path, into: InodeId, skill: &Path) -> Result<(), SkillError> {
+        let failed = |source| SkillError::Io { path: path.to_owned(), source };
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let inode = self.entry(&entry.path(), skill)?;
+            self.tree.link(into, entry.file_name().as_bytes(), inode);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: &Path, skill: &Path) -> Result<InodeId, SkillError> {
+        let failed = |source| SkillError::Io { path: path.to_owned(), source };
+        let metadata = fs::symlink_metadata(path).map_err(failed)?;
+        if metadata.is_dir() {
+            let inode = self.tree.add(Inode::directory(Meta::root_owned(0o755)));
+            self.directory(path, inode, skill)?;
+            return Ok(inode);
+        }
+        let (mode, leaf) = if metadata.is_symlink() {
+            let target = fs::read_link(path).map_err(failed)?;
+            (0o777, Leaf::Symlink(target.into_os_string().into_vec()))
+        } else if metadata.is_file() {
+            self.bytes += metadata.len();
+            if self.bytes > SKILL_MAX {
+                return Err(SkillError::TooLarge(skill.to_owned()));
+            }
+            let data = fs::read(path).map_err(failed)?;
+            let content = Content::of(&data);
+            self.data.insert(content, data);
+            let executable = metadata.permissions().mode() & 0o111 != 0;
+            (if executable { 0o755 } else { 0o644 }, Leaf::File(content))
+        } else {
+            return Err(SkillError::SpecialFile(path.to_owned()));
+        };
+        Ok(self.tree.add(Inode { meta: Meta::root_owned(mode), kind: Kind::Leaf(leaf) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_checkout_keeps_counts() {
+        let make = |mode: u32| {
+            let dir = tempfile::tempdir().unwrap();
+            fs::create_dir(dir.path().join("tools")).unwrap();
+            fs::write(dir.path().join("SKILL.md"), "# skill").unwrap();
+            fs::write(dir.path().join("tools/run.sh"), "#!/bin/sh").unwrap();
+            let permissions = fs::Permissions::from_mode(mode);
+            fs::set_permissions(dir.path().join("tools/run.sh"), permissions).unwrap();
+            std::os::unix::fs::symlink("tools/run.sh", dir.path().join("run")).unwrap();
+            read(dir.path()).unwrap().tree.digest()
+        };
+        assert_eq!(make(0o700), make(0o755));
+        assert_ne!(make(0o700), make(0o600));
+    }
+
+    #[test]
+    fn a_directory_without_a_definition_is_no_skill() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(read(dir.path()), Err(SkillError::NoDefinition(_))));
+        assert!(matches!(read(&dir.path().join("none")), Err(SkillError::NotADirectory(_))));
+    }
+}

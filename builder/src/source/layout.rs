@@ -1,0 +1,267 @@
+//! Opening an OCI image layout directory: `index.json` → manifest → config → layers.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use box_image::Digest;
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+
+use super::config::ImageConfig;
+use super::documents::{
+    Descriptor, INDEX_TYPES, Index, LayoutVersion, MANIFEST_TYPES, Manifest, REF_NAME,
+};
+use super::error::SourceError;
+use crate::layer::{Compression, LayerSource};
+
+/// Bounds on the size of a document, in bytes. Registries bound manifests at 4 MiB.
+const INDEX_MAX: u64 = 4 << 20;
+const MANIFEST_MAX: u64 = 4 << 20;
+const CONFIG_MAX: u64 = 8 << 20;
+/// An index may name an index once: multi-platform images are stored so.
+const INDEX_DEPTH: usize = 2;
+
+/// An image of a layout, resolved to digests. Its layers' bytes are not verified yet.
+#[derive(Debug, Clone)]
+pub struct Image {
+    layout: PathBuf,
+    /// The manifest's digest: the image's identity.
+    pub manifest: Digest,
+    /// The config's digest.
+    pub config_digest: Digest,
+    /// The config.
+    pub config: ImageConfig,
+    /// The layers, the lowest first.
+    pub layers: Vec<LayerSource>,
+}
+
+impl Image {
+    /// Opens a layer's blob, whose size is as the image names it.
+    ///
+    /// # Errors
+    /// [`SourceError`] where it is missing, unreadable or of another size.
+    pub fn open_layer(&self, layer: &LayerSource) -> Result<File, SourceError> {
+        open_blob(&self.layout, &layer.digest, layer.size, "a layer")
+    }
+}
+
+/// Opens the image of a layout: the one with the tag, or the only one.
+///
+/// # Errors
+/// [`SourceError`], which says what to do.
+pub fn open(layout: &Path, tag: Option<&str>) -> Result<Image, SourceError> {
+    check_version(layout)?;
+    let index: Index = read_file(&layout.join("index.json"), "an image index", INDEX_MAX)?;
+    let descriptor = choose(layout, index, tag)?;
+    let what = "an image manifest";
+    let manifest: Manifest = read_blob(layout, &descriptor, what, MANIFEST_MAX)?;
+    if manifest.manifests.is_some() {
+        return Err(ambiguous(layout, &descriptor, what));
+    }
+    let config: ImageConfig = read_blob(layout, &manifest.config, "an image config", CONFIG_MAX)?;
+    if (config.os.as_str(), config.architecture.as_str()) != ("linux", "amd64") {
+        let found = format!("{}/{}", config.os, config.architecture);
+        return Err(SourceError::Platform { path: layout.to_owned(), found });
+    }
+    Ok(Image {
+        layers: layers(layout, &manifest, &config)?,
+        layout: layout.to_owned(),
+        manifest: descriptor.digest,
+        config_digest: manifest.config.digest,
+        config,
+    })
+}
+
+fn check_version(layout: &Path) -> Result<(), SourceError> {
+    let path = layout.join("oci-layout");
+    if !path.is_file() {
+        return Err(SourceError::NotALayout { path: layout.to_owned(), missing: "oci-layout" });
+    }
+    let version: LayoutVersion = read_file(&path, "an OCI layout version", 4096)?;
+    if version.image_layout_version == "1.0.0" {
+        return Ok(());
+    }
+    let message = format!("it is of version {:?}, not 1.0.0", version.image_layout_version);
+    Err(SourceError::Malformed { path, what: "an OCI layout version", message })
+}
+
+/// Follows an index to the manifest that is meant.
+fn choose(layout: &Path, index: Index, tag: Option<&str>) -> Result<Descriptor, SourceError> {
+    let mut candidates = index.manifests;
+    if let Some(tag) = tag {
+        candidates.retain(|it| it.annotations.get(REF_NAME).is_some_and(|name| name == tag));
+    }
+    for _ in 0..INDEX_DEPTH {
+        let chosen = only(layout, candidates, tag)?;
+        if MANIFEST_TYPES.contains(&chosen.media_type.as_str()) {
+            return Ok(chosen);
+        }
+        if !INDEX_TYPES.contains(&chosen.media_type.as_str()) {
+            break;
+        }
+        let what = "an image index";
+        let inner: Index = read_blob(layout, &chosen, what, INDEX_MAX)?;
+        if inner.layers.is_some() || inner.config.is_some() {
+            return Err(ambiguous(layout, &chosen, what));
+        }
+        candidates = inner.manifests;
+    }
+    let path = layout.join("index.json");
+    let message = "it names neither a manifest nor an index of manifests".to_owned();
+    Err(SourceError::Malformed { path, what: "an image index", message })
+}
+
+/// Returns the only candidate, or the only one for linux/amd64.
+fn only(
+    layout: &Path,
+    mut candidates: Vec<Descriptor>,
+    tag: Option<&str>,
+) -> Result<Descriptor, SourceError> {
+    let tags: Vec<_> =
+        candidates.iter().filter_map(|it| it.annotations.get(REF_NAME).cloned()).collect();
+    if candidates.len() > 1 {
+        candidates.retain(|it| {
+            it.platform.as_ref().is_none_or(|it| it.os == "linux" && it.architecture == "amd64")
+        });
+    }
+    match (candidates.pop(), candidates.is_empty(), tag) {
+        (Some(chosen), true, _) => Ok(chosen),
+        (None, _, Some(tag)) => {
+            Err(choice(layout, "no image", &format!("no tag {tag:?} is there")))
+        }
+        (None, _, None) => Err(choice(layout, "no image for linux/amd64", "copy one into it")),
+        (Some(_), false, _) => {
+            let found = format!("several images, tagged {tags:?}");
+            Err(choice(layout, &found, "name one as \"oci:PATH:TAG\""))
+        }
+    }
+}
+
+fn choice(layout: &Path, found: &str, help: &str) -> SourceError {
+    SourceError::Choice { path: layout.to_owned(), found: found.to_owned(), help: help.to_owned() }
+}
+
+fn ambiguous(layout: &Path, descriptor: &Descriptor, what: &'static str) -> SourceError {
+    let message = "it is a manifest and an index at once".to_owned();
+    SourceError::Malformed { path: blob_path(layout, &descriptor.digest), what, message }
+}
+
+fn layers(
+    layout: &Path,
+    manifest: &Manifest,
+    config: &ImageConfig,
+) -> Result<Vec<LayerSource>, SourceError> {
+    let (layers, diff_ids) = (&manifest.layers, &config.rootfs.diff_ids);
+    if layers.len() != diff_ids.len() {
+        let (layers, diff_ids) = (layers.len(), diff_ids.len());
+        return Err(SourceError::LayerCount { path: layout.to_owned(), layers, diff_ids });
+    }
+    let source = |(layer, diff_id): (&Descriptor, &Digest)| {
+        let compression = compression(&layer.media_type).ok_or_else(|| SourceError::LayerType {
+            path: layout.to_owned(),
+            media_type: layer.media_type.clone(),
+        })?;
+        Ok(LayerSource { digest: layer.digest, size: layer.size, compression, diff_id: *diff_id })
+    };
+    layers.iter().zip(diff_ids).map(source).collect()
+}
+
+fn compression(media_type: &str) -> Option<Compression> {
+    match media_type {
+        "application/vnd.oci.image.layer.v1.tar"
+        | "application/vnd.docker.image.rootfs.diff.tar" => Some(Compression::None),
+        "application/vnd.oci.image.layer.v1.tar+gzip"
+        | "application/vnd.docker.image.rootfs.diff.tar.gzip" => Some(Compression::Gzip),
+        _ => None,
+    }
+}
+
+fn blob_path(layout: &Path, digest: &Digest) -> PathBuf {
+    layout.join("blobs").join("sha256").join(digest.hex())
+}
+
+/// Opens a blob and checks its size.
+fn open_blob(
+    layout: &Path,
+    digest: &Digest,
+    size: u64,
+    what: &'static str,
+) -> Result<File, SourceError> {
+    let path = blob_path(layout, digest);
+    let file = match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(SourceError::MissingBlob { digest: *digest, what, path });
+        }
+        Err(source) => return Err(SourceError::Io { path, source }),
+        Ok(file) => file,
+    };
+    match file.metadata() {
+        Err(source) => Err(SourceError::Io { path, source }),
+        Ok(metadata) if metadata.len() != size => {
+            Err(SourceError::WrongSize { path, what, expected: size, found: metadata.len() })
+        }
+        Ok(_) => Ok(file),
+    }
+}
+
+/// Reads a document by its digest.
+fn read_blob<T: DeserializeOwned>(
+    layout: &Path,
+    descriptor: &Descriptor,
+    what: &'static str,
+    limit: u64,
+) -> Result<T, SourceError> {
+    let path = blob_path(layout, &descriptor.digest);
+    let size = descriptor.size;
+    if size > limit {
+        return Err(SourceError::TooLarge { path, what, size, limit });
+    }
+    let file = open_blob(layout, &descriptor.digest, size, what)?;
+    let bytes = read_bounded(file, &path, what, limit)?;
+    let found = Digest::from_bytes(Sha256::digest(&bytes).into());
+    if found != descriptor.digest {
+        return Err(SourceError::WrongDigest { path, what, found });
+    }
+    parse(&bytes, path, what)
+}
+
+/// Reads a document by its name.
+fn read_file<T: DeserializeOwned>(
+    path: &Path,
+    what: &'static str,
+    limit: u64,
+) -> Result<T, SourceError> {
+    let file =
+        File::open(path).map_err(|source| SourceError::Io { path: path.to_owned(), source })?;
+    parse(&read_bounded(file, path, what, limit)?, path.to_owned(), what)
+}
+
+fn read_bounded(
+    file: File,
+    path: &Path,
+    what: &'static str,
+    limit: u64,
+) -> Result<Vec<u8>, SourceError> {
+    let mut bytes = Vec::new();
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|source| SourceError::Io { path: path.to_owned(), source })?;
+    let size = bytes.len() as u64;
+    if size > limit {
+        return Err(SourceError::TooLarge { path: path.to_owned(), what, size, limit });
+    }
+    Ok(bytes)
+}
+
+fn parse<T: DeserializeOwned>(
+    bytes: &[u8],
+    path: PathBuf,
+    what: &'static str,
+) -> Result<T, SourceError> {
+    serde_json::from_slice(bytes).map_err(|error| SourceError::Malformed {
+        path,
+        what,
+        message: error.to_string(),
+    })
+}

@@ -1,0 +1,173 @@
+//! Following paths inside a tree. A link can lead anywhere in the tree and never out of it.
+
+use std::collections::VecDeque;
+
+use super::{InodeId, Kind, Leaf, Tree};
+
+/// How many symbolic links one path may lead through, as in Linux (path_resolution(7)).
+const MAX_LINKS: usize = 40;
+
+/// Why a path leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LookupError {
+    /// A part of the path is a file, a device or a pipe.
+    #[error("{:?} is not a directory", String::from_utf8_lossy(.0))]
+    NotADirectory(Vec<u8>),
+    /// More than 40 symbolic links.
+    #[error("too many symbolic links")]
+    TooManyLinks,
+}
+
+/// What to do about a directory that a path names and that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Stop,
+    Make,
+}
+
+/// Splits a path at its slashes; empty parts and `.` mean nothing.
+fn parts(path: &[u8]) -> impl DoubleEndedIterator<Item = Vec<u8>> + '_ {
+    path.split(|byte| *byte == b'/').filter(|part| !matches!(part, [] | [b'.'])).map(<[u8]>::to_vec)
+}
+
+impl Tree {
+    /// Follows a path, and symbolic links in all its parts; nothing where it leads nowhere.
+    pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
+        let mut scratch = Walk::new(path);
+        while let Some(part) = scratch.pending.pop_front() {
+            let child = match part.as_slice() {
+                b".." => scratch.up(),
+                name => self.child(scratch.here(), name)?,
+            };
+            scratch.step(self, part, child).ok()?;
+        }
+        Some(scratch.here())
+    }
+
+    /// Follows a path to a directory, making those that are not there as an extractor would:
+    /// `0755`, owned by root.
+    ///
+    /// # Errors
+    /// [`LookupError`] where something else is in the way.
+    pub(crate) fn make_directories(&mut self, path: &[u8]) -> Result<InodeId, LookupError> {
+        self.walk(path, Missing::Make).map(|found| found.unwrap_or(Self::ROOT))
+    }
+
+    /// Follows a path to a directory; nothing where there is none.
+    ///
+    /// # Errors
+    /// [`LookupError`] where something else is in the way.
+    pub(crate) fn find_directory(&mut self, path: &[u8]) -> Result<Option<InodeId>, LookupError> {
+        self.walk(path, Missing::Stop)
+    }
+
+    fn walk(&mut self, path: &[u8], missing: Missing) -> Result<Option<InodeId>, LookupError> {
+        let mut walk = Walk::new(path);
+        while let Some(part) = walk.pending.pop_front() {
+            let child = match part.as_slice() {
+                b".." => walk.up(),
+                name => match (self.child(walk.here(), name), missing) {
+                    (Some(child), _) => child,
+                    (None, Missing::Make) => self.ensure_directory(walk.here(), name),
+                    (None, Missing::Stop) => return Ok(None),
+                },
+            };
+            walk.step(self, part, child)?;
+        }
+        let here = walk.here();
+        match self.inode(here).names() {
+            Some(_) => Ok(Some(here)),
+            None => Err(LookupError::NotADirectory(path.to_vec())),
+        }
+    }
+}
+
+/// Where a walk stands: the directories from the root, and what is still to come.
+struct Walk {
+    trail: Vec<InodeId>,
+    pending: VecDeque<Vec<u8>>,
+    links: usize,
+}
+
+impl Walk {
+    fn new(path: &[u8]) -> Self {
+        Self { trail: vec![Tree::ROOT], pending: parts(path).collect(), links: 0 }
+    }
+
+    fn here(&self) -> InodeId {
+        self.trail.last().copied().unwrap_or(Tree::ROOT)
+    }
+
+    /// Goes to the parent; the root is its own.
+    fn up(&mut self) -> InodeId {
+        self.trail.pop();
+        self.trail.pop().unwrap_or(Tree::ROOT)
+    }
+
+    /// Goes to `child`, or to where it points.
+    fn step(&mut self, tree: &Tree, part: Vec<u8>, child: InodeId) -> Result<(), LookupError> {
+        match &tree.inode(child).kind {
+            Kind::Leaf(Leaf::Symlink(target)) => self.follow(target),
+            Kind::Leaf(_) if !self.pending.is_empty() => Err(LookupError::NotADirectory(part)),
+            _ => {
+                self.trail.push(child);
+                Ok(())
+            }
+        }
+    }
+
+    fn follow(&mut self, target: &[u8]) -> Result<(), LookupError> {
+        self.links += 1;
+        if self.links > MAX_LINKS {
+            return Err(LookupError::TooManyLinks);
+        }
+        if target.first() == Some(&b'/') {
+            self.trail.truncate(1);
+        }
+        parts(target).rev().for_each(|part| self.pending.push_front(part));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{Inode, Meta};
+
+    /// `/usr/lib/` and the given links.
+    fn with_links(links: &[(&str, &str)]) -> Tree {
+        let mut tree = Tree::default();
+        tree.make_directories(b"usr/lib").unwrap();
+        for (path, target) in links {
+            let (directory, name) = path.rsplit_once('/').unwrap();
+            let directory = tree.make_directories(directory.as_bytes()).unwrap();
+            let kind = Kind::Leaf(Leaf::Symlink(target.as_bytes().to_vec()));
+            let link = tree.add(Inode { meta: Meta::root_owned(0o777), kind });
+            tree.link(directory, name.as_bytes(), link);
+        }
+        tree
+    }
+
+    #[test]
+    fn links_lead_to_directories_of_the_tree_only() {
+        let mut tree =
+            with_links(&[("/lib", "usr/lib"), ("/out", "../../../usr"), ("/abs", "/usr/lib")]);
+        let lib = tree.lookup(b"/usr/lib").unwrap();
+        assert_eq!(tree.lookup(b"lib"), Some(lib));
+        assert_eq!(tree.lookup(b"/abs/../../lib/."), Some(lib));
+        assert_eq!(tree.lookup(b"/out/lib"), Some(lib));
+        assert_eq!(tree.find_directory(b"lib"), Ok(Some(lib)));
+        assert_eq!(tree.make_directories(b"lib/new"), Ok(tree.lookup(b"/usr/lib/new").unwrap()));
+    }
+
+    #[test]
+    fn loops_and_files_in_the_way_are_errors() {
+        let mut tree = with_links(&[("/a", "b"), ("/b", "a")]);
+        assert_eq!(tree.lookup(b"a"), None);
+        assert_eq!(tree.make_directories(b"a/c"), Err(LookupError::TooManyLinks));
+        let fifo = tree.add(Inode { meta: Meta::root_owned(0), kind: Kind::Leaf(Leaf::Fifo) });
+        tree.link(Tree::ROOT, b"fifo", fifo);
+        assert!(matches!(tree.make_directories(b"fifo/c"), Err(LookupError::NotADirectory(_))));
+        assert!(matches!(tree.make_directories(b"fifo"), Err(LookupError::NotADirectory(_))));
+    }
+}
