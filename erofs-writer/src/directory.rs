@@ -1,0 +1,160 @@
+//! Directories: blocks of sorted entries, each block readable on its own.
+//!
+//! ```text
+//! struct erofs_dirent × n    12 bytes each
+//!   nid         u64
+//!   nameoff     u16     where in the block the name starts; the first one's tells n
+//!   file_type   u8      EROFS_FT_*
+//!   reserved    u8
+//! the n names, without anything between them
+//! ```
+//!
+//! Entries are sorted by the bytes of their names, `.` and `..` among them, over all blocks. A
+//! block takes as many as fit; all but the last are padded with zero bytes to a whole block. The
+//! directory's size ends with the last name. Source: `struct erofs_dirent` in
+//! `fs/erofs/erofs_fs.h`; "Directories" in `Documentation/filesystems/erofs.rst`.
+
+use crate::tree::Node;
+use crate::{BLOCK, BLOCK_SIZE};
+
+/// Bytes of `struct erofs_dirent`.
+const ENTRY: usize = 12;
+
+/// A name in a directory and what it leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry<'a> {
+    /// The name.
+    pub(crate) name: &'a [u8],
+    /// The inode's number.
+    pub(crate) nid: u64,
+    /// The inode's `EROFS_FT_*`.
+    pub(crate) file_type: u8,
+}
+
+/// Returns the `EROFS_FT_*` of an inode: the kernel's generic `FT_*` of `include/linux/fs_types.h`.
+pub(crate) fn file_type(node: &Node) -> u8 {
+    match node {
+        Node::File { .. } => 1,
+        Node::Directory => 2,
+        Node::CharDevice { .. } => 3,
+        Node::BlockDevice { .. } => 4,
+        Node::Fifo => 5,
+        Node::Socket => 6,
+        Node::Symlink { .. } => 7,
+    }
+}
+
+/// How full a block is.
+#[derive(Debug, Default)]
+struct Fill {
+    used: usize,
+}
+
+impl Fill {
+    /// Takes an entry in; false where the block has no room left for it.
+    fn takes(&mut self, name: &[u8]) -> bool {
+        let used = self.used + ENTRY + name.len();
+        let fits = used <= BLOCK;
+        if fits {
+            self.used = used;
+        }
+        fits
+    }
+}
+
+/// Returns the size in bytes of a directory with these names, in their order.
+pub(crate) fn size<'a>(names: impl Iterator<Item = &'a [u8]>) -> u64 {
+    let mut full_blocks = 0;
+    let mut fill = Fill::default();
+    for name in names {
+        if !fill.takes(name) {
+            full_blocks += 1;
+            fill = Fill { used: ENTRY + name.len() };
+        }
+    }
+    full_blocks * BLOCK_SIZE + fill.used as u64
+}
+
+/// Encodes a directory block by block; no block is padded.
+pub(crate) fn blocks<'a>(
+    entries: impl Iterator<Item = Entry<'a>>,
+) -> impl Iterator<Item = Vec<u8>> {
+    let mut entries = entries.peekable();
+    std::iter::from_fn(move || {
+        let mut fill = Fill::default();
+        let mut block = Vec::new();
+        while let Some(entry) = entries.next_if(|entry| fill.takes(entry.name)) {
+            block.push(entry);
+        }
+        (!block.is_empty()).then(|| encode(&block))
+    })
+}
+
+fn encode(entries: &[Entry<'_>]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(BLOCK);
+    let mut name_offset = entries.len() * ENTRY;
+    for entry in entries {
+        let offset = u16::try_from(name_offset).expect("a name starts within its block");
+        bytes.extend_from_slice(&entry.nid.to_le_bytes());
+        bytes.extend_from_slice(&offset.to_le_bytes());
+        bytes.extend_from_slice(&[entry.file_type, 0]);
+        name_offset += entry.name.len();
+    }
+    entries.iter().for_each(|entry| bytes.extend_from_slice(entry.name));
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(names: &[Vec<u8>]) -> impl Iterator<Item = Entry<'_>> {
+        names.iter().zip(128..).map(|(name, nid)| Entry { name, nid, file_type: 2 })
+    }
+
+    fn encoded(names: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let blocks: Vec<_> = blocks(entries(names)).collect();
+        let used: usize = blocks.last().map_or(0, Vec::len);
+        let expected = (blocks.len() - 1) * BLOCK + used;
+        assert_eq!(size(names.iter().map(Vec::as_slice)), expected as u64);
+        blocks
+    }
+
+    #[test]
+    fn a_block_has_the_entries_and_then_the_names() {
+        let blocks = encoded(&[b".".to_vec(), b"..".to_vec(), b"bin".to_vec()]);
+        let expected: [&[u8]; 4] = [
+            b"\x80\0\0\0\0\0\0\0\x24\0\x02\0",
+            b"\x81\0\0\0\0\0\0\0\x25\0\x02\0",
+            b"\x82\0\0\0\0\0\0\0\x27\0\x02\0",
+            b"...bin",
+        ];
+        assert_eq!(blocks, [expected.concat()]);
+    }
+
+    #[test]
+    fn entries_that_fill_a_block_to_the_byte_stay_in_it() {
+        // 16 entries of 12 + 244 bytes are 4096 bytes.
+        let full = vec![vec![b'x'; 244]; 16];
+        assert_eq!(encoded(&full).iter().map(Vec::len).collect::<Vec<_>>(), [4096]);
+        let mut over = full.clone();
+        over[15].push(b'x');
+        assert_eq!(encoded(&over).iter().map(Vec::len).collect::<Vec<_>>(), [3840, 257]);
+        let mut more = full;
+        more.push(b"y".to_vec());
+        assert_eq!(encoded(&more).iter().map(Vec::len).collect::<Vec<_>>(), [4096, 13]);
+    }
+
+    #[test]
+    fn types_are_the_kernels() {
+        let types = [
+            Node::Directory,
+            Node::Symlink { target: Vec::new() },
+            Node::CharDevice { major: 0, minor: 0 },
+            Node::BlockDevice { major: 0, minor: 0 },
+            Node::Fifo,
+            Node::Socket,
+        ];
+        assert_eq!(types.each_ref().map(file_type), [2, 7, 3, 4, 5, 6]);
+    }
+}

@@ -1,0 +1,139 @@
+//! Inodes: `struct erofs_inode_extended` in `fs/erofs/erofs_fs.h`, 64 bytes.
+//!
+//! | offset | field | written |
+//! |---|---|---|
+//! | 0 | `i_format` | bit 0: extended; bits 1 to 3: `FLAT_PLAIN` (0) or `FLAT_INLINE` (2) |
+//! | 2 | `i_xattr_icount` | see `xattr` |
+//! | 4 | `i_mode` | the type and the permission bits |
+//! | 6 | `i_reserved` | 0 |
+//! | 8 | `i_size` | bytes of data |
+//! | 16 | `i_u` | `raw_blkaddr`, or `rdev` for devices, or 0 |
+//! | 20 | `i_ino` | the position in the image, from 1 |
+//! | 24 | `i_uid`, `i_gid` | |
+//! | 32 | `i_mtime`, `i_mtime_nsec` | |
+//! | 44 | `i_nlink` | |
+//! | 48 | `i_reserved2` | 0 |
+//!
+//! The compact form of 32 bytes has no time of its own and is never written.
+
+use crate::tree::{Inode, Node};
+use crate::xattr;
+
+/// Bytes of an inode.
+pub(crate) const SIZE: usize = 64;
+/// `EROFS_INODE_LAYOUT_EXTENDED`.
+const EXTENDED: u16 = 1;
+/// `EROFS_I_DATALAYOUT_BIT`.
+const LAYOUT_BIT: u16 = 1;
+const FLAT_PLAIN: u16 = 0;
+const FLAT_INLINE: u16 = 2;
+
+/// What an inode says of its data.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Data {
+    /// Bytes of data.
+    pub(crate) size: u64,
+    /// How many of them, the last ones, follow the inode.
+    pub(crate) tail: usize,
+    /// The first block of the others.
+    pub(crate) block: u32,
+}
+
+/// Encodes an inode; its extended attributes and its tail follow it.
+pub(crate) fn encode(inode: &Inode, number: u32, data: Data) -> [u8; SIZE] {
+    let layout = if data.tail > 0 { FLAT_INLINE } else { FLAT_PLAIN };
+    let mut bytes = [0; SIZE];
+    let mut put = |offset: usize, field: &[u8]| {
+        bytes[offset..][..field.len()].copy_from_slice(field);
+    };
+    put(0, &(EXTENDED | layout << LAYOUT_BIT).to_le_bytes());
+    put(2, &xattr::count(&inode.xattrs).to_le_bytes());
+    put(4, &file_mode(inode).to_le_bytes());
+    put(8, &data.size.to_le_bytes());
+    put(16, &device(&inode.node).unwrap_or(data.block).to_le_bytes());
+    put(20, &number.to_le_bytes());
+    put(24, &inode.uid.to_le_bytes());
+    put(28, &inode.gid.to_le_bytes());
+    put(32, &inode.mtime.to_le_bytes());
+    put(40, &inode.mtime_nsec.to_le_bytes());
+    put(44, &inode.links.to_le_bytes());
+    bytes
+}
+
+/// Returns the mode with the type: `S_IFMT` of `include/uapi/linux/stat.h`.
+pub(crate) fn file_mode(inode: &Inode) -> u16 {
+    let file_type = match inode.node {
+        Node::Fifo => 0o010_000,
+        Node::CharDevice { .. } => 0o020_000,
+        Node::Directory => 0o040_000,
+        Node::BlockDevice { .. } => 0o060_000,
+        Node::File { .. } => 0o100_000,
+        Node::Symlink { .. } => 0o120_000,
+        Node::Socket => 0o140_000,
+    };
+    file_type | inode.mode
+}
+
+/// Returns a device's number as `new_encode_dev()` of `include/linux/kdev_t.h` packs it.
+fn device(node: &Node) -> Option<u32> {
+    match node {
+        Node::CharDevice { major, minor } | Node::BlockDevice { major, minor } => {
+            Some(minor & 0xFF | major << 8 | (minor & !0xFF) << 12)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ImageBuilder, Meta};
+
+    fn encoded(meta: Meta, node: Node, data: Data) -> [u8; SIZE] {
+        let mut builder = ImageBuilder::new(Meta::default());
+        let id = builder.add(meta, node).unwrap();
+        builder.link(builder.root(), b"a", id).unwrap();
+        encode(&builder.inodes[id.index()], 9, data)
+    }
+
+    #[test]
+    fn fields_lie_where_the_kernel_reads_them() {
+        let meta = Meta {
+            mode: 0o4755,
+            uid: 0x0102_0304,
+            gid: 0x0506_0708,
+            mtime: -2,
+            mtime_nsec: 999_999_999,
+            xattrs: vec![(b"user.a".to_vec(), b"b".to_vec())],
+        };
+        let target = b"x".to_vec();
+        let data = Data { size: 1, tail: 1, block: 0 };
+        let bytes = encoded(meta, Node::Symlink { target }, data);
+        let expected: [&[u8]; 7] = [
+            &[0b101, 0, 3, 0, 0o355, 0o251, 0, 0],
+            &[1, 0, 0, 0, 0, 0, 0, 0],
+            &[0, 0, 0, 0, 9, 0, 0, 0],
+            &[4, 3, 2, 1, 8, 7, 6, 5],
+            &[0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+            &[0xFF, 0xC9, 0x9A, 0x3B, 1, 0, 0, 0],
+            &[0; 16],
+        ];
+        assert_eq!(bytes.as_slice(), expected.concat());
+    }
+
+    #[test]
+    fn plain_data_are_named_by_their_first_block() {
+        let node = Node::Symlink { target: b"x".to_vec() };
+        let bytes = encoded(Meta::default(), node, Data { size: 1 << 40, tail: 0, block: 7 });
+        assert_eq!(bytes[..2], [1, 0]);
+        assert_eq!(bytes[8..20], [0, 0, 0, 0, 0, 1, 0, 0, 7, 0, 0, 0]);
+    }
+
+    #[test]
+    fn device_numbers_are_packed_as_linux_does() {
+        let device = |major, minor| device(&Node::CharDevice { major, minor });
+        assert_eq!(device(1, 3), Some(0x0000_0103));
+        assert_eq!(device(0xABC, 0x1_2345), Some(0x123A_BC45));
+        assert_eq!(device(0xFFF, 0xF_FFFF), Some(u32::MAX));
+    }
+}

@@ -1,0 +1,323 @@
+//! Where everything lies: decided for the whole image before its first byte is written.
+
+use std::collections::HashMap;
+
+use crate::inode::{self, Data};
+use crate::tree::{Inode, Node, NodeId};
+use crate::{BLOCK, BLOCK_SIZE, ContentId, Error, directory};
+
+/// `nid` counts in units of this many bytes.
+const SLOT: u64 = 32;
+/// The largest file that lies behind its inode, in bytes. Above half a block, the space that is
+/// lost at the ends of blocks comes close to what a block of its own would cost.
+const MAX_INLINE_FILE: u64 = 2048;
+/// Bytes that follow the last inode at least. `fsck.erofs` before erofs-utils 1.9 reads the header
+/// of extended attributes of an inode that has none, and fails where the image ends.
+const SLACK: u64 = 12;
+
+/// The plan of an image.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// The inodes in their order.
+    pub(crate) order: Vec<NodeId>,
+    /// Where each of them lies, by [`NodeId::index`].
+    pub(crate) places: Vec<Place>,
+    /// The first block behind the inodes.
+    pub(crate) first_data_block: u32,
+    /// The contents with blocks of their own, in the order of the blocks.
+    pub(crate) contents: Vec<Stored>,
+    /// The image's size in blocks.
+    pub(crate) blocks: u32,
+    /// Bytes of files that are not stored again.
+    pub(crate) shared_bytes: u64,
+}
+
+/// Where an inode and its data lie.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The inode's first byte in the image.
+    pub(crate) offset: u64,
+    /// Its data.
+    pub(crate) data: Data,
+}
+
+impl Place {
+    /// Returns the number by which directories name the inode.
+    pub(crate) fn nid(self) -> u64 {
+        self.offset / SLOT
+    }
+}
+
+/// A content with blocks of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stored {
+    /// The content.
+    pub(crate) content: ContentId,
+    /// Its size in bytes.
+    pub(crate) size: u64,
+}
+
+impl Layout {
+    /// Plans the image of the inodes that come in `order`.
+    ///
+    /// # Errors
+    /// [`Error::ContentSizeMismatch`] and [`Error::TooLarge`].
+    pub(crate) fn new(inodes: &[Inode], order: Vec<NodeId>) -> Result<Self, Error> {
+        let uses = Uses::count(inodes, &order)?;
+        let mut places = vec![Place::default(); inodes.len()];
+        let end = place_inodes(inodes, &order, &uses, &mut places);
+        let mut space = Space { next: (end + SLACK).div_ceil(BLOCK_SIZE) };
+        let first_data_block = u32::try_from(space.next).map_err(|_| Error::TooLarge)?;
+        place_tree_data(inodes, &order, &mut places, &mut space)?;
+        let contents = place_contents(inodes, &order, &mut places, &mut space)?;
+        let blocks = u32::try_from(space.next).map_err(|_| Error::TooLarge)?;
+        let shared_bytes = uses.shared_bytes;
+        Ok(Self { order, places, first_data_block, contents, blocks, shared_bytes })
+    }
+}
+
+/// How many inodes have each content.
+#[derive(Debug, Default)]
+struct Uses {
+    /// Size in bytes and number of inodes. Never iterated: its order is not the tree's.
+    contents: HashMap<ContentId, (u64, u64)>,
+    shared_bytes: u64,
+}
+
+impl Uses {
+    fn count(inodes: &[Inode], order: &[NodeId]) -> Result<Self, Error> {
+        let mut uses = Self::default();
+        for id in order {
+            if let Node::File { size, content } = inodes[id.index()].node {
+                uses.add(content, size)?;
+            }
+        }
+        Ok(uses)
+    }
+
+    fn add(&mut self, content: ContentId, size: u64) -> Result<(), Error> {
+        let (first, inodes) = self.contents.entry(content).or_insert((size, 0));
+        if *first != size {
+            return Err(Error::ContentSizeMismatch { content, first: *first, second: size });
+        }
+        if *inodes > 0 {
+            self.shared_bytes = self.shared_bytes.saturating_add(size);
+        }
+        *inodes += 1;
+        Ok(())
+    }
+
+    fn is_alone(&self, content: &ContentId) -> bool {
+        matches!(self.contents.get(content), Some((_, 1)))
+    }
+}
+
+/// Gives every inode its offset and decides what follows it; returns where the last one ends.
+fn place_inodes(inodes: &[Inode], order: &[NodeId], uses: &Uses, places: &mut [Place]) -> u64 {
+    let mut end = BLOCK_SIZE;
+    for id in order {
+        let inode = &inodes[id.index()];
+        let size = data_size(inode);
+        let head = inode::SIZE + inode.xattrs.len();
+        let tail = wanted_tail(inode, size, uses);
+        let tail = if head + tail <= BLOCK { tail } else { 0 };
+        let offset = place_unit(end, head + tail);
+        end = offset + (head + tail) as u64;
+        places[id.index()] = Place { offset, data: Data { size, tail, block: 0 } };
+    }
+    end
+}
+
+/// Returns the first slot from `end` on where `size` bytes do not cross the end of a block.
+///
+/// Linux wants a tail in one block, and that of a symlink in the block of its inode too. What
+/// does not fit any block has extended attributes beyond it, and starts with one.
+fn place_unit(end: u64, size: usize) -> u64 {
+    let offset = end.next_multiple_of(SLOT);
+    let room = BLOCK_SIZE - offset % BLOCK_SIZE;
+    if size as u64 <= room { offset } else { offset.next_multiple_of(BLOCK_SIZE) }
+}
+
+fn data_size(inode: &Inode) -> u64 {
+    match &inode.node {
+        Node::Directory => directory::size(inode.entries.keys().map(AsRef::as_ref)),
+        Node::File { size, .. } => *size,
+        Node::Symlink { target } => target.len() as u64,
+        _ => 0,
+    }
+}
+
+/// Returns how many of the data's last bytes should follow the inode if they fit.
+fn wanted_tail(inode: &Inode, size: u64, uses: &Uses) -> usize {
+    let wanted = match &inode.node {
+        Node::Directory | Node::Symlink { .. } => true,
+        Node::File { content, .. } => size <= MAX_INLINE_FILE && uses.is_alone(content),
+        _ => false,
+    };
+    let tail = usize::try_from(size % BLOCK_SIZE).expect("it is less than a block");
+    if wanted { tail } else { 0 }
+}
+
+/// The blocks behind the inodes.
+#[derive(Debug)]
+struct Space {
+    next: u64,
+}
+
+impl Space {
+    /// Takes the blocks that so many bytes need; returns the first, or 0 where none is needed.
+    fn take(&mut self, bytes: u64) -> Result<u32, Error> {
+        if bytes == 0 {
+            return Ok(0);
+        }
+        let first = u32::try_from(self.next).map_err(|_| Error::TooLarge)?;
+        self.next += bytes.div_ceil(BLOCK_SIZE);
+        Ok(first)
+    }
+}
+
+/// Gives directories and symlinks blocks for what does not follow them.
+fn place_tree_data(
+    inodes: &[Inode],
+    order: &[NodeId],
+    places: &mut [Place],
+    space: &mut Space,
+) -> Result<(), Error> {
+    for id in order {
+        let data = &mut places[id.index()].data;
+        if !matches!(inodes[id.index()].node, Node::File { .. }) {
+            data.block = space.take(data.size - data.tail as u64)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives contents their blocks, each once.
+fn place_contents(
+    inodes: &[Inode],
+    order: &[NodeId],
+    places: &mut [Place],
+    space: &mut Space,
+) -> Result<Vec<Stored>, Error> {
+    let mut blocks: HashMap<ContentId, u32> = HashMap::new();
+    let mut contents = Vec::new();
+    for id in order {
+        let Node::File { size, content } = inodes[id.index()].node else { continue };
+        let data = &mut places[id.index()].data;
+        if size == 0 || data.tail > 0 {
+            continue;
+        }
+        if let Some(block) = blocks.get(&content) {
+            data.block = *block;
+            continue;
+        }
+        data.block = space.take(size)?;
+        blocks.insert(content, data.block);
+        contents.push(Stored { content, size });
+    }
+    Ok(contents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ImageBuilder, Meta, walk};
+
+    fn file(id: u8, size: u64) -> Node {
+        Node::File { size, content: ContentId([id; 32]) }
+    }
+
+    /// Plans a root with these children, in the order of their names.
+    fn plan(nodes: Vec<(Meta, Node)>) -> Result<Layout, Error> {
+        let mut builder = ImageBuilder::new(Meta::default());
+        for (number, (meta, node)) in nodes.into_iter().enumerate() {
+            let id = builder.add(meta, node).unwrap();
+            builder.link(builder.root(), format!("{number:05}").as_bytes(), id).unwrap();
+        }
+        let order = walk::order(&builder.inodes, builder.root())?;
+        Layout::new(&builder.inodes, order)
+    }
+
+    fn plain(nodes: impl IntoIterator<Item = Node>) -> Layout {
+        plan(nodes.into_iter().map(|node| (Meta::default(), node)).collect()).unwrap()
+    }
+
+    #[test]
+    fn the_root_is_at_nid_128() {
+        let layout = plain([]);
+        assert_eq!(layout.places[0].nid(), 128);
+        assert_eq!(layout.blocks, 2);
+        // `.` and `..`
+        assert_eq!(layout.places[0].data, Data { size: 27, tail: 27, block: 0 });
+    }
+
+    #[test]
+    fn small_files_follow_their_inode_unless_they_share_their_content() {
+        let layout = plain([file(1, 2048), file(2, 2049), file(3, 10), file(3, 10), file(4, 0)]);
+        let data: Vec<_> = layout.places[1..].iter().map(|place| place.data).collect();
+        assert_eq!(data[0], Data { size: 2048, tail: 2048, block: 0 });
+        assert_eq!(data[1], Data { size: 2049, tail: 0, block: 2 });
+        assert_eq!(data[2], Data { size: 10, tail: 0, block: 3 });
+        assert_eq!(data[3], data[2]);
+        assert_eq!(data[4], Data { size: 0, tail: 0, block: 0 });
+        assert_eq!((layout.blocks, layout.shared_bytes, layout.contents.len()), (4, 10, 2));
+    }
+
+    #[test]
+    fn no_unit_crosses_a_block() {
+        let target = |length| Node::Symlink { target: vec![b'x'; length] };
+        let layout = plain((0..300).map(|number| target(1 + number * 7 % 4000)));
+        for place in &layout.places[1..] {
+            let unit = (inode::SIZE + place.data.tail) as u64;
+            assert!(place.offset % BLOCK_SIZE + unit <= BLOCK_SIZE, "{place:?}");
+            assert_eq!(place.offset % SLOT, 0);
+        }
+    }
+
+    #[test]
+    fn a_target_that_does_not_fit_behind_its_inode_gets_a_block() {
+        let target = |length| Node::Symlink { target: vec![b'x'; length] };
+        let layout = plain([target(4032), target(4033), target(4095)]);
+        let data: Vec<_> = layout.places[1..].iter().map(|place| place.data.tail).collect();
+        assert_eq!(data, [4032, 0, 0]);
+        assert_eq!(layout.places[2].data.block + 1, layout.places[3].data.block);
+    }
+
+    #[test]
+    fn large_attributes_start_with_a_block_and_take_several() {
+        let xattrs = vec![(b"user.a".to_vec(), vec![0; 5000])];
+        let big = Meta { xattrs, ..Meta::default() };
+        let layout = plan(vec![(big, file(1, 9)), (Meta::default(), Node::Fifo)]).unwrap();
+        assert_eq!(layout.places[1].offset, 2 * BLOCK_SIZE);
+        assert_eq!(layout.places[1].data, Data { size: 9, tail: 0, block: 4 });
+        assert_eq!(layout.places[2].offset, (2 * BLOCK_SIZE + 64 + 12 + 5008).next_multiple_of(32));
+    }
+
+    #[test]
+    fn something_follows_the_last_inode() {
+        let end = |layout: &Layout| layout.places.last().unwrap().offset + 64;
+        let layout = (1..500)
+            .map(|count| plain(vec![Node::Fifo; count]))
+            .find(|layout| end(layout) % BLOCK_SIZE == 0)
+            .expect("some number of inodes fills its last block");
+        assert_eq!(u64::from(layout.blocks), end(&layout) / BLOCK_SIZE + 1);
+    }
+
+    #[test]
+    fn a_content_has_one_size() {
+        let nodes = [file(1, 5), file(1, 6)].map(|node| (Meta::default(), node));
+        let error = plan(nodes.into()).unwrap_err();
+        assert!(matches!(error, Error::ContentSizeMismatch { first: 5, second: 6, .. }), "{error}");
+    }
+
+    #[test]
+    fn the_image_has_at_most_2_to_the_32_blocks() {
+        let most = (u64::from(u32::MAX) - 2) * BLOCK_SIZE;
+        assert_eq!(plain([file(1, most)]).blocks, u32::MAX);
+        for sizes in [[most + 1, 0], [most, 4096], [u64::MAX, u64::MAX - 1]] {
+            let nodes = [file(1, sizes[0]), file(2, sizes[1])].map(|node| (Meta::default(), node));
+            let result = plan(nodes.into());
+            assert!(matches!(result, Err(Error::TooLarge)), "{sizes:?}");
+        }
+    }
+}

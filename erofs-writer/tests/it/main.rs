@@ -1,0 +1,11 @@
+//! What the images are to others: to erofs-utils, and to a reader written by someone else.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod boundaries;
+mod determinism;
+mod failures;
+mod model;
+mod random;
+mod reader;
+mod tools;

@@ -1,0 +1,162 @@
+//! A tree to build an image from, in a form that tests can compare.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+
+use erofs_writer::{ContentId, Contents, Error, ImageBuilder, Meta, Node, NodeId, Summary};
+
+/// Inodes and the names that they have. Inode 0 is the root.
+#[derive(Debug, Clone)]
+pub(crate) struct Tree {
+    pub(crate) inodes: Vec<(Meta, Kind)>,
+    pub(crate) links: Vec<Link>,
+}
+
+/// One name of an inode.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    pub(crate) directory: usize,
+    pub(crate) name: Vec<u8>,
+    pub(crate) inode: usize,
+}
+
+/// What an inode is, with the bytes of files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Directory,
+    File(Vec<u8>),
+    Symlink(Vec<u8>),
+    CharDevice(u32, u32),
+    BlockDevice(u32, u32),
+    Fifo,
+    Socket,
+}
+
+/// The bytes of the files of a tree.
+#[derive(Debug, Default)]
+pub(crate) struct Store(pub(crate) HashMap<ContentId, Vec<u8>>);
+
+impl Store {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Node {
+        let content = ContentId(*blake3::hash(bytes).as_bytes());
+        self.0.insert(content, bytes.to_vec());
+        Node::File { size: bytes.len() as u64, content }
+    }
+}
+
+impl Contents for Store {
+    /// Writes in pieces of odd lengths, as a store that decompresses might.
+    fn copy(&mut self, content: &ContentId, size: u64, out: &mut dyn Write) -> io::Result<()> {
+        let bytes = self.0.get(content).ok_or(io::ErrorKind::NotFound)?;
+        assert_eq!(bytes.len() as u64, size);
+        bytes.chunks(1021).try_for_each(|piece| out.write_all(piece))
+    }
+}
+
+/// Permissions and an owner for inodes of which the test says nothing else.
+pub(crate) fn meta() -> Meta {
+    Meta { mode: 0o755, uid: 1, gid: 2, mtime: 1_700_000_000, mtime_nsec: 7, xattrs: Vec::new() }
+}
+
+impl Tree {
+    /// Makes a tree whose root has these children.
+    pub(crate) fn flat(children: impl IntoIterator<Item = (Vec<u8>, Kind)>) -> Self {
+        let mut tree = Self { inodes: vec![(meta(), Kind::Directory)], links: Vec::new() };
+        for (name, kind) in children {
+            tree.add(0, name, meta(), kind);
+        }
+        tree
+    }
+
+    /// Adds an inode with one name.
+    pub(crate) fn add(
+        &mut self,
+        directory: usize,
+        name: impl Into<Vec<u8>>,
+        meta: Meta,
+        kind: Kind,
+    ) -> usize {
+        let inode = self.inodes.len();
+        self.inodes.push((meta, kind));
+        self.links.push(Link { directory, name: name.into(), inode });
+        inode
+    }
+
+    /// Lists the inode of each path; the root's path is empty.
+    pub(crate) fn paths(&self) -> BTreeMap<Vec<u8>, usize> {
+        let mut children: HashMap<usize, Vec<&Link>> = HashMap::new();
+        self.links.iter().for_each(|link| children.entry(link.directory).or_default().push(link));
+        let mut paths = BTreeMap::from([(Vec::new(), 0)]);
+        let mut pending = vec![(Vec::new(), 0)];
+        while let Some((path, inode)) = pending.pop() {
+            for link in children.get(&inode).into_iter().flatten() {
+                let below = [path.as_slice(), b"/", &link.name].concat();
+                paths.insert(below.clone(), link.inode);
+                if self.inodes[link.inode].1 == Kind::Directory {
+                    pending.push((below, link.inode));
+                }
+            }
+        }
+        paths
+    }
+
+    /// Returns the link count that Unix would show.
+    pub(crate) fn nlink(&self, inode: usize) -> usize {
+        if self.inodes[inode].1 != Kind::Directory {
+            return self.links.iter().filter(|link| link.inode == inode).count();
+        }
+        let is_child =
+            |link: &&Link| link.directory == inode && self.inodes[link.inode].1 == Kind::Directory;
+        2 + self.links.iter().filter(is_child).count()
+    }
+
+    /// Writes the image, adding inodes and links in the tree's order.
+    pub(crate) fn image(&self) -> (Vec<u8>, Summary) {
+        let inodes: Vec<_> = (1..self.inodes.len()).collect();
+        let links: Vec<_> = (0..self.links.len()).collect();
+        self.image_in_order(&inodes, &links)
+    }
+
+    /// Writes the image, adding inodes and links in these orders.
+    pub(crate) fn image_in_order(&self, inodes: &[usize], links: &[usize]) -> (Vec<u8>, Summary) {
+        let mut out = Vec::new();
+        let summary = self.write(inodes, links, &mut out).unwrap();
+        assert_eq!(summary.size, out.len() as u64);
+        assert_eq!(summary.inodes, self.inodes.len() as u64);
+        (out, summary)
+    }
+
+    fn write(
+        &self,
+        inodes: &[usize],
+        links: &[usize],
+        out: &mut dyn Write,
+    ) -> Result<Summary, Error> {
+        let mut store = Store::default();
+        let mut builder = ImageBuilder::new(self.inodes[0].0.clone());
+        let mut ids: Vec<NodeId> = vec![builder.root(); self.inodes.len()];
+        for &inode in inodes {
+            let (meta, kind) = &self.inodes[inode];
+            ids[inode] = builder.add(meta.clone(), kind.node(&mut store))?;
+        }
+        for &link in links {
+            let Link { directory, name, inode } = &self.links[link];
+            builder.link(ids[*directory], name, ids[*inode])?;
+        }
+        builder.write(out, &mut store)
+    }
+}
+
+impl Kind {
+    fn node(&self, store: &mut Store) -> Node {
+        match self {
+            Self::Directory => Node::Directory,
+            Self::File(bytes) => store.put(bytes),
+            Self::Symlink(target) => Node::Symlink { target: target.clone() },
+            &Self::CharDevice(major, minor) => Node::CharDevice { major, minor },
+            &Self::BlockDevice(major, minor) => Node::BlockDevice { major, minor },
+            Self::Fifo => Node::Fifo,
+            Self::Socket => Node::Socket,
+        }
+    }
+}

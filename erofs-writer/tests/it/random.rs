@@ -1,0 +1,108 @@
+//! Random trees: every image says what its tree says.
+
+use std::collections::BTreeSet;
+
+use erofs_writer::Meta;
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+
+use crate::model::{Kind, Link, Tree};
+use crate::{reader, tools};
+
+/// An inode to be added: what it is, and its names, each in the directory that the index picks.
+type Growth = (Meta, Kind, Vec<(prop::sample::Index, Vec<u8>)>);
+
+/// Any tree, of up to 40 inodes.
+pub(crate) fn tree() -> impl Strategy<Value = Tree> {
+    let growth = (meta(), kind(), vec((any::<prop::sample::Index>(), name()), 1..4));
+    (meta(), vec(growth, 0..40)).prop_map(|(root, growths)| grow(root, growths))
+}
+
+fn grow(root: Meta, growths: Vec<Growth>) -> Tree {
+    let mut tree = Tree { inodes: vec![(root, Kind::Directory)], links: Vec::new() };
+    let mut directories: Vec<BTreeSet<Vec<u8>>> = vec![BTreeSet::new()];
+    let mut numbers = vec![0];
+    for (meta, kind, names) in growths {
+        let inode = tree.inodes.len();
+        let most = if kind == Kind::Directory { 1 } else { names.len() };
+        let mut free = Vec::new();
+        for (index, name) in names.into_iter().take(most) {
+            let place = index.index(directories.len());
+            if directories[place].insert(name.clone()) {
+                free.push((place, name));
+            }
+        }
+        if free.is_empty() {
+            continue;
+        }
+        for (place, name) in free {
+            tree.links.push(Link { directory: numbers[place], name, inode });
+        }
+        if kind == Kind::Directory {
+            directories.push(BTreeSet::new());
+            numbers.push(inode);
+        }
+        tree.inodes.push((meta, kind));
+    }
+    tree
+}
+
+/// Bytes around `.` and at the ends of the range, and lengths up to the limit.
+fn name() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![Just(1), Just(b'-'), Just(b'.'), Just(b'0'), b'a'..b'e', Just(0xFF)];
+    let name = prop_oneof![4 => vec(byte.clone(), 1..5), 1 => vec(byte, 200..=255)];
+    name.prop_filter("`.` and `..` are taken", |name| !matches!(name.as_slice(), b"." | b".."))
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    let length = || prop_oneof![0..70usize, 2000..2100usize, 4000..4200usize, 0..20000usize];
+    // A few distinct bytes only, so that contents are often equal.
+    let file = (length(), 0..3u8).prop_map(|(length, byte)| Kind::File(vec![byte; length]));
+    let target = prop_oneof![1..100usize, 3900..=4095usize];
+    prop_oneof![
+        4 => Just(Kind::Directory),
+        6 => file,
+        2 => target.prop_map(|length| Kind::Symlink(vec![b't'; length])),
+        1 => (0..4096u32, 0..1u32 << 20).prop_map(|(major, minor)| Kind::CharDevice(major, minor)),
+        1 => (0..4096u32, 0..1u32 << 20).prop_map(|(major, minor)| Kind::BlockDevice(major, minor)),
+        1 => Just(Kind::Fifo),
+        1 => Just(Kind::Socket),
+    ]
+}
+
+prop_compose! {
+    /// What a file system that the images are extracted to can hold too.
+    fn meta()(
+        mode in 0..=0o7777u16,
+        uid in prop_oneof![Just(0), 65535..70000u32, Just(u32::MAX - 1)],
+        gid in prop_oneof![Just(0), 65535..70000u32, Just(u32::MAX - 1)],
+        mtime in prop_oneof![Just(0), -(1i64 << 31)..1i64 << 33],
+        mtime_nsec in prop_oneof![Just(0), 0..1_000_000_000u32],
+        xattrs in xattrs(),
+    ) -> Meta {
+        Meta { mode, uid, gid, mtime, mtime_nsec, xattrs }
+    }
+}
+
+fn xattrs() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
+    let name = prop_oneof![
+        "(user|trusted|security)\\.[a-c]{1,3}",
+        Just("system.posix_acl_access".to_owned()),
+        Just("user.".to_owned() + &"n".repeat(250)),
+    ];
+    let value = prop_oneof![vec(any::<u8>(), 0..20), vec(any::<u8>(), 3000..5000)];
+    let some = btree_map(name.prop_map(String::into_bytes), value, 1..4);
+    prop_oneof![3 => Just(Vec::new()), 1 => some.prop_map(|map| map.into_iter().rev().collect())]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn an_image_says_what_its_tree_says(tree in tree()) {
+        let (image, _) = tree.image();
+        tools::check(&image);
+        tools::check_extracted(&tree);
+        reader::check(&tree, &image);
+    }
+}
