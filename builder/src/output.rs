@@ -111,7 +111,8 @@ fn is_box(path: &Path) -> bool {
     let index = fs::read(path.join("index.json")).unwrap_or_default();
     let index: Option<Index> = serde_json::from_slice(&index).ok();
     index.is_some_and(|index| {
-        index.manifests.iter().all(|it| it.artifact_type.as_deref() == Some(ARTIFACT_TYPE))
+        let mut types = index.manifests.iter().map(|it| it.artifact_type.as_deref());
+        types.next() == Some(Some(ARTIFACT_TYPE)) && types.next().is_none()
     })
 }
 

@@ -21,14 +21,14 @@ pub enum StoreError {
     },
     /// The directory holds something else, or the store of another version.
     #[error(
-        "{} is not a store of this version (its file \"version\" says {found:?}); \
-         name another directory, or remove this one",
+        "{} is not a store of this version: its file \"version\" says {found}; \
+         name another directory",
         path.display()
     )]
     NotAStore {
         /// The directory.
         path: PathBuf,
-        /// What its file `version` says.
+        /// What its file `version` says, or that there is none.
         found: String,
     },
     /// The store does not hold the blob.

@@ -9,6 +9,8 @@ use crate::error::IoContext;
 use crate::{ActionKey, BlobId, StoreError};
 
 const VERSION: &str = "boxbuild store 1\n";
+/// Everything that a store has; `version` is made last.
+const PARTS: [&str; 4] = ["blobs", "actions", "tmp", "lock"];
 
 /// An open store. While it is open, nobody collects garbage in it.
 #[derive(Debug)]
@@ -24,6 +26,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`], or [`StoreError::NotAStore`] where the directory holds something else.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
+        check_new(root)?;
         for directory in [root.join("blobs"), root.join("actions"), root.join("tmp")] {
             fs::create_dir_all(&directory).context("make the directory", &directory)?;
         }
@@ -114,12 +117,29 @@ impl Store {
     }
 }
 
+/// Refuses a directory that has something else in it than a store, also a half-made one.
+fn check_new(root: &Path) -> Result<(), StoreError> {
+    if root.join("version").exists() || !root.exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(root).context("read", root)? {
+        let name = entry.context("read", root)?.file_name();
+        if !PARTS.iter().any(|part| name == *part) {
+            let found = format!("nothing; the directory holds {}", name.display());
+            return Err(StoreError::NotAStore { path: root.to_owned(), found });
+        }
+    }
+    Ok(())
+}
+
 /// Checks the file `version`, or writes it where the store is new.
 fn check_version(root: &Path) -> Result<(), StoreError> {
     let path = root.join("version");
     match fs::read_to_string(&path) {
         Ok(found) if found == VERSION => Ok(()),
-        Ok(found) => Err(StoreError::NotAStore { path: root.to_owned(), found }),
+        Ok(found) => {
+            Err(StoreError::NotAStore { path: root.to_owned(), found: format!("{found:?}") })
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => write_version(root, &path),
         Err(error) => Err(error).context("read", &path),
     }
@@ -204,6 +224,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("version"), "something").unwrap();
         assert!(matches!(Store::open(dir.path()), Err(StoreError::NotAStore { .. })));
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("passwd"), "something").unwrap();
+        assert!(matches!(Store::open(dir.path()), Err(StoreError::NotAStore { .. })));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing may be left there");
     }
 
     #[test]

@@ -24,7 +24,10 @@ pub struct LayerError {
 #[non_exhaustive]
 pub enum LayerErrorKind {
     /// The blob's bytes are not those that the image names.
-    #[error("its content is {found}, of {found_size} bytes; the image names {expected_size} bytes")]
+    #[error(
+        "its content is {found}, of {found_size} bytes, where the image names {expected_size}; \
+         the image is damaged: copy it again"
+    )]
     WrongBlob {
         /// What the bytes hash to.
         found: Digest,
@@ -34,7 +37,10 @@ pub enum LayerErrorKind {
         expected_size: u64,
     },
     /// The uncompressed bytes are not those that the image's config names.
-    #[error("uncompressed it is {found}; the image's config names {expected}")]
+    #[error(
+        "uncompressed it is {found}, but the image's config names {expected}; \
+         the image is inconsistent: build or copy it again"
+    )]
     WrongDiffId {
         /// What the config names.
         expected: Digest,

@@ -53,6 +53,11 @@ impl Image {
 pub fn open(layout: &Path, tag: Option<&str>) -> Result<Image, SourceError> {
     check_version(layout)?;
     let index: Index = read_file(&layout.join("index.json"), "an image index", INDEX_MAX)?;
+    if index.layers.is_some() || index.config.is_some() {
+        let message = "it is a manifest and an index at once".to_owned();
+        let path = layout.join("index.json");
+        return Err(SourceError::Malformed { path, what: "an image index", message });
+    }
     let descriptor = choose(layout, index, tag)?;
     let what = "an image manifest";
     let manifest: Manifest = read_blob(layout, &descriptor, what, MANIFEST_MAX)?;
