@@ -10,7 +10,7 @@
 //! seal     rootfs, init, …    → box
 //! ```
 //!
-//! [`build`] runs them, and asks the store first whether it has been done before. Nothing is
+//! [`build()`] runs them, and asks the store first whether it has been done before. Nothing is
 //! extracted to a disk: no path of an image ever reaches the host's file system.
 #![forbid(unsafe_code)]
 

@@ -43,7 +43,7 @@ pub fn compose(parts: &Parts<'_>) -> Result<Tree, ComposeError> {
     for name in ["dev", "proc", "run", "sys"] {
         root.ensure_directory(Tree::ROOT, name.as_bytes());
     }
-    let roots = root.ensure_directory(Tree::ROOT, ROOTS_PATH[1..].as_bytes());
+    let roots = root.ensure_directory(Tree::ROOT, &ROOTS_PATH.as_bytes()[1..]);
     for flat in &parts.images {
         check_mount_points(flat, !parts.skills.is_empty())?;
         root.graft(roots, flat.component.name().as_bytes(), &flat.tree);

@@ -36,10 +36,11 @@ pub(super) fn resolve(
         None => (wanted, None),
     };
     let user = if user.is_empty() { "0" } else { user };
-    let entry = passwd.iter().find(|it| it.name == user || it.number(0) == user.parse().ok());
-    let uid = match entry.and_then(|it| it.number(0)).or_else(|| user.parse().ok()) {
-        Some(uid) => uid,
-        None => return Err(unknown(PASSWD)),
+    let number: Option<u32> = user.parse().ok();
+    let is_wanted = |it: &&Line| it.name == user || number.is_some() && it.number(0) == number;
+    let entry = passwd.iter().find(is_wanted);
+    let Some(uid) = entry.and_then(|it| it.number(0)).or(number) else {
+        return Err(unknown(PASSWD));
     };
     let gid = match named_group {
         None => entry.and_then(|it| it.number(1)).unwrap_or(0),
@@ -120,7 +121,7 @@ mod tests {
         let mut index = LayerIndex::default();
         let mut pack = Vec::new();
         for (name, text) in [
-            ("passwd", "root:x:0:0:root:/root:/bin/sh\napp:x:1000:100::/home/app:\n"),
+            ("passwd", "broken\nroot:x:0:0:root:/root:/bin/sh\napp:x:1000:100::/home/app:\n"),
             ("group", "root:x:0:\nusers:x:100:app\naudio:x:29:other,app\n"),
         ] {
             let content = Content::of(text.as_bytes());

@@ -416,7 +416,7 @@ mod tests {
             assert!(matches!(plain(&file(name)), Err(LayerErrorKind::ParentInPath)), "{name:?}");
         }
         assert!(matches!(plain(&file(b"a/.wh.")), Err(LayerErrorKind::EmptyWhiteout)));
-        assert!(matches!(plain(&file(b"./")), Ok(_)), "an old archive's root directory");
+        assert!(plain(&file(b"./")).is_ok(), "an old archive's root directory");
         let fifo = one(named(header(EntryType::Fifo, 0), b"."), b"");
         assert!(matches!(plain(&fifo), Err(LayerErrorKind::RootNotDirectory)));
         let hidden = one(named(header(EntryType::Directory, 512), b"d"), &[0; 512]);
