@@ -27,6 +27,6 @@ pub mod skill;
 pub mod source;
 pub mod tree;
 
-pub use build::{Build, Request, build};
+pub use build::{Build, Request, build, root_tree};
 pub use error::BuildError;
 pub use seal::Sealed;

@@ -6,7 +6,7 @@ mod layers;
 use std::path::Path;
 
 use box_cache::{ActionKey, Store};
-use box_image::ComponentName;
+use box_image::{ComponentName, RunPlan};
 use boxfile_spec::Boxfile;
 
 use crate::bake::bake;
@@ -71,7 +71,22 @@ fn recall(store: &Store, key: &ActionKey) -> Result<Option<Sealed>, BuildError> 
     Ok(sealed.filter(whole))
 }
 
-fn make(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed, BuildError> {
+/// Returns the root tree of a box without baking it: every file of the rootfs.
+///
+/// # Errors
+/// [`BuildError`].
+pub fn root_tree(request: &Request<'_>, store: &Store) -> Result<Tree, BuildError> {
+    root(request, &Inputs::read(request)?, store).map(|root| root.tree)
+}
+
+/// A root tree, where its data lies, and the plan in it.
+struct Root {
+    tree: Tree,
+    contents: ContentMap,
+    plan: RunPlan,
+}
+
+fn root(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Root, BuildError> {
     let decoded = decode_all(inputs, request.boxfile, store, &Limits::default())?;
     let mut contents = ContentMap::default();
     decoded.values().for_each(|layer| contents.add(layer.pack, &layer.index.contents));
@@ -80,18 +95,18 @@ fn make(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed,
         .iter()
         .map(|(component, image)| flat(*component, image, &decoded, request.boxfile))
         .collect::<Result<Vec<_>, _>>()?;
-    let image = |name| images.iter().find(|flat: &&FlatImage| flat.component == name);
-    let Some(agent) = image(ComponentName::Agent) else {
-        return Err(crate::compose::ComposeError::NoProgram.into());
-    };
-    let business = image(ComponentName::Business);
-    let plan = plan_of(request.boxfile, agent, business, &mut contents.reader(store))?;
+    let plan = plan_of(request.boxfile, &images, &mut contents.reader(store))?;
     let plan_bytes = serde_json::to_vec(&plan)?;
     let plan_content = Content::of(&plan_bytes);
     contents.add(store.put(&plan_bytes)?, &[(plan_content, 0)]);
     store_skills(inputs, store, &mut contents)?;
     let skills = inputs.skills.iter().map(|(name, skill)| (name.as_str(), &skill.tree)).collect();
-    let tree = compose(&Parts { images: images.iter().collect(), skills, plan: plan_content })?;
+    let tree = compose(&Parts { images: &images, skills, plan: plan_content })?;
+    Ok(Root { tree, contents, plan })
+}
+
+fn make(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed, BuildError> {
+    let Root { tree, contents, plan } = root(request, inputs, store)?;
     let (kernel, kernel_version) = kernel_blob(request, inputs, store)?;
     let rootfs = rootfs_blob(&tree, &contents, store)?;
     let init = Stored { blob: store.put(&inputs.init)?, size: inputs.init.len() as u64 };

@@ -22,17 +22,21 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 /// [`ComposeError`].
 pub fn plan_of(
     boxfile: &Boxfile,
-    agent: &FlatImage,
-    business: Option<&FlatImage>,
+    images: &[FlatImage],
     packs: &mut PackReader<'_>,
 ) -> Result<RunPlan, ComposeError> {
-    let agent = component(&boxfile.agent, agent, packs)?;
-    if agent.argv.is_empty() {
-        return Err(ComposeError::NoProgram);
+    let (mut agent, mut business) = (None, None);
+    for flat in images {
+        match (flat.component, &boxfile.business) {
+            (ComponentName::Agent, _) => agent = Some(component(&boxfile.agent, flat, packs)?),
+            (ComponentName::Business, Some(declared)) => {
+                business = Some(component(declared, flat, packs)?);
+            }
+            (ComponentName::Business, None) => {}
+        }
     }
-    let business = match (&boxfile.business, business) {
-        (Some(declared), Some(image)) => Some(component(declared, image, packs)?),
-        _ => None,
+    let Some(agent) = agent.filter(|agent| !agent.argv.is_empty()) else {
+        return Err(ComposeError::NoProgram);
     };
     let skill = |skill: &boxfile_spec::Skill| SkillPlan { name: skill.name.clone() };
     Ok(RunPlan {

@@ -20,7 +20,7 @@ use crate::tree::{Content, Inode, Kind, Leaf, Meta, Tree};
 #[derive(Debug)]
 pub struct Parts<'a> {
     /// The images.
-    pub images: Vec<&'a FlatImage>,
+    pub images: &'a [FlatImage],
     /// The skills by name.
     pub skills: Vec<(&'a str, &'a Tree)>,
     /// The run plan's content.
@@ -44,7 +44,7 @@ pub fn compose(parts: &Parts<'_>) -> Result<Tree, ComposeError> {
         root.ensure_directory(Tree::ROOT, name.as_bytes());
     }
     let roots = root.ensure_directory(Tree::ROOT, &ROOTS_PATH.as_bytes()[1..]);
-    for flat in &parts.images {
+    for flat in parts.images {
         check_mount_points(flat, !parts.skills.is_empty())?;
         root.graft(roots, flat.component.name().as_bytes(), &flat.tree);
     }

@@ -1,0 +1,205 @@
+//! What is wrong, where, and what to do: the one error type of the language.
+
+use std::fmt;
+
+/// A place in the source, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// Bytes before the place.
+    pub offset: usize,
+    /// The place's length in bytes; 0 marks a point.
+    pub len: usize,
+}
+
+impl Span {
+    /// Names the bytes from `start` up to, not including, `end`.
+    pub const fn between(start: usize, end: usize) -> Self {
+        Self { offset: start, len: end.saturating_sub(start) }
+    }
+
+    /// Returns the offset just behind the place.
+    pub const fn end(self) -> usize {
+        self.offset.saturating_add(self.len)
+    }
+}
+
+/// A value and the place in the source that it was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spanned<T> {
+    /// The value.
+    pub value: T,
+    /// Where it is written.
+    pub span: Span,
+}
+
+/// A place and what is to be said about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// A few words; may be empty.
+    pub text: String,
+}
+
+/// One error: a message, the places that it is about, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    message: String,
+    labels: Vec<Label>,
+    help: Option<String>,
+}
+
+impl Diagnostic {
+    /// Makes an error about `span`, its primary place.
+    pub fn new(message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
+        let labels = vec![Label { span, text: label.into() }];
+        Self { message: message.into(), labels, help: None }
+    }
+
+    /// Adds a further place.
+    #[must_use]
+    pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// Says what to do, with the text to write where it is known.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Returns what is wrong, in one line.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Returns the places; the first, which always exists, is the primary one.
+    pub fn labels(&self) -> &[Label] {
+        &self.labels
+    }
+
+    /// Returns what to do.
+    pub fn help(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// Returns the primary place.
+    pub fn span(&self) -> Span {
+        self.labels[0].span
+    }
+
+    /// Shows the error with the source lines that it is about, underlined; no colours, no final
+    /// newline.
+    ///
+    /// `file_name` is printed as it is. `source` is the text that the spans are about; a span that
+    /// lies outside of it is shown at its end.
+    pub fn render(&self, file_name: &str, source: &str) -> String {
+        crate::render::render(self, file_name, source)
+    }
+}
+
+/// All errors of one Boxfile: at least one, sorted by position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// Sorts `diagnostics` by position; nothing if there are none.
+    pub fn new(mut diagnostics: Vec<Diagnostic>) -> Option<Self> {
+        diagnostics.sort_by_key(Diagnostic::span);
+        (!diagnostics.is_empty()).then_some(Self(diagnostics))
+    }
+
+    /// Returns the errors in their order.
+    pub fn as_slice(&self) -> &[Diagnostic] {
+        &self.0
+    }
+
+    /// Iterates over the errors in their order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.0.iter()
+    }
+
+    /// Shows all errors, as [`Diagnostic::render`] does, with an empty line between two.
+    pub fn render(&self, file_name: &str, source: &str) -> String {
+        let all: Vec<String> = self.iter().map(|one| one.render(file_name, source)).collect();
+        all.join("\n\n")
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self(vec![diagnostic])
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'d> IntoIterator for &'d Diagnostics {
+    type Item = &'d Diagnostic;
+    type IntoIter = std::slice::Iter<'d, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Writes the messages alone, one per line; [`Diagnostics::render`] shows the places.
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let messages: Vec<&str> = self.iter().map(Diagnostic::message).collect();
+        f.write_str(&messages.join("\n"))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// Puts a user's text into a message: in backticks, on one line, without control characters and
+/// at most 60 characters long.
+pub(crate) fn quote(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut shown: String = text.chars().take(LONGEST).map(visible).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push('…');
+    }
+    format!("`{shown}`")
+}
+
+/// Returns `c`, or U+FFFD for what would move the cursor or change the reading direction.
+pub(crate) fn visible(c: char) -> char {
+    match c {
+        '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}'
+        | '\u{feff}' => char::REPLACEMENT_CHARACTER,
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_sorted_by_position() {
+        let at = |offset| Diagnostic::new(format!("at {offset}"), Span { offset, len: 1 }, "");
+        let sorted = Diagnostics::new(vec![at(9), at(2), at(5)]).unwrap();
+        assert_eq!(sorted.to_string(), "at 2\nat 5\nat 9");
+        assert_eq!(Diagnostics::new(Vec::new()), None);
+    }
+
+    #[test]
+    fn quoted_text_can_neither_move_the_cursor_nor_flood_the_terminal() {
+        assert_eq!(quote("a\u{1b}[2J\n\u{202e}b"), "`a\u{fffd}[2J\u{fffd}\u{fffd}b`");
+        assert_eq!(quote(&"x".repeat(1000)).chars().count(), 63);
+    }
+}

@@ -1,0 +1,301 @@
+//! Shows a diagnostic with the source lines that it is about.
+
+use std::fmt::Write as _;
+
+use crate::diagnostic::visible;
+use crate::lines::Line;
+use crate::{Diagnostic, Label};
+
+/// The greatest number of characters of a source line that is shown.
+const WIDEST: usize = 120;
+/// How many characters of a longer line are shown in front of what is underlined.
+const LEAD: usize = 40;
+/// How a tab is shown: terminals differ in where the next stop is.
+const TAB: &str = "    ";
+
+/// See [`Diagnostic::render`].
+pub(crate) fn render(diagnostic: &Diagnostic, file_name: &str, source: &str) -> String {
+    let marks = Mark::all(diagnostic, source);
+    let widest = marks.iter().map(|mark| mark.line.number).max().unwrap_or(1);
+    let gutter = " ".repeat(widest.to_string().len() + 1);
+    let (line, column) = crate::location(source, diagnostic.span().offset);
+
+    let mut out = format!("error: {}\n", diagnostic.message());
+    out += &format!("{gutter}--> {file_name}:{line}:{column}\n{gutter} |\n");
+    for (index, mark) in marks.iter().enumerate() {
+        let above = index.checked_sub(1).map(|index| &marks[index]);
+        mark.write(&mut out, above, &gutter);
+    }
+    match diagnostic.help() {
+        Some(help) => out + &format!("{gutter} |\n{gutter} = help: {help}"),
+        None => out.trim_end().to_owned(),
+    }
+}
+
+/// A label and the line that it starts on.
+struct Mark<'d> {
+    label: &'d Label,
+    line: Line<'d>,
+    /// The marked characters of the line, from 0; one behind the end where there is none.
+    from: usize,
+    to: usize,
+    /// `^` for the primary place, `-` for the others.
+    sign: &'static str,
+}
+
+impl<'d> Mark<'d> {
+    /// Places all labels, in the order of the source.
+    fn all(diagnostic: &'d Diagnostic, source: &'d str) -> Vec<Self> {
+        let signs = std::iter::once("^").chain(std::iter::repeat("-"));
+        let place = |(label, sign)| Self::new(label, source, sign);
+        let mut marks: Vec<Self> = diagnostic.labels().iter().zip(signs).map(place).collect();
+        marks.sort_by_key(|mark| (mark.line.number, mark.from));
+        marks
+    }
+
+    fn new(label: &'d Label, source: &'d str, sign: &'static str) -> Self {
+        let line = Line::at(source, label.span.offset);
+        let from = line.column(label.span.offset) - 1;
+        // What goes on to further lines is underlined to the end of its first.
+        let to = (line.column(label.span.end()) - 1).max(from + 1);
+        Self { label, line, from, to, sign }
+    }
+
+    /// Writes the line, unless the mark above shows it already, and the underline.
+    fn write(&self, out: &mut String, above: Option<&Mark<'_>>, gutter: &str) {
+        let window = Window::around(self.line.text, self.from);
+        let shown = above.is_some_and(|above| {
+            above.line.number == self.line.number
+                && Window::around(above.line.text, above.from) == window
+        });
+        if !shown {
+            if above.is_some_and(|above| above.line.number + 1 < self.line.number) {
+                out.push_str("...\n");
+            }
+            let width = gutter.len() - 1;
+            let text = window.text(self.line.text);
+            push_line(out, &format!(" {:>width$} | {text}", self.line.number));
+        }
+        let (before, under) = window.columns(self.line.text, self.from, self.to);
+        let underline = " ".repeat(before) + &self.sign.repeat(under);
+        push_line(out, &format!("{gutter} | {underline} {}", self.label.text));
+    }
+}
+
+fn push_line(out: &mut String, line: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{}", line.trim_end());
+}
+
+/// The part of a line that is shown, in characters.
+#[derive(PartialEq, Eq)]
+struct Window {
+    start: usize,
+    end: usize,
+    total: usize,
+}
+
+impl Window {
+    fn around(line: &str, from: usize) -> Self {
+        let total = line.chars().count();
+        if total <= WIDEST {
+            return Self { start: 0, end: total, total };
+        }
+        let start = from.saturating_sub(LEAD).min(total - WIDEST);
+        Self { start, end: start + WIDEST, total }
+    }
+
+    /// Returns the shown text, with an ellipsis on each side that is cut.
+    fn text(&self, line: &str) -> String {
+        let shown = line.chars().skip(self.start).take(self.end - self.start).map(show);
+        let end = if self.end < self.total { "…" } else { "" };
+        format!("{}{}{end}", self.ellipsis(), shown.collect::<String>())
+    }
+
+    fn ellipsis(&self) -> &'static str {
+        if self.start > 0 { "…" } else { "" }
+    }
+
+    /// Returns how many terminal columns are before the characters `from..to` and under them.
+    fn columns(&self, line: &str, from: usize, to: usize) -> (usize, usize) {
+        let width = |from: usize, to: usize| -> usize {
+            line.chars().skip(from).take(to.saturating_sub(from)).map(columns).sum()
+        };
+        let before = self.ellipsis().chars().count() + width(self.start, from);
+        (before, width(from, to.min(self.end.max(from))).max(1))
+    }
+}
+
+fn show(c: char) -> String {
+    if c == '\t' { TAB.to_owned() } else { visible(c).to_string() }
+}
+
+/// Returns how many columns a terminal gives to a character as [`show`] writes it.
+///
+/// The wide ranges are the blocks that are wide (W or F) throughout in Unicode's EastAsianWidth,
+/// and the pictographs. A rare character outside of them moves an underline by a column.
+fn columns(c: char) -> usize {
+    match c {
+        '\t' => TAB.len(),
+        '\u{300}'..='\u{36f}' | '\u{fe00}'..='\u{fe0f}' => 0,
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{303e}'
+        | '\u{3041}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{1f300}'..='\u{1f64f}'
+        | '\u{1f680}'..='\u{1f6ff}'
+        | '\u{1f900}'..='\u{1f9ff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Span;
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+
+    fn at(source: &str, what: &str) -> Span {
+        Span { offset: source.find(what).unwrap(), len: what.len() }
+    }
+
+    #[test]
+    fn one_place() {
+        let source = "box \"x\"\n\nagnet {\n}\n";
+        let error = Diagnostic::new(
+            "unknown declaration `agnet`",
+            at(source, "agnet"),
+            "no such declaration",
+        )
+        .with_help("did you mean `agent`?");
+        assert_snapshot!(error.render("Boxfile", source), @r"
+    error: unknown declaration `agnet`
+      --> Boxfile:3:1
+       |
+     3 | agnet {
+       | ^^^^^ no such declaration
+       |
+       = help: did you mean `agent`?
+    ");
+    }
+
+    #[test]
+    fn several_places() {
+        let source = "a b c\nd\ne\nf\n";
+        let error = Diagnostic::new("clash", at(source, "f"), "the last")
+            .with_label(at(source, "a"), "the first")
+            .with_label(at(source, "c"), "on the same line")
+            .with_label(at(source, "d"), "on the next line");
+        assert_snapshot!(error.render("Boxfile", source), @r"
+    error: clash
+      --> Boxfile:4:1
+       |
+     1 | a b c
+       | - the first
+       |     - on the same line
+     2 | d
+       | - on the next line
+    ...
+     4 | f
+       | ^ the last
+    ");
+    }
+
+    #[test]
+    fn tabs_wide_and_control_characters_keep_the_underline_in_place() {
+        let source = "\tx\t漢字\u{1b}e\u{301} here\r\nnext";
+        let error = Diagnostic::new("m", at(source, "here"), "this");
+        assert_snapshot!(error.render("Boxfile", source), @r"
+    error: m
+      --> Boxfile:1:10
+       |
+     1 |     x    漢字�é here
+       |                 ^^^^ this
+    ");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_place() {
+        let source = format!("{} here {}", "a ".repeat(300), "b ".repeat(300));
+        let error = Diagnostic::new("m", at(&source, "here"), "this");
+        assert_snapshot!(error.render("Boxfile", &source), @r"
+    error: m
+      --> Boxfile:1:602
+       |
+     1 | … a a a a a a a a a a a a a a a a a a a  here b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b…
+       |                                          ^^^^ this
+    ");
+        let whole = Diagnostic::new("m", Span { offset: 0, len: source.len() }, "all of it");
+        assert_snapshot!(whole.render("Boxfile", &source), @r"
+    error: m
+      --> Boxfile:1:1
+       |
+     1 | a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a …
+       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ all of it
+    ");
+    }
+
+    #[test]
+    fn a_place_over_several_lines_is_underlined_on_its_first() {
+        let source = "x \"\"\"\n  a\n  \"\"\"\n";
+        let error = Diagnostic::new("m", at(source, "\"\"\"\n  a\n  \"\"\""), "this");
+        assert_snapshot!(error.render("Boxfile", source), @r#"
+    error: m
+      --> Boxfile:1:3
+       |
+     1 | x """
+       |   ^^^ this
+    "#);
+    }
+
+    #[test]
+    fn the_end_of_the_file() {
+        let error = |source: &str| {
+            Diagnostic::new("m", Span { offset: source.len(), len: 0 }, "here")
+                .render("Boxfile", source)
+        };
+        assert_snapshot!(error("agent {"), @r"
+    error: m
+      --> Boxfile:1:8
+       |
+     1 | agent {
+       |        ^ here
+    ");
+        assert_snapshot!(error("agent {\n"), @r"
+    error: m
+      --> Boxfile:2:1
+       |
+     2 |
+       | ^ here
+    ");
+        assert_snapshot!(error(""), @r"
+    error: m
+      --> Boxfile:1:1
+       |
+     1 |
+       | ^ here
+    ");
+    }
+
+    proptest! {
+        #[test]
+        fn any_span_of_any_text_can_be_shown(
+            source in "(\\PC|[\t\r\n\u{0}é漢]){0,300}",
+            spans in proptest::collection::vec((0usize..400, 0usize..400), 1..4),
+        ) {
+            let mut error = Diagnostic::new("m", Span::default(), "");
+            for (offset, len) in spans {
+                error = error.with_label(Span { offset, len }, "label");
+            }
+            let shown = error.render("Boxfile", &source);
+            prop_assert!(shown.starts_with("error: m\n"));
+            prop_assert!(shown.lines().all(|line| line.chars().count() < 600));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Sizes and durations with their units.
+
+/// Bytes of a KiB.
+pub(crate) const KIB: u64 = 1 << 10;
+/// Bytes of a MiB.
+pub(crate) const MIB: u64 = 1 << 20;
+/// Bytes of a GiB.
+pub(crate) const GIB: u64 = 1 << 30;
+
+const SIZES: [(&str, u64); 7] = [
+    ("B", 1),
+    ("KiB", KIB),
+    ("MiB", MIB),
+    ("GiB", GIB),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+];
+
+/// What a size must look like.
+pub(crate) const SIZE_FORM: &str =
+    "a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: \"512MiB\"";
+/// What a duration must look like.
+pub(crate) const DURATION_FORM: &str =
+    "a duration is a number and ms or s, down to the millisecond: \"500ms\", \"3s\", \"1.5s\"";
+
+/// Reads a size in bytes, such as `512MiB`; nothing for what is none or needs more than 64 bits.
+pub(crate) fn size(text: &str) -> Option<u64> {
+    let (number, unit) = split(text);
+    let (_, factor) = SIZES.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*factor)
+}
+
+/// Returns the size that a text with a wrong unit was probably meant to be: `64m` → `64MiB`.
+pub(crate) fn intended_size(text: &str) -> Option<String> {
+    let (number, unit) = split(text);
+    let unit = match unit.trim().to_ascii_lowercase().as_str() {
+        "b" | "bytes" => "B",
+        "k" | "kb" | "kib" | "ki" => "KiB",
+        "m" | "mb" | "mib" | "mi" => "MiB",
+        "g" | "gb" | "gib" | "gi" => "GiB",
+        _ => return None,
+    };
+    let intended = format!("{number}{unit}");
+    size(&intended).map(|_| intended)
+}
+
+/// Writes a size in the greatest binary unit that gives a whole number.
+pub(crate) fn show_size(bytes: u64) -> String {
+    let units = [("GiB", GIB), ("MiB", MIB), ("KiB", KIB)];
+    let whole = units.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    let (unit, factor) = whole.unwrap_or(("B", 1));
+    format!("{}{unit}", bytes / factor)
+}
+
+/// Reads a duration in milliseconds, such as `500ms` or `1.5s`; nothing for what is none, is finer
+/// than a millisecond or needs more than 64 bits.
+pub(crate) fn duration(text: &str) -> Option<u64> {
+    if let Some(number) = text.strip_suffix("ms") {
+        return digits(number);
+    }
+    let number = text.strip_suffix('s')?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "000"));
+    if fraction.is_empty() || fraction.len() > 3 {
+        return None;
+    }
+    let thousandths = digits(&format!("{fraction:0<3}"))?;
+    digits(whole)?.checked_mul(1000)?.checked_add(thousandths)
+}
+
+/// Writes a duration in seconds where that gives a whole number, else in milliseconds.
+pub(crate) fn show_duration(ms: u64) -> String {
+    if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+}
+
+/// Parts a text behind its leading digits.
+fn split(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+/// Reads digits only: `parse` alone would take a sign.
+fn digits(text: &str) -> Option<u64> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0B", 0),
+            ("64MiB", 64 * MIB),
+            ("2GiB", 2 * GIB),
+            ("1KiB", 1024),
+            ("1KB", 1000),
+            ("3MB", 3_000_000),
+            ("1GB", 1_000_000_000),
+            ("18446744073709551615B", u64::MAX),
+        ] {
+            assert_eq!(size(text), Some(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "64",
+            "MiB",
+            "64 MiB",
+            "64mib",
+            "64M",
+            "1.5GiB",
+            "-1B",
+            "+1B",
+            "18446744073709551616B",
+            "17179869184GiB",
+        ] {
+            assert_eq!(size(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn near_misses_of_sizes_are_understood() {
+        assert_eq!(intended_size("64m").as_deref(), Some("64MiB"));
+        assert_eq!(intended_size("64 MiB").as_deref(), Some("64MiB"));
+        assert_eq!(intended_size("1 gb").as_deref(), Some("1GiB"));
+        for text in ["64", "m", "1.5GiB", "64TiB", "99999999999999999999m"] {
+            assert_eq!(intended_size(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        for (text, ms) in [
+            ("500ms", 500),
+            ("3s", 3000),
+            ("1.5s", 1500),
+            ("0.001s", 1),
+            ("0s", 0),
+            ("1.05s", 1050),
+        ] {
+            assert_eq!(duration(text), Some(ms), "{text}");
+        }
+        for text in [
+            "",
+            "s",
+            "ms",
+            "5",
+            "1.5ms",
+            "1.s",
+            ".5s",
+            "1.0005s",
+            "-1s",
+            "+1s",
+            "1.+5s",
+            "1 s",
+            "99999999999999999999s",
+            "18446744073709551s9",
+        ] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_reads_back(number in any::<u64>()) {
+            prop_assert_eq!(size(&show_size(number)), Some(number));
+            prop_assert_eq!(duration(&show_duration(number)), Some(number));
+        }
+    }
+}

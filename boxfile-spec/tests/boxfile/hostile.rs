@@ -1,0 +1,220 @@
+//! Input that nobody would write by accident: no panic, no overflow, no hang.
+
+use boxfile_spec::{MAX_SOURCE, location, parse};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+const VALID: &str = r#"box "hello"
+agent {
+    image "oci:images/agent:v1"
+    entrypoint "/agent/bin/agent"
+    env RUST_LOG="info"
+    health "http" path="/health"
+    namespaces net=#false hostname="agent-host"
+    limits memory="64MiB" pids=32 cpu-weight=100
+}
+business { image "oci:images/business"; }
+skill "greet" path="skills/greet"
+vm cpus=1 memory="2GiB"
+budget total="700ms" kernel="400ms"
+"#;
+
+/// What a file might consist of to no end.
+const PIECES: [&str; 46] = [
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "a ]\n",
+    "a{",
+    "a {}",
+    "a {} b",
+    "/*",
+    "*",
+    "/* */",
+    "/-",
+    "/-a ",
+    "a /-{ ",
+    "a /-b ",
+    "\"",
+    "\"\"\"",
+    "\"\"\"\n",
+    "#",
+    "#\"",
+    "##\"\"\"\n",
+    "\\",
+    "\\ ",
+    "\\\n",
+    "=",
+    "a=",
+    "a = ",
+    ";",
+    "\n",
+    "\r",
+    "\u{2028}",
+    "a",
+    "1",
+    "1.",
+    "0x",
+    "-",
+    ".",
+    "(a)",
+    "a\"",
+    "é",
+    "漢 ",
+    "\u{0}",
+    "agent {\n",
+    "env A=\"\"\n",
+    "box b;",
+];
+
+/// Parses a text, and shows every error of it.
+fn run(source: &str) {
+    if let Err(diagnostics) = parse(source) {
+        assert!(!diagnostics.as_slice().is_empty());
+        let spans: Vec<_> = diagnostics.iter().map(|one| one.span()).collect();
+        assert!(spans.is_sorted());
+        for diagnostic in diagnostics.iter().take(50) {
+            assert!(diagnostic.labels().iter().all(|label| label.span.end() <= source.len()));
+            assert!(diagnostic.render("Boxfile", source).starts_with("error: "));
+            let (line, column) = location(source, diagnostic.span().offset);
+            assert!(line > 0 && column > 0);
+        }
+    }
+}
+
+/// Runs on a stack that holds no 2000 calls of a parser.
+fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(run);
+    thread.expect("a thread").join().expect("no panic");
+}
+
+#[test]
+fn no_repeated_piece_overflows_the_stack_or_hangs() {
+    on_a_small_stack(|| {
+        for piece in PIECES {
+            for prefix in ["", "a ", "agent { env ", "\"\"\"\n"] {
+                run(&format!("{prefix}{}", piece.repeat(2000)));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_comment_of_nothing_but_stars_is_a_comment() {
+    let source = format!("/*{}*/ {VALID}", "*".repeat(MAX_SOURCE - VALID.len() - 5));
+    assert_eq!(parse(&source).unwrap().name, "hello");
+}
+
+#[test]
+fn nested_slashdash_blocks_take_no_exponential_time() {
+    let nested = |depth| format!("a {}{}", "/-{ a ".repeat(depth), "}".repeat(depth));
+    assert!(parse(&format!("{VALID}/-{}", nested(60))).is_ok());
+}
+
+#[test]
+fn blocks_may_be_nested_64_deep_and_no_deeper() {
+    let nested = |depth| format!("{}{}", "a {".repeat(depth), "}".repeat(depth));
+    let messages = |depth| parse(&nested(depth)).unwrap_err().to_string();
+    assert!(!messages(64).contains("deep"));
+    assert_eq!(messages(65), "blocks lie more than 64 deep in one another");
+    assert_eq!(messages(10_000), "blocks lie more than 64 deep in one another");
+}
+
+#[test]
+fn more_than_a_mebibyte_is_not_read() {
+    let error = |length| parse(&" ".repeat(length)).unwrap_err().to_string();
+    assert!(error(MAX_SOURCE).starts_with("the file does not declare `box`"));
+    assert_eq!(error(MAX_SOURCE + 1), "the file has 1048577 bytes, which is more than 1048576");
+}
+
+/// Pieces that mean something to the language, so that random sequences of them reach far.
+fn fragments() -> impl Strategy<Value = String> {
+    let fragment = select(vec![
+        "box",
+        "agent",
+        "business",
+        "image",
+        "env",
+        "limits",
+        "memory=",
+        "\"64MiB\"",
+        "\"oci:a\"",
+        "{",
+        "}",
+        "\n",
+        ";",
+        " ",
+        "/-",
+        "/*",
+        "*/",
+        "//",
+        "\\",
+        "\"",
+        "\"\"\"",
+        "#\"",
+        "\"#",
+        "#true",
+        "true",
+        "=",
+        "(",
+        ")",
+        "1",
+        "-1.5",
+        "0x",
+        "A=\"b\"",
+        "path=",
+        "health",
+        "\"http\"",
+        "\u{1b}",
+        "é",
+        "\r\n",
+    ]);
+    proptest::collection::vec(fragment, 0..60).prop_map(|fragments| fragments.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_parser_panic(source in "(\\PC|[\\s\\x00-\\x1f{}\"#/\\\\=-]){0,200}") {
+        run(&source);
+    }
+
+    #[test]
+    fn no_sequence_of_fragments_makes_the_parser_panic(source in fragments()) {
+        run(&source);
+    }
+
+    #[test]
+    fn no_change_of_a_valid_file_makes_the_parser_panic(
+        changes in proptest::collection::vec((any::<Index>(), 0usize..12, fragments()), 1..4),
+    ) {
+        let mut source = VALID.to_owned();
+        for (index, length, inserted) in changes {
+            let start = source.floor_char_boundary(index.index(source.len() + 1));
+            let end = source.floor_char_boundary((start + length).min(source.len()));
+            source.replace_range(start..end.max(start), &inserted);
+        }
+        run(&source);
+    }
+
+    #[test]
+    fn slashdash_and_blanks_change_nothing(blanks in proptest::collection::vec(
+        select(vec![" ", "\t", "/* { \" */", "\\\n", "\\ // }\r\n", " /-x ", " /-\"y\" ", " /- k=\"{\" "]), 14,
+    )) {
+        let mut blanks = blanks.into_iter();
+        let source: String = VALID
+            .lines()
+            .map(|line| match line.rsplit_once(' ') {
+                Some((start, end)) if !line.contains('{') =>
+                    format!("{start} {} {end}\n", blanks.next().unwrap_or(" ")),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        let plain = parse(VALID).unwrap();
+        let changed = parse(&source).map_err(|error| error.render("Boxfile", &source));
+        prop_assert_eq!(changed.as_ref().map(|one| &one.agent.env), Ok(&plain.agent.env));
+        prop_assert_eq!(changed.as_ref().map(|one| &one.agent.limits), Ok(&plain.agent.limits));
+        prop_assert_eq!(changed.as_ref().map(|one| (&one.vm, &one.budget)), Ok((&plain.vm, &plain.budget)));
+    }
+}
