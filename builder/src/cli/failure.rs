@@ -35,8 +35,7 @@ impl Failure {
         match error.span() {
             None => Self::new(chain(error)),
             Some(span) => {
-                let label = causes(error).join(": ");
-                let diagnostic = Diagnostic::new(error.to_string(), span, label);
+                let diagnostic = Diagnostic::new(chain(error), span, "named here");
                 Self { message: diagnostic.render(file, source) }
             }
         }

@@ -100,11 +100,7 @@ fn verify<R: Read, B: Read>(
     let blob = unwrap(plain.inner).into_inner().finish();
     blob.drained.map_err(LayerErrorKind::Unreadable)?;
     if blob.digest != source.digest || blob.count != source.size {
-        return Err(LayerErrorKind::WrongBlob {
-            found: blob.digest,
-            found_size: blob.count,
-            expected_size: source.size,
-        });
+        return Err(LayerErrorKind::WrongBlob { found: blob.digest });
     }
     plain.drained.map_err(LayerErrorKind::Unreadable)?;
     if plain.digest != source.diff_id {

@@ -24,17 +24,10 @@ pub struct LayerError {
 #[non_exhaustive]
 pub enum LayerErrorKind {
     /// The blob's bytes are not those that the image names.
-    #[error(
-        "its content is {found}, of {found_size} bytes, where the image names {expected_size}; \
-         the image is damaged: copy it again"
-    )]
+    #[error("its bytes have the digest {found}; the image is damaged: copy it again")]
     WrongBlob {
         /// What the bytes hash to.
         found: Digest,
-        /// How many there are.
-        found_size: u64,
-        /// How many the image names.
-        expected_size: u64,
     },
     /// The uncompressed bytes are not those that the image's config names.
     #[error(

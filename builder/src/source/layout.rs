@@ -95,10 +95,16 @@ fn check_version(layout: &Path) -> Result<(), SourceError> {
 fn choose(layout: &Path, index: Index, tag: Option<&str>) -> Result<Descriptor, SourceError> {
     let mut candidates = index.manifests;
     if let Some(tag) = tag {
+        let tags: Vec<_> =
+            candidates.iter().filter_map(|it| it.annotations.get(REF_NAME).cloned()).collect();
         candidates.retain(|it| it.annotations.get(REF_NAME).is_some_and(|name| name == tag));
+        if candidates.is_empty() {
+            let found = format!("no image tagged {tag:?}");
+            return Err(choice(layout, &found, &format!("its tags are {tags:?}")));
+        }
     }
     for _ in 0..INDEX_DEPTH {
-        let chosen = only(layout, candidates, tag)?;
+        let chosen = only(layout, candidates)?;
         if MANIFEST_TYPES.contains(&chosen.media_type.as_str()) {
             return Ok(chosen);
         }
@@ -118,25 +124,17 @@ fn choose(layout: &Path, index: Index, tag: Option<&str>) -> Result<Descriptor, 
 }
 
 /// Returns the only candidate, or the only one for linux/amd64.
-fn only(
-    layout: &Path,
-    mut candidates: Vec<Descriptor>,
-    tag: Option<&str>,
-) -> Result<Descriptor, SourceError> {
-    let tags: Vec<_> =
-        candidates.iter().filter_map(|it| it.annotations.get(REF_NAME).cloned()).collect();
+fn only(layout: &Path, mut candidates: Vec<Descriptor>) -> Result<Descriptor, SourceError> {
     if candidates.len() > 1 {
         candidates.retain(|it| {
             it.platform.as_ref().is_none_or(|it| it.os == "linux" && it.architecture == "amd64")
         });
     }
-    match (candidates.pop(), candidates.is_empty(), tag) {
-        (Some(chosen), true, _) => Ok(chosen),
-        (None, _, Some(tag)) => {
-            Err(choice(layout, "no image", &format!("no tag {tag:?} is there")))
-        }
-        (None, _, None) => Err(choice(layout, "no image for linux/amd64", "copy one into it")),
-        (Some(_), false, _) => {
+    let tags: Vec<_> = candidates.iter().filter_map(|it| it.annotations.get(REF_NAME)).collect();
+    match candidates.len() {
+        1 => Ok(candidates.remove(0)),
+        0 => Err(choice(layout, "no image for linux/amd64", "copy one into it")),
+        _ => {
             let found = format!("several images, tagged {tags:?}");
             Err(choice(layout, &found, "name one as \"oci:PATH:TAG\""))
         }

@@ -1,2 +1,63 @@
-//! Under construction.
-fn main() {}
+//! Lists the rootfs as the guest's kernel shows it: an independent reading of what was built.
+//!
+//! Sends one JSON object per line and entry as the output of program 0, the whole tree in the
+//! bytewise order of its paths, following no link; then waits for the launcher's word and powers off.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use box_image::wire::{AGENT_ID, Exited, GuestMessage, HostMessage, MAX_OUTPUT, Output, Stream};
+use box_init::boot;
+use box_init::channel::Channel;
+use box_init::error::InitError;
+use box_init::time::{Clock, Milestones, now_ns};
+use guest_tools::listing;
+
+fn main() -> ExitCode {
+    let clock = Clock::start();
+    box_init::run_as_init(|slot| {
+        boot::mount_devices()?;
+        let nonce = boot::read_nonce()?;
+        boot::mount_rootfs()?;
+        let channel = slot.insert(Channel::open(nonce)?);
+        let now = now_ns();
+        let timing = clock.timing(Milestones { started_ns: now, ready_ns: now });
+        send(channel, &GuestMessage::Ready(timing))?;
+        list(channel)?;
+        let exited = Exited { id: AGENT_ID, status: 0, oom_killed: false };
+        send(channel, &GuestMessage::Exited(exited))?;
+        wait_for_shutdown(channel);
+        Ok(())
+    })
+}
+
+fn send(channel: &mut Channel, message: &GuestMessage) -> Result<(), InitError> {
+    channel.send(message).map_err(|error| InitError::new("report to the launcher", error))
+}
+
+fn list(channel: &mut Channel) -> Result<(), InitError> {
+    let mut buffer = Vec::new();
+    listing::walk(boot::NEW_ROOT.as_ref(), &mut |line| {
+        buffer.extend_from_slice(line.as_bytes());
+        buffer.push(b'\n');
+        while buffer.len() >= MAX_OUTPUT {
+            let rest = buffer.split_off(MAX_OUTPUT);
+            flush(channel, std::mem::replace(&mut buffer, rest))?;
+        }
+        Ok(())
+    })?;
+    flush(channel, buffer)
+}
+
+fn flush(channel: &mut Channel, data: Vec<u8>) -> Result<(), InitError> {
+    send(channel, &GuestMessage::Output(Output { id: 0, stream: Stream::Stdout, data }))
+}
+
+/// Waits until the launcher says so, or hangs up.
+fn wait_for_shutdown(channel: &mut Channel) {
+    while let Ok(Some(message)) = channel.receive() {
+        if matches!(message, HostMessage::Shutdown(_)) {
+            break;
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Two real images that share their base: Debian with python3, Debian with nodejs.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use box_image::manifest::ROOTFS_TYPE;
+use testkit::debian::DebianImages;
+
+use crate::scenario::{Scenario, bake, manifest, tools};
+
+fn boxfile(images: &DebianImages) -> String {
+    format!(
+        r#"box "debian"
+agent {{
+    image "oci:{}"
+    health "http" path="/health"
+    limits memory="256MiB"
+}}
+business {{
+    image "oci:{}"
+    limits memory="256MiB"
+}}
+vm cpus=1 memory="768MiB"
+budget total="20s"
+"#,
+        images.agent.display(),
+        images.business.display()
+    )
+}
+
+/// Returns the size of the rootfs of a box with only one of the images.
+fn rootfs_size(directory: &Path, name: &str, boxfile: &str) -> u64 {
+    let bundle = directory.join(format!("{name}.box"));
+    fs::write(directory.join(name), boxfile).unwrap();
+    bake(&directory.join(name), &tools().programs.box_init, &bundle);
+    manifest(&bundle).blob(ROOTFS_TYPE).unwrap().size
+}
+
+#[test]
+fn python_gets_ready_and_node_runs_beside_it() {
+    let tools = tools();
+    let images = DebianImages::make(&tools.workspace, &mut |line| println!("{line}")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let both = rootfs_size(dir.path(), "both", &boxfile(&images));
+    let alone = |image: &Path| {
+        format!("box \"one\"\nagent {{ image \"oci:{}\"; entrypoint \"x\"; }}", image.display())
+    };
+    let agent = rootfs_size(dir.path(), "agent", &alone(&images.agent));
+    let business = rootfs_size(dir.path(), "business", &alone(&images.business));
+    let mib = |bytes: u64| bytes >> 20;
+    println!("rootfs: both {}, agent {}, business {} MiB", mib(both), mib(agent), mib(business));
+    // Each has the base; stored once, the pair is smaller than the sum by about the base's size.
+    assert!(agent + business - both > 50 << 20, "the shared base is stored twice");
+
+    let host = tools.host.clone().memory(2048).time_limit(Duration::from_secs(600));
+    let steps = Scenario::default()
+        .step("verify", "boxlaunch verify /debian")
+        .step(
+            "node",
+            "boxlaunch run --json /debian -- node -e \
+             'console.log(os.hostname(), process.pid > 1, fs.existsSync(\"/usr/bin/python3\"))'",
+        )
+        .start(&host.disk(dir.path().join("both.box"), "/debian"));
+    let step = &steps["node"];
+    assert_eq!(step.status, 0, "{step:?}");
+    let report = step.json();
+    println!("{}", report["phases_ms"]);
+    assert_eq!(report["agent"]["ready"], true);
+    assert_eq!(report["command"]["stdout"], "business-host true false\n", "{report}");
+}

@@ -1,0 +1,170 @@
+//! The example box: readiness, isolation, exit statuses, limits and the budget.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::OnceLock;
+
+use box_image::manifest::KERNEL_TYPE;
+use serde_json::Value;
+
+use crate::scenario::{Scenario, Step, bake, blob, manifest, tools};
+
+/// Says who and where it is, and looks for the agent.
+const LOOK: &str = "hostname; ls -d /workspace /agent; cat /proc/1/comm; ls /proc | grep -c '^[0-9]'; \
+    cat /a3s/skills/greet/SKILL.md | head -n 2; wget -qO- http://127.0.0.1:4088/health";
+/// Starts more processes than the business component may have, then asks whether the agent lives.
+const TOO_MANY: &str = "sh -c 'n=0; while [ $n -lt 64 ]; do sleep 2 & n=$((n+1)); echo $n; done'; \
+    echo status $?; sleep 3; wget -qO- http://127.0.0.1:4088/health";
+/// Takes more memory than the business component may have, then asks whether the agent lives.
+const TOO_MUCH: &str = "dd if=/dev/zero of=/dev/null bs=100M count=1; \
+    echo status $?; wget -qO- http://127.0.0.1:4088/health";
+/// Tries to leave the component.
+const ESCAPE: &str = "mount -t tmpfs x /mnt; mknod /tmp/vda b 254 0; head -c 1 /tmp/vda; \
+    echo 1 >/sys/fs/cgroup/pids.max; hostname stolen; hostname; ls /proc/1/root/roots /roots; \
+    chroot / true && echo chrooted; grep -E '^(NoNewPrivs|CapEff)' /proc/self/status";
+
+fn steps() -> &'static BTreeMap<String, Step> {
+    static STEPS: OnceLock<BTreeMap<String, Step>> = OnceLock::new();
+    STEPS.get_or_init(|| {
+        let tools = tools();
+        let dir = tempfile::tempdir().unwrap();
+        let example = tools.workspace.path("examples/hello");
+        let images = dir.path().join("images");
+        testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
+        let boxfile = fs::read_to_string(example.join("Boxfile")).unwrap();
+        let skill = dir.path().join("skills/greet");
+        fs::create_dir_all(&skill).unwrap();
+        fs::copy(example.join("skills/greet/SKILL.md"), skill.join("SKILL.md")).unwrap();
+        let write = |name: &str, text: &str| {
+            fs::write(dir.path().join(name), text).unwrap();
+            let bundle = dir.path().join(format!("{name}.box"));
+            bake(&dir.path().join(name), &tools.programs.box_init, &bundle);
+            bundle
+        };
+        let hello = write("hello", &boxfile);
+        let strict = write("strict", &boxfile.replace("700ms", "1ms"));
+        let kernel = blob(&hello, manifest(&hello).blob(KERNEL_TYPE).unwrap());
+        let host = tools.host.clone().file(&hello, "/hello").file(&strict, "/strict");
+        let host = host.file(kernel, "/kernel").file(&tools.programs.floor_init, "/floor-init");
+        Scenario::default()
+            .step("verify", "boxlaunch verify --json /hello")
+            .step("verify-strict", "boxlaunch verify /strict")
+            .step("floor", "krun-floor /kernel /floor-init 1 256")
+            .run("look", "/hello", LOOK)
+            .run("agent", "--in agent /hello", "hostname; cat /no/such/file")
+            .run("status", "/hello", "exit 7")
+            .step("killed", "boxlaunch run /hello -- sh -c 'kill -9 $$'")
+            .step("missing", "boxlaunch run /hello -- /no/such/program")
+            .run("too-many", "/hello", TOO_MANY)
+            .run("too-much", "/hello", TOO_MUCH)
+            .run("escape", "/hello", ESCAPE)
+            .run("over-budget", "/strict", "echo ran")
+            .step("reported", "boxlaunch run --budget report /strict -- echo ran")
+            .start(&host)
+    })
+}
+
+fn step(name: &str) -> &'static Step {
+    &steps()[name]
+}
+
+/// Returns the report of a run whose command ended with a status.
+fn report(name: &str, status: i32) -> Value {
+    let step = step(name);
+    assert_eq!(step.status, status, "{step:?}");
+    step.json()
+}
+
+fn stdout(report: &Value) -> &str {
+    report["command"]["stdout"].as_str().unwrap()
+}
+
+#[test]
+fn the_agent_gets_ready_and_a_command_sees_its_own_root_and_host_name() {
+    let report = report("look", 0);
+    assert_eq!(report["agent"]["ready"], true);
+    assert_eq!(report["verified"], "receipt", "the box was verified before");
+    let lines: Vec<_> = stdout(&report).lines().collect();
+    assert_eq!(lines[0], "business-host");
+    assert_eq!(lines[1], "/workspace", "its own root, and nothing of the agent's");
+    assert!(!stdout(&report).contains("/agent\n"));
+    assert_eq!(lines[2], "box-init", "its first process is its own");
+    let processes: u32 = lines[3].parse().unwrap();
+    assert!(processes <= 5, "it sees {processes} processes");
+    assert_eq!(lines[4..6], ["---", "name: greet"]);
+    assert!(lines[6].contains("HEALTHY"), "the agent is reached over loopback: {lines:?}");
+}
+
+#[test]
+fn a_command_can_run_beside_the_agent() {
+    let report = report("agent", 1);
+    assert_eq!(stdout(&report), "agent-host\n");
+}
+
+#[test]
+fn exit_statuses_arrive() {
+    assert_eq!(report("status", 7)["command"]["status"], 7);
+    assert_eq!(step("killed").status, 128 + 9, "{:?}", step("killed"));
+    assert_eq!(step("missing").status, 127, "{:?}", step("missing"));
+}
+
+#[test]
+fn a_component_is_stopped_at_its_processes_and_the_agent_goes_on() {
+    let report = report("too-many", 0);
+    let started = stdout(&report).lines().filter(|line| line.parse::<u32>().is_ok()).count();
+    assert!((8..32).contains(&started), "{started} processes were started");
+    assert!(stdout(&report).contains("status 2"), "the shell could not fork: {report}");
+    assert!(stdout(&report).contains("HEALTHY"), "{report}");
+}
+
+#[test]
+fn a_component_is_stopped_at_its_memory_and_the_agent_goes_on() {
+    let report = report("too-much", 0);
+    assert!(stdout(&report).contains("status 137"), "{report}");
+    assert_eq!(report["command"]["oom_killed"], true);
+    assert!(stdout(&report).contains("HEALTHY"), "{report}");
+}
+
+#[test]
+fn a_component_cannot_mount_or_leave() {
+    let step = step("escape");
+    let report = step.json();
+    let lines: Vec<_> = stdout(&report).lines().collect();
+    assert_eq!(lines[0], "business-host", "{report}");
+    assert!(!stdout(&report).contains("chrooted"), "{report}");
+    assert!(stdout(&report).contains("NoNewPrivs:\t1"), "{report}");
+    let errors = report["command"]["stderr"].as_str().unwrap();
+    for refused in ["mount:", "mknod:", "pids.max", "hostname:", "/roots"] {
+        assert!(errors.contains(refused), "{refused} was not refused: {errors}");
+    }
+}
+
+#[test]
+fn the_start_is_near_the_floor() {
+    let floor = step("floor").json()["ready_ms"].as_f64().unwrap();
+    let phases = &report("look", 0)["phases_ms"];
+    let total = phases["total"].as_f64().unwrap();
+    println!("floor {floor:.1} ms, hello {total:.1} ms, ratio {:.3}: {phases}", total / floor);
+    let parts = ["vmm", "kernel", "init", "ready"];
+    let sum: f64 = parts.iter().map(|part| phases[part].as_f64().unwrap()).sum();
+    assert!((sum - total).abs() < 0.001, "the phases are the whole: {phases}");
+    assert!(total <= 1.25 * floor, "{total} ms are more than 1.25 times the floor of {floor} ms");
+}
+
+#[test]
+fn an_impossible_budget_stops_the_box_with_a_table() {
+    let step = step("over-budget");
+    assert_eq!(step.status, 4, "{step:?}");
+    assert!(!step.stdout.contains("ran"), "the command must not run: {step:?}");
+    assert!(step.stderr.contains("total") && step.stderr.contains("1 ms"), "{step:?}");
+    let step = &steps()["reported"];
+    assert_eq!((step.status, step.stdout.as_str()), (0, "ran\n"), "{step:?}");
+    assert!(step.stderr.contains("over by"), "{step:?}");
+}
+
+#[test]
+fn verifying_names_every_blob() {
+    let step = step("verify");
+    assert_eq!(step.status, 0, "{step:?}");
+    assert!(step.stdout.contains("sha256:"), "{step:?}");
+}

@@ -1,0 +1,9 @@
+//! Boots under the real libkrun, in the virtual host. Each module makes its boxes, starts the
+//! virtual host once, and asserts on what came out.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
+
+mod debian;
+mod hello;
+mod listing;
+mod scenario;

@@ -1,0 +1,123 @@
+//! Several commands, run one after the other in one start of the virtual host.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use testkit::prerequisites::{host_kernel, kernel_bundle};
+use testkit::{Artefacts, VirtualHost, Workspace};
+
+/// Everything that boots need, built or fetched once.
+pub(crate) struct Tools {
+    pub(crate) workspace: Workspace,
+    pub(crate) programs: Artefacts,
+    pub(crate) kernel: PathBuf,
+    pub(crate) host: VirtualHost,
+}
+
+pub(crate) fn tools() -> &'static Tools {
+    static TOOLS: OnceLock<Tools> = OnceLock::new();
+    TOOLS.get_or_init(|| {
+        let workspace = Workspace::find();
+        let programs = Artefacts::build(&workspace).unwrap();
+        let own = std::env::var_os("BOXBUILD_KERNEL").map(PathBuf::from);
+        let say = &mut |line: &str| println!("{line}");
+        let kernel = kernel_bundle(&workspace, own.as_deref(), say).unwrap();
+        let host = VirtualHost::new(&host_kernel(&workspace, say).unwrap())
+            .file(&programs.boxlaunch, "/bin/boxlaunch")
+            .file(&programs.krun_floor, "/bin/krun-floor");
+        Tools { workspace, programs, kernel, host }
+    })
+}
+
+/// Runs `boxbuild build`, which must succeed.
+pub(crate) fn bake(boxfile: &Path, init: &Path, output: &Path) {
+    let tools = tools();
+    let built = Command::new(&tools.programs.boxbuild)
+        .arg("build")
+        .arg("--file")
+        .arg(boxfile)
+        .arg("--init")
+        .arg(init)
+        .arg("--kernel")
+        .arg(&tools.kernel)
+        .arg("--store")
+        .arg(output.with_file_name("store"))
+        .arg("--output")
+        .arg(output)
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+}
+
+/// Reads the manifest of a box.
+pub(crate) fn manifest(bundle: &Path) -> box_image::Manifest {
+    let index: box_image::Index = read_json(&bundle.join("index.json"));
+    read_json(&blob(bundle, &index.manifests[0]))
+}
+
+/// Returns the path of a box's blob.
+pub(crate) fn blob(bundle: &Path, descriptor: &box_image::Descriptor) -> PathBuf {
+    bundle.join("blobs/sha256").join(descriptor.digest.hex())
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> T {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// Commands to run, each under a name.
+#[derive(Default)]
+pub(crate) struct Scenario {
+    script: String,
+}
+
+/// What one command left.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Step {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Step {
+    /// Reads the JSON object that the command printed.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+impl Scenario {
+    /// Adds a command, as a line of shell.
+    pub(crate) fn step(mut self, name: &str, command: &str) -> Self {
+        let line = format!(
+            "{command} >/out/{name}.stdout 2>/out/{name}.stderr; echo $? >/out/{name}.status\n"
+        );
+        self.script.push_str(&line);
+        self
+    }
+
+    /// Adds `boxlaunch run --json` of a box with a command for its business component.
+    pub(crate) fn run(self, name: &str, bundle: &str, command: &str) -> Self {
+        let quoted = command.replace('\'', "'\\''");
+        self.step(name, &format!("boxlaunch run --json {bundle} -- /bin/sh -c '{quoted}'"))
+    }
+
+    /// Runs all commands in the virtual host.
+    pub(crate) fn start(self, host: &VirtualHost) -> BTreeMap<String, Step> {
+        let output = host.run(&["sh", "-c", &self.script]).unwrap();
+        let text = |name: String| {
+            let bytes = output.files.get(Path::new(&name)).cloned();
+            String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+        };
+        let names = output.files.keys().filter_map(|path| path.to_str()?.strip_suffix(".status"));
+        let step = |name: &str| Step {
+            status: text(format!("{name}.status")).trim().parse().unwrap(),
+            stdout: text(format!("{name}.stdout")),
+            stderr: text(format!("{name}.stderr")),
+        };
+        names.map(|name| (name.to_owned(), step(name))).collect()
+    }
+}

@@ -1,0 +1,227 @@
+//! Bad input: each is a clear error on standard error, exit code 1, and no output left behind.
+
+use std::fs;
+use std::path::PathBuf;
+
+use testkit::images::{Entry, Kind, Layer};
+
+use crate::checkout::{BOXFILE, Checkout, files};
+
+/// Replaces digests, which change with every change of the fixtures.
+fn shown(errors: &str) -> String {
+    let mut words = String::new();
+    for line in errors.lines() {
+        let mut rest = line;
+        while let Some(at) = rest.find(|it: char| it.is_ascii_hexdigit()) {
+            let digits =
+                rest[at..].find(|it: char| !it.is_ascii_hexdigit()).unwrap_or(rest.len() - at);
+            words.push_str(&rest[..at]);
+            words.push_str(if digits == 64 { "DIGEST" } else { &rest[at..at + digits] });
+            rest = &rest[at + digits..];
+        }
+        words.push_str(rest);
+        words.push('\n');
+    }
+    words
+}
+
+/// Returns what the build of a changed Boxfile says.
+fn with_boxfile(from: &str, to: &str) -> String {
+    assert!(BOXFILE.contains(from));
+    let checkout = Checkout::new();
+    checkout.write("Boxfile", BOXFILE.replacen(from, to, 1));
+    shown(&checkout.refused())
+}
+
+/// Returns the agent image's largest blob: its base layer.
+fn base_layer(checkout: &Checkout) -> (PathBuf, Vec<u8>) {
+    let blobs = checkout.path("images/agent/blobs/sha256");
+    let (name, bytes) = files(&blobs).into_iter().max_by_key(|(_, bytes)| bytes.len()).unwrap();
+    (blobs.join(name), bytes)
+}
+
+#[test]
+fn an_unknown_declaration() {
+    insta::assert_snapshot!(with_boxfile("skill", "skil"), @r#"
+    error: unknown declaration `skil`
+       --> Boxfile:11:1
+        |
+     11 | skil "greet" path="skills/greet"
+        | ^^^^ no such declaration here
+        |
+        = help: did you mean `skill`?
+    "#);
+}
+
+#[test]
+fn two_agents() {
+    insta::assert_snapshot!(with_boxfile("business", "agent"), @r"
+    error: a box has exactly one agent
+      --> Boxfile:7:1
+       |
+     2 | agent {
+       | ----- declared first
+    ...
+     7 | agent {
+       | ^^^^^ declared again
+       |
+       = help: keep one of them and remove the others
+    ");
+}
+
+#[test]
+fn limits_larger_than_the_machine() {
+    insta::assert_snapshot!(with_boxfile("256MiB", "100MiB"), @r#"
+    error: the components may take 128MiB, which leaves nothing of the machine's memory
+       --> Boxfile:12:18
+        |
+      5 |     limits memory="64MiB" pids=32
+        |                   ------- may take 64MiB
+    ...
+      9 |     limits memory="64MiB" pids=32
+        |                   ------- may take 64MiB
+    ...
+     12 | vm cpus=1 memory="100MiB"
+        |                  ^^^^^^^^ must be more than 128MiB
+        |
+        = help: write `memory="384MiB"`, or lower the limits
+    "#);
+}
+
+#[test]
+fn a_missing_image() {
+    insta::assert_snapshot!(with_boxfile("oci:images/agent", "oci:images/agnet"), @r#"
+    error: the image of `agent` cannot be read: images/agnet is not an OCI image layout: it has no file "oci-layout"
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agnet"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+    "#);
+}
+
+#[test]
+fn a_missing_tag() {
+    insta::assert_snapshot!(with_boxfile("oci:images/agent", "oci:images/agent:v2"), @r#"
+    error: the image of `agent` cannot be read: images/agent has no image tagged "v2"; its tags are ["latest"]
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent:v2"
+       |           ^^^^^^^^^^^^^^^^^^^^^ named here
+    "#);
+}
+
+#[test]
+fn a_missing_skill() {
+    insta::assert_snapshot!(with_boxfile("skills/greet", "skills/great"), @r#"
+    error: the skill `greet` cannot be read: skills/great is not a directory
+       --> Boxfile:11:20
+        |
+     11 | skill "greet" path="skills/great"
+        |                    ^^^^^^^^^^^^^^ named here
+    "#);
+}
+
+#[test]
+fn a_layer_with_the_wrong_digest() {
+    let checkout = Checkout::new();
+    let (path, mut bytes) = base_layer(&checkout);
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).unwrap();
+    insta::assert_snapshot!(shown(&checkout.refused()), @r#"
+    error: the image of `agent` is refused: layer sha256:DIGEST: its bytes have the digest sha256:DIGEST; the image is damaged: copy it again
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+    "#);
+}
+
+#[test]
+fn a_truncated_layer() {
+    let checkout = Checkout::new();
+    let (path, bytes) = base_layer(&checkout);
+    fs::write(path, &bytes[..bytes.len() - 1000]).unwrap();
+    insta::assert_snapshot!(shown(&checkout.refused()), @r#"
+    error: the image of `agent` cannot be read: images/agent/blobs/sha256/DIGEST (a layer) has 159316 bytes, but the image names 160316; the layout is damaged: copy the image again
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+    "#);
+}
+
+#[test]
+fn a_manifest_with_the_wrong_digest() {
+    let checkout = Checkout::new();
+    for (path, bytes) in files(&checkout.path("images/agent/blobs/sha256")) {
+        if let Ok(text) = String::from_utf8(bytes)
+            && text.contains("\"layers\"")
+        {
+            let path = checkout.path("images/agent/blobs/sha256").join(path);
+            fs::write(path, text.replace("gzip", "gz1p")).unwrap();
+        }
+    }
+    insta::assert_snapshot!(shown(&checkout.refused()), @r#"
+    error: the image of `agent` cannot be read: images/agent/blobs/sha256/DIGEST (an image manifest) has the content sha256:DIGEST, not the one that its name says; the layout is damaged: copy the image again
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+    "#);
+}
+
+#[test]
+fn a_layer_that_climbs_out() {
+    let checkout = Checkout::new();
+    let entry = Entry {
+        name: b"../../etc/passwd".to_vec(),
+        kind: Kind::File(b"root::0:0::/:/bin/sh\n".to_vec()),
+        mode: 0o644,
+        uid: 0,
+        gid: 0,
+        mtime: 0,
+        xattrs: Vec::new(),
+    };
+    checkout.agent_of(Layer::new().entry(entry).to_tar());
+    insta::assert_snapshot!(shown(&checkout.refused()), @r#"
+    error: the image of `agent` is refused: layer sha256:DIGEST, entry "../../etc/passwd" at byte 0: the path leaves the image by ".."
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+    "#);
+}
+
+#[test]
+fn a_layer_that_ends_in_the_middle_of_a_file() {
+    let checkout = Checkout::new();
+    let whole = Layer::new().file("/agent", 0o755, vec![7; 9000]).to_tar();
+    checkout.agent_of(whole.bytes()[..5000].to_vec().into());
+    insta::assert_snapshot!(shown(&checkout.refused()), @r#"
+    error: the image of `agent` is refused: layer sha256:DIGEST, entry "agent" at byte 0: it cannot be read: unexpected end of file
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+    "#);
+}
+
+#[test]
+fn an_agent_without_a_program() {
+    let checkout = Checkout::new();
+    let image = testkit::images::Image::new(testkit::images::Config::default());
+    checkout.image("agent", &image.with(Layer::new().dir("/etc", 0o755).to_tar()));
+    insta::assert_snapshot!(shown(&checkout.refused()), @r#"
+    error: the agent's image names no program; write `entrypoint "/path/to/program"` in `agent`
+    "#);
+}
+
+#[test]
+fn an_image_whose_dev_is_a_link() {
+    let checkout = Checkout::new();
+    checkout.agent_of(Layer::new().symlink("/dev", "/etc").to_tar());
+    insta::assert_snapshot!(shown(&checkout.refused()), @r"
+    error: the agent image has something other than a directory at /dev, where the guest mounts the devices; remove it from the image
+    ");
+}

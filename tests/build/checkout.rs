@@ -1,0 +1,177 @@
+//! A checkout with a Boxfile and its images, and `boxbuild` run in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use testkit::images::{Compression, Config, Image, Layer, LayerTar};
+use testkit::prerequisites::kernel_bundle;
+use testkit::{Artefacts, Workspace};
+
+/// The programs and the kernel that every build needs.
+pub(crate) struct Tools {
+    pub(crate) boxbuild: PathBuf,
+    pub(crate) init: PathBuf,
+    pub(crate) kernel: PathBuf,
+}
+
+/// Builds or finds the tools once.
+pub(crate) fn tools() -> &'static Tools {
+    static TOOLS: OnceLock<Tools> = OnceLock::new();
+    TOOLS.get_or_init(|| {
+        let workspace = Workspace::find();
+        let artefacts = Artefacts::build(&workspace).unwrap();
+        let own = std::env::var_os("BOXBUILD_KERNEL").map(PathBuf::from);
+        let kernel = kernel_bundle(&workspace, own.as_deref(), &mut |line| println!("{line}"));
+        Tools { boxbuild: artefacts.boxbuild, init: artefacts.box_init, kernel: kernel.unwrap() }
+    })
+}
+
+/// A temporary checkout.
+pub(crate) struct Checkout {
+    directory: tempfile::TempDir,
+}
+
+/// The Boxfile of a fresh [`Checkout`].
+pub(crate) const BOXFILE: &str = r#"box "test"
+agent {
+    image "oci:images/agent"
+    health "tcp"
+    limits memory="64MiB" pids=32
+}
+business {
+    image "oci:images/business"
+    limits memory="64MiB" pids=32
+}
+skill "greet" path="skills/greet"
+vm cpus=1 memory="256MiB"
+"#;
+
+/// A layer that both images of a checkout share: large enough to be worth sharing.
+fn base() -> LayerTar {
+    let noise: Vec<u8> =
+        (0u32..40_000).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    Layer::new()
+        .mtime(1_700_000_000)
+        .dir("/usr", 0o755)
+        .file("/usr/base", 0o644, noise)
+        .symlink("/lib", "usr/lib")
+        .to_tar()
+}
+
+fn agent() -> Image {
+    let program = Layer::new()
+        .file("/agent/bin/agent", 0o4755, "agent")
+        .hardlink("/agent/bin/alias", "/agent/bin/agent")
+        .xattr("user.note", "kept")
+        .owner(1000, 1000)
+        .file("/agent/notes", 0o600, "notes");
+    let entrypoint = vec!["/agent/bin/agent".to_owned()];
+    Image::new(Config { entrypoint, ..Config::default() }).with(base()).with(program.to_tar())
+}
+
+fn business() -> Image {
+    let app = Layer::new().file("/app/main", 0o755, "app").whiteout("/lib");
+    Image::new(Config::default()).with(base()).with(app.to_tar())
+}
+
+impl Checkout {
+    /// Makes a checkout with two images and a skill that build.
+    pub(crate) fn new() -> Self {
+        let checkout = Self { directory: tempfile::tempdir().unwrap() };
+        checkout.image("agent", &agent());
+        checkout.image("business", &business());
+        checkout.write("skills/greet/SKILL.md", "---\nname: greet\n---\nGreets.\n");
+        checkout.write("skills/greet/tools/greet.sh", "#!/bin/sh\necho hello\n");
+        checkout.write("Boxfile", BOXFILE);
+        checkout
+    }
+
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+        self.directory.path().join(relative)
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Writes a file, and the directories above it.
+    pub(crate) fn write(&self, relative: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// Writes an image to `images/NAME`.
+    pub(crate) fn image(&self, name: &str, image: &Image) {
+        let layout = self.path(&format!("images/{name}"));
+        image.write_layout(&layout, "latest", Compression::Gzip).unwrap();
+    }
+
+    /// Makes an agent image of one layer with these bytes.
+    pub(crate) fn agent_of(&self, layer: LayerTar) {
+        fs::remove_dir_all(self.path("images/agent")).unwrap();
+        let entrypoint = vec!["/agent".to_owned()];
+        self.image("agent", &Image::new(Config { entrypoint, ..Config::default() }).with(layer));
+    }
+
+    /// Returns the command `boxbuild build` with the init, the kernel and a store of its own.
+    pub(crate) fn command(&self) -> Command {
+        let tools = tools();
+        let mut command = Command::new(&tools.boxbuild);
+        command.current_dir(self.root()).env_clear().arg("build");
+        command.arg("--init").arg(&tools.init).arg("--kernel").arg(&tools.kernel);
+        command.args(["--store", "store"]);
+        command
+    }
+
+    /// Runs `boxbuild build` with these further arguments.
+    pub(crate) fn build(&self, args: &[&str]) -> Output {
+        self.command().args(args).output().unwrap()
+    }
+
+    /// Runs `boxbuild build --json`, which must succeed, and returns what it printed.
+    pub(crate) fn built(&self, args: &[&str]) -> serde_json::Value {
+        let output = self.build(&[args, &["--json"]].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Runs `boxbuild build`, which must fail with exit code 1 and leave no box, and returns what
+    /// it said.
+    pub(crate) fn refused(&self) -> String {
+        let output = self.build(&["--output", "refused.box"]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert_eq!(output.stdout, b"");
+        let left: Vec<_> =
+            fs::read_dir(self.root()).unwrap().map(|it| it.unwrap().file_name()).collect();
+        let expected = |name: &&std::ffi::OsString| {
+            ["Boxfile", "images", "skills", "store"].iter().any(|known| name == known)
+        };
+        let unexpected: Vec<_> = left.iter().filter(|name| !expected(name)).collect();
+        assert!(unexpected.is_empty(), "left behind: {unexpected:?}");
+        errors
+    }
+}
+
+/// Lists every file under a directory with its bytes, sorted.
+pub(crate) fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut pending = vec![directory.to_owned()];
+    while let Some(path) = pending.pop() {
+        for entry in fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                pending.push(path);
+            } else {
+                let relative = path.strip_prefix(directory).unwrap().to_owned();
+                found.push((relative, fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}

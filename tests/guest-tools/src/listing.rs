@@ -1,0 +1,191 @@
+//! One line of JSON per entry of a directory tree.
+
+use std::collections::BTreeMap;
+use std::fs::{File, FileType, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use box_init::error::InitError;
+use box_init::sys;
+use serde_json::{Map, Value, json};
+
+/// Calls `emit` with the line of `root` and of every entry under it, in the bytewise order of
+/// their paths. These begin with `/`, the root being `/`.
+///
+/// # Errors
+/// The first of the file system's, naming the path, or of `emit`.
+pub fn walk(
+    root: &Path,
+    emit: &mut impl FnMut(String) -> Result<(), InitError>,
+) -> Result<(), InitError> {
+    for path in all_paths(root)? {
+        let metadata = path.symlink_metadata();
+        let entry = metadata.and_then(|metadata| describe(root, &path, &metadata));
+        emit(Value::Object(entry.map_err(|error| failed(&path, error))?).to_string())?;
+    }
+    Ok(())
+}
+
+/// Returns the paths of `root` and all under it, sorted.
+fn all_paths(root: &Path) -> Result<Vec<PathBuf>, InitError> {
+    let mut found = vec![root.to_path_buf()];
+    // A stack of our own: a tree may be deeper than the call stack.
+    let mut pending = found.clone();
+    while let Some(directory) = pending.pop() {
+        list_directory(&directory, &mut found, &mut pending)
+            .map_err(|error| failed(&directory, error))?;
+    }
+    found.sort_unstable_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
+    Ok(found)
+}
+
+fn list_directory(
+    directory: &Path,
+    found: &mut Vec<PathBuf>,
+    pending: &mut Vec<PathBuf>,
+) -> io::Result<()> {
+    for entry in directory.read_dir()? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            pending.push(entry.path());
+        }
+        found.push(entry.path());
+    }
+    Ok(())
+}
+
+fn failed(path: &Path, error: io::Error) -> InitError {
+    InitError::new(format!("list {}", path.display()), error)
+}
+
+fn describe(root: &Path, path: &Path, metadata: &Metadata) -> io::Result<Map<String, Value>> {
+    let relative = path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes();
+    let kind = kind(metadata.file_type());
+    let mut entry = Map::new();
+    let mut put = |key: &str, value: Value| drop(entry.insert(key.to_owned(), value));
+    put("path", json!(escape(&[b"/", relative].concat())));
+    put("type", json!(kind));
+    put("mode", json!(metadata.mode() & 0o7777));
+    put("uid", json!(metadata.uid()));
+    put("gid", json!(metadata.gid()));
+    put("mtime", json!(metadata.mtime()));
+    put("mtime_nsec", json!(metadata.mtime_nsec()));
+    put("nlink", json!(metadata.nlink()));
+    put("xattrs", json!(xattrs(path)?));
+    match kind {
+        "file" => {
+            put("size", json!(metadata.len()));
+            put("blake3", json!(hash(path)?));
+        }
+        "symlink" => {
+            put("target", json!(escape(path.read_link()?.as_os_str().as_bytes())));
+        }
+        "char" | "block" => put("rdev", json!(device(metadata.rdev()))),
+        _ => {}
+    }
+    Ok(entry)
+}
+
+fn kind(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "dir",
+        kind if kind.is_file() => "file",
+        kind if kind.is_symlink() => "symlink",
+        kind if kind.is_char_device() => "char",
+        kind if kind.is_block_device() => "block",
+        kind if kind.is_fifo() => "fifo",
+        _ => "socket",
+    }
+}
+
+/// Splits the C library's device number into major and minor.
+const fn device(number: u64) -> [u64; 2] {
+    let major = (number >> 8) & 0xfff | (number >> 32) & !0xfff;
+    let minor = number & 0xff | (number >> 12) & !0xff;
+    [major, minor & 0xffff_ffff]
+}
+
+fn xattrs(path: &Path) -> io::Result<BTreeMap<String, String>> {
+    let names = sys::xattr_names(path)?.into_iter();
+    names.map(|name| Ok((escape(name.as_bytes()), hex(&sys::xattr_value(path, &name)?)))).collect()
+}
+
+fn hash(path: &Path) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns text for bytes: control characters, backslashes and what is not UTF-8 become `\xNN`.
+fn escape(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character.is_control() || character == '\\' {
+                let mut encoded = [0; 4];
+                character
+                    .encode_utf8(&mut encoded)
+                    .bytes()
+                    .for_each(|byte| push_hex(&mut text, byte));
+            } else {
+                text.push(character);
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| push_hex(&mut text, *byte));
+    }
+    text
+}
+
+fn push_hex(text: &mut String, byte: u8) {
+    text.push_str(&format!("\\x{byte:02x}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn names_are_safe_and_told_apart() {
+        assert_eq!(escape("/é b\"".as_bytes()), "/é b\"");
+        assert_eq!(escape(b"a\xff\n\\x41"), "a\\xff\\x0a\\x5cx41");
+        assert_eq!(escape("\u{85}".as_bytes()), "\\xc2\\x85");
+    }
+
+    #[test]
+    fn device_numbers_are_split_as_makedev_joins_them() {
+        assert_eq!(device(0x0103), [1, 3]);
+        // The layout of makedev(3) on Linux.
+        let number = (0x12345 & !0xfff) << 32 | (0x345 << 8) | (0x6789a & !0xff) << 12 | 0x9a;
+        assert_eq!(device(number), [0x12345, 0x6789a]);
+    }
+
+    #[test]
+    fn a_tree_is_listed_in_order_without_following_links() {
+        let root = std::env::temp_dir().join(format!("list-init-{}", std::process::id()));
+        fs::create_dir_all(root.join("b")).unwrap();
+        fs::write(root.join("b/inner"), "abc").unwrap();
+        fs::write(root.join("b-"), "").unwrap();
+        symlink("b", root.join("a")).unwrap();
+        let mut lines = Vec::new();
+        walk(&root, &mut |line| {
+            lines.push(serde_json::from_str::<Value>(&line).unwrap());
+            Ok(())
+        })
+        .unwrap();
+        fs::remove_dir_all(&root).unwrap();
+        let paths: Vec<_> = lines.iter().map(|line| line["path"].as_str().unwrap()).collect();
+        assert_eq!(paths, ["/", "/a", "/b", "/b-", "/b/inner"]);
+        assert_eq!((&lines[1]["type"], &lines[1]["target"]), (&json!("symlink"), &json!("b")));
+        assert_eq!((&lines[4]["size"], &lines[4]["type"]), (&json!(3), &json!("file")));
+        assert_eq!(lines[4]["blake3"], blake3::hash(b"abc").to_hex().as_str());
+        assert_eq!(lines[2]["nlink"], 2);
+    }
+}
