@@ -61,6 +61,7 @@ fn python_gets_ready_and_node_runs_beside_it() {
             "boxlaunch run --json /debian -- node -e \
              'console.log(os.hostname(), process.pid > 1, fs.existsSync(\"/usr/bin/python3\"))'",
         )
+        .step("agent", "boxlaunch run --in agent /debian -- sh -c 'hostname; ls -d /agent; exit 3'")
         .start(&host.disk(dir.path().join("both.box"), "/debian"));
     let step = &steps["node"];
     assert_eq!(step.status, 0, "{step:?}");
@@ -68,4 +69,6 @@ fn python_gets_ready_and_node_runs_beside_it() {
     println!("{}", report["phases_ms"]);
     assert_eq!(report["agent"]["ready"], true);
     assert_eq!(report["command"]["stdout"], "business-host true false\n", "{report}");
+    let step = &steps["agent"];
+    assert_eq!((step.status, step.stdout.as_str()), (3, "agent-host\n/agent\n"), "{step:?}");
 }

@@ -51,7 +51,6 @@ fn steps() -> &'static BTreeMap<String, Step> {
             .step("verify-strict", "boxlaunch verify /strict")
             .step("floor", "krun-floor /kernel /floor-init 1 256")
             .run("look", "/hello", LOOK)
-            .run("agent", "--in agent /hello", "hostname; cat /no/such/file")
             .run("status", "/hello", "exit 7")
             .step("killed", "boxlaunch run /hello -- sh -c 'kill -9 $$'")
             .step("missing", "boxlaunch run /hello -- /no/such/program")
@@ -88,17 +87,11 @@ fn the_agent_gets_ready_and_a_command_sees_its_own_root_and_host_name() {
     assert_eq!(lines[0], "business-host");
     assert_eq!(lines[1], "/workspace", "its own root, and nothing of the agent's");
     assert!(!stdout(&report).contains("/agent\n"));
-    assert_eq!(lines[2], "box-init", "its first process is its own");
+    assert_eq!(lines[2], "box-holder", "its first process is its own");
     let processes: u32 = lines[3].parse().unwrap();
     assert!(processes <= 5, "it sees {processes} processes");
     assert_eq!(lines[4..6], ["---", "name: greet"]);
     assert!(lines[6].contains("HEALTHY"), "the agent is reached over loopback: {lines:?}");
-}
-
-#[test]
-fn a_command_can_run_beside_the_agent() {
-    let report = report("agent", 1);
-    assert_eq!(stdout(&report), "agent-host\n");
 }
 
 #[test]
