@@ -1,2 +1,119 @@
-//! Under construction.
-#![forbid(unsafe_code)]
+//! PID 1 of a box's virtual machine.
+//!
+//! libkrun starts the kernel, the kernel starts this program, and this program does what the run
+//! plan in the rootfs says: it mounts, makes one cgroup and one set of namespaces per component,
+//! starts the agent, tells the launcher when it is ready, and then runs commands, relays output
+//! and reaps until the launcher says stop. It reads no environment and no arguments: the kernel's
+//! command line is public and not covered by the box's digest.
+//!
+//! Whatever fails is named by its step, to the launcher if it can be told and on the console; then
+//! the machine is powered off. It never waits for a person.
+#![deny(unsafe_code)]
+
+pub mod boot;
+mod bridge;
+mod cgroup;
+pub mod channel;
+mod component;
+pub mod console;
+pub mod error;
+pub mod plan;
+mod serve;
+pub mod shutdown;
+pub mod sys;
+pub mod time;
+mod wait;
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use box_image::{ComponentName, RunPlan};
+use nix::sys::prctl::set_dumpable;
+use nix::sys::stat::{Mode, umask};
+
+use channel::Channel;
+use component::Component;
+use error::{InitError, Step as _};
+use time::Clock;
+
+/// The nice value of init and the holders. A busy workload shall not keep a command or a stop
+/// waiting, nor shall the kernel's own late work, which goes on while init starts.
+const FIRST_IN_LINE: i32 = -20;
+/// The kernel's out-of-memory killer spares a process with this score.
+const NEVER_KILL: &str = "-1000";
+
+/// Runs the box; `clock` was started by the first instruction of the program.
+pub fn main(clock: Clock) -> ExitCode {
+    run_as_init(|channel| run(clock, channel))
+}
+
+/// Runs `body` as PID 1: whatever becomes of it, the machine is powered off in the end.
+///
+/// `body` leaves its channel where a failure can be reported through it. Returns only where the
+/// program is not PID 1, and then without having done anything.
+pub fn run_as_init(body: impl FnOnce(&mut Option<Channel>) -> Result<(), InitError>) -> ExitCode {
+    if std::process::id() != 1 {
+        return ExitCode::from(2);
+    }
+    console::speak_of_panics();
+    let mut channel = None;
+    let result = catch_unwind(AssertUnwindSafe(|| body(&mut channel)));
+    let error = result.map_or_else(|panic| Some(panicked(panic.as_ref())), Result::err);
+    if let Some(error) = error {
+        console::say(&error.to_string());
+        // A launcher that is gone has been told enough by that.
+        channel.as_mut().map(|channel| channel.send_failed(&error).ok());
+    }
+    // Waits until what was sent has left the machine.
+    drop(channel);
+    shutdown::power_off()
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> InitError {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    InitError::new("run init", format!("panic: {}", text.unwrap_or("of an unknown kind")))
+}
+
+fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
+    sys::set_nice(FIRST_IN_LINE).step("raise init's priority")?;
+    boot::mount_devices()?;
+    let nonce = boot::read_nonce()?;
+    boot::mount_rootfs()?;
+    boot::switch_root()?;
+    boot::mount_kernel_filesystems()?;
+    boot::loopback_up()?;
+    let channel = slot.insert(Channel::open(nonce)?);
+    let plan = plan::read()?;
+    protect_init()?;
+    let signals = wait::child_signals().step("watch init's children")?;
+    cgroup::prepare()?;
+    let components = start_components(&plan)?;
+    let mut bridges = Vec::new();
+    for component in &components {
+        let plan = plan.component(component.name);
+        bridges.extend(plan.map(|plan| bridge::start(component, plan)).transpose()?.flatten());
+    }
+    serve::run(serve::Machine { clock, plan: &plan, channel, components, bridges, signals })
+}
+
+/// What is inherited by all processes of init's own: hidden memory, safety from the
+/// out-of-memory killer, and modes that are what they are asked to be.
+fn protect_init() -> Result<(), InitError> {
+    set_dumpable(false).step("hide init's memory")?;
+    std::fs::write("/proc/self/oom_score_adj", NEVER_KILL).step("set the OOM score")?;
+    umask(Mode::empty());
+    Ok(())
+}
+
+/// Starts all holders, then waits for each: they are set up side by side.
+fn start_components(plan: &RunPlan) -> Result<Vec<Component>, InitError> {
+    let named =
+        ComponentName::ALL.into_iter().filter_map(|name| Some((name, plan.component(name)?)));
+    let components: Vec<_> = named
+        .map(|(name, component)| Component::start(plan, name, component))
+        .collect::<Result<_, _>>()?;
+    components.iter().try_for_each(Component::wait_until_prepared)?;
+    Ok(components)
+}

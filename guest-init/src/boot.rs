@@ -1,0 +1,113 @@
+//! From the kernel's hand-over to a running system: the rootfs as `/`, and the kernel's own
+//! filesystems.
+//!
+//! The kernel starts init from a small virtual root (virtio-fs) that holds only init, the nonce
+//! and empty directories. `pivot_root` works from it, as it is mounted on the kernel's internal
+//! rootfs and not that rootfs itself; so nothing of it stays reachable.
+
+use std::io::Read;
+
+use nix::errno::Errno;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::unistd::{chdir, pivot_root};
+
+use crate::error::{InitError, Step as _};
+use crate::sys;
+
+/// The block device of the rootfs: the first virtio disk.
+pub const ROOT_DEVICE: &str = "/dev/vda";
+/// Where the virtual root has a place for the real one.
+pub const NEW_ROOT: &str = "/newroot";
+/// The file of the virtual root that holds this boot's nonce; it can be opened once.
+const NONCE_PATH: &str = "/nonce";
+/// The greatest length of the nonce: 64 hexadecimal digits, and some room.
+const NONCE_MAX: u64 = 128;
+
+const NO_SUID_DEV_EXEC: MsFlags =
+    MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV).union(MsFlags::MS_NOEXEC);
+
+/// A filesystem of the kernel's own: type, mount point, flags and options.
+type KernelFs = (&'static str, &'static str, MsFlags, &'static str);
+
+/// What init itself needs. `/run` holds only the mount points that the components' roots are
+/// built on.
+const KERNEL_FILESYSTEMS: [KernelFs; 4] = [
+    ("proc", "/proc", NO_SUID_DEV_EXEC, ""),
+    ("sysfs", "/sys", NO_SUID_DEV_EXEC, ""),
+    ("cgroup2", "/sys/fs/cgroup", NO_SUID_DEV_EXEC, ""),
+    ("tmpfs", "/run", NO_SUID_DEV_EXEC, "mode=0700,size=64k"),
+];
+
+/// Mounts `/dev`, unless the kernel has done so itself.
+///
+/// # Errors
+/// The mount's.
+pub fn mount_devices() -> Result<(), InitError> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+    match mount(Some("dev"), "/dev", Some("devtmpfs"), flags, None::<&str>) {
+        Ok(()) | Err(Errno::EBUSY) => Ok(()),
+        Err(error) => Err(error).step("mount devtmpfs on /dev"),
+    }
+}
+
+/// Reads the nonce that proves to the launcher that this is the init that it started.
+///
+/// # Errors
+/// The file's.
+pub fn read_nonce() -> Result<String, InitError> {
+    let mut nonce = String::new();
+    std::fs::File::open(NONCE_PATH)
+        .and_then(|file| file.take(NONCE_MAX).read_to_string(&mut nonce))
+        .step("read the nonce")?;
+    Ok(nonce.trim_end().to_owned())
+}
+
+/// Mounts the rootfs at [`NEW_ROOT`].
+///
+/// # Errors
+/// The mount's.
+pub fn mount_rootfs() -> Result<(), InitError> {
+    let flags = MsFlags::MS_RDONLY | MsFlags::MS_NODEV;
+    mount(Some(ROOT_DEVICE), NEW_ROOT, Some("erofs"), flags, None::<&str>).step("mount the rootfs")
+}
+
+/// Makes the mounted rootfs `/`, taking `/dev` along.
+///
+/// # Errors
+/// The step that failed.
+pub(crate) fn switch_root() -> Result<(), InitError> {
+    chdir(NEW_ROOT).step("enter the rootfs")?;
+    mount(Some("/dev"), "dev", None::<&str>, MsFlags::MS_MOVE, None::<&str>)
+        .step("move /dev into the rootfs")?;
+    enter_root()
+}
+
+/// Makes the current directory, which is a mount point, the root, and lets the old root go.
+pub(crate) fn enter_root() -> Result<(), InitError> {
+    pivot_root(".", ".").step("make the new root the root")?;
+    umount2(".", MntFlags::MNT_DETACH).step("let the old root go")?;
+    chdir("/").step("enter the new root")
+}
+
+/// Mounts what the kernel shows as files.
+///
+/// # Errors
+/// The mount's, naming the filesystem.
+pub(crate) fn mount_kernel_filesystems() -> Result<(), InitError> {
+    KERNEL_FILESYSTEMS.into_iter().try_for_each(|(fs, target, flags, options)| {
+        mount(Some(fs), target, Some(fs), flags, Some(options))
+            .step_with(|| format!("mount {fs} on {target}"))
+    })
+}
+
+/// Brings loopback up in the current network namespace.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn loopback_up() -> Result<(), InitError> {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    socket(AddressFamily::Inet, SockType::Datagram, flags, None)
+        .and_then(|socket| sys::loopback_up(std::os::fd::AsFd::as_fd(&socket)))
+        .step("bring loopback up")
+}

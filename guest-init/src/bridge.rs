@@ -1,0 +1,205 @@
+//! The bridge from a vsock port of the guest to the same TCP port of a component.
+//!
+//! An agent that knows only TCP listens on loopback; the host reaches it through the vsock port
+//! that the launcher maps to a Unix socket. The bridge is a child of init's, outside the
+//! component's process namespace, so that no workload can see or stop it; it has no privileges.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use box_image::{ComponentPlan, User};
+use nix::errno::Errno;
+use nix::libc;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::prctl::{set_name, set_no_new_privs};
+use nix::sys::socket::{
+    AddressFamily, Backlog, Shutdown, SockFlag, SockType, VsockAddr, bind, listen, shutdown, socket,
+};
+use nix::unistd::Pid;
+
+use crate::component::{Component, caps, spawn};
+use crate::error::{InitError, Step as _};
+use crate::{console, sys};
+
+/// How many connections a bridge carries at once; one more is closed as soon as it is made.
+const MAX_CONNECTIONS: usize = 64;
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 64;
+/// What a direction of a connection holds between reading and writing, in bytes.
+const BUFFER: usize = 16 * 1024;
+/// The stack of a connection's threads, in bytes.
+const STACK: usize = 64 * 1024;
+/// `nobody`, by convention.
+const NOBODY: u32 = 65_534;
+
+/// Starts the bridge of a component that has a port. It listens before this returns.
+///
+/// # Errors
+/// The step that failed.
+pub(crate) fn start(component: &Component, plan: &ComponentPlan) -> Result<Option<Pid>, InitError> {
+    let Some(port) = plan.port else { return Ok(None) };
+    let listener = listen_on(port).step_with(|| format!("listen on vsock port {port}"))?;
+    let network = plan.namespaces.net.then(|| component.open_network()).transpose()?;
+    let child = || match give_up_privileges(&listener, network.as_ref()) {
+        Ok(()) => serve(&listener, port),
+        Err(error) => {
+            console::say(&format!("the bridge: {error}"));
+            1
+        }
+    };
+    sys::fork(CloneFlags::empty(), None, child).step("start a bridge").map(Some)
+}
+
+fn listen_on(port: u16) -> nix::Result<OwnedFd> {
+    let listener = socket(AddressFamily::Vsock, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    bind(listener.as_raw_fd(), &VsockAddr::new(libc::VMADDR_CID_ANY, port.into()))?;
+    listen(&listener, Backlog::new(BACKLOG)?)?;
+    Ok(listener)
+}
+
+/// Enters the component's network and drops everything that the bridge does not need.
+fn give_up_privileges(listener: &OwnedFd, network: Option<&File>) -> Result<(), InitError> {
+    let keep: Vec<_> =
+        [Some(listener.as_fd()), network.map(File::as_fd)].into_iter().flatten().collect();
+    sys::close_all_but(&keep).step("close init's files")?;
+    set_name(c"box-bridge").step("name the bridge")?;
+    if let Some(network) = network {
+        setns(network, CloneFlags::CLONE_NEWNET).step("enter the component's network")?;
+    }
+    sys::set_nice(0).step("reset the priority")?;
+    caps::bound(0)?;
+    spawn::become_user(&User { uid: NOBODY, gid: NOBODY, groups: Vec::new() })?;
+    caps::reduce(0)?;
+    set_no_new_privs().step("set no_new_privs")
+}
+
+/// Accepts connections until that fails; returns the exit status.
+fn serve(listener: &OwnedFd, port: u16) -> i32 {
+    let connections = Arc::new(AtomicUsize::new(0));
+    loop {
+        match sys::accept(listener.as_fd()) {
+            Ok(connection) => admit(connection, port, &connections),
+            Err(Errno::EINTR | Errno::ECONNABORTED) => {}
+            Err(error) => {
+                console::say(&format!("the bridge: accept: {error}"));
+                return 1;
+            }
+        }
+    }
+}
+
+/// Carries a connection in threads of its own, or closes it where there are too many.
+fn admit(connection: OwnedFd, port: u16, connections: &Arc<AtomicUsize>) {
+    if connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
+        connections.fetch_sub(1, Ordering::Relaxed);
+        return;
+    }
+    let counted = Arc::clone(connections);
+    let carry = move || {
+        // Where nobody listens, or something breaks, both ends see the connection close.
+        drop(carry(File::from(connection), port));
+        counted.fetch_sub(1, Ordering::Relaxed);
+    };
+    if thread::Builder::new().stack_size(STACK).spawn(carry).is_err() {
+        connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Copies both ways between `host` and the component until both have ended.
+fn carry(host: File, port: u16) -> io::Result<()> {
+    let inside = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    inside.set_nodelay(true)?;
+    let inside = File::from(OwnedFd::from(inside));
+    join(&host, &inside)
+}
+
+fn join(one: &File, other: &File) -> io::Result<()> {
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().stack_size(STACK);
+        let back = builder.spawn_scoped(scope, || pump(other, one));
+        if back.is_ok() {
+            pump(one, other);
+        } else {
+            close_both(one, other);
+        }
+        back.map(drop)
+    })
+}
+
+/// Copies from one socket to the other up to the end, and passes the end on. An error ends both
+/// directions, so that the other direction's thread does not wait for ever.
+fn pump(from: &File, to: &File) {
+    match copy(from, to) {
+        Ok(()) => drop(shutdown(to.as_raw_fd(), Shutdown::Write)),
+        Err(_) => close_both(from, to),
+    }
+}
+
+fn copy(mut from: &File, mut to: &File) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => to.write_all(&buffer[..length])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn close_both(one: &File, other: &File) {
+    for socket in [one, other] {
+        // A socket that is closed already is what is wanted.
+        let _ = shutdown(socket.as_raw_fd(), Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn both_directions_and_half_closes_are_carried() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (mut host, bridged) = UnixStream::pair().unwrap();
+        let bridge = thread::spawn(move || carry(File::from(OwnedFd::from(bridged)), port));
+
+        let (mut inside, _) = listener.accept().unwrap();
+        let request = vec![7; 3 * BUFFER + 1];
+        let writer = thread::spawn({
+            let (mut host, request) = (host.try_clone().unwrap(), request.clone());
+            move || {
+                host.write_all(&request).unwrap();
+                host.shutdown(std::net::Shutdown::Write).unwrap();
+            }
+        });
+        let mut got = Vec::new();
+        inside.read_to_end(&mut got).unwrap();
+        assert_eq!(got, request);
+        inside.write_all(b"answer after the request's end").unwrap();
+        drop(inside);
+        let mut answer = String::new();
+        host.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "answer after the request's end");
+        writer.join().unwrap();
+        bridge.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_closed_port_closes_the_connection() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let (mut host, bridged) = UnixStream::pair().unwrap();
+        assert!(carry(File::from(OwnedFd::from(bridged)), port).is_err());
+        assert_eq!(host.read(&mut [0; 1]).unwrap(), 0);
+    }
+}

@@ -1,0 +1,165 @@
+//! cgroup v2: one leaf per component, `/sys/fs/cgroup/a3s/agent` and `…/business`.
+//!
+//! Only workloads are ever in a leaf: init, the components' holders and the bridges stay in the
+//! root cgroup, which alone may have processes beside children with controllers. So a component's
+//! limits count nothing of ours, and its out-of-memory killer cannot take anything of ours.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+
+use box_image::{ComponentName, Limits};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::error::{InitError, Step as _};
+
+/// Where init mounts cgroup v2.
+const MOUNT: &str = "/sys/fs/cgroup";
+/// The parent of the leaves.
+const PARENT: &str = "/sys/fs/cgroup/a3s";
+/// What the leaves are limited by.
+const CONTROLLERS: &str = "+memory +pids +cpu";
+
+/// Enables the controllers for the leaves.
+///
+/// # Errors
+/// The kernel's, naming the file.
+pub(crate) fn prepare() -> Result<(), InitError> {
+    let enable = |parent: &str| write(&format!("{parent}/cgroup.subtree_control"), CONTROLLERS);
+    enable(MOUNT)?;
+    std::fs::create_dir(PARENT).step_with(|| format!("make {PARENT}"))?;
+    enable(PARENT)
+}
+
+fn write(path: &str, value: &str) -> Result<(), InitError> {
+    try_write(path, value).step_with(|| format!("write `{value}` to {path}"))
+}
+
+/// Writes without `O_CREAT`, so that a missing file is `NotFound`.
+fn try_write(path: &str, value: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+}
+
+/// The files of a leaf that hold its limits, with their contents.
+fn settings(limits: &Limits) -> [(&'static str, String); 3] {
+    [
+        ("memory.max", limits.memory_bytes.to_string()),
+        ("cpu.weight", limits.cpu_weight.to_string()),
+        ("pids.max", limits.pids.to_string()),
+    ]
+}
+
+/// The cgroup of one component's workloads.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    path: PathBuf,
+    directory: File,
+}
+
+impl Leaf {
+    /// Makes the leaf and sets its limits.
+    ///
+    /// # Errors
+    /// The kernel's, naming the file.
+    pub(crate) fn create(name: ComponentName, limits: &Limits) -> Result<Self, InitError> {
+        let path = format!("{PARENT}/{}", name.name());
+        std::fs::create_dir(&path).step_with(|| format!("make {path}"))?;
+        for (file, value) in settings(limits) {
+            write(&format!("{path}/{file}"), &value)?;
+        }
+        // The file is there only where the kernel knows swap.
+        match try_write(&format!("{path}/memory.swap.max"), "0") {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).step_with(|| format!("write {path}/memory.swap.max"));
+            }
+            _ => {}
+        }
+        let directory = File::open(&path).step_with(|| format!("open {path}"))?;
+        Ok(Self { path: path.into(), directory })
+    }
+
+    /// Returns the leaf's directory as seen from init's mounts.
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.path.join(file)).unwrap_or_default()
+    }
+
+    /// Says whether the kernel's out-of-memory killer has ended something here.
+    pub(crate) fn oom_killed(&self) -> bool {
+        counter(&self.read("memory.events"), "oom_kill") > 0
+    }
+
+    /// Says whether a process is alive here.
+    pub(crate) fn is_populated(&self) -> bool {
+        counter(&self.read("cgroup.events"), "populated") > 0
+    }
+
+    /// Sends a signal to every process here. One that ends meanwhile is no error.
+    pub(crate) fn signal_all(&self, signal: Signal) {
+        for pid in pids(&self.read("cgroup.procs")) {
+            if let Err(error) = kill(pid, signal)
+                && error != Errno::ESRCH
+            {
+                crate::console::say(&format!("signal process {pid}: {error}"));
+            }
+        }
+    }
+
+    /// Ends every process here at once, and what they fork meanwhile.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn kill(&self) -> Result<(), InitError> {
+        write(&self.path.join("cgroup.kill").to_string_lossy(), "1")
+    }
+}
+
+impl AsFd for Leaf {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+/// Returns a value of a flat keyed file, zero where it is missing.
+fn counter(text: &str, key: &str) -> u64 {
+    let value = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok();
+    text.lines().find_map(value).unwrap_or(0)
+}
+
+/// Returns the process ids of a `cgroup.procs`; 0 stands for a process of a foreign namespace.
+fn pids(text: &str) -> impl Iterator<Item = Pid> {
+    text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 1).map(Pid::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_become_the_texts_of_files() {
+        let limits = Limits { memory_bytes: 512 << 20, cpu_weight: 512, pids: 100 };
+        let expected = [("memory.max", "536870912"), ("cpu.weight", "512"), ("pids.max", "100")];
+        assert_eq!(settings(&limits).map(|(file, text)| (file, text.leak() as &str)), expected);
+    }
+
+    #[test]
+    fn a_key_is_matched_whole() {
+        let events = "low 0\nhigh 1\nmax 7\noom 3\noom_kill 2\noom_group_kill 0\n";
+        assert_eq!(counter(events, "oom_kill"), 2);
+        assert_eq!(counter(events, "oom"), 3);
+        assert_eq!(counter("oom_kill_x 9\n", "oom_kill"), 0);
+        assert_eq!(counter("", "populated"), 0);
+    }
+
+    #[test]
+    fn init_and_foreign_processes_are_never_signalled() {
+        let found: Vec<_> = pids("1\n0\n42\n-1\nx\n77\n").map(Pid::as_raw).collect();
+        assert_eq!(found, [42, 77]);
+    }
+}

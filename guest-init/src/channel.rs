@@ -1,0 +1,101 @@
+//! Init's end of the control channel.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use box_image::plan::CONTROL_PORT;
+use box_image::wire::{Failed, GuestMessage, Hello, HostMessage, PROTOCOL};
+use nix::libc;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, VsockAddr, connect, setsockopt, socket, sockopt,
+};
+
+use crate::error::{InitError, Step as _};
+
+/// Seconds that closing the channel may take, should the VMM not acknowledge it.
+const LINGER_SECONDS: i32 = 1;
+
+/// The connection to the launcher.
+#[derive(Debug)]
+pub struct Channel(File);
+
+impl Channel {
+    /// Connects to the launcher and says hello.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub fn open(nonce: String) -> Result<Self, InitError> {
+        let mut channel = Self::connect().step("connect to the launcher")?;
+        let hello = Hello { protocol: PROTOCOL, nonce };
+        channel.send(&GuestMessage::Hello(hello)).step("say hello to the launcher")?;
+        Ok(channel)
+    }
+
+    /// Connects with `SO_LINGER`: closing waits until the VMM has taken over all that was sent,
+    /// so that a report made just before power-off arrives.
+    fn connect() -> nix::Result<Self> {
+        let vsock = socket(AddressFamily::Vsock, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+        let linger = libc::linger { l_onoff: 1, l_linger: LINGER_SECONDS };
+        setsockopt(&vsock, sockopt::Linger, &linger)?;
+        connect(vsock.as_raw_fd(), &VsockAddr::new(libc::VMADDR_CID_HOST, CONTROL_PORT))?;
+        Ok(Self::from(vsock))
+    }
+
+    /// Sends one message, waiting for room where there is none.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub fn send(&mut self, message: &GuestMessage) -> io::Result<()> {
+        message.write(&mut self.0)
+    }
+
+    /// Tells of an error, if the launcher still listens.
+    pub fn send_failed(&mut self, error: &InitError) -> io::Result<()> {
+        let step = error.step().to_owned();
+        self.send(&GuestMessage::Failed(Failed { step, message: error.message() }))
+    }
+
+    /// Receives one message; nothing where the launcher has hung up.
+    ///
+    /// # Errors
+    /// The connection's, or `InvalidData` for a malformed frame.
+    pub fn receive(&mut self) -> io::Result<Option<HostMessage>> {
+        HostMessage::read(&mut self.0)
+    }
+}
+
+impl From<OwnedFd> for Channel {
+    fn from(socket: OwnedFd) -> Self {
+        Self(File::from(socket))
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use box_image::wire::Shutdown;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn both_directions_and_the_end_are_carried() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut channel = Channel::from(OwnedFd::from(ours));
+        channel.send_failed(&InitError::new("mount", "no disk")).unwrap();
+        let expected = Failed { step: "mount".into(), message: "no disk".into() };
+        let got = GuestMessage::read(&mut theirs).unwrap();
+        assert_eq!(got, Some(GuestMessage::Failed(expected)));
+
+        let shutdown = HostMessage::Shutdown(Shutdown { grace_ms: 5 });
+        shutdown.write(&mut theirs).unwrap();
+        assert_eq!(channel.receive().unwrap(), Some(shutdown));
+        drop(theirs);
+        assert_eq!(channel.receive().unwrap(), None);
+    }
+}

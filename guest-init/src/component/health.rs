@@ -1,0 +1,111 @@
+//! Finds out, from inside the component, whether the agent is ready.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::thread::sleep;
+use std::time::Duration;
+
+use box_image::{ComponentPlan, Health};
+use nix::sys::wait::{WaitStatus, waitpid};
+
+use super::spawn::{self, Streams};
+use crate::cgroup::Leaf;
+
+/// The pause after the first failed check. Each is a quarter longer than the one before, so that an
+/// agent waits for its next check for at most a quarter of the time that it took to start.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_millis(25);
+/// How long one check waits for an answer before it is made anew.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Checks again and again until the check passes.
+///
+/// There is no limit: the launcher has one, and the holder ends this process when the agent ends.
+pub(crate) fn wait_until_healthy(health: &Health, plan: &ComponentPlan, leaf: &Leaf) {
+    let mut pause = FIRST_PAUSE;
+    while !passes(health, plan, leaf) {
+        sleep(pause);
+        pause = (pause * 5 / 4).min(LONGEST_PAUSE);
+    }
+}
+
+fn passes(health: &Health, plan: &ComponentPlan, leaf: &Leaf) -> bool {
+    match health {
+        Health::Tcp { port } => connect(*port).is_ok(),
+        Health::Http { port, path } => request(*port, path).unwrap_or(false),
+        Health::Exec { argv } => succeeds(argv, plan, leaf),
+    }
+}
+
+fn connect(port: u16) -> std::io::Result<TcpStream> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+    Ok(stream)
+}
+
+fn request(port: u16, path: &str) -> std::io::Result<bool> {
+    let mut stream = connect(port)?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut start = [0; "HTTP/1.1 200 ".len()];
+    stream.read_exact(&mut start)?;
+    Ok(is_success(&start))
+}
+
+/// Says whether a status line (RFC 9112, section 4) begins with a status of 200 to 299.
+fn is_success(line: &[u8]) -> bool {
+    matches!(
+        line,
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0' | b'1', b' ', b'2', tens, units, b' ' | b'\r']
+            if tens.is_ascii_digit() && units.is_ascii_digit()
+    )
+}
+
+fn succeeds(argv: &[String], plan: &ComponentPlan, leaf: &Leaf) -> bool {
+    let Ok(streams) = Streams::discard() else { return false };
+    let Ok(spawned) = spawn::spawn(plan, leaf, argv, &streams) else { return false };
+    waitpid(spawned.pid, None) == Ok(WaitStatus::Exited(spawned.pid, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn only_a_status_of_2xx_is_success() {
+        assert!(is_success(b"HTTP/1.1 200 "));
+        assert!(is_success(b"HTTP/1.0 204 "));
+        for line in
+            ["HTTP/1.1 301 ", "http/1.1 200 ", "HTTP/1.1 20x ", "HTTP/2.0 200 ", "HTTP/1.1 2000"]
+        {
+            assert!(!is_success(line.as_bytes()), "{line}");
+        }
+    }
+
+    /// Serves one connection with `answer` and returns what was asked.
+    fn serve_once(listener: &TcpListener, answer: &str) -> String {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 512];
+        let length = stream.read(&mut request).unwrap();
+        stream.write_all(answer.as_bytes()).unwrap();
+        String::from_utf8_lossy(&request[..length]).into_owned()
+    }
+
+    #[test]
+    fn a_server_is_asked_and_judged() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for (answer, expected) in [("HTTP/1.1 503 No\r\n\r\n", false), ("HTTP/1.1 200 OK", true)] {
+            let checked = std::thread::spawn(move || request(port, "/ready").unwrap());
+            let asked = serve_once(&listener, answer);
+            assert!(asked.starts_with("GET /ready HTTP/1.1\r\n"), "{asked}");
+            assert_eq!(checked.join().unwrap(), expected, "{answer}");
+        }
+        drop(listener);
+        assert!(request(port, "/ready").is_err(), "nobody listens");
+    }
+}

@@ -1,0 +1,126 @@
+//! Components: the agent and the business application, each behind a *holder*.
+//!
+//! ```text
+//! init ── holder (PID 1 of the component's namespaces) ── workloads, in the component's cgroup
+//!   └──── bridge (vsock port → the component's TCP port)
+//! ```
+//!
+//! A holder is a fork of init that enters the component's namespaces, builds its root and stays: it
+//! starts programs when init asks, reaps everything and reports how it ended. Init itself never
+//! enters a component, and no workload ever sees init.
+
+pub(crate) mod caps;
+pub(crate) mod dev;
+pub(crate) mod exec;
+pub(crate) mod health;
+pub(crate) mod holder;
+pub(crate) mod protocol;
+pub(crate) mod rootfs;
+pub(crate) mod seccomp;
+pub(crate) mod spawn;
+
+use std::os::fd::AsFd as _;
+
+use box_image::{ComponentName, ComponentPlan, Namespaces, RunPlan};
+use nix::sched::CloneFlags;
+use nix::unistd::Pid;
+
+use crate::cgroup::Leaf;
+use crate::error::{InitError, Step as _};
+use crate::sys;
+use protocol::{Event, Link};
+
+/// Init's end of one component.
+#[derive(Debug)]
+pub(crate) struct Component {
+    /// Which one it is.
+    pub(crate) name: ComponentName,
+    /// The holder, in init's process ids.
+    pub(crate) holder: Pid,
+    /// The connection to the holder.
+    pub(crate) link: Link,
+    /// The cgroup of its workloads.
+    pub(crate) leaf: Leaf,
+}
+
+impl Component {
+    /// Makes the cgroup and starts the holder; [`Self::wait_until_prepared`] waits for it.
+    ///
+    /// # Errors
+    /// The step that failed.
+    pub(crate) fn start(
+        run: &RunPlan,
+        name: ComponentName,
+        plan: &ComponentPlan,
+    ) -> Result<Self, InitError> {
+        let leaf = Leaf::create(name, &plan.limits)?;
+        let (link, theirs) = Link::pair().step("make a holder's socket")?;
+        let skills = !run.skills.is_empty();
+        let holder = sys::fork(clone_flags(plan.namespaces), None, || {
+            holder::run(holder::Setting { name, plan, leaf: &leaf, link: &theirs, skills })
+        })
+        .step_with(|| format!("start the holder of the {}", name.name()))?;
+        Ok(Self { name, holder, link, leaf })
+    }
+
+    /// Waits until the component's root and namespaces are set up.
+    ///
+    /// # Errors
+    /// The step of the set-up that failed.
+    pub(crate) fn wait_until_prepared(&self) -> Result<(), InitError> {
+        let step = || format!("set up the {}", self.name.name());
+        match self.link.receive::<Event>().step_with(step)? {
+            Some((Event::Prepared, _)) => Ok(()),
+            Some((Event::Failed { step, message }, _)) => Err(InitError::new(step, message)),
+            other => Err(format!("its holder ended or said {other:?}")).step_with(step),
+        }
+    }
+
+    /// Opens the component's network namespace.
+    ///
+    /// # Errors
+    /// The file's.
+    pub(crate) fn open_network(&self) -> Result<std::fs::File, InitError> {
+        std::fs::File::open(format!("/proc/{}/ns/net", self.holder))
+            .step("open the component's network namespace")
+    }
+}
+
+/// Returns the flags that give a new process the namespaces of a plan.
+fn clone_flags(namespaces: Namespaces) -> CloneFlags {
+    let Namespaces { mount, pid, ipc, uts, net } = namespaces;
+    [
+        (mount, CloneFlags::CLONE_NEWNS),
+        (pid, CloneFlags::CLONE_NEWPID),
+        (ipc, CloneFlags::CLONE_NEWIPC),
+        (uts, CloneFlags::CLONE_NEWUTS),
+        (net, CloneFlags::CLONE_NEWNET),
+    ]
+    .into_iter()
+    .filter(|(own, _)| *own)
+    .fold(CloneFlags::empty(), |flags, (_, flag)| flags | flag)
+}
+
+/// Closes everything that a holder inherited from init but its own link and leaf.
+fn keep_only(link: &Link, leaf: &Leaf) -> Result<(), InitError> {
+    sys::close_all_but(&[link.as_fd(), leaf.as_fd()]).step("close init's files")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_namespace_of_the_plan_is_asked_for() {
+        let defaults = clone_flags(Namespaces::default());
+        let expected = CloneFlags::CLONE_NEWNS
+            | CloneFlags::CLONE_NEWPID
+            | CloneFlags::CLONE_NEWIPC
+            | CloneFlags::CLONE_NEWUTS;
+        assert_eq!(defaults, expected);
+        let all = Namespaces { net: true, ..Namespaces::default() };
+        assert_eq!(clone_flags(all), expected | CloneFlags::CLONE_NEWNET);
+        let none = Namespaces { mount: false, pid: false, ipc: false, uts: false, net: false };
+        assert!(clone_flags(none).is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! What init and a holder say to each other: one JSON value per packet of a socket pair, with
+//! file descriptors beside it.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use box_image::wire::MAX_FRAME;
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::sys;
+
+/// The greatest packet: a command that came in one frame, written anew.
+const MAX_PACKET: usize = 2 * MAX_FRAME;
+
+/// What init asks of a holder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Start the plan's own program and check its health. Brings stdout and stderr.
+    Start,
+    /// Run a command. Brings stdout and stderr.
+    Exec {
+        /// Its id on the control channel.
+        id: u8,
+        /// The program and its arguments.
+        argv: Vec<String>,
+    },
+    /// Send a signal to a program.
+    Signal {
+        /// The program's id.
+        id: u8,
+        /// The signal's number.
+        signal: i32,
+    },
+}
+
+/// What a holder reports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Event {
+    /// The namespaces and the root are set up.
+    Prepared,
+    /// The plan's own program was executed.
+    Started {
+        /// On the clock of [`crate::time::now_ns`].
+        at_ns: u64,
+    },
+    /// Its health check has passed.
+    Healthy {
+        /// On the clock of [`crate::time::now_ns`].
+        at_ns: u64,
+    },
+    /// A program has ended.
+    Exited {
+        /// Its id.
+        id: u8,
+        /// Its status as the control channel reports it.
+        status: u8,
+    },
+    /// A step of the set-up or of the start failed; nothing more will come of it.
+    Failed {
+        /// The step.
+        step: String,
+        /// Why.
+        message: String,
+    },
+}
+
+/// One end of the connection between init and a holder.
+#[derive(Debug)]
+pub(crate) struct Link(OwnedFd);
+
+impl Link {
+    /// Makes both ends.
+    pub(crate) fn pair() -> nix::Result<(Self, Self)> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (one, other) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+        Ok((Self(one), Self(other)))
+    }
+
+    /// Sends one message and copies of `fds`.
+    ///
+    /// # Errors
+    /// The socket's; `EPIPE` where the other end is gone.
+    pub(crate) fn send(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let packet = serde_json::to_vec(message)?;
+        let fds: Vec<_> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+        let rights = [ControlMessage::ScmRights(&fds)];
+        let rights = if fds.is_empty() { [].as_slice() } else { &rights };
+        let iov = [IoSlice::new(&packet)];
+        sendmsg::<()>(self.0.as_raw_fd(), &iov, rights, MsgFlags::MSG_NOSIGNAL, None)?;
+        Ok(())
+    }
+
+    /// Waits for one message; nothing where the other end is gone.
+    ///
+    /// # Errors
+    /// The socket's, or `InvalidData` for what is no such message.
+    pub(crate) fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+        let mut packet = vec![0; MAX_PACKET];
+        let (length, fds) = sys::receive(self.0.as_fd(), &mut packet)?;
+        if length == 0 {
+            return Ok(None);
+        }
+        Ok(Some((serde_json::from_slice(&packet[..length])?, fds)))
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+
+    #[test]
+    fn packets_and_files_arrive_and_the_end_is_seen() {
+        let (ours, theirs) = Link::pair().unwrap();
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let request = Request::Exec { id: 7, argv: vec!["a b".into(), "\u{1}\"".into()] };
+        ours.send(&request, &[writer.as_fd(), writer.as_fd()]).unwrap();
+        ours.send(&Request::Signal { id: 7, signal: 9 }, &[]).unwrap();
+        drop(writer);
+
+        let (got, mut fds) = theirs.receive::<Request>().unwrap().unwrap();
+        assert_eq!((got, fds.len()), (request, 2));
+        drop(fds.pop());
+        std::fs::File::from(fds.remove(0)).write_all(b"through").unwrap();
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "through");
+
+        let (got, fds) = theirs.receive::<Request>().unwrap().unwrap();
+        assert_eq!((got, fds.len()), (Request::Signal { id: 7, signal: 9 }, 0));
+        drop(ours);
+        assert!(theirs.receive::<Request>().unwrap().is_none());
+    }
+
+    #[test]
+    fn the_greatest_command_fits_a_packet() {
+        let (ours, theirs) = Link::pair().unwrap();
+        let request = Request::Exec { id: 1, argv: vec!["\n".repeat(MAX_FRAME / 2 - 100)] };
+        ours.send(&request, &[]).unwrap();
+        assert_eq!(theirs.receive::<Request>().unwrap().unwrap().0, request);
+    }
+
+    #[test]
+    fn what_is_no_message_is_an_error() {
+        let (ours, theirs) = Link::pair().unwrap();
+        ours.send(&"hello", &[]).unwrap();
+        assert!(theirs.receive::<Request>().is_err());
+    }
+}

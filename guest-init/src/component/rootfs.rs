@@ -1,0 +1,257 @@
+//! A component's root: its image below, a scratch layer above, and the kernel's filesystems in it.
+//!
+//! ```text
+//! /run/agent          tmpfs, half as large as the component's memory limit
+//! /run/agent/upper    what the component changes
+//! /run/agent/work     overlayfs's own
+//! /run/agent/root     overlayfs over /roots/agent: becomes the component's /
+//! ```
+//!
+//! Files on a tmpfs count as the component's memory, and nothing can take them back. Could they fill
+//! it, a program that writes too much would not see "no space left": the kernel would kill one
+//! process after the other and win nothing. So the scratch layer and `/dev/shm` together are
+//! smaller than the limit.
+//!
+//! Everything is mounted before the component's first program runs, so no path can be swapped
+//! meanwhile; but an image may hold a symbolic link where a mount point should be, and that is
+//! refused, never followed.
+
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use box_image::plan::SKILLS_PATH;
+use box_image::{ComponentPlan, User};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
+use nix::mount::{MsFlags, mount};
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::{chdir, chroot};
+
+use super::dev;
+use super::holder::Setting;
+use crate::boot;
+use crate::error::{InitError, Step as _};
+
+/// What workloads may read of `/proc` but not write, where it exists.
+const READ_ONLY: [&str; 5] = ["proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus", "proc/fs"];
+
+/// What is hidden from workloads, where it exists: it tells of the kernel or of other components.
+const MASKED: [&str; 9] = [
+    "proc/acpi",
+    "proc/kcore",
+    "proc/keys",
+    "proc/key-users",
+    "proc/latency_stats",
+    "proc/sched_debug",
+    "proc/scsi",
+    "proc/timer_list",
+    "sys/firmware",
+];
+
+/// The scratch layer's share of the memory limit: one half.
+const SCRATCH_DIVISOR: u64 = 2;
+/// The share of `/dev/shm`: one quarter.
+const SHM_DIVISOR: u64 = 4;
+
+const NO_SUID_DEV: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
+const NO_SUID_DEV_EXEC: MsFlags = NO_SUID_DEV.union(MsFlags::MS_NOEXEC);
+
+/// Builds the component's root and enters it.
+///
+/// With its own mount namespace the component's root becomes the namespace's, and nothing else
+/// stays reachable. Without, the component is confined by `chroot` to the same tree, whose
+/// mounts init and the other component see under `/run`.
+///
+/// # Errors
+/// The step that failed.
+pub(crate) fn enter(setting: &Setting<'_>) -> Result<(), InitError> {
+    let plan = setting.plan;
+    if plan.namespaces.mount {
+        let flags = MsFlags::MS_PRIVATE | MsFlags::MS_REC;
+        change_mount(Path::new("/"), flags, "make the mounts private")?;
+    }
+    let root = mount_overlay(setting.name.name(), plan)?;
+    fill(&root, setting)?;
+    chdir(&root).step("enter the component's root")?;
+    if plan.namespaces.mount {
+        boot::enter_root()?;
+    } else {
+        chroot(".").step("confine the component to its root")?;
+    }
+    make_workdir(&plan.workdir, &plan.user)
+}
+
+/// Mounts the image with its scratch layer; returns where.
+fn mount_overlay(name: &str, plan: &ComponentPlan) -> Result<PathBuf, InitError> {
+    let base = Path::new("/run").join(name);
+    std::fs::create_dir(&base).step("make the scratch directory")?;
+    let size = format!("mode=0700,size={}", plan.limits.memory_bytes / SCRATCH_DIVISOR);
+    mount(Some("tmpfs"), &base, Some("tmpfs"), NO_SUID_DEV, Some(size.as_str()))
+        .step("mount the scratch layer")?;
+    let [upper, work, root] = ["upper", "work", "root"].map(|directory| base.join(directory));
+    for directory in [&upper, &work, &root] {
+        std::fs::create_dir(directory).step("make the scratch layer")?;
+    }
+    copy_owner_and_mode(Path::new(&plan.root), &upper).step("give the root its mode")?;
+    let options =
+        format!("lowerdir={},upperdir={},workdir={}", plan.root, upper.display(), work.display());
+    mount(Some("overlay"), &root, Some("overlay"), MsFlags::MS_NODEV, Some(options.as_str()))
+        .step_with(|| format!("mount the {name}'s root"))?;
+    Ok(root)
+}
+
+/// The root directory of an overlay has the attributes of its upper layer.
+fn copy_owner_and_mode(from: &Path, to: &Path) -> std::io::Result<()> {
+    let attributes = std::fs::metadata(from)?;
+    chown(to, Some(attributes.uid()), Some(attributes.gid()))?;
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(attributes.mode() & 0o7777))
+}
+
+/// Mounts everything that lies in the root.
+fn fill(root: &Path, setting: &Setting<'_>) -> Result<(), InitError> {
+    let shm_bytes = setting.plan.limits.memory_bytes / SHM_DIVISOR;
+    dev::build(&mount_point(root, "dev")?, shm_bytes)?;
+    let proc = mount_point(root, "proc")?;
+    mount(Some("proc"), &proc, Some("proc"), NO_SUID_DEV_EXEC, None::<&str>)
+        .step("mount the component's /proc")?;
+    let sys = mount_point(root, "sys")?;
+    let flags = NO_SUID_DEV_EXEC | MsFlags::MS_RDONLY;
+    mount(Some("sysfs"), &sys, Some("sysfs"), flags, None::<&str>)
+        .step("mount the component's /sys")?;
+    bind_read_only(setting.leaf.path(), &root.join("sys/fs/cgroup"), NO_SUID_DEV_EXEC)?;
+    if setting.skills {
+        let target = mount_point(root, SKILLS_PATH.trim_start_matches('/'))?;
+        bind_read_only(Path::new(SKILLS_PATH), &target, NO_SUID_DEV)?;
+    }
+    for path in READ_ONLY {
+        protect(&root.join(path))?;
+    }
+    MASKED.into_iter().try_for_each(|path| mask(root, &root.join(path)))
+}
+
+/// Returns the place `path` under `root`, making it where the image lacks it.
+///
+/// # Errors
+/// Names the path where the image has a symbolic link, a file or a device there or on the way.
+fn mount_point(root: &Path, path: &str) -> Result<PathBuf, InitError> {
+    try_mount_point(root, path)
+        .map_err(|error| match error {
+            Errno::ELOOP => "the image has a symbolic link there".to_owned(),
+            Errno::ENOTDIR => "the image has something other than a directory there".to_owned(),
+            _ => error.to_string(),
+        })
+        .step_with(|| format!("make the mount point /{path}"))?;
+    Ok(root.join(path))
+}
+
+fn try_mount_point(root: &Path, path: &str) -> nix::Result<()> {
+    let root = open(root, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+    for directory in ends.map(|end| &path[..end]) {
+        match mkdirat(&root, directory, Mode::from_bits_truncate(0o755)) {
+            Ok(()) | Err(Errno::EEXIST) => open_directory(root.as_fd(), directory)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Opens and closes a directory, following no symbolic link, to know that it is one.
+fn open_directory(root: std::os::fd::BorrowedFd<'_>, path: &str) -> nix::Result<()> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+    openat2(root, path, how).map(drop)
+}
+
+/// Mounts `source` on `target`, too; not writable there.
+fn bind_read_only(source: &Path, target: &Path, flags: MsFlags) -> Result<(), InitError> {
+    mount(Some(source), target, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+        .step_with(|| format!("bind {} to {}", source.display(), target.display()))?;
+    let flags = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+    change_mount(target, flags, "make a mount read-only")
+}
+
+fn change_mount(target: &Path, flags: MsFlags, step: &str) -> Result<(), InitError> {
+    mount(None::<&str>, target, None::<&str>, flags, None::<&str>)
+        .step_with(|| format!("{step}: {}", target.display()))
+}
+
+/// Makes a path of the kernel's read-only, if it exists.
+fn protect(path: &Path) -> Result<(), InitError> {
+    if path.exists() { bind_read_only(path, path, NO_SUID_DEV_EXEC) } else { Ok(()) }
+}
+
+/// Covers a path of the kernel's, if it exists: a file with the null device, a directory with an
+/// empty one.
+fn mask(root: &Path, path: &Path) -> Result<(), InitError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let covered = if path.is_dir() {
+        let flags = NO_SUID_DEV_EXEC | MsFlags::MS_RDONLY;
+        mount(Some("tmpfs"), path, Some("tmpfs"), flags, Some("size=0"))
+    } else {
+        let null = root.join("dev/null");
+        mount(Some(&null), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+    };
+    covered.step_with(|| format!("hide {}", path.display()))
+}
+
+/// Makes the working directory, and its parents, where the image lacks them; it belongs to the
+/// user. Done before anything of the component runs, so that nobody can redirect it.
+fn make_workdir(workdir: &str, user: &User) -> Result<(), InitError> {
+    let make = || {
+        if Path::new(workdir).is_dir() {
+            return Ok(());
+        }
+        std::fs::DirBuilder::new().recursive(true).mode(0o755).create(workdir)?;
+        chown(workdir, Some(user.uid), Some(user.gid))
+    };
+    make().step_with(|| format!("make the working directory {workdir}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A directory of the test's own, emptied first.
+    fn scratch(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("box-init-{name}-{}", std::process::id()));
+        drop(std::fs::remove_dir_all(&path));
+        std::fs::create_dir(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn missing_mount_points_are_made() {
+        let root = scratch("made");
+        let made = mount_point(&root, "a3s/skills").unwrap();
+        assert_eq!(made, root.join("a3s/skills"));
+        assert!(made.is_dir());
+        mount_point(&root, "a3s/skills").unwrap();
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn links_and_files_in_the_way_are_refused_and_not_followed() {
+        let root = scratch("refused");
+        let outside = scratch("outside");
+        symlink(&outside, root.join("a3s")).unwrap();
+        symlink("proc2", root.join("proc")).unwrap();
+        std::fs::create_dir(root.join("proc2")).unwrap();
+        std::fs::write(root.join("sys"), "").unwrap();
+        for (path, what) in
+            [("a3s/skills", "a symbolic link"), ("proc", "a symbolic link"), ("sys", "other than")]
+        {
+            let error = mount_point(&root, path).unwrap_err();
+            assert_eq!(error.step(), format!("make the mount point /{path}"));
+            assert!(error.message().contains(what), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "nothing was made outside");
+        std::fs::remove_dir_all(root).unwrap();
+        std::fs::remove_dir_all(outside).unwrap();
+    }
+}

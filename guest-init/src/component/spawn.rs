@@ -1,0 +1,200 @@
+//! Starts one workload: a program in the component's cgroup, as the plan's user, without
+//! privileges.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use box_image::{ComponentPlan, User};
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::prctl::set_no_new_privs;
+use nix::sys::resource::{Resource, rlim_t, setrlimit};
+use nix::sys::signal::SigSet;
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{
+    Gid, Pid, Uid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, setgroups, setresgid, setresuid,
+    setsid,
+};
+
+use super::{caps, exec, seccomp};
+use crate::cgroup::Leaf;
+use crate::error::{InitError, Step as _};
+use crate::{sys, time};
+
+/// The resource limits that differ from the kernel's: soft and hard.
+///
+/// The kernel's 1024 and 4096 open files are too few for servers; a greater *soft* limit would
+/// break programs that use `select`. Memory and processes are the cgroup's business.
+const RLIMITS: [(Resource, rlim_t, rlim_t); 2] =
+    [(Resource::RLIMIT_NOFILE, 1024, 524_288), (Resource::RLIMIT_CORE, 0, 0)];
+
+/// The status of a program that could not be started.
+pub(crate) const CANNOT_START: u8 = 126;
+
+/// Where a workload writes to; it reads from `/dev/null`.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    /// Standard output.
+    pub(crate) stdout: OwnedFd,
+    /// Standard error.
+    pub(crate) stderr: OwnedFd,
+}
+
+impl Streams {
+    /// Returns streams that lead nowhere.
+    pub(crate) fn discard() -> io::Result<Self> {
+        let null = || OpenOptions::new().write(true).open("/dev/null").map(OwnedFd::from);
+        Ok(Self { stdout: null()?, stderr: null()? })
+    }
+}
+
+/// A process that was started, and how far it came.
+#[derive(Debug)]
+pub(crate) struct Spawned {
+    /// The process; it is there to be waited for in any case.
+    pub(crate) pid: Pid,
+    /// How far it came.
+    pub(crate) outcome: Outcome,
+}
+
+/// How far a started process came.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It became the program, at this time on the clock of [`time::now_ns`].
+    Executed(u64),
+    /// The program could not be executed; its standard error and its status say why.
+    NotExecuted,
+    /// A step before that failed.
+    Failed {
+        /// The step.
+        step: String,
+        /// Why.
+        message: String,
+    },
+}
+
+/// Starts `argv` and waits until it is executed, or is not.
+///
+/// # Errors
+/// The kernel's, where no process could be made, as when the component has reached its limit.
+pub(crate) fn spawn(
+    plan: &ComponentPlan,
+    leaf: &Leaf,
+    argv: &[String],
+    streams: &Streams,
+) -> Result<Spawned, InitError> {
+    let (reader, writer) = io::pipe().step("make a pipe")?;
+    let child = move || run(plan, argv, streams, writer);
+    let pid = sys::fork(CloneFlags::empty(), Some(leaf.as_fd()), child)
+        .map_err(|error| match error {
+            Errno::EAGAIN => "the component has as many processes as it may have".to_owned(),
+            _ => error.to_string(),
+        })
+        .step("start a process")?;
+    Ok(Spawned { pid, outcome: read_outcome(reader) })
+}
+
+/// What the new process does; it writes to `report` as [`decode`] reads it.
+fn run(plan: &ComponentPlan, argv: &[String], streams: &Streams, mut report: PipeWriter) -> i32 {
+    if let Err(error) = become_workload(plan, streams) {
+        let text = format!("{}\0{}", error.step(), error.message());
+        drop(report.write_all(&[b"F", text.as_bytes()].concat()));
+        return CANNOT_START.into();
+    }
+    drop(report.write_all(&[b"E".as_slice(), &time::now_ns().to_le_bytes()].concat()));
+    let failed = exec::execute(argv, &plan.env);
+    drop(report.write_all(b"N"));
+    drop(writeln!(io::stderr(), "{}", failed.message));
+    failed.status.into()
+}
+
+fn read_outcome(mut reader: PipeReader) -> Outcome {
+    let mut report = Vec::new();
+    // An error leaves a report cut short, and that says what is to be said.
+    drop(reader.read_to_end(&mut report));
+    decode(&report)
+}
+
+fn decode(report: &[u8]) -> Outcome {
+    match report {
+        [b'E', at @ ..] if at.len() == 8 => Outcome::Executed(
+            at.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)),
+        ),
+        [b'E', .., b'N'] => Outcome::NotExecuted,
+        [b'F', text @ ..] => {
+            let text = String::from_utf8_lossy(text);
+            let (step, message) = text.split_once('\0').unwrap_or((&text, ""));
+            Outcome::Failed { step: step.to_owned(), message: message.to_owned() }
+        }
+        _ => Outcome::Failed {
+            step: "prepare a process".to_owned(),
+            message: "it was killed before its program began".to_owned(),
+        },
+    }
+}
+
+/// Turns this process, a copy of the holder, into one of a workload's. The order matters: what
+/// needs a privilege comes before that privilege goes, and the system call filter comes last.
+fn become_workload(plan: &ComponentPlan, streams: &Streams) -> Result<(), InitError> {
+    setsid().step("make a session")?;
+    // From inside, the leaf is then the top of the cgroups.
+    unshare(CloneFlags::CLONE_NEWCGROUP).step("make a cgroup namespace")?;
+    connect_streams(streams).step("connect the standard streams")?;
+    std::fs::write("/proc/self/oom_score_adj", "0").step("reset the OOM score")?;
+    sys::set_nice(0).step("reset the priority")?;
+    for (resource, soft, hard) in RLIMITS {
+        setrlimit(resource, soft, hard).step_with(|| format!("set {resource:?}"))?;
+    }
+    chdir(plan.workdir.as_str())
+        .step_with(|| format!("enter the working directory {}", plan.workdir))?;
+    caps::bound(caps::kept())?;
+    become_user(&plan.user)?;
+    caps::reduce(caps::kept())?;
+    set_no_new_privs().step("set no_new_privs")?;
+    sys::reset_signal_dispositions().step("reset the signals' dispositions")?;
+    SigSet::empty().thread_set_mask().step("unblock all signals")?;
+    umask(Mode::from_bits_truncate(0o022));
+    sys::close_all_on_exec().step("close init's files")?;
+    seccomp::install()
+}
+
+fn connect_streams(streams: &Streams) -> io::Result<()> {
+    dup2_stdin(File::open("/dev/null")?)?;
+    dup2_stdout(&streams.stdout)?;
+    dup2_stderr(&streams.stderr)?;
+    Ok(())
+}
+
+/// Becomes `user`, for good.
+pub(crate) fn become_user(user: &User) -> Result<(), InitError> {
+    let groups: Vec<_> = user.groups.iter().copied().map(Gid::from_raw).collect();
+    setgroups(&groups).step("set the supplementary groups")?;
+    let gid = Gid::from_raw(user.gid);
+    setresgid(gid, gid, gid).step("set the group")?;
+    let uid = Uid::from_raw(user.uid);
+    setresuid(uid, uid, uid).step("set the user")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_read_back() {
+        let executed = [b"E".as_slice(), &77_u64.to_le_bytes()].concat();
+        assert_eq!(decode(&executed), Outcome::Executed(77));
+        assert_eq!(decode(&[executed.as_slice(), b"N"].concat()), Outcome::NotExecuted);
+        let failed = Outcome::Failed { step: "set the user".into(), message: "EPERM".into() };
+        assert_eq!(decode(b"Fset the user\0EPERM"), failed);
+    }
+
+    #[test]
+    fn a_report_cut_short_is_a_process_killed() {
+        for report in [b"".as_slice(), b"E123", b"?"] {
+            assert!(
+                matches!(decode(report), Outcome::Failed { message, .. } if message.contains("killed"))
+            );
+        }
+    }
+}

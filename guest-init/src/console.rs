@@ -1,0 +1,16 @@
+//! The console, the only place left to speak where there is no launcher to tell.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+/// Writes one line to the kernel's console, in one call. There is nobody to tell of a failure.
+pub fn say(line: &str) {
+    if let Ok(mut console) = OpenOptions::new().write(true).open("/dev/console") {
+        drop(console.write_all(format!("box-init: {line}\r\n").as_bytes()));
+    }
+}
+
+/// Makes a panic speak on the console; the caller of the panicking code then ends the start.
+pub(crate) fn speak_of_panics() {
+    std::panic::set_hook(Box::new(|info| say(&format!("panic: {info}"))));
+}

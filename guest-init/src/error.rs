@@ -1,0 +1,76 @@
+//! What went wrong in the guest, and at which step.
+
+use std::error::Error;
+use std::fmt;
+
+/// A step of init's work that failed.
+///
+/// The launcher shows both parts to a person who cannot look into the guest, so the step says
+/// what init was doing in words and the source says why it could not.
+#[derive(Debug)]
+pub struct InitError {
+    step: String,
+    source: Box<dyn Error + Send + Sync>,
+}
+
+impl InitError {
+    /// Makes an error of a step and of the reason why it failed.
+    pub fn new(step: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { step: step.into(), source: source.into() }
+    }
+
+    /// Returns what init was doing, such as `mount the rootfs`.
+    pub fn step(&self) -> &str {
+        &self.step
+    }
+
+    /// Returns why it failed.
+    pub fn message(&self) -> String {
+        self.source.to_string()
+    }
+}
+
+impl fmt::Display for InitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.step, self.source)
+    }
+}
+
+impl Error for InitError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self.source.as_ref())
+    }
+}
+
+/// Names the step in which a result arose.
+pub(crate) trait Step<T> {
+    /// Turns an error into an [`InitError`] of this step.
+    fn step(self, step: &str) -> Result<T, InitError>;
+
+    /// As [`Step::step`], for a step whose name is put together.
+    fn step_with(self, step: impl FnOnce() -> String) -> Result<T, InitError>;
+}
+
+impl<T, E: Into<Box<dyn Error + Send + Sync>>> Step<T> for Result<T, E> {
+    fn step(self, step: &str) -> Result<T, InitError> {
+        self.map_err(|source| InitError::new(step, source))
+    }
+
+    fn step_with(self, step: impl FnOnce() -> String) -> Result<T, InitError> {
+        self.map_err(|source| InitError::new(step(), source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_its_step_and_its_reason() {
+        let failed: Result<(), _> = Err(std::io::Error::from_raw_os_error(2));
+        let error = failed.step("read the run plan").unwrap_err();
+        assert_eq!(error.step(), "read the run plan");
+        assert_eq!(error.to_string(), format!("read the run plan: {}", error.message()));
+        assert!(error.message().contains("No such file"));
+    }
+}

@@ -1,0 +1,66 @@
+//! The orderly end: SIGTERM, grace, SIGKILL, the last reports.
+
+use std::time::{Duration, Instant};
+
+use nix::poll::PollTimeout;
+use nix::sys::signal::Signal;
+
+use super::Server;
+use crate::error::InitError;
+
+/// How often an empty cgroup is looked for while the box stops.
+const TICK: u8 = 10;
+/// How long after SIGKILL the last reports may take.
+const REPORTS: Duration = Duration::from_secs(2);
+
+/// A stop that is under way.
+#[derive(Debug)]
+pub(super) struct Stop {
+    /// When patience ends.
+    deadline: Instant,
+    /// Whether SIGKILL was sent.
+    killed: bool,
+}
+
+impl Stop {
+    /// How long to wait for something to happen, in milliseconds.
+    pub(super) fn poll_timeout(stop: Option<&Self>) -> PollTimeout {
+        stop.map_or(PollTimeout::NONE, |_| PollTimeout::from(TICK))
+    }
+}
+
+impl Server<'_> {
+    /// Asks every workload to end within `grace`. A second stop can only hasten the first.
+    pub(super) fn begin_stop(&mut self, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        if let Some(stop) = &mut self.stop {
+            stop.deadline = stop.deadline.min(deadline);
+            return;
+        }
+        self.stop = Some(Stop { deadline, killed: false });
+        if !grace.is_zero() {
+            for component in &self.machine.components {
+                component.leaf.signal_all(Signal::SIGTERM);
+            }
+        }
+    }
+
+    /// Says whether the machine can be powered off: all has ended and is reported, or patience is
+    /// at its end.
+    pub(super) fn is_stopped(&mut self) -> Result<bool, InitError> {
+        let Some(stop) = &mut self.stop else { return Ok(false) };
+        let leaves = || self.machine.components.iter().map(|component| &component.leaf);
+        if self.programs.is_empty() && leaves().all(|leaf| !leaf.is_populated()) {
+            return Ok(true);
+        }
+        if Instant::now() < stop.deadline {
+            return Ok(false);
+        }
+        if stop.killed {
+            return Ok(true);
+        }
+        *stop = Stop { deadline: Instant::now() + REPORTS, killed: true };
+        leaves().try_for_each(crate::cgroup::Leaf::kill)?;
+        Ok(false)
+    }
+}

@@ -1,0 +1,330 @@
+//! The system calls that no safe wrapper covers. All unsafe code of the crate is here.
+//!
+//! JUSTIFICATION: PID 1 needs `clone3` into a cgroup, capabilities, seccomp and the time stamp
+//! counter; neither the standard library nor `nix` offers them. Each function is safe to call from
+//! a process with one thread, and every process of init's has one (the bridges start threads, but
+//! call nothing here afterwards).
+#![allow(unsafe_code)]
+
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sched::CloneFlags;
+use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockFlag, accept4, recvmsg};
+use nix::unistd::Pid;
+
+/// The exit status of a forked process whose code panicked.
+const PANICKED: i32 = 125;
+
+/// Reads the CPU's time stamp counter.
+pub fn time_stamp_counter() -> u64 {
+    // SAFETY: RDTSC reads a register and touches no memory; every x86-64 CPU has it.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// The first version of the kernel's `struct clone_args` that knows `cgroup`
+/// (`include/uapi/linux/sched.h`, `CLONE_ARGS_SIZE_VER2`).
+#[repr(C)]
+#[derive(Default)]
+struct CloneArgs {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+/// `CLONE_INTO_CGROUP`, which does not fit the C `int` of nix's flags.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Forks the calling process; the child runs `body` and exits with what it returns.
+///
+/// With `cgroup` (a directory of cgroup v2) the child is born there, so nothing of it is ever
+/// counted elsewhere; moving it later by `cgroup.procs` would also cost an RCU grace period.
+///
+/// # Errors
+/// The kernel's; `EAGAIN` where the cgroup's `pids.max` is reached.
+pub fn fork(
+    flags: CloneFlags,
+    cgroup: Option<BorrowedFd<'_>>,
+    body: impl FnOnce() -> i32,
+) -> nix::Result<Pid> {
+    let bits = u64::from(flags.bits().cast_unsigned());
+    let mut args =
+        CloneArgs { flags: bits, exit_signal: signal_bits(Signal::SIGCHLD), ..Default::default() };
+    if let Some(cgroup) = cgroup {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = u64::from(cgroup.as_raw_fd().cast_unsigned());
+    }
+    // SAFETY: `args` is a valid clone_args of the size given. Without CLONE_VM and without a stack
+    // the call is a fork: the child has a copy of this process, which has one thread, so no lock
+    // is held by a thread that the copy lacks.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<CloneArgs>()) };
+    match Errno::result(pid)? {
+        0 => exit_with(body),
+        pid => Ok(Pid::from_raw(i32::try_from(pid).map_err(|_| Errno::ERANGE)?)),
+    }
+}
+
+const fn signal_bits(signal: Signal) -> u64 {
+    (signal as i32).cast_unsigned() as u64
+}
+
+fn exit_with(body: impl FnOnce() -> i32) -> ! {
+    let status = catch_unwind(AssertUnwindSafe(body)).unwrap_or(PANICKED);
+    // SAFETY: `_exit` has no preconditions; it skips what the parent registered to run at exit.
+    unsafe { libc::_exit(status) }
+}
+
+/// Closes every file descriptor from 3 up, but for those in `keep`.
+///
+/// For a process just forked, which never returns to the owners of the others.
+///
+/// # Errors
+/// The kernel's.
+pub fn close_all_but(keep: &[BorrowedFd<'_>]) -> nix::Result<()> {
+    let mut keep: Vec<RawFd> = keep.iter().map(AsRawFd::as_raw_fd).filter(|fd| *fd >= 3).collect();
+    keep.sort_unstable();
+    let mut first = 3;
+    for fd in keep {
+        if first < fd {
+            close_range(first.cast_unsigned(), (fd - 1).cast_unsigned(), 0)?;
+        }
+        first = fd + 1;
+    }
+    close_range(first.cast_unsigned(), u32::MAX, 0)
+}
+
+/// Marks every file descriptor from 3 up to be closed by `execve`.
+///
+/// # Errors
+/// The kernel's.
+pub fn close_all_on_exec() -> nix::Result<()> {
+    close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
+}
+
+fn close_range(first: u32, last: u32, flags: u32) -> nix::Result<()> {
+    // SAFETY: the call takes no pointers. The callers are forked children whose copies of the
+    // owning objects are never dropped, as they end in `execve` or `_exit`.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
+    Errno::result(result).map(drop)
+}
+
+/// Reaps one child that has ended, without waiting; returns it with the kernel's raw status.
+///
+/// Unlike nix's it tells of an end by a real-time signal, too.
+pub fn reap() -> Option<(Pid, i32)> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the kernel to write to.
+    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+    (pid > 0).then(|| (Pid::from_raw(pid), status))
+}
+
+/// Accepts one connection on a listening socket.
+///
+/// # Errors
+/// The kernel's.
+pub fn accept(listener: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
+    let fd = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?;
+    // SAFETY: the kernel has just made this descriptor, so nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Receives one packet and the file descriptors that came with it (two at most).
+///
+/// Returns the packet's length; zero where the other side has hung up.
+///
+/// # Errors
+/// The kernel's; `EMSGSIZE` for a packet longer than `buffer`.
+pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> nix::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = nix::cmsg_space!([RawFd; 2]);
+    let mut iov = [io::IoSliceMut::new(buffer)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut iov, Some(&mut space), flags)?;
+    let mut fds = Vec::new();
+    for control in message.cmsgs()? {
+        let ControlMessageOwned::ScmRights(received) = control else { continue };
+        // SAFETY: SCM_RIGHTS has just put these descriptors into this process, so nothing else
+        // owns them.
+        fds.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+    }
+    if message.flags.contains(MsgFlags::MSG_TRUNC) {
+        return Err(Errno::EMSGSIZE);
+    }
+    Ok((message.bytes, fds))
+}
+
+/// Brings the loopback device of the current network namespace up.
+///
+/// # Errors
+/// The kernel's.
+pub fn loopback_up(socket: BorrowedFd<'_>) -> nix::Result<()> {
+    let mut name = [0; libc::IFNAMSIZ];
+    name[0] = b'l'.cast_signed();
+    name[1] = b'o'.cast_signed();
+    let up =
+        libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).map_err(|_| Errno::ERANGE)?;
+    let request =
+        libc::ifreq { ifr_name: name, ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: up } };
+    // SAFETY: SIOCSIFFLAGS reads a whole `ifreq`, which `request` is, and writes nothing.
+    let result =
+        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) };
+    Errno::result(result).map(drop)
+}
+
+/// Gives every signal its default disposition, which `execve` would otherwise keep as ignored.
+///
+/// # Errors
+/// The kernel's.
+pub fn reset_signal_dispositions() -> nix::Result<()> {
+    let fixed = |signal: &Signal| matches!(signal, Signal::SIGKILL | Signal::SIGSTOP);
+    for number in Signal::iterator().filter(|signal| !fixed(signal)) {
+        // SAFETY: the default disposition runs no code of ours.
+        unsafe { signal(number, SigHandler::SigDfl) }?;
+    }
+    Ok(())
+}
+
+/// Sets how readily the CPU is given to this process and what it forks: -20 (most) to 19.
+///
+/// # Errors
+/// The kernel's.
+pub fn set_nice(nice: i32) -> nix::Result<()> {
+    // SAFETY: the call takes numbers only; 0 is the calling process.
+    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+    Errno::result(result).map(drop)
+}
+
+/// Drops a capability from the bounding set; says whether the kernel knows it.
+///
+/// # Errors
+/// The kernel's, but for the `EINVAL` of an unknown capability.
+pub fn drop_bounding(capability: u8) -> nix::Result<bool> {
+    let capability = libc::c_ulong::from(capability);
+    // SAFETY: PR_CAPBSET_DROP takes numbers only.
+    let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+    match Errno::result(result) {
+        Ok(_) => Ok(true),
+        Err(Errno::EINVAL) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Empties the ambient capability set.
+///
+/// # Errors
+/// The kernel's.
+pub fn clear_ambient() -> nix::Result<()> {
+    let clear = libc::c_ulong::from(libc::PR_CAP_AMBIENT_CLEAR_ALL.cast_unsigned());
+    // SAFETY: PR_CAP_AMBIENT takes numbers only.
+    let result = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, clear, 0, 0, 0) };
+    Errno::result(result).map(drop)
+}
+
+/// `_LINUX_CAPABILITY_VERSION_3`: sets of 64 bits, in two halves.
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+/// Makes `set` the permitted and effective capabilities, and nothing inheritable.
+///
+/// # Errors
+/// The kernel's; `EPERM` for a capability that the process does not have.
+pub fn set_capabilities(set: u64) -> nix::Result<()> {
+    let [b0, b1, b2, b3, b4, b5, b6, b7] = set.to_le_bytes();
+    let low = u32::from_le_bytes([b0, b1, b2, b3]);
+    let high = u32::from_le_bytes([b4, b5, b6, b7]);
+    // `struct __user_cap_header_struct`, then two of `__user_cap_data_struct`.
+    let header: [u32; 2] = [CAPABILITY_VERSION, 0];
+    let data: [u32; 6] = [low, low, 0, high, high, 0];
+    // SAFETY: header and data have the layout and length that version 3 prescribes; the kernel
+    // only reads them.
+    let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, &raw const data) };
+    Errno::result(result).map(drop)
+}
+
+/// Puts a classic BPF program before every system call of this process and its descendants.
+///
+/// # Errors
+/// The kernel's; `EACCES` without `no_new_privs`.
+pub fn install_filter(program: &[libc::sock_filter]) -> nix::Result<()> {
+    let len = u16::try_from(program.len()).map_err(|_| Errno::EINVAL)?;
+    let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    let mode = libc::c_ulong::from(libc::SECCOMP_MODE_FILTER);
+    // SAFETY: `program` names `len` instructions that outlive the call; the kernel copies and
+    // checks them and does not write to them.
+    let result = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) };
+    Errno::result(result).map(drop)
+}
+
+/// Returns the names of a file's extended attributes, not following a symbolic link.
+///
+/// # Errors
+/// The kernel's.
+pub fn xattr_names(path: &Path) -> io::Result<Vec<OsString>> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let list = grow(|buffer| {
+        // SAFETY: the path ends in NUL and the buffer is writable over the length given.
+        unsafe { libc::llistxattr(path.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) }
+    })?;
+    let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| OsString::from_vec(name.to_vec())).collect())
+}
+
+/// Returns the value of an extended attribute, not following a symbolic link.
+///
+/// # Errors
+/// The kernel's.
+pub fn xattr_value(path: &Path, name: &std::ffi::OsStr) -> io::Result<Vec<u8>> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let name = CString::new(name.as_bytes())?;
+    grow(|buffer| {
+        let room = buffer.as_mut_ptr().cast();
+        // SAFETY: both strings end in NUL and the buffer is writable over the length given.
+        unsafe { libc::lgetxattr(path.as_ptr(), name.as_ptr(), room, buffer.len()) }
+    })
+}
+
+/// The greatest extended attribute, and the greatest list of their names (`XATTR_SIZE_MAX`).
+const XATTR_MAX: usize = 64 * 1024;
+
+fn grow(call: impl FnOnce(&mut [u8]) -> isize) -> io::Result<Vec<u8>> {
+    let mut buffer = vec![0; XATTR_MAX];
+    let length = Errno::result(call(&mut buffer))?;
+    buffer.truncate(usize::try_from(length).unwrap_or(0));
+    Ok(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::wait::{WaitStatus, waitpid};
+
+    #[test]
+    fn a_forked_body_decides_the_exit_status() {
+        let pid = fork(CloneFlags::empty(), None, || 42).unwrap();
+        assert_eq!(waitpid(pid, None).unwrap(), WaitStatus::Exited(pid, 42));
+    }
+
+    #[test]
+    fn the_counter_counts() {
+        assert!(time_stamp_counter() < time_stamp_counter());
+    }
+
+    #[test]
+    fn a_file_without_attributes_has_none() {
+        assert!(xattr_names(Path::new("/proc/self/exe")).unwrap_or_default().is_empty());
+        assert!(xattr_value(Path::new("/"), std::ffi::OsStr::new("user.none")).is_err());
+    }
+}

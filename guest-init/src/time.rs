@@ -1,0 +1,83 @@
+//! The guest's side of the startup budget.
+//!
+//! The kernel's share is the time stamp counter at init's first instruction: the counter starts
+//! at zero when the virtual CPU is made, because the VMM writes `MSR_IA32_TSC`. To turn counts
+//! into nanoseconds needs the counter's frequency. `/proc/cpuinfo` rounds it and on some CPUs shows
+//! the current clock instead, and CPUID leaf 0x15 is empty on AMD; so the counter is compared with
+//! `CLOCK_MONOTONIC` over the time from init's first instruction to "ready". Both are read within
+//! a microsecond, so over a start of 5 ms the error is below 0.05 %.
+
+use box_image::wire::Timing;
+use nix::time::{ClockId, clock_gettime};
+
+use crate::sys;
+
+/// When init began, on both of the guest's clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    counter: u64,
+    at_ns: u64,
+}
+
+/// When the agent reached the later points of its start, on the clock of [`now_ns`].
+#[derive(Debug, Clone, Copy)]
+pub struct Milestones {
+    /// The agent's program was executed.
+    pub started_ns: u64,
+    /// Its health check passed.
+    pub ready_ns: u64,
+}
+
+impl Clock {
+    /// Reads both clocks; the first thing that an init does.
+    pub fn start() -> Self {
+        Self { counter: sys::time_stamp_counter(), at_ns: now_ns() }
+    }
+
+    /// Returns the lengths of the phases up to now.
+    pub fn timing(&self, milestones: Milestones) -> Timing {
+        let now = Self::start();
+        Timing {
+            kernel_ns: scale(self.counter, now.at_ns - self.at_ns, now.counter - self.counter),
+            init_ns: milestones.started_ns.saturating_sub(self.at_ns),
+            ready_ns: milestones.ready_ns.saturating_sub(milestones.started_ns),
+            sent_ns: now.at_ns.saturating_sub(milestones.ready_ns),
+        }
+    }
+}
+
+/// Returns `CLOCK_MONOTONIC` in nanoseconds; it is the same in every process of the guest.
+pub fn now_ns() -> u64 {
+    // The clock exists on every Linux, so zero is never returned.
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| {
+        let seconds = time.tv_sec().cast_unsigned();
+        seconds * 1_000_000_000 + time.tv_nsec().cast_unsigned()
+    })
+}
+
+/// Converts `count` to nanoseconds, knowing that `counts` took `ns`.
+fn scale(count: u64, ns: u64, counts: u64) -> u64 {
+    let product = u128::from(count) * u128::from(ns);
+    product.checked_div(u128::from(counts)).map_or(0, |ns| u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_scale_by_the_measured_frequency() {
+        assert_eq!(scale(3_000_000, 1_000, 2_500), 1_200_000, "2.5 GHz");
+        assert_eq!(scale(u64::MAX, u64::MAX, 1), u64::MAX);
+        assert_eq!(scale(7, 7, 0), 0, "no time has passed");
+    }
+
+    #[test]
+    fn the_phases_follow_one_another() {
+        let clock = Clock { counter: 10, at_ns: now_ns() - 5_000 };
+        let started_ns = clock.at_ns + 1_000;
+        let timing = clock.timing(Milestones { started_ns, ready_ns: started_ns + 2_000 });
+        assert_eq!((timing.init_ns, timing.ready_ns), (1_000, 2_000));
+        assert!(timing.sent_ns >= 2_000);
+    }
+}

@@ -1,0 +1,65 @@
+//! Learning that child processes have ended, and how.
+
+use nix::libc;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
+
+use crate::sys;
+
+/// A child that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Its process.
+    pub(crate) pid: Pid,
+    /// Its exit status, or 128 + the signal's number.
+    pub(crate) status: u8,
+}
+
+/// Blocks SIGCHLD for this process and returns a descriptor that is readable when one came.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn child_signals() -> nix::Result<SignalFd> {
+    let mut set = SigSet::empty();
+    set.add(Signal::SIGCHLD);
+    set.thread_block()?;
+    SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+}
+
+/// Takes the signals that have come. Several ends may share one signal.
+pub(crate) fn clear(signals: &SignalFd) {
+    while let Ok(Some(_)) = signals.read_signal() {}
+}
+
+/// Reaps the next child that has ended, if any has.
+pub(crate) fn next_ended() -> Option<Ended> {
+    sys::reap().map(|(pid, status)| Ended { pid, status: status_of(status) })
+}
+
+/// Turns the kernel's status of an ended process into the one that is reported.
+fn status_of(status: i32) -> u8 {
+    let code = if libc::WIFSIGNALED(status) {
+        128 + libc::WTERMSIG(status)
+    } else {
+        libc::WEXITSTATUS(status)
+    };
+    // Exit statuses have 8 bits, and the greatest signal is 64.
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_exit_status_and_signal_is_told_apart() {
+        for code in 0..=255_u8 {
+            assert_eq!(status_of(i32::from(code) << 8), code);
+        }
+        for signal in 1..=64_u8 {
+            assert_eq!(status_of(i32::from(signal)), 128 + signal);
+            assert_eq!(status_of(i32::from(signal) | 0x80), 128 + signal, "with a core dump");
+        }
+    }
+}
