@@ -1,0 +1,179 @@
+//! What errors become: what the guest said last, a message, a hint, and an exit code.
+
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+use boxlaunch::error::Said;
+use boxlaunch::{LaunchError, RunFailure};
+
+/// The box, or its start, failed.
+const FAILED: u8 = 1;
+/// The command line is wrong.
+pub(crate) const USAGE: u8 = 2;
+/// The start took longer than its budget.
+pub(crate) const OVER_BUDGET: u8 = 4;
+/// The box is not what it says that it is.
+pub(crate) const DIFFERENT: u8 = 5;
+/// The program is wrong.
+pub(crate) const BUG: u8 = 70;
+
+/// A failed command.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    message: String,
+    hint: Option<&'static str>,
+    said: Vec<Said>,
+    code: u8,
+}
+
+impl CommandError {
+    /// Standard output could not be written.
+    pub(crate) fn stdout(error: io::Error) -> Self {
+        LaunchError::Output(error).into()
+    }
+
+    /// Something happened that cannot.
+    pub(crate) fn bug(error: impl Display) -> Self {
+        let hint =
+            Some("this is a bug in boxlaunch; please report it with the command that you ran");
+        Self { message: error.to_string(), hint, said: Vec::new(), code: BUG }
+    }
+
+    /// The command line asks for something that cannot be.
+    pub(crate) fn usage(message: String) -> Self {
+        Self { message, hint: None, said: Vec::new(), code: USAGE }
+    }
+
+    /// Prints the error to standard error and returns the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        let mut text = String::new();
+        for said in self.said.iter().filter(|said| !said.words.is_empty()) {
+            text += &format!("{}:\n", said.source);
+            said.words.lines().for_each(|line| text += &format!("  {line}\n"));
+        }
+        text += &format!("error: {}\n", self.message);
+        if let Some(hint) = self.hint {
+            text += &format!("hint: {hint}\n");
+        }
+        super::notice(&text);
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<LaunchError> for CommandError {
+    fn from(error: LaunchError) -> Self {
+        let (hint, code) = (hint(&error), code(&error));
+        Self { message: error.to_string(), hint, said: Vec::new(), code }
+    }
+}
+
+impl From<RunFailure> for CommandError {
+    fn from(failure: RunFailure) -> Self {
+        let said = if is_about_the_guest(&failure.error) { failure.said } else { Vec::new() };
+        Self { said, ..failure.error.into() }
+    }
+}
+
+/// Prints what clap has to say: help and versions to standard output, with success.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    // Nobody is left to tell where that fails.
+    drop(error.print());
+    ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
+}
+
+/// Returns the exit code of a program that a signal ended, as shells count it.
+pub(crate) fn signal_code(signal: i32) -> u8 {
+    u8::try_from(signal).map_or(u8::MAX, |number| number.saturating_add(128))
+}
+
+fn code(error: &LaunchError) -> u8 {
+    match error {
+        LaunchError::Signal(signal) => signal_code(*signal),
+        LaunchError::NoComponent(_) | LaunchError::SocketPath { .. } => USAGE,
+        error if error.is_difference() => DIFFERENT,
+        _ => FAILED,
+    }
+}
+
+/// Tells whether the machine's last words help to understand an error.
+const fn is_about_the_guest(error: &LaunchError) -> bool {
+    matches!(
+        error,
+        LaunchError::Guest { .. }
+            | LaunchError::Protocol(_)
+            | LaunchError::VmmEnded { .. }
+            | LaunchError::KvmInternal
+            | LaunchError::AgentEnded(_)
+            | LaunchError::Timeout(_)
+    )
+}
+
+fn hint(error: &LaunchError) -> Option<&'static str> {
+    Some(match error {
+        LaunchError::Kvm(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+            "add your user to the group of /dev/kvm (`sudo usermod -aG kvm $USER`), and log in again"
+        }
+        LaunchError::Kvm(_) => {
+            "a box needs hardware virtualization: switch it on in the firmware, load the module \
+             (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, \
+             pass /dev/kvm through"
+        }
+        LaunchError::KvmInternal => {
+            "run the box on a machine whose KVM uses the processor's own virtualization; a KVM that \
+             emulates it in software cannot run every kernel"
+        }
+        LaunchError::Digest { .. } | LaunchError::Size { .. } => {
+            "the file was damaged or changed after the build; build or copy the box again"
+        }
+        LaunchError::NotRegular(_) => "copy the box with its files, not with links to them",
+        LaunchError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            "a box is a directory that `boxbuild build` wrote; copy it whole"
+        }
+        LaunchError::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
+            "remove the file, or name another"
+        }
+        LaunchError::SocketPath { .. } => {
+            "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
+        }
+        LaunchError::Timeout(_) => {
+            "look at the agent's output and its health check; --startup-timeout gives it more time"
+        }
+        LaunchError::AgentEnded(_) => {
+            "look at the agent's output above, and at its program in the Boxfile"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn each_kind_of_error_has_its_code() {
+        let size = || LaunchError::Size { path: PathBuf::new(), expected: 1, found: 2 };
+        assert_eq!(code(&size()), DIFFERENT);
+        assert_eq!(code(&LaunchError::Signal(2)), 130);
+        assert_eq!(code(&LaunchError::Signal(15)), 143);
+        assert_eq!(code(&LaunchError::KvmInternal), FAILED);
+        assert_eq!(CommandError::bug("x").code, BUG);
+    }
+
+    #[test]
+    fn a_failing_kvm_comes_with_advice() {
+        let denied = LaunchError::Kvm(io::ErrorKind::PermissionDenied.into());
+        assert!(hint(&denied).unwrap().contains("usermod -aG kvm"));
+        let missing = LaunchError::Kvm(io::ErrorKind::NotFound.into());
+        assert!(hint(&missing).unwrap().contains("modprobe"));
+    }
+
+    #[test]
+    fn last_words_are_shown_where_the_guest_is_to_blame() {
+        let said = vec![Said { source: "console", words: "panic".to_owned() }];
+        let failed = |error| CommandError::from(RunFailure { error, said: said.clone() }).said;
+        assert_eq!(failed(LaunchError::Timeout(60)), said);
+        assert_eq!(failed(LaunchError::Signal(2)), []);
+    }
+}

@@ -1,0 +1,235 @@
+//! `boxlaunch run`: boots a box, holds its start to the budget, and runs what it is for.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use box_image::{ComponentName, RunPlan};
+use boxlaunch::clock::Instant;
+use boxlaunch::output::{Captured, Prefixed, Route};
+use boxlaunch::receipt::Receipts;
+use boxlaunch::report::{CommandReport, RunFacts, RunReport, budget_table};
+use boxlaunch::signals::StopSignals;
+use boxlaunch::verify::Trust;
+use boxlaunch::{Bundle, LaunchError, RunFailure, Session, Setup};
+use clap::ValueEnum;
+
+use super::error::{CommandError, OVER_BUDGET, signal_code};
+use super::{notice, paths, print_json};
+
+/// The program to start as the VMM: this one, whatever its path is now.
+const SELF: &str = "/proc/self/exe";
+const MAX_TIMEOUT: i64 = 24 * 60 * 60;
+
+/// Boots a box and runs its agent, or a command beside it.
+///
+/// Without CMD, the box runs until its agent ends, and the agent's status is boxlaunch's own. With
+/// CMD, that runs once the agent is ready, and the box is stopped after it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// The box's directory.
+    #[arg(value_name = "BOX")]
+    bundle: PathBuf,
+    /// Print one JSON object at the end, with the programs' output in it.
+    #[arg(long)]
+    json: bool,
+    /// What to do about the startup budget.
+    #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
+    budget: BudgetPolicy,
+    /// The component to run CMD in [default: business where the box has one, else agent].
+    #[arg(long = "in", value_enum, value_name = "COMPONENT")]
+    component: Option<Component>,
+    /// Hash the box's files even if they have not changed since they were last hashed.
+    #[arg(long)]
+    verify: bool,
+    /// Write the guest's console to this file, at most 1 MiB of it.
+    #[arg(long, value_name = "FILE")]
+    console: Option<PathBuf>,
+    /// Make the socket that leads to the agent's port here.
+    #[arg(long, value_name = "PATH")]
+    agent_socket: Option<PathBuf>,
+    /// How long the agent may take to be ready.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_TIMEOUT))]
+    startup_timeout: u32,
+    /// How long programs may take to end when the box is stopped.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=MAX_TIMEOUT))]
+    grace: u32,
+    /// The program to run, and its arguments.
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  boxlaunch run ./hello.box
+  boxlaunch run ./hello.box -- python3 -c 'print(40 + 2)'
+  boxlaunch run ./hello.box --in agent --budget report -- sh -c 'hostname; ls /a3s/skills'
+  boxlaunch run ./hello.box --json --verify -- true
+
+Which files were hashed before is remembered in $BOXLAUNCH_STATE, else $XDG_STATE_HOME/boxbuild, else
+~/.local/state/boxbuild.";
+
+/// What to do when the start takes longer than its budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BudgetPolicy {
+    /// Print what each phase took, and go on.
+    Report,
+    /// Stop the box before it runs anything, and exit with 4.
+    Enforce,
+    /// Do nothing.
+    Off,
+}
+
+/// A component, as the command line names it.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Component {
+    Agent,
+    Business,
+}
+
+impl From<Component> for ComponentName {
+    fn from(component: Component) -> Self {
+        match component {
+            Component::Agent => Self::Agent,
+            Component::Business => Self::Business,
+        }
+    }
+}
+
+/// How a run went on after its start.
+enum Ending {
+    OverBudget,
+    Agent(u8),
+    Command(CommandReport),
+    Signal(i32),
+}
+
+pub(crate) fn run(args: RunArgs, started: Instant) -> Result<ExitCode, CommandError> {
+    let signals = StopSignals::block()?;
+    let bundle = Bundle::open(&args.bundle)?;
+    let component = component(&args, bundle.plan())?;
+    let receipts = Receipts::new(&paths::state()?);
+    let mut session = Session::start(Setup {
+        bundle: &bundle,
+        program: Path::new(SELF),
+        receipts: &receipts,
+        trust: if args.verify { Trust::Nothing } else { Trust::Receipts },
+        runtime_base: paths::runtime_base(),
+        agent_socket: args.agent_socket.clone(),
+        console: args.console.as_deref().map(create_console).transpose()?,
+        agent_output: agent_route(&args),
+        signals: &signals,
+        started,
+        startup_timeout: Duration::from_secs(args.startup_timeout.into()),
+    })?;
+    let ending = match serve(&args, bundle.plan(), component, &mut session) {
+        Err(RunFailure { error: LaunchError::Signal(signal), .. }) => Ok(Ending::Signal(signal)),
+        served => served,
+    };
+    session.stop(Duration::from_secs(args.grace.into()))?;
+    conclude(&args, &bundle, &session, ending?)
+}
+
+/// Does what the run is for, once the agent is ready.
+fn serve(
+    args: &RunArgs,
+    plan: &RunPlan,
+    component: ComponentName,
+    session: &mut Session<'_>,
+) -> Result<Ending, RunFailure> {
+    let phases = session.phases();
+    let over = !plan.budget.excesses(&phases).is_empty();
+    match args.budget {
+        BudgetPolicy::Enforce if over => {
+            notice(&budget_table(&plan.budget, &phases));
+            notice("error: the start took longer than the box's budget allows\n");
+            return Ok(Ending::OverBudget);
+        }
+        BudgetPolicy::Report => notice(&budget_table(&plan.budget, &phases)),
+        BudgetPolicy::Enforce | BudgetPolicy::Off => {}
+    }
+    if args.command.is_empty() {
+        announce(args, session);
+        return session.wait_for_agent().map(Ending::Agent);
+    }
+    let mut output = if args.json { capture() } else { pass() };
+    let exit = session.exec(component, args.command.clone(), &mut output)?;
+    Ok(Ending::Command(CommandReport::new(component, args.command.clone(), exit, &output)))
+}
+
+/// Prints the report where one is asked for, and returns the exit code.
+fn conclude(
+    args: &RunArgs,
+    bundle: &Bundle,
+    session: &Session<'_>,
+    ending: Ending,
+) -> Result<ExitCode, CommandError> {
+    let (code, command) = match ending {
+        Ending::OverBudget => (OVER_BUDGET, None),
+        Ending::Agent(status) => (status, None),
+        Ending::Signal(signal) => (signal_code(signal), None),
+        Ending::Command(report) => (report.status(), Some(report)),
+    };
+    if args.json {
+        print_json(&RunReport::new(RunFacts {
+            digest: bundle.digest,
+            config: &bundle.config,
+            verified: session.verified(),
+            phases: session.phases(),
+            agent_status: session.agent_status(),
+            agent_output: session.agent_output(),
+            agent_socket: session.agent_socket(),
+            command,
+        }))?;
+    }
+    Ok(ExitCode::from(code))
+}
+
+/// Tells the user of a terminal that the agent can be used, and where.
+fn announce(args: &RunArgs, session: &Session<'_>) {
+    if args.json {
+        return;
+    }
+    let socket = session
+        .agent_socket()
+        .map_or_else(String::new, |path| format!("; its port is {}", path.display()));
+    notice(&format!("boxlaunch: ready after {:.0} ms{socket}\n", session.phases().total));
+}
+
+fn component(args: &RunArgs, plan: &RunPlan) -> Result<ComponentName, LaunchError> {
+    let default = plan.business.as_ref().map_or(ComponentName::Agent, |_| ComponentName::Business);
+    let wanted = args.component.map_or(default, ComponentName::from);
+    plan.component(wanted).map(|_| wanted).ok_or(LaunchError::NoComponent(wanted))
+}
+
+fn agent_route(args: &RunArgs) -> Route {
+    match (args.json, args.command.is_empty()) {
+        (true, _) => capture(),
+        (false, true) => pass(),
+        (false, false) => Route::Prefix(Prefixed::new("agent | ", Box::new(io::stderr()))),
+    }
+}
+
+fn capture() -> Route {
+    Route::Capture(Captured::default())
+}
+
+fn pass() -> Route {
+    Route::Pass { stdout: Box::new(io::stdout()), stderr: Box::new(io::stderr()) }
+}
+
+fn create_console(path: &Path) -> Result<File, LaunchError> {
+    File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|source| LaunchError::File { action: "make", path: path.to_owned(), source })
+}

@@ -1,0 +1,104 @@
+//! The start's clock: when the program began, and how long each phase took.
+
+use std::time::Duration;
+
+use box_image::Phases;
+use box_image::wire::Timing;
+use nix::time::{ClockId, clock_gettime};
+
+use crate::LaunchError;
+
+/// An instant of `CLOCK_MONOTONIC`, as the time since boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(Duration);
+
+impl Instant {
+    /// Reads the clock.
+    ///
+    /// # Errors
+    /// When the kernel has no such clock.
+    pub fn now() -> Result<Self, LaunchError> {
+        read(ClockId::CLOCK_MONOTONIC).map(Self)
+    }
+
+    /// Estimates when this process began: now, less the processor time that it has used. Called
+    /// first in `main`, this counts what the kernel and the dynamic linker did before it.
+    ///
+    /// # Errors
+    /// When the kernel has no such clock.
+    pub fn process_start() -> Result<Self, LaunchError> {
+        let used = read(ClockId::CLOCK_PROCESS_CPUTIME_ID)?;
+        Ok(Self(Self::now()?.0.saturating_sub(used)))
+    }
+
+    /// Returns the time since an earlier instant, or zero.
+    pub fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Returns a later instant.
+    #[must_use]
+    pub fn plus(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(time))
+    }
+}
+
+fn read(clock: ClockId) -> Result<Duration, LaunchError> {
+    clock_gettime(clock).map(Duration::from).map_err(LaunchError::system("read the clock"))
+}
+
+/// Splits the time from the start to the arrival of "ready" into phases.
+///
+/// `total` is the host's own measurement. The guest's figures are only believed as far as they fit
+/// into it, in their order; `vmm` is what they leave, and so the parts always add up.
+pub fn phases(total: Duration, guest: &Timing) -> Phases {
+    let total_ns = u64::try_from(total.as_nanos()).unwrap_or(u64::MAX);
+    let mut left = total_ns;
+    let mut take = |wanted: u64| {
+        let taken = wanted.min(left);
+        left -= taken;
+        to_ms(taken)
+    };
+    let (kernel, init, ready) = (take(guest.kernel_ns), take(guest.init_ns), take(guest.ready_ns));
+    Phases { vmm: to_ms(left), kernel, init, ready, total: to_ms(total_ns) }
+}
+
+/// Nanoseconds as milliseconds; exact to the nanosecond below 2^53 ns, which is 104 days.
+#[allow(clippy::cast_precision_loss)]
+fn to_ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timing(kernel_ns: u64, init_ns: u64, ready_ns: u64) -> Timing {
+        Timing { kernel_ns, init_ns, ready_ns, sent_ns: 7 }
+    }
+
+    #[test]
+    fn what_the_guest_leaves_is_the_vmm() {
+        let taken = phases(Duration::from_millis(100), &timing(30_000_000, 20_000_000, 500_000));
+        let expected = Phases { vmm: 49.5, kernel: 30.0, init: 20.0, ready: 0.5, total: 100.0 };
+        assert_eq!(taken, expected);
+    }
+
+    #[test]
+    fn a_guest_that_claims_more_than_there_was_is_cut() {
+        let taken = phases(Duration::from_millis(100), &timing(60_000_000, u64::MAX, u64::MAX));
+        let expected = Phases { vmm: 0.0, kernel: 60.0, init: 40.0, ready: 0.0, total: 100.0 };
+        assert_eq!(taken, expected);
+        let none = phases(Duration::ZERO, &timing(u64::MAX, 1, 1));
+        assert_eq!(none, Phases::default());
+    }
+
+    #[test]
+    fn the_process_began_before_now() {
+        let start = Instant::process_start().unwrap();
+        let now = Instant::now().unwrap();
+        assert!(start < now);
+        assert_eq!(start.since(now), Duration::ZERO);
+        assert!(start.plus(Duration::from_secs(3600)) > now);
+    }
+}

@@ -1,0 +1,178 @@
+//! The guest's console and libkrun's log, which arrive interleaved from the VMM process.
+//!
+//! libkrun writes each line of a console without a terminal as a record of its own log:
+//!
+//! ```text
+//! [2026-01-31T12:00:00.000000Z ERROR init_or_kernel] the guest's line
+//! [2026-01-31T12:00:00.000000Z ERROR krun_vmm::linux::vstate] libkrun's own
+//! ```
+//!
+//! The guest decides how much that is, so all of it is bounded: the end is kept in memory, and the
+//! start in a file where one is asked for.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write};
+
+use crate::output::printable;
+
+/// How much of the end is kept in memory, in bytes.
+pub const MAX_TAIL: usize = 64 << 10;
+/// The greatest size of the file, in bytes, without its closing line.
+pub const MAX_FILE: usize = 1 << 20;
+/// A longer line is broken here.
+const MAX_LINE: usize = 4096;
+const TRUNCATED: &[u8] = b"[truncated: the console's file is full]\n";
+/// What libkrun's log calls the console.
+const CONSOLE_TARGET: &str = " ERROR init_or_kernel] ";
+/// What libkrun puts before a console line that it broke.
+const BROKEN: &str = "[missing newline]";
+/// What libkrun logs when KVM gives up.
+const INTERNAL_ERROR: &str = "KVM_EXIT_INTERNAL_ERROR";
+
+/// The kept part of the console.
+#[derive(Debug, Default)]
+pub struct Console {
+    line: Vec<u8>,
+    tail: VecDeque<u8>,
+    file: Option<BoundedFile>,
+    internal_error: bool,
+}
+
+impl Console {
+    /// Keeps the end in memory and, with a file, the start there.
+    pub fn new(file: Option<File>) -> Self {
+        Self { file: file.map(BoundedFile::new), ..Self::default() }
+    }
+
+    /// Takes what the VMM process wrote.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn push(&mut self, data: &[u8]) -> io::Result<()> {
+        for piece in data.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(piece);
+            if self.line.ends_with(b"\n") || self.line.len() >= MAX_LINE {
+                self.end_line()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the last line, which may lack its end.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn finish(&mut self) -> io::Result<()> {
+        if self.line.is_empty() { Ok(()) } else { self.end_line() }
+    }
+
+    /// Returns the end of the console, safe for a terminal.
+    pub fn tail(&self) -> String {
+        let bytes: Vec<u8> = self.tail.iter().copied().collect();
+        printable(&String::from_utf8_lossy(&bytes))
+    }
+
+    /// Tells whether libkrun reported that KVM gave up on the guest.
+    pub const fn kvm_gave_up(&self) -> bool {
+        self.internal_error
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end_matches(['\n', '\r']);
+        let (from_guest, text) = undecorated(text);
+        self.internal_error |= !from_guest && text.contains(INTERNAL_ERROR);
+        let record = format!("{text}\n");
+        self.tail.extend(record.as_bytes());
+        let surplus = self.tail.len().saturating_sub(MAX_TAIL);
+        self.tail.drain(..surplus);
+        match &mut self.file {
+            Some(file) => file.write(record.as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Takes libkrun's decoration off a line of the guest; another line stays as it is.
+fn undecorated(line: &str) -> (bool, &str) {
+    let parts = line.strip_prefix('[').and_then(|rest| rest.split_once(CONSOLE_TARGET));
+    match parts {
+        // The guest's part cannot forge the decoration: it begins behind the first.
+        Some((timestamp, text)) if !timestamp.contains(' ') => {
+            (true, text.strip_prefix(BROKEN).unwrap_or(text))
+        }
+        _ => (false, line),
+    }
+}
+
+#[derive(Debug)]
+struct BoundedFile {
+    file: File,
+    room: usize,
+}
+
+impl BoundedFile {
+    const fn new(file: File) -> Self {
+        Self { file, room: MAX_FILE }
+    }
+
+    /// Writes what fits, and where something does not, the closing line.
+    fn write(&mut self, data: &[u8]) -> io::Result<()> {
+        if data.len() <= self.room {
+            self.room -= data.len();
+            return self.file.write_all(data);
+        }
+        if self.room > 0 {
+            self.room = 0;
+            self.file.write_all(TRUNCATED)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GUEST: &str = "[2026-01-31T12:00:00.000000Z ERROR init_or_kernel] ";
+    const LIBKRUN: &str = "[2026-01-31T12:00:00.000000Z ERROR krun_vmm::linux::vstate] ";
+
+    #[test]
+    fn the_guests_lines_lose_their_decoration() {
+        let mut console = Console::new(None);
+        console.push(format!("{GUEST}one\r\n{LIBKRUN}two\npanic").as_bytes()).unwrap();
+        console.push(b"ked\n").unwrap();
+        console.push(format!("{GUEST}{BROKEN}x\n{GUEST}\nlast").as_bytes()).unwrap();
+        console.finish().unwrap();
+        assert_eq!(console.tail(), format!("one\n{LIBKRUN}two\npanicked\nx\n\nlast\n"));
+    }
+
+    #[test]
+    fn only_libkrun_can_say_that_kvm_gave_up() {
+        let mut console = Console::new(None);
+        let claim = "Received KVM_EXIT_INTERNAL_ERROR signal";
+        console.push(format!("{GUEST}{claim}\n{GUEST}{LIBKRUN}{claim}\n").as_bytes()).unwrap();
+        assert!(!console.kvm_gave_up());
+        console.push(format!("{LIBKRUN}{claim}\n").as_bytes()).unwrap();
+        assert!(console.kvm_gave_up());
+    }
+
+    #[test]
+    fn memory_and_file_are_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("console");
+        let mut console = Console::new(Some(File::create(&path).unwrap()));
+        for number in 0..40_000 {
+            console.push(format!("{GUEST}line {number} {}\n", "=".repeat(40)).as_bytes()).unwrap();
+        }
+        console.push(&vec![b'z'; 3 * MAX_LINE]).unwrap();
+        assert_eq!(console.tail().len(), MAX_TAIL);
+        assert!(console.line.len() < MAX_LINE);
+        let written = std::fs::read(&path).unwrap();
+        assert!(written.len() <= MAX_FILE + TRUNCATED.len());
+        assert!(written.starts_with(b"line 0 =") && written.ends_with(TRUNCATED));
+        assert_eq!(written.windows(TRUNCATED.len()).filter(|w| *w == TRUNCATED).count(), 1);
+    }
+}

@@ -1,0 +1,134 @@
+use std::io::Write;
+
+use box_image::wire::{Failed, Output, Shutdown, Stream, Timing};
+
+use super::*;
+
+const TIMING: Timing = Timing { kernel_ns: 1, init_ns: 2, ready_ns: 3, sent_ns: 4 };
+
+fn pair() -> (UnixStream, Channel) {
+    let (guest, host) = UnixStream::pair().unwrap();
+    (guest, Channel::new(host, Nonce("ab".repeat(32))))
+}
+
+fn hello(nonce: &str, protocol: u32) -> GuestMessage {
+    GuestMessage::Hello(Hello { protocol, nonce: nonce.to_owned() })
+}
+
+fn good_hello() -> GuestMessage {
+    hello(&"ab".repeat(32), PROTOCOL)
+}
+
+/// Sends the bytes and returns what comes out of the channel until it is closed or fails.
+fn outcome(bytes: &[u8]) -> Result<Vec<GuestMessage>, LaunchError> {
+    let (mut guest, mut channel) = pair();
+    guest.write_all(bytes).unwrap();
+    drop(guest);
+    let mut messages = Vec::new();
+    loop {
+        let more = channel.receive()?;
+        while let Some(message) = channel.message()? {
+            messages.push(message);
+        }
+        if !more {
+            return Ok(messages);
+        }
+    }
+}
+
+fn bytes_of(messages: &[GuestMessage]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    messages.iter().for_each(|message| message.write(&mut bytes).unwrap());
+    bytes
+}
+
+fn protocol_error(bytes: &[u8]) -> String {
+    match outcome(bytes) {
+        Err(LaunchError::Protocol(reason)) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn init_is_heard_after_its_greeting() {
+    let output = Output { id: 1, stream: Stream::Stdout, data: vec![b'x'; 9] };
+    let sent = [good_hello(), GuestMessage::Ready(TIMING), GuestMessage::Output(output)];
+    assert_eq!(outcome(&bytes_of(&sent)).unwrap(), sent[1..]);
+}
+
+#[test]
+fn frames_may_arrive_in_pieces() {
+    let (mut guest, mut channel) = pair();
+    for byte in bytes_of(&[good_hello(), GuestMessage::Ready(TIMING)]) {
+        assert_eq!(channel.message().unwrap(), None);
+        guest.write_all(&[byte]).unwrap();
+        assert!(channel.receive().unwrap());
+    }
+    assert_eq!(channel.message().unwrap(), Some(GuestMessage::Ready(TIMING)));
+}
+
+#[test]
+fn who_does_not_know_the_nonce_is_not_init() {
+    let wrong = "ac".repeat(32);
+    for nonce in ["", "ab", &wrong, &"ab".repeat(33)] {
+        let reason = protocol_error(&bytes_of(&[hello(nonce, PROTOCOL)]));
+        assert_eq!(reason, "it got a greeting without this boot's nonce");
+    }
+}
+
+#[test]
+fn an_init_of_another_protocol_is_named() {
+    let error = outcome(&bytes_of(&[hello(&"ab".repeat(32), 7)])).unwrap_err();
+    assert!(error.to_string().contains("its init speaks protocol 7"), "{error}");
+}
+
+#[test]
+fn the_greeting_comes_first_and_once() {
+    let failed = Failed { step: "s".into(), message: "m".into() };
+    let reason = protocol_error(&bytes_of(&[GuestMessage::Failed(failed)]));
+    assert_eq!(reason, "it got a message before the greeting");
+    let reason = protocol_error(&bytes_of(&[good_hello(), good_hello()]));
+    assert_eq!(reason, "it got a second greeting");
+}
+
+#[test]
+fn hostile_bytes_are_errors() {
+    let greeting = bytes_of(&[good_hello()]);
+    let with = |tail: &[u8]| [greeting.as_slice(), tail].concat();
+    assert_eq!(protocol_error(&with(&[0, 0, 0, 0])), "a frame of 0 bytes");
+    assert_eq!(protocol_error(&with(&[255; 4])), "a frame of 4294967295 bytes");
+    assert!(protocol_error(&with(&[1, 0, 0, 0, 99])).contains("unknown kind 99"));
+    assert!(protocol_error(&with(&[2, 0, 0, 0, 2, b'{'])).contains("EOF"));
+    assert_eq!(protocol_error(&with(&[9, 0, 0, 0, 3])), "it ended inside a frame");
+    assert_eq!(protocol_error(&[1, 0]), "it ended inside a frame");
+}
+
+#[test]
+fn only_the_vmm_may_connect_and_only_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.sock");
+    let listener = Listener::bind(path.clone()).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let _client = UnixStream::connect(&path).unwrap();
+    let own = std::process::id();
+    assert!(matches!(listener.accept(own + 1), Err(LaunchError::Protocol(_))));
+    assert!(!path.exists());
+
+    let listener = Listener::bind(path.clone()).unwrap();
+    let client = UnixStream::connect(&path).unwrap();
+    let accepted = listener.accept(own).unwrap();
+    assert!(UnixStream::connect(&path).is_err());
+    let mut channel = Channel::new(accepted, Nonce::random().unwrap());
+    let shutdown = HostMessage::Shutdown(Shutdown { grace_ms: 1 });
+    channel.send(&shutdown).unwrap();
+    assert_eq!(HostMessage::read(&mut &client).unwrap(), Some(shutdown));
+}
+
+#[test]
+fn nonces_differ_and_are_not_shown() {
+    let (one, two) = (Nonce::random().unwrap(), Nonce::random().unwrap());
+    assert_ne!(one.text(), two.text());
+    assert_eq!(one.text().len(), 64);
+    assert!(one.matches(one.text()) && !one.matches(two.text()));
+    assert_eq!(format!("{one:?}"), "Nonce(…)");
+}

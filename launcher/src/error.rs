@@ -1,0 +1,176 @@
+//! Everything that opening, verifying and running a box can fail with.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use box_image::{ComponentName, Digest};
+
+use crate::krun::KrunError;
+
+/// Why a box could not be opened, verified or run.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// A file or directory could not be used.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried, as a verb: `open`, `read`, `make`.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A file of the box is a symbolic link, a directory, a device or a pipe.
+    #[error("{} is not a regular file; a box consists of regular files only", .0.display())]
+    NotRegular(PathBuf),
+    /// A document is longer than any that boxbuild writes.
+    #[error("{} has {found} bytes; such a document has at most {limit}", path.display())]
+    TooLong {
+        /// The document.
+        path: PathBuf,
+        /// The greatest length, in bytes.
+        limit: u64,
+        /// Its length, in bytes.
+        found: u64,
+    },
+    /// A document is not what its place in the box asks for.
+    #[error("{} is not a boxbuild document: {reason}", path.display())]
+    Document {
+        /// The document.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file does not have the size that the box names.
+    #[error("{} has {found} bytes, and the box names {expected}", path.display())]
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// The size that the box names, in bytes.
+        expected: u64,
+        /// The file's size, in bytes.
+        found: u64,
+    },
+    /// A file does not have the content that the box names.
+    #[error("{} has the digest {found}, and the box names {expected}", path.display())]
+    Digest {
+        /// The file.
+        path: PathBuf,
+        /// The digest that the box names.
+        expected: Digest,
+        /// The digest of the file's bytes.
+        found: Digest,
+    },
+    /// The plan of the box asks for something that this version cannot do.
+    #[error("the box cannot be run: {0}")]
+    Plan(String),
+    /// A command is to run in a component that the box does not have, or with no program.
+    #[error("the box has no {} component to run the command in", .0.name())]
+    NoComponent(ComponentName),
+    /// The hardware virtualization of the host cannot be used.
+    #[error("cannot open /dev/kvm: {0}")]
+    Kvm(#[source] io::Error),
+    /// A Unix socket's path does not fit its address.
+    #[error("the socket path {} is longer than {limit} bytes", path.display())]
+    SocketPath {
+        /// The path.
+        path: PathBuf,
+        /// The greatest length, in bytes.
+        limit: usize,
+    },
+    /// A call of the operating system failed.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// libkrun refused a call.
+    #[error(transparent)]
+    Krun(#[from] KrunError),
+    /// Init reported that a step of the start, or of a request, failed.
+    #[error("the guest failed to {step}: {message}")]
+    Guest {
+        /// What init was doing.
+        step: String,
+        /// Why it failed.
+        message: String,
+    },
+    /// What came over the control channel is not what init sends.
+    #[error("the control channel was misused: {0}")]
+    Protocol(String),
+    /// The virtual machine ended by itself.
+    #[error("the virtual machine ended ({status}) {when}")]
+    VmmEnded {
+        /// How its process ended.
+        status: ExitStatus,
+        /// At which point of the run.
+        when: &'static str,
+    },
+    /// The host's KVM gave up on the guest's kernel.
+    #[error("this host's KVM cannot run the guest kernel (KVM_EXIT_INTERNAL_ERROR)")]
+    KvmInternal,
+    /// The agent ended before its health check passed.
+    #[error("the agent ended with status {0} before it was ready")]
+    AgentEnded(u8),
+    /// The agent was not ready in time.
+    #[error("the agent was not ready after {0} s")]
+    Timeout(u64),
+    /// A signal asked for the end.
+    #[error("stopped by signal {0}")]
+    Signal(i32),
+    /// A program's output could not be passed on.
+    #[error("cannot pass on the program's output: {0}")]
+    Output(#[source] io::Error),
+}
+
+impl LaunchError {
+    /// Wraps an I/O error about a file.
+    pub(crate) fn file(
+        action: &'static str,
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.as_ref().to_owned();
+        move |source| Self::File { action, path, source }
+    }
+
+    /// Wraps an error of the operating system.
+    pub(crate) fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::System { action, source: source.into() }
+    }
+
+    /// Tells whether a file's bytes are not those that the box names.
+    pub const fn is_difference(&self) -> bool {
+        matches!(self, Self::Size { .. } | Self::Digest { .. })
+    }
+}
+
+/// Why a run failed, and what the machine said last.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct RunFailure {
+    /// What failed.
+    #[source]
+    pub error: LaunchError,
+    /// What was said before that; nothing before the machine started.
+    pub said: Vec<Said>,
+}
+
+/// Words from the machine, safe for a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Where they come from, for people.
+    pub source: &'static str,
+    /// The words; may be empty.
+    pub words: String,
+}
+
+impl From<LaunchError> for RunFailure {
+    fn from(error: LaunchError) -> Self {
+        Self { error, said: Vec::new() }
+    }
+}

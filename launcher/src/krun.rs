@@ -1,0 +1,223 @@
+//! A safe face for the part of libkrun's C API that a box needs.
+//!
+//! All unsafe code of the launcher is in this file: each block is one call, and each pointer that
+//! it passes comes from a `CStr` or a slice that outlives the call. Every resource is named
+//! explicitly; libkrun's implicit console, vsock and init are switched off in [`Vm::new`].
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::path::Path;
+use std::ptr;
+
+/// The tag of the virtio-fs device that the guest's kernel mounts as its first root.
+const ROOT_TAG: &CStr = c"/dev/root";
+/// `KRUN_KERNEL_FORMAT_ELF`.
+const KERNEL_FORMAT_ELF: u32 = 1;
+/// `KRUN_DISK_FORMAT_RAW`. Formats that can refer to other files are never used.
+const DISK_FORMAT_RAW: u32 = 0;
+/// `KRUN_SYNC_NONE`: a read-only disk has nothing to flush.
+const SYNC_NONE: u32 = 0;
+/// `KRUN_LOG_LEVEL_ERROR`. The console of a machine without a terminal is logged at this level.
+const LOG_ERROR: u32 = 1;
+/// `KRUN_LOG_STYLE_NEVER`: no colours.
+const LOG_PLAIN: u32 = 2;
+/// `KRUN_LOG_OPTION_NO_ENV`: `RUST_LOG` does not change what is logged.
+const LOG_NO_ENV: u32 = 1;
+/// A file descriptor that is none.
+const NO_FD: i32 = -1;
+const STDERR: i32 = 2;
+
+/// A call of libkrun that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("libkrun refused {call}: {source}")]
+pub struct KrunError {
+    /// The function's name.
+    pub call: &'static str,
+    /// What its negative result stands for.
+    #[source]
+    pub source: io::Error,
+}
+
+/// Whether libkrun connects to a Unix socket or makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortMode {
+    /// The guest connects out: libkrun connects to the socket.
+    GuestConnects,
+    /// The host connects in: libkrun makes the socket and listens on it.
+    HostConnects,
+}
+
+/// Sends libkrun's log, errors only, and the guest's console to standard error.
+///
+/// # Errors
+/// When libkrun refuses.
+///
+/// # Panics
+/// In libkrun, when the process has a logger already.
+pub fn log_to_stderr() -> Result<(), KrunError> {
+    // SAFETY: standard error is a descriptor that libkrun does not take ownership of.
+    let code = unsafe { krun::krun_init_log(STDERR, LOG_ERROR, LOG_PLAIN, LOG_NO_ENV) };
+    checked("krun_init_log", code).map(drop)
+}
+
+/// A virtual machine that is being configured.
+#[derive(Debug)]
+pub struct Vm {
+    context: u32,
+}
+
+impl Vm {
+    /// Makes a machine of a size, with nothing implicit in it, and with a console that goes to the
+    /// log: libkrun gives the kernel a console without a terminal in no other way.
+    ///
+    /// # Errors
+    /// When libkrun refuses the size.
+    pub fn new(cpus: u8, memory_mib: u32) -> Result<Self, KrunError> {
+        let context = checked("krun_create_ctx", krun::krun_create_ctx())?;
+        checked("krun_set_vm_config", krun::krun_set_vm_config(context, cpus, memory_mib))?;
+        checked("krun_disable_implicit_init", krun::krun_disable_implicit_init(context))?;
+        checked("krun_disable_implicit_console", krun::krun_disable_implicit_console(context))?;
+        checked("krun_disable_implicit_vsock", krun::krun_disable_implicit_vsock(context))?;
+        // SAFETY: no descriptor is passed, so none can be closed or used twice.
+        let code = unsafe { krun::krun_add_virtio_console_default(context, NO_FD, NO_FD, NO_FD) };
+        checked("krun_add_virtio_console_default", code)?;
+        Ok(Self { context })
+    }
+
+    /// Boots the ELF kernel at `path`, with libkrun's own command line.
+    ///
+    /// # Errors
+    /// When libkrun refuses the path.
+    pub fn set_kernel(&mut self, path: &Path) -> Result<(), KrunError> {
+        let path = c_path("krun_set_kernel", path)?;
+        // SAFETY: the path is a C string for the call; null means no initramfs, default command line.
+        let code = unsafe {
+            krun::krun_set_kernel(
+                self.context,
+                path.as_ptr(),
+                KERNEL_FORMAT_ELF,
+                ptr::null(),
+                ptr::null(),
+            )
+        };
+        checked("krun_set_kernel", code).map(drop)
+    }
+
+    /// Attaches the raw image at `path` as the next virtio-blk disk, read-only.
+    ///
+    /// # Errors
+    /// When libkrun refuses the path.
+    pub fn add_disk(&mut self, path: &Path) -> Result<(), KrunError> {
+        let path = c_path("krun_add_disk3", path)?;
+        // SAFETY: both strings are C strings for the call; libkrun copies them.
+        let code = unsafe {
+            krun::krun_add_disk3(
+                self.context,
+                c"rootfs".as_ptr(),
+                path.as_ptr(),
+                DISK_FORMAT_RAW,
+                true,
+                false,
+                SYNC_NONE,
+            )
+        };
+        checked("krun_add_disk3", code).map(drop)
+    }
+
+    /// Makes the kernel's first root: a file system in the VMM's memory, with no host directory.
+    ///
+    /// # Errors
+    /// When libkrun refuses.
+    pub fn add_memory_root(&mut self) -> Result<(), KrunError> {
+        // SAFETY: the tag is a C string; a null path asks for a file system without a directory.
+        let code = unsafe {
+            krun::krun_add_virtiofs3(self.context, ROOT_TAG.as_ptr(), ptr::null(), 0, false)
+        };
+        checked("krun_add_virtiofs3", code).map(drop)
+    }
+
+    /// Adds an empty directory to the first root.
+    ///
+    /// # Errors
+    /// When there is no first root, or its parent does not exist.
+    pub fn add_root_dir(&mut self, name: &CStr, mode: u32) -> Result<(), KrunError> {
+        // SAFETY: both strings are C strings for the call; libkrun copies them.
+        let code = unsafe {
+            krun::krun_fs_add_overlay_dir(self.context, ROOT_TAG.as_ptr(), name.as_ptr(), mode)
+        };
+        checked("krun_fs_add_overlay_dir", code).map(drop)
+    }
+
+    /// Adds a file to the first root that can be looked up once; `mode` is an `st_mode`.
+    ///
+    /// # Errors
+    /// When there is no first root.
+    pub fn add_root_file(
+        &mut self,
+        name: &CStr,
+        mode: u32,
+        data: &'static [u8],
+    ) -> Result<(), KrunError> {
+        // SAFETY: the strings are C strings for the call; the data, which libkrun does not copy,
+        // lives as long as the process.
+        let code = unsafe {
+            krun::krun_fs_add_overlay_file(
+                self.context,
+                ROOT_TAG.as_ptr(),
+                name.as_ptr(),
+                data.as_ptr(),
+                data.len(),
+                mode,
+                true,
+            )
+        };
+        checked("krun_fs_add_overlay_file", code).map(drop)
+    }
+
+    /// Adds the vsock device, without socket impersonation: the guest has no network through it.
+    ///
+    /// # Errors
+    /// When the machine has a vsock device already.
+    pub fn add_vsock(&mut self) -> Result<(), KrunError> {
+        checked("krun_add_vsock", krun::krun_add_vsock(self.context, 0)).map(drop)
+    }
+
+    /// Ties a vsock port of the host to a Unix socket.
+    ///
+    /// # Errors
+    /// When there is no vsock device, or a socket that libkrun is to make exists.
+    pub fn add_vsock_port(
+        &mut self,
+        port: u32,
+        socket: &Path,
+        mode: PortMode,
+    ) -> Result<(), KrunError> {
+        let socket = c_path("krun_add_vsock_port2", socket)?;
+        let listen = mode == PortMode::HostConnects;
+        // SAFETY: the path is a C string for the call; libkrun copies it.
+        let code =
+            unsafe { krun::krun_add_vsock_port2(self.context, port, socket.as_ptr(), listen) };
+        checked("krun_add_vsock_port2", code).map(drop)
+    }
+
+    /// Becomes the machine: the process ends when the guest powers off. Returns only on failure.
+    pub fn start(self) -> KrunError {
+        let code = krun::krun_start_enter(self.context);
+        KrunError { call: "krun_start_enter", source: errno(code) }
+    }
+}
+
+fn errno(code: i32) -> io::Error {
+    io::Error::from_raw_os_error(code.saturating_neg())
+}
+
+/// Takes a result apart: a value, or a negative error number.
+fn checked(call: &'static str, code: i32) -> Result<u32, KrunError> {
+    u32::try_from(code).map_err(|_| KrunError { call, source: errno(code) })
+}
+
+fn c_path(call: &'static str, path: &Path) -> Result<CString, KrunError> {
+    CString::new(path.as_os_str().as_encoded_bytes())
+        .map_err(|nul| KrunError { call, source: nul.into() })
+}

@@ -1,0 +1,251 @@
+//! Where the output of the programs in the box goes.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use box_image::wire::Stream;
+
+/// How much of a stream is kept when output is captured, in bytes.
+pub const MAX_CAPTURE: usize = 1 << 20;
+/// A longer line is broken here when lines are prefixed.
+const MAX_LINE: usize = 4096;
+
+/// Where one program's output goes.
+pub enum Route {
+    /// As it is, to two writers.
+    Pass {
+        /// For standard output.
+        stdout: Box<dyn Write>,
+        /// For standard error.
+        stderr: Box<dyn Write>,
+    },
+    /// Line by line, with a prefix, both streams to one writer.
+    Prefix(Prefixed),
+    /// Into memory, bounded.
+    Capture(Captured),
+}
+
+impl Route {
+    /// Writes what a program wrote.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write(&mut self, stream: Stream, data: &[u8]) -> io::Result<()> {
+        match (self, stream) {
+            (Self::Pass { stdout, .. }, Stream::Stdout) => write_through(stdout, data),
+            (Self::Pass { stderr, .. }, Stream::Stderr) => write_through(stderr, data),
+            (Self::Prefix(lines), _) => lines.write(stream, data),
+            (Self::Capture(captured), _) => {
+                captured.write(stream, data);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes what waits for the end of its line.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Self::Prefix(lines) => lines.finish(),
+            Self::Pass { .. } | Self::Capture(_) => Ok(()),
+        }
+    }
+
+    /// Returns what was captured, if this route captures.
+    pub const fn captured(&self) -> Option<&Captured> {
+        match self {
+            Self::Capture(captured) => Some(captured),
+            Self::Pass { .. } | Self::Prefix(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pass { .. } => "Route::Pass",
+            Self::Prefix(_) => "Route::Prefix",
+            Self::Capture(_) => "Route::Capture",
+        })
+    }
+}
+
+/// Programs may wait for an answer to half a line, so nothing is held back.
+fn write_through(writer: &mut dyn Write, data: &[u8]) -> io::Result<()> {
+    writer.write_all(data)?;
+    writer.flush()
+}
+
+/// The kept output of a program.
+#[derive(Debug, Default)]
+pub struct Captured {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    truncated: bool,
+}
+
+impl Captured {
+    /// Returns the start of standard output, at most [`MAX_CAPTURE`] bytes, as text.
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Returns the start of standard error, at most [`MAX_CAPTURE`] bytes, as text.
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    /// Tells whether either stream was longer than what is kept.
+    pub const fn truncated(&self) -> bool {
+        self.truncated
+    }
+
+    fn write(&mut self, stream: Stream, data: &[u8]) {
+        let kept = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        let room = MAX_CAPTURE - kept.len();
+        self.truncated |= data.len() > room;
+        kept.extend_from_slice(&data[..data.len().min(room)]);
+    }
+}
+
+/// Writes the lines of two streams with a prefix.
+pub struct Prefixed {
+    prefix: &'static str,
+    writer: Box<dyn Write>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Prefixed {
+    /// Puts `prefix` before each line.
+    pub fn new(prefix: &'static str, writer: Box<dyn Write>) -> Self {
+        Self { prefix, writer, stdout: Vec::new(), stderr: Vec::new() }
+    }
+
+    fn write(&mut self, stream: Stream, data: &[u8]) -> io::Result<()> {
+        let line = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        for piece in data.split_inclusive(|byte| *byte == b'\n') {
+            line.extend_from_slice(piece);
+            if line.ends_with(b"\n") || line.len() >= MAX_LINE {
+                write_line(self.prefix, &mut self.writer, line)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        for line in [&mut self.stdout, &mut self.stderr] {
+            if !line.is_empty() {
+                write_line(self.prefix, &mut self.writer, line)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Prefixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prefixed").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+fn write_line(prefix: &str, writer: &mut dyn Write, line: &mut Vec<u8>) -> io::Result<()> {
+    if !line.ends_with(b"\n") {
+        line.push(b'\n');
+    }
+    let whole = [prefix.as_bytes(), line].concat();
+    line.clear();
+    write_through(writer, &whole)
+}
+
+/// Makes text of the guest safe for a terminal: control characters other than line ends and tabs
+/// become U+FFFD.
+pub fn printable(text: &str) -> String {
+    let safe = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
+    text.chars().map(safe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    #[derive(Clone, Default)]
+    struct Shared(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().extend_from_slice(data);
+            Ok(data.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Shared {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.borrow().clone()).unwrap()
+        }
+    }
+
+    #[test]
+    fn lines_of_two_streams_do_not_mix() {
+        let out = Shared::default();
+        let mut route = Route::Prefix(Prefixed::new("agent | ", Box::new(out.clone())));
+        route.write(Stream::Stdout, b"one\ntw").unwrap();
+        route.write(Stream::Stderr, b"bad\n").unwrap();
+        route.write(Stream::Stdout, b"o\nend").unwrap();
+        assert_eq!(out.text(), "agent | one\nagent | bad\nagent | two\n");
+        route.finish().unwrap();
+        assert_eq!(out.text(), "agent | one\nagent | bad\nagent | two\nagent | end\n");
+    }
+
+    #[test]
+    fn a_line_without_end_is_broken() {
+        let out = Shared::default();
+        let mut route = Route::Prefix(Prefixed::new("> ", Box::new(out.clone())));
+        for _ in 0..3 {
+            route.write(Stream::Stdout, &[b'x'; MAX_LINE - 1]).unwrap();
+        }
+        assert_eq!(out.text().lines().count(), 1);
+    }
+
+    #[test]
+    fn streams_pass_as_they_are() {
+        let (out, err) = (Shared::default(), Shared::default());
+        let mut route =
+            Route::Pass { stdout: Box::new(out.clone()), stderr: Box::new(err.clone()) };
+        route.write(Stream::Stdout, &[0, 255]).unwrap();
+        route.write(Stream::Stderr, b"e").unwrap();
+        assert_eq!((&*out.0.borrow(), &*err.0.borrow()), (&vec![0, 255], &vec![b'e']));
+    }
+
+    #[test]
+    fn captured_output_is_bounded() {
+        let mut route = Route::Capture(Captured::default());
+        route.write(Stream::Stdout, &vec![b'a'; MAX_CAPTURE]).unwrap();
+        route.write(Stream::Stderr, b"\xffok").unwrap();
+        assert!(!route.captured().unwrap().truncated());
+        route.write(Stream::Stdout, b"b").unwrap();
+        let captured = route.captured().unwrap();
+        assert!(captured.truncated());
+        assert_eq!(captured.stdout().len(), MAX_CAPTURE);
+        assert_eq!(captured.stderr(), "\u{fffd}ok");
+    }
+
+    #[test]
+    fn a_terminal_is_not_given_control_sequences() {
+        assert_eq!(printable("a\tb\n\u{1b}[2J\u{9b}x"), "a\tb\n\u{fffd}[2J\u{fffd}x");
+    }
+}

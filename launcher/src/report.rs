@@ -1,0 +1,230 @@
+//! What a run reports: the budget's table for people, one JSON object for machines.
+
+use std::path::Path;
+
+use box_image::wire::Exited;
+use box_image::{
+    BoxConfig, Budget, ComponentName, ComponentPlan, Digest, Excess, Health, Phase, Phases,
+};
+use serde::Serialize;
+
+use crate::output::Route;
+use crate::verify::Verified;
+
+/// Renders what each phase may take, what it took, and by how much it was over.
+pub fn budget_table(budget: &Budget, taken: &Phases) -> String {
+    let over = budget.excesses(taken);
+    let mut table = format!("{:<8}{:>10}{:>14}\n", "phase", "allowed", "taken");
+    for phase in Phase::ALL {
+        let allowed = budget.limit(phase).map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
+        let took = format!("{:.2} ms", taken.of(phase));
+        let excess = over.iter().find(|excess| excess.phase == phase);
+        let verdict = excess.map_or_else(String::new, |excess| {
+            format!("   over by {:.2} ms", excess.taken_ms - excess.limit_ms as f64)
+        });
+        table += &format!("{:<8}{allowed:>10}{took:>14}{verdict}\n", phase.name());
+    }
+    table
+}
+
+/// What is known at the end of a run.
+#[derive(Debug)]
+pub struct RunFacts<'a> {
+    /// The box digest.
+    pub digest: Digest,
+    /// The box's config.
+    pub config: &'a BoxConfig,
+    /// How its blobs were verified.
+    pub verified: Verified,
+    /// What the start took.
+    pub phases: Phases,
+    /// The agent's exit status, if it has ended.
+    pub agent_status: Option<u8>,
+    /// Where the agent's output went.
+    pub agent_output: &'a Route,
+    /// The socket that led to the agent's port.
+    pub agent_socket: Option<&'a Path>,
+    /// The command that ran, if one did.
+    pub command: Option<CommandReport>,
+}
+
+/// One run, as `boxlaunch run --json` prints it.
+#[derive(Debug, Serialize)]
+pub struct RunReport<'a> {
+    #[serde(rename = "box")]
+    digest: Digest,
+    tree: &'a str,
+    verified: Verified,
+    phases_ms: Phases,
+    budget: Budget,
+    within_budget: bool,
+    excess: Vec<Excess>,
+    agent: AgentReport<'a>,
+    business: Option<ComponentReport<'a>>,
+    command: Option<CommandReport>,
+    agent_socket: Option<&'a Path>,
+}
+
+/// What a component is, from the plan.
+#[derive(Debug, Serialize)]
+struct ComponentReport<'a> {
+    hostname: &'a str,
+    argv: &'a [String],
+    port: Option<u16>,
+    health: Option<&'a Health>,
+}
+
+/// The agent, which a report is only made of once it was ready.
+#[derive(Debug, Serialize)]
+struct AgentReport<'a> {
+    #[serde(flatten)]
+    component: ComponentReport<'a>,
+    ready: bool,
+    status: Option<u8>,
+    #[serde(flatten)]
+    output: OutputReport,
+}
+
+/// The captured output of a program; `truncated` where it was longer than is kept.
+#[derive(Debug, Default, Serialize)]
+struct OutputReport {
+    stdout: String,
+    stderr: String,
+    truncated: bool,
+}
+
+/// A command that was run, and how it ended.
+#[derive(Debug, Serialize)]
+pub struct CommandReport {
+    component: ComponentName,
+    argv: Vec<String>,
+    status: u8,
+    oom_killed: bool,
+    #[serde(flatten)]
+    output: OutputReport,
+}
+
+impl CommandReport {
+    /// Describes a command that has ended, with its output where that was captured.
+    pub fn new(component: ComponentName, argv: Vec<String>, exit: Exited, output: &Route) -> Self {
+        let output = OutputReport::of(output);
+        Self { component, argv, status: exit.status, oom_killed: exit.oom_killed, output }
+    }
+
+    /// Returns the command's exit status.
+    pub const fn status(&self) -> u8 {
+        self.status
+    }
+}
+
+impl<'a> RunReport<'a> {
+    /// Puts the facts of a run in the report's form.
+    pub fn new(facts: RunFacts<'a>) -> Self {
+        let plan = &facts.config.plan;
+        let excess = plan.budget.excesses(&facts.phases);
+        Self {
+            digest: facts.digest,
+            tree: &facts.config.tree,
+            verified: facts.verified,
+            phases_ms: facts.phases,
+            budget: plan.budget,
+            within_budget: excess.is_empty(),
+            excess,
+            agent: AgentReport {
+                component: ComponentReport::of(&plan.agent),
+                ready: true,
+                status: facts.agent_status,
+                output: OutputReport::of(facts.agent_output),
+            },
+            business: plan.business.as_ref().map(ComponentReport::of),
+            command: facts.command,
+            agent_socket: facts.agent_socket,
+        }
+    }
+}
+
+impl<'a> ComponentReport<'a> {
+    fn of(plan: &'a ComponentPlan) -> Self {
+        let health = plan.health.as_ref();
+        Self { hostname: &plan.hostname, argv: &plan.argv, port: plan.port, health }
+    }
+}
+
+impl OutputReport {
+    fn of(route: &Route) -> Self {
+        route.captured().map_or_else(Self::default, |captured| Self {
+            stdout: captured.stdout(),
+            stderr: captured.stderr(),
+            truncated: captured.truncated(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Captured;
+    use crate::testing::config;
+    use box_image::wire::Stream;
+
+    const TAKEN: Phases =
+        Phases { vmm: 120.5, kernel: 320.25, init: 40.0, ready: 19.25, total: 500.0 };
+
+    #[test]
+    fn the_table_names_limits_times_and_excesses() {
+        let budget =
+            Budget { kernel: Some(300), init: Some(40), total: Some(1000), ..Budget::default() };
+        assert_eq!(
+            budget_table(&budget, &TAKEN),
+            "phase      allowed         taken\n\
+             vmm              -     120.50 ms\n\
+             kernel      300 ms     320.25 ms   over by 20.25 ms\n\
+             init         40 ms      40.00 ms\n\
+             ready            -      19.25 ms\n\
+             total      1000 ms     500.00 ms\n"
+        );
+    }
+
+    #[test]
+    fn the_report_has_the_promised_fields() {
+        let mut config = config();
+        config.plan.budget.total = Some(499);
+        let mut output = Route::Capture(Captured::default());
+        output.write(Stream::Stdout, b"hi\xff").unwrap();
+        let exit = Exited { id: 1, status: 3, oom_killed: true };
+        let argv = vec!["sh".to_owned()];
+        let command = CommandReport::new(ComponentName::Business, argv, exit, &output);
+        let report = RunReport::new(RunFacts {
+            digest: Digest::from_bytes([1; 32]),
+            config: &config,
+            verified: Verified::Receipt,
+            phases: TAKEN,
+            agent_status: None,
+            agent_output: &output,
+            agent_socket: Some(Path::new("/run/a.sock")),
+            command: Some(command),
+        });
+        let expected = serde_json::json!({
+            "box": format!("sha256:{}", "01".repeat(32)),
+            "tree": "blake3:00",
+            "verified": "receipt",
+            "phases_ms":
+                {"vmm": 120.5, "kernel": 320.25, "init": 40.0, "ready": 19.25, "total": 500.0},
+            "budget": {"total": 499},
+            "within_budget": false,
+            "excess": [{"phase": "total", "limit_ms": 499, "taken_ms": 500.0}],
+            "agent": {
+                "hostname": "agent-host", "argv": ["/agent"], "port": 4088,
+                "health": {"kind": "tcp", "port": 4088}, "ready": true, "status": null,
+                "stdout": "hi\u{fffd}", "stderr": "", "truncated": false,
+            },
+            "business": {"hostname": "agent-host", "argv": ["/agent"], "port": null, "health": null},
+            "command": {
+                "component": "business", "argv": ["sh"], "status": 3, "oom_killed": true,
+                "stdout": "hi\u{fffd}", "stderr": "", "truncated": false,
+            },
+            "agent_socket": "/run/a.sock",
+        });
+        assert_eq!(serde_json::to_value(report).unwrap(), expected);
+    }
+}

@@ -1,0 +1,85 @@
+//! The private directory of one run, which holds its sockets.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use box_image::digest::hex;
+
+use crate::LaunchError;
+
+/// The longest path of a Unix socket: `sun_path` of unix(7) less its closing zero byte.
+pub const MAX_SOCKET_PATH: usize = 107;
+
+/// A directory of mode 0700 with a name that nobody can guess; removed when dropped.
+#[derive(Debug)]
+pub struct RuntimeDir {
+    path: PathBuf,
+}
+
+impl RuntimeDir {
+    /// Makes a directory in `base`.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(base: &Path) -> Result<Self, LaunchError> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| LaunchError::System {
+            action: "get random bytes",
+            source: error.into(),
+        })?;
+        let path = base.join(format!("boxlaunch-{}", hex(&random)));
+        DirBuilder::new().mode(0o700).create(&path).map_err(LaunchError::file("make", &path))?;
+        Ok(Self { path })
+    }
+
+    /// Returns the path of a socket in the directory.
+    ///
+    /// # Errors
+    /// When the path is too long for a socket's address.
+    pub fn socket(&self, name: &str) -> Result<PathBuf, LaunchError> {
+        checked_socket_path(self.path.join(name))
+    }
+}
+
+impl Drop for RuntimeDir {
+    fn drop(&mut self) {
+        // Nothing can be done about a directory that stays; it holds no data.
+        drop(fs::remove_dir_all(&self.path));
+    }
+}
+
+/// Passes a path on, if it fits a socket's address.
+///
+/// # Errors
+/// When it does not.
+pub fn checked_socket_path(path: PathBuf) -> Result<PathBuf, LaunchError> {
+    match path.as_os_str().len() > MAX_SOCKET_PATH {
+        true => Err(LaunchError::SocketPath { path, limit: MAX_SOCKET_PATH }),
+        false => Ok(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn it_is_private_unique_and_goes_with_its_content() {
+        let base = tempfile::tempdir().unwrap();
+        let (one, two) =
+            (RuntimeDir::create(base.path()).unwrap(), RuntimeDir::create(base.path()).unwrap());
+        assert_ne!(one.path, two.path);
+        assert_eq!(fs::metadata(&one.path).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::write(one.socket("x").unwrap(), b"").unwrap();
+        drop(one);
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_path_that_no_socket_can_have_is_refused() {
+        assert!(checked_socket_path("a".repeat(MAX_SOCKET_PATH).into()).is_ok());
+        assert!(checked_socket_path("a".repeat(MAX_SOCKET_PATH + 1).into()).is_err());
+    }
+}

@@ -1,0 +1,372 @@
+//! The run of a box: start, wait or run a command, stop.
+//!
+//! The caller decides what to do between these steps; [`Session::start`] returns when the agent is
+//! ready, and dropping a session kills the machine and removes what the run left on the host.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use box_image::wire::{
+    AGENT_ID, Exec, Exited, Failed, GuestMessage, HostMessage, Output, Shutdown,
+};
+use box_image::{ComponentName, Phases};
+
+use crate::bundle::Bundle;
+use crate::clock::{self, Instant};
+use crate::console::Console;
+use crate::control::{Listener, Nonce};
+use crate::error::{LaunchError, RunFailure, Said};
+use crate::events::{Event, Events};
+use crate::output::{Route, printable};
+use crate::receipt::Receipts;
+use crate::runtime_dir::{RuntimeDir, checked_socket_path};
+use crate::signals::StopSignals;
+use crate::verify::{self, Trust, Verified};
+use crate::vmm::{AgentPort, BlobFds, Vmm, VmmConfig};
+
+/// The id of the command; a session runs one.
+const COMMAND_ID: u8 = 1;
+/// How long a machine may take to end by itself after init has hung up or failed.
+const SETTLE: Duration = Duration::from_millis(500);
+/// How long a machine may take to power off once its programs have ended.
+const POWER_OFF: Duration = Duration::from_secs(5);
+/// Only this much of a guest's message is shown, in bytes.
+const MAX_SHOWN: usize = 4096;
+
+/// What a session needs.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// The box.
+    pub bundle: &'a Bundle,
+    /// The program that is started as the VMM, with the argument [`crate::vmm::SUBCOMMAND`].
+    pub program: &'a Path,
+    /// The receipts of earlier verifications.
+    pub receipts: &'a Receipts,
+    /// Whether they count.
+    pub trust: Trust,
+    /// Where the run's private directory is made.
+    pub runtime_base: PathBuf,
+    /// Where the agent's socket is made; nothing: in the private directory.
+    pub agent_socket: Option<PathBuf>,
+    /// Where the start of the console goes.
+    pub console: Option<File>,
+    /// Where the agent's output goes.
+    pub agent_output: Route,
+    /// What ends the run early.
+    pub signals: &'a StopSignals,
+    /// When the program started.
+    pub started: Instant,
+    /// How long the agent may take to be ready, from then.
+    pub startup_timeout: Duration,
+}
+
+/// A machine whose agent is ready.
+#[derive(Debug)]
+pub struct Session<'a> {
+    // Dropped in this order: the machine ends before its directory goes.
+    events: Events<'a>,
+    agent_socket: Option<AgentSocket>,
+    _runtime: RuntimeDir,
+    verified: Verified,
+    phases: Phases,
+    agent_output: Route,
+    agent_exit: Option<Exited>,
+}
+
+impl<'a> Session<'a> {
+    /// Verifies the box, boots it, and returns when its agent is ready.
+    ///
+    /// # Errors
+    /// When the host cannot run machines, a blob differs, or the start fails, takes too long or is
+    /// ended by a signal.
+    pub fn start(setup: Setup<'a>) -> Result<Self, RunFailure> {
+        let (started, timeout) = (setup.started, setup.startup_timeout);
+        let mut session = Self::spawn(setup)?;
+        match session.await_ready(started, timeout) {
+            Ok(phases) => {
+                session.phases = phases;
+                Ok(session)
+            }
+            Err(error) => Err(session.failure(error)),
+        }
+    }
+
+    /// Starts the VMM process. It comes up while this one verifies the blobs, and does nothing
+    /// with them before it is configured.
+    fn spawn(setup: Setup<'a>) -> Result<Self, LaunchError> {
+        check_kvm()?;
+        let runtime = RuntimeDir::create(&setup.runtime_base)?;
+        let listener = Listener::bind(runtime.socket("control.sock")?)?;
+        let mut vmm = Vmm::spawn(setup.program, setup.bundle)?;
+        let verified = verify::bundle(setup.bundle, setup.receipts, setup.trust)?;
+        let nonce = Nonce::random()?;
+        let agent_socket = setup
+            .bundle
+            .plan()
+            .agent
+            .port
+            .map(|port| AgentSocket::plan(port, setup.agent_socket, &runtime))
+            .transpose()?;
+        vmm.configure(&VmmConfig {
+            supervisor: supervisor_id()?,
+            size: setup.bundle.plan().vm,
+            blobs: BlobFds::of(setup.bundle),
+            nonce: nonce.clone(),
+            control_socket: listener.path().to_owned(),
+            agent: agent_socket.as_ref().map(AgentSocket::config),
+        })?;
+        let console = Console::new(setup.console);
+        Ok(Self {
+            events: Events::new(vmm, listener, nonce, console, setup.signals),
+            agent_socket,
+            _runtime: runtime,
+            verified,
+            phases: Phases::default(),
+            agent_output: setup.agent_output,
+            agent_exit: None,
+        })
+    }
+
+    fn await_ready(&mut self, started: Instant, timeout: Duration) -> Result<Phases, LaunchError> {
+        let deadline = started.plus(timeout);
+        loop {
+            match self.events.next(Some(deadline))? {
+                Event::Message(GuestMessage::Ready(timing)) => {
+                    return Ok(clock::phases(Instant::now()?.since(started), &timing));
+                }
+                Event::Message(message) => self.agent_message(message)?,
+                Event::Deadline => return Err(LaunchError::Timeout(timeout.as_secs())),
+                event => return Err(self.ended(event, "before the agent was ready")),
+            }
+            if let Some(exit) = self.agent_exit {
+                return Err(LaunchError::AgentEnded(exit.status));
+            }
+        }
+    }
+
+    /// Returns how the blobs were verified.
+    pub const fn verified(&self) -> Verified {
+        self.verified
+    }
+
+    /// Returns what the start took.
+    pub const fn phases(&self) -> Phases {
+        self.phases
+    }
+
+    /// Returns the socket that leads to the agent's port.
+    pub fn agent_socket(&self) -> Option<&Path> {
+        self.agent_socket.as_ref().map(|socket| socket.path.as_path())
+    }
+
+    /// Returns where the agent's output went.
+    pub const fn agent_output(&self) -> &Route {
+        &self.agent_output
+    }
+
+    /// Returns the agent's exit status, once it has ended.
+    pub fn agent_status(&self) -> Option<u8> {
+        self.agent_exit.map(|exit| exit.status)
+    }
+
+    /// Waits until the agent ends, and returns its status.
+    ///
+    /// # Errors
+    /// When the machine ends first, init fails, or a signal asks for the end.
+    pub fn wait_for_agent(&mut self) -> Result<u8, RunFailure> {
+        loop {
+            if let Some(exit) = self.agent_exit {
+                return Ok(exit.status);
+            }
+            let step = match self.events.next(None) {
+                Ok(Event::Message(message)) => self.agent_message(message),
+                Ok(event) => Err(self.ended(event, "before the agent did")),
+                Err(error) => Err(error),
+            };
+            step.map_err(|error| self.failure(error))?;
+        }
+    }
+
+    /// Runs a command in a component until it ends.
+    ///
+    /// # Errors
+    /// When init cannot run it, the machine ends first, or a signal asks for the end.
+    pub fn exec(
+        &mut self,
+        component: ComponentName,
+        argv: Vec<String>,
+        output: &mut Route,
+    ) -> Result<Exited, RunFailure> {
+        let request = HostMessage::Exec(Exec { id: COMMAND_ID, component, argv });
+        let ended = self.events.send(&request).and_then(|()| self.await_command(output));
+        ended.map_err(|error| self.failure(error))
+    }
+
+    fn await_command(&mut self, output: &mut Route) -> Result<Exited, LaunchError> {
+        loop {
+            match self.events.next(None)? {
+                Event::Message(GuestMessage::Output(Output { id: COMMAND_ID, stream, data })) => {
+                    output.write(stream, &data).map_err(LaunchError::Output)?;
+                }
+                Event::Message(GuestMessage::Exited(exit)) if exit.id == u32::from(COMMAND_ID) => {
+                    return output.finish().map(|()| exit).map_err(LaunchError::Output);
+                }
+                Event::Message(message) => self.agent_message(message)?,
+                event => return Err(self.ended(event, "before the command did")),
+            }
+        }
+    }
+
+    /// Ends the programs, with `grace` between the request and the killing, and powers off. A
+    /// second signal, or a machine that does not end, is answered by killing it.
+    ///
+    /// # Errors
+    /// When the agent's last output cannot be passed on, or the control channel is misused.
+    pub fn stop(&mut self, grace: Duration) -> Result<(), RunFailure> {
+        self.power_off(grace).map_err(|error| self.failure(error))
+    }
+
+    fn power_off(&mut self, grace: Duration) -> Result<(), LaunchError> {
+        let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
+        // Where init is gone already, the machine is about to end, too.
+        drop(self.events.send(&HostMessage::Shutdown(Shutdown { grace_ms })));
+        let deadline = Instant::now()?.plus(grace).plus(POWER_OFF);
+        loop {
+            match self.events.next(Some(deadline))? {
+                Event::Message(GuestMessage::Output(output)) => self.agent_wrote(&output)?,
+                Event::Message(GuestMessage::Exited(exit)) => self.note_exit(exit),
+                Event::Message(_) | Event::HungUp => {}
+                Event::VmmEnded(_) | Event::Signal(_) | Event::Deadline => break,
+            }
+        }
+        self.agent_output.finish().map_err(LaunchError::Output)
+    }
+
+    /// Handles a message that is not about a command.
+    fn agent_message(&mut self, message: GuestMessage) -> Result<(), LaunchError> {
+        match message {
+            GuestMessage::Output(output) => self.agent_wrote(&output)?,
+            GuestMessage::Exited(exit) => self.note_exit(exit),
+            GuestMessage::Failed(failed) => return Err(guest_error(&failed)),
+            GuestMessage::Ready(_) => {
+                return Err(LaunchError::Protocol("the agent was ready twice".to_owned()));
+            }
+            // The channel lets no greeting through.
+            GuestMessage::Hello(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Passes the agent's output on; what a command writes after its end is dropped.
+    fn agent_wrote(&mut self, output: &Output) -> Result<(), LaunchError> {
+        if u32::from(output.id) != AGENT_ID {
+            return Ok(());
+        }
+        self.agent_output.write(output.stream, &output.data).map_err(LaunchError::Output)
+    }
+
+    const fn note_exit(&mut self, exit: Exited) {
+        if exit.id == AGENT_ID {
+            self.agent_exit = Some(exit);
+        }
+    }
+
+    /// Explains an event that ends a run early.
+    fn ended(&mut self, event: Event, when: &'static str) -> LaunchError {
+        match event {
+            Event::Signal(signal) => LaunchError::Signal(signal),
+            Event::VmmEnded(_) if self.events.console().kvm_gave_up() => LaunchError::KvmInternal,
+            Event::VmmEnded(status) => LaunchError::VmmEnded { status, when },
+            Event::HungUp => match self.settle() {
+                Some(ended @ Event::VmmEnded(_)) => self.ended(ended, when),
+                _ => LaunchError::Protocol(format!("init closed it {when}")),
+            },
+            Event::Message(_) | Event::Deadline => {
+                LaunchError::Protocol("an event is lost".to_owned())
+            }
+        }
+    }
+
+    /// Gives a failing machine a moment to say its last words; returns what came instead of words.
+    fn settle(&mut self) -> Option<Event> {
+        let deadline = Instant::now().ok()?.plus(SETTLE);
+        loop {
+            match self.events.next(Some(deadline)).ok()? {
+                Event::Message(GuestMessage::Output(output)) => self.agent_wrote(&output).ok()?,
+                Event::Message(_) | Event::HungUp => {}
+                event => return Some(event),
+            }
+        }
+    }
+
+    /// Puts to an error what helps to understand it: the console's end and the agent's output.
+    fn failure(&mut self, error: LaunchError) -> RunFailure {
+        if !matches!(
+            error,
+            LaunchError::Signal(_) | LaunchError::VmmEnded { .. } | LaunchError::KvmInternal
+        ) {
+            drop(self.settle());
+        }
+        // The error at hand matters more than one while the last half line is written.
+        drop(self.agent_output.finish());
+        let captured = self.agent_output.captured();
+        let output = captured.map_or_else(String::new, |kept| kept.stdout() + &kept.stderr());
+        let said = [
+            ("the agent's output", printable(&output)),
+            ("the end of the machine's console", self.events.console().tail()),
+        ];
+        let said = said.map(|(source, words)| Said { source, words }).into();
+        RunFailure { error, said }
+    }
+}
+
+/// The agent's socket, which libkrun makes; removed when dropped.
+#[derive(Debug)]
+struct AgentSocket {
+    port: u16,
+    path: PathBuf,
+}
+
+impl AgentSocket {
+    fn plan(port: u16, wanted: Option<PathBuf>, runtime: &RuntimeDir) -> Result<Self, LaunchError> {
+        let Some(wanted) = wanted else {
+            return Ok(Self { port, path: runtime.socket("agent.sock")? });
+        };
+        let path = std::path::absolute(&wanted).map_err(LaunchError::file("find", &wanted))?;
+        let path = checked_socket_path(path)?;
+        match fs::symlink_metadata(&path) {
+            Ok(_) => {
+                Err(LaunchError::file("make", &path)(std::io::ErrorKind::AlreadyExists.into()))
+            }
+            Err(_) => Ok(Self { port, path }),
+        }
+    }
+
+    fn config(&self) -> AgentPort {
+        AgentPort { port: self.port, socket: self.path.clone() }
+    }
+}
+
+impl Drop for AgentSocket {
+    fn drop(&mut self) {
+        // Before the guest has a vsock driver there is no file.
+        drop(fs::remove_file(&self.path));
+    }
+}
+
+/// Finds out early whether machines can be started here at all.
+fn check_kvm() -> Result<(), LaunchError> {
+    File::options().read(true).write(true).open("/dev/kvm").map(drop).map_err(LaunchError::Kvm)
+}
+
+fn supervisor_id() -> Result<i32, LaunchError> {
+    i32::try_from(std::process::id()).map_err(|_| {
+        LaunchError::system("find the own process id")(std::io::Error::other("too great"))
+    })
+}
+
+fn guest_error(failed: &Failed) -> LaunchError {
+    let shown = |text: &str| printable(&text.chars().take(MAX_SHOWN).collect::<String>());
+    LaunchError::Guest { step: shown(&failed.step), message: shown(&failed.message) }
+}

@@ -1,0 +1,168 @@
+//! Verification of the blobs that boot: sha256 over the open files, or a receipt for it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use box_image::Digest;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::LaunchError;
+use crate::bundle::{Blob, Bundle};
+use crate::receipt::{Receipts, Stamp};
+
+/// How much is read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// How it was found that a blob is the one that the box names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verified {
+    /// The file has not changed since it was hashed.
+    Receipt,
+    /// All its bytes were hashed now.
+    Hashed,
+}
+
+/// Whether receipts count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// An unchanged file with a receipt is not hashed.
+    Receipts,
+    /// Everything is hashed.
+    Nothing,
+}
+
+/// Verifies the three blobs of a box. The result is [`Verified::Hashed`] where any was hashed.
+///
+/// # Errors
+/// The first blob's that differs or cannot be read.
+pub fn bundle(bundle: &Bundle, receipts: &Receipts, trust: Trust) -> Result<Verified, LaunchError> {
+    let mut found = Verified::Receipt;
+    for each in bundle.blobs() {
+        found = found.max(blob(each, receipts, trust)?);
+    }
+    Ok(found)
+}
+
+/// Verifies one blob. A receipt that cannot be written is no error: the next start hashes again.
+///
+/// # Errors
+/// When the blob differs in size or content, changes while it is hashed, or cannot be read.
+pub fn blob(blob: &Blob, receipts: &Receipts, trust: Trust) -> Result<Verified, LaunchError> {
+    check_size(blob)?;
+    let digest = &blob.descriptor.digest;
+    let stamp = Stamp::of(&blob.file, &blob.path)?;
+    if trust == Trust::Receipts && receipts.holds(digest, &stamp) {
+        return Ok(Verified::Receipt);
+    }
+    let began = SystemTime::now();
+    let found = hash(&blob.file, &blob.path)?;
+    if found != *digest {
+        return Err(LaunchError::Digest { path: blob.path.clone(), expected: *digest, found });
+    }
+    if Stamp::of(&blob.file, &blob.path)? != stamp {
+        let changed = io::Error::other("it changed meanwhile");
+        return Err(LaunchError::file("verify", &blob.path)(changed));
+    }
+    // A state directory that cannot be written costs time, not safety.
+    drop(receipts.note(digest, &stamp, began));
+    Ok(Verified::Hashed)
+}
+
+fn check_size(blob: &Blob) -> Result<(), LaunchError> {
+    let found = blob.file.metadata().map_err(LaunchError::file("examine", &blob.path))?.len();
+    if found == blob.descriptor.size {
+        return Ok(());
+    }
+    Err(LaunchError::Size { path: blob.path.clone(), expected: blob.descriptor.size, found })
+}
+
+/// Hashes a file without moving its position, which other holders of the descriptor share.
+fn hash(file: &File, path: &Path) -> Result<Digest, LaunchError> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; CHUNK];
+    let mut offset = 0;
+    loop {
+        match file.read_at(&mut buffer, offset) {
+            Ok(0) => return Ok(Digest::from_bytes(hasher.finalize().into())),
+            Ok(length) => {
+                hasher.update(&buffer[..length]);
+                offset += length as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(LaunchError::file("read", path)(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestBox, config};
+    use box_image::manifest::{KERNEL_TYPE, ROOTFS_TYPE};
+    use std::fs;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    struct Fixture {
+        made: TestBox,
+        receipts: Receipts,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let made = TestBox::new(&config());
+            let receipts = Receipts::new(&made.path().join("state"));
+            // A file that was just written gets no receipt.
+            sleep(Duration::from_millis(40));
+            Self { made, receipts }
+        }
+
+        fn verify(&self, trust: Trust) -> Result<Verified, LaunchError> {
+            bundle(&Bundle::open(self.made.path()).unwrap(), &self.receipts, trust)
+        }
+    }
+
+    #[test]
+    fn the_second_time_the_receipts_do() {
+        let fixture = Fixture::new();
+        assert_eq!(fixture.verify(Trust::Receipts).unwrap(), Verified::Hashed);
+        assert_eq!(fixture.verify(Trust::Receipts).unwrap(), Verified::Receipt);
+        assert_eq!(fixture.verify(Trust::Nothing).unwrap(), Verified::Hashed);
+    }
+
+    #[test]
+    fn a_changed_blob_is_found_in_spite_of_its_receipt() {
+        let fixture = Fixture::new();
+        fixture.verify(Trust::Receipts).unwrap();
+        let path = fixture.made.blob(ROOTFS_TYPE);
+        fs::write(&path, b"a root file SYSTEM").unwrap();
+        match fixture.verify(Trust::Receipts).unwrap_err() {
+            LaunchError::Digest { path: named, .. } => assert_eq!(named, path),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_truncated_blob_is_found_without_hashing() {
+        let fixture = Fixture::new();
+        let path = fixture.made.blob(KERNEL_TYPE);
+        fs::write(&path, b"a ker").unwrap();
+        let error = fixture.verify(Trust::Receipts).unwrap_err().to_string();
+        assert_eq!(error, format!("{} has 5 bytes, and the box names 8", path.display()));
+    }
+
+    #[test]
+    fn a_state_directory_that_cannot_be_made_costs_only_time() {
+        let fixture = Fixture::new();
+        let receipts = Receipts::new(Path::new("/proc/no-such-place"));
+        let opened = Bundle::open(fixture.made.path()).unwrap();
+        for _ in 0..2 {
+            assert_eq!(bundle(&opened, &receipts, Trust::Receipts).unwrap(), Verified::Hashed);
+        }
+    }
+}

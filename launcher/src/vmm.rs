@@ -1,0 +1,357 @@
+//! The VMM process: how the supervisor starts it, and what it does then.
+//!
+//! libkrun turns the process that calls it into the virtual machine and ends it with the guest, so
+//! the machine has a process of its own: this program again. It is handed the box's blobs as open
+//! files, which libkrun opens again through `/proc/self/fd`, and all else as JSON on standard
+//! input; a command line would show the nonce to every process of the host. libkrun's log and the
+//! guest's console come back on its standard error.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use box_image::Vm as VmSize;
+use box_image::plan::CONTROL_PORT;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{Pid, close, getppid};
+use serde::{Deserialize, Serialize};
+
+use crate::LaunchError;
+use crate::bundle::Bundle;
+use crate::control::Nonce;
+use crate::krun::{self, PortMode, Vm};
+use crate::signals;
+
+/// The hidden subcommand as which the VMM process is started.
+pub const SUBCOMMAND: &str = "vmm";
+/// The directories of the first root: mount points that init needs before it has another root.
+const ROOT_DIRS: [&std::ffi::CStr; 4] = [c"dev", c"proc", c"sys", c"newroot"];
+/// A regular file that everybody may execute (`S_IFREG | 0755`).
+const PROGRAM: u32 = 0o100_755;
+/// A regular file that only root may read (`S_IFREG | 0400`).
+const SECRET: u32 = 0o100_400;
+
+/// What the VMM process is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct VmmConfig {
+    /// The supervisor, without which the machine must not live.
+    pub supervisor: i32,
+    /// The machine's size.
+    pub size: VmSize,
+    /// The inherited descriptors of the blobs.
+    pub blobs: BlobFds,
+    /// What init has to say first.
+    pub nonce: Nonce,
+    /// The supervisor's socket, to which [`CONTROL_PORT`] leads.
+    pub control_socket: PathBuf,
+    /// The agent's port and the socket that leads to it.
+    pub agent: Option<AgentPort>,
+}
+
+/// The descriptors of a box's blobs, the same number in both processes.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct BlobFds {
+    kernel: RawFd,
+    init: RawFd,
+    rootfs: RawFd,
+}
+
+impl BlobFds {
+    /// Names the open files of a box.
+    pub fn of(bundle: &Bundle) -> Self {
+        Self {
+            kernel: bundle.kernel.file.as_raw_fd(),
+            init: bundle.init.file.as_raw_fd(),
+            rootfs: bundle.rootfs.file.as_raw_fd(),
+        }
+    }
+}
+
+/// Where the agent is reached.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AgentPort {
+    /// The vsock port, and the TCP port in the guest.
+    pub port: u16,
+    /// The Unix socket on the host, which libkrun makes.
+    pub socket: PathBuf,
+}
+
+/// The running VMM process; killed when dropped.
+#[derive(Debug)]
+pub struct Vmm {
+    child: Child,
+    config: Option<ChildStdin>,
+    log: ChildStderr,
+}
+
+impl Vmm {
+    /// Starts `program` as a VMM that waits for its configuration, with a box's blobs open.
+    ///
+    /// # Errors
+    /// When the process cannot be started.
+    pub fn spawn(program: &Path, bundle: &Bundle) -> Result<Self, LaunchError> {
+        let mut command = Command::new(program);
+        command
+            .arg(SUBCOMMAND)
+            .env_clear()
+            .current_dir("/")
+            // Ctrl-C at a terminal is for the supervisor, which ends the machine in order.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let files = bundle.blobs().map(|blob| &blob.file);
+        let mut child = inheriting(&files, || {
+            command.spawn().map_err(LaunchError::system("start the VMM process"))
+        })?;
+        match (child.stdin.take(), child.stderr.take()) {
+            (Some(config), Some(log)) => Ok(Self { child, config: Some(config), log }),
+            _ => {
+                Err(LaunchError::system("connect to the VMM process")(io::Error::other("no pipe")))
+            }
+        }
+    }
+
+    /// Tells the process what to run, once.
+    ///
+    /// # Errors
+    /// When the process is gone, or a path is not valid UTF-8.
+    pub fn configure(&mut self, config: &VmmConfig) -> Result<(), LaunchError> {
+        let action = "configure the VMM process";
+        let json = serde_json::to_vec(config).map_err(LaunchError::system(action))?;
+        match self.config.take() {
+            Some(mut pipe) => pipe.write_all(&json).map_err(LaunchError::system(action)),
+            None => Err(LaunchError::system(action)(io::Error::other("it has been configured"))),
+        }
+    }
+
+    /// Returns the process's id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns what becomes readable when libkrun or the guest's console has said something.
+    pub fn log_fd(&self) -> BorrowedFd<'_> {
+        self.log.as_fd()
+    }
+
+    /// Reads what libkrun and the guest's console said. It ends with the process.
+    ///
+    /// # Errors
+    /// The pipe's.
+    pub fn read_log(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.log.read(buffer)
+    }
+
+    /// Waits until the process has ended.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn wait(&mut self) -> Result<ExitStatus, LaunchError> {
+        self.child.wait().map_err(LaunchError::system("wait for the VMM process"))
+    }
+}
+
+impl Drop for Vmm {
+    fn drop(&mut self) {
+        // Both only fail where the process is gone, which is what they are for.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Runs `start` while the descriptors of `files` survive the execution of another program. Only
+/// VMM processes are kept from getting each other's files; the supervisor starts no others.
+fn inheriting<T>(
+    files: &[&File],
+    start: impl FnOnce() -> Result<T, LaunchError>,
+) -> Result<T, LaunchError> {
+    static STARTING: Mutex<()> = Mutex::new(());
+    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let set = |flag| {
+        files.iter().try_for_each(|file| {
+            fcntl(*file, FcntlArg::F_SETFD(flag))
+                .map(drop)
+                .map_err(LaunchError::system("pass a file on"))
+        })
+    };
+    let started = set(FdFlag::empty()).and_then(|()| start());
+    set(FdFlag::FD_CLOEXEC).and(started)
+}
+
+/// Reads a [`VmmConfig`] and becomes the machine that it describes. Returns only on failure.
+pub fn enter(config: impl Read) -> LaunchError {
+    match configured(config) {
+        Ok(vm) => LaunchError::Krun(vm.start()),
+        Err(error) => error,
+    }
+}
+
+fn configured(config: impl Read) -> Result<Vm, LaunchError> {
+    let config: VmmConfig = serde_json::from_reader(config)
+        .map_err(LaunchError::system("read the configuration from standard input"))?;
+    follow(Pid::from_raw(config.supervisor))?;
+    close_others(&config.blobs)?;
+    confine()?;
+    krun::log_to_stderr()?;
+    let mut vm = Vm::new(config.size.cpus, config.size.memory_mib)?;
+    vm.set_kernel(&fd_path(config.blobs.kernel))?;
+    vm.add_disk(&fd_path(config.blobs.rootfs))?;
+    let init = read_whole(&fd_path(config.blobs.init))?;
+    add_first_root(&mut vm, init, config.nonce.text())?;
+    vm.add_vsock()?;
+    vm.add_vsock_port(CONTROL_PORT, &config.control_socket, PortMode::GuestConnects)?;
+    if let Some(agent) = &config.agent {
+        vm.add_vsock_port(agent.port.into(), &agent.socket, PortMode::HostConnects)?;
+    }
+    Ok(vm)
+}
+
+/// Gives the machine its first root: init, the nonce and mount points, each in memory. They are
+/// never freed, since libkrun reads them as long as the machine lives.
+///
+/// # Errors
+/// When libkrun refuses.
+pub fn add_first_root(vm: &mut Vm, init: Vec<u8>, nonce: &str) -> Result<(), LaunchError> {
+    vm.add_memory_root()?;
+    for name in ROOT_DIRS {
+        vm.add_root_dir(name, 0o755)?;
+    }
+    vm.add_root_file(c"init.krun", PROGRAM, init.leak())?;
+    vm.add_root_file(c"nonce", SECRET, nonce.as_bytes().to_vec().leak())?;
+    Ok(())
+}
+
+/// Ties the life of this process to the supervisor's.
+fn follow(supervisor: Pid) -> Result<(), LaunchError> {
+    let system = LaunchError::system::<nix::Error>;
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(system("follow the supervisor"))?;
+    if getppid() != supervisor {
+        return Err(system("follow the supervisor")(nix::Error::ESRCH));
+    }
+    Ok(())
+}
+
+/// Closes what the supervisor itself inherited from whoever started it.
+fn close_others(blobs: &BlobFds) -> Result<(), LaunchError> {
+    let action = LaunchError::file("list", "/proc/self/fd");
+    let names = std::fs::read_dir("/proc/self/fd")
+        .and_then(|entries| {
+            entries.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>, _>>()
+        })
+        .map_err(action)?;
+    let kept = [0, 1, 2, blobs.kernel, blobs.init, blobs.rootfs];
+    let open = names.iter().filter_map(|name| name.to_str()?.parse::<RawFd>().ok());
+    for fd in open.filter(|fd| !kept.contains(fd)) {
+        match close(fd) {
+            // The listing's own descriptor is closed already.
+            Ok(()) | Err(nix::Error::EBADF) => {}
+            Err(error) => return Err(LaunchError::system("close inherited files")(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Takes from this process what a VMM does not need.
+fn confine() -> Result<(), LaunchError> {
+    let system = LaunchError::system::<nix::Error>;
+    signals::unblock()?;
+    prctl::set_no_new_privs().map_err(system("give up new privileges"))?;
+    // A core file would hold the guest's memory.
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(system("forbid core files"))?;
+    // The agent's socket is for the user alone.
+    umask(Mode::S_IRWXG | Mode::S_IRWXO | Mode::S_IXUSR);
+    Ok(())
+}
+
+fn fd_path(fd: RawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{fd}"))
+}
+
+fn read_whole(path: &Path) -> Result<Vec<u8>, LaunchError> {
+    std::fs::read(path).map_err(LaunchError::file("read", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestBox, config};
+    use std::fs;
+
+    /// A program that runs until it is killed, whatever its argument is.
+    const PATIENT: &str = "/usr/bin/yes";
+
+    /// Waits until the process runs another program than this test.
+    fn await_exec(vmm: &Vmm) {
+        let name = |id: &str| fs::read_to_string(format!("/proc/{id}/comm")).unwrap();
+        while name(&vmm.pid().to_string()) != "yes\n" {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn the_process_has_the_blobs_and_nothing_else() {
+        let made = TestBox::new(&config());
+        let bundle = Bundle::open(made.path()).unwrap();
+        let other = File::open(made.path().join("index.json")).unwrap();
+        let vmm = Vmm::spawn(Path::new(PATIENT), &bundle).unwrap();
+        await_exec(&vmm);
+        let proc = PathBuf::from(format!("/proc/{}", vmm.pid()));
+        let inherited = |fd: RawFd| fs::read_link(proc.join(format!("fd/{fd}"))).ok();
+        for blob in bundle.blobs() {
+            assert_eq!(inherited(blob.file.as_raw_fd()), Some(blob.path.clone()));
+        }
+        assert_eq!(inherited(other.as_raw_fd()), None);
+        assert_eq!(fs::read(proc.join("environ")).unwrap(), b"");
+        assert_eq!(fs::read(proc.join("cmdline")).unwrap(), b"/usr/bin/yes\0vmm\0");
+        let flags = |file| FdFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFD).unwrap());
+        assert!(bundle.blobs().iter().all(|blob| flags(&blob.file) == FdFlag::FD_CLOEXEC));
+    }
+
+    #[test]
+    fn the_process_ends_with_its_handle() {
+        let made = TestBox::new(&config());
+        let vmm = Vmm::spawn(Path::new(PATIENT), &Bundle::open(made.path()).unwrap()).unwrap();
+        let proc = PathBuf::from(format!("/proc/{}", vmm.pid()));
+        assert!(proc.exists());
+        drop(vmm);
+        assert!(!proc.exists());
+    }
+
+    #[test]
+    fn a_configuration_reads_back_and_is_sent_once() {
+        let made = TestBox::new(&config());
+        let bundle = Bundle::open(made.path()).unwrap();
+        let sent = VmmConfig {
+            supervisor: 7,
+            size: config().plan.vm,
+            blobs: BlobFds::of(&bundle),
+            nonce: Nonce::random().unwrap(),
+            control_socket: "/run/c".into(),
+            agent: Some(AgentPort { port: 4088, socket: "/run/a".into() }),
+        };
+        let json = serde_json::to_string(&sent).unwrap();
+        let read: VmmConfig = serde_json::from_str(&json).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), json);
+        assert!(json.contains(sent.nonce.text()));
+        let mut vmm = Vmm::spawn(Path::new(PATIENT), &bundle).unwrap();
+        vmm.configure(&sent).unwrap();
+        assert!(vmm.configure(&sent).unwrap_err().to_string().contains("has been configured"));
+    }
+
+    #[test]
+    fn a_configuration_of_noise_is_refused() {
+        for noise in ["", "{}", "[1,2", "\0"] {
+            let error = enter(noise.as_bytes()).to_string();
+            assert!(error.starts_with("cannot read the configuration"), "{error}");
+        }
+    }
+}
