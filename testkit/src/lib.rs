@@ -1,2 +1,27 @@
-//! Under construction.
+//! What the examples, the tests and xtask share.
+//!
+//! - [`images`] assembles OCI image layouts from declared files;
+//! - [`debian`] makes two real images from Debian packages;
+//! - [`hello`] makes the two small images of examples/hello;
+//! - [`prerequisites`] installs or fetches what is missing, and says so;
+//! - [`artefacts`] builds the project's own programs and says where they lie;
+//! - [`vmhost`] runs a command on an emulated machine that has hardware virtualization.
+//!
+//! Nothing here prints: what people should know goes to a callback.
 #![forbid(unsafe_code)]
+
+pub mod artefacts;
+pub mod debian;
+pub mod digest;
+pub mod error;
+pub mod hello;
+pub mod images;
+pub mod prerequisites;
+pub mod program;
+pub mod vmhost;
+pub mod workspace;
+
+pub use artefacts::Artefacts;
+pub use error::{KitError, Result};
+pub use vmhost::VirtualHost;
+pub use workspace::Workspace;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use box_image::manifest::KERNEL_TYPE;
 use serde_json::Value;
@@ -23,48 +23,46 @@ const ESCAPE: &str = "mount -t tmpfs x /mnt; mknod /tmp/vda b 254 0; head -c 1 /
     echo 1 >/sys/fs/cgroup/pids.max; hostname stolen; hostname; ls /proc/1/root/roots /roots; \
     chroot / true && echo chrooted; grep -E '^(NoNewPrivs|CapEff)' /proc/self/status";
 
-fn steps() -> &'static BTreeMap<String, Step> {
-    static STEPS: OnceLock<BTreeMap<String, Step>> = OnceLock::new();
-    STEPS.get_or_init(|| {
-        let tools = tools();
-        let dir = tempfile::tempdir().unwrap();
-        let example = tools.workspace.path("examples/hello");
-        let images = dir.path().join("images");
-        testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
-        let boxfile = fs::read_to_string(example.join("Boxfile")).unwrap();
-        let skill = dir.path().join("skills/greet");
-        fs::create_dir_all(&skill).unwrap();
-        fs::copy(example.join("skills/greet/SKILL.md"), skill.join("SKILL.md")).unwrap();
-        let write = |name: &str, text: &str| {
-            fs::write(dir.path().join(name), text).unwrap();
-            let bundle = dir.path().join(format!("{name}.box"));
-            bake(&dir.path().join(name), &tools.programs.box_init, &bundle);
-            bundle
-        };
-        let hello = write("hello", &boxfile);
-        let strict = write("strict", &boxfile.replace("700ms", "1ms"));
-        let kernel = blob(&hello, manifest(&hello).blob(KERNEL_TYPE).unwrap());
-        let host = tools.host.clone().file(&hello, "/hello").file(&strict, "/strict");
-        let host = host.file(kernel, "/kernel").file(&tools.programs.floor_init, "/floor-init");
-        Scenario::default()
-            .step("verify", "boxlaunch verify --json /hello")
-            .step("verify-strict", "boxlaunch verify /strict")
-            .step("floor", "krun-floor /kernel /floor-init 1 256")
-            .run("look", "/hello", LOOK)
-            .run("status", "/hello", "exit 7")
-            .step("killed", "boxlaunch run /hello -- sh -c 'kill -9 $$'")
-            .step("missing", "boxlaunch run /hello -- /no/such/program")
-            .run("too-many", "/hello", TOO_MANY)
-            .run("too-much", "/hello", TOO_MUCH)
-            .run("escape", "/hello", ESCAPE)
-            .run("over-budget", "/strict", "echo ran")
-            .step("reported", "boxlaunch run --budget report /strict -- echo ran")
-            .start(&host)
-    })
-}
+/// Made by the first test that asks; if that fails, the others fail at once.
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let example = tools.workspace.path("examples/hello");
+    let images = dir.path().join("images");
+    testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
+    let boxfile = fs::read_to_string(example.join("Boxfile")).unwrap();
+    let skill = dir.path().join("skills/greet");
+    fs::create_dir_all(&skill).unwrap();
+    fs::copy(example.join("skills/greet/SKILL.md"), skill.join("SKILL.md")).unwrap();
+    let write = |name: &str, text: &str| {
+        fs::write(dir.path().join(name), text).unwrap();
+        let bundle = dir.path().join(format!("{name}.box"));
+        bake(&dir.path().join(name), &tools.programs.box_init, &bundle);
+        bundle
+    };
+    let hello = write("hello", &boxfile);
+    let strict = write("strict", &boxfile.replace("700ms", "1ms"));
+    let kernel = blob(&hello, manifest(&hello).blob(KERNEL_TYPE).unwrap());
+    let host = tools.host.clone().file(&hello, "/hello").file(&strict, "/strict");
+    let host = host.file(kernel, "/kernel").file(&tools.programs.floor_init, "/floor-init");
+    Scenario::default()
+        .step("verify", "boxlaunch verify --json /hello")
+        .step("verify-strict", "boxlaunch verify /strict")
+        .step("floor", "krun-floor /kernel /floor-init 1 256")
+        .run("look", "/hello", LOOK)
+        .run("status", "/hello", "exit 7")
+        .step("killed", "boxlaunch run /hello -- sh -c 'kill -9 $$'")
+        .step("missing", "boxlaunch run /hello -- /no/such/program")
+        .run("too-many", "/hello", TOO_MANY)
+        .run("too-much", "/hello", TOO_MUCH)
+        .run("escape", "/hello", ESCAPE)
+        .run("over-budget", "/strict", "echo ran")
+        .step("reported", "boxlaunch run --budget report /strict -- echo ran")
+        .start(&host)
+});
 
 fn step(name: &str) -> &'static Step {
-    &steps()[name]
+    &STEPS[name]
 }
 
 /// Returns the report of a run whose command ended with a status.
@@ -150,7 +148,7 @@ fn an_impossible_budget_stops_the_box_with_a_table() {
     assert_eq!(step.status, 4, "{step:?}");
     assert!(!step.stdout.contains("ran"), "the command must not run: {step:?}");
     assert!(step.stderr.contains("total") && step.stderr.contains("1 ms"), "{step:?}");
-    let step = &steps()["reported"];
+    let step = &STEPS["reported"];
     assert_eq!((step.status, step.stdout.as_str()), (0, "ran\n"), "{step:?}");
     assert!(step.stderr.contains("over by"), "{step:?}");
 }

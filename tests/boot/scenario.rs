@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 use testkit::prerequisites::{host_kernel, kernel_bundle};
@@ -19,8 +19,7 @@ pub(crate) struct Tools {
 }
 
 pub(crate) fn tools() -> &'static Tools {
-    static TOOLS: OnceLock<Tools> = OnceLock::new();
-    TOOLS.get_or_init(|| {
+    static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
         let workspace = Workspace::find();
         let programs = Artefacts::build(&workspace).unwrap();
         let own = std::env::var_os("BOXBUILD_KERNEL").map(PathBuf::from);
@@ -30,7 +29,8 @@ pub(crate) fn tools() -> &'static Tools {
             .file(&programs.boxlaunch, "/bin/boxlaunch")
             .file(&programs.krun_floor, "/bin/krun-floor");
         Tools { workspace, programs, kernel, host }
-    })
+    });
+    &TOOLS
 }
 
 /// Runs `boxbuild build`, which must succeed.
@@ -90,10 +90,11 @@ impl Step {
 }
 
 impl Scenario {
-    /// Adds a command, as a line of shell.
+    /// Adds a command, as a line of shell. It has 20 seconds of virtual time.
     pub(crate) fn step(mut self, name: &str, command: &str) -> Self {
         let line = format!(
-            "{command} >/out/{name}.stdout 2>/out/{name}.stderr; echo $? >/out/{name}.status\n"
+            "patiently 20 {command} >/out/{name}.stdout 2>/out/{name}.stderr; \
+             echo $? >/out/{name}.status\n"
         );
         self.script.push_str(&line);
         self

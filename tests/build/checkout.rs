@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use testkit::images::{Compression, Config, Image, Layer, LayerTar};
 use testkit::prerequisites::kernel_bundle;
@@ -18,14 +18,14 @@ pub(crate) struct Tools {
 
 /// Builds or finds the tools once.
 pub(crate) fn tools() -> &'static Tools {
-    static TOOLS: OnceLock<Tools> = OnceLock::new();
-    TOOLS.get_or_init(|| {
+    static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
         let workspace = Workspace::find();
         let artefacts = Artefacts::build(&workspace).unwrap();
         let own = std::env::var_os("BOXBUILD_KERNEL").map(PathBuf::from);
         let kernel = kernel_bundle(&workspace, own.as_deref(), &mut |line| println!("{line}"));
         Tools { boxbuild: artefacts.boxbuild, init: artefacts.box_init, kernel: kernel.unwrap() }
-    })
+    });
+    &TOOLS
 }
 
 /// A temporary checkout.

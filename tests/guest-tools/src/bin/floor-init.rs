@@ -19,6 +19,9 @@ fn main() -> ExitCode {
         let timing = clock.timing(Milestones { started_ns: now, ready_ns: now });
         channel
             .send(&GuestMessage::Ready(timing))
-            .map_err(|error| InitError::new("report to the launcher", error))
+            .map_err(|error| InitError::new("report to the launcher", error))?;
+        // The machine must not go before its word has arrived; whatever comes back says that it has.
+        drop(channel.receive());
+        Ok(())
     })
 }

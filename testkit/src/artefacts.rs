@@ -1,0 +1,89 @@
+//! The project's own programs: builds them and says where they lie.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::prerequisites::MUSL;
+use crate::{Result, Workspace, program};
+
+/// The packages of the programs that run on the host.
+const HOST_PACKAGES: [&str; 3] = ["boxbuild", "boxlaunch", "krun-floor"];
+/// The packages of the programs that run in the guest.
+const GUEST_PACKAGES: [&str; 3] = ["box-init", "hello-agent", "guest-tools"];
+
+/// Where the project's programs lie, built in release mode.
+#[derive(Debug, Clone)]
+pub struct Artefacts {
+    /// Builds boxes.
+    pub boxbuild: PathBuf,
+    /// Starts boxes.
+    pub boxlaunch: PathBuf,
+    /// Starts a kernel and an init, and nothing else.
+    pub krun_floor: PathBuf,
+    /// PID 1 of a box; static.
+    pub box_init: PathBuf,
+    /// The agent of examples/hello; static.
+    pub hello_agent: PathBuf,
+    /// An init that only reports; static.
+    pub floor_init: PathBuf,
+    /// An init that lists the rootfs; static.
+    pub list_init: PathBuf,
+}
+
+impl Artefacts {
+    /// Says where the programs lie once they are built.
+    pub fn locate(workspace: &Workspace) -> Self {
+        let host = |name: &str| workspace.target(&format!("release/{name}"));
+        let guest = |name: &str| workspace.target(&format!("{MUSL}/release/{name}"));
+        Self {
+            boxbuild: host("boxbuild"),
+            boxlaunch: host("boxlaunch"),
+            krun_floor: host("krun-floor"),
+            box_init: guest("box-init"),
+            hello_agent: guest("hello-agent"),
+            floor_init: guest("floor-init"),
+            list_init: guest("list-init"),
+        }
+    }
+
+    /// Builds all programs; takes a moment where nothing has changed.
+    ///
+    /// # Errors
+    /// One does not compile; the error holds what the compiler said.
+    pub fn build(workspace: &Workspace) -> Result<Self> {
+        program::run(&mut Self::host_build(workspace, &HOST_PACKAGES))?;
+        program::run(&mut Self::guest_build(workspace, &GUEST_PACKAGES))?;
+        Ok(Self::locate(workspace))
+    }
+
+    /// Returns the command that builds packages for the host.
+    pub fn host_build(workspace: &Workspace, packages: &[&str]) -> Command {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "--release", "--target-dir"]);
+        cargo.arg(workspace.target("")).current_dir(workspace.path(""));
+        cargo.args(packages.iter().flat_map(|package| ["--package", package]));
+        cargo
+    }
+
+    /// Returns the command that builds packages for the guest.
+    pub fn guest_build(workspace: &Workspace, packages: &[&str]) -> Command {
+        let mut cargo = Self::host_build(workspace, packages);
+        cargo.args(["--target", MUSL]);
+        cargo
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guest_programs_are_static_ones() {
+        let workspace = Workspace::find();
+        let artefacts = Artefacts::locate(&workspace);
+        assert!(artefacts.boxlaunch.ends_with("release/boxlaunch"));
+        assert!(artefacts.box_init.ends_with(format!("{MUSL}/release/box-init")));
+        let line = program::shown(&Artefacts::guest_build(&workspace, &["box-init"]));
+        assert!(line.ends_with(&format!("--package box-init --target {MUSL}")), "{line}");
+    }
+}

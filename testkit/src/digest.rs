@@ -1,0 +1,67 @@
+//! Digests of bytes and of files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use box_image::Digest;
+use sha2::{Digest as _, Sha256};
+
+use crate::{KitError, Result};
+
+/// Returns the sha256 of `bytes`.
+pub fn of_bytes(bytes: &[u8]) -> Digest {
+    Digest::from_bytes(Sha256::digest(bytes).into())
+}
+
+/// Returns the sha256 of a file, which is read in pieces.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn of_file(path: &Path) -> Result<Digest> {
+    let file = File::open(path).map_err(KitError::file("open", path))?;
+    of_reader(file).map_err(KitError::file("read", path))
+}
+
+fn of_reader(mut reader: impl Read) -> io::Result<Digest> {
+    let mut state = Sha256::new();
+    let mut chunk = vec![0; 1 << 16];
+    loop {
+        match reader.read(&mut chunk)? {
+            0 => return Ok(Digest::from_bytes(state.finalize().into())),
+            count => state.update(&chunk[..count]),
+        }
+    }
+}
+
+/// Checks that a file is the pinned one; `expected` is 64 hexadecimal digits.
+///
+/// # Errors
+/// The file cannot be read or has another digest.
+pub fn check(path: &Path, expected: &str) -> Result<()> {
+    let found = of_file(path)?.hex();
+    if found == expected {
+        return Ok(());
+    }
+    Err(KitError::Digest { path: path.to_owned(), expected: expected.to_owned(), found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    #[test]
+    fn a_file_with_other_content_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("download");
+        std::fs::write(&path, "abc").unwrap();
+        check(&path, OF_ABC).unwrap();
+        assert_eq!(of_bytes(b"abc").hex(), OF_ABC);
+        std::fs::write(&path, "abd").unwrap();
+        let message = check(&path, OF_ABC).unwrap_err().to_string();
+        assert!(message.contains("download") && message.contains(OF_ABC), "{message}");
+        assert!(check(&directory.path().join("absent"), OF_ABC).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! What can go wrong, for every module of this crate.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What every fallible function of this crate returns.
+pub type Result<T> = std::result::Result<T, KitError>;
+
+/// Why something could not be assembled, fetched, built or run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KitError {
+    /// A file or directory could not be read or written.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// What was tried, as a verb.
+        what: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program is not installed.
+    #[error("the program {program} is missing; {remedy}")]
+    Missing {
+        /// The program.
+        program: String,
+        /// The command that installs it.
+        remedy: String,
+    },
+    /// A program could not be started.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program ended with a failure.
+    #[error("{command} failed ({status}):\n{output}")]
+    Failed {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// The end of what it said.
+        output: String,
+    },
+    /// A downloaded or given file is not the pinned one.
+    #[error("{} has sha256 {found}, and {expected} is pinned; delete it and try again", path.display())]
+    Digest {
+        /// The file.
+        path: PathBuf,
+        /// The pinned digest, in hexadecimal.
+        expected: String,
+        /// The file's digest, in hexadecimal.
+        found: String,
+    },
+    /// A document or image does not have the form that it should have.
+    #[error("{what} is malformed: {why}")]
+    Malformed {
+        /// What was read.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The virtual host did not finish in time.
+    #[error(
+        "the virtual host did not finish within {} s; its console ended with:\n{console}",
+        limit.as_secs()
+    )]
+    TimeLimit {
+        /// The limit, in real time.
+        limit: Duration,
+        /// The end of the console's log.
+        console: String,
+    },
+    /// The virtual host stopped without leaving a result.
+    #[error(
+        "the virtual host stopped without a result; QEMU ended with {status} and said:\n{qemu}\n\
+         the console ended with:\n{console}"
+    )]
+    NoResult {
+        /// How QEMU ended.
+        status: String,
+        /// What QEMU wrote to its standard error.
+        qemu: String,
+        /// The end of the console's log.
+        console: String,
+    },
+}
+
+impl KitError {
+    /// Returns a function that tells which file an I/O error is about.
+    pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { what, path, source }
+    }
+
+    /// Says what is wrong with a document.
+    pub(crate) fn malformed(what: impl Into<String>, why: impl ToString) -> Self {
+        Self::Malformed { what: what.into(), why: why.to_string() }
+    }
+}

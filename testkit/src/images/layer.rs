@@ -1,0 +1,263 @@
+//! A layer: its declaration, and its tar stream (OCI image-spec, layer.md).
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use box_image::Digest;
+
+use super::tar_entry::{Entry, Kind};
+use crate::{KitError, Result, digest};
+
+/// The declared entries of a layer, in the order in which they are written.
+#[derive(Debug, Clone, Default)]
+pub struct Layer {
+    entries: Vec<Entry>,
+    uid: u64,
+    gid: u64,
+    mtime: u64,
+}
+
+impl Layer {
+    /// Starts a layer whose entries belong to root and are from 1970.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the owner of the entries that follow.
+    #[must_use]
+    pub fn owner(mut self, uid: u64, gid: u64) -> Self {
+        (self.uid, self.gid) = (uid, gid);
+        self
+    }
+
+    /// Sets the modification time of the entries that follow, in seconds since 1970.
+    #[must_use]
+    pub fn mtime(mut self, seconds: u64) -> Self {
+        self.mtime = seconds;
+        self
+    }
+
+    /// Adds a directory.
+    #[must_use]
+    pub fn dir(self, path: &str, mode: u32) -> Self {
+        self.add(&format!("{}/", path.trim_end_matches('/')), mode, Kind::Dir)
+    }
+
+    /// Adds a regular file.
+    #[must_use]
+    pub fn file(self, path: &str, mode: u32, content: impl Into<Vec<u8>>) -> Self {
+        self.add(path, mode, Kind::File(content.into()))
+    }
+
+    /// Adds a symbolic link.
+    #[must_use]
+    pub fn symlink(self, path: &str, target: &str) -> Self {
+        self.add(path, 0o777, Kind::Symlink(target.into()))
+    }
+
+    /// Adds a further name of the earlier entry `target`, whose mode and owner should be the same.
+    #[must_use]
+    pub fn hardlink(self, path: &str, target: &str) -> Self {
+        let target = target.trim_start_matches('/');
+        let mode = self.entries.iter().find(|e| e.name == target.as_bytes()).map(|e| e.mode);
+        self.add(path, mode.unwrap_or(0o644), Kind::Hardlink(target.into()))
+    }
+
+    /// Deletes `path` of the layers below.
+    #[must_use]
+    pub fn whiteout(self, path: &str) -> Self {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        self.add(&format!("{folder}/.wh.{name}"), 0o644, Kind::File(Vec::new()))
+    }
+
+    /// Hides all that the layers below have in the directory `path`.
+    #[must_use]
+    pub fn opaque(self, path: &str) -> Self {
+        let path = path.trim_end_matches('/');
+        self.add(&format!("{path}/.wh..wh..opq"), 0o644, Kind::File(Vec::new()))
+    }
+
+    /// Adds a character device.
+    #[must_use]
+    pub fn device(self, path: &str, mode: u32, major: u32, minor: u32) -> Self {
+        self.add(path, mode, Kind::CharDevice(major, minor))
+    }
+
+    /// Adds a named pipe.
+    #[must_use]
+    pub fn fifo(self, path: &str, mode: u32) -> Self {
+        self.add(path, mode, Kind::Fifo)
+    }
+
+    /// Gives the last entry an extended attribute.
+    #[must_use]
+    pub fn xattr(mut self, name: &str, value: impl Into<Vec<u8>>) -> Self {
+        if let Some(entry) = self.entries.last_mut() {
+            entry.xattrs.push((name.to_owned(), value.into()));
+        }
+        self
+    }
+
+    /// Adds an entry exactly as given: nothing of its name is checked or changed.
+    #[must_use]
+    pub fn entry(mut self, entry: Entry) -> Self {
+        self.entries.push(entry);
+        self
+    }
+
+    /// Returns the layer's tar stream.
+    pub fn to_tar(&self) -> LayerTar {
+        let mut tar = Vec::new();
+        for entry in &self.entries {
+            entry.append_to(&mut tar);
+        }
+        tar.resize(tar.len() + 1024, 0);
+        LayerTar::from(tar)
+    }
+
+    fn add(self, path: &str, mode: u32, kind: Kind) -> Self {
+        let name = path.trim_start_matches('/').into();
+        let (uid, gid, mtime) = (self.uid, self.gid, self.mtime);
+        self.entry(Entry { name, kind, mode, uid, gid, mtime, xattrs: Vec::new() })
+    }
+}
+
+/// The tar stream of a layer. Clones share their bytes, and images that hold clones share blobs.
+#[derive(Debug, Clone)]
+pub struct LayerTar(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    tar: Vec<u8>,
+    gzip: OnceLock<Vec<u8>>,
+}
+
+impl From<Vec<u8>> for LayerTar {
+    fn from(tar: Vec<u8>) -> Self {
+        Self(Arc::new(Shared { tar, gzip: OnceLock::new() }))
+    }
+}
+
+impl LayerTar {
+    /// Reads a ready tar file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(path: &Path) -> Result<Self> {
+        Ok(Self::from(std::fs::read(path).map_err(KitError::file("read", path))?))
+    }
+
+    /// Returns the bytes of the tar stream.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.tar
+    }
+
+    /// Returns the digest of the uncompressed stream.
+    pub fn diff_id(&self) -> Digest {
+        digest::of_bytes(&self.0.tar)
+    }
+
+    /// Returns the stream compressed with gzip, without a time or a name in its header.
+    pub fn gzip(&self) -> &[u8] {
+        self.0.gzip.get_or_init(|| compress(&self.0.tar))
+    }
+}
+
+fn compress(tar: &[u8]) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    encoder.write_all(tar).and_then(|()| encoder.finish()).expect("writing to memory cannot fail")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    /// Returns what an independent reader sees: name, type, link target, xattrs and content.
+    fn listing(layer: &Layer) -> Vec<String> {
+        let tar = layer.to_tar();
+        let mut archive = tar::Archive::new(tar.bytes());
+        let entries = archive.entries().unwrap().map(|entry| {
+            let mut entry = entry.unwrap();
+            let mut content = String::new();
+            entry.read_to_string(&mut content).unwrap();
+            let pax = entry.pax_extensions().unwrap().into_iter().flatten();
+            let keys: Vec<_> =
+                pax.map(|record| record.unwrap().key().unwrap().to_owned()).collect();
+            let header = entry.header();
+            format!(
+                "{} {:?} {:o} {}:{} {} {:?} {keys:?} {content}",
+                String::from_utf8_lossy(&entry.path_bytes()),
+                header.entry_type(),
+                header.mode().unwrap(),
+                header.uid().unwrap(),
+                header.gid().unwrap(),
+                header.mtime().unwrap(),
+                entry.link_name_bytes().map(|name| String::from_utf8_lossy(&name).into_owned()),
+            )
+        });
+        entries.collect()
+    }
+
+    #[test]
+    fn every_kind_of_entry_is_read_back() {
+        let layer = Layer::new()
+            .dir("/etc/", 0o755)
+            .owner(1000, 3_000_000)
+            .mtime(7)
+            .file("/etc/motd", 0o4644, "Hello")
+            .xattr("user.a", "b")
+            .hardlink("/etc/motd2", "/etc/motd")
+            .symlink("/etc/link", "../x")
+            .whiteout("/etc/old")
+            .opaque("/etc")
+            .device("/null", 0o666, 1, 3)
+            .fifo("/pipe", 0o600);
+        assert_eq!(
+            listing(&layer),
+            [
+                "etc/ Directory 755 0:0 0 None [] ",
+                "etc/motd Regular 4644 1000:3000000 7 None [\"SCHILY.xattr.user.a\"] Hello",
+                "etc/motd2 Link 4644 1000:3000000 7 Some(\"etc/motd\") [] ",
+                "etc/link Symlink 777 1000:3000000 7 Some(\"../x\") [] ",
+                "etc/.wh.old Regular 644 1000:3000000 7 None [] ",
+                "etc/.wh..wh..opq Regular 644 1000:3000000 7 None [] ",
+                "null Char 666 1000:3000000 7 None [] ",
+                "pipe Fifo 600 1000:3000000 7 None [] ",
+            ]
+        );
+    }
+
+    #[test]
+    fn long_names_and_targets_survive() {
+        let name = "d/".repeat(120) + "file";
+        let lines = listing(&Layer::new().file(&name, 0o644, "x").symlink("link", &name));
+        assert!(lines[0].starts_with(&format!("{name} Regular")), "{}", lines[0]);
+        assert!(lines[1].contains(&format!("Some(\"{name}\")")), "{}", lines[1]);
+    }
+
+    #[test]
+    fn a_hostile_name_is_written_as_it_is() {
+        let layer = Layer::new().entry(Entry {
+            name: b"/../../etc/passwd".to_vec(),
+            kind: Kind::File(Vec::new()),
+            mode: 0,
+            uid: 0,
+            gid: 0,
+            mtime: 0,
+            xattrs: Vec::new(),
+        });
+        assert!(layer.to_tar().bytes().starts_with(b"/../../etc/passwd\0"));
+    }
+
+    #[test]
+    fn compression_is_lossless_and_leaves_no_time() {
+        let tar = Layer::new().file("a", 0o644, "a".repeat(1000)).to_tar();
+        let mut back = Vec::new();
+        flate2::read::GzDecoder::new(tar.gzip()).read_to_end(&mut back).unwrap();
+        assert_eq!(back, tar.bytes());
+        assert_eq!(tar.gzip()[4..8], [0; 4]);
+        assert_eq!(tar.diff_id(), digest::of_bytes(&back));
+    }
+}

@@ -1,0 +1,262 @@
+//! An image and the directory that holds it (OCI image-spec v1.1: image-layout.md, config.md).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use box_image::manifest::{OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
+use box_image::{Descriptor, Digest, Index, OciLayout};
+use serde_json::{Map, Value, json};
+
+use super::layer::LayerTar;
+use crate::{KitError, Result, digest};
+
+const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
+const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
+/// The annotation of an index's entry that holds the image's tag.
+const REF_NAME: &str = "org.opencontainers.image.ref.name";
+
+/// How the layers of an image are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip.
+    Gzip,
+    /// Not at all.
+    None,
+}
+
+/// What an image says about how it runs; empty fields are left out.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// The program and its fixed arguments.
+    pub entrypoint: Vec<String>,
+    /// The default arguments.
+    pub cmd: Vec<String>,
+    /// The environment as `NAME=value`.
+    pub env: Vec<String>,
+    /// The working directory.
+    pub working_dir: String,
+    /// The user, and perhaps the group, by name or number.
+    pub user: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Config {
+    fn to_json(&self) -> Value {
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Value, empty: bool| {
+            if !empty {
+                fields.insert(name.to_owned(), value);
+            }
+        };
+        put("Entrypoint", json!(self.entrypoint), self.entrypoint.is_empty());
+        put("Cmd", json!(self.cmd), self.cmd.is_empty());
+        put("Env", json!(self.env), self.env.is_empty());
+        put("WorkingDir", json!(self.working_dir), self.working_dir.is_empty());
+        put("User", json!(self.user), self.user.is_empty());
+        put("Labels", json!(self.labels), self.labels.is_empty());
+        Value::Object(fields)
+    }
+}
+
+/// An image: its layers from the lowest up, and its config. For linux on amd64.
+#[derive(Debug, Clone)]
+pub struct Image {
+    layers: Vec<LayerTar>,
+    config: Config,
+}
+
+impl Image {
+    /// Starts an image without layers.
+    pub const fn new(config: Config) -> Self {
+        Self { layers: Vec::new(), config }
+    }
+
+    /// Adds a layer over those already there.
+    #[must_use]
+    pub fn with(mut self, layer: LayerTar) -> Self {
+        self.layers.push(layer);
+        self
+    }
+
+    /// Writes the image into an OCI image layout directory, made where it is missing, and returns
+    /// the manifest's digest. Other tags in the directory stay; the same tag is replaced.
+    ///
+    /// # Errors
+    /// The directory cannot be written, or holds an index that is none.
+    pub fn write_layout(&self, dir: &Path, tag: &str, compression: Compression) -> Result<Digest> {
+        let blobs = dir.join("blobs/sha256");
+        fs::create_dir_all(&blobs).map_err(KitError::file("make", &blobs))?;
+        let layers = self.layers.iter().map(|layer| write_layer(&blobs, layer, compression));
+        let layers = layers.collect::<Result<Vec<_>>>()?;
+        let config = write_json(&blobs, CONFIG_TYPE, &self.config_json())?;
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": OCI_MANIFEST_TYPE, "config": config, "layers": layers,
+        });
+        let mut manifest = write_json(&blobs, OCI_MANIFEST_TYPE, &manifest)?;
+        manifest.annotations.insert(REF_NAME.to_owned(), tag.to_owned());
+        let digest = manifest.digest;
+        write_index(dir, manifest)?;
+        Ok(digest)
+    }
+
+    fn config_json(&self) -> Value {
+        let diff_ids: Vec<_> = self.layers.iter().map(LayerTar::diff_id).collect();
+        json!({
+            "architecture": "amd64",
+            "os": "linux",
+            "config": self.config.to_json(),
+            "rootfs": { "type": "layers", "diff_ids": diff_ids },
+        })
+    }
+}
+
+fn write_layer(blobs: &Path, layer: &LayerTar, compression: Compression) -> Result<Descriptor> {
+    match compression {
+        Compression::Gzip => write_blob(blobs, &format!("{LAYER_TYPE}+gzip"), layer.gzip()),
+        Compression::None => write_blob(blobs, LAYER_TYPE, layer.bytes()),
+    }
+}
+
+fn write_json(blobs: &Path, media_type: &str, value: &Value) -> Result<Descriptor> {
+    write_blob(blobs, media_type, value.to_string().as_bytes())
+}
+
+fn write_blob(blobs: &Path, media_type: &str, bytes: &[u8]) -> Result<Descriptor> {
+    let digest = digest::of_bytes(bytes);
+    let path = blobs.join(digest.hex());
+    if !path.exists() {
+        fs::write(&path, bytes).map_err(KitError::file("write", &path))?;
+    }
+    Ok(Descriptor::new(media_type, digest, bytes.len() as u64))
+}
+
+/// Puts the manifest into the index under its tag, sorted by tag.
+fn write_index(dir: &Path, manifest: Descriptor) -> Result<()> {
+    let path = dir.join("index.json");
+    let mut manifests = match fs::read(&path) {
+        Ok(text) => parse_index(&path, &text)?.manifests,
+        Err(_) => Vec::new(),
+    };
+    let tag = |entry: &Descriptor| entry.annotations.get(REF_NAME).cloned();
+    manifests.retain(|entry| tag(entry) != tag(&manifest));
+    manifests.push(manifest);
+    manifests.sort_by_key(tag);
+    let index = Index { schema_version: 2, media_type: OCI_INDEX_TYPE.to_owned(), manifests };
+    write_document(&path, &json!(index))?;
+    write_document(&dir.join("oci-layout"), &json!(OciLayout::default()))
+}
+
+fn parse_index(path: &Path, text: &[u8]) -> Result<Index> {
+    serde_json::from_slice(text)
+        .map_err(|error| KitError::malformed(path.display().to_string(), error))
+}
+
+fn write_document(path: &Path, document: &Value) -> Result<()> {
+    fs::write(path, document.to_string()).map_err(KitError::file("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Layer;
+    use super::*;
+    use crate::program;
+    use std::process::Command;
+
+    fn sample() -> Image {
+        let config = Config {
+            entrypoint: vec!["/bin/run".to_owned()],
+            cmd: vec!["--flag".to_owned()],
+            env: vec!["A=b".to_owned()],
+            working_dir: "/work".to_owned(),
+            user: "1000:1000".to_owned(),
+            labels: BTreeMap::from([("kind".to_owned(), "test".to_owned())]),
+        };
+        let lower = Layer::new()
+            .dir("/bin", 0o755)
+            .file("/bin/run", 0o755, "#!/bin/sh\n")
+            .hardlink("/bin/same", "/bin/run")
+            .dir("/old", 0o755)
+            .file("/old/gone", 0o644, "x")
+            .file("/gone", 0o644, "x");
+        let upper = Layer::new()
+            .whiteout("/gone")
+            .dir("/old", 0o700)
+            .opaque("/old")
+            .file("/old/new", 0o600, "new")
+            .symlink("/link", "old/new")
+            .file("/bin/caps", 0o644, "")
+            .xattr("user.note", "value");
+        Image::new(config).with(lower.to_tar()).with(upper.to_tar())
+    }
+
+    fn installed(name: &str) {
+        assert!(program::find(name).is_some(), "{name} is missing; run: apt-get install {name}");
+    }
+
+    #[test]
+    fn skopeo_reads_the_image() {
+        installed("skopeo");
+        let directory = tempfile::tempdir().unwrap();
+        for compression in [Compression::Gzip, Compression::None] {
+            sample().write_layout(directory.path(), "v1", compression).unwrap();
+            let name = format!("oci:{}:v1", directory.path().display());
+            let text = program::run(Command::new("skopeo").args(["inspect", &name])).unwrap();
+            let seen: Value = serde_json::from_slice(&text).unwrap();
+            assert_eq!(seen["Architecture"], "amd64");
+            assert_eq!(seen["Labels"]["kind"], "test");
+            assert_eq!(seen["Layers"].as_array().unwrap().len(), 2);
+        }
+    }
+
+    #[test]
+    fn umoci_unpacks_what_was_declared() {
+        installed("umoci");
+        let directory = tempfile::tempdir().unwrap();
+        let (layout, bundle) = (directory.path().join("layout"), directory.path().join("bundle"));
+        sample().write_layout(&layout, "v1", Compression::Gzip).unwrap();
+        let image = format!("{}:v1", layout.display());
+        let mut umoci = Command::new("umoci");
+        umoci.args(["unpack", "--rootless", "--image", &image]).arg(&bundle);
+        program::run(&mut umoci).unwrap();
+        let root = bundle.join("rootfs");
+        assert_eq!(fs::read(root.join("bin/same")).unwrap(), b"#!/bin/sh\n");
+        assert_eq!(fs::read(root.join("link")).unwrap(), b"new");
+        assert!(!root.join("gone").exists());
+        assert!(!root.join("old/gone").exists());
+        let runtime: Value =
+            serde_json::from_slice(&fs::read(bundle.join("config.json")).unwrap()).unwrap();
+        assert_eq!(runtime["process"]["args"], json!(["/bin/run", "--flag"]));
+        assert_eq!(runtime["process"]["cwd"], "/work");
+    }
+
+    #[test]
+    fn the_same_declaration_gives_the_same_digest() {
+        let write = |compression| {
+            let directory = tempfile::tempdir().unwrap();
+            sample().write_layout(directory.path(), "v1", compression).unwrap()
+        };
+        assert_eq!(write(Compression::Gzip), write(Compression::Gzip));
+        assert_ne!(write(Compression::Gzip), write(Compression::None));
+    }
+
+    #[test]
+    fn tags_share_a_directory_and_a_layer() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = Layer::new().file("/base", 0o644, "base").to_tar();
+        let with = |name: &str| {
+            let upper = Layer::new().file("/name", 0o644, name).to_tar();
+            Image::new(Config::default()).with(base.clone()).with(upper)
+        };
+        for tag in ["b", "a", "b"] {
+            with(tag).write_layout(directory.path(), tag, Compression::Gzip).unwrap();
+        }
+        let path = directory.path().join("index.json");
+        let index = parse_index(&path, &fs::read(&path).unwrap()).unwrap();
+        let tags: Vec<_> = index.manifests.iter().map(|m| &m.annotations[REF_NAME]).collect();
+        assert_eq!(tags, ["a", "b"]);
+        let blobs = fs::read_dir(directory.path().join("blobs/sha256")).unwrap().count();
+        assert_eq!(blobs, 2 * 2 + 3, "two manifests, two configs, and three layers");
+    }
+}

@@ -1,0 +1,20 @@
+//! OCI image layouts, assembled from declared files by this crate alone.
+//!
+//! ```no_run
+//! use testkit::images::{Compression, Config, Image, Layer};
+//!
+//! let layer = Layer::new().dir("/etc", 0o755).file("/etc/motd", 0o644, "Hello.\n");
+//! let image = Image::new(Config::default()).with(layer.to_tar());
+//! image.write_layout("images/agent".as_ref(), "latest", Compression::Gzip)?;
+//! # Ok::<(), testkit::KitError>(())
+//! ```
+//!
+//! The same declaration gives the same bytes on every machine.
+
+mod layer;
+mod layout;
+mod tar_entry;
+
+pub use layer::{Layer, LayerTar};
+pub use layout::{Compression, Config, Image};
+pub use tar_entry::{Entry, Kind};

@@ -1,0 +1,136 @@
+//! Debian packages.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::Say;
+use crate::{KitError, Result, program};
+
+/// A Debian package that this project's tests or examples use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Package {
+    /// Emulates the virtual host.
+    Qemu,
+    /// The virtual host's userland, and the business image of examples/hello.
+    Busybox,
+    /// Packs the virtual host's disks.
+    Erofs,
+    /// Unpacks OCI images, to check ours.
+    Umoci,
+    /// Reads OCI images, to check ours.
+    Skopeo,
+    /// Makes Debian trees.
+    Mmdebstrap,
+    /// Fetches the guest's kernel.
+    Pip,
+}
+
+impl Package {
+    /// Returns the name by which apt knows it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Qemu => "qemu-system-x86",
+            Self::Busybox => "busybox-static",
+            Self::Erofs => "erofs-utils",
+            Self::Umoci => "umoci",
+            Self::Skopeo => "skopeo",
+            Self::Mmdebstrap => "mmdebstrap",
+            Self::Pip => "python3-pip",
+        }
+    }
+
+    /// Returns the program that the package is for.
+    const fn program(self) -> &'static str {
+        match self {
+            Self::Qemu => "qemu-system-x86_64",
+            Self::Busybox => "busybox",
+            Self::Erofs => "mkfs.erofs",
+            Self::Umoci => "umoci",
+            Self::Skopeo => "skopeo",
+            Self::Mmdebstrap => "mmdebstrap",
+            Self::Pip => "pip3",
+        }
+    }
+
+    fn is_here(self) -> bool {
+        program::find(self.program()).is_some()
+    }
+}
+
+/// Installs those of `wanted` whose programs are missing.
+///
+/// # Errors
+/// Something is missing and cannot be installed; the error names the command that mends it.
+pub fn packages(wanted: &[Package], say: Say<'_>) -> Result<()> {
+    let missing: Vec<_> = wanted.iter().filter(|package| !package.is_here()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = missing.iter().map(|package| package.name()).collect();
+    let remedy = format!("apt-get install --yes --no-install-recommends {}", names.join(" "));
+    may_install(missing[0].program(), &remedy)?;
+    say(&format!("installing {}: {remedy}", names.join(", ")));
+    let install = || {
+        let mut command = apt_get();
+        program::run(command.args(["install", "--yes", "--no-install-recommends"]).args(&names))
+    };
+    with_fresh_lists(say, install).map(drop)
+}
+
+/// Checks that this process can install packages at all.
+fn may_install(program: &str, remedy: &str) -> Result<()> {
+    let missing = |remedy: String| KitError::Missing { program: program.to_owned(), remedy };
+    if program::find("apt-get").is_none() {
+        let packages = remedy.rsplit("recommends ").next().unwrap_or(remedy);
+        return Err(missing(format!(
+            "there is no apt-get here: install by hand what Debian calls {packages}"
+        )));
+    }
+    if is_root() { Ok(()) } else { Err(missing(format!("install it: sudo {remedy}"))) }
+}
+
+/// Tries, and where that fails tries again after `apt-get update`: the lists of a new machine are
+/// empty, and those of an old one name packages that are no longer there.
+pub(super) fn with_fresh_lists<T>(say: Say<'_>, attempt: impl Fn() -> Result<T>) -> Result<T> {
+    attempt().or_else(|_| {
+        say("refreshing the package lists: apt-get update");
+        program::run(apt_get().arg("update"))?;
+        attempt()
+    })
+}
+
+/// Returns an apt-get that asks nothing and waits for its turn.
+pub(super) fn apt_get() -> Command {
+    let mut command = Command::new("apt-get");
+    command
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .args(["--quiet=2", "-oDPkg::Lock::Timeout=600"]);
+    command
+}
+
+/// The owner of a process's directory in /proc is its effective user (proc(5)).
+pub(crate) fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(Path::new("/proc/self")).is_ok_and(|process| process.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_left_alone() {
+        let mut said = Vec::new();
+        let wanted: Vec<_> =
+            [Package::Busybox, Package::Qemu].into_iter().filter(|p| p.is_here()).collect();
+        packages(&wanted, &mut |line| said.push(line.to_owned())).unwrap();
+        assert_eq!(said, Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_lists_are_refreshed_only_after_a_failure() {
+        let mut said = Vec::new();
+        let outcome = with_fresh_lists(&mut |line| said.push(line.to_owned()), || Ok(7));
+        assert_eq!((outcome.unwrap(), said.len()), (7, 0));
+    }
+}

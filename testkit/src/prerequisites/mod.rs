@@ -1,0 +1,31 @@
+//! What the demo and the tests need and the machine may lack.
+//!
+//! Each function looks first, which takes milliseconds; what is missing it installs (Debian
+//! packages, with apt-get) or fetches into the build output (the virtual host's kernel, the
+//! guest's kernel), and says so in a line before it starts.
+
+mod apt;
+mod bundle;
+mod host_kernel;
+mod rust_target;
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use crate::{KitError, Result};
+pub use apt::{Package, packages};
+pub use bundle::kernel_bundle;
+pub use host_kernel::host_kernel;
+pub use rust_target::{MUSL, musl_target};
+
+/// Receives a line for people, before something that takes long.
+pub type Say<'a> = &'a mut dyn FnMut(&str);
+
+/// Makes a directory and waits until nobody else fills it; the lock ends with the file.
+pub(crate) fn lock(folder: &Path) -> Result<File> {
+    fs::create_dir_all(folder).map_err(KitError::file("make", folder))?;
+    let path = folder.join(".lock");
+    let file = File::create(&path).map_err(KitError::file("make", &path))?;
+    file.lock().map_err(KitError::file("lock", &path))?;
+    Ok(file)
+}

@@ -1,0 +1,93 @@
+//! Finding and running other programs.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use crate::{KitError, Result};
+
+/// How much of a failed program's output an error shows, in bytes.
+const SHOWN: usize = 4000;
+
+/// Returns where a program lies, looking where [`Command`] would look.
+pub fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Runs a command to its end and returns its standard output.
+///
+/// # Errors
+/// The program is missing, does not start, or ends with a failure; then the error shows the end of
+/// what it said.
+pub fn run(command: &mut Command) -> Result<Vec<u8>> {
+    let output = finish(command)?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let mut said = output.stderr;
+    said.extend_from_slice(&output.stdout);
+    Err(KitError::Failed {
+        command: shown(command),
+        status: output.status.to_string(),
+        output: tail(&said, SHOWN),
+    })
+}
+
+/// Runs a command to its end and returns how it ended, whether well or not.
+///
+/// # Errors
+/// The program is missing or does not start.
+pub fn finish(command: &mut Command) -> Result<Output> {
+    command.stdin(Stdio::null()).output().map_err(|source| not_started(command, source))
+}
+
+pub(crate) fn not_started(command: &Command, source: std::io::Error) -> KitError {
+    let program = command.get_program().to_string_lossy().into_owned();
+    if source.kind() == std::io::ErrorKind::NotFound {
+        return KitError::Missing { program, remedy: "install it: cargo xtask setup".to_owned() };
+    }
+    KitError::Start { program, source }
+}
+
+/// Returns the command line, for people.
+pub fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the last `limit` bytes of a text, from a whole line on.
+pub(crate) fn tail(bytes: &[u8], limit: usize) -> String {
+    let start = bytes.len().saturating_sub(limit);
+    let text = String::from_utf8_lossy(&bytes[start..]).replace('\r', "");
+    match text.split_once('\n') {
+        Some((_, whole)) if start > 0 => whole.to_owned(),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_ran_and_what_it_said() {
+        let error = run(Command::new("sh").args(["-c", "echo no luck >&2; exit 3"])).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("sh -c") && message.contains("no luck"), "{message}");
+        assert!(message.contains('3'), "{message}");
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let message = run(&mut Command::new("no-such-program")).unwrap_err().to_string();
+        assert!(message.contains("no-such-program is missing"), "{message}");
+        assert_eq!(find("no-such-program"), None);
+        assert!(find("sh").is_some());
+    }
+
+    #[test]
+    fn a_tail_starts_with_a_whole_line() {
+        assert_eq!(tail(b"first\nsecond\r\nthird", 12), "third");
+        assert_eq!(tail(b"short", 14), "short");
+    }
+}

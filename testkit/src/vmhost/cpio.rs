@@ -1,0 +1,128 @@
+//! An initramfs archive (kernel documentation: driver-api/early-userspace/buffer-format.rst).
+//!
+//! Entries have inode numbers in their order, no times and no owners but root, so that equal
+//! declarations give equal bytes.
+
+use std::collections::BTreeSet;
+
+const FILE: u32 = 0o100_000;
+const DIRECTORY: u32 = 0o040_000;
+const SYMLINK: u32 = 0o120_000;
+
+/// An archive in the "newc" form, under construction.
+#[derive(Debug, Default)]
+pub(crate) struct Archive {
+    bytes: Vec<u8>,
+    inode: u32,
+    made: BTreeSet<String>,
+}
+
+impl Archive {
+    /// Adds a directory, and those over it that were not yet added.
+    pub(crate) fn dir(&mut self, path: &str) {
+        let path = path.trim_matches('/');
+        if !path.is_empty() && self.made.insert(path.to_owned()) {
+            self.parents_of(path);
+            self.add(path, DIRECTORY | 0o755, &[]);
+        }
+    }
+
+    /// Adds a regular file. A path that was added before is left as it is.
+    pub(crate) fn file(&mut self, path: &str, mode: u32, content: &[u8]) {
+        self.leaf(path, FILE | mode, content);
+    }
+
+    /// Adds a symbolic link. A path that was added before is left as it is.
+    pub(crate) fn symlink(&mut self, path: &str, target: &str) {
+        self.leaf(path, SYMLINK | 0o777, target.as_bytes());
+    }
+
+    /// Ends the archive and returns its bytes.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.inode = 0;
+        self.write_entry("TRAILER!!!", 0, &[]);
+        self.bytes
+    }
+
+    fn leaf(&mut self, path: &str, mode: u32, content: &[u8]) {
+        let path = path.trim_matches('/');
+        if self.made.insert(path.to_owned()) {
+            self.parents_of(path);
+            self.add(path, mode, content);
+        }
+    }
+
+    fn parents_of(&mut self, path: &str) {
+        if let Some((folder, _)) = path.rsplit_once('/') {
+            self.dir(folder);
+        }
+    }
+
+    fn add(&mut self, path: &str, mode: u32, content: &[u8]) {
+        self.inode += 1;
+        self.write_entry(path, mode, content);
+    }
+
+    fn write_entry(&mut self, name: &str, mode: u32, content: &[u8]) {
+        let size = u32::try_from(content.len()).expect("a file of an initramfs is below 4 GiB");
+        let name_size = u32::try_from(name.len() + 1).expect("a path is below 4 GiB");
+        let fields = [self.inode, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name_size, 0];
+        self.bytes.extend_from_slice(b"070701");
+        for field in fields {
+            self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());
+        }
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.push(0);
+        self.pad();
+        self.bytes.extend_from_slice(content);
+        self.pad();
+    }
+
+    fn pad(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    fn sample() -> Vec<u8> {
+        let mut archive = Archive::default();
+        archive.file("/a/b/file", 0o755, b"odd");
+        archive.symlink("/a/link", "b/file");
+        archive.dir("/a/b");
+        archive.file("/a/b/file", 0o644, b"too late");
+        archive.finish()
+    }
+
+    #[test]
+    fn an_independent_reader_sees_what_was_added() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut cpio = Command::new("busybox")
+            .args(["cpio", "-id"])
+            .current_dir(directory.path())
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("busybox is missing; run: apt-get install busybox-static");
+        cpio.stdin.take().unwrap().write_all(&sample()).unwrap();
+        assert!(cpio.wait().unwrap().success());
+        assert_eq!(std::fs::read(directory.path().join("a/link")).unwrap(), b"odd");
+    }
+
+    #[test]
+    fn parents_come_first_and_each_path_once() {
+        let bytes = sample();
+        let names: Vec<_> = [&b"a\0"[..], b"a/b\0", b"a/b/file\0", b"a/link\0", b"TRAILER!!!\0"]
+            .iter()
+            .map(|name| bytes.windows(name.len()).position(|window| window == *name).unwrap())
+            .collect();
+        assert!(names.is_sorted());
+        assert_eq!(bytes.windows(6).filter(|window| window == b"070701").count(), 5);
+        assert_eq!(bytes.len() % 4, 0);
+        assert_eq!(&bytes[..22], b"07070100000001000041ed");
+    }
+}

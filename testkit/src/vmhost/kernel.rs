@@ -1,0 +1,172 @@
+//! The emulated machine's kernel: Debian's cloud kernel, made ready once.
+//!
+//! ```text
+//! target/vmhost/kernel-6.1.0-56-cloud-amd64/
+//!     kernel                the ELF kernel, or Debian's bzImage where it cannot be unpacked
+//!     modules/00-NAME.ko    the modules, numbered in the order in which they are loaded
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::vmlinux;
+use crate::{KitError, Result};
+
+/// What the machine needs: hardware virtualization, memory-backed disks, and EROFS.
+const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
+
+/// A kernel that is ready for a [`super::VirtualHost`].
+#[derive(Debug, Clone)]
+pub struct HostKernel {
+    directory: PathBuf,
+}
+
+impl HostKernel {
+    /// Returns the kernel in a directory that [`prepare`] made, if it is there.
+    pub(crate) fn open(directory: PathBuf) -> Option<Self> {
+        directory.join("kernel").is_file().then_some(Self { directory })
+    }
+
+    pub(crate) fn kernel(&self) -> PathBuf {
+        self.directory.join("kernel")
+    }
+
+    /// Returns the modules' files in the order in which they are loaded.
+    pub(crate) fn modules(&self) -> Result<Vec<PathBuf>> {
+        let folder = self.directory.join("modules");
+        let entries = fs::read_dir(&folder).map_err(KitError::file("list", &folder))?;
+        let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.sort();
+        Ok(paths)
+    }
+}
+
+/// Makes a kernel ready in `draft` from an unpacked package.
+pub(crate) fn prepare(package: &Path, version: &str, draft: &Path) -> Result<()> {
+    let folder = draft.join("modules");
+    fs::create_dir_all(&folder).map_err(KitError::file("make", &folder))?;
+    let image = read(&package.join(format!("boot/vmlinuz-{version}")))?;
+    write(&draft.join("kernel"), &vmlinux::extract(&image)?.unwrap_or(image))?;
+    let tree = package.join(format!("lib/modules/{version}/kernel"));
+    for (number, (name, bytes)) in load_order(&index(&tree)?)?.iter().enumerate() {
+        write(&folder.join(format!("{number:02}-{name}.ko")), bytes)?;
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(KitError::file("read", path))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).map_err(KitError::file("write", path))
+}
+
+/// Maps the names of all modules below a directory to their files.
+fn index(tree: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![tree.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).map_err(KitError::file("list", &folder))? {
+            let path = entry.map_err(KitError::file("list", &folder))?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "ko") {
+                found.insert(
+                    canonical(&path.file_stem().unwrap_or_default().to_string_lossy()),
+                    path,
+                );
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The kernel takes `-` and `_` in a module's name for the same.
+fn canonical(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// Returns [`MODULES`] and what they depend on, each behind its dependencies.
+fn load_order(files: &BTreeMap<String, PathBuf>) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut order = Vec::new();
+    for name in MODULES {
+        add_with_dependencies(name, files, &mut order)?;
+    }
+    Ok(order)
+}
+
+fn add_with_dependencies(
+    name: &str,
+    files: &BTreeMap<String, PathBuf>,
+    order: &mut Vec<(String, Vec<u8>)>,
+) -> Result<()> {
+    let name = canonical(name);
+    if order.iter().any(|(loaded, _)| *loaded == name) {
+        return Ok(());
+    }
+    let path = files.get(&name).ok_or_else(|| {
+        KitError::malformed("the virtual host's kernel package", format!("it has no {name}.ko"))
+    })?;
+    let bytes = read(path)?;
+    for dependency in dependencies(&bytes) {
+        add_with_dependencies(&dependency, files, order)?;
+    }
+    order.push((name, bytes));
+    Ok(())
+}
+
+/// Reads the field `depends` of a module's section `.modinfo`: NUL-terminated `KEY=VALUE` texts.
+fn dependencies(module: &[u8]) -> Vec<String> {
+    let key = b"\0depends=";
+    let Some(at) = module.windows(key.len()).position(|window| window == key) else {
+        return Vec::new();
+    };
+    let value = module[at + key.len()..].split(|byte| *byte == 0).next().unwrap_or_default();
+    let names = String::from_utf8_lossy(value);
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(tree: &Path, path: &str, depends: &str) {
+        let path = tree.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("ELF\0license=GPL\0depends={depends}\0name=x\0")).unwrap();
+    }
+
+    #[test]
+    fn a_module_is_loaded_behind_its_dependencies_and_once() {
+        let directory = tempfile::tempdir().unwrap();
+        put(directory.path(), "arch/kvm/kvm.ko", "irqbypass");
+        put(directory.path(), "arch/kvm/kvm-amd.ko", "kvm");
+        put(directory.path(), "virt/irqbypass.ko", "");
+        put(directory.path(), "nvdimm/libnvdimm.ko", "");
+        put(directory.path(), "nvdimm/nd_btt.ko", "libnvdimm");
+        put(directory.path(), "nvdimm/nd_pmem.ko", "libnvdimm,nd_btt");
+        put(directory.path(), "acpi/nfit.ko", "libnvdimm");
+        put(directory.path(), "fs/erofs.ko", "libcrc32c");
+        let error = load_order(&index(directory.path()).unwrap()).unwrap_err();
+        assert!(error.to_string().contains("libcrc32c.ko"), "{error}");
+        put(directory.path(), "lib/libcrc32c.ko", "");
+        let order = load_order(&index(directory.path()).unwrap()).unwrap();
+        let names: Vec<_> = order.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "irqbypass",
+                "kvm",
+                "kvm_amd",
+                "libnvdimm",
+                "nd_btt",
+                "nd_pmem",
+                "nfit",
+                "libcrc32c",
+                "erofs"
+            ]
+        );
+    }
+}

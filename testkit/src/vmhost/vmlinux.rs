@@ -1,0 +1,154 @@
+//! The kernel inside a bzImage (kernel documentation: arch/x86/boot.rst).
+//!
+//! An emulated CPU takes seconds to unpack a kernel, so it is unpacked once, here. QEMU then starts
+//! the ELF file at its PVH entry.
+
+use crate::{KitError, Result};
+
+/// The first bytes of LZ4's legacy frame, which the kernel's build uses.
+const LZ4_LEGACY: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];
+/// No kernel is larger than this, in bytes.
+const KERNEL_LIMIT: usize = 1 << 28;
+
+/// Returns the ELF kernel of a bzImage, or nothing where it is compressed by other means than LZ4.
+///
+/// # Errors
+/// The file is no bzImage, or its payload is damaged.
+pub(crate) fn extract(image: &[u8]) -> Result<Option<Vec<u8>>> {
+    let payload = payload(image).ok_or_else(|| malformed("it is no bzImage"))?;
+    if !payload.starts_with(&LZ4_LEGACY) {
+        return Ok(None);
+    }
+    // The last four bytes are the unpacked size, added by the kernel's build.
+    let (frame, size) = payload.split_last_chunk().ok_or_else(|| malformed("it is cut off"))?;
+    let kernel = unpack_frame(&frame[4..]).ok_or_else(|| malformed("its LZ4 data is damaged"))?;
+    if kernel.len() != u32::from_le_bytes(*size) as usize || !kernel.starts_with(b"\x7fELF") {
+        return Err(malformed("it does not unpack to an ELF file of the size that it names"));
+    }
+    Ok(Some(kernel))
+}
+
+fn malformed(why: &str) -> KitError {
+    KitError::malformed("the virtual host's kernel", why)
+}
+
+/// Returns the bytes between `payload_offset` and `payload_offset + payload_length`.
+fn payload(image: &[u8]) -> Option<&[u8]> {
+    let is_bz_image = image.get(0x202..0x206)? == b"HdrS";
+    let setup_sectors = usize::from(*image.get(0x1f1)?);
+    let number = |at: usize| Some(u32::from_le_bytes(*image.get(at..)?.first_chunk()?) as usize);
+    let start = (setup_sectors + 1) * 512 + number(0x248)?;
+    let end = start.checked_add(number(0x24c)?)?;
+    is_bz_image.then(|| image.get(start..end))?
+}
+
+fn unpack_frame(mut frame: &[u8]) -> Option<Vec<u8>> {
+    let mut kernel = Vec::new();
+    while let Some((size, rest)) = frame.split_first_chunk() {
+        let (block, rest) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
+        unpack_block(block, &mut kernel)?;
+        frame = rest;
+    }
+    frame.is_empty().then_some(kernel)
+}
+
+/// Unpacks one independent block (lz4_Block_format.md).
+fn unpack_block(mut block: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let floor = out.len();
+    while let Some((token, rest)) = block.split_first() {
+        block = rest;
+        let count = length(usize::from(token >> 4), &mut block)?;
+        let (literals, rest) = block.split_at_checked(count)?;
+        out.extend_from_slice(literals);
+        block = rest;
+        if block.is_empty() {
+            break;
+        }
+        let (offset, rest) = block.split_first_chunk()?;
+        block = rest;
+        let count = length(usize::from(token & 15), &mut block)? + 4;
+        repeat(out, floor, usize::from(u16::from_le_bytes(*offset)), count)?;
+    }
+    Some(())
+}
+
+/// Reads the bytes that continue a length of 15.
+fn length(mut count: usize, block: &mut &[u8]) -> Option<usize> {
+    if count < 15 {
+        return Some(count);
+    }
+    loop {
+        let (byte, rest) = block.split_first()?;
+        *block = rest;
+        count += usize::from(*byte);
+        if *byte != 255 {
+            return Some(count);
+        }
+    }
+}
+
+/// Appends `count` bytes from `offset` before the end; the two may overlap.
+fn repeat(out: &mut Vec<u8>, floor: usize, offset: usize, count: usize) -> Option<()> {
+    let start = out.len().checked_sub(offset).filter(|start| offset > 0 && *start >= floor)?;
+    if out.len() + count > KERNEL_LIMIT {
+        return None;
+    }
+    if offset >= count {
+        out.extend_from_within(start..start + count);
+    } else {
+        for at in start..start + count {
+            out.push(out[at]);
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bzImage with "\x7fELF", 300 times "ab" and "end" as its kernel.
+    fn image() -> Vec<u8> {
+        let mut block = vec![0x6f];
+        block.extend_from_slice(b"\x7fELFab");
+        block.extend_from_slice(&[2, 0, 255, 255, 69]); // 4 + 15 + 579 = 598 bytes from 2 back
+        block.extend_from_slice(b"\x30end");
+        let mut payload = LZ4_LEGACY.to_vec();
+        payload.extend_from_slice(&u32::try_from(block.len()).unwrap().to_le_bytes());
+        payload.extend_from_slice(&block);
+        payload.extend_from_slice(&607_u32.to_le_bytes());
+        let mut image = vec![0; 1024 + 16];
+        image[0x1f1] = 1;
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        image[0x248] = 16;
+        image[0x24c] = u8::try_from(payload.len()).unwrap();
+        image.extend_from_slice(&payload);
+        image
+    }
+
+    #[test]
+    fn a_kernel_is_unpacked() {
+        let kernel = extract(&image()).unwrap().unwrap();
+        assert_eq!(kernel, [b"\x7fELF".to_vec(), b"ab".repeat(300), b"end".to_vec()].concat());
+    }
+
+    #[test]
+    fn other_compressions_are_left_to_the_kernel() {
+        let mut image = image();
+        image[1040] = 0x1f;
+        assert!(extract(&image).unwrap().is_none());
+    }
+
+    #[test]
+    fn damage_is_an_error_and_never_a_panic() {
+        let whole = image();
+        assert!((0..whole.len()).all(|length| extract(&whole[..length]).is_err()));
+        for at in 1044..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x40;
+            if let Ok(Some(kernel)) = extract(&damaged) {
+                assert_eq!(kernel.len(), 607);
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Boots the virtual host: what goes in, what comes out, and that its clock is its own.
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use testkit::prerequisites::{Package, host_kernel, packages};
+    use testkit::{KitError, VirtualHost, Workspace};
+
+    fn host() -> VirtualHost {
+        let mut say = |line: &str| println!("{line}");
+        packages(&[Package::Qemu, Package::Busybox, Package::Erofs], &mut say).unwrap();
+        VirtualHost::new(&host_kernel(&Workspace::find(), &mut say).unwrap())
+    }
+
+    /// Status, streams, files in, disks in and files out, and the kernel's virtualization; then the
+    /// same again: equal to the last virtual tick.
+    #[test]
+    fn a_command_runs_as_on_a_host_and_takes_the_same_time_twice() {
+        let directory = tempfile::tempdir().unwrap();
+        let large = directory.path().join("large");
+        fs::write(&large, b"0123456789".repeat(1000)).unwrap();
+        let own = std::env::current_exe().unwrap();
+        let script = r#"
+            echo "words: $1|$2"; echo complaint >&2; printf 'a\0b\r\n'
+            test -c /dev/kvm && id -u && pwd && ls -l /data/tree
+            wc -c < /data/large; /bin/own --list | grep -c ': test'
+            unshare -m sh -c 'mkdir /p; mount -t tmpfs t /p; mkdir /p/o; pivot_root /p /p/o' && echo pivoted
+            mkdir /out/deep; cat /proc/uptime > /out/deep/uptime; exit 7"#;
+        let host = host()
+            .memory(512)
+            .file(&own, "/bin/own")
+            .disk(directory.path(), "/data/tree")
+            .disk(&large, "/data/large");
+        let command = ["sh", "-c", script, "sh", "it's", "$HOME"];
+        let output = host.run(&command).unwrap();
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status, 7, "{output:?}");
+        assert!(stdout.starts_with("words: it's|$HOME\na\0b\r\n0\n/root\n"), "{stdout}");
+        assert!(stdout.contains(" 10000 Jan  1  1970 large\n10000\n"), "{stdout}");
+        assert!(stdout.ends_with("\n2\npivoted\n"), "{stdout}");
+        assert_eq!(output.stderr, b"complaint\n");
+        assert!(output.files.contains_key(&PathBuf::from("deep/uptime")));
+        assert_eq!(host.run(&command).unwrap(), output, "virtual time is the same");
+    }
+
+    #[test]
+    fn output_can_be_watched_and_silence_has_an_end() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let script = "printf 'a\\nb\\r\\n'; echo err >&2";
+        let output = host().run_live(&["sh", "-c", script], &mut out, &mut err).unwrap();
+        assert_eq!((out, err), (output.stdout, output.stderr));
+        let late = host().time_limit(Duration::ZERO).run(&["true"]).unwrap_err();
+        assert!(matches!(late, KitError::TimeLimit { .. }), "{late}");
+        let panicked = host().run(&["sh", "-c", "echo c > /proc/sysrq-trigger"]).unwrap_err();
+        assert!(panicked.to_string().contains("Kernel panic"), "{panicked}");
+    }
+}

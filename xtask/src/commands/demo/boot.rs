@@ -1,0 +1,97 @@
+//! Where the demo boots its box: under this machine's KVM, or on the virtual host.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use testkit::{KitError, Result, VirtualHost, program};
+
+use super::probe::Probe;
+use super::{Demo, run_words};
+use crate::commands::setup;
+use crate::say;
+
+/// The status of a start over its budget; its report is complete.
+const OVER_BUDGET: i32 = 4;
+/// What the machine's own KVM gets to start the box, in seconds.
+const PATIENCE: &str = "20";
+/// The virtual host's memory in MiB: the guest's, and as much again for the host.
+const MEMORY_MIB: u32 = 1024;
+
+/// Boots the box and returns the launcher's report, with where it ran and by which clock.
+pub(super) fn boot(demo: &Demo) -> Result<Value> {
+    let probe = Probe::new(&demo.workspace, &demo.kernel)?;
+    if probe.is_worth_trying() {
+        match under_kvm(demo) {
+            Ok(report) => return Ok(located(report, "kvm", "wall")),
+            Err(error) => {
+                say::note(&format!("this machine's KVM cannot boot the box:\n{error}"));
+                probe.remember_failure();
+            }
+        }
+    }
+    say::note("booting on the virtual host: real libkrun and kernel, emulated CPU, its own clock");
+    on_virtual_host(demo).map(|report| located(report, "virtual", "virtual"))
+}
+
+fn located(mut report: Value, host: &str, clock: &str) -> Value {
+    report["host"] = json!(host);
+    report["clock"] = json!(clock);
+    report
+}
+
+fn under_kvm(demo: &Demo) -> Result<Value> {
+    let mut boxlaunch = Command::new(&demo.artefacts.boxlaunch);
+    boxlaunch.args(run_words(&demo.bundle, &["--startup-timeout", PATIENCE]));
+    let output = program::finish(&mut boxlaunch)?;
+    let status = output.status.code().unwrap_or(-1);
+    parse(status, &output.stdout, &output.stderr)
+}
+
+/// Verifies the box, so that the launcher need not while its clock runs, and runs it.
+fn on_virtual_host(demo: &Demo) -> Result<Value> {
+    let kernel = setup::for_virtual_host(&demo.workspace)?;
+    let host = VirtualHost::new(&kernel)
+        .memory(MEMORY_MIB)
+        .file(&demo.artefacts.boxlaunch, "/bin/boxlaunch")
+        .disk(&demo.bundle, "/hello.box");
+    let script = "boxlaunch verify /hello.box >&2 && exec patiently 15 boxlaunch \"$@\"";
+    let mut command = ["sh", "-c", script, "sh"].map(str::to_owned).to_vec();
+    command.extend(run_words(Path::new("/hello.box"), &[]));
+    let output = host.run(&command)?;
+    parse(output.status, &output.stdout, &output.stderr)
+}
+
+/// Reads the report of a run that got as far as making one.
+fn parse(status: i32, stdout: &[u8], stderr: &[u8]) -> Result<Value> {
+    let report = serde_json::from_slice(stdout).ok().filter(Value::is_object);
+    match report {
+        Some(report) if status == 0 || status == OVER_BUDGET => Ok(report),
+        _ => Err(KitError::Failed {
+            command: "boxlaunch run".to_owned(),
+            status: format!("exit status: {status}"),
+            output: String::from_utf8_lossy(&[stderr, stdout].concat()).into_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_run_that_reported_counts() {
+        let report = br#"{"box":"sha256:00"}"#;
+        assert_eq!(parse(0, report, b"").unwrap()["box"], "sha256:00");
+        assert!(parse(OVER_BUDGET, report, b"").is_ok());
+        assert!(parse(1, report, b"no KVM").unwrap_err().to_string().contains("no KVM"));
+        assert!(parse(0, b"", b"").is_err());
+        assert!(parse(0, b"7", b"").is_err());
+    }
+
+    #[test]
+    fn a_report_says_where_it_comes_from() {
+        let report = located(json!({ "box": "b" }), "kvm", "wall");
+        assert_eq!(report, json!({ "box": "b", "host": "kvm", "clock": "wall" }));
+    }
+}

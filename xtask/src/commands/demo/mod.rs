@@ -1,0 +1,86 @@
+//! `cargo xtask demo`: builds the example and boots it.
+
+mod boot;
+mod probe;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use testkit::{Artefacts, Result, Workspace, hello, program};
+
+use super::{Outcome, setup};
+use crate::say;
+
+/// What the demo boots, and with what.
+#[derive(Debug)]
+struct Demo {
+    workspace: Workspace,
+    artefacts: Artefacts,
+    /// The guest's kernel bundle.
+    kernel: PathBuf,
+    /// The box's directory.
+    bundle: PathBuf,
+}
+
+pub(crate) fn run() -> Outcome {
+    let workspace = Workspace::find();
+    let demo = Demo {
+        kernel: setup::for_demo(&workspace)?,
+        artefacts: Artefacts::locate(&workspace),
+        bundle: workspace.target("demo/hello.box"),
+        workspace,
+    };
+    say::note("compiling boxbuild, boxlaunch, box-init and the agent; minutes the first time");
+    timed("compiling", || compile(&demo.workspace))?;
+    let images = demo.workspace.path("examples/hello/images");
+    timed("assembling the two images", || {
+        hello::write_images(&demo.artefacts.hello_agent, &images)
+    })?;
+    let digest = timed("building the box", || build(&demo))?;
+    let report = timed("booting the box", || boot::boot(&demo))?;
+    report::write(&report, &demo.workspace.target("demo/report.json"))?;
+    say::result(&report::for_people(&report, &digest));
+    Ok(if report::is_good(&report) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Does a part of the work, and says how long it took.
+fn timed<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let started = Instant::now();
+    let outcome = work();
+    say::step(name, if outcome.is_ok() { "ok" } else { "FAILED" }, started.elapsed());
+    outcome
+}
+
+fn compile(workspace: &Workspace) -> Result<()> {
+    program::run(&mut Artefacts::host_build(workspace, &["boxbuild", "boxlaunch"]))?;
+    let guest = ["box-init", "hello-agent"];
+    program::run(&mut Artefacts::guest_build(workspace, &guest)).map(drop)
+}
+
+/// Builds the box and returns its digest.
+fn build(demo: &Demo) -> Result<String> {
+    let mut boxbuild = Command::new(&demo.artefacts.boxbuild);
+    boxbuild.arg("build").arg("-f").arg(demo.workspace.path("examples/hello/Boxfile"));
+    boxbuild.arg("-o").arg(&demo.bundle).arg("--init").arg(&demo.artefacts.box_init);
+    boxbuild.arg("--kernel").arg(&demo.kernel);
+    boxbuild.arg("--store").arg(demo.workspace.target("demo/store"));
+    let digest = program::run(&mut boxbuild)?;
+    Ok(String::from_utf8_lossy(&digest).trim().to_owned())
+}
+
+/// Returns the command that `boxlaunch run` gets to run in the business component.
+fn business_command() -> [&'static str; 3] {
+    ["/bin/sh", "-c", "echo \"business runs on $(hostname), and its root is:\"; ls /"]
+}
+
+/// Returns the words of a run of the box at `bundle`.
+fn run_words<'a>(bundle: &'a Path, options: &[&'a str]) -> Vec<String> {
+    let mut words = vec!["run".to_owned(), "--json".to_owned()];
+    words.extend(options.iter().map(|&option| option.to_owned()));
+    words.push(bundle.to_string_lossy().into_owned());
+    words.push("--".to_owned());
+    words.extend(business_command().map(str::to_owned));
+    words
+}

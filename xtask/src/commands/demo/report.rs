@@ -1,0 +1,93 @@
+//! The demo's report: for machines as JSON, for people as a table.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use testkit::{KitError, Result};
+
+const PHASES: [&str; 5] = ["vmm", "kernel", "init", "ready", "total"];
+
+/// Writes the report as JSON.
+pub(super) fn write(report: &Value, path: &Path) -> Result<()> {
+    let text = format!("{report:#}\n");
+    fs::write(path, text).map_err(|source| KitError::File {
+        what: "write",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Returns whether the box kept its budget and its command succeeded.
+pub(super) fn is_good(report: &Value) -> bool {
+    report["within_budget"] == true && report["command"]["status"] == 0
+}
+
+/// Says what ran where, what it took, and whether that was allowed.
+pub(super) fn for_people(report: &Value, digest: &str) -> String {
+    let place = match report["host"].as_str() {
+        Some("kvm") => "this machine's KVM (real time)",
+        _ => "the virtual host (virtual time: 1 ns per instruction, the same in every run)",
+    };
+    let mut text = format!("\nbox      {digest}\nran on   {place}\n\n");
+    text += &format!("{:<8} {:>10} {:>10}\n", "phase", "taken ms", "budget ms");
+    for phase in PHASES {
+        let taken = report["phases_ms"][phase].as_f64().unwrap_or(f64::NAN);
+        let limit = report["budget"][phase].as_u64().map_or("-".to_owned(), |ms| ms.to_string());
+        text += &format!("{phase:<8} {taken:>10.1} {limit:>10}\n");
+    }
+    let within = report["within_budget"] == true;
+    text += if within { "verdict  within budget\n\n" } else { "verdict  OVER BUDGET\n\n" };
+    let agent = &report["agent"];
+    text += &format!("agent    {} is ready on port {}\n", word(&agent["hostname"]), agent["port"]);
+    text += &indented(&report["command"]["stdout"]);
+    text + &indented(&report["command"]["stderr"])
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or("?")
+}
+
+fn indented(output: &Value) -> String {
+    word(output).lines().map(|line| format!("         {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn report(within: bool, status: u8) -> Value {
+        json!({
+            "host": "virtual", "within_budget": within,
+            "phases_ms": { "vmm": 10.0, "kernel": 300.25, "init": 5.0, "ready": 1.0, "total": 316.25 },
+            "budget": { "total": 700 },
+            "agent": { "hostname": "agent-host", "port": 4088 },
+            "command": { "status": status, "stdout": "one\ntwo\n", "stderr": "" },
+        })
+    }
+
+    #[test]
+    fn a_run_is_good_within_its_budget_and_with_status_0() {
+        assert!(is_good(&report(true, 0)));
+        assert!(!is_good(&report(false, 0)));
+        assert!(!is_good(&report(true, 1)));
+        assert!(!is_good(&json!({})));
+    }
+
+    #[test]
+    fn the_table_has_each_phase_and_the_verdict() {
+        let text = for_people(&report(false, 0), "sha256:00");
+        assert!(text.contains("\nbox      sha256:00\nran on   the virtual host"), "{text}");
+        assert!(text.contains("\nkernel        300.2          -\n"), "{text}");
+        assert!(
+            text.contains("\ntotal         316.2        700\nverdict  OVER BUDGET\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with(
+                "agent    agent-host is ready on port 4088\n         one\n         two\n"
+            )
+        );
+    }
+}

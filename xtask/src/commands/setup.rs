@@ -1,0 +1,42 @@
+//! `cargo xtask setup`: installs and fetches what the other subcommands need.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use testkit::prerequisites::{Package, host_kernel, kernel_bundle, musl_target, packages};
+use testkit::vmhost::HostKernel;
+use testkit::{Result, Workspace};
+
+use super::Outcome;
+use crate::say;
+
+/// Names the user's own libkrunfw, to be used instead of the pinned one.
+const KERNEL_VARIABLE: &str = "BOXBUILD_KERNEL";
+
+pub(crate) fn run() -> Outcome {
+    let workspace = Workspace::find();
+    for_tests(&workspace)?;
+    say::note("everything that the demo and the tests need is here");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes sure of what the demo needs, and returns the guest's kernel bundle.
+pub(super) fn for_demo(workspace: &Workspace) -> Result<PathBuf> {
+    musl_target()?;
+    packages(&[Package::Busybox], &mut say::note)?;
+    let own = std::env::var_os(KERNEL_VARIABLE).filter(|value| !value.is_empty());
+    kernel_bundle(workspace, own.map(PathBuf::from).as_deref(), &mut say::note)
+}
+
+/// Makes sure of what the virtual host needs, and returns its kernel.
+pub(super) fn for_virtual_host(workspace: &Workspace) -> Result<HostKernel> {
+    packages(&[Package::Qemu, Package::Busybox, Package::Erofs], &mut say::note)?;
+    host_kernel(workspace, &mut say::note)
+}
+
+/// Makes sure of what the tests need.
+pub(super) fn for_tests(workspace: &Workspace) -> Result<()> {
+    for_demo(workspace)?;
+    for_virtual_host(workspace)?;
+    packages(&[Package::Umoci, Package::Skopeo, Package::Mmdebstrap], &mut say::note)
+}

@@ -1,0 +1,77 @@
+//! `cargo xtask vmhost`: runs a command on the virtual host.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use testkit::{VirtualHost, Workspace};
+
+use super::{Outcome, setup};
+
+/// What to run on the virtual host, and with what.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  cargo xtask vmhost --file target/release/boxlaunch=/bin/boxlaunch \
+                        --disk target/demo/hello.box=/hello.box -- boxlaunch verify /hello.box"
+)]
+pub(crate) struct Options {
+    /// The machine's memory, in MiB.
+    #[arg(long, default_value_t = 1024, value_name = "MIB")]
+    memory: u32,
+    /// A file or directory to put into the machine's memory; without GUEST at its own path.
+    #[arg(long, value_name = "HOST[=GUEST]")]
+    file: Vec<String>,
+    /// A file or directory that the machine sees read-only, for what is large.
+    #[arg(long, value_name = "HOST[=GUEST]")]
+    disk: Vec<String>,
+    /// Where to put the files that the command leaves in /out.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How long the run may take, in seconds of real time.
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    time_limit: u64,
+    /// The command and its arguments.
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let kernel = setup::for_virtual_host(&Workspace::find())?;
+    let mut host = VirtualHost::new(&kernel)
+        .memory(options.memory)
+        .time_limit(Duration::from_secs(options.time_limit));
+    for (source, guest) in options.file.iter().map(|text| host_and_guest(text)) {
+        host = host.file(source, guest);
+    }
+    for (source, guest) in options.disk.iter().map(|text| host_and_guest(text)) {
+        host = host.disk(source, guest);
+    }
+    let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+    let output = host.run_live(&options.command, &mut out, &mut err)?;
+    if let Some(directory) = &options.out {
+        output.write_files(directory)?;
+    }
+    Ok(ExitCode::from(u8::try_from(output.status).unwrap_or(u8::MAX)))
+}
+
+/// Splits `HOST=GUEST`; without a `=` the guest's path is the host's, made absolute.
+fn host_and_guest(text: &str) -> (PathBuf, String) {
+    if let Some((host, guest)) = text.split_once('=') {
+        return (PathBuf::from(host), guest.to_owned());
+    }
+    let host = PathBuf::from(text);
+    let guest = std::path::absolute(&host).unwrap_or_else(|_| host.clone());
+    (host, guest.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_path_may_be_named() {
+        assert_eq!(host_and_guest("a/b=/c"), (PathBuf::from("a/b"), "/c".to_owned()));
+        assert_eq!(host_and_guest("/a/b"), (PathBuf::from("/a/b"), "/a/b".to_owned()));
+        assert!(host_and_guest("b").1.ends_with("/xtask/b"));
+    }
+}
