@@ -41,7 +41,8 @@ pub fn finish(command: &mut Command) -> Result<Output> {
     command.stdin(Stdio::null()).output().map_err(|source| not_started(command, source))
 }
 
-pub(crate) fn not_started(command: &Command, source: std::io::Error) -> KitError {
+/// Returns the error of a program that could not be started.
+pub fn not_started(command: &Command, source: std::io::Error) -> KitError {
     let program = command.get_program().to_string_lossy().into_owned();
     if source.kind() == std::io::ErrorKind::NotFound {
         return KitError::Missing { program, remedy: "install it: cargo xtask setup".to_owned() };

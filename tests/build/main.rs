@@ -5,5 +5,6 @@
 mod bad_input;
 mod checkout;
 mod crash;
+mod example;
 mod reproducible;
 mod store;

@@ -24,7 +24,7 @@ fn check_all(workspace: &Workspace) -> Result<()> {
     step("cargo doc", || document(workspace))?;
     step("prerequisites", || setup::for_tests(workspace))?;
     step("programs for the host and the guest", || Artefacts::build(workspace).map(drop))?;
-    step("cargo test", || cargo(workspace, &["test", "--quiet", "--workspace"]))
+    step("cargo test", || run_tests(workspace))
 }
 
 /// Runs a step and says how it ended.
@@ -43,6 +43,21 @@ fn document(workspace: &Workspace) -> Result<()> {
     let mut cargo = cargo_command(workspace);
     cargo.env("RUSTDOCFLAGS", "-D warnings");
     finish(cargo.args(["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"]))
+}
+
+/// Runs the tests and shows what they say while they run.
+fn run_tests(workspace: &Workspace) -> Result<()> {
+    let mut cargo = cargo_command(workspace);
+    cargo.args(["test", "--workspace"]);
+    let status = cargo.status().map_err(|source| program::not_started(&cargo, source))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(KitError::Failed {
+        command: program::shown(&cargo),
+        status: status.to_string(),
+        output: "the failed tests are named above".to_owned(),
+    })
 }
 
 fn cargo_command(workspace: &Workspace) -> Command {

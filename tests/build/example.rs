@@ -1,0 +1,22 @@
+//! `Boxfile.example`, which explains every declaration, builds.
+
+use std::fs;
+
+use testkit::{Artefacts, Workspace};
+
+use crate::checkout::Checkout;
+
+#[test]
+fn the_example_of_every_declaration_builds() {
+    let workspace = Workspace::find();
+    let checkout = Checkout::new();
+    let boxfile = fs::read_to_string(workspace.path("Boxfile.example")).unwrap();
+    checkout.write("Boxfile.example", boxfile);
+    let skill = "examples/hello/skills/greet/SKILL.md";
+    checkout.write(skill, fs::read(workspace.path(skill)).unwrap());
+    let agent = Artefacts::locate(&workspace).hello_agent;
+    testkit::hello::write_images(&agent, &checkout.path("examples/hello/images")).unwrap();
+    let built = checkout.built(&["--file", "Boxfile.example"]);
+    assert_eq!(built["name"], "example");
+    assert!(checkout.path("example.box/index.json").exists());
+}
