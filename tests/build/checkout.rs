@@ -14,6 +14,7 @@ pub(crate) struct Tools {
     pub(crate) boxbuild: PathBuf,
     pub(crate) init: PathBuf,
     pub(crate) kernel: PathBuf,
+    pub(crate) hello_agent: PathBuf,
 }
 
 /// Builds or finds the tools once.
@@ -23,7 +24,8 @@ pub(crate) fn tools() -> &'static Tools {
         let artefacts = Artefacts::build(&workspace).unwrap();
         let own = std::env::var_os("BOXBUILD_KERNEL").map(PathBuf::from);
         let kernel = kernel_bundle(&workspace, own.as_deref(), &mut |line| println!("{line}"));
-        Tools { boxbuild: artefacts.boxbuild, init: artefacts.box_init, kernel: kernel.unwrap() }
+        let Artefacts { boxbuild, box_init: init, hello_agent, .. } = artefacts;
+        Tools { boxbuild, init, kernel: kernel.unwrap(), hello_agent }
     });
     &TOOLS
 }

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use testkit::{Artefacts, Workspace};
+use testkit::Workspace;
 
-use crate::checkout::Checkout;
+use crate::checkout::{Checkout, tools};
 
 #[test]
 fn the_example_of_every_declaration_builds() {
@@ -14,8 +14,8 @@ fn the_example_of_every_declaration_builds() {
     checkout.write("Boxfile.example", boxfile);
     let skill = "examples/hello/skills/greet/SKILL.md";
     checkout.write(skill, fs::read(workspace.path(skill)).unwrap());
-    let agent = Artefacts::locate(&workspace).hello_agent;
-    testkit::hello::write_images(&agent, &checkout.path("examples/hello/images")).unwrap();
+    let images = checkout.path("examples/hello/images");
+    testkit::hello::write_images(&tools().hello_agent, &images).unwrap();
     let built = checkout.built(&["--file", "Boxfile.example"]);
     assert_eq!(built["name"], "example");
     assert!(checkout.path("example.box/index.json").exists());
