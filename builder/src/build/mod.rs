@@ -136,9 +136,12 @@ fn store_skills(
     contents: &mut ContentMap,
 ) -> Result<(), BuildError> {
     for (_, skill) in &inputs.skills {
+        let (mut pack, mut places) = (Vec::new(), Vec::new());
         for (content, data) in &skill.data {
-            contents.add(store.put(data)?, &[(*content, 0)]);
+            places.push((*content, pack.len() as u64));
+            pack.extend_from_slice(data);
         }
+        contents.add(store.put(&pack)?, &places);
     }
     Ok(())
 }
