@@ -9,13 +9,13 @@
 //! ```
 //!
 //! Whoever hands over a box may be hostile. Documents are read up to a limit and checked against
-//! their digests here; the blobs are only opened, and [`crate::verify`] checks them. Symbolic
-//! links and anything but regular files are refused, and a name in the store is always the
-//! hexadecimal form of a parsed digest.
+//! their digests here; the blobs are only opened, and [`crate::verify`] checks them. A file that is a
+//! symbolic link or not regular is refused, a blob that another user could change, too, and a name
+//! in the store is always the hexadecimal form of a parsed digest.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use box_image::manifest::{
@@ -198,6 +198,7 @@ fn open_blob(
     };
     let path = blob_path(dir, &descriptor.digest);
     let file = open_regular(&path)?;
+    check_owner(&file, &path)?;
     Ok(Blob { name, path, descriptor: descriptor.clone(), file })
 }
 
@@ -214,6 +215,17 @@ fn open_regular(path: &Path) -> Result<File, LaunchError> {
         true => Ok(file),
         false => Err(LaunchError::NotRegular(path.to_owned())),
     }
+}
+
+/// Refuses a file that somebody other than root and this user could change: it is read from this
+/// very file as long as the box runs, long after it was hashed.
+fn check_owner(file: &File, path: &Path) -> Result<(), LaunchError> {
+    let metadata = file.metadata().map_err(LaunchError::file("examine", path))?;
+    let trusted = [0, nix::unistd::geteuid().as_raw()].contains(&metadata.uid());
+    if trusted && metadata.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(LaunchError::Writable(path.to_owned()))
 }
 
 /// Reads a document whole, unless it is longer than `limit`.

@@ -25,6 +25,9 @@ pub enum LaunchError {
     /// A file of the box is a symbolic link, a directory, a device or a pipe.
     #[error("{} is not a regular file; a box consists of regular files only", .0.display())]
     NotRegular(PathBuf),
+    /// Somebody else could change a blob while it is verified or running.
+    #[error("{} can be changed by another user", .0.display())]
+    Writable(PathBuf),
     /// A document is longer than any that boxbuild writes.
     #[error("{} has {found} bytes; such a document has at most {limit}", path.display())]
     TooLong {

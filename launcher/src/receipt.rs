@@ -5,9 +5,11 @@
 //! <state>/verified/<sha256>  one line per file with this digest: dev ino size mtime-ns ctime-ns
 //! ```
 //!
-//! A line says that the file with this identity had this digest when it was last hashed. Writing to
-//! a file changes its ctime, which no program can set back, so an unchanged line stands for
-//! unchanged bytes. A file that changed just before it was hashed gets no line, since a change
+//! A line says that the file with this identity had this digest when it was last hashed. `write(2)`
+//! changes a file's ctime, which no program can set back, so an unchanged line stands for unchanged
+//! bytes, but for one case: a page that is mapped for writing and dirty already can change without a
+//! trace. Only the owner and root could do that, because [`crate::Bundle`] refuses files that others
+//! may write; `--verify` hashes whatever the receipts say. A file that changed just before it was hashed gets no line, since a change
 //! within one tick of the file system's clock would leave no trace.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};

@@ -49,12 +49,35 @@ pub fn unblock() -> Result<(), LaunchError> {
     stop_signals().thread_unblock().map_err(LaunchError::system("unblock signals"))
 }
 
+/// Returns the signals, but for those that the caller had set to be ignored: nohup(1) does so with
+/// SIGHUP, and a shell with SIGINT where it starts a program in the background.
 fn stop_signals() -> SigSet {
-    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect()
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = ignored(&status);
+    let all = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+    all.into_iter().filter(|signal| ignored & 1 << (*signal as u32 - 1) == 0).collect()
+}
+
+/// Reads the set of ignored signals from the text of `/proc/PID/status` (proc(5), `SigIgn`).
+fn ignored(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 impl AsFd for StopSignals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_the_status() {
+        let status = "Name:\tx\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\n";
+        assert_eq!(ignored(status), 1, "SIGHUP under nohup");
+        assert_eq!(ignored("Name:\tx\n"), 0);
     }
 }

@@ -106,9 +106,15 @@ impl Scenario {
         self.step(name, &format!("boxlaunch run --json {bundle} -- /bin/sh -c '{quoted}'"))
     }
 
-    /// Runs all commands in the virtual host.
+    /// Runs all commands in the virtual host. One hang may be the emulator's (`patiently.sh` has
+    /// the reason); more would be ours.
     pub(crate) fn start(self, host: &VirtualHost) -> BTreeMap<String, Step> {
         let output = host.run(&["sh", "-c", &self.script]).unwrap();
+        let hangs = output.files.get(Path::new("patiently.log")).cloned().unwrap_or_default();
+        let hangs = String::from_utf8_lossy(&hangs);
+        print!("{hangs}");
+        let count = hangs.lines().filter(|line| line.starts_with("attempt ")).count();
+        assert!(count <= 1, "{count} commands did not end:\n{hangs}");
         let text = |name: String| {
             let bytes = output.files.get(Path::new(&name)).cloned();
             String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()

@@ -1,5 +1,5 @@
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -84,6 +84,16 @@ fn only_regular_files_are_opened() {
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     assert!(matches!(refusal(&made), LaunchError::NotRegular(named) if named == path));
+}
+
+#[test]
+fn a_blob_that_others_may_write_is_refused() {
+    let made = TestBox::new(&config());
+    let path = made.blob(KERNEL_TYPE);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
+    assert!(matches!(refusal(&made), LaunchError::Writable(named) if named == path));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    Bundle::open(made.path()).unwrap();
 }
 
 #[test]

@@ -126,6 +126,10 @@ fn hint(error: &LaunchError) -> Option<&'static str> {
         LaunchError::Digest { .. } | LaunchError::Size { .. } => {
             "the file was damaged or changed after the build; build or copy the box again"
         }
+        LaunchError::Writable(_) => {
+            "what boots must belong to you or to root, and only its owner may write to it: copy the \
+             box, or `chmod go-w` and `chown` its blobs"
+        }
         LaunchError::NotRegular(_) => "copy the box with its files, not with links to them",
         LaunchError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             "a box is a directory that `boxbuild build` wrote; copy it whole"

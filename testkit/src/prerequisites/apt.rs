@@ -1,9 +1,11 @@
 //! Debian packages.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use super::Say;
+use crate::vmhost::is_dynamic;
 use crate::{KitError, Result, program};
 
 /// A Debian package that this project's tests or examples use.
@@ -53,7 +55,11 @@ impl Package {
     }
 
     fn is_here(self) -> bool {
-        program::find(self.program()).is_some()
+        match (self, program::find(self.program())) {
+            // The package busybox has a program of the same name, which needs shared libraries.
+            (Self::Busybox, Some(path)) => fs::read(path).is_ok_and(|file| !is_dynamic(&file)),
+            (_, path) => path.is_some(),
+        }
     }
 }
 

@@ -40,6 +40,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::{KitError, Result, program};
+pub(crate) use elf::is_dynamic;
 pub use kernel::HostKernel;
 pub use output::Output;
 

@@ -13,6 +13,8 @@ use crate::say;
 
 /// The status of a start over its budget; its report is complete.
 const OVER_BUDGET: i32 = 4;
+/// What `boxlaunch` says of a KVM that will not run the kernel the next time either.
+const NEVER: &str = "KVM_EXIT_INTERNAL_ERROR";
 /// What the machine's own KVM gets to start the box, in seconds.
 const PATIENCE: &str = "20";
 /// The virtual host's memory in MiB: the guest's, and as much again for the host.
@@ -26,7 +28,9 @@ pub(super) fn boot(demo: &Demo) -> Result<Value> {
             Ok(report) => return Ok(located(report, "kvm", "wall")),
             Err(error) => {
                 say::note(&format!("this machine's KVM cannot boot the box:\n{error}"));
-                probe.remember_failure();
+                if error.to_string().contains(NEVER) {
+                    probe.remember_failure();
+                }
             }
         }
     }
