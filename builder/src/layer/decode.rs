@@ -5,13 +5,14 @@ use std::io::{BufReader, Read, Write};
 use box_cache::{BlobId, Store};
 use box_image::Digest;
 use flate2::bufread::MultiGzDecoder;
-use tar::{Archive, Entry, EntryType};
+use tar::EntryType;
 
-use super::metadata::metadata;
+use super::archive::Archive;
+use super::metadata::Member;
 use super::path::{Marker, marker, normalize};
 use super::read::HashingReader;
 use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Limits};
-use crate::tree::{Content, Leaf};
+use crate::tree::{Content, Leaf, Meta};
 
 /// How a layer's blob is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,9 +73,14 @@ fn read_archive<R: Read, B: Read>(
     limits: &Limits,
     unwrap: impl FnOnce(R) -> BufReader<HashingReader<B>>,
 ) -> Result<LayerIndex, LayerError> {
-    let mut archive = Archive::new(HashingReader::new(plain, limits.archive_bytes));
-    let index = Indexer { source, limits, pack, offset: 0, index: LayerIndex::default() }
-        .read(&mut archive);
+    let mut archive = Archive::new(HashingReader::new(plain, limits.archive_bytes), limits);
+    let index = Indexer { limits, pack, offset: 0, bytes: 0, index: LayerIndex::default() }
+        .read(&mut archive)
+        .map_err(|kind| LayerError {
+            layer: source.digest,
+            entry: archive.here(),
+            kind: Box::new(kind),
+        });
     if let Err(error) = &index
         && matches!(*error.kind, LayerErrorKind::TooLarge { .. })
     {
@@ -110,106 +116,111 @@ fn verify<R: Read, B: Read>(
     Ok(())
 }
 
-/// Turns entries into changes.
+/// What an entry and an attribute cost beyond their bytes, roughly.
+const ENTRY_BYTES: usize = 128;
+const XATTR_ENTRY_BYTES: usize = 64;
+
+/// Turns members into changes.
 struct Indexer<'a, W> {
-    source: &'a LayerSource,
     limits: &'a Limits,
     pack: &'a mut W,
     /// How many bytes the pack has.
     offset: u64,
+    /// How many bytes of names and attributes the index has.
+    bytes: usize,
     index: LayerIndex,
 }
 
 impl<W: Write> Indexer<'_, W> {
-    fn read<R: Read>(mut self, archive: &mut Archive<R>) -> Result<LayerIndex, LayerError> {
-        let entries = archive.entries().map_err(|error| self.unreadable(error))?;
-        for entry in entries {
-            let mut entry = entry.map_err(|error| self.unreadable(error))?;
-            let (path, offset) = (entry.path_bytes().into_owned(), entry.raw_header_position());
-            self.entry(&mut entry, &path).map_err(|kind| LayerError {
-                layer: self.source.digest,
-                entry: Some((path, Some(offset))),
-                kind: Box::new(kind),
-            })?;
+    fn read(mut self, archive: &mut Archive<'_, impl Read>) -> Result<LayerIndex, LayerErrorKind> {
+        while let Some(member) = archive.next_member()? {
+            self.member(archive, member)?;
         }
         Ok(self.index)
     }
 
-    fn unreadable(&self, error: std::io::Error) -> LayerError {
-        let kind = Box::new(self.read_error(error));
-        LayerError { layer: self.source.digest, entry: None, kind }
-    }
-
-    /// Tells a stream that does not end from one that does not read.
-    fn read_error(&self, error: std::io::Error) -> LayerErrorKind {
-        if error.kind() == std::io::ErrorKind::FileTooLarge {
-            let limit = self.limits.archive_bytes;
-            return LayerErrorKind::TooLarge { what: "bytes when it is uncompressed", limit };
-        }
-        LayerErrorKind::Unreadable(error)
-    }
-
-    fn entry(
+    fn member(
         &mut self,
-        entry: &mut Entry<'_, impl Read>,
-        raw: &[u8],
+        archive: &mut Archive<'_, impl Read>,
+        member: Member,
     ) -> Result<(), LayerErrorKind> {
         if self.index.changes.len() >= self.limits.entries {
             let limit = self.limits.entries as u64;
             return Err(LayerErrorKind::TooLarge { what: "entries", limit });
         }
-        if entry.header().entry_type() == EntryType::XGlobalHeader {
-            return Ok(()); // `git archive` puts a comment there; no reader applies more of it.
+        let is_file = matches!(member.kind, EntryType::Regular | EntryType::Continuous);
+        // Archives older than POSIX have no type for a directory but the slash behind its name.
+        let is_old_directory = is_file && member.path.ends_with(b"/");
+        if (!is_file || is_old_directory) && member.size != 0 {
+            return Err(LayerErrorKind::UnexpectedData(member.size));
         }
-        let path = normalize(raw, self.limits)?;
+        let path = normalize(&member.path, self.limits)?;
         let change = match marker(&path)? {
             Marker::Skip => return Ok(()),
             Marker::Change(path, action) => Change { path, action },
-            Marker::None => Change { action: self.action(entry, raw)?, path },
+            Marker::None if is_old_directory => {
+                Change { path, action: Action::Directory(member.meta) }
+            }
+            Marker::None => Change { path, action: self.action(archive, member)? },
         };
         if change.path.is_empty() && !matches!(change.action, Action::Directory(_) | Action::Opaque)
         {
             return Err(LayerErrorKind::RootNotDirectory);
         }
+        self.charge(&change)?;
         self.index.changes.push(change);
+        Ok(())
+    }
+
+    /// Counts what a change takes in memory.
+    fn charge(&mut self, change: &Change) -> Result<(), LayerErrorKind> {
+        let attributes = |meta: &Meta| -> usize {
+            let sizes = meta.xattrs.iter().map(|(name, value)| name.len() + value.len());
+            sizes.map(|size| size + XATTR_ENTRY_BYTES).sum()
+        };
+        let action = match &change.action {
+            Action::Directory(meta) => attributes(meta),
+            Action::Leaf(meta, Leaf::Symlink(target)) => attributes(meta) + target.len(),
+            Action::Leaf(meta, _) => attributes(meta),
+            Action::HardLink(target) => target.len(),
+            Action::Whiteout | Action::Opaque => 0,
+        };
+        self.bytes += change.path.len() + action + ENTRY_BYTES;
+        if self.bytes > self.limits.index_bytes {
+            let limit = self.limits.index_bytes as u64;
+            return Err(LayerErrorKind::TooLarge { what: "bytes of names and attributes", limit });
+        }
         Ok(())
     }
 
     fn action(
         &mut self,
-        entry: &mut Entry<'_, impl Read>,
-        raw: &[u8],
+        archive: &mut Archive<'_, impl Read>,
+        member: Member,
     ) -> Result<Action, LayerErrorKind> {
-        let kind = entry.header().entry_type();
-        let is_file = matches!(kind, EntryType::Regular | EntryType::Continuous);
-        // Archives older than POSIX have no type for a directory but the slash behind its name.
-        let is_old_directory = is_file && raw.ends_with(b"/");
-        if (!is_file || is_old_directory) && entry.size() != 0 {
-            return Err(LayerErrorKind::UnexpectedData(entry.size()));
-        }
-        if kind == EntryType::Link {
-            return Ok(Action::HardLink(normalize(&target(entry)?, self.limits)?));
-        }
-        let meta = metadata(entry, self.limits)?;
-        Ok(match kind {
-            EntryType::Directory => Action::Directory(meta),
-            _ if is_old_directory => Action::Directory(meta),
-            EntryType::Symlink => Action::Leaf(meta, Leaf::Symlink(target(entry)?)),
-            EntryType::Char | EntryType::Block => Action::Leaf(meta, device(entry)?),
-            EntryType::Fifo => Action::Leaf(meta, Leaf::Fifo),
-            EntryType::GNUSparse => return Err(LayerErrorKind::Sparse),
-            _ if is_file => Action::Leaf(meta, Leaf::File(self.content(entry)?)),
+        Ok(match member.kind {
+            EntryType::Link => Action::HardLink(normalize(&target(member.target)?, self.limits)?),
+            EntryType::Directory => Action::Directory(member.meta),
+            EntryType::Symlink => Action::Leaf(member.meta, Leaf::Symlink(target(member.target)?)),
+            EntryType::Char | EntryType::Block => {
+                let device = member.device()?;
+                Action::Leaf(member.meta, device)
+            }
+            EntryType::Fifo => Action::Leaf(member.meta, Leaf::Fifo),
+            EntryType::Regular | EntryType::Continuous => {
+                Action::Leaf(member.meta, Leaf::File(self.content(archive)?))
+            }
             other => return Err(LayerErrorKind::EntryType(other.as_byte().into())),
         })
     }
 
     /// Copies a file's data to the pack.
-    fn content(&mut self, entry: &mut Entry<'_, impl Read>) -> Result<Content, LayerErrorKind> {
+    fn content(&mut self, archive: &mut Archive<'_, impl Read>) -> Result<Content, LayerErrorKind> {
         let mut hasher = blake3::Hasher::new();
         let mut buffer = [0; 64 << 10];
         let mut size = 0;
         loop {
-            let read = entry.read(&mut buffer).map_err(|error| self.read_error(error))?;
+            let read = archive.read_data(&mut buffer)?;
             if read == 0 {
                 break;
             }
@@ -218,9 +229,6 @@ impl<W: Write> Indexer<'_, W> {
             stored.map_err(|error| LayerErrorKind::Store(error.into()))?;
             size += read as u64;
         }
-        if size != entry.size() {
-            return Err(LayerErrorKind::Unreadable(std::io::ErrorKind::UnexpectedEof.into()));
-        }
         let content = Content { hash: *hasher.finalize().as_bytes(), size };
         self.index.contents.push((content, self.offset));
         self.offset += size;
@@ -228,24 +236,10 @@ impl<W: Write> Indexer<'_, W> {
     }
 }
 
-/// Returns the target of a link.
-fn target(entry: &Entry<'_, impl Read>) -> Result<Vec<u8>, LayerErrorKind> {
-    match entry.link_name_bytes() {
-        Some(target) if target.contains(&0) => Err(LayerErrorKind::Malformed("link target")),
-        Some(target) if !target.is_empty() && target.len() < 4096 => Ok(target.into_owned()),
-        _ => Err(LayerErrorKind::Malformed("link target")),
-    }
-}
-
-fn device(entry: &Entry<'_, impl Read>) -> Result<Leaf, LayerErrorKind> {
-    let header = entry.header();
-    let (Ok(Some(major)), Ok(Some(minor))) = (header.device_major(), header.device_minor()) else {
-        return Err(LayerErrorKind::Malformed("device number"));
-    };
-    Ok(match header.entry_type() {
-        EntryType::Char => Leaf::CharDevice(major, minor),
-        _ => Leaf::BlockDevice(major, minor),
-    })
+/// Checks the target of a link.
+fn target(target: Option<Vec<u8>>) -> Result<Vec<u8>, LayerErrorKind> {
+    let fits = |target: &Vec<u8>| !target.is_empty() && target.len() < 4096 && !target.contains(&0);
+    target.filter(fits).ok_or(LayerErrorKind::Malformed("link target"))
 }
 
 #[cfg(test)]
@@ -445,5 +439,67 @@ mod tests {
         let blob = gzip(&large);
         let bomb = decoded(&source(&blob, &large, Compression::Gzip), &blob);
         assert!(matches!(bomb, Err(LayerErrorKind::TooLarge { .. })), "{bomb:?}");
+    }
+
+    #[test]
+    fn names_and_attributes_are_bounded_together() {
+        let long = "n".repeat(200);
+        let tar = archive(|builder| {
+            for name in ["a", "b"] {
+                builder.append_link(&mut header(EntryType::Symlink, 0), name, &long).unwrap();
+            }
+        });
+        let (dir, source) = (tempfile::tempdir().unwrap(), source(&tar, &tar, Compression::None));
+        let store = Store::open(dir.path()).unwrap();
+        let read = |index_bytes| {
+            let limits = Limits { index_bytes, ..Limits::default() };
+            decode(&source, Cursor::new(&tar), &store, &limits).map_err(|error| *error.kind)
+        };
+        assert!(read(2 * (1 + 200 + 128)).is_ok());
+        let what = "bytes of names and attributes";
+        let over = read(2 * (1 + 200 + 128) - 1);
+        assert!(matches!(over, Err(LayerErrorKind::TooLarge { what: found, .. }) if found == what));
+    }
+
+    #[test]
+    fn device_numbers_are_those_of_linux() {
+        let device = |major, minor| {
+            let mut device = header(EntryType::Block, 0);
+            device.set_device_major(major).unwrap();
+            device.set_device_minor(minor).unwrap();
+            plain(&one(named(device, b"d"), b""))
+        };
+        assert!(device(4095, (1 << 20) - 1).is_ok());
+        for (major, minor) in [(4096, 0), (0, 1 << 20)] {
+            let refused = device(major, minor);
+            assert!(matches!(refused, Err(LayerErrorKind::Malformed("device number"))));
+        }
+    }
+
+    #[test]
+    fn data_behind_what_has_none_and_sparse_files_are_refused_under_any_name() {
+        for name in [b"d".as_slice(), b".wh.d", b".wh..wh.x"] {
+            for kind in *b"123456" {
+                let entry = one(named(header(EntryType::new(kind), 512), name), &[0; 512]);
+                assert!(matches!(plain(&entry), Err(LayerErrorKind::UnexpectedData(512))));
+            }
+            let entry = one(named(header(EntryType::GNUSparse, 512), name), &[0; 512]);
+            assert!(matches!(plain(&entry), Err(LayerErrorKind::Sparse)));
+        }
+        let marked = one(named(header(EntryType::Regular, 5), b".wh.d"), b"hello");
+        assert_eq!(plain(&marked).unwrap().changes.len(), 1, "data of a marker is skipped");
+    }
+
+    #[test]
+    fn an_error_names_the_entry_by_its_whole_path() {
+        let tar = archive(|builder| {
+            builder.append_pax_extensions([("path", b"a/../b".as_slice())]).unwrap();
+            builder.append(&named(header(EntryType::Regular, 0), b"short"), &[][..]).unwrap();
+        });
+        let (dir, source) = (tempfile::tempdir().unwrap(), source(&tar, &tar, Compression::None));
+        let store = Store::open(dir.path()).unwrap();
+        let error = decode(&source, Cursor::new(&tar), &store, &Limits::default()).unwrap_err();
+        assert_eq!(error.entry, Some((b"a/../b".to_vec(), Some(1024))));
+        assert!(matches!(*error.kind, LayerErrorKind::ParentInPath));
     }
 }

@@ -75,6 +75,9 @@ pub enum LayerErrorKind {
     /// An extended attribute that would change how the guest's overlay reads the image.
     #[error("the extended attribute {0:?} is reserved for overlayfs")]
     OverlayAttribute(String),
+    /// An extended attribute that the guest's file system cannot have.
+    #[error("the extended attribute {0:?} is not supported; remove it and build the layer again")]
+    UnsupportedAttribute(String),
     /// The target of a hard link is not there.
     #[error("it is a hard link to {0:?}, which is not there")]
     MissingTarget(String),

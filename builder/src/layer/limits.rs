@@ -13,6 +13,10 @@ pub struct Limits {
     pub depth: usize,
     /// Bytes of all extended attributes of one entry (Linux allows 64 KiB for one value).
     pub xattr_bytes: usize,
+    /// Bytes of the extended headers of one entry.
+    pub header_bytes: usize,
+    /// Bytes of all paths, targets and extended attributes, and a little for each entry.
+    pub index_bytes: usize,
 }
 
 impl Default for Limits {
@@ -23,6 +27,8 @@ impl Default for Limits {
             path_bytes: 4096,
             depth: 256,
             xattr_bytes: 128 << 10,
+            header_bytes: 1 << 20,
+            index_bytes: 256 << 20,
         }
     }
 }

@@ -1,110 +1,209 @@
-//! The metadata of an archive's entry, from its header and its PAX extensions (POSIX pax(1)).
+//! What an archive says about a member: its header's fields and the extensions over them.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 
-use tar::Entry;
+use tar::{EntryType, Header};
 
+use super::archive::Extensions;
+use super::pax::{Records, SPARSE, XATTR};
 use super::{LayerErrorKind, Limits};
-use crate::tree::Meta;
+use crate::tree::{Leaf, Meta};
 
-const XATTR: &str = "SCHILY.xattr.";
+/// The longest value of an extended attribute, in bytes: the disk image has 16 bits for it.
+const XATTR_VALUE_MAX: usize = 65_535;
+/// Linux has 12 bits for the major and 20 for the minor number of a device.
+const MAJORS: i64 = 1 << 12;
+const MINORS: i64 = 1 << 20;
 
-/// What PAX extensions say beyond what the tar reader applies itself.
-#[derive(Debug, Default)]
-struct Extensions {
-    mtime: Option<(i64, u32)>,
-    xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+/// One member of an archive, with all that extended headers say about it.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Its type.
+    pub(super) kind: EntryType,
+    /// Its path as the archive spells it.
+    pub(super) path: Vec<u8>,
+    /// Where a link leads.
+    pub(super) target: Option<Vec<u8>>,
+    /// The length of its data in bytes.
+    pub(super) size: u64,
+    /// Owner, permissions, time, attributes.
+    pub(super) meta: Meta,
+    header: Header,
 }
 
-/// Returns the metadata of an entry.
-///
-/// # Errors
-/// A number or an extended header that does not read, a sparse file, attributes beyond the limit
-/// or reserved ones.
-pub(super) fn metadata(
-    entry: &mut Entry<'_, impl Read>,
-    limits: &Limits,
-) -> Result<Meta, LayerErrorKind> {
-    let extensions = extensions(entry, limits)?;
-    let header = entry.header();
-    let mode = header.mode().map_err(|_| LayerErrorKind::Malformed("mode"))?;
-    let (mtime, mtime_nsec) = match extensions.mtime {
-        Some(mtime) => mtime,
-        None => (header_mtime(header)?, 0),
-    };
-    Ok(Meta {
-        mode: u16::try_from(mode & 0o7777).map_err(|_| LayerErrorKind::Malformed("mode"))?,
-        uid: number(header.uid(), "owner")?,
-        gid: number(header.gid(), "group")?,
-        mtime,
-        mtime_nsec,
-        xattrs: extensions.xattrs,
-    })
-}
+impl Member {
+    /// Returns the path: of the records, else of a GNU long name, else of the header.
+    pub(super) fn path_of(header: &Header, extensions: &Extensions) -> Vec<u8> {
+        let path = extensions.records.get("path").or(extensions.path.as_deref());
+        path.map_or_else(|| header.path_bytes().into_owned(), <[u8]>::to_vec)
+    }
 
-fn number(field: std::io::Result<u64>, name: &'static str) -> Result<u32, LayerErrorKind> {
-    let value = field.map_err(|_| LayerErrorKind::Malformed(name))?;
-    u32::try_from(value).map_err(|_| LayerErrorKind::Malformed(name))
-}
+    /// Reads what the headers say; `path` is that of [`Member::path_of`].
+    ///
+    /// # Errors
+    /// A number that does not read, a sparse file, attributes beyond the limit or reserved ones.
+    pub(super) fn new(
+        header: Header,
+        extensions: Extensions,
+        path: Vec<u8>,
+        limits: &Limits,
+    ) -> Result<Self, LayerErrorKind> {
+        let Extensions { mut records, target, .. } = extensions;
+        let kind = header.entry_type();
+        if kind == EntryType::GNUSparse || records.with_prefix(SPARSE).next().is_some() {
+            return Err(LayerErrorKind::Sparse);
+        }
+        let size = match records.get("size") {
+            Some(text) => decimal(text).ok_or(LayerErrorKind::Malformed("size"))?,
+            None => header_size(&header)?,
+        };
+        let meta = metadata(&header, &records, limits)?;
+        let in_header = || header.link_name_bytes().map(std::borrow::Cow::into_owned);
+        let target = records.take("linkpath").or(target).or_else(in_header);
+        Ok(Self { kind, path, target, size, meta, header })
+    }
 
-fn header_mtime(header: &tar::Header) -> Result<i64, LayerErrorKind> {
-    let malformed = LayerErrorKind::Malformed("modification time");
-    match header.mtime() {
-        Ok(seconds) => i64::try_from(seconds).map_err(|_| malformed),
-        Err(_) => Err(malformed),
+    /// Returns the device that the member is.
+    ///
+    /// # Errors
+    /// Numbers that do not read or that Linux does not have.
+    pub(super) fn device(&self) -> Result<Leaf, LayerErrorKind> {
+        let header = &self.header;
+        let fields = match (header.as_ustar(), header.as_gnu()) {
+            (Some(ustar), _) => Some((ustar.dev_major, ustar.dev_minor)),
+            (None, gnu) => gnu.map(|gnu| (gnu.dev_major, gnu.dev_minor)),
+        };
+        let malformed = LayerErrorKind::Malformed("device number");
+        let Some((major, minor)) = fields else { return Err(malformed) };
+        let below = |field: &[u8], limit| {
+            let value = number(field).filter(|value| *value < limit)?;
+            u32::try_from(value).ok()
+        };
+        match (below(&major, MAJORS), below(&minor, MINORS)) {
+            (Some(major), Some(minor)) if self.kind == EntryType::Char => {
+                Ok(Leaf::CharDevice(major, minor))
+            }
+            (Some(major), Some(minor)) => Ok(Leaf::BlockDevice(major, minor)),
+            _ => Err(malformed),
+        }
     }
 }
 
-fn extensions(
-    entry: &mut Entry<'_, impl Read>,
+/// Returns the length of the data behind a header, as the header itself has it.
+///
+/// # Errors
+/// A number that does not read.
+pub(super) fn header_size(header: &Header) -> Result<u64, LayerErrorKind> {
+    let size = number(&header.as_old().size).and_then(|size| u64::try_from(size).ok());
+    size.ok_or(LayerErrorKind::Malformed("size"))
+}
+
+/// Reads a number of a header: octal digits between spaces and NULs (nothing but these is 0), or,
+/// with the first bit set, the rest of the field in two's complement (GNU base-256).
+pub(super) fn number(field: &[u8]) -> Option<i64> {
+    let blank = |byte: &u8| matches!(byte, 0 | b' ');
+    match field.first() {
+        Some(first) if first & 0x80 != 0 => {
+            let sign = if first & 0x40 == 0 { 0 } else { -1 };
+            // The longest field has 12 bytes.
+            let fold = |value, byte: &u8| (value << 8) | i128::from(*byte);
+            let rest = field[1..].iter().fold((sign << 7) | i128::from(first & 0x7f), fold);
+            i64::try_from(rest).ok()
+        }
+        _ => {
+            let start = field.iter().position(|byte| !blank(byte)).unwrap_or(field.len());
+            let text = field[start..].split(|byte| *byte == 0).next().unwrap_or(&[]);
+            let end = text.iter().rposition(|byte| !blank(byte)).map_or(0, |last| last + 1);
+            let digits = &text[..end];
+            digits.iter().try_fold(0i64, |value, digit| {
+                let digit = digit.checked_sub(b'0').filter(|digit| *digit < 8)?;
+                value.checked_mul(8)?.checked_add(i64::from(digit))
+            })
+        }
+    }
+}
+
+/// Reads a number of an extended header.
+fn decimal<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    let text = std::str::from_utf8(text).ok()?;
+    let digits = text.bytes().all(|digit| digit.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
+}
+
+fn metadata(header: &Header, records: &Records, limits: &Limits) -> Result<Meta, LayerErrorKind> {
+    let fields = header.as_old();
+    let (mtime, mtime_nsec) = match records.get("mtime") {
+        Some(text) => parse_time(text),
+        None => number(&fields.mtime).map(|seconds| (seconds, 0)),
+    }
+    .ok_or(LayerErrorKind::Malformed("modification time"))?;
+    let mode = number(&fields.mode).and_then(|mode| u32::try_from(mode).ok());
+    let mode = mode.and_then(|mode| u16::try_from(mode & 0o7777).ok());
+    Ok(Meta {
+        mode: mode.ok_or(LayerErrorKind::Malformed("mode"))?,
+        uid: id(records.get("uid"), &fields.uid).ok_or(LayerErrorKind::Malformed("owner"))?,
+        gid: id(records.get("gid"), &fields.gid).ok_or(LayerErrorKind::Malformed("group"))?,
+        mtime,
+        mtime_nsec,
+        xattrs: xattrs(records, limits)?,
+    })
+}
+
+fn id(record: Option<&[u8]>, field: &[u8]) -> Option<u32> {
+    match record {
+        Some(text) => decimal(text),
+        None => number(field).and_then(|id| u32::try_from(id).ok()),
+    }
+}
+
+fn xattrs(
+    records: &Records,
     limits: &Limits,
-) -> Result<Extensions, LayerErrorKind> {
-    let malformed = |_| LayerErrorKind::Malformed("extended header");
-    let mut found = Extensions::default();
-    let Some(pairs) = entry.pax_extensions().map_err(malformed)? else { return Ok(found) };
-    let mut xattr_bytes = 0;
-    for pair in pairs {
-        let pair = pair.map_err(malformed)?;
-        let key = pair.key().map_err(|_| LayerErrorKind::Malformed("extended header"))?;
-        match key {
-            "mtime" => found.mtime = Some(decimal_time(pair.value_bytes())?),
-            key if key.starts_with("GNU.sparse.") => return Err(LayerErrorKind::Sparse),
-            key => {
-                if let Some(name) = key.strip_prefix(XATTR) {
-                    xattr_bytes += name.len() + pair.value_bytes().len();
-                    check_xattr(name, xattr_bytes, limits)?;
-                    found.xattrs.insert(name.as_bytes().to_vec(), pair.value_bytes().to_vec());
-                }
+) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, LayerErrorKind> {
+    let mut found = BTreeMap::new();
+    let mut bytes = 0;
+    for (name, value) in records.with_prefix(XATTR) {
+        check_xattr_name(name)?;
+        bytes += name.len() + value.len();
+        for (what, bytes, limit) in [
+            ("bytes in one extended attribute", value.len(), XATTR_VALUE_MAX),
+            ("bytes of extended attributes", bytes, limits.xattr_bytes),
+        ] {
+            if bytes > limit {
+                return Err(LayerErrorKind::TooLarge { what, limit: limit as u64 });
             }
         }
+        found.insert(name.to_vec(), value.to_vec());
     }
     Ok(found)
 }
 
-fn check_xattr(name: &str, bytes: usize, limits: &Limits) -> Result<(), LayerErrorKind> {
-    if name.starts_with("trusted.overlay.") || name.starts_with("user.overlay.") {
-        return Err(LayerErrorKind::OverlayAttribute(name.to_owned()));
+fn check_xattr_name(name: &[u8]) -> Result<(), LayerErrorKind> {
+    let shown = || String::from_utf8_lossy(name).into_owned();
+    let starts = |prefixes: &[&str]| {
+        prefixes
+            .iter()
+            .any(|prefix| name.strip_prefix(prefix.as_bytes()).is_some_and(|rest| !rest.is_empty()))
+    };
+    if name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.") {
+        return Err(LayerErrorKind::OverlayAttribute(shown()));
     }
-    if name.is_empty() || name.len() > 255 {
+    if name.is_empty() || name.len() > 255 || name.contains(&0) {
         return Err(LayerErrorKind::Malformed("extended attribute's name"));
     }
-    if bytes > limits.xattr_bytes {
-        let limit = limits.xattr_bytes as u64;
-        return Err(LayerErrorKind::TooLarge { what: "bytes of extended attributes", limit });
+    let is_acl = name == b"system.posix_acl_access" || name == b"system.posix_acl_default";
+    if !is_acl && !starts(&["user.", "trusted.", "security."]) {
+        return Err(LayerErrorKind::UnsupportedAttribute(shown()));
     }
     Ok(())
 }
 
 /// Reads a time such as `1700000000.123456789` or `-1.5`: seconds, rounded down, and nanoseconds.
-fn decimal_time(text: &[u8]) -> Result<(i64, u32), LayerErrorKind> {
-    parse_time(text).ok_or(LayerErrorKind::Malformed("modification time"))
-}
-
 fn parse_time(text: &[u8]) -> Option<(i64, u32)> {
     let text = std::str::from_utf8(text).ok()?;
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
+    let digits = whole.strip_prefix('-').unwrap_or(whole);
+    if !digits.bytes().chain(fraction.bytes()).all(|digit| digit.is_ascii_digit()) {
         return None;
     }
     let seconds: i64 = whole.parse().ok()?;
@@ -128,8 +227,54 @@ mod tests {
         assert_eq!(read("1.1234567899"), Some((1, 123_456_789)));
         assert_eq!(read("-1.25"), Some((-2, 750_000_000)));
         assert_eq!(read("-0.25"), Some((-1, 750_000_000)));
-        for bad in ["", ".", "x", "1.x", "1.2.3", "99999999999999999999"] {
+        for bad in ["", "-", ".", "x", "+1", "1.x", "1.2.3", "99999999999999999999"] {
             assert_eq!(read(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn numbers_of_headers_read() {
+        for (field, value) in [
+            (b"0000644\0".as_slice(), Some(0o644)),
+            (b"  644 \0\0", Some(0o644)),
+            (b"77777777", Some(0o7777_7777)),
+            (b"\0\0\0", Some(0)),
+            (b"   ", Some(0)),
+            (b"\x80\0\0\0\0\0\x01\0", Some(256)),
+            (b"\xff\xff\xff\xff\xff\xff\xff\xff", Some(-1)),
+            (b"\xff\xff\xff\xff\x80\0\0\0\0\0\0\0", Some(i64::MIN)),
+            (b"\x80\0\0\0\x80\0\0\0\0\0\0\0", None),
+            (b"0000008\0", None),
+            (b"1 2", None),
+            (b"-1", None),
+            (b"+1", None),
+            (b"0x1", None),
+        ] {
+            assert_eq!(number(field), value, "{field:?}");
+        }
+    }
+
+    #[test]
+    fn attributes_are_those_that_linux_has() {
+        let read = |name: &str, value: usize| {
+            let pair = format!(" SCHILY.xattr.{name}={}\n", "v".repeat(value));
+            let length = (1..9).map(|digits| pair.len() + digits);
+            let length = length.into_iter().find(|all| all.to_string().len() + pair.len() == *all);
+            let mut records = Records::default();
+            records.add(format!("{}{pair}", length.unwrap()).as_bytes()).unwrap();
+            xattrs(&records, &Limits::default())
+        };
+        for fine in ["user.a", "trusted.a", "security.capability", "system.posix_acl_access"] {
+            assert_eq!(read(fine, 65_535).unwrap().len(), 1, "{fine}");
+        }
+        for bad in ["com.apple.provenance", "system.nfs4_acl", "user.", "a"] {
+            let error = read(bad, 1).unwrap_err();
+            assert!(matches!(&error, LayerErrorKind::UnsupportedAttribute(name) if name == bad));
+            assert!(error.to_string().contains(bad) && error.to_string().contains("remove it"));
+        }
+        let large = read("user.a", 65_536);
+        assert!(matches!(large, Err(LayerErrorKind::TooLarge { limit: 65_535, .. })));
+        let overlay = read("user.overlay.opaque", 1);
+        assert!(matches!(overlay, Err(LayerErrorKind::OverlayAttribute(_))));
     }
 }

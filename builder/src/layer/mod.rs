@@ -4,12 +4,14 @@
 //! tree and never reaches the host's file system.
 
 mod apply;
+mod archive;
 mod codec;
 mod decode;
 mod error;
 mod limits;
 mod metadata;
 mod path;
+mod pax;
 mod read;
 
 pub use apply::flatten;

@@ -72,14 +72,27 @@ impl Tree {
 
 /// Lists every name of a tree in the canonical order, with its absolute path.
 pub fn entries(tree: &Tree) -> impl Iterator<Item = (Vec<u8>, InodeId)> + '_ {
-    let mut pending = vec![(b"/".to_vec(), Tree::ROOT)];
+    let mut root = Some(Tree::ROOT);
+    let mut path = Vec::new();
+    // The directories that are open: the length of each one's path, and its names to come.
+    let mut open = Vec::new();
     std::iter::from_fn(move || {
-        let (path, id) = pending.pop()?;
-        for (name, child) in tree.inode(id).names().into_iter().flatten().rev() {
-            let prefix = if path == b"/" { &[] } else { path.as_slice() };
-            pending.push(([prefix, b"/", name].concat(), *child));
+        if let Some(id) = root.take() {
+            open.extend(tree.inode(id).names().map(|names| (0, names.iter())));
+            return Some((b"/".to_vec(), id));
         }
-        Some((path, id))
+        loop {
+            let (length, names) = open.last_mut()?;
+            path.truncate(*length);
+            let Some((name, id)) = names.next() else {
+                open.pop();
+                continue;
+            };
+            path.push(b'/');
+            path.extend_from_slice(name);
+            open.extend(tree.inode(*id).names().map(|names| (path.len(), names.iter())));
+            return Some((path.clone(), *id));
+        }
     })
 }
 

@@ -6,6 +6,10 @@ use super::{InodeId, Kind, Leaf, Tree};
 
 /// How many symbolic links one path may lead through, as in Linux (path_resolution(7)).
 const MAX_LINKS: usize = 40;
+/// How many parts one path may have, those of the links in it included.
+const MAX_PARTS: usize = 4096;
+/// How deep a directory that an archive does not name may lie.
+const MAX_DEPTH: usize = 1024;
 
 /// Why a path leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +20,9 @@ pub enum LookupError {
     /// More than 40 symbolic links.
     #[error("too many symbolic links")]
     TooManyLinks,
+    /// More parts than any path of a real image has.
+    #[error("the path is too long once its links are followed")]
+    TooLong,
 }
 
 /// What to do about a directory that a path names and that is not there.
@@ -34,7 +41,7 @@ impl Tree {
     /// Follows a path, and symbolic links in all its parts; nothing where it leads nowhere.
     pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
         let mut scratch = Walk::new(path);
-        while let Some(part) = scratch.pending.pop_front() {
+        while let Some(part) = scratch.next_part().ok()? {
             let child = match part.as_slice() {
                 b".." => scratch.up(),
                 name => self.child(scratch.here(), name)?,
@@ -63,11 +70,15 @@ impl Tree {
 
     fn walk(&mut self, path: &[u8], missing: Missing) -> Result<Option<InodeId>, LookupError> {
         let mut walk = Walk::new(path);
-        while let Some(part) = walk.pending.pop_front() {
+        while let Some(part) = walk.next_part()? {
             let child = match part.as_slice() {
                 b".." => walk.up(),
                 name => match (self.child(walk.here(), name), missing) {
                     (Some(child), _) => child,
+                    // The root stands in the trail, too.
+                    (None, Missing::Make) if walk.trail.len() > MAX_DEPTH => {
+                        return Err(LookupError::TooLong);
+                    }
                     (None, Missing::Make) => self.ensure_directory(walk.here(), name),
                     (None, Missing::Stop) => return Ok(None),
                 },
@@ -87,11 +98,18 @@ struct Walk {
     trail: Vec<InodeId>,
     pending: VecDeque<Vec<u8>>,
     links: usize,
+    steps: usize,
 }
 
 impl Walk {
     fn new(path: &[u8]) -> Self {
-        Self { trail: vec![Tree::ROOT], pending: parts(path).collect(), links: 0 }
+        Self { trail: vec![Tree::ROOT], pending: parts(path).collect(), links: 0, steps: 0 }
+    }
+
+    fn next_part(&mut self) -> Result<Option<Vec<u8>>, LookupError> {
+        let part = self.pending.pop_front();
+        self.steps += usize::from(part.is_some());
+        if self.steps > MAX_PARTS { Err(LookupError::TooLong) } else { Ok(part) }
     }
 
     fn here(&self) -> InodeId {
@@ -123,6 +141,9 @@ impl Walk {
         }
         if target.first() == Some(&b'/') {
             self.trail.truncate(1);
+        }
+        if self.pending.len() + self.trail.len() + parts(target).count() > MAX_PARTS {
+            return Err(LookupError::TooLong);
         }
         parts(target).rev().for_each(|part| self.pending.push_front(part));
         Ok(())
@@ -169,5 +190,33 @@ mod tests {
         tree.link(Tree::ROOT, b"fifo", fifo);
         assert!(matches!(tree.make_directories(b"fifo/c"), Err(LookupError::NotADirectory(_))));
         assert!(matches!(tree.make_directories(b"fifo"), Err(LookupError::NotADirectory(_))));
+    }
+
+    #[test]
+    fn a_walk_is_bounded_however_its_links_are_laid() {
+        let detour = "usr/../".repeat(1000);
+        let links: Vec<_> = (0..40)
+            .map(|at| (format!("/l{at}"), format!("/{detour}l{}", at + 1)))
+            .chain([("/few".to_owned(), format!("/{detour}usr"))])
+            .collect();
+        let links: Vec<_> = links.iter().map(|(at, to)| (at.as_str(), to.as_str())).collect();
+        let mut tree = with_links(&links);
+        assert_eq!(tree.make_directories(b"l0"), Err(LookupError::TooLong));
+        assert_eq!(tree.find_directory(b"l0"), Err(LookupError::TooLong));
+        assert_eq!(tree.lookup(b"l0"), None);
+        assert_eq!(tree.lookup(b"few"), tree.lookup(b"usr"));
+        assert_eq!(tree.find_directory(&b"x/".repeat(4096)), Ok(None));
+        assert_eq!(tree.find_directory(&b"../".repeat(4097)), Err(LookupError::TooLong));
+    }
+
+    #[test]
+    fn links_gather_neither_parts_nor_depth() {
+        let down = "d/".repeat(900);
+        let mut tree = with_links(&[("/a", down.as_str()), ("/wide", &"d/".repeat(4096))]);
+        assert_eq!(tree.find_directory(b"wide"), Err(LookupError::TooLong));
+        assert!(tree.make_directories(b"a").is_ok());
+        assert!(tree.make_directories(&[b"a/".as_slice(), &b"e/".repeat(124)].concat()).is_ok());
+        let deeper = [b"a/".as_slice(), &b"f/".repeat(125)].concat();
+        assert_eq!(tree.make_directories(&deeper), Err(LookupError::TooLong));
     }
 }
