@@ -10,7 +10,6 @@ use boxfile_spec::Span;
 use crate::compose::ComposeError;
 use crate::kernel::KernelError;
 use crate::layer::LayerError;
-use crate::output::OutputError;
 use crate::skill::SkillError;
 use crate::source::SourceError;
 
@@ -96,9 +95,6 @@ pub enum BuildError {
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),
-    /// The finished box cannot be put where it was asked for.
-    #[error("the box cannot be written")]
-    Output(#[from] OutputError),
     /// A document of the box cannot be written as JSON.
     #[error("a document of the box does not become JSON")]
     Document(#[from] serde_json::Error),

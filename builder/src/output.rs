@@ -1,13 +1,14 @@
 //! Putting a sealed box where it was asked for: an OCI image layout directory, whole or not at all.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, FileType, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use box_cache::{BlobId, Store, StoreError};
 use box_image::manifest::ARTIFACT_TYPE;
-use box_image::{Index, OciLayout};
+use box_image::{Digest, Index, OciLayout};
+use tempfile::TempDir;
 
 use crate::seal::Sealed;
 
@@ -15,9 +16,31 @@ use crate::seal::Sealed;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// Something that is no box is there.
-    #[error("{} exists and is not a box; remove it, or name another with --output", .0.display())]
-    Occupied(PathBuf),
+    /// Something that is no box is there, or something else beside a box.
+    #[error(
+        "{} exists and {what}; move that away, or name another directory with --output",
+        path.display()
+    )]
+    Occupied {
+        /// The directory that the box was to be written to.
+        path: PathBuf,
+        /// What is there instead, as the end of a sentence.
+        what: String,
+    },
+    /// Replacing the box failed, and so did putting back what was there.
+    #[error(
+        "cannot write {}; what was there is kept as {}: move it back",
+        output.display(),
+        kept.display()
+    )]
+    NotRestored {
+        /// The directory that the box was to be written to.
+        output: PathBuf,
+        /// Where that which was there lies now.
+        kept: PathBuf,
+        /// Why it could not be put back.
+        source: io::Error,
+    },
     /// The operating system refused something.
     #[error("cannot {doing} {}", path.display())]
     Io {
@@ -51,14 +74,17 @@ impl<T> Context<T> for io::Result<T> {
 /// Blobs are hard links into the store where the file systems permit, else copies.
 ///
 /// # Errors
-/// [`OutputError`]; what was there before is still there.
+/// [`OutputError`]; what was there before is still there, or, with [`OutputError::NotRestored`],
+/// beside it.
 pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<(), OutputError> {
-    let index = serde_json::to_vec(&Index::of_box(sealed.manifest, sealed.manifest_size))?;
+    let documents = documents(sealed)?;
+    // Without a slash at the end, which would follow a symbolic link.
+    let output: &Path = &output.components().collect::<PathBuf>();
     if fs::symlink_metadata(output).is_ok() {
-        if !is_box(output) {
-            return Err(OutputError::Occupied(output.to_owned()));
+        if let Some(what) = obstacle(output).context("read", output)? {
+            return Err(OutputError::Occupied { path: output.to_owned(), what });
         }
-        if is_same(output, &index, sealed) {
+        if is_same(store, output, &documents, sealed) {
             return Ok(());
         }
     }
@@ -72,20 +98,34 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<(), Output
         .permissions(Permissions::from_mode(0o755))
         .tempdir_in(parent)
         .context("make a directory in", parent)?;
-    let new = staging.path().join("new");
-    fill(store, sealed, &index, &new)?;
-    swap(&new, output, &staging.path().join("old"))?;
+    fill(store, sealed, &documents, &staging.path().join("new"))?;
+    swap(staging, output)?;
     File::open(parent).and_then(|directory| directory.sync_all()).context("flush", parent)
 }
 
-fn fill(store: &Store, sealed: &Sealed, index: &[u8], new: &Path) -> Result<(), OutputError> {
+/// The names and bytes of the files that a box has beside its blobs.
+type Documents = [(&'static str, Vec<u8>); 2];
+
+fn documents(sealed: &Sealed) -> Result<Documents, OutputError> {
+    let index = Index::of_box(sealed.manifest, sealed.manifest_size);
+    Ok([
+        ("oci-layout", serde_json::to_vec(&OciLayout::default())?),
+        ("index.json", serde_json::to_vec(&index)?),
+    ])
+}
+
+fn fill(
+    store: &Store,
+    sealed: &Sealed,
+    documents: &Documents,
+    new: &Path,
+) -> Result<(), OutputError> {
     let blobs = new.join("blobs/sha256");
     fs::create_dir_all(&blobs).context("make the directory", &blobs)?;
     for (digest, _) in &sealed.blobs {
         store.export(&BlobId(*digest.as_bytes()), &blobs.join(digest.hex()))?;
     }
-    let layout = serde_json::to_vec(&OciLayout::default())?;
-    for (name, bytes) in [("oci-layout", layout.as_slice()), ("index.json", index)] {
+    for (name, bytes) in documents {
         let path = new.join(name);
         fs::write(&path, bytes).context("write", &path)?;
         File::open(&path).and_then(|file| file.sync_all()).context("flush", &path)?;
@@ -93,21 +133,43 @@ fn fill(store: &Store, sealed: &Sealed, index: &[u8], new: &Path) -> Result<(), 
     Ok(())
 }
 
-/// Puts `new` in the place of `output`; puts `output` back if that fails.
-fn swap(new: &Path, output: &Path, old: &Path) -> Result<(), OutputError> {
+/// Puts the staged box in the place of `output`; puts `output` back if that fails.
+fn swap(staging: TempDir, output: &Path) -> Result<(), OutputError> {
+    let (new, old) = (staging.path().join("new"), staging.path().join("old"));
     if fs::symlink_metadata(output).is_err() {
         return fs::rename(new, output).context("write", output);
     }
-    fs::rename(output, old).context("replace", output)?;
+    fs::rename(output, &old).context("replace", output)?;
     let swapped = fs::rename(new, output);
     if swapped.is_err() {
-        fs::rename(old, output).context("restore", output)?;
+        restore(staging, output)?;
     }
     swapped.context("write", output)
 }
 
-/// Whether a directory is a box: only then may it be replaced.
-fn is_box(path: &Path) -> bool {
+/// Puts back what was at `output`. Where that fails it stays in the staging directory, which would
+/// else be removed.
+fn restore(staging: TempDir, output: &Path) -> Result<(), OutputError> {
+    let Err(source) = fs::rename(staging.path().join("old"), output) else { return Ok(()) };
+    let kept = staging.keep().join("old");
+    Err(OutputError::NotRestored { output: output.to_owned(), kept, source })
+}
+
+/// Says what is at a path that is not, or not only, a box: only a box may be replaced, because
+/// everything in the directory goes with it.
+fn obstacle(path: &Path) -> io::Result<Option<String>> {
+    let kind = fs::symlink_metadata(path)?.file_type();
+    if kind.is_symlink() {
+        return Ok(Some("is a symbolic link; name the directory that it leads to".to_owned()));
+    }
+    if !kind.is_dir() || !has_box_index(path) {
+        return Ok(Some("is not a box".to_owned()));
+    }
+    Ok(foreign(path)?.map(|it| format!("holds {}, which is no part of a box", it.display())))
+}
+
+/// Whether the index of an image layout names one box and nothing else.
+fn has_box_index(path: &Path) -> bool {
     let index = fs::read(path.join("index.json")).unwrap_or_default();
     let index: Option<Index> = serde_json::from_slice(&index).ok();
     index.is_some_and(|index| {
@@ -116,13 +178,90 @@ fn is_box(path: &Path) -> bool {
     })
 }
 
-/// Whether a directory is this very box, with blobs that were not touched since.
-fn is_same(path: &Path, index: &[u8], sealed: &Sealed) -> bool {
+/// Returns the first thing in a box's directory that no build puts there.
+fn foreign(path: &Path) -> io::Result<Option<PathBuf>> {
+    for directory in ["", "blobs", "blobs/sha256"] {
+        let entries = match fs::read_dir(path.join(directory)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let (name, kind) = (entry.file_name(), entry.file_type()?);
+            if !name.to_str().is_some_and(|name| is_of_box(directory, name, kind)) {
+                return Ok(Some(Path::new(directory).join(name)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a box has such a file or directory there.
+fn is_of_box(directory: &str, name: &str, kind: FileType) -> bool {
+    match (directory, name) {
+        ("", "oci-layout" | "index.json") => kind.is_file(),
+        ("", "blobs") | ("blobs", "sha256") => kind.is_dir(),
+        ("blobs/sha256", name) => {
+            kind.is_file() && format!("sha256:{name}").parse::<Digest>().is_ok()
+        }
+        _ => false,
+    }
+}
+
+/// Whether a directory is this very box with undamaged blobs.
+fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -> bool {
     let blobs = path.join("blobs/sha256");
-    let blob_is_there = |digest: &box_image::Digest, size: u64| {
-        let metadata = fs::symlink_metadata(blobs.join(digest.hex()));
-        metadata.is_ok_and(|it| it.is_file() && it.len() == size && it.nlink() > 1)
-    };
-    fs::read(path.join("index.json")).is_ok_and(|found| found == index)
-        && sealed.blobs.iter().all(|(digest, size)| blob_is_there(digest, *size))
+    documents.iter().all(|(name, bytes)| fs::read(path.join(name)).is_ok_and(|it| it == *bytes))
+        && sealed
+            .blobs
+            .iter()
+            .all(|(digest, _)| is_blob(store, digest, &blobs.join(digest.hex())).unwrap_or(false))
+}
+
+/// Whether a file is this blob: the very file that the store has, which the build wrote or
+/// verified just now, or else one whose bytes hash to the digest. How many links the file has
+/// says nothing: whoever writes through one of them changes all.
+fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Result<bool, OutputError> {
+    let blob = BlobId(*digest.as_bytes());
+    let stored = store.open_blob(&blob)?.metadata().context("read", path)?;
+    let file = File::open(path).context("open", path)?;
+    let found = file.metadata().context("read", path)?;
+    if (found.dev(), found.ino()) == (stored.dev(), stored.ino()) {
+        return Ok(true);
+    }
+    Ok(BlobId::of_reader(file).context("read", path)? == blob)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_put_back_is_kept_and_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let staging = tempfile::tempdir_in(dir.path()).unwrap();
+        fs::create_dir(staging.path().join("old")).unwrap();
+        fs::write(staging.path().join("old/precious"), "data").unwrap();
+        let output = dir.path().join("output");
+        fs::create_dir(&output).unwrap();
+        fs::write(output.join("meanwhile"), "in the way").unwrap();
+        let error = restore(staging, &output).unwrap_err();
+        let OutputError::NotRestored { kept, .. } = &error else { panic!("{error}") };
+        assert_eq!(fs::read(kept.join("precious")).unwrap(), b"data");
+        assert!(error.to_string().contains(&kept.display().to_string()), "{error}");
+    }
+
+    #[test]
+    fn a_failed_swap_puts_back_what_was_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let output = dir.path().join("output");
+        fs::create_dir(&output).unwrap();
+        fs::write(output.join("precious"), "data").unwrap();
+        // Nothing is staged, so that the second renaming fails.
+        let staging = tempfile::tempdir_in(dir.path()).unwrap();
+        let error = swap(staging, &output).unwrap_err();
+        assert!(matches!(error, OutputError::Io { doing: "write", .. }), "{error}");
+        assert_eq!(fs::read(output.join("precious")).unwrap(), b"data");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the staging is gone");
+    }
 }

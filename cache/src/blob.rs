@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -26,6 +26,23 @@ impl BlobId {
     /// Hashes bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// Hashes everything that a reader gives, without holding it in memory.
+    ///
+    /// # Errors
+    /// The reader's.
+    pub fn of_reader(mut reader: impl Read) -> io::Result<Self> {
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 256 << 10];
+        loop {
+            match reader.read(&mut buffer) {
+                Ok(0) => return Ok(Self(hasher.finalize().into())),
+                Ok(length) => hasher.update(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 
@@ -70,7 +87,8 @@ impl<'store> BlobWriter<'store> {
         self.size
     }
 
-    /// Gives the blob its name and returns it with its size in bytes.
+    /// Gives the blob its name and returns it with its size in bytes. A file that has the name
+    /// already is replaced, whether it is whole or damaged.
     ///
     /// # Errors
     /// [`StoreError::Io`]; the store is then as it was.
@@ -78,19 +96,6 @@ impl<'store> BlobWriter<'store> {
         let blob = BlobId(self.hasher.finalize().into());
         publish(self.file, self.store.blob_path(&blob))?;
         Ok((blob, self.size))
-    }
-
-    /// Gives the blob its name if its content and size are as promised.
-    ///
-    /// # Errors
-    /// [`StoreError::Mismatch`] or [`StoreError::Io`]; the store is then as it was.
-    pub fn commit_as(self, expected: BlobId, expected_size: u64) -> Result<(), StoreError> {
-        let found = BlobId(self.hasher.clone().finalize().into());
-        let found_size = self.size;
-        if found != expected || found_size != expected_size {
-            return Err(StoreError::Mismatch { expected, expected_size, found, found_size });
-        }
-        self.commit().map(|_| ())
     }
 }
 
@@ -107,14 +112,11 @@ impl Write for BlobWriter<'_> {
     }
 }
 
-/// Flushes a file to the disk and gives it its name; a file that has the name already stays.
+/// Flushes a file to the disk and gives it its name. A file that has the name already is replaced
+/// at once: it has the same content, unless it is damaged, and is then mended.
 pub(crate) fn publish(file: NamedTempFile, path: PathBuf) -> Result<(), StoreError> {
     file.as_file().sync_data().context("flush", file.path())?;
-    match file.persist_noclobber(&path) {
-        Ok(_) => {}
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-        Err(error) => return Err(error.error).context("write", &path),
-    }
+    file.persist(&path).map_err(|error| error.error).context("write", &path)?;
     path.parent().map_or(Ok(()), sync_directory)
 }
 

@@ -34,20 +34,6 @@ pub enum StoreError {
     /// The store does not hold the blob.
     #[error("the store holds no blob {0}")]
     Missing(BlobId),
-    /// What was written is not what was promised.
-    #[error(
-        "expected sha256:{expected} of {expected_size} bytes, found sha256:{found} of {found_size}"
-    )]
-    Mismatch {
-        /// The promised content.
-        expected: BlobId,
-        /// The promised size in bytes.
-        expected_size: u64,
-        /// The content as it is.
-        found: BlobId,
-        /// The size as it is.
-        found_size: u64,
-    },
     /// A blob in the store is no longer what its name says.
     #[error("the blob {blob} is damaged; remove {} and build again", path.display())]
     Damaged {

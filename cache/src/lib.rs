@@ -12,11 +12,15 @@
 //! **Crash story.** A blob or record is written to `tmp/` under a name that nobody can predict,
 //! flushed to the disk, and only then given its name; the directory is flushed before the call
 //! returns. A crash at any moment leaves an old state or a new one and perhaps a file in `tmp/`,
-//! never a half object under a name. Two writers of the same content are both right: the first
-//! name stays.
+//! never a half object under a name. Two writers of the same content are both right: the
+//! last one's file stays.
 //!
-//! **Trust.** What is read whole is hashed again while it is read. An action's record that is
-//! damaged counts as absent.
+//! **Trust.** A blob is right when it gets its name, but a disk or another program may damage it
+//! later, also through a hard link that [`Store::export`] made. So its name alone proves nothing:
+//! [`Store::read`], [`Store::verify`] and [`Store::put`] hash what is there. [`Store::size`],
+//! [`Store::open_blob`] and [`Store::export`] do not; whoever calls them verifies the blob before,
+//! or what is read of it. Writing the right content again mends a damaged blob. An action's record
+//! that is damaged counts as absent.
 #![forbid(unsafe_code)]
 
 mod action;

@@ -1,6 +1,11 @@
 //! What the store saves, and that it never serves what it should not.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Stdio;
+
+use box_cache::BlobId;
 
 use crate::checkout::{BOXFILE, Checkout, files};
 
@@ -48,21 +53,153 @@ fn a_changed_declaration_decodes_no_layer_again() {
     assert_eq!(checkout.built(&[])["cached"], false);
 }
 
-#[test]
-fn a_damaged_store_is_noticed_and_never_sealed() {
+/// Flips a bit in the middle of a file, also where it has several names; keeps its size.
+fn damage(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let middle = file.metadata().unwrap().len() / 2;
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, middle).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], middle).unwrap();
+}
+
+/// Damages the store's file alone: the box that was exported keeps its own.
+fn damage_alone(path: &Path) {
+    let bytes = fs::read(path).unwrap();
+    fs::remove_file(path).unwrap();
+    fs::write(path, bytes).unwrap();
+    damage(path);
+}
+
+/// Asserts that every blob of an exported box is what its name says.
+fn assert_whole(directory: &Path) {
+    let blobs = files(&directory.join("blobs/sha256"));
+    assert_eq!(blobs.len(), 5, "manifest, config, rootfs, init, kernel");
+    for (name, bytes) in blobs {
+        assert_eq!(BlobId::of(&bytes).hex(), name.to_str().unwrap());
+    }
+}
+
+/// Asserts that the next build gives a whole box, or none and says what is damaged.
+fn assert_whole_or_refused(checkout: &Checkout, output: &str, damaged: &str) {
+    let built = checkout.build(&["--output", output]);
+    if built.status.success() {
+        return assert_whole(&checkout.path(output));
+    }
+    let errors = String::from_utf8(built.stderr).unwrap();
+    assert_eq!(built.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("damaged") && errors.contains(damaged), "{errors}");
+    assert!(!checkout.path(output).exists());
+}
+
+/// Lists the names of the blobs in the store.
+fn stored(checkout: &Checkout) -> Vec<String> {
+    let blobs = files(&checkout.path("store/blobs")).into_iter();
+    blobs.map(|(name, _)| name.to_str().unwrap().to_owned()).collect()
+}
+
+/// Damages one blob after the other, each in a whole store with a finished box, and checks the
+/// build that follows: of the Boxfile `after`, to `output`.
+fn damage_each(damage: fn(&Path), after: &str, output: &str) {
     let checkout = Checkout::new();
     checkout.built(&[]);
-    // Damage every blob but keep its size, as a bad disk would.
-    for (path, mut bytes) in files(&checkout.path("store/blobs")) {
-        let path = checkout.path("store/blobs").join(path);
-        bytes.iter_mut().for_each(|byte| *byte ^= 0x55);
-        fs::remove_file(&path).unwrap();
-        fs::write(path, bytes).unwrap();
+    let names = stored(&checkout);
+    assert!(names.len() > 5, "five blobs of the box, and packs");
+    for name in names {
+        damage(&checkout.path(&format!("store/blobs/{name}")));
+        checkout.write("Boxfile", after);
+        assert_whole_or_refused(&checkout, output, &name);
+        for directory in ["store", "test.box", output] {
+            fs::remove_dir_all(checkout.path(directory)).ok();
+        }
+        checkout.write("Boxfile", BOXFILE);
+        checkout.built(&[]);
     }
-    checkout.write("Boxfile", BOXFILE.replace("\"test\"", "\"renamed\""));
-    let errors = checkout.build(&["--output", "damaged.box"]);
-    assert_eq!(errors.status.code(), Some(1));
-    let errors = String::from_utf8(errors.stderr).unwrap();
-    assert!(errors.contains("damaged"), "{errors}");
-    assert!(!checkout.path("damaged.box").exists());
+}
+
+#[test]
+fn a_blob_damaged_in_the_store_alone_is_never_exported() {
+    damage_each(damage_alone, BOXFILE, "second.box");
+}
+
+#[test]
+fn a_blob_damaged_in_the_store_alone_is_never_sealed() {
+    damage_each(damage_alone, &BOXFILE.replace("\"test\"", "\"renamed\""), "renamed.box");
+}
+
+#[test]
+fn a_blob_damaged_through_the_exported_box_is_never_exported_again() {
+    damage_each(damage, BOXFILE, "second.box");
+}
+
+#[test]
+fn a_blob_damaged_through_the_exported_box_is_never_sealed() {
+    damage_each(damage, &BOXFILE.replace("\"test\"", "\"renamed\""), "renamed.box");
+}
+
+#[test]
+fn a_damaged_box_is_mended_where_it_lies() {
+    let checkout = Checkout::new();
+    checkout.built(&[]);
+    for (name, _) in files(&checkout.path("test.box/blobs/sha256")) {
+        damage(&checkout.path("test.box/blobs/sha256").join(name));
+        assert_eq!(checkout.built(&[])["cached"], false);
+        assert_whole(&checkout.path("test.box"));
+        assert_eq!(checkout.built(&[])["cached"], true);
+    }
+}
+
+#[test]
+fn a_box_with_something_else_beside_it_is_not_replaced() {
+    let foreign = ["notes.txt", "blobs/notes.txt", "blobs/sha256/notes.txt", "src/main.rs"];
+    for foreign in foreign {
+        let checkout = Checkout::new();
+        checkout.built(&[]);
+        checkout.write(&format!("test.box/{foreign}"), "precious");
+        let before = files(&checkout.path("test.box"));
+        checkout.write("Boxfile", BOXFILE.replace("cpus=1", "cpus=2"));
+        let built = checkout.build(&[]);
+        let errors = String::from_utf8(built.stderr).unwrap();
+        assert_eq!(built.status.code(), Some(1), "{errors}");
+        let named = foreign.strip_suffix("/main.rs").unwrap_or(foreign);
+        assert!(errors.contains(&format!("holds {named}, which is no part of a box")), "{errors}");
+        assert!(files(&checkout.path("test.box")) == before, "something was lost");
+    }
+}
+
+#[test]
+fn a_link_is_not_replaced() {
+    let checkout = Checkout::new();
+    checkout.built(&[]);
+    symlink("test.box", checkout.path("link")).unwrap();
+    for link in ["link", "link/"] {
+        let built = checkout.build(&["--output", link]);
+        let errors = String::from_utf8(built.stderr).unwrap();
+        assert_eq!(built.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("symbolic link"), "{errors}");
+    }
+    assert_eq!(fs::read_link(checkout.path("link")).unwrap(), Path::new("test.box"));
+    assert_whole(&checkout.path("test.box"));
+}
+
+#[test]
+fn many_first_builds_may_share_a_new_store() {
+    let checkout = Checkout::new();
+    for _ in 0..5 {
+        let start = |n: u32| {
+            let mut command = checkout.command();
+            command.args(["--output", &format!("{n}.box")]).stdout(Stdio::null());
+            command.stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let builds: Vec<_> = (0..8).map(start).collect();
+        for build in builds {
+            let output = build.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        for n in 0..8 {
+            assert_whole(&checkout.path(&format!("{n}.box")));
+            fs::remove_dir_all(checkout.path(&format!("{n}.box"))).unwrap();
+        }
+        fs::remove_dir_all(checkout.path("store")).unwrap();
+    }
 }

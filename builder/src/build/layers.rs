@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use box_cache::{ActionKey, BlobId, KeyHasher, Store};
+use box_cache::{ActionKey, BlobId, KeyHasher, Store, StoreError};
 use box_image::{ComponentName, Digest};
 use boxfile_spec::Boxfile;
 use rayon::prelude::*;
@@ -82,15 +82,19 @@ fn key(layer: &LayerSource) -> ActionKey {
         .finish()
 }
 
-/// Returns a layer that was decoded before, if all of it is still there.
+/// Returns a layer that was decoded before, if its index is whole and its pack is there; decoding
+/// it again mends a damaged index. The pack is verified content by content when it is read.
 fn recall(store: &Store, key: &ActionKey) -> Result<Option<DecodedLayer>, BuildError> {
     let Some(record) = store.action(key)? else { return Ok(None) };
     let (Some(index), Some(pack)) = (blob(&record, 0), blob(&record, 32)) else { return Ok(None) };
-    if store.size(&index).is_none() || store.size(&pack).is_none() {
+    if store.size(&pack).is_none() {
         return Ok(None);
     }
-    let index = LayerIndex::decode(&store.read(&index)?);
-    Ok(index.ok().map(|index| DecodedLayer { index, pack }))
+    match store.read(&index) {
+        Ok(index) => Ok(LayerIndex::decode(&index).ok().map(|index| DecodedLayer { index, pack })),
+        Err(StoreError::Damaged { .. } | StoreError::Missing(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn blob(record: &[u8], offset: usize) -> Option<BlobId> {

@@ -2,10 +2,11 @@
 
 mod inputs;
 mod layers;
+mod recall;
 
 use std::path::Path;
 
-use box_cache::{ActionKey, Store};
+use box_cache::Store;
 use box_image::{ComponentName, RunPlan};
 use boxfile_spec::Boxfile;
 
@@ -18,6 +19,7 @@ use crate::tree::{Content, Tree};
 use crate::{BuildError, Sealed, kernel};
 use inputs::Inputs;
 use layers::{DecodedLayer, decode_all};
+use recall::{recall, record};
 
 /// What to build, and of what.
 #[derive(Debug)]
@@ -54,21 +56,8 @@ pub fn build(request: &Request<'_>, store: &Store) -> Result<Build, BuildError> 
         return Ok(Build { sealed, cached: true });
     }
     let sealed = make(request, &inputs, store)?;
-    store.record_action(&key, &serde_json::to_vec(&sealed)?)?;
+    record(store, &key, &sealed)?;
     Ok(Build { sealed, cached: false })
-}
-
-/// Returns the box that an earlier build made of the same inputs, if all of it is still there.
-fn recall(store: &Store, key: &ActionKey) -> Result<Option<Sealed>, BuildError> {
-    let record = store.action(key)?;
-    let sealed: Option<Sealed> = record.and_then(|record| serde_json::from_slice(&record).ok());
-    let whole = |sealed: &Sealed| {
-        sealed
-            .blobs
-            .iter()
-            .all(|(digest, size)| store.size(&box_cache::BlobId(*digest.as_bytes())) == Some(*size))
-    };
-    Ok(sealed.filter(whole))
 }
 
 /// Returns the root tree of a box without baking it: every file of the rootfs.
