@@ -24,18 +24,22 @@ const NONCE_PATH: &str = "/nonce";
 /// The greatest length of the nonce: 64 hexadecimal digits, and some room.
 const NONCE_MAX: u64 = 128;
 
+/// How many user namespaces there may be beside the first (`user_namespaces(7)`).
+const MAX_USER_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
+
 const NO_SUID_DEV_EXEC: MsFlags =
     MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV).union(MsFlags::MS_NOEXEC);
 
 /// A filesystem of the kernel's own: type, mount point, flags and options.
 type KernelFs = (&'static str, &'static str, MsFlags, &'static str);
 
-/// What init itself needs. `/run` holds only the mount points that the components' roots are
+/// What init itself needs. `nsdelegate` keeps a workload from the limits at the top of its own
+/// cgroup namespace, however it came to write there. `/run` holds only the mount points that the components' roots are
 /// built on.
 const KERNEL_FILESYSTEMS: [KernelFs; 4] = [
     ("proc", "/proc", NO_SUID_DEV_EXEC, ""),
     ("sysfs", "/sys", NO_SUID_DEV_EXEC, ""),
-    ("cgroup2", "/sys/fs/cgroup", NO_SUID_DEV_EXEC, ""),
+    ("cgroup2", "/sys/fs/cgroup", NO_SUID_DEV_EXEC, "nsdelegate"),
     ("tmpfs", "/run", NO_SUID_DEV_EXEC, "mode=0700,size=64k"),
 ];
 
@@ -99,6 +103,17 @@ pub(crate) fn mount_kernel_filesystems() -> Result<(), InitError> {
         mount(Some(fs), target, Some(fs), flags, Some(options))
             .step_with(|| format!("mount {fs} on {target}"))
     })
+}
+
+/// Forbids new user namespaces, for good: nobody but init may write here.
+///
+/// In one of its own a workload would be root with all capabilities, could mount, and so get at
+/// its own limits and at much of the kernel that is otherwise out of its reach.
+///
+/// # Errors
+/// The file's.
+pub(crate) fn forbid_user_namespaces() -> Result<(), InitError> {
+    std::fs::write(MAX_USER_NAMESPACES, "0").step("forbid user namespaces")
 }
 
 /// Brings loopback up in the current network namespace.

@@ -1,7 +1,7 @@
 //! The console, the only place left to speak where there is no launcher to tell.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
 
 /// Writes one line to the kernel's console, in one call. There is nobody to tell of a failure.
 pub fn say(line: &str) {
@@ -13,4 +13,10 @@ pub fn say(line: &str) {
 /// Makes a panic speak on the console; the caller of the panicking code then ends the start.
 pub(crate) fn speak_of_panics() {
     std::panic::set_hook(Box::new(|info| say(&format!("panic: {info}"))));
+}
+
+/// Makes a panic speak on standard error, which the kernel connected to the console. For processes
+/// that live among workloads, where `/dev/console` may be anything.
+pub(crate) fn speak_of_panics_on_stderr() {
+    std::panic::set_hook(Box::new(|info| drop(writeln!(io::stderr(), "box-init: panic: {info}"))));
 }

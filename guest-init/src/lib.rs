@@ -89,6 +89,7 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     protect_init()?;
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;
+    boot::forbid_user_namespaces()?;
     let components = start_components(&plan)?;
     let mut bridges = Vec::new();
     for component in &components {

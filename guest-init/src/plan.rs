@@ -6,6 +6,7 @@ use std::io::Read;
 use box_image::plan::PLAN_PATH;
 use box_image::{ComponentPlan, Health, RunPlan};
 
+use crate::component::workdir;
 use crate::error::{InitError, Step as _};
 
 /// The greatest run plan, in bytes.
@@ -48,6 +49,9 @@ fn check_component(name: &str, plan: &ComponentPlan) -> Result<(), String> {
     }
     if !plan.workdir.starts_with('/') {
         return fail("the working directory is not absolute");
+    }
+    if workdir::is_kernels(&plan.workdir) {
+        return fail("the working directory is in /proc, /sys or /dev; choose another");
     }
     if !(1..=10_000).contains(&plan.limits.cpu_weight) {
         return fail("the CPU weight is not between 1 and 10000");
@@ -97,6 +101,9 @@ pub(crate) mod tests {
         assert!(error_for(r#"["/bin/agent"]"#, "[]").contains("no program"));
         assert!(error_for("/roots/agent", "/roots/agent,upperdir=/x").contains("the root"));
         assert!(error_for("\"/work\"", "\"work\"").contains("working directory"));
+        for kernels in ["/proc/self/fd/5", "/sys", "/work/../dev/shm"] {
+            assert!(error_for("/work", kernels).contains("in /proc, /sys or /dev"), "{kernels}");
+        }
         assert!(error_for("\"cpu-weight\": 100", "\"cpu-weight\": 0").contains("CPU weight"));
         assert!(error_for("/ready", "/ready HTTP/1.1\\r\\nX: y").contains("health check's path"));
         assert!(

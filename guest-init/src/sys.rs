@@ -101,25 +101,17 @@ pub fn close_all_but(keep: &[BorrowedFd<'_>]) -> nix::Result<()> {
     let mut first = 3;
     for fd in keep {
         if first < fd {
-            close_range(first.cast_unsigned(), (fd - 1).cast_unsigned(), 0)?;
+            close_range(first.cast_unsigned(), (fd - 1).cast_unsigned())?;
         }
         first = fd + 1;
     }
-    close_range(first.cast_unsigned(), u32::MAX, 0)
+    close_range(first.cast_unsigned(), u32::MAX)
 }
 
-/// Marks every file descriptor from 3 up to be closed by `execve`.
-///
-/// # Errors
-/// The kernel's.
-pub fn close_all_on_exec() -> nix::Result<()> {
-    close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
-}
-
-fn close_range(first: u32, last: u32, flags: u32) -> nix::Result<()> {
+fn close_range(first: u32, last: u32) -> nix::Result<()> {
     // SAFETY: the call takes no pointers. The callers are forked children whose copies of the
     // owning objects are never dropped, as they end in `execve` or `_exit`.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     Errno::result(result).map(drop)
 }
 
@@ -131,6 +123,18 @@ pub fn reap() -> Option<(Pid, i32)> {
     // SAFETY: `status` is a valid place for the kernel to write to.
     let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
     (pid > 0).then(|| (Pid::from_raw(pid), status))
+}
+
+/// Opens a process, so that `poll` tells of its end.
+///
+/// # Errors
+/// The kernel's; `ESRCH` where it has been reaped.
+pub fn open_process(pid: Pid) -> nix::Result<OwnedFd> {
+    // SAFETY: the call takes numbers only.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
+    let fd = RawFd::try_from(Errno::result(fd)?).map_err(|_| Errno::ERANGE)?;
+    // SAFETY: the kernel has just made this descriptor, so nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Accepts one connection on a listening socket.

@@ -21,7 +21,11 @@ const TOO_MUCH: &str = "dd if=/dev/zero of=/dev/null bs=100M count=1; \
 /// Tries to leave the component.
 const ESCAPE: &str = "mount -t tmpfs x /mnt; mknod /tmp/vda b 254 0; head -c 1 /tmp/vda; \
     echo 1 >/sys/fs/cgroup/pids.max; hostname stolen; hostname; ls /proc/1/root/roots /roots; \
-    chroot / true && echo chrooted; grep -E '^(NoNewPrivs|CapEff)' /proc/self/status";
+    chroot / true && echo chrooted; unshare -Ur true && echo unshared; \
+    grep -E '^(NoNewPrivs|Cap)' /proc/self/status";
+/// Puts the memory of the component's first process in the place of the null device.
+const SWAP: &str = "rm /dev/null && ln -s /proc/1/mem /dev/null; readlink /dev/null; \
+    head -c 1 /proc/1/mem; wget -qO- http://127.0.0.1:4088/health";
 
 /// Made by the first test that asks; if that fails, the others fail at once.
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
@@ -42,8 +46,11 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     };
     let hello = write("hello", &boxfile);
     let strict = write("strict", &boxfile.replace("700ms", "1ms"));
+    let outside = boxfile.replace("port 4088", "workdir \"/proc/self/fd/5\"\n    port 4088");
+    let outside = write("outside", &outside);
     let kernel = blob(&hello, manifest(&hello).blob(KERNEL_TYPE).unwrap());
     let host = tools.host.clone().file(&hello, "/hello").file(&strict, "/strict");
+    let host = host.file(&outside, "/outside");
     let host = host.file(kernel, "/kernel").file(&tools.programs.floor_init, "/floor-init");
     Scenario::default()
         .step("verify", "boxlaunch verify --json /hello")
@@ -56,6 +63,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .run("too-many", "/hello", TOO_MANY)
         .run("too-much", "/hello", TOO_MUCH)
         .run("escape", "/hello", ESCAPE)
+        .run("swap", "/hello", SWAP)
+        .run("outside", "/outside", "echo ran")
         .run("over-budget", "/strict", "echo ran")
         .step("reported", "boxlaunch run --budget report /strict -- echo ran")
         .start(&host)
@@ -123,11 +132,42 @@ fn a_component_cannot_mount_or_leave() {
     let lines: Vec<_> = stdout(&report).lines().collect();
     assert_eq!(lines[0], "business-host", "{report}");
     assert!(!stdout(&report).contains("chrooted"), "{report}");
+    assert!(!stdout(&report).contains("unshared"), "{report}");
     assert!(stdout(&report).contains("NoNewPrivs:\t1"), "{report}");
+    let none = format!("{:016x}", 0);
+    let kept = "00000000000004fb";
+    let sets = [("Inh", &*none), ("Prm", kept), ("Eff", kept), ("Bnd", kept), ("Amb", &*none)];
+    for (set, expected) in sets {
+        let line = format!("Cap{set}:\t{expected}");
+        assert!(lines.contains(&line.as_str()), "{line} is missing: {report}");
+    }
     let errors = report["command"]["stderr"].as_str().unwrap();
     for refused in ["mount:", "mknod:", "pids.max", "hostname:", "/roots"] {
         assert!(errors.contains(refused), "{refused} was not refused: {errors}");
     }
+    // The kernel has user namespaces, but none is left to be had.
+    assert!(errors.contains("unshare(0x10000000): No space left on device"), "{errors}");
+}
+
+#[test]
+fn a_null_device_that_was_swapped_misleads_nobody() {
+    let report = report("swap", 0);
+    let lines: Vec<_> = stdout(&report).lines().collect();
+    assert_eq!(lines[0], "/proc/1/mem", "{report}");
+    assert!(lines[1].contains("HEALTHY"), "nothing was read, and the agent goes on: {report}");
+    let errors = report["command"]["stderr"].as_str().unwrap();
+    assert!(
+        errors.contains("/proc/1/mem: Permission denied"),
+        "the memory cannot be read: {errors}"
+    );
+}
+
+#[test]
+fn a_working_directory_outside_the_root_is_refused() {
+    let step = step("outside");
+    assert_eq!(step.status, 1, "{step:?}");
+    assert!(!step.stdout.contains("ran"), "{step:?}");
+    assert!(step.stderr.contains("the working directory is in /proc, /sys or /dev"), "{step:?}");
 }
 
 #[test]

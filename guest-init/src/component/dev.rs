@@ -1,6 +1,7 @@
 //! A component's `/dev`: the devices that every program may expect, and no others.
 
-use std::os::unix::fs::symlink;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink};
 use std::path::Path;
 
 use nix::mount::{MsFlags, mount};
@@ -8,10 +9,12 @@ use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 
 use crate::error::{InitError, Step as _};
 
+/// The null device: major and minor number.
+const NULL: (u64, u64) = (1, 3);
 /// The character devices: name, major and minor number (the kernel's `devices.txt`). All are
 /// readable and writable for everyone.
 const NODES: [(&str, u64, u64); 6] = [
-    ("null", 1, 3),
+    ("null", NULL.0, NULL.1),
     ("zero", 1, 5),
     ("full", 1, 7),
     ("random", 1, 8),
@@ -51,6 +54,23 @@ pub(crate) fn build(dev: &Path, shm_bytes: u64) -> Result<(), InitError> {
     mount_at(&shm, "tmpfs", flags | MsFlags::MS_NODEV, &options)
 }
 
+/// Opens the null device to be read and written.
+///
+/// Only before the component's first program runs: a workload that is root there may put anything
+/// else in the place of `/dev/null`, and what opens it later would open that.
+///
+/// # Errors
+/// The file's, or that it is not the null device.
+pub(crate) fn open_null() -> Result<File, InitError> {
+    let step = "open the null device";
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null").step(step)?;
+    let found = null.metadata().step(step)?;
+    if found.file_type().is_char_device() && found.rdev() == makedev(NULL.0, NULL.1) {
+        return Ok(null);
+    }
+    Err("/dev/null is something else").step(step)
+}
+
 const fn everyone() -> Mode {
     Mode::from_bits_truncate(0o666)
 }
@@ -58,4 +78,17 @@ const fn everyone() -> Mode {
 fn mount_at(target: &Path, fs: &str, flags: MsFlags, options: &str) -> Result<(), InitError> {
     mount(Some(fs), target, Some(fs), flags, Some(options))
         .step_with(|| format!("mount {fs} on {}", target.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+
+    #[test]
+    fn the_null_device_is_empty_and_takes_everything() {
+        let mut null = open_null().unwrap();
+        null.write_all(b"anything").unwrap();
+        assert_eq!(null.read(&mut [0; 1]).unwrap(), 0);
+    }
 }

@@ -2,14 +2,18 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::AsFd as _;
 use std::thread::sleep;
 use std::time::Duration;
 
-use box_image::{ComponentPlan, Health};
+use box_image::Health;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
 
-use super::spawn::{self, Streams};
-use crate::cgroup::Leaf;
+use super::spawn::{self, Base, Streams};
+use crate::sys;
 
 /// The pause after the first failed check. Each is a quarter longer than the one before, so that an
 /// agent waits for its next check for at most a quarter of the time that it took to start.
@@ -18,23 +22,25 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(25);
 /// How long one check waits for an answer before it is made anew.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a check's program may run, in milliseconds. One that hangs is killed and started anew.
+const PROGRAM_TIMEOUT_MS: u16 = 10_000;
 
 /// Checks again and again until the check passes.
 ///
-/// There is no limit: the launcher has one, and the holder ends this process when the agent ends.
-pub(crate) fn wait_until_healthy(health: &Health, plan: &ComponentPlan, leaf: &Leaf) {
+/// There is no limit to the whole: the launcher has one, and the holder ends this process when the agent ends.
+pub(crate) fn wait_until_healthy(health: &Health, base: Base<'_>) {
     let mut pause = FIRST_PAUSE;
-    while !passes(health, plan, leaf) {
+    while !passes(health, base) {
         sleep(pause);
         pause = (pause * 5 / 4).min(LONGEST_PAUSE);
     }
 }
 
-fn passes(health: &Health, plan: &ComponentPlan, leaf: &Leaf) -> bool {
+fn passes(health: &Health, base: Base<'_>) -> bool {
     match health {
         Health::Tcp { port } => connect(*port).is_ok(),
         Health::Http { port, path } => request(*port, path).unwrap_or(false),
-        Health::Exec { argv } => succeeds(argv, plan, leaf),
+        Health::Exec { argv } => succeeds(argv, base),
     }
 }
 
@@ -64,16 +70,49 @@ fn is_success(line: &[u8]) -> bool {
     )
 }
 
-fn succeeds(argv: &[String], plan: &ComponentPlan, leaf: &Leaf) -> bool {
-    let Ok(streams) = Streams::discard() else { return false };
-    let Ok(spawned) = spawn::spawn(plan, leaf, argv, &streams) else { return false };
-    waitpid(spawned.pid, None) == Ok(WaitStatus::Exited(spawned.pid, 0))
+fn succeeds(argv: &[String], base: Base<'_>) -> bool {
+    let Ok(streams) = Streams::discard(base.null) else { return false };
+    let Ok(spawned) = spawn::spawn(base, argv, &streams) else { return false };
+    ends_well(spawned.pid, PROGRAM_TIMEOUT_MS)
+}
+
+/// Reaps a child that leads a process group; one that takes too long is killed with its group.
+fn ends_well(pid: Pid, timeout_ms: u16) -> bool {
+    if !ends_within(pid, timeout_ms).unwrap_or(false) {
+        // It is not reaped yet, so the number is still its own; it may end at this moment.
+        let _ = killpg(pid, Signal::SIGKILL);
+    }
+    waitpid(pid, None) == Ok(WaitStatus::Exited(pid, 0))
+}
+
+fn ends_within(pid: Pid, timeout_ms: u16) -> nix::Result<bool> {
+    let process = sys::open_process(pid)?;
+    let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::from(timeout_ms)).map(|ready| ready > 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::TcpListener;
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Command;
+
+    /// Starts a program that leads a process group of its own; `ends_well` reaps it.
+    #[expect(clippy::zombie_processes, reason = "the code under test reaps it")]
+    fn start(program: &str, argument: &str) -> Pid {
+        let child = Command::new(program).arg(argument).process_group(0).spawn().unwrap();
+        Pid::from_raw(i32::try_from(child.id()).unwrap())
+    }
+
+    #[test]
+    fn a_program_counts_by_its_status_and_is_not_waited_for_for_ever() {
+        assert!(ends_well(start("true", ""), PROGRAM_TIMEOUT_MS));
+        assert!(!ends_well(start("false", ""), PROGRAM_TIMEOUT_MS));
+        let endless = start("sleep", "infinity");
+        assert!(!ends_well(endless, 1));
+        assert_eq!(waitpid(endless, None), Err(nix::errno::Errno::ECHILD), "it was reaped");
+    }
 
     #[test]
     fn only_a_status_of_2xx_is_success() {

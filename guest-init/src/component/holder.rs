@@ -15,12 +15,12 @@ use nix::sys::signalfd::SignalFd;
 use nix::unistd::{Pid, sethostname};
 
 use super::protocol::{Event, Link, Request};
-use super::spawn::{self, CANNOT_START, Outcome, Spawned, Streams};
-use super::{health, keep_only, rootfs};
+use super::spawn::{self, Base, CANNOT_START, Outcome, Spawned, Streams};
+use super::{dev, health, keep_only, rootfs};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::wait::{self, Ended};
-use crate::{boot, sys, time};
+use crate::{boot, console, sys, time};
 
 /// What a holder is made of.
 #[derive(Debug, Clone, Copy)]
@@ -39,9 +39,9 @@ pub(crate) struct Setting<'a> {
 
 /// The whole life of a holder; returns its exit status.
 pub(crate) fn run(setting: Setting<'_>) -> i32 {
-    let result = prepare(&setting).and_then(|signals| {
+    let result = prepare(&setting).and_then(|Prepared { signals, null }| {
         setting.link.send(&Event::Prepared, &[]).step("report to init")?;
-        Holder { setting, programs: BTreeMap::new(), health: None }.serve(&signals)
+        Holder { setting, null, programs: BTreeMap::new(), health: None }.serve(&signals)
     });
     let Err(error) = result else { return 0 };
     let (step, message) = (error.step().to_owned(), error.message());
@@ -50,9 +50,20 @@ pub(crate) fn run(setting: Setting<'_>) -> i32 {
     1
 }
 
-fn prepare(setting: &Setting<'_>) -> Result<SignalFd, InitError> {
+/// What a holder opens before its first workload runs. Afterwards it opens nothing by a path: what
+/// lies there may be a workload's.
+struct Prepared {
+    /// Readable when a child has ended.
+    signals: SignalFd,
+    /// The null device.
+    null: File,
+}
+
+fn prepare(setting: &Setting<'_>) -> Result<Prepared, InitError> {
     let Setting { name, plan, .. } = *setting;
     keep_only(setting.link, setting.leaf)?;
+    // The console would be opened by its path.
+    console::speak_of_panics_on_stderr();
     set_name(c"box-holder").step("name the holder")?;
     if !plan.namespaces.pid {
         // Only the first process of a PID namespace gets its orphans by itself.
@@ -65,11 +76,15 @@ fn prepare(setting: &Setting<'_>) -> Result<SignalFd, InitError> {
         boot::loopback_up()?;
     }
     rootfs::enter(setting)?;
-    wait::child_signals().step_with(|| format!("watch the {}'s processes", name.name()))
+    let null = dev::open_null()?;
+    let signals =
+        wait::child_signals().step_with(|| format!("watch the {}'s processes", name.name()))?;
+    Ok(Prepared { signals, null })
 }
 
 struct Holder<'a> {
     setting: Setting<'a>,
+    null: File,
     /// The running programs by process.
     programs: BTreeMap<Pid, u8>,
     /// The process that checks the health.
@@ -111,10 +126,14 @@ impl Holder<'_> {
         Ok(true)
     }
 
+    const fn base(&self) -> Base<'_> {
+        Base { plan: self.setting.plan, leaf: self.setting.leaf, null: &self.null }
+    }
+
     /// Starts the plan's own program.
     fn start(&mut self, streams: Streams) -> Result<(), InitError> {
-        let Setting { plan, leaf, .. } = self.setting;
-        let Spawned { pid, outcome } = spawn::spawn(plan, leaf, &plan.argv, &streams)?;
+        let Spawned { pid, outcome } =
+            spawn::spawn(self.base(), &self.setting.plan.argv, &streams)?;
         drop(streams);
         self.programs.insert(pid, 0);
         match outcome {
@@ -129,12 +148,12 @@ impl Holder<'_> {
 
     /// Starts the process that checks the health; without a check the program is ready at once.
     fn check_health(&mut self, started_ns: u64) -> Result<(), InitError> {
-        let Setting { plan, leaf, .. } = self.setting;
-        let Some(check) = &plan.health else {
+        let base = self.base();
+        let Some(check) = &base.plan.health else {
             return self.report(&Event::Healthy { at_ns: started_ns });
         };
         let child = || {
-            health::wait_until_healthy(check, plan, leaf);
+            health::wait_until_healthy(check, base);
             0
         };
         let pid = sys::fork(CloneFlags::empty(), None, child).step("start the health check")?;
@@ -144,7 +163,7 @@ impl Holder<'_> {
 
     /// Runs a command. That it cannot be started is its own failure, not the component's.
     fn exec(&mut self, id: u8, argv: &[String], streams: &Streams) -> Result<(), InitError> {
-        let message = match spawn::spawn(self.setting.plan, self.setting.leaf, argv, streams) {
+        let message = match spawn::spawn(self.base(), argv, streams) {
             Ok(Spawned { pid, outcome }) => {
                 self.programs.insert(pid, id);
                 let Outcome::Failed { step, message } = outcome else { return Ok(()) };

@@ -18,6 +18,7 @@ pub(crate) mod protocol;
 pub(crate) mod rootfs;
 pub(crate) mod seccomp;
 pub(crate) mod spawn;
+pub(crate) mod workdir;
 
 use std::os::fd::AsFd as _;
 

@@ -17,19 +17,19 @@
 //! refused, never followed.
 
 use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
+use box_image::ComponentPlan;
 use box_image::plan::SKILLS_PATH;
-use box_image::{ComponentPlan, User};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::mount::{MsFlags, mount};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{chdir, chroot};
 
-use super::dev;
 use super::holder::Setting;
+use super::{dev, workdir};
 use crate::boot;
 use crate::error::{InitError, Step as _};
 
@@ -79,7 +79,7 @@ pub(crate) fn enter(setting: &Setting<'_>) -> Result<(), InitError> {
     } else {
         chroot(".").step("confine the component to its root")?;
     }
-    make_workdir(&plan.workdir, &plan.user)
+    workdir::make(&plan.workdir, &plan.user)
 }
 
 /// Mounts the image with its scratch layer; returns where.
@@ -197,19 +197,6 @@ fn mask(root: &Path, path: &Path) -> Result<(), InitError> {
         mount(Some(&null), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
     };
     covered.step_with(|| format!("hide {}", path.display()))
-}
-
-/// Makes the working directory, and its parents, where the image lacks them; it belongs to the
-/// user. Done before anything of the component runs, so that nobody can redirect it.
-fn make_workdir(workdir: &str, user: &User) -> Result<(), InitError> {
-    let make = || {
-        if Path::new(workdir).is_dir() {
-            return Ok(());
-        }
-        std::fs::DirBuilder::new().recursive(true).mode(0o755).create(workdir)?;
-        chown(workdir, Some(user.uid), Some(user.gid))
-    };
-    make().step_with(|| format!("make the working directory {workdir}"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Starts one workload: a program in the component's cgroup, as the plan's user, without
 //! privileges.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -13,11 +13,10 @@ use nix::sys::resource::{Resource, rlim_t, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{
-    Gid, Pid, Uid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, setgroups, setresgid, setresuid,
-    setsid,
+    Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, setgroups, setresgid, setresuid, setsid,
 };
 
-use super::{caps, exec, seccomp};
+use super::{caps, exec, seccomp, workdir};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::{sys, time};
@@ -32,7 +31,18 @@ const RLIMITS: [(Resource, rlim_t, rlim_t); 2] =
 /// The status of a program that could not be started.
 pub(crate) const CANNOT_START: u8 = 126;
 
-/// Where a workload writes to; it reads from `/dev/null`.
+/// What all workloads of a component have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Base<'a> {
+    /// How the component runs.
+    pub(crate) plan: &'a ComponentPlan,
+    /// Their cgroup.
+    pub(crate) leaf: &'a Leaf,
+    /// The null device, opened before the first of them ran.
+    pub(crate) null: &'a File,
+}
+
+/// Where a workload writes to; it reads from the null device.
 #[derive(Debug)]
 pub(crate) struct Streams {
     /// Standard output.
@@ -43,8 +53,11 @@ pub(crate) struct Streams {
 
 impl Streams {
     /// Returns streams that lead nowhere.
-    pub(crate) fn discard() -> io::Result<Self> {
-        let null = || OpenOptions::new().write(true).open("/dev/null").map(OwnedFd::from);
+    ///
+    /// # Errors
+    /// The kernel's, where this process has too many files open.
+    pub(crate) fn discard(null: &File) -> io::Result<Self> {
+        let null = || null.try_clone().map(OwnedFd::from);
         Ok(Self { stdout: null()?, stderr: null()? })
     }
 }
@@ -79,14 +92,13 @@ pub(crate) enum Outcome {
 /// # Errors
 /// The kernel's, where no process could be made, as when the component has reached its limit.
 pub(crate) fn spawn(
-    plan: &ComponentPlan,
-    leaf: &Leaf,
+    base: Base<'_>,
     argv: &[String],
     streams: &Streams,
 ) -> Result<Spawned, InitError> {
     let (reader, writer) = io::pipe().step("make a pipe")?;
-    let child = move || run(plan, argv, streams, writer);
-    let pid = sys::fork(CloneFlags::empty(), Some(leaf.as_fd()), child)
+    let child = move || run(base, argv, streams, writer);
+    let pid = sys::fork(CloneFlags::empty(), Some(base.leaf.as_fd()), child)
         .map_err(|error| match error {
             Errno::EAGAIN => "the component has as many processes as it may have".to_owned(),
             _ => error.to_string(),
@@ -96,14 +108,14 @@ pub(crate) fn spawn(
 }
 
 /// What the new process does; it writes to `report` as [`decode`] reads it.
-fn run(plan: &ComponentPlan, argv: &[String], streams: &Streams, mut report: PipeWriter) -> i32 {
-    if let Err(error) = become_workload(plan, streams) {
+fn run(base: Base<'_>, argv: &[String], streams: &Streams, mut report: PipeWriter) -> i32 {
+    if let Err(error) = become_workload(base, streams, &report) {
         let text = format!("{}\0{}", error.step(), error.message());
         drop(report.write_all(&[b"F", text.as_bytes()].concat()));
         return CANNOT_START.into();
     }
     drop(report.write_all(&[b"E".as_slice(), &time::now_ns().to_le_bytes()].concat()));
-    let failed = exec::execute(argv, &plan.env);
+    let failed = exec::execute(argv, &base.plan.env);
     drop(report.write_all(b"N"));
     drop(writeln!(io::stderr(), "{}", failed.message));
     failed.status.into()
@@ -136,31 +148,41 @@ fn decode(report: &[u8]) -> Outcome {
 
 /// Turns this process, a copy of the holder, into one of a workload's. The order matters: what
 /// needs a privilege comes before that privilege goes, and the system call filter comes last.
-fn become_workload(plan: &ComponentPlan, streams: &Streams) -> Result<(), InitError> {
+///
+/// Other workloads may have run before, as root of this root: up to [`caps::reduce`] nothing is
+/// opened by a path that they can redirect, and the working directory only after it.
+fn become_workload(
+    base: Base<'_>,
+    streams: &Streams,
+    report: &PipeWriter,
+) -> Result<(), InitError> {
+    let plan = base.plan;
     setsid().step("make a session")?;
     // From inside, the leaf is then the top of the cgroups.
     unshare(CloneFlags::CLONE_NEWCGROUP).step("make a cgroup namespace")?;
-    connect_streams(streams).step("connect the standard streams")?;
+    connect_streams(streams, base.null).step("connect the standard streams")?;
+    // Above all the leaf: its directory lies in init's mounts, out of this root.
+    sys::close_all_but(&[report.as_fd()]).step("close the holder's files")?;
+    // Workloads cannot replace this one: /proc is a mount point, which nobody can rename or remove,
+    // and to mount over it takes CAP_SYS_ADMIN, which they have in no namespace.
     std::fs::write("/proc/self/oom_score_adj", "0").step("reset the OOM score")?;
     sys::set_nice(0).step("reset the priority")?;
     for (resource, soft, hard) in RLIMITS {
         setrlimit(resource, soft, hard).step_with(|| format!("set {resource:?}"))?;
     }
-    chdir(plan.workdir.as_str())
-        .step_with(|| format!("enter the working directory {}", plan.workdir))?;
     caps::bound(caps::kept())?;
     become_user(&plan.user)?;
     caps::reduce(caps::kept())?;
+    workdir::enter(&plan.workdir)?;
     set_no_new_privs().step("set no_new_privs")?;
     sys::reset_signal_dispositions().step("reset the signals' dispositions")?;
     SigSet::empty().thread_set_mask().step("unblock all signals")?;
     umask(Mode::from_bits_truncate(0o022));
-    sys::close_all_on_exec().step("close init's files")?;
     seccomp::install()
 }
 
-fn connect_streams(streams: &Streams) -> io::Result<()> {
-    dup2_stdin(File::open("/dev/null")?)?;
+fn connect_streams(streams: &Streams, null: &File) -> io::Result<()> {
+    dup2_stdin(null)?;
     dup2_stdout(&streams.stdout)?;
     dup2_stderr(&streams.stderr)?;
     Ok(())

@@ -245,22 +245,11 @@ impl Server<'_> {
             self.send(&GuestMessage::Output(output));
         }
         if id == AGENT {
-            self.agent_has_ended(status);
+            // Whether it was ready before, the launcher knows, and says what that means.
+            self.agent = Agent::Ended;
         }
         let oom_killed = self.machine.components[index].leaf.oom_killed();
         self.send(&GuestMessage::Exited(Exited { id: id.into(), status, oom_killed }));
-    }
-
-    /// Says so where the agent ended without having been ready, and without having been asked to.
-    fn agent_has_ended(&mut self, status: u8) {
-        let was = std::mem::replace(&mut self.agent, Agent::Ended);
-        if was == Agent::Ready || self.stop.is_some() {
-            return;
-        }
-        let message = format!("it ended with status {status} before it was ready");
-        let error = InitError::new("wait until the agent is ready", message);
-        // A launcher that is gone is noticed by the report that follows.
-        drop(self.machine.channel.send_failed(&error));
     }
 
     fn relay(&mut self, id: u8, stream: Stream) {

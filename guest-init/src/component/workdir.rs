@@ -1,0 +1,153 @@
+//! The working directory: made before any workload runs, entered by each with its own rights.
+//!
+//! An image chooses it, by its configuration and by the symbolic links in it. The links are the
+//! component's business as long as they stay within its root; the kernel's *magic* links
+//! (`/proc/self/fd/5`, `/proc/1/root`) lead wherever a file is open, past every root, and are never
+//! followed.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path};
+
+use box_image::User;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::{Gid, Uid, fchdir, fchownat, getcwd};
+
+use crate::error::{InitError, Step as _};
+
+/// Directories that are the kernel's; none of them, and nothing below, can be worked in.
+const KERNELS: [&str; 3] = ["proc", "sys", "dev"];
+
+/// Says whether a path is in one of the kernel's directories, going by its text alone.
+pub(crate) fn is_kernels(path: &str) -> bool {
+    let mut names: Vec<&OsStr> = Vec::new();
+    for component in Path::new(path).components() {
+        match component {
+            Component::Normal(name) => names.push(name),
+            Component::ParentDir => drop(names.pop()),
+            _ => {}
+        }
+    }
+    names.first().is_some_and(|first| KERNELS.iter().any(|kernels| first == kernels))
+}
+
+/// Makes the working directory, and its parents, where the image lacks them; it belongs to the
+/// user. Done before anything of the component runs, so that nobody can redirect it.
+///
+/// # Errors
+/// The kernel's, naming the directory; "too many symbolic links" for a magic link.
+pub(crate) fn make(workdir: &str, user: &User) -> Result<(), InitError> {
+    try_make(Path::new(workdir), user).step_with(|| format!("make the working directory {workdir}"))
+}
+
+fn try_make(workdir: &Path, user: &User) -> nix::Result<()> {
+    let mut at = open(AT_FDCWD, Path::new("/"))?;
+    let mut made = false;
+    for name in workdir.components().filter(|component| *component != Component::RootDir) {
+        (at, made) = open_or_make(at.as_fd(), Path::new(&name))?;
+    }
+    if made {
+        let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+        fchownat(&at, "", Some(uid), Some(gid), AtFlags::AT_EMPTY_PATH)?;
+    }
+    Ok(())
+}
+
+/// Opens a directory, making it where it is missing; tells whether it was.
+fn open_or_make(at: BorrowedFd<'_>, name: &Path) -> nix::Result<(OwnedFd, bool)> {
+    match open(at, name) {
+        Err(Errno::ENOENT) => {
+            mkdirat(at, name, Mode::from_bits_truncate(0o755))?;
+            Ok((open(at, name)?, true))
+        }
+        opened => Ok((opened?, false)),
+    }
+}
+
+/// Enters the working directory. For a process that has only its workload's rights and files.
+///
+/// # Errors
+/// The kernel's, naming the directory; also where it lies outside the component's root.
+pub(crate) fn enter(workdir: &str) -> Result<(), InitError> {
+    let step = || format!("enter the working directory {workdir}");
+    let directory = open(AT_FDCWD, Path::new(workdir)).step_with(step)?;
+    fchdir(directory).step_with(step)?;
+    // The kernel puts "(unreachable)" before a directory that no path from the root leads to.
+    let reached = getcwd().step_with(step)?;
+    if reached.has_root() {
+        return Ok(());
+    }
+    Err("it is outside the component's root").step_with(step)
+}
+
+fn open(at: impl AsFd, path: &Path) -> nix::Result<OwnedFd> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    openat2(at, path, how)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, File};
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+    use std::path::PathBuf;
+
+    fn scratch(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("box-init-{name}-{}", std::process::id()));
+        drop(fs::remove_dir_all(&path));
+        fs::create_dir(&path).unwrap();
+        path
+    }
+
+    fn own_user(directory: &Path) -> User {
+        let found = fs::metadata(directory).unwrap();
+        User { uid: found.uid(), gid: found.gid(), groups: Vec::new() }
+    }
+
+    #[test]
+    fn the_kernels_directories_are_known_by_any_spelling() {
+        for path in ["/proc", "/proc/self/fd/5", "//sys/", "/work/../dev/shm", "/./../proc"] {
+            assert!(is_kernels(path), "{path}");
+        }
+        for path in ["/", "/work", "/processes", "/dev/..", "/home/dev", "/sys/../work"] {
+            assert!(!is_kernels(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_made_through_ordinary_links() {
+        let root = scratch("workdir-made");
+        fs::create_dir(root.join("real")).unwrap();
+        symlink("real", root.join("link")).unwrap();
+        let (workdir, user) = (root.join("link/a/b"), own_user(&root));
+        try_make(&workdir, &user).unwrap();
+        assert!(root.join("real/a/b").is_dir());
+        try_make(&workdir, &user).unwrap();
+        fs::write(root.join("file"), "").unwrap();
+        assert_eq!(try_make(&root.join("file/x"), &user), Err(Errno::ENOTDIR));
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn magic_links_are_never_followed() {
+        let root = scratch("workdir-magic");
+        let open = File::open(&root).unwrap();
+        let magic = format!("/proc/self/fd/{}", open.as_raw_fd());
+        symlink(&magic, root.join("link")).unwrap();
+        assert!(root.join("link").is_dir(), "it could be followed");
+        let user = own_user(&root);
+        for path in [PathBuf::from(magic), root.join("link"), root.join("link/below")] {
+            assert_eq!(try_make(&path, &user), Err(Errno::ELOOP), "{}", path.display());
+            let error = enter(path.to_str().unwrap()).unwrap_err();
+            assert!(error.step().starts_with("enter the working directory"), "{error}");
+            assert!(error.message().contains("ELOOP"), "{error}");
+        }
+        assert!(!root.join("below").exists());
+        fs::remove_dir_all(root).unwrap();
+    }
+}
