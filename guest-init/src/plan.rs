@@ -101,7 +101,7 @@ pub(crate) mod tests {
         assert!(error_for(r#"["/bin/agent"]"#, "[]").contains("no program"));
         assert!(error_for("/roots/agent", "/roots/agent,upperdir=/x").contains("the root"));
         assert!(error_for("\"/work\"", "\"work\"").contains("working directory"));
-        for kernels in ["/proc/self/fd/5", "/sys", "/work/../dev/shm"] {
+        for kernels in ["/proc/self/fd/5", "/sys", "/srv/../dev/shm"] {
             assert!(error_for("/work", kernels).contains("in /proc, /sys or /dev"), "{kernels}");
         }
         assert!(error_for("\"cpu-weight\": 100", "\"cpu-weight\": 0").contains("CPU weight"));

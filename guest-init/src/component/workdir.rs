@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_kernels_directories_are_known_by_any_spelling() {
-        for path in ["/proc", "/proc/self/fd/5", "//sys/", "/work/../dev/shm", "/./../proc"] {
+        for path in ["/proc", "/proc/self/fd/5", "//sys/", "/srv/../dev/shm", "/./../proc"] {
             assert!(is_kernels(path), "{path}");
         }
         for path in ["/", "/work", "/processes", "/dev/..", "/home/dev", "/sys/../work"] {
