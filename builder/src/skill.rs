@@ -1,7 +1,8 @@
 //! Skills: directories of the checkout that are baked into the box.
 //!
 //! Only what a checkout keeps is taken: names, contents, symbolic links and whether a file is
-//! executable. Owners, times and the rest of the permissions are the same for everybody.
+//! executable. Owners, times and the rest of the permissions are the same for everybody, and a
+//! directory with nothing in it does not count.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,8 +32,11 @@ pub enum SkillError {
     /// The directory does not exist, or is none.
     #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
+    /// The path leads out of the Boxfile's directory, through a symbolic link.
+    #[error("{} leads out of the Boxfile's directory; a skill is part of the checkout", .0.display())]
+    Outside(PathBuf),
     /// There is no SKILL.md.
-    #[error("{} has no file SKILL.md", .0.display())]
+    #[error("{} has no regular file SKILL.md", .0.display())]
     NoDefinition(PathBuf),
     /// A device, socket or pipe.
     #[error("{} is neither a file nor a directory nor a link", .0.display())]
@@ -50,13 +54,16 @@ pub enum SkillError {
     },
 }
 
-/// Reads the skill in a directory.
+/// Reads the skill in a directory of a checkout.
 ///
 /// # Errors
 /// [`SkillError`].
-pub fn read(directory: &Path) -> Result<Skill, SkillError> {
+pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
     if !directory.is_dir() {
         return Err(SkillError::NotADirectory(directory.to_owned()));
+    }
+    if !real(directory)?.starts_with(real(checkout)?) {
+        return Err(SkillError::Outside(directory.to_owned()));
     }
     let mut reader = Reader { tree: Tree::default(), data: BTreeMap::new(), bytes: 0 };
     reader.directory(directory, Tree::ROOT, directory)?;
@@ -66,6 +73,12 @@ pub fn read(directory: &Path) -> Result<Skill, SkillError> {
         return Err(SkillError::NoDefinition(directory.to_owned()));
     }
     Ok(Skill { tree: reader.tree, data: reader.data })
+}
+
+/// Returns a path without symbolic links; the empty path is the current directory.
+fn real(path: &Path) -> Result<PathBuf, SkillError> {
+    let path = if path == Path::new("") { Path::new(".") } else { path };
+    fs::canonicalize(path).map_err(|source| SkillError::Io { path: path.to_owned(), source })
 }
 
 struct Reader {
@@ -80,7 +93,9 @@ impl Reader {
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let inode = self.entry(&entry.path(), skill)?;
-            self.tree.link(into, entry.file_name().as_bytes(), inode);
+            if self.tree.inode(inode).names().is_none_or(|names| !names.is_empty()) {
+                self.tree.link(into, entry.file_name().as_bytes(), inode);
+            }
         }
         Ok(())
     }
@@ -122,12 +137,15 @@ mod tests {
         let make = |mode: u32| {
             let dir = tempfile::tempdir().unwrap();
             fs::create_dir(dir.path().join("tools")).unwrap();
+            if mode & 1 != 0 {
+                fs::create_dir(dir.path().join("empty")).unwrap();
+            }
             fs::write(dir.path().join("SKILL.md"), "# skill").unwrap();
             fs::write(dir.path().join("tools/run.sh"), "#!/bin/sh").unwrap();
             let permissions = fs::Permissions::from_mode(mode);
             fs::set_permissions(dir.path().join("tools/run.sh"), permissions).unwrap();
             std::os::unix::fs::symlink("tools/run.sh", dir.path().join("run")).unwrap();
-            read(dir.path()).unwrap().tree.digest()
+            read(dir.path(), dir.path()).unwrap().tree.digest()
         };
         assert_eq!(make(0o700), make(0o755));
         assert_ne!(make(0o700), make(0o600));
@@ -136,7 +154,11 @@ mod tests {
     #[test]
     fn a_directory_without_a_definition_is_no_skill() {
         let dir = tempfile::tempdir().unwrap();
+        let read = |path: &Path| read(dir.path(), path);
         assert!(matches!(read(dir.path()), Err(SkillError::NoDefinition(_))));
         assert!(matches!(read(&dir.path().join("none")), Err(SkillError::NotADirectory(_))));
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/usr", &link).unwrap();
+        assert!(matches!(read(&link), Err(SkillError::Outside(_))));
     }
 }

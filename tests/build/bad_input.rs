@@ -225,3 +225,18 @@ fn an_image_whose_dev_is_a_link() {
     error: the agent image has something other than a directory at /dev, where the guest mounts the devices; remove it from the image
     ");
 }
+
+#[test]
+fn a_blob_that_is_a_pipe() {
+    let checkout = Checkout::new();
+    let (path, _) = base_layer(&checkout);
+    fs::remove_file(&path).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    insta::assert_snapshot!(shown(&checkout.refused()), @r#"
+    error: the image of `agent` cannot be read: cannot read images/agent/blobs/sha256/DIGEST: it is not a regular file
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+    "#);
+}

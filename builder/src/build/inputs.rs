@@ -111,7 +111,7 @@ fn read_skill(
     request: &Request<'_>,
     skill: &boxfile_spec::Skill,
 ) -> Result<(String, Skill), BuildError> {
-    let read = skill::read(&resolved(request.base, &skill.path.value));
+    let read = skill::read(request.base, &resolved(request.base, &skill.path.value));
     let name = skill.name.clone();
     match read {
         Ok(read) => Ok((name, read)),

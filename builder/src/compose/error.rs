@@ -19,6 +19,14 @@ pub enum ComposeError {
         /// The entry.
         entry: String,
     },
+    /// The image's config has a string that no program can be given.
+    #[error("the {component} image's config has {what}; rebuild the image")]
+    Process {
+        /// Whose.
+        component: &'static str,
+        /// What it has.
+        what: &'static str,
+    },
     /// The image's user is not in its /etc/passwd or /etc/group.
     #[error(
         "the {component} image runs as {user:?}, but its {file} has no such name; \

@@ -75,11 +75,14 @@ fn component(
     let env = environment(name, declared, &process, account.home)?;
     let boxfile_spec::Namespaces { mount, pid, ipc, uts, net } = declared.namespaces;
     let limits = declared.limits;
+    let argv = argv(declared, &process);
+    let workdir = workdir(name, declared, &process)?;
+    check_strings(name, &argv, &env, &workdir)?;
     Ok(ComponentPlan {
         root: root_of(flat.component),
-        argv: argv(declared, &process),
+        argv,
         env,
-        workdir: workdir(name, declared, &process)?,
+        workdir,
         user: account.user,
         hostname: declared.hostname.clone(),
         namespaces: Namespaces { mount, pid, ipc, uts, net },
@@ -91,6 +94,24 @@ fn component(
         port: declared.port,
         health: declared.health.as_ref().map(health),
     })
+}
+
+/// Refuses what the kernel cannot be given: the Boxfile's strings are checked when it is read, those
+/// of an image's config here.
+fn check_strings(
+    component: &'static str,
+    argv: &[String],
+    env: &[String],
+    workdir: &str,
+) -> Result<(), ComposeError> {
+    let refuse = |what| Err(ComposeError::Process { component, what });
+    if argv.first().is_some_and(String::is_empty) {
+        return refuse("a program without a name");
+    }
+    if argv.iter().chain(env).any(|text| text.contains('\0')) || workdir.contains('\0') {
+        return refuse("a NUL byte in its program, environment or working directory");
+    }
+    Ok(())
 }
 
 /// Returns where a component's root lies in the rootfs.
@@ -147,5 +168,24 @@ fn workdir(
         None => Ok("/".to_owned()),
         Some(path) if path.starts_with('/') => Ok(path.clone()),
         Some(path) => Err(ComposeError::WorkingDirectory { component, path: path.clone() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_cannot_be_given_is_refused() {
+        let strings = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let check = |argv: &[&str], env: &[&str], workdir| {
+            check_strings("agent", &strings(argv), &strings(env), workdir).is_ok()
+        };
+        assert!(check(&["a", ""], &["A="], "/"));
+        assert!(check(&[], &[], "/"));
+        assert!(!check(&[""], &[], "/"));
+        assert!(!check(&["a", "b\0"], &[], "/"));
+        assert!(!check(&["a"], &["A=\0"], "/"));
+        assert!(!check(&["a"], &[], "/\0"));
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn resolve(
     let group = read(GROUP)?;
     let unknown = |file| ComposeError::UnknownUser { component, user: wanted.to_owned(), file };
     let (user, named_group) = match wanted.split_once(':') {
-        Some((user, group)) => (user, Some(group)),
+        Some((user, group)) => (user, Some(group).filter(|group| !group.is_empty())),
         None => (wanted, None),
     };
     let user = if user.is_empty() { "0" } else { user };
@@ -51,6 +51,10 @@ pub(super) fn resolve(
         _ => Vec::new(),
     };
     let home = entry.and_then(|it| it.rest.get(3)).filter(|home| home.starts_with('/')).cloned();
+    // The kernel reads this number as "leave it as it is" (setuid(2)).
+    if uid == u32::MAX || gid == u32::MAX {
+        return Err(unknown(PASSWD));
+    }
     Ok(Account { user: User { uid, gid, groups }, home })
 }
 
@@ -151,6 +155,7 @@ mod tests {
             ("app:7", user(1000, 7, &[])),
             ("4242", user(4242, 0, &[])),
             ("4242:users", user(4242, 100, &[])),
+            ("1000:", user(1000, 100, &[29])),
         ];
         for (wanted, expected) in cases {
             assert_eq!(resolved(wanted).unwrap().user, expected, "{wanted}");
@@ -162,6 +167,8 @@ mod tests {
     #[test]
     fn unknown_names_are_errors() {
         assert!(matches!(resolved("nobody"), Err(ComposeError::UnknownUser { file: PASSWD, .. })));
+        let reserved = resolved("4294967295");
+        assert!(matches!(reserved, Err(ComposeError::UnknownUser { file: PASSWD, .. })));
         assert!(matches!(resolved("app:none"), Err(ComposeError::UnknownUser { file: GROUP, .. })));
     }
 }

@@ -184,6 +184,14 @@ fn blob_path(layout: &Path, digest: &Digest) -> PathBuf {
     layout.join("blobs").join("sha256").join(digest.hex())
 }
 
+/// Opens a regular file. Opening a pipe would wait for somebody to write to it.
+fn open_file(path: &Path) -> io::Result<File> {
+    if std::fs::metadata(path)?.is_file() {
+        return File::open(path);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
+}
+
 /// Opens a blob and checks its size.
 fn open_blob(
     layout: &Path,
@@ -192,7 +200,7 @@ fn open_blob(
     what: &'static str,
 ) -> Result<File, SourceError> {
     let path = blob_path(layout, digest);
-    let file = match File::open(&path) {
+    let file = match open_file(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(SourceError::MissingBlob { digest: *digest, what, path });
         }
@@ -236,7 +244,7 @@ fn read_file<T: DeserializeOwned>(
     limit: u64,
 ) -> Result<T, SourceError> {
     let file =
-        File::open(path).map_err(|source| SourceError::Io { path: path.to_owned(), source })?;
+        open_file(path).map_err(|source| SourceError::Io { path: path.to_owned(), source })?;
     parse(&read_bounded(file, path, what, limit)?, path.to_owned(), what)
 }
 
