@@ -12,7 +12,7 @@ const VERSION: &str = "boxbuild store 1\n";
 /// Everything that a store has; `version` is made last.
 const PARTS: [&str; 5] = ["blobs", "actions", "tmp", "lock", "version"];
 
-/// An open store. While it is open, nobody collects garbage in it.
+/// An open store. While it is open it holds a shared lock, for which whoever deletes blobs must wait.
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,

@@ -3,9 +3,9 @@
 //! A blob's name does not prove its content: a disk may damage it, or a program that writes to an
 //! exported box, whose files are hard links into the store. So each blob is hashed before it is
 //! served again. For the rootfs of a large box this would take longer than all else, so a blob
-//! above [`ALWAYS_HASHED`] is hashed only when its stamp is not the one that the record keeps: no
-//! program changes a file without changing its times. Damage below the file system, which leaves
-//! the stamp as it was, is therefore found in small blobs only.
+//! above [`ALWAYS_HASHED`] is hashed only when its stamp is not the one that the record keeps:
+//! `write(2)` changes a file's times. Damage that leaves the stamp as it was, by a disk or through a
+//! page that was mapped for writing and dirty before, is therefore found in small blobs only.
 
 use std::os::unix::fs::MetadataExt;
 
