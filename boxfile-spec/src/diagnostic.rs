@@ -2,9 +2,15 @@
 
 use std::fmt;
 
-/// A place in the source, in bytes.
+use serde::Serialize;
+
+use crate::Sources;
+
+/// A place in a source, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
+    /// In which of the [`Sources`] it is; 0 is the main one.
+    pub source: u32,
     /// Bytes before the place.
     pub offset: usize,
     /// The place's length in bytes; 0 marks a point.
@@ -12,9 +18,14 @@ pub struct Span {
 }
 
 impl Span {
-    /// Names the bytes from `start` up to, not including, `end`.
+    /// Names `len` bytes of the main source from `offset` on.
+    pub const fn at(offset: usize, len: usize) -> Self {
+        Self { source: 0, offset, len }
+    }
+
+    /// Names the bytes of the main source from `start` up to, not including, `end`.
     pub const fn between(start: usize, end: usize) -> Self {
-        Self { offset: start, len: end.saturating_sub(start) }
+        Self::at(start, end.saturating_sub(start))
     }
 
     /// Returns the offset just behind the place.
@@ -23,13 +34,34 @@ impl Span {
     }
 }
 
-/// A value and the place in the source that it was read from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A value and the place in the source that it was read from. Only the value is serialised.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
     /// Where it is written.
+    #[serde(skip)]
     pub span: Span,
+}
+
+/// Whether something must be changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Severity {
+    /// It must: nothing can be built.
+    #[default]
+    Error,
+    /// It should be looked at.
+    Warning,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
 }
 
 /// A place and what is to be said about it.
@@ -41,9 +73,10 @@ pub struct Label {
     pub text: String,
 }
 
-/// One error: a message, the places that it is about, and what to write instead.
+/// One error or warning: a message, the places that it is about, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
+    severity: Severity,
     message: String,
     labels: Vec<Label>,
     help: Option<String>,
@@ -53,7 +86,12 @@ impl Diagnostic {
     /// Makes an error about `span`, its primary place.
     pub fn new(message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
         let labels = vec![Label { span, text: label.into() }];
-        Self { message: message.into(), labels, help: None }
+        Self { severity: Severity::Error, message: message.into(), labels, help: None }
+    }
+
+    /// Makes a warning about `span`, its primary place.
+    pub fn warning(message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::new(message, span, label) }
     }
 
     /// Adds a further place.
@@ -68,6 +106,11 @@ impl Diagnostic {
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// Returns whether it is an error or a warning.
+    pub const fn severity(&self) -> Severity {
+        self.severity
     }
 
     /// Returns what is wrong, in one line.
@@ -93,12 +136,21 @@ impl Diagnostic {
     /// Shows the error with the source lines that it is about, underlined; no colours, no final
     /// newline.
     ///
-    /// `file_name` is printed as it is. `source` is the text that the spans are about; a span that
-    /// lies outside of it is shown at its end.
-    pub fn render(&self, file_name: &str, source: &str) -> String {
-        crate::render::render(self, file_name, source)
+    /// The sources' names are printed as they are. A span that lies outside of its source is shown
+    /// at its end.
+    pub fn render(&self, sources: &Sources) -> String {
+        crate::render::render(self, sources)
+    }
+
+    /// Returns the same with every place moved to another source.
+    pub(crate) fn in_source(mut self, source: u32) -> Self {
+        self.labels.iter_mut().for_each(|label| label.span.source = source);
+        self
     }
 }
+
+/// How many errors are shown at once; what a person cannot read is not worth the time.
+const MOST_SHOWN: usize = 50;
 
 /// All errors of one Boxfile: at least one, sorted by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,10 +173,13 @@ impl Diagnostics {
         self.0.iter()
     }
 
-    /// Shows all errors, as [`Diagnostic::render`] does, with an empty line between two.
-    pub fn render(&self, file_name: &str, source: &str) -> String {
-        let all: Vec<String> = self.iter().map(|one| one.render(file_name, source)).collect();
-        all.join("\n\n")
+    /// Shows the errors, as [`Diagnostic::render`] does, with an empty line between two; of more
+    /// than 50, the first and the number of the rest.
+    pub fn render(&self, sources: &Sources) -> String {
+        let shown = self.iter().take(MOST_SHOWN).map(|one| one.render(sources));
+        let rest = self.0.len().saturating_sub(MOST_SHOWN);
+        let rest = (rest > 0).then(|| format!("and {rest} more errors"));
+        shown.chain(rest).collect::<Vec<_>>().join("\n\n")
     }
 }
 
@@ -191,7 +246,7 @@ mod tests {
 
     #[test]
     fn errors_are_sorted_by_position() {
-        let at = |offset| Diagnostic::new(format!("at {offset}"), Span { offset, len: 1 }, "");
+        let at = |offset| Diagnostic::new(format!("at {offset}"), Span::at(offset, 1), "");
         let sorted = Diagnostics::new(vec![at(9), at(2), at(5)]).unwrap();
         assert_eq!(sorted.to_string(), "at 2\nat 5\nat 9");
         assert_eq!(Diagnostics::new(Vec::new()), None);

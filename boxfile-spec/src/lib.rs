@@ -1,7 +1,7 @@
 //! The Boxfile language: text in, a validated [`Boxfile`] or spanned diagnostics out.
 //!
-//! A Boxfile is a [KDL 2](https://kdl.dev) document that declares one box: an agent, perhaps a
-//! business application, skills, the virtual machine and the startup budget.
+//! A Boxfile is a [KDL 2](https://kdl.dev) or a TOML document that declares one box: an agent,
+//! perhaps a business application, skills, the virtual machine and the startup budget.
 //!
 //! ```
 //! let boxfile = boxfile_spec::parse(r#"
@@ -11,31 +11,50 @@
 //!     }
 //! "#)?;
 //! assert_eq!(boxfile.name, "hello");
-//! assert_eq!(boxfile.agent.port, Some(4088));
+//! assert_eq!(boxfile.agent.kind.default_port(), 4088);
 //! # Ok::<(), boxfile_spec::Diagnostics>(())
 //! ```
 //!
-//! The way from text to model has two steps. `syntax` makes a tree of nodes with their places in
-//! the text; `parse` reads each declaration from its node. Both report into one sink, so that a
-//! user learns of all errors at once. The crate does no I/O and reads neither clock nor
-//! environment: what a path in the model means is its caller's affair.
+//! The way from text to model has three steps. `syntax` makes a tree of nodes with their places in
+//! the text, the same for both syntaxes; `parse` merges the trees of a file, its bases and its
+//! profile, and reads each declaration from its node; `schema` says which declarations there are.
+//! All report into one sink, so that a user learns of all errors at once. The crate does no I/O and
+//! reads neither clock nor environment: what a path in the model means is its caller's affair.
 #![forbid(unsafe_code)]
 
 mod diagnostic;
-mod lines;
+pub mod dotenv;
+mod form;
+mod format;
+pub mod lock;
 mod model;
 mod parse;
+mod platform;
 mod render;
 mod rules;
+mod schema;
+mod sha256;
 mod sink;
+pub mod skill_md;
+mod sources;
 mod suggest;
 mod syntax;
+mod tools;
 mod units;
 mod value;
 
-pub use diagnostic::{Diagnostic, Diagnostics, Label, Span, Spanned};
-pub use lines::location;
+pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, Span, Spanned};
+pub use format::{format_kdl, format_toml};
+pub use lock::Lock;
 pub use model::{
-    Boxfile, Budget, Component, Health, ImageRef, Kernel, Layout, Limits, Namespaces, Skill, Vm,
+    Access, Agent, AgentKind, Binary, Boxfile, Budget, Business, Cap, Component, Conflict,
+    ConflictPolicy, Delivery, Fallback, Health, ImageRef, Kernel, Layout, Limits, Logs, Namespaces,
+    Network, NetworkMode, Preset, ResourceLimits, Sandbox, Scope, Scratch, Secret, Share, Skill,
+    SkillMode, SkillsDir, Task, Vm,
 };
-pub use parse::{MAX_SOURCE, parse};
+pub use parse::{Document, MAX_SOURCE, parse, read};
+pub use platform::{Platform, UnknownPlatform};
+pub use rules::is_name;
+pub use schema::{json_schema, reference};
+pub use sha256::{NotSha256, Sha256};
+pub use sources::{Source, Sources, Syntax};

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::diagnostic::visible;
-use crate::lines::Line;
-use crate::{Diagnostic, Label};
+use crate::sources::Line;
+use crate::{Diagnostic, Label, Sources, Span};
 
 /// The greatest number of characters of a source line that is shown.
 const WIDEST: usize = 120;
@@ -14,22 +14,35 @@ const LEAD: usize = 40;
 const TAB: &str = "    ";
 
 /// See [`Diagnostic::render`].
-pub(crate) fn render(diagnostic: &Diagnostic, file_name: &str, source: &str) -> String {
-    let marks = Mark::all(diagnostic, source);
+pub(crate) fn render(diagnostic: &Diagnostic, sources: &Sources) -> String {
+    let marks = Mark::all(diagnostic, sources);
     let widest = marks.iter().map(|mark| mark.line.number).max().unwrap_or(1);
     let gutter = " ".repeat(widest.to_string().len() + 1);
-    let (line, column) = crate::location(source, diagnostic.span().offset);
 
-    let mut out = format!("error: {}\n", diagnostic.message());
-    out += &format!("{gutter}--> {file_name}:{line}:{column}\n{gutter} |\n");
-    for (index, mark) in marks.iter().enumerate() {
-        let above = index.checked_sub(1).map(|index| &marks[index]);
-        mark.write(&mut out, above, &gutter);
+    let mut out = format!("{}: {}\n", diagnostic.severity(), diagnostic.message());
+    out += &format!("{gutter}--> {}\n{gutter} |\n", place(diagnostic.span(), sources));
+    let mut above: Option<&Mark<'_>> = None;
+    for mark in &marks {
+        if above.map_or(diagnostic.span(), |above| above.label.span).source != mark.source() {
+            let place = place(mark.label.span, sources);
+            out += &format!("{gutter} |\n{gutter}::: {place}\n{gutter} |\n");
+        }
+        mark.write(&mut out, above.filter(|above| above.source() == mark.source()), &gutter);
+        above = Some(mark);
     }
     match diagnostic.help() {
-        Some(help) => out + &format!("{gutter} |\n{gutter} = help: {help}"),
+        Some(help) => {
+            let help = help.replace('\n', &format!("\n{gutter}       "));
+            out + &format!("{gutter} |\n{gutter} = help: {help}")
+        }
         None => out.trim_end().to_owned(),
     }
+}
+
+/// Names the place of a span: file, line and column.
+fn place(span: Span, sources: &Sources) -> String {
+    let (line, column) = sources.location(span);
+    format!("{}:{line}:{column}", sources.of(span).name)
 }
 
 /// A label and the line that it starts on.
@@ -44,17 +57,23 @@ struct Mark<'d> {
 }
 
 impl<'d> Mark<'d> {
-    /// Places all labels, in the order of the source.
-    fn all(diagnostic: &'d Diagnostic, source: &'d str) -> Vec<Self> {
+    /// Places all labels: those in the source of the primary place first, and within a source in
+    /// its order.
+    fn all(diagnostic: &'d Diagnostic, sources: &'d Sources) -> Vec<Self> {
         let signs = std::iter::once("^").chain(std::iter::repeat("-"));
-        let place = |(label, sign)| Self::new(label, source, sign);
+        let place = |(label, sign)| Self::new(label, sources, sign);
         let mut marks: Vec<Self> = diagnostic.labels().iter().zip(signs).map(place).collect();
-        marks.sort_by_key(|mark| (mark.line.number, mark.from));
+        let first = diagnostic.span().source;
+        marks.sort_by_key(|it| (it.source() != first, it.source(), it.line.number, it.from));
         marks
     }
 
-    fn new(label: &'d Label, source: &'d str, sign: &'static str) -> Self {
-        let line = Line::at(source, label.span.offset);
+    fn source(&self) -> u32 {
+        self.label.span.source
+    }
+
+    fn new(label: &'d Label, sources: &'d Sources, sign: &'static str) -> Self {
+        let line = sources.line(label.span);
         let from = line.column(label.span.offset) - 1;
         // What goes on to further lines is underlined to the end of its first.
         let to = (line.column(label.span.end()) - 1).max(from + 1);
@@ -157,12 +176,16 @@ fn columns(c: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Span;
+    use crate::Source;
     use insta::assert_snapshot;
     use proptest::prelude::*;
 
+    fn boxfile(text: &str) -> Sources {
+        Sources::single(Source::new("Boxfile", text))
+    }
+
     fn at(source: &str, what: &str) -> Span {
-        Span { offset: source.find(what).unwrap(), len: what.len() }
+        Span::at(source.find(what).unwrap(), what.len())
     }
 
     #[test]
@@ -174,7 +197,7 @@ mod tests {
             "no such declaration",
         )
         .with_help("did you mean `agent`?");
-        assert_snapshot!(error.render("Boxfile", source), @r"
+        assert_snapshot!(error.render(&boxfile(source)), @r"
     error: unknown declaration `agnet`
       --> Boxfile:3:1
        |
@@ -192,7 +215,7 @@ mod tests {
             .with_label(at(source, "a"), "the first")
             .with_label(at(source, "c"), "on the same line")
             .with_label(at(source, "d"), "on the next line");
-        assert_snapshot!(error.render("Boxfile", source), @r"
+        assert_snapshot!(error.render(&boxfile(source)), @r"
     error: clash
       --> Boxfile:4:1
        |
@@ -211,7 +234,7 @@ mod tests {
     fn tabs_wide_and_control_characters_keep_the_underline_in_place() {
         let source = "\tx\t漢字\u{1b}e\u{301} here\r\nnext";
         let error = Diagnostic::new("m", at(source, "here"), "this");
-        assert_snapshot!(error.render("Boxfile", source), @r"
+        assert_snapshot!(error.render(&boxfile(source)), @r"
     error: m
       --> Boxfile:1:10
        |
@@ -224,15 +247,15 @@ mod tests {
     fn a_long_line_is_cut_around_the_place() {
         let source = format!("{} here {}", "a ".repeat(300), "b ".repeat(300));
         let error = Diagnostic::new("m", at(&source, "here"), "this");
-        assert_snapshot!(error.render("Boxfile", &source), @r"
+        assert_snapshot!(error.render(&boxfile(&source)), @r"
     error: m
       --> Boxfile:1:602
        |
      1 | … a a a a a a a a a a a a a a a a a a a  here b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b…
        |                                          ^^^^ this
     ");
-        let whole = Diagnostic::new("m", Span { offset: 0, len: source.len() }, "all of it");
-        assert_snapshot!(whole.render("Boxfile", &source), @r"
+        let whole = Diagnostic::new("m", Span::at(0, source.len()), "all of it");
+        assert_snapshot!(whole.render(&boxfile(&source)), @r"
     error: m
       --> Boxfile:1:1
        |
@@ -245,7 +268,7 @@ mod tests {
     fn a_place_over_several_lines_is_underlined_on_its_first() {
         let source = "x \"\"\"\n  a\n  \"\"\"\n";
         let error = Diagnostic::new("m", at(source, "\"\"\"\n  a\n  \"\"\""), "this");
-        assert_snapshot!(error.render("Boxfile", source), @r#"
+        assert_snapshot!(error.render(&boxfile(source)), @r#"
     error: m
       --> Boxfile:1:3
        |
@@ -257,8 +280,7 @@ mod tests {
     #[test]
     fn the_end_of_the_file() {
         let error = |source: &str| {
-            Diagnostic::new("m", Span { offset: source.len(), len: 0 }, "here")
-                .render("Boxfile", source)
+            Diagnostic::new("m", Span::at(source.len(), 0), "here").render(&boxfile(source))
         };
         assert_snapshot!(error("agent {"), @r"
     error: m
@@ -291,9 +313,9 @@ mod tests {
         ) {
             let mut error = Diagnostic::new("m", Span::default(), "");
             for (offset, len) in spans {
-                error = error.with_label(Span { offset, len }, "label");
+                error = error.with_label(Span::at(offset, len), "label");
             }
-            let shown = error.render("Boxfile", &source);
+            let shown = error.render(&boxfile(&source));
             prop_assert!(shown.starts_with("error: m\n"));
             prop_assert!(shown.lines().all(|line| line.chars().count() < 600));
         }

@@ -1,5 +1,8 @@
 //! The rules for names and paths, as plain predicates on text.
 
+use std::cmp::Ordering;
+use std::net::IpAddr;
+
 /// The greatest length of a name: it must fit a DNS label and a directory name.
 const LONGEST_NAME: usize = 63;
 
@@ -8,7 +11,7 @@ pub(crate) const NAME_FORM: &str =
     "a name has lower-case letters, digits and inner hyphens, at most 63: \"my-agent\"";
 
 /// Tells whether `text` may name a box or a skill: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most 63.
-pub(crate) fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     is_label(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
@@ -51,9 +54,121 @@ pub(crate) fn is_http_path(text: &str) -> bool {
     text.starts_with('/') && !text.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
+/// Tells whether `text` may name the user of a component: `USER` or `USER:GROUP` (OCI image-spec
+/// config.md, "User").
+pub(crate) fn is_user(text: &str) -> bool {
+    let name = |part: &str| {
+        let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-$".contains(&byte);
+        (1..=64).contains(&part.len()) && part.bytes().all(inner) && !part.starts_with('-')
+    };
+    text.split_once(':').map_or_else(|| name(text), |(user, group)| name(user) && name(group))
+}
+
+/// Tells whether the first part of a reference is a registry's host and not part of the
+/// repository: it has a dot or a port, or is `localhost` (the rule of docker's reference grammar).
+pub(crate) fn is_registry_host(text: &str) -> bool {
+    let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
+    let host_like = |part: &str| !part.is_empty() && is_label(part);
+    let named = host == "localhost" || host.contains('.') || port.is_some();
+    named && host.split('.').all(host_like) && port.is_none_or(|port| port.parse::<u16>().is_ok())
+}
+
+/// Tells whether `text` may name a repository of a registry (OCI distribution-spec, "Pulling
+/// manifests"): parts of lower-case letters and digits, between slashes.
+pub(crate) fn is_repository(text: &str) -> bool {
+    let end = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    let inner =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    let part = |part: &str| {
+        let bytes = part.as_bytes();
+        end(bytes.first()) && end(bytes.last()) && bytes.iter().all(|byte| inner(*byte))
+    };
+    text.len() <= 255 && text.split('/').all(part)
+}
+
+/// What the names of variables end with that hold secrets.
+const SECRET_ENDS: [&str; 14] = [
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "SECRET",
+    "SECRET_KEY",
+    "ACCESS_KEY",
+    "API_KEY",
+    "APIKEY",
+    "PRIVATE_KEY",
+    "TOKEN",
+    "CREDENTIALS",
+    "AUTH",
+    "_PAT",
+    "_PWD",
+];
+/// What the values of well-known tokens begin with.
+const SECRET_STARTS: [&str; 12] = [
+    "sk-",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+    "npm_",
+    "-----BEGIN",
+];
+
+/// Tells whether a variable looks like one that holds a secret: by the end of its name, or by how
+/// its value begins. An empty value, a path and a truth value are none.
+pub(crate) fn looks_secret(name: &str, value: &str) -> bool {
+    if SECRET_STARTS.iter().any(|start| value.len() >= 16 && value.starts_with(start)) {
+        return true;
+    }
+    let name = name.to_ascii_uppercase();
+    let harmless = value.is_empty()
+        || value.starts_with('/')
+        || matches!(value, "0" | "1" | "true" | "false" | "yes" | "no" | "on" | "off");
+    !harmless && SECRET_ENDS.iter().any(|end| name.ends_with(end))
+}
+
+/// Tells whether `text` may stand in a list of peers: a domain of at least two parts, `*.` and such
+/// a domain, an IP address, or a network. Neither a scheme, a port nor a path.
+pub(crate) fn is_peer(text: &str) -> bool {
+    let (address, bits) = text.split_once('/').map_or((text, None), |(ip, bits)| (ip, Some(bits)));
+    if let Ok(address) = address.parse::<IpAddr>() {
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        return bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= most));
+    }
+    let domain = text.strip_prefix("*.").unwrap_or(text);
+    // A domain whose last part is a number is a malformed address.
+    let top = domain.rsplit('.').next().unwrap_or_default();
+    domain.len() <= 253
+        && domain.contains('.')
+        && domain.split('.').all(is_label)
+        && !top.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Tells whether `text` is a pattern of absolute paths.
+pub(crate) fn is_glob(text: &str) -> bool {
+    text.starts_with('/') && text.len() > 1 && !climbs(text) && !text.contains("***")
+}
+
 /// Tells whether a path has a `..` among its parts.
 pub(crate) fn climbs(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
+}
+
+/// Tells whether a path is another one or lies below it, part by part: `/capx` is not below `/cap`.
+pub(crate) fn is_inside(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Orders paths so that what lies below a directory follows it at once.
+pub(crate) fn path_order(one: &str, other: &str) -> Ordering {
+    one.split('/').cmp(other.split('/'))
 }
 
 #[cfg(test)]
@@ -89,5 +204,67 @@ mod tests {
         assert!(is_http_path("/health?x=1") && !is_http_path("health") && !is_http_path("/a b"));
         assert!(!is_http_path("/a\r\nHost: b"));
         assert!(climbs("..") && climbs("a/../b") && !climbs("a..b/..c"));
+    }
+
+    #[test]
+    fn paths_lie_in_one_another_part_by_part() {
+        assert!(is_inside("/cap", "/cap") && is_inside("/cap/x", "/cap"));
+        assert!(!is_inside("/capx", "/cap") && !is_inside("/", "/cap"));
+        let mut paths = ["/a.b", "/a/c", "/b", "/a"];
+        paths.sort_by(|one, other| path_order(one, other));
+        assert_eq!(paths, ["/a", "/a/c", "/a.b", "/b"]);
+    }
+
+    #[test]
+    fn users_hosts_and_repositories() {
+        assert!(is_user("app") && is_user("1000:1000") && is_user("a.b_c-d$"));
+        assert!(!is_user("") && !is_user("a:") && !is_user(":a") && !is_user("a:b:c"));
+        assert!(!is_user("-a") && !is_user("a b"));
+        for host in ["localhost", "example.com", "a:5000", "10.0.0.1", "a.b:65535"] {
+            assert!(is_registry_host(host), "{host}");
+        }
+        for part in ["library", "a:65536", "a..b", "", "a.b:x"] {
+            assert!(!is_registry_host(part), "{part}");
+        }
+        assert!(is_repository("library/debian") && is_repository("a/b-c_d.e"));
+        for bad in ["", "A", "a//b", "/a", "a/", "a-", "-a", &"a".repeat(256)] {
+            assert!(!is_repository(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_known_by_name_and_value() {
+        for (name, value) in [
+            ("DB_PASSWORD", "x"),
+            ("github_token", "x"),
+            ("API_KEY", "x"),
+            ("X", "ghp_0123456789abcdef"),
+            ("X", "-----BEGIN PRIVATE KEY-----"),
+        ] {
+            assert!(looks_secret(name, value), "{name}={value}");
+        }
+        for (name, value) in [
+            ("API_TOKEN", ""),
+            ("USE_AUTH", "true"),
+            ("PASSWORD", "/run/secrets/password"),
+            ("TOKENS", "x"),
+            ("KEY", "x"),
+            ("X", "sk-short"),
+        ] {
+            assert!(!looks_secret(name, value), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn peers_and_patterns() {
+        for peer in ["a.b", "*.a.b", "10.0.0.1", "10.0.0.0/8", "::1", "fe80::/10", "A.b"] {
+            assert!(is_peer(peer), "{peer}");
+        }
+        for bad in ["", "a", "*", "*.a", "a.b:1", "10.0.0.0/33", "1.2.3", "a.b/c", "a..b", "::/129"]
+        {
+            assert!(!is_peer(bad), "{bad}");
+        }
+        assert!(is_glob("/a/**") && is_glob("/*") && !is_glob("/") && !is_glob("a"));
+        assert!(!is_glob("/a/../b") && !is_glob("/a/***"));
     }
 }

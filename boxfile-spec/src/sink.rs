@@ -1,17 +1,39 @@
 //! The place where every step of the parser leaves the errors that it finds.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use crate::{Diagnostic, Diagnostics};
 
-/// Collects errors. Shared by readers that are alive at the same time, hence the cell.
+/// How many errors are kept: more say no more, and a hostile file could have one for each byte.
+const MOST_KEPT: usize = 1000;
+
+/// Collects errors and warnings. Shared by readers that are alive at the same time, hence the
+/// cells.
 #[derive(Debug, Default)]
-pub(crate) struct Sink(RefCell<Vec<Diagnostic>>);
+pub(crate) struct Sink {
+    found: RefCell<Vec<Diagnostic>>,
+    lenient: Cell<bool>,
+}
 
 impl Sink {
-    /// Adds an error.
+    /// Adds an error or warning.
     pub(crate) fn report(&self, diagnostic: Diagnostic) {
-        self.0.borrow_mut().push(diagnostic);
+        let mut found = self.found.borrow_mut();
+        if found.len() < MOST_KEPT {
+            found.push(diagnostic);
+        }
+    }
+
+    /// Adds the error that something is missing, unless it may be in what cannot be read.
+    pub(crate) fn report_missing(&self, diagnostic: Diagnostic) {
+        if !self.lenient.get() {
+            self.report(diagnostic);
+        }
+    }
+
+    /// Makes what is missing no error from here on: a part of the file cannot be read.
+    pub(crate) fn be_lenient(&self) {
+        self.lenient.set(true);
     }
 
     /// Returns the value, or adds the error.
@@ -19,8 +41,13 @@ impl Sink {
         result.map_err(|error| self.report(error)).ok()
     }
 
-    /// Returns all errors, if there were any.
+    /// Returns all that was found.
+    pub(crate) fn into_found(self) -> Vec<Diagnostic> {
+        self.found.into_inner()
+    }
+
+    /// Returns all that was found, sorted, if there is anything.
     pub(crate) fn into_diagnostics(self) -> Option<Diagnostics> {
-        Diagnostics::new(self.0.into_inner())
+        Diagnostics::new(self.into_found())
     }
 }

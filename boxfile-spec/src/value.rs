@@ -1,23 +1,22 @@
-//! Typed extraction: turns one KDL value into the type that a declaration wants.
-
-use std::fmt::Display;
-use std::ops::RangeInclusive;
-
-use kdl::KdlValue;
+//! Typed extraction: turns one value into the type that a declaration wants.
 
 use crate::diagnostic::quote;
-use crate::syntax::Value;
-use crate::{Diagnostic, units};
+use crate::schema::Kind;
+use crate::sha256::NotSha256;
+use crate::suggest::nearest;
+use crate::syntax::{Data, Value};
+use crate::{Diagnostic, Sha256, Spanned, Syntax, form, units};
 
 /// Reads a text; it may not contain NUL, which neither paths nor argv nor environments can hold.
 pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
-    let KdlValue::String(text) = &value.kdl else {
-        return Err(mismatch(value, name, "a text").with_help(quoted_form(&value.kdl)));
+    let Data::Text(text) = &value.data else {
+        return Err(mismatch(value, name, "a text").with_help(quoted_form(value)));
     };
     if text.contains('\0') {
         let message = format!("the text of `{name}` contains a NUL character");
         let error = Diagnostic::new(message, value.span, "no program can receive this");
-        return Err(error.with_help("remove the `\\u{0}`"));
+        let escape = if value.syntax == Syntax::Kdl { "\\u{0}" } else { "\\u0000" };
+        return Err(error.with_help(format!("remove the `{escape}`")));
     }
     Ok(text)
 }
@@ -28,47 +27,103 @@ pub(crate) fn filled_text<'v>(value: &'v Value, name: &str) -> Result<&'v str, D
     if text.is_empty() {
         let message = format!("the text of `{name}` is empty");
         let error = Diagnostic::new(message, value.span, "nothing between the quotes");
-        return Err(error.with_help("write a path or name between the quotes"));
+        return Err(error.with_help("write something between the quotes"));
     }
     Ok(text)
 }
 
-/// Reads a whole number within a range.
-pub(crate) fn integer<T>(
-    value: &Value,
-    name: &str,
-    range: RangeInclusive<T>,
-) -> Result<T, Diagnostic>
-where
-    T: TryFrom<i128> + PartialOrd + Display,
-{
-    let KdlValue::Integer(number) = value.kdl else {
+/// Reads a whole number within the range of its kind.
+pub(crate) fn integer(value: &Value, name: &str, kind: Kind) -> Result<u64, Diagnostic> {
+    let Data::Integer(number) = value.data else {
         let error = mismatch(value, name, "a whole number");
-        return Err(match number_in_quotes(&value.kdl) {
+        return Err(match number_in_quotes(&value.data) {
             Some(number) => error.with_help(format!("write it without quotes: {number}")),
             None => error,
         });
     };
-    T::try_from(number).ok().filter(|number| range.contains(number)).ok_or_else(|| {
-        let (least, most) = (range.start(), range.end());
+    let Kind::Integer { least, most } = kind else { return Err(mismatch(value, name, "a value")) };
+    u64::try_from(number).ok().filter(|number| (least..=most).contains(number)).ok_or_else(|| {
         let message = format!("`{name}` is out of range");
         Diagnostic::new(message, value.span, format!("must be from {least} to {most}"))
     })
 }
 
-/// Reads `#true` or `#false`.
-pub(crate) fn boolean(value: &Value, name: &str) -> Result<bool, Diagnostic> {
-    let form = format!("write `{name}=#true` or `{name}=#false`");
-    value.kdl.as_bool().ok_or_else(|| mismatch(value, name, "a truth value").with_help(form))
+/// Reads true or false.
+pub(crate) fn truth(value: &Value, name: &str) -> Result<bool, Diagnostic> {
+    let Data::Truth(truth) = value.data else {
+        let [yes, no] = [true, false].map(|it| form::truth(value.syntax, it));
+        let help = format!("write `{yes}` or `{no}`, without quotes");
+        return Err(mismatch(value, name, "a truth value").with_help(help));
+    };
+    Ok(truth)
+}
+
+/// Reads one of the words of its kind.
+pub(crate) fn choice(value: &Value, name: &str, kind: Kind) -> Result<&'static str, Diagnostic> {
+    let text = text(value, name)?;
+    let Kind::OneOf(choices) = kind else { return Err(mismatch(value, name, "a value")) };
+    let words: Vec<&'static str> = choices.iter().map(|choice| choice.name).collect();
+    if let Some(word) = words.iter().find(|word| **word == text) {
+        return Ok(word);
+    }
+    let message = format!("`{name}` cannot be {}", quote(text));
+    let begun = || words.iter().find(|word| text.len() > 1 && word.starts_with(text)).copied();
+    let help = match nearest(text, &words).or_else(begun) {
+        Some(meant) => format!("did you mean \"{meant}\"?"),
+        None => format!("write {}", alternatives(&words)),
+    };
+    Err(Diagnostic::new(message, value.span, "no such choice").with_help(help))
+}
+
+/// Lists words: `"a", "b" or "c"`.
+fn alternatives(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+/// Reads a size in bytes within the range of its kind.
+pub(crate) fn size_within(value: &Value, name: &str, kind: Kind) -> Result<u64, Diagnostic> {
+    let bytes = size(value, name)?;
+    let Kind::Size { least, most } = kind else { return Err(mismatch(value, name, "a value")) };
+    let (relation, bound) = if bytes < least {
+        ("less", least)
+    } else if bytes > most {
+        ("more", most)
+    } else {
+        return Ok(bytes);
+    };
+    let [size, bound, least, most] = [bytes, bound, least, most].map(units::show_size);
+    let message = format!("`{name}` is {size}, which is {relation} than is possible");
+    Err(Diagnostic::new(message, value.span, format!("must be from {least} to {most}"))
+        .with_help(format!("write `{}`", form::prop(value.syntax, name, &format!("\"{bound}\"")))))
+}
+
+/// Reads a duration in milliseconds other than 0.
+pub(crate) fn some_duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
+    match duration(value, name)? {
+        0 => {
+            let least = form::prop(value.syntax, name, "\"1ms\"");
+            Err(Diagnostic::new("nothing is done in no time", value.span, "must be at least 1ms")
+                .with_help(format!("write `{least}` or more, or leave `{name}` out")))
+        }
+        ms => Ok(ms),
+    }
 }
 
 /// Reads a size in bytes.
 pub(crate) fn size(value: &Value, name: &str) -> Result<u64, Diagnostic> {
-    let text = match &value.kdl {
-        KdlValue::String(text) => text,
-        KdlValue::Integer(number) => {
-            let help =
-                format!("write `{name}=\"{number}MiB\"`, or `{name}=\"{number}B\"` for bytes");
+    let text = match &value.data {
+        Data::Text(text) => text,
+        Data::Integer(number) => {
+            let help = unit_help(
+                value,
+                name,
+                [&format!("{number}MiB"), &format!("{number}B")],
+                " for bytes",
+            );
             return Err(unitless(value, name).with_help(help));
         }
         _ => return Err(mismatch(value, name, "a size").with_help(units::SIZE_FORM)),
@@ -76,7 +131,9 @@ pub(crate) fn size(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     units::size(text).ok_or_else(|| {
         let message = format!("{} is not a size", quote(text));
         let help = match units::intended_size(text) {
-            Some(intended) => format!("write `{name}=\"{intended}\"`"),
+            Some(intended) => {
+                format!("write `{}`", form::prop(value.syntax, name, &format!("\"{intended}\"")))
+            }
             None => units::SIZE_FORM.to_owned(),
         };
         Diagnostic::new(message, value.span, format!("`{name}` takes a size")).with_help(help)
@@ -85,10 +142,10 @@ pub(crate) fn size(value: &Value, name: &str) -> Result<u64, Diagnostic> {
 
 /// Reads a duration in milliseconds.
 pub(crate) fn duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
-    let text = match &value.kdl {
-        KdlValue::String(text) => text,
-        KdlValue::Integer(number) => {
-            let help = format!("write `{name}=\"{number}ms\"`, or `{name}=\"{number}s\"`");
+    let text = match &value.data {
+        Data::Text(text) => text,
+        Data::Integer(number) => {
+            let help = unit_help(value, name, [&format!("{number}ms"), &format!("{number}s")], "");
             return Err(unitless(value, name).with_help(help));
         }
         _ => return Err(mismatch(value, name, "a duration").with_help(units::DURATION_FORM)),
@@ -101,16 +158,20 @@ pub(crate) fn duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
 }
 
 /// Names a value for a message.
-pub(crate) fn describe(value: &KdlValue) -> String {
-    match value {
-        KdlValue::String(text) => format!("the text {}", quote(text)),
-        KdlValue::Integer(_) | KdlValue::Float(_) => format!("the number {value}"),
-        KdlValue::Bool(_) | KdlValue::Null => format!("`{value}`"),
+pub(crate) fn describe(value: &Value) -> String {
+    match &value.data {
+        Data::Text(text) => format!("the text {}", quote(text)),
+        Data::Integer(number) => format!("the number {number}"),
+        Data::Float(number) => format!("the number {number}"),
+        Data::Truth(truth) => format!("`{}`", form::truth(value.syntax, *truth)),
+        Data::Null => "`#null`".to_owned(),
+        Data::Other(what) => (*what).to_owned(),
     }
 }
 
-fn mismatch(value: &Value, name: &str, wanted: &str) -> Diagnostic {
-    let message = format!("`{name}` takes {wanted}, not {}", describe(&value.kdl));
+/// The error that a value is of a wrong type.
+pub(crate) fn mismatch(value: &Value, name: &str, wanted: &str) -> Diagnostic {
+    let message = format!("`{name}` takes {wanted}, not {}", describe(value));
     Diagnostic::new(message, value.span, format!("expected {wanted}"))
 }
 
@@ -119,14 +180,116 @@ fn unitless(value: &Value, name: &str) -> Diagnostic {
     Diagnostic::new(message, value.span, "a bare number")
 }
 
-fn quoted_form(value: &KdlValue) -> String {
-    match value {
-        KdlValue::Bool(truth) => format!("write it in quotes: \"{truth}\""),
-        KdlValue::Null => "leave it out where there is nothing to say".to_owned(),
-        other => format!("write it in quotes: \"{other}\""),
+fn unit_help(value: &Value, name: &str, readings: [&str; 2], note: &str) -> String {
+    let [one, other] = readings.map(|text| form::prop(value.syntax, name, &format!("\"{text}\"")));
+    format!("write `{one}`, or `{other}`{note}")
+}
+
+fn quoted_form(value: &Value) -> String {
+    match &value.data {
+        Data::Truth(truth) => format!("write it in quotes: \"{truth}\""),
+        Data::Integer(number) => format!("write it in quotes: \"{number}\""),
+        Data::Float(number) => format!("write it in quotes: \"{number}\""),
+        Data::Null => "leave it out where there is nothing to say".to_owned(),
+        Data::Other(_) | Data::Text(_) => "write one text in quotes".to_owned(),
     }
 }
 
-fn number_in_quotes(value: &KdlValue) -> Option<i128> {
-    value.as_string()?.parse().ok()
+fn number_in_quotes(value: &Data) -> Option<i128> {
+    let Data::Text(text) = value else { return None };
+    text.parse().ok()
+}
+
+/// Reads a text as one that the model keeps.
+pub(crate) fn owned_text(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    text(value, name).map(str::to_owned)
+}
+
+/// Reads a text that has at least one character, with its place.
+pub(crate) fn spanned_text(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
+    Ok(Spanned { value: filled_text(value, name)?.to_owned(), span: value.span })
+}
+
+/// Reads an absolute path.
+pub(crate) fn absolute(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
+    let path = filled_text(value, name)?;
+    if path.starts_with('/') {
+        return Ok(Spanned { value: path.to_owned(), span: value.span });
+    }
+    let message = format!("`{name}` takes an absolute path, not {}", quote(path));
+    let help = if path.starts_with('~') {
+        "`~` means nothing here: write the whole path, from `/` on".to_owned()
+    } else {
+        format!("write \"/{}\"", path.trim_start_matches("./"))
+    };
+    Err(Diagnostic::new(message, value.span, "a relative path").with_help(help))
+}
+
+/// Reads a path at which the guest gets to see something: absolute, not the root, and without
+/// empty parts, `.` and `..`.
+pub(crate) fn guest_path(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
+    let path = absolute(value, name)?;
+    if path.value.split('/').skip(1).all(|part| !matches!(part, "" | "." | "..")) {
+        return Ok(path);
+    }
+    let message = format!("{} is not a plain path", quote(&path.value));
+    Err(Diagnostic::new(message, value.span, "not a plain path")
+        .with_help("name a place below `/`, without `.`, `..`, `//` and a slash at its end"))
+}
+
+/// Reads 64 hexadecimal digits.
+pub(crate) fn sha256(value: &Value, name: &str) -> Result<Sha256, Diagnostic> {
+    let text = text(value, name)?;
+    text.parse().map_err(|error: NotSha256| {
+        let intended = text.trim().trim_start_matches("sha256:").to_ascii_lowercase();
+        let help = match intended.parse::<Sha256>() {
+            Ok(_) => {
+                let intended = format!("\"{intended}\"");
+                format!("write `{}`", form::prop(value.syntax, name, &intended))
+            }
+            Err(_) => "the output of `sha256sum` begins with them".to_owned(),
+        };
+        let label = format!("{} characters", text.chars().count());
+        Diagnostic::new(error.to_string(), value.span, label).with_help(help)
+    })
+}
+
+/// Whether a value is meant as a URL, and not as a path.
+pub(crate) fn is_url(value: &Value) -> bool {
+    matches!(&value.data, Data::Text(text) if text.contains("://"))
+}
+
+/// Reads a URL of one of some schemes: it has a host, and neither a user nor white space.
+pub(crate) fn url(
+    value: &Value,
+    name: &str,
+    schemes: &[&str],
+) -> Result<Spanned<String>, Diagnostic> {
+    let url = filled_text(value, name)?;
+    let error = |message: String, label: &str| Diagnostic::new(message, value.span, label);
+    let Some((scheme, rest)) = url.split_once("://") else {
+        let message = format!("{} is not a URL", quote(url));
+        let help = format!("write \"{}://{url}\"", schemes[0]);
+        return Err(error(message, "without a scheme").with_help(help));
+    };
+    if !schemes.contains(&scheme) {
+        let names = schemes.iter().map(|scheme| format!("`{scheme}://`")).collect::<Vec<_>>();
+        let message = format!("{} is not a URL that can be used", quote(url));
+        return Err(error(message, "another kind of URL")
+            .with_help(format!("it begins with {}", names.join(" or "))));
+    }
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.contains('@') {
+        return Err(error("the URL has a user in it".to_owned(), "it would be checked in")
+            .with_help(
+                "remove what is in front of the `@`: credentials do not belong in a Boxfile",
+            ));
+    }
+    let odd = |c: char| c.is_whitespace() || c.is_control() || !c.is_ascii();
+    if host.is_empty() || url.chars().any(odd) {
+        let message = format!("{} is not a URL", quote(url));
+        return Err(error(message, "not a URL")
+            .with_help("it has a host, and neither spaces nor characters beyond ASCII"));
+    }
+    Ok(Spanned { value: url.to_owned(), span: value.span })
 }

@@ -2,6 +2,7 @@
 
 use crate::Diagnostic;
 use crate::diagnostic::quote;
+use crate::schema::{self, Count, Declaration};
 use crate::sink::Sink;
 use crate::suggest::nearest;
 use crate::syntax::Node;
@@ -9,28 +10,54 @@ use crate::syntax::Node;
 /// How many further declarations of the same name one error shows.
 const MOST_REPEATS: usize = 8;
 
+/// What people write who come from elsewhere, and what it is called here.
+const SYNONYMS: [(&str, &str); 18] = [
+    ("cmd", "args"),
+    ("command", "args"),
+    ("environment", "env"),
+    ("env_file", "env-file"),
+    ("working_dir", "workdir"),
+    ("cwd", "workdir"),
+    ("healthcheck", "health"),
+    ("ports", "port"),
+    ("volume", "share"),
+    ("volumes", "share"),
+    ("mount", "share"),
+    ("mounts", "share"),
+    ("ulimits", "rlimits"),
+    ("resources", "limits"),
+    ("secrets", "secret"),
+    ("name", "box"),
+    ("deny", "forbid"),
+    ("hostname", "namespaces"),
+];
+
 /// The declarations of a block that are being read.
-///
-/// Those that were not asked for when [`Self::finish`] is called are errors.
 pub(super) struct Children<'n> {
     nodes: &'n [Node],
+    known: &'static [&'static Declaration],
     sink: &'n Sink,
-    known: Vec<&'static str>,
 }
 
 impl<'n> Children<'n> {
-    pub(super) const fn new(nodes: &'n [Node], sink: &'n Sink) -> Self {
-        Self { nodes, sink, known: Vec::new() }
+    pub(super) const fn new(
+        nodes: &'n [Node],
+        known: &'static [&'static Declaration],
+        sink: &'n Sink,
+    ) -> Self {
+        Self { nodes, known, sink }
     }
 
-    /// Takes the declaration of a name, if there is one; a second is an error.
-    pub(super) fn one(&mut self, name: &'static str) -> Option<&'n Node> {
-        self.one_or(name, &format!("`{name}` is declared twice"))
+    /// Takes a declaration, if it is there; a second is an error.
+    pub(super) fn one(&self, declaration: &Declaration) -> Option<&'n Node> {
+        self.one_or(declaration, &format!("`{}` is declared twice", declaration.name))
     }
 
     /// As [`Self::one`], with the message for a second.
-    pub(super) fn one_or(&mut self, name: &'static str, message: &str) -> Option<&'n Node> {
-        let all = self.many(name);
+    pub(super) fn one_or(&self, declaration: &Declaration, message: &str) -> Option<&'n Node> {
+        let mut all = self.many(declaration);
+        // In the order of the file, which the merging with a base may have changed.
+        all.sort_by_key(|node| node.name.span);
         let first = *all.first()?;
         if let [_, second, further @ ..] = all.as_slice() {
             let error = Diagnostic::new(message, second.name.span, "declared again")
@@ -44,41 +71,74 @@ impl<'n> Children<'n> {
     }
 
     /// Takes all declarations of a name.
-    pub(super) fn many(&mut self, name: &'static str) -> Vec<&'n Node> {
-        self.known.push(name);
-        self.nodes.iter().filter(|node| node.name.value == name).collect()
+    pub(super) fn many(&self, declaration: &Declaration) -> Vec<&'n Node> {
+        debug_assert!(self.known.iter().any(|known| known.name == declaration.name));
+        self.nodes.iter().filter(|node| node.name.value == declaration.name).collect()
     }
 
-    /// Reports every declaration of a name as misplaced, for the reason given.
-    pub(super) fn refuse(&mut self, name: &'static str, message: &str, help: &str) {
-        for node in self.many(name) {
-            let error = Diagnostic::new(message, node.name.span, "not allowed here");
-            self.sink.report(error.with_help(help));
+    /// Reports what this block does not know; `elsewhere` says where it belongs, if it knows.
+    /// Reports the required declarations that are missing, too, but for those that were probably
+    /// meant by an unknown one.
+    pub(super) fn finish(
+        &self,
+        elsewhere: impl Fn(&Node) -> Option<String>,
+        missing: impl Fn(&'static Declaration) -> Diagnostic,
+    ) {
+        let meant = self.finish_profile(elsewhere);
+        // What is missing may be in the base that is not read.
+        if meant.contains(&schema::EXTENDS.name) {
+            return;
         }
-    }
-
-    /// Reports what was not asked for; `elsewhere` says where a name belongs that this block does
-    /// not know. Returns the names that were probably meant, which are not missing then.
-    pub(super) fn finish(self, elsewhere: impl Fn(&str) -> Option<String>) -> Vec<&'static str> {
-        let mut misspelt = Vec::new();
-        for node in self.nodes.iter().filter(|node| !node.broken) {
-            let name = node.name.value.as_str();
-            if self.known.contains(&name) {
-                continue;
+        for required in self.known.iter().filter(|known| known.count == Count::Required) {
+            let there = self.nodes.iter().any(|node| node.name.value == required.name);
+            if !there && !meant.contains(&required.name) {
+                self.sink.report_missing(missing(required));
             }
-            let message = format!("unknown declaration {}", quote(name));
-            let error = Diagnostic::new(message, node.name.span, "no such declaration here");
-            let meant = nearest(name, &self.known);
-            misspelt.extend(meant);
-            let meant = meant.map(|meant| format!("did you mean `{meant}`?"));
-            let help = elsewhere(name).or(meant);
-            self.sink.report(error.with_help(help.unwrap_or_else(|| self.list())));
         }
-        misspelt
     }
 
-    fn list(&self) -> String {
-        let known: Vec<String> = self.known.iter().map(|name| format!("`{name}`")).collect();
-        format!("the declarations here are {}", known.join(", "))
+    /// As [`Self::finish`], where nothing is missing: in a profile. Returns the names that were
+    /// probably meant by unknown ones.
+    pub(super) fn finish_profile(
+        &self,
+        elsewhere: impl Fn(&Node) -> Option<String>,
+    ) -> Vec<&'static str> {
+        let names: Vec<&'static str> = self.known.iter().map(|known| known.name).collect();
+        let mut meant = Vec::new();
+        for node in self.nodes.iter().filter(|node| !names.contains(&node.name.value.as_str())) {
+            let intended = synonym(node, &names).or_else(|| nearest(&node.name.value, &names));
+            meant.extend(intended);
+            if !node.broken {
+                match elsewhere(node) {
+                    Some(place) => self.misplaced(node, place),
+                    None => self.unknown(node, intended, &names),
+                }
+            }
+        }
+        meant
     }
+
+    fn misplaced(&self, node: &Node, place: String) {
+        let message = format!("{} does not belong here", quote(&node.name.value));
+        let error = Diagnostic::new(message, node.name.span, "in the wrong place");
+        self.sink.report(error.with_help(place));
+    }
+
+    fn unknown(&self, node: &Node, intended: Option<&str>, names: &[&str]) {
+        let message = format!("unknown declaration {}", quote(&node.name.value));
+        let error = Diagnostic::new(message, node.name.span, "no such declaration here");
+        self.sink.report(error.with_help(match intended {
+            Some(intended) => format!("did you mean `{intended}`?"),
+            None => {
+                let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                format!("the declarations here are {}", names.join(", "))
+            }
+        }));
+    }
+}
+
+fn synonym(node: &Node, names: &[&'static str]) -> Option<&'static str> {
+    let name = node.name.value.to_ascii_lowercase();
+    let (_, ours) = SYNONYMS.iter().find(|(theirs, _)| *theirs == name)?;
+    names.contains(ours).then_some(*ours)
 }

@@ -1,57 +1,104 @@
 //! The file as a whole: its declarations and the short ones among them.
 
 use crate::diagnostic::quote;
+use crate::parse::checkout::Checkout;
 use crate::parse::children::Children;
-use crate::parse::component::{self, AGENT, BUSINESS};
+use crate::parse::component;
+use crate::parse::machine::{budget, kernel, vm};
 use crate::parse::reader::Reader;
-use crate::parse::{budget, kernel, skill, vm};
+use crate::parse::{layout, run, skill};
+use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::{Node, Value};
-use crate::{Boxfile, Diagnostic, Layout, Span, rules, value};
+use crate::{Boxfile, Diagnostic, Platform, Span, Spanned, Syntax, form, rules, value};
 
 /// Reads the top-level nodes; nothing if a required declaration is missing or cannot be read.
-pub(super) fn read(nodes: &[Node], sink: &Sink) -> Option<Boxfile> {
-    let mut top = Children::new(nodes, sink);
-    let name = top.one("box");
-    let agent = top.one_or("agent", "a box has exactly one agent");
-    let business = top.one_or("business", "a box has at most one business application");
-    let skills = skill::read(&top.many("skill"), sink);
-    let vm = top.one("vm");
-    let layout = top.one("layout").and_then(|node| read_layout(node, sink)).unwrap_or_default();
-    let budget = budget::read(top.one("budget"), sink);
-    let kernel = top.one("kernel").and_then(|node| kernel::read(node, sink));
-    let misspelt = top.finish(place_in_component);
-    for (node, required, usage) in [
-        (name, "box", "box \"my-agent\""),
-        (agent, "agent", "agent { image \"oci:images/agent\"; }"),
-    ] {
-        if node.is_none() && !misspelt.contains(&required) {
-            sink.report(missing(required, usage));
-        }
-    }
-
-    let name = name.and_then(|node| read_name(node, sink));
-    let (agent, agent_share) = component::read(agent, &AGENT, sink);
-    let (business, business_share) = component::read(business, &BUSINESS, sink);
-    let vm = vm::read(vm, &[agent_share, business_share], sink);
-    Some(Boxfile { name: name?, agent: agent?, business, skills, vm, layout, budget, kernel })
+///
+/// `climb` is how many directories above the main file's still belong to the checkout.
+pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) -> Option<Boxfile> {
+    let top = Children::new(nodes, schema::TOP, sink);
+    top.finish(place_inside, |declaration| missing_in_file(declaration, syntax));
+    let agent = top.one_or(&schema::AGENT, "a box has exactly one agent");
+    let business = top.one_or(&schema::BUSINESS, "a box has at most one business application");
+    let (agent, agent_share) = component::agent(agent, sink);
+    let (business, business_share) = component::business(business, sink);
+    let skills_dir = top.one(&schema::SKILLS).and_then(|node| skill::read_dir(node, sink));
+    let skills = skill::read(&top, sink);
+    let shares = run::mounts::shares(&top, sink);
+    let scratch = run::mounts::scratch(&top, sink);
+    run::mounts::check_apart(&shares, &scratch, sink);
+    let checkout = Checkout { climb, sink };
+    checkout.components(agent.as_ref(), business.as_ref());
+    checkout.skills(skills_dir.as_ref(), &skills);
+    checkout.shares(&shares);
+    // A binary with no image under it is the small mode, for which less time is allowed.
+    let small = agent.as_ref().is_some_and(|agent| agent.component.image.is_none());
+    let total = if small { budget::BINARY_TOTAL } else { budget::IMAGE_TOTAL };
+    let (layout, conflicts) = layout::read(&top, sink);
+    let platforms = top.one(&schema::PLATFORM).and_then(|node| read_platforms(node, sink));
+    // Whatever is missing in the end, all of it was read: each part reports for itself.
+    let name = top.one(&schema::BOX).and_then(|node| read_name(node, sink));
+    let boxfile = Boxfile {
+        platforms: platforms.unwrap_or_else(default_platforms),
+        skills_dir,
+        skills,
+        vm: vm::read(top.one(&schema::VM), &[agent_share, business_share], sink),
+        layout,
+        conflicts,
+        shares,
+        scratch,
+        network: run::network::read(top.one(&schema::NETWORK), sink),
+        secrets: run::secret::read(&top, sink),
+        task: top.one(&schema::TASK).and_then(|node| run::task::read(node, sink)),
+        logs: top.one(&schema::LOGS).map(|node| run::logs::read(node, sink)),
+        caps: run::cap::read(&top, sink),
+        sandbox: top.one(&schema::SANDBOX).and_then(|node| run::sandbox::read(node, sink)),
+        budget: budget::read(top.one(&schema::BUDGET), total, sink),
+        kernel: top.one(&schema::KERNEL).and_then(|node| kernel::read(node, sink)),
+        climb,
+        name: name?,
+        agent: agent?,
+        business,
+    };
+    is_whole(&boxfile).then_some(boxfile)
 }
 
-fn missing(name: &str, usage: &str) -> Diagnostic {
-    let message = format!("the file does not declare `{name}`");
-    Diagnostic::new(message, Span::default(), "in this file").with_help(format!("add `{usage}`"))
+/// Tells whether each component has files: of what lacks them, an error was reported.
+fn is_whole(boxfile: &Boxfile) -> bool {
+    let agent = &boxfile.agent;
+    let business = boxfile.business.as_ref();
+    (agent.component.image.is_some() || agent.binary.is_some())
+        && business.is_none_or(|business| business.component.image.is_some())
+}
+
+fn default_platforms() -> Vec<Spanned<Platform>> {
+    vec![Spanned { value: Platform::LinuxAmd64, span: Span::default() }]
+}
+
+/// The error that a file lacks a declaration.
+fn missing_in_file(declaration: &'static Declaration, syntax: Syntax) -> Diagnostic {
+    let message = format!("the file does not declare `{}`", declaration.name);
+    Diagnostic::new(message, Span::default(), "in this file")
+        .with_help(form::imperative("add", &declaration.usage(syntax)))
+}
+
+/// The error that a block lacks a declaration.
+pub(super) fn missing(declaration: &'static Declaration, block: &Node) -> Diagnostic {
+    let message = format!("`{}` needs `{}`", block.name.value, declaration.name);
+    Diagnostic::new(message, block.name.span, format!("without `{}`", declaration.name))
+        .with_help(form::imperative("add", &declaration.usage(block.syntax)))
 }
 
 fn read_name(node: &Node, sink: &Sink) -> Option<String> {
-    let mut reader = Reader::new(node, "`box \"my-agent\"`", sink);
-    let name = reader.arg("a name");
-    let name = reader.read(name, "box", box_or_skill_name);
+    let mut reader = Reader::new(node, &schema::BOX, sink);
+    let name = reader.arg();
+    let name = reader.read(name, "box", plain_name);
     reader.finish();
     name
 }
 
-/// Reads the name of a box or skill.
-pub(super) fn box_or_skill_name(value: &Value, of: &str) -> Result<String, Diagnostic> {
+/// Reads the name of a box, skill, share or the like.
+pub(super) fn plain_name(value: &Value, of: &str) -> Result<String, Diagnostic> {
     let name = value::text(value, of)?;
     if rules::is_name(name) {
         return Ok(name.to_owned());
@@ -64,25 +111,40 @@ pub(super) fn box_or_skill_name(value: &Value, of: &str) -> Result<String, Diagn
     }))
 }
 
-fn read_layout(node: &Node, sink: &Sink) -> Option<Layout> {
-    let mut reader = Reader::new(node, "`layout \"split\"`", sink);
-    let layout = reader.arg("the name of a layout");
-    let layout = reader.read(layout, "layout", |value, name| match value::text(value, name)? {
-        "split" => Ok(Layout::Split),
-        "merged" => Err(layout_error("the layout `merged` is not supported", value.span)),
-        other => Err(layout_error(&format!("unknown layout {}", quote(other)), value.span)),
-    });
+fn read_platforms(node: &Node, sink: &Sink) -> Option<Vec<Spanned<Platform>>> {
+    let mut reader = Reader::new(node, &schema::PLATFORM, sink);
+    let kind = reader.first_kind();
+    let platform = |value: &Value, name: &str| {
+        let platform = match value::choice(value, name, kind)? {
+            "linux/arm64" => Platform::LinuxArm64,
+            _ => Platform::LinuxAmd64,
+        };
+        Ok(Spanned { value: platform, span: value.span })
+    };
+    let first = reader.arg();
+    let first = reader.read(first, "platform", platform);
+    let rest = reader.read_args(platform);
     reader.finish();
-    layout
+    let platforms = [vec![first?], rest?].concat();
+    for (index, platform) in platforms.iter().enumerate() {
+        if let Some(earlier) = platforms[..index].iter().find(|it| it.value == platform.value) {
+            let message = format!("`{}` is named twice", platform.value);
+            sink.report(
+                Diagnostic::new(message, platform.span, "named again")
+                    .with_label(earlier.span, "named first")
+                    .with_help("remove one of them"),
+            );
+        }
+    }
+    Some(platforms)
 }
 
-fn layout_error(message: &str, span: Span) -> Diagnostic {
-    Diagnostic::new(message, span, "this version builds `split` only")
-        .with_help("write `layout \"split\"`, where each image keeps its own root, or leave it out")
-}
-
-/// Tells where a name belongs that was found at the top level.
-fn place_in_component(name: &str) -> Option<String> {
-    let inside = component::DECLARATIONS.contains(&name);
-    inside.then(|| format!("`{name}` belongs inside `agent {{ … }}` or `business {{ … }}`"))
+/// Tells where a declaration belongs that was found at the top level.
+pub(super) fn place_inside(node: &Node) -> Option<String> {
+    let name = node.name.value.as_str();
+    let [agent, business] =
+        [&schema::AGENT, &schema::BUSINESS].map(|it| it.child(name).map(|_| it.name));
+    let block = |name| format!("`{}`", form::block(node.syntax, name));
+    let places: Vec<String> = agent.into_iter().chain(business).map(block).collect();
+    (!places.is_empty()).then(|| format!("it belongs inside {}", places.join(" or ")))
 }

@@ -2,11 +2,12 @@
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
+use crate::schema::{Declaration, Kind};
 use crate::sink::Sink;
 use crate::suggest::nearest;
-use crate::syntax::{Node, Prop, Value};
-use crate::value::describe;
-use crate::{Diagnostic, Span};
+use crate::syntax::{Data, Node, Prop, Value};
+use crate::value::{self, describe};
+use crate::{Diagnostic, Span, Syntax, form};
 
 /// A node that is being read: arguments one after another, properties and children by name.
 ///
@@ -14,8 +15,7 @@ use crate::{Diagnostic, Span};
 /// be read has neither arguments nor properties, and nothing more is said about it.
 pub(super) struct Reader<'n> {
     node: &'n Node,
-    /// The declaration written out, as a help for whoever misses a part of it.
-    usage: &'static str,
+    declaration: &'static Declaration,
     sink: &'n Sink,
     args: &'n [Value],
     known: Vec<&'static str>,
@@ -23,8 +23,13 @@ pub(super) struct Reader<'n> {
 }
 
 impl<'n> Reader<'n> {
-    pub(super) const fn new(node: &'n Node, usage: &'static str, sink: &'n Sink) -> Self {
-        Self { node, usage, sink, args: node.args.as_slice(), known: Vec::new(), any_prop: false }
+    pub(super) const fn new(
+        node: &'n Node,
+        declaration: &'static Declaration,
+        sink: &'n Sink,
+    ) -> Self {
+        let args = node.args.as_slice();
+        Self { node, declaration, sink, args, known: Vec::new(), any_prop: false }
     }
 
     /// Returns the place of the declaration's name.
@@ -33,8 +38,18 @@ impl<'n> Reader<'n> {
     }
 
     /// Returns the declaration's name.
-    pub(super) fn name(&self) -> &'n str {
-        &self.node.name.value
+    pub(super) const fn name(&self) -> &'static str {
+        self.declaration.name
+    }
+
+    /// Returns the syntax that the node is written in.
+    pub(super) const fn syntax(&self) -> Syntax {
+        self.node.syntax
+    }
+
+    /// Returns the declaration written out, as a help for whoever misses a part of it.
+    pub(super) fn usage(&self) -> String {
+        form::imperative("write", &self.declaration.usage(self.syntax()))
     }
 
     /// Reports an error, unless the node's line could not be read.
@@ -61,11 +76,13 @@ impl<'n> Reader<'n> {
         Some(first)
     }
 
-    /// Takes the next argument; `what` names it in the error that there is none.
-    pub(super) fn arg(&mut self, what: &str) -> Option<&'n Value> {
+    /// Takes the first argument; that it is not there is an error.
+    pub(super) fn arg(&mut self) -> Option<&'n Value> {
         let arg = self.optional_arg();
         if arg.is_none() {
-            self.report_missing(what);
+            let what = self.declaration.first.as_ref().map_or("argument", |first| first.name);
+            let article = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+            self.report_missing(&format!("{article} {what}"));
         }
         arg
     }
@@ -75,15 +92,55 @@ impl<'n> Reader<'n> {
         std::mem::take(&mut self.args)
     }
 
+    /// Reads all further arguments; nothing if one of them is wrong.
+    pub(super) fn read_args<T>(
+        &mut self,
+        read: impl Fn(&'n Value, &str) -> Result<T, Diagnostic>,
+    ) -> Option<Vec<T>> {
+        let (values, name) = (self.args(), self.name());
+        // All of them are read before the first failure counts: each reports for itself.
+        let read: Vec<Option<T>> =
+            values.iter().map(|value| self.read(Some(value), name, &read)).collect();
+        read.into_iter().collect()
+    }
+
     /// Takes a property, if it is there.
     pub(super) fn optional_prop(&mut self, name: &'static str) -> Option<&'n Value> {
-        self.known.push(name);
+        let again = self.asked_for(name);
         let mut found = self.node.props.iter().filter(|prop| prop.name.value == name);
         let first = found.next()?;
-        for second in found {
+        for second in found.filter(|_| !again) {
             self.report(twice(first, second));
         }
         Some(&first.value)
+    }
+
+    /// Notes that a property was asked for, and tells whether it was before.
+    fn asked_for(&mut self, name: &'static str) -> bool {
+        debug_assert!(self.declaration.prop(name).is_some(), "{name} is not in the schema");
+        let again = self.known.contains(&name);
+        self.known.push(name);
+        again
+    }
+
+    /// Refuses properties that the declaration has, but not together with what else it says.
+    pub(super) fn refuse(&mut self, names: &[&'static str]) {
+        for name in names {
+            self.asked_for(name);
+            for prop in self.node.props.iter().filter(|prop| prop.name.value == *name) {
+                let message = format!("`{name}` does not go with {}", self.first_shown());
+                let error = Diagnostic::new(message, prop.name.span, "has no effect here");
+                self.report(error.with_help(format!("remove `{name}`")));
+            }
+        }
+    }
+
+    /// Names the first argument, which decides what else there may be: the kind `tcp`.
+    fn first_shown(&self) -> String {
+        match (&self.declaration.first, self.node.args.first().map(|value| &value.data)) {
+            (Some(first), Some(Data::Text(text))) => format!("the {} {}", first.name, quote(text)),
+            _ => format!("the rest of `{}`", self.name()),
+        }
     }
 
     /// Takes a property; that it is not there is an error.
@@ -95,6 +152,56 @@ impl<'n> Reader<'n> {
         value
     }
 
+    /// Takes a property and reads it as what the schema says of numbers: a number in its range.
+    pub(super) fn integer<T: TryFrom<u64>>(&mut self, name: &'static str) -> Option<T> {
+        let value = self.optional_prop(name);
+        let kind = self.kind(name);
+        let number = self.read(value, name, |value, name| value::integer(value, name, kind))?;
+        T::try_from(number).ok()
+    }
+
+    /// Takes a property that is true or false.
+    pub(super) fn truth(&mut self, name: &'static str) -> Option<bool> {
+        let value = self.optional_prop(name);
+        self.read(value, name, value::truth)
+    }
+
+    /// Takes a property that is a size in the range of the schema, in bytes.
+    pub(super) fn size(&mut self, name: &'static str) -> Option<u64> {
+        let value = self.optional_prop(name);
+        let kind = self.kind(name);
+        self.read(value, name, |value, name| value::size_within(value, name, kind))
+    }
+
+    /// Takes a property that is a duration other than 0, in milliseconds.
+    pub(super) fn duration(&mut self, name: &'static str) -> Option<u64> {
+        let value = self.optional_prop(name);
+        self.read(value, name, value::some_duration)
+    }
+
+    /// Takes a property that is one of the words of the schema.
+    pub(super) fn choice(&mut self, name: &'static str) -> Option<&'static str> {
+        let value = self.optional_prop(name);
+        let kind = self.kind(name);
+        self.read(value, name, |value, name| value::choice(value, name, kind))
+    }
+
+    /// Reads an argument as one of the words of the schema.
+    pub(super) fn choice_arg(&mut self) -> Option<&'static str> {
+        let (kind, name) = (self.first_kind(), self.name());
+        let value = self.arg();
+        self.read(value, name, |value, name| value::choice(value, name, kind))
+    }
+
+    fn kind(&self, name: &str) -> Kind {
+        self.declaration.prop(name).map_or(Kind::Text, |prop| prop.kind)
+    }
+
+    /// Returns what the first argument must be.
+    pub(super) fn first_kind(&self) -> Kind {
+        self.declaration.first.as_ref().map_or(Kind::Text, |first| first.kind)
+    }
+
     /// Takes all properties, whatever their names.
     pub(super) fn props(&mut self) -> &'n [Prop] {
         self.any_prop = true;
@@ -102,32 +209,49 @@ impl<'n> Reader<'n> {
     }
 
     /// Returns the children for reading; they report for themselves what is left over.
-    pub(super) fn children(&mut self) -> Children<'n> {
-        let nodes = self.node.block.as_ref().map_or(&[][..], |block| &block.nodes);
-        Children::new(nodes, self.sink)
+    pub(super) fn children(&self) -> Children<'n> {
+        Children::new(self.node.children(), self.declaration.children, self.sink)
     }
 
     /// Reports what was not asked for, a block included.
     pub(super) fn finish(self) {
         if let Some(block) = &self.node.block {
-            let message = format!("`{}` has no block", self.name());
+            let message = format!("nothing can stand inside of `{}`", self.name());
             let error = Diagnostic::new(message, block.open, "opened here");
-            self.sink.report(error.with_help(format!("write {}", self.usage)));
+            self.sink.report(error.with_help(self.usage()));
         }
         self.finish_line();
     }
 
     /// Reports the arguments and properties that were not asked for.
     pub(super) fn finish_line(&self) {
+        debug_assert!(
+            self.any_prop || self.declaration.props.iter().all(|it| self.known.contains(&it.name)),
+            "a property of `{}` is in the schema and not read",
+            self.name()
+        );
         for arg in self.args {
-            let message = format!("unexpected argument: {}", describe(&arg.kdl));
-            let error = Diagnostic::new(message, arg.span, "one too many");
-            self.report(error.with_help(format!("write {}", self.usage)));
+            let message = match self.declaration.first {
+                None => format!("`{}` takes no value, but got {}", self.name(), describe(arg)),
+                Some(_) => format!("unexpected argument: {}", describe(arg)),
+            };
+            let help = self.meant_as_property(arg).unwrap_or_else(|| self.usage());
+            self.report(Diagnostic::new(message, arg.span, "one too many").with_help(help));
         }
         let unknown = |prop: &&Prop| !self.known.iter().any(|known| *known == prop.name.value);
         for prop in self.node.props.iter().filter(|_| !self.any_prop).filter(unknown) {
             self.report(self.unknown_prop(prop));
         }
+    }
+
+    /// Returns what an argument was probably meant to be that is one of a property's words.
+    fn meant_as_property(&self, arg: &Value) -> Option<String> {
+        let Data::Text(text) = &arg.data else { return None };
+        let has =
+            |kind| matches!(kind, Kind::OneOf(words) if words.iter().any(|it| it.name == text));
+        let prop = self.declaration.props.iter().find(|prop| has(prop.kind))?;
+        let written = form::prop(self.syntax(), prop.name, &format!("\"{text}\""));
+        Some(format!("write `{written}`"))
     }
 
     fn unknown_prop(&self, prop: &Prop) -> Diagnostic {
@@ -136,20 +260,29 @@ impl<'n> Reader<'n> {
         let error = Diagnostic::new(message, prop.name.span, "no such property");
         error.with_help(match nearest(name, &self.known) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("write {}", self.usage),
+            None => self.usage(),
         })
     }
 
     /// Reports that a part of the declaration is missing.
     pub(super) fn report_missing(&self, what: &str) {
         let message = format!("`{}` needs {what}", self.name());
-        let error = Diagnostic::new(message, self.span(), format!("without {what}"));
-        self.report(error.with_help(format!("write {}", self.usage)));
+        self.report_missing_as(&message, &format!("without {what}"), &self.usage());
+    }
+
+    /// As [`Self::report_missing`], in words of one's own.
+    pub(super) fn report_missing_as(&self, message: &str, label: &str, help: &str) {
+        if !self.node.broken {
+            let error = Diagnostic::new(message, self.span(), label);
+            self.sink.report_missing(error.with_help(help));
+        }
     }
 }
 
 /// The error that a property is written twice.
-pub(super) fn twice(first: &Prop, second: &Prop) -> Diagnostic {
+pub(super) fn twice(one: &Prop, other: &Prop) -> Diagnostic {
+    let in_order = one.name.span <= other.name.span;
+    let (first, second) = if in_order { (one, other) } else { (other, one) };
     let message = format!("{} is given twice", quote(&second.name.value));
     Diagnostic::new(message, second.name.span, "given again")
         .with_label(first.name.span, "given first")

@@ -1,37 +1,35 @@
-//! From text to a tree of nodes, each with its place: the KDL part of the language.
+//! From text to a tree of nodes, each with its place: the part of the language that differs
+//! between the two syntaxes.
 //!
-//! The `kdl` crate reads what lies on one line: names, texts with their escapes, numbers,
-//! properties. The structure around the lines (blocks, comments, terminators) is found here,
-//! for two reasons. An error on one line then leaves all others readable, so that a user learns
-//! of every error at once. And the crate's document parser recurses once for every error and for
-//! every `*` in a block comment, and takes time exponential in the depth of nested `/-` blocks: a
-//! hostile file could overflow the stack or hang the build.
+//! KDL is the syntax that the tree is modelled on. TOML becomes the same tree by the rules of
+//! [`toml`], which takes from the schema what is an argument, a property or a declaration.
 
-mod cursor;
-mod explain;
-mod lexeme;
-mod outline;
-mod statement;
-
-use kdl::KdlValue;
+pub(crate) mod kdl;
+pub(crate) mod toml;
 
 use crate::sink::Sink;
-use crate::{Span, Spanned};
+use crate::{Source, Span, Spanned, Syntax};
+
+/// How deep declarations may lie in one another.
+pub(crate) const DEEPEST: usize = 64;
 
 /// The nodes of a file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// The top-level nodes, without those commented out by `/-`.
+    /// The top-level nodes, without those commented out.
     pub(crate) nodes: Vec<Node>,
     /// Whether every node was found where it belongs. If not, what is missing from the tree says
     /// nothing about the file.
     pub(crate) intact: bool,
+    /// Whether every declaration of the file is there, if only broken. If not, nothing is missing.
+    pub(crate) complete: bool,
 }
 
 /// A node: its name, arguments, properties and block.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) name: Spanned<String>,
+    pub(crate) syntax: Syntax,
     pub(crate) args: Vec<Value>,
     pub(crate) props: Vec<Prop>,
     pub(crate) block: Option<Block>,
@@ -42,168 +40,71 @@ pub(crate) struct Node {
 
 impl Node {
     /// Makes a node that has nothing but its name.
-    const fn new(name: Spanned<String>) -> Self {
-        Self { name, args: Vec::new(), props: Vec::new(), block: None, broken: false }
+    pub(crate) const fn new(name: Spanned<String>, syntax: Syntax) -> Self {
+        Self { name, syntax, args: Vec::new(), props: Vec::new(), block: None, broken: false }
+    }
+
+    /// Returns the nodes of the block; none where there is no block.
+    pub(crate) fn children(&self) -> &[Self] {
+        self.block.as_ref().map_or(&[], |block| &block.nodes)
+    }
+
+    /// Moves every place to another source.
+    pub(crate) fn set_source(&mut self, source: u32) {
+        self.name.span.source = source;
+        self.args.iter_mut().for_each(|value| value.span.source = source);
+        for prop in &mut self.props {
+            prop.name.span.source = source;
+            prop.value.span.source = source;
+        }
+        if let Some(block) = &mut self.block {
+            block.open.source = source;
+            block.nodes.iter_mut().for_each(|node| node.set_source(source));
+        }
     }
 }
 
 /// What stands between a node's braces.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Block {
-    /// The opening brace.
+    /// The opening brace; in TOML, the name.
     pub(crate) open: Span,
     pub(crate) nodes: Vec<Node>,
 }
 
 /// A property: `name=value`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Prop {
     pub(crate) name: Spanned<String>,
     pub(crate) value: Value,
 }
 
 /// An argument, or the value of a property.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Value {
-    pub(crate) kdl: KdlValue,
+    pub(crate) data: Data,
     pub(crate) span: Span,
+    pub(crate) syntax: Syntax,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Data {
+    Text(String),
+    Integer(i128),
+    /// A number with a fraction, as it is written.
+    Float(String),
+    Truth(bool),
+    /// `#null`.
+    Null,
+    /// What no declaration takes as a value, in words: `a list`, `a table`, `a date`.
+    Other(&'static str),
 }
 
 /// Reads a text; what cannot be read is reported and left out.
-pub(crate) fn read(source: &str, sink: &Sink) -> Tree {
-    let outline = outline::scan(source, sink);
-    let nodes = statement::nodes(&outline.text, outline.statements, sink);
-    Tree { nodes, intact: outline.intact }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use kdl::{KdlDocument, KdlNode};
-    use proptest::prelude::*;
-    use proptest::sample::select;
-
-    fn tree(source: &str) -> Tree {
-        let sink = Sink::default();
-        let tree = read(source, &sink);
-        assert_eq!(sink.into_diagnostics(), None, "{source}");
-        tree
-    }
-
-    /// Checks that our tree of a document is the one that the `kdl` crate finds.
-    fn assert_same(ours: &[Node], theirs: &[KdlNode], source: &str) {
-        assert_eq!(ours.len(), theirs.len(), "{source}");
-        for (ours, theirs) in ours.iter().zip(theirs) {
-            assert_eq!(ours.name.value, theirs.name().value(), "{source}");
-            let args = theirs.iter().filter(|entry| entry.name().is_none());
-            assert!(
-                ours.args.iter().map(|arg| &arg.kdl).eq(args.map(|arg| arg.value())),
-                "{source}"
-            );
-            let props =
-                theirs.iter().filter_map(|entry| Some((entry.name()?.value(), entry.value())));
-            let mine = ours.props.iter().map(|prop| (prop.name.value.as_str(), &prop.value.kdl));
-            assert!(mine.eq(props), "{source}");
-            let children = theirs.children().map(KdlDocument::nodes);
-            assert_eq!(ours.block.is_some(), children.is_some(), "{source}");
-            let nodes = ours.block.as_ref().map_or(&[][..], |block| &block.nodes);
-            assert_same(nodes, children.unwrap_or_default(), source);
-        }
-    }
-
-    /// Checks that every span is the text that it was read from.
-    fn assert_spans(nodes: &[Node], source: &str) {
-        let shown = |span: Span| &source[span.offset..span.end()];
-        for node in nodes {
-            assert_eq!(shown(node.name.span).trim_matches('"'), node.name.value);
-            for value in node.args.iter().chain(node.props.iter().map(|prop| &prop.value)) {
-                let written: kdl::KdlEntry = shown(value.span).parse().unwrap();
-                assert_eq!(written.value(), &value.kdl, "{source}");
-            }
-            for prop in &node.props {
-                assert_eq!(shown(prop.name.span).trim_matches('"'), prop.name.value);
-            }
-            if let Some(block) = &node.block {
-                assert_eq!(shown(block.open), "{");
-                assert_spans(&block.nodes, source);
-            }
-        }
-    }
-
-    fn space() -> impl Strategy<Value = &'static str> {
-        select(vec![
-            " ",
-            " ",
-            " ",
-            "\t",
-            " /* { \" /* } */ */ ",
-            " \\\n",
-            " \\ // }\r\n ",
-            "\u{3000}",
-        ])
-    }
-
-    fn value() -> impl Strategy<Value = &'static str> {
-        select(vec![
-            "word",
-            "\"a b\"",
-            "\"{;//\\\"\\n\"",
-            "#\"\\}\"#",
-            "##\"\"#\"##",
-            "1",
-            "-0x1f",
-            "1.5",
-            "#true",
-            "#null",
-            "\"\"\"\n  é }\n    b\n  \"\"\"",
-            "#\"\"\"\n漢 \" }\n\"\"\"#",
-            "\"é\\u{1F600}\"",
-            "\"\"",
-            "\"\\   \n x\"",
-        ])
-    }
-
-    fn entry() -> impl Strategy<Value = String> {
-        let prop = ("[a-c]|\"é\"", value()).prop_map(|(name, value)| format!("{name}={value}"));
-        let entry = prop_oneof![value().prop_map(str::to_owned), prop];
-        (select(vec!["", "", "", "/-", "/- ", "/-\n // { \n"]), entry)
-            .prop_map(|(dash, entry)| format!("{dash}{entry}"))
-    }
-
-    fn header() -> impl Strategy<Value = String> {
-        let entries = proptest::collection::vec((space(), entry()), 0..4);
-        (select(vec!["", "", "/-", "/-\n"]), "[a-e]|\"a b\"", entries).prop_map(
-            |(dash, name, entries)| {
-                let entries: String =
-                    entries.iter().map(|(space, entry)| format!("{space}{entry}")).collect();
-                format!("{dash}{name}{entries}")
-            },
-        )
-    }
-
-    fn document() -> impl Strategy<Value = String> {
-        let end = || select(vec!["\n", ";", "\r\n", " // } \"\n", "\n\n", " ;\t"]);
-        let line = (header(), end()).prop_map(|(header, end)| format!("{header}{end}"));
-        line.prop_recursive(3, 12, 4, move |inner| {
-            let inner = proptest::collection::vec(inner, 0..4).prop_map(|lines| lines.concat());
-            (header(), space(), select(vec!["{", "{", "/-{", "/- {"]), inner, end()).prop_map(
-                |(header, space, open, inner, end)| format!("{header}{space}{open}{inner}}}{end}"),
-            )
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn a_valid_document_has_the_tree_that_the_kdl_crate_finds(
-            lines in proptest::collection::vec(document(), 0..4),
-        ) {
-            let source = lines.concat();
-            // The crate refuses some documents that KDL allows, such as `/-a;`.
-            if let Ok(theirs) = source.parse::<KdlDocument>() {
-                let ours = tree(&source);
-                assert_same(&ours.nodes, theirs.nodes(), &source);
-                assert_spans(&ours.nodes, &source);
-            }
-        }
+pub(crate) fn read(source: &Source, sink: &Sink) -> Tree {
+    match source.syntax {
+        Syntax::Kdl => kdl::read(&source.text, sink),
+        Syntax::Toml => toml::read(&source.text, sink),
     }
 }

@@ -1,8 +1,10 @@
 //! Input that nobody would write by accident: no panic, no overflow, no hang.
 
-use boxfile_spec::{MAX_SOURCE, location, parse};
+use boxfile_spec::{MAX_SOURCE, Source, Sources, parse};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+
+use crate::{read, shown};
 
 const VALID: &str = r#"box "hello"
 agent {
@@ -20,7 +22,7 @@ budget total="700ms" kernel="400ms"
 "#;
 
 /// What a file might consist of to no end.
-const PIECES: [&str; 46] = [
+pub(crate) const PIECES: [&str; 46] = [
     "{",
     "}",
     "(",
@@ -73,12 +75,13 @@ const PIECES: [&str; 46] = [
 fn run(source: &str) {
     if let Err(diagnostics) = parse(source) {
         assert!(!diagnostics.as_slice().is_empty());
+        let sources = Sources::single(Source::new("Boxfile", source));
         let spans: Vec<_> = diagnostics.iter().map(|one| one.span()).collect();
         assert!(spans.is_sorted());
         for diagnostic in diagnostics.iter().take(50) {
             assert!(diagnostic.labels().iter().all(|label| label.span.end() <= source.len()));
-            assert!(diagnostic.render("Boxfile", source).starts_with("error: "));
-            let (line, column) = location(source, diagnostic.span().offset);
+            assert!(diagnostic.render(&sources).starts_with("error: "));
+            let (line, column) = sources.location(diagnostic.span());
             assert!(line > 0 && column > 0);
         }
     }
@@ -129,6 +132,29 @@ fn more_than_a_mebibyte_is_not_read() {
     assert_eq!(error(MAX_SOURCE + 1), "the file has 1048577 bytes, which is more than 1048576");
 }
 
+#[test]
+fn of_many_errors_the_first_are_kept_and_fewer_shown() {
+    let text = "x\n".repeat(3000);
+    let errors = parse(&text).unwrap_err();
+    // Of what is missing, nothing more fits.
+    assert_eq!(errors.as_slice().len(), 1000);
+    let shown = errors.render(&Sources::single(Source::new("Boxfile", text)));
+    assert_eq!(shown.matches("error: ").count(), 50);
+    assert!(shown.ends_with("\n\nand 950 more errors"));
+}
+
+#[test]
+fn every_file_and_every_profile_has_its_share_of_the_errors() {
+    let wrong = "skill 1 2 3\n".repeat(600);
+    let profile = |name: usize| format!("profile p{name} {{\n{wrong}}}\n");
+    let profiles: String = (0..20).map(profile).collect();
+    let document =
+        read(&[("Boxfile", &format!("{wrong}extends base\n{profiles}")), ("base", &wrong)], None);
+    assert!(document.boxfile.is_none());
+    assert!((1000..=20_000).contains(&document.found.len()), "{}", document.found.len());
+    assert!(document.found.is_sorted_by_key(|one| one.span()));
+}
+
 /// Pieces that mean something to the language, so that random sequences of them reach far.
 fn fragments() -> impl Strategy<Value = String> {
     let fragment = select(vec![
@@ -164,6 +190,15 @@ fn fragments() -> impl Strategy<Value = String> {
         "-1.5",
         "0x",
         "A=\"b\"",
+        "extends \"base\"\n",
+        "profile p {",
+        "profile q {",
+        "skill a path=",
+        "share a guest=\"/x\"",
+        "network",
+        "\"filtered\" {",
+        "allow",
+        "conflict \"/x\" policy=",
         "path=",
         "health",
         "\"http\"",
@@ -183,6 +218,19 @@ proptest! {
     #[test]
     fn no_sequence_of_fragments_makes_the_parser_panic(source in fragments()) {
         run(&source);
+    }
+
+    #[test]
+    fn no_files_and_profiles_make_the_parser_panic(
+        main in fragments(),
+        base in fragments(),
+        profile in select(vec![None, Some("p"), Some("q"), Some("")]),
+    ) {
+        let main = format!("{VALID}extends \"base\"\n{main}");
+        let document = read(&[("Boxfile", &main), ("base", &base)], profile);
+        prop_assert!(document.found.is_sorted_by_key(|one| one.span()));
+        prop_assert_eq!(document.boxfile.is_some(), document.found.is_empty());
+        shown(&document);
     }
 
     #[test]
@@ -212,9 +260,10 @@ proptest! {
             })
             .collect();
         let plain = parse(VALID).unwrap();
-        let changed = parse(&source).map_err(|error| error.render("Boxfile", &source));
-        prop_assert_eq!(changed.as_ref().map(|one| &one.agent.env), Ok(&plain.agent.env));
-        prop_assert_eq!(changed.as_ref().map(|one| &one.agent.limits), Ok(&plain.agent.limits));
+        let sources = Sources::single(Source::new("Boxfile", source.as_str()));
+        let changed = parse(&source).map_err(|error| error.render(&sources));
+        prop_assert_eq!(changed.as_ref().map(|one| &one.agent.component.env), Ok(&plain.agent.component.env));
+        prop_assert_eq!(changed.as_ref().map(|one| &one.agent.component.limits), Ok(&plain.agent.component.limits));
         prop_assert_eq!(changed.as_ref().map(|one| (&one.vm, &one.budget)), Ok((&plain.vm, &plain.budget)));
     }
 }

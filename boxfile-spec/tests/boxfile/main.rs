@@ -1,15 +1,36 @@
 //! The language as its users see it: whole files in, models or rendered diagnostics out.
+//!
+//! `wrong` has the files that are refused, and the texts that say so; `right` those that are read,
+//! and the models that they give; `hostile` and `linear` what nobody would write by accident.
 
-mod conflicts;
-mod example;
+use boxfile_spec::{Document, Source, Sources};
+
+mod both;
 mod hostile;
-mod structure;
-mod values;
+mod linear;
+mod right;
+mod wrong;
+
+/// Reads several files, of which the first is the main one; the others are found by their paths.
+fn read(files: &[(&str, &str)], profile: Option<&str>) -> Document {
+    let (name, text) = files[0];
+    boxfile_spec::read(Source::new(name, text), profile, |path| {
+        let found = files[1..].iter().find(|(name, _)| *name == path);
+        let (name, text) = found.ok_or("there is no such file")?;
+        Ok(Source::new(*name, *text))
+    })
+}
+
+/// Shows what a user reads of some files.
+fn shown(document: &Document) -> String {
+    let shown = document.found.iter().map(|one| one.render(&document.sources));
+    shown.collect::<Vec<_>>().join("\n\n")
+}
 
 /// Parses a Boxfile that must be wrong, and shows what a user reads.
 fn errors(source: &str) -> String {
     let diagnostics = boxfile_spec::parse(source).expect_err("the file is wrong");
-    diagnostics.render("Boxfile", source)
+    diagnostics.render(&Sources::single(Source::new("Boxfile", source)))
 }
 
 /// As [`errors`], for lines inside of an otherwise valid `agent { … }`.

@@ -1,0 +1,189 @@
+//! `.env` files: names and values of environment variables, one after another.
+//!
+//! The form is the one that container tools share, read strictly: where they differ, it is an
+//! error.
+//!
+//! ```text
+//! file     = { [ blanks ] [ entry ] [ blanks comment ] line-end }
+//! entry    = [ "export" blanks ] name "=" value
+//! name     = ( letter | "_" ) { letter | digit | "_" }              ASCII only
+//! value    = unquoted | single | double
+//! unquoted = characters up to the line's end or to blanks and `#`; does not begin with a blank,
+//!            `'` or `"`; blanks at its end are left off; may be empty
+//! single   = "'" characters "'"        `\'` stands for `'`; all else, `\` too, for itself
+//! double   = '"' characters '"'        `\n` `\r` `\t` `\\` `\"` `\$` are escapes, others an error
+//! comment  = "#" characters
+//! blanks   = spaces and tabs
+//! line-end = LF | CR LF | the end of the file
+//! ```
+//!
+//! At the start of a line, a comment needs no blanks in front of it. A quoted value may go on over
+//! lines; only a comment may stand behind it. **No variable is ever expanded**: `$NAME` and
+//! `${NAME}` stand for themselves in every kind of value, as does `\` in one without quotes. A name
+//! without `=`, which some tools take from their own environment, is an error. A byte order mark
+//! at the start of the file is skipped.
+
+mod cursor;
+mod quoted;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map;
+
+use crate::diagnostic::quote;
+use crate::{Diagnostic, Diagnostics, Span, Spanned, rules};
+use cursor::Cursor;
+
+/// The greatest length of a `.env` file in bytes: 1 MiB.
+pub const MAX_DOTENV: usize = 1 << 20;
+
+/// How many errors are kept: a hostile file could have one for each line.
+const MOST_KEPT: usize = 1000;
+const NAME_HELP: &str =
+    "a variable's name has letters, digits and `_`, and does not begin with a digit";
+
+/// The variables by name. The place is that of the whole entry, from the name on.
+pub type Variables = BTreeMap<String, Spanned<String>>;
+
+/// Reads the text of a `.env` file.
+///
+/// # Errors
+/// Everything that is wrong with it, sorted by position. Behind a quote that is not closed nothing
+/// is read.
+pub fn parse(text: &str) -> Result<Variables, Diagnostics> {
+    if text.len() > MAX_DOTENV {
+        return Err(too_long(text.len()).into());
+    }
+    let mut variables = Variables::new();
+    let mut errors = Vec::new();
+    let mut cursor = Cursor::new(text);
+    cursor.skip("\u{feff}");
+    while !cursor.at_end() && errors.len() < MOST_KEPT {
+        match entry(&mut cursor) {
+            Ok(Some((name, value))) => errors.extend(insert(&mut variables, name, value)),
+            Ok(None) => {}
+            Err(error) => errors.push(error),
+        }
+        cursor.skip_line();
+    }
+    Diagnostics::new(errors).map_or(Ok(variables), Err)
+}
+
+type Entry = (String, Spanned<String>);
+
+/// Reads a line up to its comment or end; nothing where it is empty.
+fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Entry>, Diagnostic> {
+    cursor.skip_blanks();
+    if cursor.at_line_end() || cursor.starts_with("#") {
+        return Ok(None);
+    }
+    if cursor.starts_with("export ") || cursor.starts_with("export\t") {
+        cursor.skip("export");
+        cursor.skip_blanks();
+    }
+    let start = cursor.position();
+    let name = name(cursor)?;
+    let value = value(cursor, &name)?;
+    let span = cursor.span_from(start);
+    if value.contains('\0') {
+        let message = format!("the value of `{name}` contains a NUL character");
+        let error = Diagnostic::new(message, span, "no program can receive this");
+        return Err(error.with_help("remove it"));
+    }
+    end_of_entry(cursor)?;
+    Ok(Some((name, Spanned { value, span })))
+}
+
+/// Reads a name and the `=` behind it.
+fn name(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
+    let start = cursor.position();
+    let line = cursor.rest_of_line();
+    let Some((name, _)) = line.split_once('=') else {
+        let message = format!("{} has no value", quote(line.trim_end()));
+        let span = Span::between(start, start + line.trim_end().len());
+        return Err(Diagnostic::new(message, span, "no `=`")
+            .with_help("write `NAME=value`; nothing is taken from the environment of a build"));
+    };
+    let trimmed = name.trim_end();
+    let span = Span::between(start, start + name.len());
+    if rules::is_variable(trimmed) && trimmed != name {
+        let error = Diagnostic::new("blanks stand in front of `=`", span, "with blanks");
+        return Err(error.with_help(format!("write `{trimmed}=`, without a blank")));
+    }
+    if name.is_empty() {
+        let error = Diagnostic::new("a variable has no name", Span::between(start, start), "here");
+        return Err(error.with_help("write `NAME=value`"));
+    }
+    if !rules::is_variable(name) {
+        let message = format!("{} cannot name an environment variable", quote(name));
+        let error = Diagnostic::new(message, span, "not a variable's name");
+        return Err(error.with_help(NAME_HELP));
+    }
+    cursor.advance(name.len() + 1);
+    Ok(name.to_owned())
+}
+
+fn value(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
+    match cursor.peek() {
+        Some('\'') => quoted::single(cursor),
+        Some('"') => quoted::double(cursor),
+        _ => unquoted(cursor, name),
+    }
+}
+
+fn unquoted(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
+    let line = cursor.rest_of_line();
+    let comment =
+        line.match_indices('#').map(|(at, _)| at).find(|at| line[..*at].ends_with([' ', '\t']));
+    let value = line[..comment.unwrap_or(line.len())].trim_end_matches([' ', '\t']);
+    if value.starts_with([' ', '\t']) {
+        let start = cursor.position();
+        let span = Span::between(start, start + value.len());
+        let error = Diagnostic::new("blanks stand behind `=`", span, "begins with a blank");
+        let bare = value.trim_start();
+        let help = if bare.len() > 40 || bare.starts_with(['\'', '"']) {
+            format!("begin the value at once: `{name}=value`")
+        } else {
+            format!("write `{name}={bare}`, or `{name}='{value}'` if the blanks belong to it")
+        };
+        return Err(error.with_help(help));
+    }
+    cursor.advance(value.len());
+    Ok(value.to_owned())
+}
+
+/// Checks that nothing but a comment is left of the line.
+fn end_of_entry(cursor: &mut Cursor<'_>) -> Result<(), Diagnostic> {
+    let before = cursor.position();
+    cursor.skip_blanks();
+    let blank = cursor.position() > before;
+    if cursor.at_line_end() || (blank && cursor.starts_with("#")) {
+        return Ok(());
+    }
+    let start = cursor.position();
+    let span = Span::between(start, start + cursor.rest_of_line().trim_end().len());
+    let error = Diagnostic::new("text stands behind a closing quote", span, "from here on");
+    Err(error.with_help("put the whole value between the quotes; a comment begins with ` #`"))
+}
+
+/// Adds a variable; the error says that it was there.
+fn insert(variables: &mut Variables, name: String, value: Spanned<String>) -> Option<Diagnostic> {
+    match variables.entry(name) {
+        btree_map::Entry::Vacant(free) => {
+            free.insert(value);
+            None
+        }
+        btree_map::Entry::Occupied(first) => Some(
+            Diagnostic::new(format!("{} is given twice", quote(first.key())), value.span, "again")
+                .with_label(first.get().span, "first")
+                .with_help("remove one of them"),
+        ),
+    }
+}
+
+fn too_long(length: usize) -> Diagnostic {
+    let message = format!("the file has {length} bytes, which is more than {MAX_DOTENV}");
+    Diagnostic::new(message, Span::default(), "not read")
+        .with_help("an environment holds short values only; put files into images and skills")
+}

@@ -1,0 +1,224 @@
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::{MAX_DOTENV, parse};
+
+fn values(source: &str) -> Vec<(String, String)> {
+    let variables = parse(source).unwrap_or_else(|errors| {
+        panic!("{}", errors.render(&crate::Sources::single(crate::Source::new(".env", source))))
+    });
+    variables.into_iter().map(|(name, value)| (name, value.value)).collect()
+}
+
+/// Reads the only value of a file.
+fn value(source: &str) -> String {
+    let values = values(source);
+    assert_eq!(values.len(), 1, "{source}");
+    values[0].1.clone()
+}
+
+fn errors(source: &str) -> String {
+    parse(source)
+        .expect_err("the file is wrong")
+        .render(&crate::Sources::single(crate::Source::new(".env", source)))
+}
+
+#[test]
+fn a_file_as_people_write_it() {
+    let source = "\u{feff}# Settings\n\nB=two # why\r\n  export A='one'\nC=\n_D1=\"x\" # y\n#E=1\n";
+    let expected = [("A", "one"), ("B", "two"), ("C", ""), ("_D1", "x")];
+    let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(values(source), expected);
+    let variables = parse(source).unwrap();
+    let span = variables["A"].span;
+    assert_eq!(&source[span.offset..span.end()], "A='one'");
+}
+
+#[test]
+fn values_without_quotes() {
+    for (source, expected) in [
+        ("A=a b  ", "a b"),
+        ("A=a#b", "a#b"),
+        ("A=#b", "#b"),
+        ("A=a\t# b", "a"),
+        ("A=  # b", ""),
+        ("A=it's", "it's"),
+        ("A=a=b", "a=b"),
+        ("A=$HOME/${B}\\n", "$HOME/${B}\\n"),
+    ] {
+        assert_eq!(value(source), expected, "{source}");
+    }
+}
+
+#[test]
+fn values_in_quotes() {
+    for (source, expected) in [
+        ("A=''", ""),
+        ("A='a # b'", "a # b"),
+        (r"A='Let\'s go\n $B'", r"Let's go\n $B"),
+        (r#"A="{\"a\": \"b\\c\"}""#, r#"{"a": "b\c"}"#),
+        (r#"A="a\tb\n\r\$C $D""#, "a\tb\n\r$C $D"),
+        ("A=\"one\ntwo\" # three\n", "one\ntwo"),
+        ("A='one\n# two'", "one\n# two"),
+    ] {
+        assert_eq!(value(source), expected, "{source}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    assert_snapshot!(errors("A=1\nB=2\nexport A=3\n"), @r"
+    error: `A` is given twice
+      --> .env:3:8
+       |
+     1 | A=1
+       | --- first
+    ...
+     3 | export A=3
+       |        ^^^ again
+       |
+       = help: remove one of them
+    ");
+    assert_snapshot!(errors("PATH\n"), @r"
+    error: `PATH` has no value
+      --> .env:1:1
+       |
+     1 | PATH
+       | ^^^^ no `=`
+       |
+       = help: write `NAME=value`; nothing is taken from the environment of a build
+    ");
+    assert_snapshot!(errors("MY-NAME=1\n"), @r"
+    error: `MY-NAME` cannot name an environment variable
+      --> .env:1:1
+       |
+     1 | MY-NAME=1
+       | ^^^^^^^ not a variable's name
+       |
+       = help: a variable's name has letters, digits and `_`, and does not begin with a digit
+    ");
+    assert_snapshot!(errors("=1\n"), @r"
+    error: a variable has no name
+      --> .env:1:1
+       |
+     1 | =1
+       | ^ here
+       |
+       = help: write `NAME=value`
+    ");
+    assert_snapshot!(errors("A =1\n"), @r"
+    error: blanks stand in front of `=`
+      --> .env:1:1
+       |
+     1 | A =1
+       | ^^ with blanks
+       |
+       = help: write `A=`, without a blank
+    ");
+    assert_snapshot!(errors("A= 1\n"), @r"
+    error: blanks stand behind `=`
+      --> .env:1:3
+       |
+     1 | A= 1
+       |   ^^ begins with a blank
+       |
+       = help: write `A=1`, or `A=' 1'` if the blanks belong to it
+    ");
+    assert_snapshot!(errors("A= \"1\"\n"), @r#"
+    error: blanks stand behind `=`
+      --> .env:1:3
+       |
+     1 | A= "1"
+       |   ^^^^ begins with a blank
+       |
+       = help: begin the value at once: `A=value`
+    "#);
+    assert_snapshot!(errors("A='one\nB=2\n"), @r"
+    error: a quote is not closed
+      --> .env:1:3
+       |
+     1 | A='one
+       |   ^ opened here
+       |
+       = help: write `'` behind the value; `\'` is a quote that belongs to it
+    ");
+    assert_snapshot!(errors("A=\"one\nB=2\n"), @r#"
+    error: a quote is not closed
+      --> .env:1:3
+       |
+     1 | A="one
+       |   ^ opened here
+       |
+       = help: write `"` behind the value; `\"` is a quote that belongs to it
+    "#);
+    assert_snapshot!(errors("A=\"one\" two\n"), @r#"
+    error: text stands behind a closing quote
+      --> .env:1:9
+       |
+     1 | A="one" two
+       |         ^^^ from here on
+       |
+       = help: put the whole value between the quotes; a comment begins with ` #`
+    "#);
+    assert_snapshot!(errors("A=\"C:\\dir\"\nB=1\n"), @r#"
+    error: `\d` is no escape
+      --> .env:1:6
+       |
+     1 | A="C:\dir"
+       |      ^^ unknown
+       |
+       = help: write `\\` for a backslash; the escapes are `\n`, `\r`, `\t`, `\\`, `\"` and `\$`
+    "#);
+    assert_snapshot!(errors("A=a\0b\n"), @r"
+    error: the value of `A` contains a NUL character
+      --> .env:1:1
+       |
+     1 | A=a�b
+       | ^^^^^ no program can receive this
+       |
+       = help: remove it
+    ");
+    assert_snapshot!(errors("A: 1\n"), @r"
+    error: `A: 1` has no value
+      --> .env:1:1
+       |
+     1 | A: 1
+       | ^^^^ no `=`
+       |
+       = help: write `NAME=value`; nothing is taken from the environment of a build
+    ");
+}
+
+#[test]
+fn all_errors_come_at_once() {
+    assert_eq!(parse("a\nb\nA= 1\nA='x'y\n").unwrap_err().as_slice().len(), 4);
+    assert_eq!(parse(&"a\n".repeat(5000)).unwrap_err().as_slice().len(), 1000);
+}
+
+#[test]
+fn more_than_a_mebibyte_is_not_read() {
+    assert!(parse(&"#".repeat(MAX_DOTENV)).unwrap().is_empty());
+    let error = parse(&"#".repeat(MAX_DOTENV + 1)).unwrap_err();
+    assert_eq!(error.to_string(), "the file has 1048577 bytes, which is more than 1048576");
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(source in "(\\PC|[\\s\\x00\"'#=\\\\A-C]|export |A=){0,100}") {
+        if let Err(errors) = parse(&source) {
+            for error in &errors {
+                prop_assert!(error.labels().iter().all(|label| label.span.end() <= source.len()));
+                prop_assert!(error.render(&crate::Sources::single(crate::Source::new(".env", source.as_str()))).contains(": "));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_quoted_is_read_back(text in "[^\\x00]{0,40}") {
+        let double = text.replace('\\', "\\\\").replace('"', "\\\"");
+        prop_assert_eq!(value(&format!("A=\"{double}\"")), text.clone());
+        prop_assume!(!text.contains("\\'") && !text.ends_with('\\'));
+        let single = text.replace('\'', "\\'");
+        prop_assert_eq!(value(&format!("A='{single}'")), text);
+    }
+}

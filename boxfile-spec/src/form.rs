@@ -1,0 +1,50 @@
+//! How a piece of a Boxfile is written in each syntax, for the helps of messages.
+
+use crate::Syntax;
+
+/// Writes a property: `name="value"`; in TOML `name = "value"`. `value` is written as it is.
+pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
+    match syntax {
+        Syntax::Kdl => format!("{name}={value}"),
+        Syntax::Toml => format!("{name} = {value}"),
+    }
+}
+
+/// Writes a declaration with one argument: `name "value"`; in TOML `name = "value"`.
+pub(crate) fn declaration(syntax: Syntax, name: &str, value: &str) -> String {
+    match syntax {
+        Syntax::Kdl => format!("{name} {value}"),
+        Syntax::Toml => format!("{name} = {value}"),
+    }
+}
+
+/// Writes a declaration with a key, and no more: `skill "greet"`; in TOML `[skill.greet]`.
+pub(crate) fn keyed(syntax: Syntax, name: &str, key: &str) -> String {
+    match syntax {
+        Syntax::Kdl => format!("{name} \"{key}\""),
+        Syntax::Toml => format!("[{name}.{key}]"),
+    }
+}
+
+/// Names a block: `agent { … }`; in TOML `[agent]`.
+pub(crate) fn block(syntax: Syntax, name: &str) -> String {
+    match syntax {
+        Syntax::Kdl => format!("{name} {{ … }}"),
+        Syntax::Toml => format!("[{name}]"),
+    }
+}
+
+/// Writes a truth value: `#true`; in TOML `true`.
+pub(crate) const fn truth(syntax: Syntax, value: bool) -> &'static str {
+    match (syntax, value) {
+        (Syntax::Kdl, true) => "#true",
+        (Syntax::Kdl, false) => "#false",
+        (Syntax::Toml, true) => "true",
+        (Syntax::Toml, false) => "false",
+    }
+}
+
+/// Says to write something, which may be several lines that begin with a line end: `add `port 80``.
+pub(crate) fn imperative(verb: &str, usage: &str) -> String {
+    if usage.starts_with('\n') { format!("{verb}{usage}") } else { format!("{verb} {usage}") }
+}

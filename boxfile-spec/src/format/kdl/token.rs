@@ -1,0 +1,156 @@
+//! The tokens of a KDL text.
+
+use crate::format::BYTE_ORDER_MARK;
+use crate::syntax::kdl::cursor::{Cursor, is_newline, is_space};
+use crate::syntax::kdl::lexeme;
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind<'s> {
+    /// Names, values and annotations, as they are written. What touches is one word.
+    Word(&'s str),
+    Equals,
+    /// `/-`.
+    Dash,
+    Open,
+    Close,
+    /// `/* … */`.
+    BlockComment(&'s str),
+    /// `// …`, without the white space at its end.
+    LineComment(&'s str),
+    /// A `\` that joins the next line to this one, and the line comment behind it, or nothing.
+    Join(&'s str),
+}
+
+/// A token, and what separates it from the one in front.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token<'s> {
+    pub(super) kind: Kind<'s>,
+    /// How many line ends stand in front, without those of a [`Kind::Join`].
+    pub(super) newlines: usize,
+    /// Whether a `;` stands in front.
+    pub(super) ended: bool,
+}
+
+/// Cuts a text into tokens; nothing if that cannot be done.
+pub(super) fn tokens(source: &str) -> Option<Vec<Token<'_>>> {
+    let cursor = Cursor::new(source);
+    let mut lexer = Lexer { source, cursor, tokens: Vec::new(), newlines: 0, ended: false };
+    lexer.cursor.eat(BYTE_ORDER_MARK);
+    while let Some(next) = lexer.cursor.peek() {
+        lexer.step(next)?;
+    }
+    Some(lexer.tokens)
+}
+
+struct Lexer<'s> {
+    source: &'s str,
+    cursor: Cursor<'s>,
+    tokens: Vec<Token<'s>>,
+    newlines: usize,
+    ended: bool,
+}
+
+impl<'s> Lexer<'s> {
+    fn step(&mut self, next: char) -> Option<()> {
+        match next {
+            _ if self.in_word(next) => return self.word(),
+            '\\' => return self.join(),
+            '/' => return self.slash(),
+            '{' => self.mark(Kind::Open),
+            '}' => self.mark(Kind::Close),
+            '=' => self.mark(Kind::Equals),
+            ';' => self.ended = self.cursor.bump().is_some(),
+            _ if self.newline() => self.newlines += 1,
+            _ => self.cursor.eat_class(is_space).then_some(())?,
+        }
+        Some(())
+    }
+
+    fn push(&mut self, kind: Kind<'s>) {
+        self.tokens.push(Token { kind, newlines: self.newlines, ended: self.ended });
+        (self.newlines, self.ended) = (0, false);
+    }
+
+    /// Reads a token of one character.
+    fn mark(&mut self, kind: Kind<'s>) {
+        self.cursor.bump();
+        self.push(kind);
+    }
+
+    fn newline(&mut self) -> bool {
+        self.cursor.eat("\r\n") || self.cursor.eat_class(is_newline)
+    }
+
+    fn word(&mut self) -> Option<()> {
+        let start = self.cursor.at();
+        while let Some(next) = self.cursor.peek().filter(|next| self.in_word(*next)) {
+            lexeme::step(&mut self.cursor).ok()?;
+            // All of a row at once: each would look for the end of the row.
+            while next == '\\' && self.cursor.eat("\\") {}
+        }
+        let word = self.since(start);
+        // At the start of the formatted text it would be something else.
+        if word.starts_with(BYTE_ORDER_MARK) {
+            return None;
+        }
+        self.push(Kind::Word(word));
+        Some(())
+    }
+
+    /// Tells whether the next character is part of a word.
+    ///
+    /// KDL has no slash or backslash in words, but what is commented out by `/-` may have.
+    fn in_word(&self, next: char) -> bool {
+        let rest = self.cursor.rest();
+        match next {
+            '/' => !["//", "/*", "/-"].iter().any(|mark| rest.starts_with(mark)),
+            '\\' => {
+                let behind = rest.trim_start_matches('\\').chars().next();
+                behind.is_some_and(|behind| !ends_word(behind))
+            }
+            _ => !ends_word(next),
+        }
+    }
+
+    /// Reads a comment or `/-`.
+    fn slash(&mut self) -> Option<()> {
+        let start = self.cursor.at();
+        if lexeme::line_comment(&mut self.cursor) {
+            self.push(Kind::LineComment(self.since(start).trim_end_matches(is_space)));
+        } else if lexeme::block_comment(&mut self.cursor).ok()? {
+            self.push(Kind::BlockComment(self.since(start)));
+        } else {
+            self.cursor.eat("/-").then(|| self.push(Kind::Dash))?;
+        }
+        Some(())
+    }
+
+    /// Reads a `\` that joins lines: at the end of a word, a backslash does nothing else.
+    ///
+    /// Comments that stand behind it on its line come out in front of it.
+    fn join(&mut self) -> Option<()> {
+        self.cursor.bump();
+        let mut start = self.cursor.at();
+        loop {
+            if lexeme::block_comment(&mut self.cursor).ok()? {
+                self.push(Kind::BlockComment(self.since(start)));
+            } else if !self.cursor.eat_class(is_space) {
+                break;
+            }
+            start = self.cursor.at();
+        }
+        lexeme::line_comment(&mut self.cursor);
+        let comment = self.since(start).trim_end_matches(is_space);
+        let joins = self.newline() || self.cursor.peek().is_none();
+        joins.then(|| self.push(Kind::Join(comment)))
+    }
+
+    fn since(&self, start: usize) -> &'s str {
+        &self.source[start..self.cursor.at()]
+    }
+}
+
+fn ends_word(c: char) -> bool {
+    is_space(c) || is_newline(c) || ";{}=/\\".contains(c)
+}

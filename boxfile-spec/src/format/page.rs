@@ -1,0 +1,129 @@
+//! Lines on their way to text: indentation, blank lines, and comments in one column.
+
+use std::iter::repeat_n;
+
+use super::BYTE_ORDER_MARK;
+
+/// The columns of one step of indentation.
+const STEP: usize = 4;
+
+/// How many columns wide the code in front of an aligned comment may be. Without a bound, one long
+/// line would move the comments of all lines beside it.
+const WIDEST: usize = 80;
+
+/// A line of the formatted text; with comments or texts over several lines, more than one.
+#[derive(Debug, Default)]
+struct Line<'s> {
+    /// The indentation, in steps.
+    depth: usize,
+    /// Whether a blank line stands in front of this one.
+    blank: bool,
+    code: String,
+    /// What ends the line.
+    comment: Option<&'s str>,
+}
+
+impl Line<'_> {
+    const fn is_empty(&self) -> bool {
+        self.code.is_empty() && self.comment.is_none()
+    }
+
+    /// Returns the columns that the code takes.
+    fn width(&self) -> usize {
+        self.code.chars().count()
+    }
+
+    /// Tells whether the comment may stand in one column with those of the lines around it: those
+    /// of brackets and of the names of tables are about more than their lines.
+    fn aligns(&self) -> bool {
+        let code = &self.code;
+        let brackets = code.ends_with(['{', '[']) || code.starts_with(['}', ']']);
+        let table = code.starts_with('[') && code.ends_with(']');
+        let short = !code.contains('\n') && self.width() <= WIDEST;
+        self.comment.is_some() && !code.is_empty() && short && !brackets && !table
+    }
+
+    /// Writes the line, with its comment behind code of a width.
+    fn render(&self, width: usize, text: &mut String) {
+        text.extend(repeat_n(' ', self.depth * STEP));
+        text.push_str(&self.code);
+        if let Some(comment) = self.comment {
+            if !self.code.is_empty() {
+                text.extend(repeat_n(' ', width - self.width() + 1));
+            }
+            text.push_str(comment);
+        }
+        text.push('\n');
+    }
+}
+
+/// The lines so far and the one that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Page<'s> {
+    done: Vec<Line<'s>>,
+    line: Line<'s>,
+}
+
+impl<'s> Page<'s> {
+    /// Begins a new line, unless nothing stands on the present one.
+    pub(super) fn begin(&mut self, depth: usize, blank: bool) {
+        if !self.line.is_empty() {
+            self.done.push(std::mem::take(&mut self.line));
+        }
+        self.line.depth = depth;
+        self.line.blank |= blank;
+    }
+
+    /// Writes code, behind a space if one is wanted and anything stands in front.
+    pub(super) fn write(&mut self, space: bool, code: &str) {
+        let line = &mut self.line.code;
+        if space && !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(code);
+    }
+
+    /// Ends the line with a comment; only [`Page::begin`] may follow.
+    pub(super) const fn comment(&mut self, comment: &'s str) {
+        self.line.comment = Some(comment);
+    }
+
+    pub(super) const fn is_line_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
+    pub(super) const fn has_comment(&self) -> bool {
+        self.line.comment.is_some()
+    }
+
+    /// Puts a blank line in front of this line and the comment directly above it.
+    pub(super) fn set_apart(&mut self) {
+        let mut first = &mut self.line;
+        for above in self.done.iter_mut().rev() {
+            if first.blank || !above.code.is_empty() {
+                break;
+            }
+            first = above;
+        }
+        first.blank = true;
+    }
+
+    /// Returns the text of all lines, with a byte order mark if the source has one.
+    pub(super) fn finish(mut self, source: &str) -> String {
+        self.begin(0, false);
+        let mark = if source.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { "" };
+        let mut text = mark.to_owned();
+        let one_column =
+            |a: &Line<'_>, b: &Line<'_>| a.aligns() && b.aligns() && a.depth == b.depth && !b.blank;
+        for run in self.done.chunk_by(one_column) {
+            let width = run.iter().map(Line::width).max().unwrap_or(0);
+            for line in run {
+                if line.blank && text.len() > mark.len() {
+                    text.push('\n');
+                }
+                line.render(width, &mut text);
+            }
+        }
+        text
+    }
+}

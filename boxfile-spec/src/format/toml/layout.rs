@@ -1,0 +1,162 @@
+//! From tokens to lines.
+
+use super::token::{Kind, Token};
+use crate::format::page::Page;
+
+/// Lays tokens out, whose brackets are known to match; `broken` tells which of these are written
+/// over several lines. Nothing if a comma, line end or comment stands where TOML has none.
+pub(super) fn lay_out<'s>(tokens: &[Token<'s>], broken: &[bool]) -> Option<Page<'s>> {
+    let mut layout = Layout::default();
+    for (at, token) in tokens.iter().enumerate() {
+        let next_closes = tokens.get(at + 1).is_some_and(Token::closes);
+        layout.place(token, broken[at], next_closes)?;
+    }
+    Some(layout.page)
+}
+
+/// How far the elements between two brackets have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// At the start of an element: behind the opening bracket.
+    Opened,
+    /// At the start of an element: behind a comma.
+    Separated,
+    /// In or behind an element.
+    Element,
+    /// Behind an element and its comma, which the source has further down if at all.
+    Ahead,
+}
+
+/// An array or inline table, or the brackets around the name of a table.
+#[derive(Debug)]
+struct Frame {
+    /// Whether each element has lines of its own.
+    broken: bool,
+    progress: Progress,
+}
+
+#[derive(Default)]
+struct Layout<'s> {
+    page: Page<'s>,
+    frames: Vec<Frame>,
+    previous: Option<Kind>,
+    /// Whether the line holds the name of a table.
+    header: bool,
+    /// Whether nothing but a comment stands behind the last opening bracket.
+    opened: bool,
+}
+
+impl<'s> Layout<'s> {
+    fn place(&mut self, token: &Token<'s>, broken: bool, next_closes: bool) -> Option<()> {
+        match token.kind {
+            Kind::Comment => self.comment(token),
+            Kind::Comma => self.comma(next_closes)?,
+            _ if token.closes() => self.close(token)?,
+            _ if token.opens() => self.open(token, broken)?,
+            _ => self.element(token)?,
+        }
+        self.opened = token.opens() || (self.opened && token.kind == Kind::Comment);
+        self.previous = Some(token.kind);
+        Some(())
+    }
+
+    fn comment(&mut self, token: &Token<'s>) {
+        let ahead = self.frames.last_mut().filter(|frame| frame.progress == Progress::Element);
+        if let Some(frame) = ahead {
+            // Behind the comment there is no place for the comma.
+            frame.progress = Progress::Ahead;
+            self.page.write(false, ",");
+        }
+        if token.newlines > 0 || self.page.has_comment() {
+            self.begin_line(token);
+        }
+        self.page.comment(token.text.trim_end_matches([' ', '\t']));
+    }
+
+    fn comma(&mut self, next_closes: bool) -> Option<()> {
+        let frame = self.frames.last_mut().filter(|_| !self.header)?;
+        let progress = std::mem::replace(&mut frame.progress, Progress::Separated);
+        let needless = next_closes && !frame.broken;
+        match progress {
+            Progress::Element if needless => {}
+            Progress::Element => self.page.write(false, ","),
+            Progress::Ahead => {}
+            Progress::Opened | Progress::Separated => return None,
+        }
+        Some(())
+    }
+
+    fn close(&mut self, token: &Token<'s>) -> Option<()> {
+        let frame = self.frames.pop()?;
+        if frame.broken && self.previous.is_some_and(|previous| !opens(previous)) {
+            if frame.progress == Progress::Element {
+                self.page.write(false, ",");
+            }
+            self.begin_line(token);
+        }
+        self.write(token);
+        Some(())
+    }
+
+    fn open(&mut self, token: &Token<'s>, broken: bool) -> Option<()> {
+        self.element(token)?;
+        self.frames.push(Frame { broken, progress: Progress::Opened });
+        (!(self.header && broken)).then_some(())
+    }
+
+    /// Writes a part of an element or of a line.
+    fn element(&mut self, token: &Token<'s>) -> Option<()> {
+        let Some(frame) = self.frames.last_mut() else {
+            self.statement(token);
+            return Some(());
+        };
+        let progress = std::mem::replace(&mut frame.progress, Progress::Element);
+        match progress {
+            Progress::Opened | Progress::Separated if frame.broken => self.begin_line(token),
+            Progress::Opened | Progress::Separated => {}
+            Progress::Element if token.newlines == 0 => {}
+            Progress::Element | Progress::Ahead => return None,
+        }
+        self.write(token);
+        Some(())
+    }
+
+    /// Writes a part of a line outside of all brackets.
+    fn statement(&mut self, token: &Token<'s>) {
+        if token.newlines > 0 {
+            self.begin_line(token);
+        }
+        if self.page.is_line_empty() && token.kind == Kind::LeftSquareBracket {
+            self.page.set_apart();
+            self.header = true;
+        }
+        self.write(token);
+    }
+
+    fn begin_line(&mut self, token: &Token<'s>) {
+        let start = self.opened || std::mem::take(&mut self.header);
+        let depth = self.frames.iter().filter(|frame| frame.broken).count();
+        self.page.begin(depth, token.newlines > 1 && !token.closes() && !start);
+        self.opened = false;
+    }
+
+    fn write(&mut self, token: &Token<'s>) {
+        let space = self.previous.is_some_and(|previous| has_space(previous, token.kind));
+        self.page.write(space, token.text);
+    }
+}
+
+const fn opens(kind: Kind) -> bool {
+    matches!(kind, Kind::LeftSquareBracket | Kind::LeftCurlyBracket)
+}
+
+/// Tells whether a space stands between two tokens on one line.
+const fn has_space(left: Kind, right: Kind) -> bool {
+    match (left, right) {
+        (Kind::LeftCurlyBracket, Kind::RightCurlyBracket)
+        | (Kind::Dot | Kind::LeftSquareBracket, _)
+        | (_, Kind::Dot | Kind::RightSquareBracket) => false,
+        // Between two parts of a value, too: those of a date and a time.
+        _ => true,
+    }
+}

@@ -1,0 +1,62 @@
+//! The tokens of a TOML text.
+
+use crate::format::BYTE_ORDER_MARK;
+use toml_parser::Source;
+use toml_parser::decoder::ScalarKind;
+pub(super) use toml_parser::lexer::TokenKind as Kind;
+
+/// A token, and how far it is from the one in front.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token<'s> {
+    /// Anything but white space and line ends.
+    pub(super) kind: Kind,
+    pub(super) text: &'s str,
+    /// How many line ends stand in front.
+    pub(super) newlines: usize,
+}
+
+impl Token<'_> {
+    /// Tells whether an array, a table or its name begins here.
+    pub(super) const fn opens(&self) -> bool {
+        matches!(self.kind, Kind::LeftSquareBracket | Kind::LeftCurlyBracket)
+    }
+
+    /// Tells whether an array, a table or its name ends here.
+    pub(super) const fn closes(&self) -> bool {
+        matches!(self.kind, Kind::RightSquareBracket | Kind::RightCurlyBracket)
+    }
+}
+
+/// Cuts a text into tokens; nothing if one of them is malformed.
+pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
+    let source = Source::new(text);
+    let mut tokens = Vec::new();
+    let mut newlines = 0;
+    for lexed in source.lex() {
+        let raw = source.get(lexed)?;
+        let mut error = None;
+        match lexed.kind() {
+            Kind::Eof => break,
+            Kind::Whitespace => {}
+            Kind::Newline => {
+                raw.decode_newline(&mut error);
+                newlines += 1;
+            }
+            // At the start of the formatted text it would be something else.
+            Kind::Atom if raw.as_str().starts_with(BYTE_ORDER_MARK) => return None,
+            kind => {
+                if kind == Kind::Comment {
+                    raw.decode_comment(&mut error);
+                } else if kind.encoding().is_some() {
+                    let _: ScalarKind = raw.decode_scalar(&mut (), &mut error);
+                }
+                tokens.push(Token { kind, text: raw.as_str(), newlines });
+                newlines = 0;
+            }
+        }
+        if error.is_some() {
+            return None;
+        }
+    }
+    Some(tokens)
+}

@@ -1,0 +1,62 @@
+//! The lock as its users meet it: the text, the errors, the changes.
+
+mod changes;
+mod errors;
+mod fields;
+mod hostile;
+mod judged;
+mod properties;
+mod text;
+
+use super::{Digest, Entry, Kind, Lock};
+use crate::Platform;
+
+/// A lock with an entry of every kind; the agent is there for two platforms.
+fn example() -> Lock {
+    let mut lock = Lock::new(1);
+    let [amd64, arm64] = Platform::ALL;
+    for entry in [
+        entry("business", Kind::Url, "https://example.com/b?v=1", Some(amd64)),
+        entry("agent", Kind::Image, "registry.example.com/agent:v1", Some(arm64)),
+        entry("agent", Kind::Image, "registry.example.com/agent:v1", Some(amd64)),
+        entry("skill:greet", Kind::Skill, "skills/greet", None),
+        entry("init", Kind::Init, "", Some(amd64)),
+        entry("kernel", Kind::Kernel, "boot/vmlinux", Some(amd64)),
+        entry("env:.env", Kind::EnvFile, ".env", None),
+        entry("agent-tool", Kind::Binary, "bin/tool", Some(amd64)),
+    ] {
+        assert_eq!(lock.set(entry), None);
+    }
+    lock
+}
+
+fn entry(name: &str, kind: Kind, source: &str, platform: Option<Platform>) -> Entry {
+    let layers = match kind {
+        Kind::Image => vec![Digest::Sha256([0x11; 32]), Digest::Sha256([0x22; 32])],
+        _ => Vec::new(),
+    };
+    let digest = match kind {
+        Kind::Skill => Digest::Blake3([0x5c; 32]),
+        _ => Digest::Sha256([0xab; 32]),
+    };
+    let (name, source) = (name.to_owned(), source.to_owned());
+    Entry { name, kind, source, platform, digest, size: 4096, layers }
+}
+
+/// Shows the errors of the example's text after a change, which must change it.
+fn after(change: impl Fn(&str) -> String) -> String {
+    let text = example().write();
+    let changed = change(&text);
+    assert_ne!(changed, text);
+    shown(&changed)
+}
+
+fn replaced(from: &str, to: &str) -> String {
+    after(|text| text.replacen(from, to, 1))
+}
+
+fn shown(text: &str) -> String {
+    Lock::parse(text)
+        .unwrap_err()
+        .render(&crate::Sources::single(crate::Source::new("Boxfile.lock", text)))
+}

@@ -1,0 +1,50 @@
+//! From a lock to its text.
+
+use super::{Entry, FORMAT_VERSION, Lock, seal};
+use crate::diagnostic::visible;
+
+/// Says to whoever opens the file where it comes from, and how to change it.
+const HEAD: &str = "\
+# Written by boxbuild: what each part of the Boxfile was when it was last resolved.
+# Do not edit. `boxbuild lock` follows the Boxfile; `boxbuild update [NAME...]` resolves again.
+";
+
+/// See [`Lock::write`].
+pub(super) fn write(lock: &Lock) -> String {
+    let mut out = format!("{HEAD}version = {FORMAT_VERSION}\nepoch = {}\n", lock.epoch());
+    for entry in lock.entries() {
+        push_entry(&mut out, lock.epoch(), entry);
+    }
+    out
+}
+
+fn push_entry(out: &mut String, epoch: u32, entry: &Entry) {
+    out.push_str("\n[[entry]]\n");
+    push_text(out, "name", &entry.name);
+    push_text(out, "kind", entry.kind.as_str());
+    push_text(out, "source", &entry.source);
+    if let Some(platform) = entry.platform {
+        push_text(out, "platform", platform.as_str());
+    }
+    push_text(out, "digest", &entry.digest.to_string());
+    out.push_str(&format!("size = {}\n", entry.size));
+    if !entry.layers.is_empty() {
+        let layers = entry.layers.iter().map(|layer| format!("    \"{layer}\",\n"));
+        out.push_str(&format!("layers = [\n{}]\n", layers.collect::<String>()));
+    }
+    push_text(out, "check", &seal::seal(epoch, entry));
+}
+
+fn push_text(out: &mut String, name: &str, text: &str) {
+    out.push_str(&format!("{name} = \"{}\"\n", text.chars().map(escape).collect::<String>()));
+}
+
+/// Writes a character of a basic string (TOML 1.0, "String"). What an editor or a review would not
+/// show, or would show elsewhere, is escaped as well.
+fn escape(c: char) -> String {
+    match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if visible(c) != c => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    }
+}

@@ -1,0 +1,205 @@
+//! The agent and the business application.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{ImageRef, Sha256, Span, Spanned};
+
+/// The AI agent: the component that is started with the box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Agent {
+    /// What kind of agent it is.
+    pub kind: AgentKind,
+    /// The agent's program, where it is not in an image: for the kinds
+    /// [`AgentKind::LocalBinary`] and [`AgentKind::RemoteBinary`], and for no other.
+    pub binary: Option<Binary>,
+    /// The TCP port on which the agent listens; nothing where the image's label says, or else
+    /// [`AgentKind::default_port`] holds.
+    pub port: Option<u16>,
+    /// When the agent counts as ready: by default as soon as its port accepts a connection.
+    /// Nothing: as soon as it is started.
+    pub health: Option<Health>,
+    /// The tools that the agent may see, by their canonical names, sorted; nothing where all are
+    /// visible.
+    pub tools: Option<Vec<String>>,
+    /// What it has in common with the business application.
+    #[serde(flatten)]
+    pub component: Component,
+}
+
+/// What kind of agent a box has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentKind {
+    /// Any program in an OCI image.
+    OciImage,
+    /// A3S Code in an OCI image.
+    A3sCode,
+    /// OpenCode in an OCI image.
+    Opencode,
+    /// A program of the checkout.
+    LocalBinary,
+    /// A program that is downloaded.
+    RemoteBinary,
+}
+
+impl AgentKind {
+    /// Returns the port on which an agent of this kind listens if nothing says another: 4088, or that
+    /// of `opencode serve`.
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Opencode => 4096,
+            _ => 4088,
+        }
+    }
+}
+
+/// The agent's program, where it is not in an image. It becomes `/agent/bin/agent`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Binary {
+    /// A file of the checkout.
+    Local {
+        /// The file, relative to the main Boxfile's directory.
+        path: Spanned<String>,
+        /// The sha256 that it must have, where the Boxfile names one.
+        sha256: Option<Sha256>,
+    },
+    /// A file behind a URL.
+    Remote {
+        /// The URL: http or https, with a host and without a user.
+        url: Spanned<String>,
+        /// The sha256 that it must have.
+        sha256: Sha256,
+    },
+}
+
+impl Binary {
+    /// Returns where the program is named.
+    pub const fn span(&self) -> Span {
+        match self {
+            Self::Local { path, .. } => path.span,
+            Self::Remote { url, .. } => url.span,
+        }
+    }
+}
+
+/// The business application: where the agent's commands run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Business {
+    /// Whether its own program is started with the box, once the agent is ready.
+    pub autostart: bool,
+    /// What it has in common with the agent. Its image is always there.
+    #[serde(flatten)]
+    pub component: Component,
+}
+
+/// What the agent and the business application have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Component {
+    /// The image that holds the component's files; nothing only for an agent that is a binary.
+    pub image: Option<Spanned<ImageRef>>,
+    /// Replaces the image's entrypoint; at least the program.
+    pub entrypoint: Option<Vec<String>>,
+    /// Replaces the image's command; may be empty.
+    pub args: Option<Vec<String>>,
+    /// Files of the checkout with environment variables, read in this order, over those of the
+    /// image; relative to the main Boxfile's directory.
+    pub env_files: Vec<Spanned<String>>,
+    /// Environment variables over those of the files. No name and no value contains NUL.
+    pub env: BTreeMap<String, String>,
+    /// Replaces the image's working directory; absolute.
+    pub workdir: Option<String>,
+    /// Replaces the image's user: `USER` or `USER:GROUP`, names or numbers.
+    pub user: Option<Spanned<String>>,
+    /// Which namespaces the component has for itself.
+    pub namespaces: Namespaces,
+    /// The host name in the component's UTS namespace (RFC 1123 label): `agent-host` or
+    /// `business-host` by default.
+    pub hostname: String,
+    /// What the component may take.
+    pub limits: Limits,
+    /// What each of its processes may take.
+    pub rlimits: ResourceLimits,
+}
+
+/// How the launcher finds out that the agent is ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Health {
+    /// A TCP connection to loopback succeeds.
+    Tcp {
+        /// The port; nothing for the agent's own.
+        port: Option<u16>,
+    },
+    /// `GET path` on loopback is answered with a 2xx status.
+    Http {
+        /// The port; nothing for the agent's own.
+        port: Option<u16>,
+        /// The path: it starts with `/` and has neither white space nor control characters.
+        path: String,
+    },
+    /// This program, run inside the component, exits with 0.
+    Exec {
+        /// The program and its arguments; at least the program.
+        argv: Vec<String>,
+    },
+}
+
+/// Which Linux namespaces a component has for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Namespaces {
+    /// Its own mounts.
+    pub mount: bool,
+    /// Its own process ids.
+    pub pid: bool,
+    /// Its own System V IPC and POSIX message queues.
+    pub ipc: bool,
+    /// Its own host name.
+    pub uts: bool,
+    /// Its own network. Off by default, so that agent and business can talk over loopback.
+    pub net: bool,
+}
+
+impl Default for Namespaces {
+    fn default() -> Self {
+        Self { mount: true, pid: true, ipc: true, uts: true, net: false }
+    }
+}
+
+/// What a component may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Limits {
+    /// Memory in bytes, from 4 MiB to 64 GiB (cgroup v2 `memory.max`).
+    pub memory: u64,
+    /// Share of the CPU against the other component, 1 to 10000 (cgroup v2 `cpu.weight`).
+    pub cpu_weight: u16,
+    /// Greatest number of processes and threads, 1 to 4194304 (cgroup v2 `pids.max`; the upper
+    /// bound is the kernel's `PID_MAX_LIMIT`).
+    pub pids: u64,
+}
+
+/// What each process of a component may take (setrlimit(2)); what is not given stays as the guest's
+/// kernel has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ResourceLimits {
+    /// Open files (`RLIMIT_NOFILE`).
+    pub nofile: Option<u64>,
+    /// Processes of the same user (`RLIMIT_NPROC`).
+    pub nproc: Option<u64>,
+    /// Address space in bytes (`RLIMIT_AS`).
+    pub address_space: Option<u64>,
+    /// CPU time in seconds (`RLIMIT_CPU`).
+    pub cpu: Option<u64>,
+    /// Size of a core dump in bytes (`RLIMIT_CORE`).
+    pub core: Option<u64>,
+    /// Size of a file that it writes, in bytes (`RLIMIT_FSIZE`).
+    pub file_size: Option<u64>,
+}

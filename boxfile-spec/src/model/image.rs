@@ -1,0 +1,82 @@
+//! Where an image comes from.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::Sha256;
+
+/// Where an image comes from.
+///
+/// In each form, `tag` chooses among several images, and `digest` is the sha256 that the image's
+/// manifest must have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImageRef {
+    /// An OCI image layout directory: `oci:PATH[:TAG][@DIGEST]`.
+    OciLayout {
+        /// The directory; a relative one is relative to the main Boxfile. Neither empty nor with
+        /// NUL.
+        path: String,
+        /// Which of the layout's images, where it holds several.
+        tag: Option<String>,
+        /// What the image's manifest hashes to.
+        digest: Option<Sha256>,
+    },
+    /// An OCI image layout in a tar file: `oci-archive:PATH[:TAG][@DIGEST]`.
+    OciArchive {
+        /// The file, by the same rule as the directory above.
+        path: String,
+        /// Which of the layout's images, where it holds several.
+        tag: Option<String>,
+        /// What the image's manifest hashes to.
+        digest: Option<Sha256>,
+    },
+    /// What `docker save` writes: `docker-archive:PATH[:TAG]`.
+    DockerArchive {
+        /// The file, by the same rule as the directory above.
+        path: String,
+        /// Which of the archive's images, where it holds several.
+        tag: Option<String>,
+    },
+    /// An image of a registry: `docker://HOST/NAME[:TAG][@DIGEST]`, or as people type it:
+    /// `NAME[:TAG]`, for which the host is `docker.io`.
+    Registry {
+        /// The registry's host, perhaps with a port.
+        host: String,
+        /// The repository: `library/debian`.
+        repository: String,
+        /// The tag; `latest` where neither tag nor digest is given.
+        tag: Option<String>,
+        /// What the manifest, or the index, hashes to.
+        digest: Option<Sha256>,
+    },
+}
+
+/// Writes the reference in its full form: what two spellings of the same image have in common.
+impl fmt::Display for ImageRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (tag, digest) = match self {
+            Self::OciLayout { path, tag, digest } => {
+                write!(f, "oci:{path}")?;
+                (tag, *digest)
+            }
+            Self::OciArchive { path, tag, digest } => {
+                write!(f, "oci-archive:{path}")?;
+                (tag, *digest)
+            }
+            Self::DockerArchive { path, tag } => {
+                write!(f, "docker-archive:{path}")?;
+                (tag, None)
+            }
+            Self::Registry { host, repository, tag, digest } => {
+                write!(f, "docker://{host}/{repository}")?;
+                (tag, *digest)
+            }
+        };
+        if let Some(tag) = tag {
+            write!(f, ":{tag}")?;
+        }
+        digest.map_or(Ok(()), |digest| write!(f, "@sha256:{digest}"))
+    }
+}

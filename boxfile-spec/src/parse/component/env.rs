@@ -1,0 +1,63 @@
+//! `env NAME="value" …` and `plain-env …`, once or several times.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::quote;
+use crate::parse::children::Children;
+use crate::parse::reader::{Reader, twice};
+use crate::schema::{self, Declaration};
+use crate::sink::Sink;
+use crate::syntax::Prop;
+use crate::{Diagnostic, Syntax, form, rules, value};
+
+/// Reads the variables of all `env` and `plain-env` declarations of a component.
+pub(super) fn read(children: &Children<'_>, sink: &Sink) -> BTreeMap<String, String> {
+    let mut found: BTreeMap<&str, &Prop> = BTreeMap::new();
+    let mut env = BTreeMap::new();
+    for declaration in [&schema::ENV, &schema::PLAIN_ENV] {
+        for node in children.many(declaration) {
+            let mut reader = Reader::new(node, declaration, sink);
+            if reader.props().is_empty() && node.args.is_empty() && node.block.is_none() {
+                reader.report_missing("a variable");
+            }
+            for prop in reader.props() {
+                if let Some(first) = found.insert(&prop.name.value, prop) {
+                    sink.report(twice(first, prop));
+                }
+                env.extend(variable(declaration, prop, sink));
+            }
+            reader.finish();
+        }
+    }
+    env
+}
+
+fn variable(declaration: &Declaration, prop: &Prop, sink: &Sink) -> Option<(String, String)> {
+    let name = &prop.name.value;
+    if !rules::is_variable(name) {
+        let message = format!("{} cannot name an environment variable", quote(name));
+        let error = Diagnostic::new(message, prop.name.span, "not a variable's name");
+        sink.report(error.with_help(
+            "a variable's name has letters, digits and `_`, and does not begin with a digit",
+        ));
+    }
+    let value = sink.check(value::text(&prop.value, name))?;
+    if declaration.name == schema::ENV.name && rules::looks_secret(name, value) {
+        sink.report(secret(prop));
+    }
+    Some((name.clone(), value.to_owned()))
+}
+
+fn secret(prop: &Prop) -> Diagnostic {
+    let (name, syntax) = (&prop.name.value, prop.value.syntax);
+    let message = format!("{} looks like a secret written as a plain value", quote(name));
+    let plain = match syntax {
+        Syntax::Kdl => format!("plain-env {name}=…"),
+        Syntax::Toml => format!("plain-env = {{ {name} = … }}"),
+    };
+    Diagnostic::new(message, prop.value.span, "it would be in the checkout and in every box")
+        .with_help(format!(
+            "declare it by name alone, outside of the component: `{}`; if it is no secret, write `{plain}`",
+            form::keyed(syntax, "secret", name)
+        ))
+}

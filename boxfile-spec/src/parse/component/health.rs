@@ -1,0 +1,78 @@
+//! `health …`: how the launcher finds out that the agent is ready.
+
+use crate::diagnostic::quote;
+use crate::parse::reader::Reader;
+use crate::sink::Sink;
+use crate::syntax::{Node, Value};
+use crate::{AgentKind, Diagnostic, Health, Syntax, form, rules, schema, value};
+
+/// Where OpenCode answers that it is well.
+const OPENCODE_PATH: &str = "/global/health";
+
+/// Reads the health check; without a declaration, that of the agent's kind.
+pub(super) fn read(node: Option<&Node>, kind: AgentKind, sink: &Sink) -> Option<Health> {
+    let Some(node) = node else { return Some(default(kind)) };
+    let mut reader = Reader::new(node, &schema::HEALTH, sink);
+    let health = match reader.choice_arg() {
+        Some("tcp") => read_tcp(&mut reader),
+        Some("http") => read_http(&mut reader),
+        Some("exec") => read_exec(&mut reader),
+        Some(_) => {
+            reader.refuse(&["port", "path"]);
+            None
+        }
+        // Of an unknown kind, nothing can be said about the rest.
+        None => return None,
+    };
+    reader.finish();
+    health
+}
+
+fn default(kind: AgentKind) -> Health {
+    match kind {
+        AgentKind::Opencode => Health::Http { port: None, path: OPENCODE_PATH.to_owned() },
+        _ => Health::Tcp { port: None },
+    }
+}
+
+fn read_tcp(reader: &mut Reader<'_>) -> Option<Health> {
+    reader.refuse(&["path"]);
+    Some(Health::Tcp { port: reader.integer("port") })
+}
+
+fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
+    reader.refuse(&["port", "path"]);
+    let mut argv = reader.read_args(value::owned_text)?;
+    if argv.first().is_none_or(String::is_empty) {
+        let example = match reader.syntax() {
+            Syntax::Kdl => "health \"exec\" \"/bin/check\"",
+            Syntax::Toml => "health = { kind = \"exec\", command = [\"/bin/check\"] }",
+        };
+        let message = "the health check `exec` needs a program to run";
+        reader.report_missing_as(message, "without a program", &format!("write `{example}`"));
+        argv.clear();
+    }
+    (!argv.is_empty()).then_some(Health::Exec { argv })
+}
+
+fn read_http(reader: &mut Reader<'_>) -> Option<Health> {
+    let port = reader.integer("port");
+    let path = reader.prop("path");
+    let path = reader.read(path, "path", http_path)?;
+    Some(Health::Http { port, path })
+}
+
+fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let path = value::text(value, name)?;
+    if rules::is_http_path(path) {
+        return Ok(path.to_owned());
+    }
+    let message = format!("{} is not the path of a request", quote(path));
+    let rooted = format!("/{path}");
+    let help = if rules::is_http_path(&rooted) {
+        format!("write `{}`", form::prop(value.syntax, name, &format!("\"{rooted}\"")))
+    } else {
+        "it begins with `/` and has neither spaces nor control characters: \"/health\"".to_owned()
+    };
+    Err(Diagnostic::new(message, value.span, "not a path").with_help(help))
+}

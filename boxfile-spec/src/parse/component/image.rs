@@ -1,0 +1,138 @@
+//! `image "oci:…"`: where a component's files come from.
+
+use crate::diagnostic::quote;
+use crate::parse::reader::Reader;
+use crate::sink::Sink;
+use crate::suggest::nearest;
+use crate::syntax::{Node, Value};
+use crate::{Diagnostic, ImageRef, Sha256, Spanned, rules, schema, value};
+
+const FORM: &str = "an image is \"oci:DIR\", \"oci-archive:FILE\", \"docker-archive:FILE\" or \
+     \"docker://HOST/NAME\", each perhaps with `:TAG` behind it";
+/// The registry of a reference that names none, as docker has it.
+const DEFAULT_HOST: &str = "docker.io";
+
+/// Reads the reference to an image.
+pub(super) fn read(node: &Node, sink: &Sink) -> Option<Spanned<ImageRef>> {
+    let mut reader = Reader::new(node, &schema::IMAGE, sink);
+    let image = reader.arg();
+    let image = reader.read(image, "image", |value, name| {
+        Ok(Spanned { value: reference(value, name)?, span: value.span })
+    });
+    reader.finish();
+    image
+}
+
+fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
+    let whole = value::filled_text(value, name)?;
+    let (text, digest) = split_digest(value, whole)?;
+    if let Some(place) = text.strip_prefix("oci:") {
+        let (path, tag) = place_and_tag(value, place, "directory")?;
+        return Ok(ImageRef::OciLayout { path, tag, digest });
+    }
+    if let Some(place) = text.strip_prefix("oci-archive:") {
+        let (path, tag) = place_and_tag(value, place, "file")?;
+        return Ok(ImageRef::OciArchive { path, tag, digest });
+    }
+    if let Some(place) = text.strip_prefix("docker-archive:") {
+        let (path, tag) = place_and_tag(value, place, "file")?;
+        if digest.is_some() {
+            let message = "a docker archive has no digests to name";
+            return Err(error(value, message, "behind the `@`")
+                .with_help("remove `@sha256:…`; the lock pins what is in the archive"));
+        }
+        return Ok(ImageRef::DockerArchive { path, tag });
+    }
+    registry(value, text, digest)
+}
+
+/// Splits off what is behind an `@`.
+fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Sha256>), Diagnostic> {
+    let Some((text, digest)) = text.rsplit_once("@sha256:") else { return Ok((text, None)) };
+    match digest.parse() {
+        Ok(digest) => Ok((text, Some(digest))),
+        Err(_) => Err(error(value, "the image's digest is not a sha256", "behind the `@`")
+            .with_help("write `@sha256:` and 64 hexadecimal digits in lower case")),
+    }
+}
+
+fn place_and_tag(
+    value: &Value,
+    place: &str,
+    what: &str,
+) -> Result<(String, Option<String>), Diagnostic> {
+    // The first colon: a tag holds none, so a path with colons would be read as a wrong one.
+    let (path, tag) = place.split_once(':').map_or((place, None), |(path, tag)| (path, Some(tag)));
+    if path.is_empty() {
+        let message = format!("the reference names no {what}");
+        return Err(error(value, &message, "nothing behind the first colon").with_help(FORM));
+    }
+    Ok((path.to_owned(), tag.map(|tag| checked_tag(value, tag)).transpose()?))
+}
+
+fn checked_tag(value: &Value, tag: &str) -> Result<String, Diagnostic> {
+    if rules::is_tag(tag) {
+        return Ok(tag.to_owned());
+    }
+    let message = format!("{} is not a tag", quote(tag));
+    Err(error(value, &message, "what is behind the colon").with_help(
+        "a tag has letters, digits, `_`, `.` and `-`, at most 128, and begins with none of the last two",
+    ))
+}
+
+/// Reads `docker://HOST/NAME[:TAG]` and what people type: `NAME[:TAG]`.
+fn registry(value: &Value, text: &str, digest: Option<Sha256>) -> Result<ImageRef, Diagnostic> {
+    let explicit = text.strip_prefix("docker://");
+    let refuse = |label: &str| {
+        let message = format!("{} is not an image that can be read", quote(text));
+        Err(error(value, &message, label)
+            .with_help(intended(text).unwrap_or_else(|| FORM.to_owned())))
+    };
+    if explicit.is_none() && (text.contains("://") || misspelt_kind(text).is_some()) {
+        return refuse("no such kind of reference");
+    }
+    let place = explicit.unwrap_or(text);
+    let (host, name) = match place.split_once('/') {
+        Some((host, name)) if rules::is_registry_host(host) => (host, name),
+        _ => (DEFAULT_HOST, place),
+    };
+    let (name, tag) = match name.rsplit_once(':') {
+        Some((name, tag)) => (name, Some(checked_tag(value, tag)?)),
+        None => (name, None),
+    };
+    if !rules::is_repository(name) {
+        return refuse("not a repository of a registry");
+    }
+    let repository = if host == DEFAULT_HOST && !name.contains('/') {
+        format!("library/{name}")
+    } else {
+        name.to_owned()
+    };
+    let tag = tag.or_else(|| digest.is_none().then(|| "latest".to_owned()));
+    Ok(ImageRef::Registry { host: host.to_owned(), repository, tag, digest })
+}
+
+/// Returns what a reference was probably meant to be whose kind is misspelt: a path is behind it,
+/// which no tag looks like.
+fn misspelt_kind(text: &str) -> Option<String> {
+    let (kind, rest) = text.split_once(':')?;
+    let meant = nearest(kind, &["oci", "oci-archive", "docker-archive"])?;
+    (!rules::is_tag(rest) && !rest.starts_with("//")).then(|| format!("{meant}:{rest}"))
+}
+
+/// Says what a wrong reference was probably meant to be.
+fn intended(text: &str) -> Option<String> {
+    if let Some(meant) = misspelt_kind(text) {
+        return Some(format!("did you mean \"{meant}\"?"));
+    }
+    if text.starts_with(['.', '/']) {
+        return Some(format!("a directory with an OCI image layout is \"oci:{text}\""));
+    }
+    let lower = text.to_ascii_lowercase();
+    (lower != text && rules::is_repository(&lower))
+        .then(|| format!("a repository has lower-case letters only: \"{lower}\""))
+}
+
+fn error(value: &Value, message: &str, label: &str) -> Diagnostic {
+    Diagnostic::new(message, value.span, label)
+}

@@ -1,0 +1,77 @@
+//! `limits …`: what a component may take.
+
+use crate::parse::reader::Reader;
+use crate::sink::Sink;
+use crate::syntax::Node;
+use crate::{Diagnostic, Limits, Span, schema};
+
+/// The memory that a component asks for.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::parse) struct Share {
+    pub(in crate::parse) bytes: u64,
+    /// Where it is written, or the component's name where it is the default.
+    pub(in crate::parse) span: Span,
+    pub(in crate::parse) written: bool,
+}
+
+/// Reads the limits of `component`, and its memory with the place; no memory where it is wrong.
+pub(super) fn read(
+    node: Option<&Node>,
+    component: &Node,
+    default: Limits,
+    sink: &Sink,
+) -> (Limits, Option<Share>) {
+    let share = Share { bytes: default.memory, span: component.name.span, written: false };
+    let Some(node) = node else { return (default, Some(share)) };
+    let mut reader = Reader::new(node, &schema::LIMITS, sink);
+    let share = match reader.optional_prop("memory") {
+        None => Some(share),
+        Some(value) => {
+            reader.size("memory").map(|bytes| Share { bytes, span: value.span, written: true })
+        }
+    };
+    let limits = Limits {
+        memory: share.map_or(default.memory, |share| share.bytes),
+        cpu_weight: read_weight(&mut reader).unwrap_or(default.cpu_weight),
+        pids: reader.integer("pids").unwrap_or(default.pids),
+    };
+    reader.finish();
+    (limits, share.filter(|_| !node.broken))
+}
+
+/// Reads the CPU weight, directly or from shares; both at once are an error.
+fn read_weight(reader: &mut Reader<'_>) -> Option<u16> {
+    let weight = reader.optional_prop("cpu-weight");
+    let shares = reader.optional_prop("cpu-shares");
+    if let (Some(weight), Some(shares)) = (weight, shares) {
+        let message = "`cpu-weight` and `cpu-shares` are two ways to say the same";
+        let error =
+            Diagnostic::new(message, shares.span, "and this").with_label(weight.span, "this");
+        reader.report(error.with_help("remove `cpu-shares`"));
+    }
+    let weight = reader.integer("cpu-weight");
+    weight.or(reader.integer("cpu-shares").map(self::weight))
+}
+
+/// Converts `cpu.shares` of cgroup v1, 2 to 262144, to `cpu.weight` of cgroup v2, 1 to 10000, in
+/// the same proportion as container runtimes do.
+#[expect(clippy::cast_possible_truncation, reason = "the result is at most 10000")]
+pub(super) const fn weight(shares: u32) -> u16 {
+    let above = shares.saturating_sub(2) as u64;
+    let weight = 1 + above * 9_999 / 262_142;
+    if weight > 10_000 { 10_000 } else { weight as u16 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_become_weights() {
+        for (shares, expected) in
+            [(0, 1), (2, 1), (512, 20), (1024, 39), (262_144, 10_000), (u32::MAX, 10_000)]
+        {
+            assert_eq!(weight(shares), expected, "{shares} shares");
+        }
+    }
+}

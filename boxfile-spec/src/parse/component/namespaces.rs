@@ -1,0 +1,60 @@
+//! `namespaces …`: which Linux namespaces a component has for itself, and its host name.
+
+use crate::diagnostic::quote;
+use crate::parse::reader::Reader;
+use crate::sink::Sink;
+use crate::syntax::{Node, Value};
+use crate::{Diagnostic, Namespaces, form, rules, schema, value};
+
+/// Reads the namespaces and the host name.
+pub(super) fn read(
+    node: Option<&Node>,
+    default_hostname: &str,
+    sink: &Sink,
+) -> (Namespaces, String) {
+    let mut namespaces = Namespaces::default();
+    let Some(node) = node else { return (namespaces, default_hostname.to_owned()) };
+    let mut reader = Reader::new(node, &schema::NAMESPACES, sink);
+    for (name, setting) in [
+        ("mount", &mut namespaces.mount),
+        ("pid", &mut namespaces.pid),
+        ("ipc", &mut namespaces.ipc),
+        ("uts", &mut namespaces.uts),
+        ("net", &mut namespaces.net),
+    ] {
+        *setting = reader.truth(name).unwrap_or(*setting);
+    }
+    let hostname = reader.optional_prop("hostname");
+    if let (Some(hostname), false) = (hostname, namespaces.uts) {
+        let uts = reader.optional_prop("uts");
+        reader.report(needs_uts(hostname, uts));
+    }
+    let hostname = reader.read(hostname, "hostname", label);
+    reader.finish();
+    (namespaces, hostname.unwrap_or_else(|| default_hostname.to_owned()))
+}
+
+fn label(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let hostname = value::text(value, name)?;
+    if rules::is_label(hostname) {
+        return Ok(hostname.to_owned());
+    }
+    let message = format!("{} is not a host name", quote(hostname));
+    Err(Diagnostic::new(message, value.span, "not a host name").with_help(
+        "it has letters, digits and inner hyphens, at most 63, and no dots: \"agent-host\"",
+    ))
+}
+
+fn needs_uts(hostname: &Value, uts: Option<&Value>) -> Diagnostic {
+    let message = "a component without its own `uts` namespace cannot have its own host name";
+    let error = Diagnostic::new(
+        message,
+        hostname.span,
+        format!(
+            "needs `{}`",
+            form::prop(hostname.syntax, "uts", form::truth(hostname.syntax, true))
+        ),
+    );
+    let uts = uts.map_or(hostname.span, |uts| uts.span);
+    error.with_label(uts, "switched off").with_help("remove `hostname`, or `uts`")
+}

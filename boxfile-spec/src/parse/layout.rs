@@ -1,0 +1,76 @@
+//! `layout "…"` and `conflict "PATTERN" policy="…"`: how two images become one rootfs.
+
+use crate::diagnostic::quote;
+use crate::parse::children::Children;
+use crate::parse::keyed;
+use crate::parse::reader::Reader;
+use crate::sink::Sink;
+use crate::syntax::{Node, Value};
+use crate::{Conflict, ConflictPolicy, Diagnostic, Layout, Spanned, form, rules, schema, value};
+
+/// The files with a meaning of their own, which can be united.
+const MERGEABLE: [&str; 3] = ["/etc/passwd", "/etc/group", "/etc/shadow"];
+
+/// Reads the layout and the conflict policies, which need the layout `merged`.
+pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
+    let declared = top.one(&schema::LAYOUT);
+    let layout = declared.and_then(|node| read_layout(node, sink));
+    let nodes = top.many(&schema::CONFLICT);
+    keyed::check_unique(&nodes, "pattern", sink);
+    let conflicts = nodes.iter().filter_map(|node| read_conflict(node, sink)).collect();
+    // Of a layout that cannot be read, nothing is known.
+    let split = declared.is_none() || layout == Some(Layout::Split);
+    if let (true, Some(first)) = (split, nodes.first()) {
+        let message = "nothing can conflict in the layout `split`";
+        let error = Diagnostic::new(message, first.name.span, "has no effect");
+        let merged = form::declaration(first.syntax, "layout", "\"merged\"");
+        let error = declared
+            .iter()
+            .fold(error, |error, layout| error.with_label(layout.name.span, "the layout"));
+        sink.report(error.with_help(format!("remove it, or write `{merged}`")));
+    }
+    (layout.unwrap_or_default(), conflicts)
+}
+
+fn read_layout(node: &Node, sink: &Sink) -> Option<Layout> {
+    let mut reader = Reader::new(node, &schema::LAYOUT, sink);
+    let layout = reader.choice_arg();
+    reader.finish();
+    layout.map(|layout| if layout == "merged" { Layout::Merged } else { Layout::Split })
+}
+
+fn read_conflict(node: &Node, sink: &Sink) -> Option<Conflict> {
+    let mut reader = Reader::new(node, &schema::CONFLICT, sink);
+    let given = reader.arg();
+    let pattern = reader.read(given, "conflict", pattern);
+    let policy_value = reader.prop("policy");
+    let policy = reader.choice("policy").map(|word| match word {
+        "prefer-agent" => ConflictPolicy::PreferAgent,
+        "prefer-business" => ConflictPolicy::PreferBusiness,
+        "drop" => ConflictPolicy::Drop,
+        _ => ConflictPolicy::Merge,
+    });
+    reader.finish();
+    let (pattern, policy) = (pattern?, policy?);
+    if policy == ConflictPolicy::Merge && !MERGEABLE.contains(&pattern.value.as_str()) {
+        let message = format!("{} cannot be united from two images", quote(&pattern.value));
+        let span = policy_value.map_or(pattern.span, |value| value.span);
+        let error = Diagnostic::new(message, span, "only for files that can be united");
+        let [passwd, group, shadow] = MERGEABLE;
+        let help = format!(
+            "`merge` is for {passwd}, {group} and {shadow}; choose one image's file, or neither"
+        );
+        sink.report(error.with_help(help));
+    }
+    Some(Conflict { pattern, policy })
+}
+
+fn pattern(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
+    let pattern = value::spanned_text(value, name)?;
+    if rules::is_glob(&pattern.value) {
+        return Ok(pattern);
+    }
+    let message = format!("{} is not a pattern of paths", quote(&pattern.value));
+    Err(Diagnostic::new(message, value.span, "not a pattern")
+        .with_help("it begins with `/`; `*` stands for anything but `/`, `**` for anything: \"/usr/share/doc/**\""))
+}

@@ -1,0 +1,164 @@
+//! Reads a file and the chain of files that it extends, and makes one list of nodes of them.
+
+use crate::diagnostic::quote;
+use crate::parse::reader::Reader;
+use crate::parse::{MAX_SOURCE, merge, rebase};
+use crate::schema;
+use crate::sink::Sink;
+use crate::syntax::{self, Node, Tree};
+use crate::{Diagnostic, Source, Sources, Span, Spanned, value};
+
+/// How many files a Boxfile may extend, one another.
+const MOST_BASES: usize = 8;
+
+/// What was read.
+pub(super) struct Files {
+    pub(super) sources: Sources,
+    /// The declarations of all files, merged.
+    pub(super) nodes: Vec<Node>,
+    pub(super) found: Vec<Diagnostic>,
+    /// See [`Tree::intact`]: of all files.
+    pub(super) intact: bool,
+    /// See [`Tree::complete`]: of all files.
+    pub(super) complete: bool,
+    /// How many directories above the main file's the farthest base lies.
+    pub(super) climb: usize,
+}
+
+/// Reads the main file and what it extends.
+pub(super) fn files(main: Source, mut load: impl FnMut(&str) -> Result<Source, String>) -> Files {
+    let mut chain = Chain::default();
+    let mut next = chain.add(main, "");
+    while let Some(extends) = next {
+        next = chain.extend(&extends, &mut load);
+    }
+    chain.finish()
+}
+
+#[derive(Default)]
+struct Chain {
+    sources: Sources,
+    trees: Vec<Tree>,
+    /// The bases' paths, relative to the main file's directory.
+    paths: Vec<String>,
+    found: Vec<Diagnostic>,
+    /// Whether a base is named that cannot be read.
+    unread: bool,
+    climb: usize,
+}
+
+impl Chain {
+    /// Reads a file of a directory, and returns what it extends, if it extends something.
+    fn add(&mut self, source: Source, directory: &str) -> Option<Spanned<String>> {
+        let sink = Sink::default();
+        let mut tree = if source.text.len() > MAX_SOURCE {
+            sink.report(too_long(source.text.len()));
+            Tree { intact: false, ..Tree::default() }
+        } else {
+            syntax::read(&source, &sink)
+        };
+        let extends = extended(&tree.nodes, &sink);
+        self.unread |= extends.is_none() && tree.nodes.iter().any(is_extends);
+        let index = self.sources.push(source);
+        rebase::nodes(&mut tree.nodes, schema::TOP, directory);
+        tree.nodes.iter_mut().for_each(|node| node.set_source(index));
+        self.found.extend(sink.into_found().into_iter().map(|it| it.in_source(index)));
+        self.trees.push(tree);
+        extends.map(|path| Spanned {
+            value: rebase::join(directory, &path.value),
+            span: Span { source: index, ..path.span },
+        })
+    }
+
+    /// Reads the file that another extends, and returns what it extends itself.
+    fn extend(
+        &mut self,
+        path: &Spanned<String>,
+        load: &mut impl FnMut(&str) -> Result<Source, String>,
+    ) -> Option<Spanned<String>> {
+        match self.read(path, load) {
+            Ok(source) => {
+                let directory = path.value.rsplit_once('/').map_or("", |(directory, _)| directory);
+                self.climb = self.climb.max(rebase::climb(directory));
+                self.paths.push(path.value.clone());
+                self.add(source, directory)
+            }
+            Err(error) => {
+                self.unread = true;
+                self.found.push(error);
+                None
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        path: &Spanned<String>,
+        load: &mut impl FnMut(&str) -> Result<Source, String>,
+    ) -> Result<Source, Diagnostic> {
+        let error = |reason: &str| {
+            let message = format!("cannot extend {}: {reason}", quote(&path.value));
+            Diagnostic::new(message, path.span, "named here")
+        };
+        if self.paths.len() == MOST_BASES {
+            let reason = format!("more than {MOST_BASES} files would extend one another");
+            return Err(error(&reason).with_help("let one base hold what several of them declare"));
+        }
+        let circle = || {
+            error("the files extend one another in a circle")
+                .with_help("remove `extends` from one of them")
+        };
+        if self.paths.contains(&path.value) {
+            return Err(circle());
+        }
+        let source = load(&path.value).map_err(|reason| error(&reason))?;
+        // The main file's path is not known here, but what it is called and says is.
+        if self.sources.as_slice().first() == Some(&source) {
+            return Err(circle());
+        }
+        Ok(source)
+    }
+
+    fn finish(self) -> Files {
+        let intact = self.trees.iter().all(|tree| tree.intact);
+        // What a base declares that cannot be read is not missing either.
+        let complete = !self.unread && self.trees.iter().all(|tree| tree.complete);
+        // The farthest base first: each file is merged into what it extends.
+        let trees = self.trees.into_iter().rev().map(|tree| tree.nodes);
+        let merged = trees.reduce(|base, over| merge::overlay(base, over, schema::TOP));
+        let mut nodes = merged.unwrap_or_default();
+        nodes.retain(|node| !is_extends(node));
+        let (sources, found, climb) = (self.sources, self.found, self.climb);
+        Files { sources, nodes, found, intact, complete, climb }
+    }
+}
+
+fn is_extends(node: &Node) -> bool {
+    node.name.value == schema::EXTENDS.name
+}
+
+/// Returns the path that `extends` names.
+fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
+    let mut all = nodes.iter().filter(|node| is_extends(node));
+    let first = all.next()?;
+    if let Some(second) = all.next() {
+        let error =
+            Diagnostic::new("a file extends one other file", second.name.span, "the second");
+        sink.report(
+            error
+                .with_label(first.name.span, "the first")
+                .with_help("let one of the two bases extend the other"),
+        );
+    }
+    let mut reader = Reader::new(first, &schema::EXTENDS, sink);
+    let path = reader.arg();
+    let path = reader.read(path, "extends", value::spanned_text);
+    reader.finish();
+    path
+}
+
+fn too_long(length: usize) -> Diagnostic {
+    let message = format!("the file has {length} bytes, which is more than {MAX_SOURCE}");
+    Diagnostic::new(message, Span::default(), "not read")
+        .with_help("a Boxfile holds declarations only; put files into images and skills")
+}

@@ -1,0 +1,98 @@
+//! Makes the paths of a base file relative to the main file's directory.
+
+use crate::schema::{Declaration, Kind, find};
+use crate::syntax::{Data, Node, Value};
+
+/// What stands in front of the path in a reference to an image.
+const IMAGE_KINDS: [&str; 3] = ["oci:", "oci-archive:", "docker-archive:"];
+
+/// Rewrites every path of some nodes that lie in a directory; nothing for the main file's own.
+pub(super) fn nodes(nodes: &mut [Node], known: &[&'static Declaration], directory: &str) {
+    if directory.is_empty() {
+        return;
+    }
+    for node in nodes {
+        let Some(declaration) = find(known, &node.name.value) else { continue };
+        let kinds = declaration
+            .first
+            .iter()
+            .chain(std::iter::repeat_n(declaration.rest.as_ref(), node.args.len()).flatten());
+        for (value, argument) in node.args.iter_mut().zip(kinds) {
+            rewrite(value, argument.kind, directory);
+        }
+        for prop in &mut node.props {
+            if let Some(known) = declaration.prop(&prop.name.value) {
+                rewrite(&mut prop.value, known.kind, directory);
+            }
+        }
+        if let Some(block) = &mut node.block {
+            self::nodes(&mut block.nodes, declaration.children, directory);
+        }
+    }
+}
+
+fn rewrite(value: &mut Value, kind: Kind, directory: &str) {
+    let Data::Text(text) = &mut value.data else { return };
+    match kind {
+        _ if text.is_empty() => {}
+        Kind::Path | Kind::AnyPath => *text = join(directory, text),
+        Kind::PathOrUrl if !text.contains("://") => *text = join(directory, text),
+        Kind::Image => {
+            let kinds = IMAGE_KINDS.iter().find_map(|kind| Some((kind, text.strip_prefix(kind)?)));
+            if let Some((kind, path)) = kinds.filter(|(_, path)| !path.is_empty()) {
+                *text = format!("{kind}{}", join(directory, path));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Puts a path behind a directory: without `.`, and without each `..` at its beginning, which takes
+/// the last part of the directory with it.
+///
+/// By text alone, as every reader of the file would: a symbolic link is not looked at. A `..`
+/// behind another part stays.
+pub(super) fn join(directory: &str, path: &str) -> String {
+    if path.starts_with('/') {
+        return path.to_owned();
+    }
+    let plain = |part: &&str| !matches!(*part, "" | ".");
+    let mut parts: Vec<&str> = directory.split('/').filter(plain).collect();
+    let mut rest = path.split('/').filter(plain).peekable();
+    while parts.last().is_some_and(|last| *last != "..")
+        && rest.next_if(|part| *part == "..").is_some()
+    {
+        parts.pop();
+    }
+    parts.extend(rest);
+    format!("{}{}", if directory.starts_with('/') { "/" } else { "" }, parts.join("/"))
+}
+
+/// Returns how many directories up a directory begins.
+pub(super) fn climb(directory: &str) -> usize {
+    directory.split('/').take_while(|part| *part == "..").count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_joined_by_text() {
+        for (directory, path, joined) in [
+            ("", "a/b", "a/b"),
+            ("", "./a", "a"),
+            ("..", "a", "../a"),
+            ("../x", "../a", "../a"),
+            ("../x", "../../a", "../../a"),
+            ("x", "/a", "/a"),
+            ("/x/y", "../a", "/x/a"),
+            ("x", "a/../../b", "x/a/../../b"),
+            ("x/..", "../a", "x/../../a"),
+            ("..", ".", ".."),
+        ] {
+            assert_eq!(join(directory, path), joined);
+        }
+        assert_eq!([climb(""), climb(".."), climb("../../x"), climb("x/..")], [0, 1, 2, 0]);
+    }
+}

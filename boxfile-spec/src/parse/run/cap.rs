@@ -1,0 +1,84 @@
+//! `cap "KIND" …`: the capabilities under `/cap`.
+
+use crate::parse::children::Children;
+use crate::parse::reader::Reader;
+use crate::parse::{document, keyed};
+use crate::sink::Sink;
+use crate::syntax::{Node, Value};
+use crate::{Cap, Diagnostic, form, schema, value};
+
+/// In milliseconds.
+const DEFAULT_TIMEOUT: u64 = 30_000;
+const DEFAULT_CONNECTIONS: u16 = 16;
+
+/// Reads all capabilities, and sorts them by kind.
+pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Vec<Cap> {
+    let nodes = top.many(&schema::CAP);
+    keyed::check_unique(&nodes, "kind", sink);
+    let mut caps: Vec<Cap> = nodes.iter().filter_map(|node| read_one(node, sink)).collect();
+    caps.sort_by_key(Cap::name);
+    caps
+}
+
+fn read_one(node: &Node, sink: &Sink) -> Option<Cap> {
+    let mut reader = Reader::new(node, &schema::CAP, sink);
+    let kind = reader.choice_arg();
+    let children = reader.children();
+    let relays = children.one(&schema::RELAYS);
+    children.finish(|_| None, |declaration| document::missing(declaration, node));
+    // Of an unknown kind, nothing can be said about the rest.
+    let kind = kind?;
+    if let (Some(relays), true) = (relays, kind != "nostr") {
+        sink.report(without_relays(relays, kind));
+    }
+    let refused: &[&str] = match kind {
+        "http" => &["max-connections"],
+        "ws" => &["timeout"],
+        _ => &["max-connections", "timeout"],
+    };
+    reader.refuse(refused);
+    let cap = match kind {
+        "http" => {
+            Some(Cap::Http { timeout: reader.duration("timeout").unwrap_or(DEFAULT_TIMEOUT) })
+        }
+        "nostr" => nostr(&reader, relays, sink),
+        "ws" => {
+            let max_connections = reader.integer("max-connections").unwrap_or(DEFAULT_CONNECTIONS);
+            Some(Cap::Ws { max_connections })
+        }
+        _ => Some(Cap::Payments),
+    };
+    reader.finish_line();
+    cap
+}
+
+fn without_relays(relays: &Node, kind: &str) -> Diagnostic {
+    let message = format!("the capability `{kind}` has no relays");
+    let nostr = form::keyed(relays.syntax, "cap", "nostr");
+    Diagnostic::new(message, relays.name.span, "has no effect here")
+        .with_help(format!("remove it, or write it inside of `{nostr}`"))
+}
+
+fn nostr(reader: &Reader<'_>, relays: Option<&Node>, sink: &Sink) -> Option<Cap> {
+    if relays.is_none() {
+        let relays = schema::RELAYS.usage(reader.syntax());
+        let message = "the capability `nostr` needs `relays`";
+        reader.report_missing_as(message, "without `relays`", &format!("add {relays} to it"));
+    }
+    read_relays(relays?, sink).map(|relays| Cap::Nostr { relays })
+}
+
+fn read_relays(node: &Node, sink: &Sink) -> Option<Vec<String>> {
+    let relay = |value: &Value, name: &str| {
+        value::url(value, name, &["wss", "ws"]).map(|relay| relay.value)
+    };
+    let mut reader = Reader::new(node, &schema::RELAYS, sink);
+    let first = reader.arg();
+    let first = reader.read(first, "relays", relay);
+    let rest = reader.read_args(relay);
+    reader.finish();
+    let mut relays = [vec![first?], rest?].concat();
+    relays.sort_unstable();
+    relays.dedup();
+    Some(relays)
+}

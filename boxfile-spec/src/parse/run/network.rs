@@ -1,0 +1,82 @@
+//! `network "…" { allow …; deny … }`: what the guest can reach.
+
+use std::net::IpAddr;
+
+use crate::diagnostic::quote;
+use crate::parse::document;
+use crate::parse::reader::Reader;
+use crate::schema::{self, Declaration};
+use crate::sink::Sink;
+use crate::syntax::{Node, Value};
+use crate::{Diagnostic, Network, NetworkMode, form, rules, value};
+
+/// Reads what the guest can reach; without a declaration, nothing.
+pub(in crate::parse) fn read(node: Option<&Node>, sink: &Sink) -> Network {
+    let Some(node) = node else { return Network::default() };
+    let mut reader = Reader::new(node, &schema::NETWORK, sink);
+    let mode = reader.choice_arg().map(|word| match word {
+        "filtered" => NetworkMode::Filtered,
+        "shared" => NetworkMode::Shared,
+        "cap-only" => NetworkMode::CapOnly,
+        _ => NetworkMode::None,
+    });
+    let children = reader.children();
+    let lists = [&schema::ALLOW_PEER, &schema::DENY_PEER].map(|declaration| {
+        let node = children.one(declaration)?;
+        if mode.is_some_and(|mode| mode != NetworkMode::Filtered) {
+            sink.report(needs_filter(node, reader.syntax()));
+        }
+        read_peers(node, declaration, sink)
+    });
+    children.finish(|_| None, |declaration| document::missing(declaration, node));
+    reader.finish_line();
+    let [allow, deny] = lists.map(Option::unwrap_or_default);
+    Network { mode: mode.unwrap_or_default(), allow, deny }
+}
+
+fn needs_filter(node: &Node, syntax: crate::Syntax) -> Diagnostic {
+    let name = &node.name.value;
+    let message = format!("`{name}` needs the network mode `filtered`");
+    let filtered = match syntax {
+        crate::Syntax::Kdl => "network \"filtered\" { … }".to_owned(),
+        crate::Syntax::Toml => form::prop(syntax, "mode", "\"filtered\""),
+    };
+    Diagnostic::new(message, node.name.span, "has no effect here")
+        .with_help(format!("write `{filtered}`, or remove `{name}`"))
+}
+
+fn read_peers(node: &Node, declaration: &'static Declaration, sink: &Sink) -> Option<Vec<String>> {
+    let mut reader = Reader::new(node, declaration, sink);
+    let peers = reader.read_args(peer);
+    reader.finish();
+    let mut peers = peers?;
+    peers.sort_unstable();
+    peers.dedup();
+    Some(peers)
+}
+
+fn peer(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let text = value::filled_text(value, name)?;
+    if rules::is_peer(text) {
+        return Ok(text.to_ascii_lowercase());
+    }
+    let message = format!("{} is neither a domain nor an address", quote(text));
+    Err(Diagnostic::new(message, value.span, "not a peer").with_help(peer_help(text)))
+}
+
+fn peer_help(text: &str) -> String {
+    let (address, bits) = text.split_once('/').unwrap_or((text, ""));
+    if address.parse::<IpAddr>().is_ok() && !bits.is_empty() {
+        return "behind the `/` of a network is its length in bits, at most 32, or 128 for IPv6: \
+                \"10.1.0.0/16\""
+            .to_owned();
+    }
+    let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let bare = bare.split(['/', ':']).next().unwrap_or_default();
+    if bare != text && rules::is_peer(bare) {
+        return format!("name the host alone, without scheme, port and path: \"{bare}\"");
+    }
+    "write a domain, all below one, an address or a network: \"api.example.com\", \
+     \"*.example.com\", \"10.1.0.7\", \"10.1.0.0/16\""
+        .to_owned()
+}

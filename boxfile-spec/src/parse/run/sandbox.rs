@@ -1,0 +1,107 @@
+//! `sandbox "PRESET" …`: the policy for the commands that the agent runs.
+
+use std::cmp::Ordering;
+
+use crate::diagnostic::quote;
+use crate::parse::children::Children;
+use crate::parse::document;
+use crate::parse::reader::Reader;
+use crate::schema::{self, Declaration};
+use crate::sink::Sink;
+use crate::syntax::Node;
+use crate::{Diagnostic, Fallback, Preset, Sandbox, Spanned, rules, value};
+
+/// In bytes.
+const DEFAULT_OUTPUT: u64 = 10_000_000;
+
+/// Reads the policy.
+pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Sandbox> {
+    let mut reader = Reader::new(node, &schema::SANDBOX, sink);
+    let preset = reader.choice_arg().map(|word| match word {
+        "development" => Preset::Development,
+        "ci" => Preset::Ci,
+        _ => Preset::Default,
+    });
+    let fallback = reader.choice("fallback").map(|word| match word {
+        "warn" => Fallback::Warn,
+        _ => Fallback::Strict,
+    });
+    let max_output = reader.size("max-output").unwrap_or(DEFAULT_OUTPUT);
+    let children = reader.children();
+    let [writable, deny_read, deny_write] =
+        [&schema::WRITABLE, &schema::DENY_READ, &schema::DENY_WRITE]
+            .map(|declaration| paths(&children, declaration, sink));
+    let [allow, ask, forbid] = [&schema::ALLOW, &schema::ASK, &schema::FORBID]
+        .map(|declaration| patterns(&children, declaration, sink));
+    check_writable(&writable, &deny_write, sink);
+    children.finish(|_| None, |declaration| document::missing(declaration, node));
+    reader.finish_line();
+    let preset = preset?;
+    let degrades = preset == Preset::Development;
+    Some(Sandbox {
+        preset,
+        fallback: fallback.unwrap_or(if degrades { Fallback::Warn } else { Fallback::Strict }),
+        max_output,
+        writable: plain(writable),
+        deny_read: plain(deny_read),
+        deny_write: plain(deny_write),
+        allow,
+        ask,
+        forbid,
+    })
+}
+
+fn paths(
+    children: &Children<'_>,
+    declaration: &'static Declaration,
+    sink: &Sink,
+) -> Vec<Spanned<String>> {
+    let Some(node) = children.one(declaration) else { return Vec::new() };
+    let mut reader = Reader::new(node, declaration, sink);
+    let paths = reader.read_args(value::guest_path);
+    reader.finish();
+    paths.unwrap_or_default()
+}
+
+fn plain(paths: Vec<Spanned<String>>) -> Vec<String> {
+    let mut paths: Vec<String> = paths.into_iter().map(|path| path.value).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}
+
+fn patterns(
+    children: &Children<'_>,
+    declaration: &'static Declaration,
+    sink: &Sink,
+) -> Vec<String> {
+    let Some(node) = children.one(declaration) else { return Vec::new() };
+    let mut reader = Reader::new(node, declaration, sink);
+    let patterns =
+        reader.read_args(|value, name| value::filled_text(value, name).map(str::to_owned));
+    reader.finish();
+    patterns.unwrap_or_default()
+}
+
+/// Reports what is declared writable inside of what is declared not to be.
+fn check_writable(writable: &[Spanned<String>], denied: &[Spanned<String>], sink: &Sink) {
+    let mut denied: Vec<&Spanned<String>> = denied.iter().collect();
+    denied.sort_by(|one, other| rules::path_order(&one.value, &other.value));
+    // Only the outermost: then the last one in front of a path is the only one that it may be in.
+    denied.dedup_by(|inner, outer| rules::is_inside(&inner.value, &outer.value));
+    for path in writable {
+        let behind = |denied: &&Spanned<String>| {
+            rules::path_order(&denied.value, &path.value) == Ordering::Greater
+        };
+        let before = denied.partition_point(|denied| !behind(denied));
+        let last = before.checked_sub(1).map(|index| denied[index]);
+        if let Some(denied) = last.filter(|it| rules::is_inside(&path.value, &it.value)) {
+            let message = format!("{} is declared writable and denied", quote(&path.value));
+            sink.report(
+                Diagnostic::new(message, path.span, "declared writable")
+                    .with_label(denied.span, "denied, which counts more")
+                    .with_help("remove one of them"),
+            );
+        }
+    }
+}

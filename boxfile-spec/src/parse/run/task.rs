@@ -1,0 +1,81 @@
+//! `task "ID" …`: what a run is to do.
+
+use crate::parse::document;
+use crate::parse::reader::Reader;
+use crate::sink::Sink;
+use crate::syntax::{Node, Value};
+use crate::{Diagnostic, Task, schema, value};
+
+/// Reads the task.
+pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Task> {
+    let mut reader = Reader::new(node, &schema::TASK, sink);
+    let id = reader.arg();
+    let id = reader.read(id, "task", value::spanned_text);
+    let kind = reader.prop("type");
+    let kind = reader.read(kind, "type", value::spanned_text);
+    let description = reader.prop("description");
+    let description = reader.read(description, "description", value::owned_text);
+    let input = reader.optional_prop("input");
+    let input = reader.read(input, "input", json);
+    let timeout = reader.duration("timeout");
+    let children = reader.children();
+    let tags = children.one(&schema::TAGS).and_then(|node| read_tags(node, sink));
+    children.finish(|_| None, |declaration| document::missing(declaration, node));
+    reader.finish_line();
+    Some(Task {
+        id: id?.value,
+        kind: kind?.value,
+        description: description?,
+        input,
+        tags: tags.unwrap_or_default(),
+        timeout,
+    })
+}
+
+fn read_tags(node: &Node, sink: &Sink) -> Option<Vec<String>> {
+    let mut reader = Reader::new(node, &schema::TAGS, sink);
+    let tags = reader.read_args(|value, name| value::filled_text(value, name).map(str::to_owned));
+    reader.finish();
+    tags
+}
+
+/// Reads a text that is JSON, and returns it in its shortest form.
+fn json(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let text = value::text(value, name)?;
+    if let Err(error) = serde_json::from_str::<serde_json::Value>(text) {
+        let message = format!("the text of `{name}` is not JSON: {error}");
+        return Err(Diagnostic::new(message, value.span, "not JSON").with_help(
+            "write a JSON value as one text, for instance \"{\\\"files\\\": [\\\"a.rs\\\"]}\"",
+        ));
+    }
+    Ok(shortest(text))
+}
+
+/// Removes the white space around the tokens of a JSON text. The order of its keys and the digits
+/// of its numbers stay, which parsing and writing would not promise.
+fn shortest(json: &str) -> String {
+    let (mut inside, mut escaped) = (false, false);
+    json.chars()
+        .filter(|c| {
+            let keep = inside || !matches!(c, ' ' | '\t' | '\n' | '\r');
+            if *c == '"' && !escaped {
+                inside = !inside;
+            }
+            escaped = inside && *c == '\\' && !escaped;
+            keep
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_loses_its_white_space_and_nothing_else() {
+        let text = "\t{ \"b \\\" \\\\\" : [ 1.50,\r\n12345678901234567890123 ] , \"a\": null }\n";
+        let short = "{\"b \\\" \\\\\":[1.50,12345678901234567890123],\"a\":null}";
+        assert_eq!(shortest(text), short);
+        assert_eq!(shortest(short), short);
+    }
+}

@@ -1,0 +1,87 @@
+//! `Boxfile.example`: it shows everything, and what it has commented out is right, too.
+
+use std::collections::BTreeSet;
+
+use super::{nodes, parsed, wrong};
+use crate::schema::{Declaration, TOP, find, place};
+use crate::syntax::Node;
+
+const EXAMPLE: &str = include_str!("../../../../Boxfile.example");
+/// What stands in front of a declaration that is commented out.
+const OUT: &str = "/-";
+
+/// Returns the example as it is, with each commented-out declaration by itself, and with all.
+pub(crate) fn variants() -> Vec<String> {
+    let lines: Vec<&str> = EXAMPLE.lines().collect();
+    let out = |line: &&str| line.trim_start().starts_with(OUT);
+    let with = |chosen: &dyn Fn(usize) -> bool| {
+        let line = |(index, line): (usize, &&str)| match chosen(index) && out(line) {
+            true => line.replacen(OUT, "", 1),
+            false => (*line).to_owned(),
+        };
+        lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+    };
+    let places = (0..lines.len()).filter(|index| out(&lines[*index]));
+    let single = places.map(|place| with(&|index| index == place));
+    [EXAMPLE.to_owned()].into_iter().chain(single).chain([with(&|_| true)]).collect()
+}
+
+#[test]
+fn nothing_in_the_example_is_wrong() {
+    let variants = variants();
+    assert!(variants.len() > 15);
+    for boxfile in variants {
+        assert_eq!(wrong(&boxfile), "", "in\n{boxfile}");
+        assert!(parsed(&boxfile).boxfile.is_some());
+    }
+}
+
+/// Adds the id of every declaration, and the name of each of its properties behind that.
+fn collect(nodes: &[Node], known: &[&'static Declaration], seen: &mut BTreeSet<String>) {
+    let places = place::all();
+    for node in nodes {
+        let declaration = find(known, &node.name.value).unwrap();
+        let id = place::find(&places, declaration).unwrap().id();
+        seen.extend(node.props.iter().map(|prop| format!("{id} {}", prop.name.value)));
+        seen.insert(id);
+        collect(node.children(), declaration.children, seen);
+    }
+}
+
+#[test]
+fn every_declaration_and_property_is_shown() {
+    let mut seen = BTreeSet::new();
+    collect(&nodes(variants().last().unwrap()), TOP, &mut seen);
+    for place in place::all() {
+        let id = place.id();
+        assert!(seen.contains(&id), "Boxfile.example does not show `{id}`");
+        for prop in place.declaration.props {
+            let prop = format!("{id} {}", prop.name);
+            assert!(seen.contains(&prop), "Boxfile.example does not show `{prop}`");
+        }
+    }
+}
+
+#[test]
+fn every_declaration_is_explained() {
+    let lines: Vec<&str> = EXAMPLE.lines().map(str::trim).collect();
+    for declaration in TOP {
+        let name = |line: &str| {
+            line.trim_start_matches(OUT).split_whitespace().next() == Some(declaration.name)
+        };
+        let at = lines.iter().position(|line| name(line)).expect(declaration.name);
+        assert!(lines[at - 1].starts_with("//"), "`{}` has no explanation", declaration.name);
+    }
+}
+
+#[test]
+fn what_the_launcher_refuses_is_commented_out() {
+    use crate::schema::Enforced;
+    let active = nodes(EXAMPLE);
+    let later = |node: &Node, known| find(known, &node.name.value).unwrap().enforced;
+    for node in active.iter().filter(|node| node.name.value != "profile") {
+        let known = find(TOP, &node.name.value).unwrap().children;
+        assert_eq!(later(node, TOP), Enforced::Now, "{}", node.name.value);
+        assert!(node.children().iter().all(|child| later(child, known) == Enforced::Now));
+    }
+}

@@ -1,0 +1,115 @@
+//! Whether the texts of the schema say what the parser does, and whether `Boxfile.example` shows all
+//! of it.
+
+mod example;
+mod texts;
+
+use serde_json::{Map, Value, json};
+use toml::de::{DeTable, DeValue};
+
+use super::{Count, Declaration, find};
+use crate::sink::Sink;
+use crate::syntax::{self, Data, Node};
+use crate::{Document, Source, read};
+
+pub(super) use example::variants;
+
+/// Reads a text whose bases declare nothing.
+fn parsed(text: &str) -> Document {
+    read(Source::new("Boxfile", text), None, |path| Ok(Source::new(path, "")))
+}
+
+/// Returns what is wrong with a text, as a user sees it.
+fn wrong(text: &str) -> String {
+    let document = parsed(text);
+    document.found.iter().map(|it| it.render(&document.sources)).collect()
+}
+
+/// Returns the declarations of a text in KDL.
+pub(super) fn nodes(text: &str) -> Vec<Node> {
+    let sink = Sink::default();
+    let tree = syntax::read(&Source::new("Boxfile", text), &sink);
+    assert_eq!(sink.into_found(), [], "{text}");
+    tree.nodes
+}
+
+/// Reads a text in TOML.
+pub(super) fn from_toml(text: &str) -> Value {
+    fn table(table: &DeTable<'_>) -> Value {
+        table
+            .iter()
+            .map(|(key, value)| (key.get_ref().to_string(), convert(value.get_ref())))
+            .collect()
+    }
+    fn convert(value: &DeValue<'_>) -> Value {
+        match value {
+            DeValue::String(text) => text.as_ref().into(),
+            DeValue::Integer(number) => number.as_str().parse::<i64>().unwrap().into(),
+            DeValue::Boolean(truth) => (*truth).into(),
+            DeValue::Array(list) => list.iter().map(|item| convert(item.get_ref())).collect(),
+            DeValue::Table(inner) => table(inner),
+            other => panic!("no Boxfile has {other:?}"),
+        }
+    }
+    table(DeTable::parse(text).expect(text).get_ref())
+}
+
+/// Writes declarations as TOML has them, by the rules of the reference and not by the reader of
+/// TOML.
+pub(super) fn as_toml(nodes: &[Node], known: &[&'static Declaration]) -> Value {
+    let mut table = Map::new();
+    for node in nodes {
+        let declaration = find(known, &node.name.value).unwrap();
+        let entry = table.entry(node.name.value.clone());
+        match declaration.count {
+            Count::Keyed => {
+                let Data::Text(key) = &node.args[0].data else { panic!("a key is a text") };
+                let value = as_table(node, declaration, true);
+                entry.or_insert(json!({}))[key] = value;
+            }
+            Count::Repeatable => {
+                let Value::Object(more) = as_table(node, declaration, false) else { panic!() };
+                entry.or_insert(json!({})).as_object_mut().unwrap().extend(more);
+            }
+            Count::Required | Count::Optional => {
+                entry.or_insert(as_value(node, declaration));
+            }
+        }
+    }
+    Value::Object(table)
+}
+
+fn as_value(node: &Node, declaration: &'static Declaration) -> Value {
+    let plain = node.props.is_empty() && node.block.is_none();
+    match node.args.as_slice() {
+        [one] if plain && declaration.rest.is_none() => data(&one.data),
+        args if plain && (declaration.rest.is_some() || !args.is_empty()) => {
+            args.iter().map(|arg| data(&arg.data)).collect()
+        }
+        _ => as_table(node, declaration, false),
+    }
+}
+
+fn as_table(node: &Node, declaration: &'static Declaration, keyed: bool) -> Value {
+    let Value::Object(mut table) = as_toml(node.children(), declaration.children) else { panic!() };
+    let mut args = node.args.iter().map(|arg| data(&arg.data));
+    if let (Some(first), Some(value)) = (&declaration.first, args.next()) {
+        table.extend((!keyed).then(|| (first.name.to_owned(), value)));
+        let rest: Vec<Value> = args.collect();
+        let rest = (!rest.is_empty()).then_some(rest);
+        table
+            .extend(rest.map(|it| (declaration.rest.as_ref().unwrap().name.to_owned(), it.into())));
+    }
+    let props = node.props.iter().map(|prop| (prop.name.value.clone(), data(&prop.value.data)));
+    table.extend(props);
+    Value::Object(table)
+}
+
+fn data(data: &Data) -> Value {
+    match data {
+        Data::Text(text) => text.as_str().into(),
+        Data::Integer(number) => i64::try_from(*number).unwrap().into(),
+        Data::Truth(truth) => (*truth).into(),
+        other => panic!("no Boxfile has {other:?}"),
+    }
+}

@@ -1,0 +1,224 @@
+//! Whether ranges, defaults and examples are those of the parser.
+
+use serde_json::Value;
+
+use super::{as_toml, from_toml, nodes, parsed, wrong};
+use crate::schema::place::{self, Place};
+use crate::schema::{Argument, Count, Declaration, Kind, Merge, Property, SHARE, TOOLS, TOP};
+use crate::units::show_size;
+use crate::{Source, read, tools};
+
+/// Puts a declaration where it belongs, in a file to which nothing is missing.
+fn in_place(place: &Place, text: &str) -> String {
+    let block = |open: &str| format!("{open} {{\n{text}\n}}");
+    let text = match place.blocks.first().map(|block| block.name) {
+        None => text.to_owned(),
+        Some("network") => block("network \"filtered\""),
+        Some("task") => block("task a type=b description=c"),
+        Some("cap") => block("cap nostr"),
+        Some("sandbox") => block("sandbox ci"),
+        Some(component) => block(component),
+    };
+    let top = place.blocks.first().unwrap_or(&place.declaration).name;
+    let text = match top {
+        "box" | "extends" | "profile" => text,
+        _ => format!("profile p {{\n{text}\n}}"),
+    };
+    let name = if top == "box" { "" } else { "box b" };
+    format!(
+        "{name}\nagent {{ image \"oci:i\"; }}\nbusiness {{ image \"oci:i\"; }}\nlayout merged\n{text}\n"
+    )
+}
+
+/// Returns the model that a file has with its profile.
+fn model(text: &str) -> Option<String> {
+    let document = read(Source::new("Boxfile", text), Some("p"), |_| Err(String::new()));
+    document.into_result().ok().map(|boxfile| boxfile.canonical())
+}
+
+#[test]
+fn every_example_is_right() {
+    for place in place::all() {
+        assert_eq!(wrong(&in_place(&place, place.declaration.example.kdl)), "");
+    }
+}
+
+/// Takes lists of one for the one, as the TOML form does.
+fn normal(value: Value) -> Value {
+    match value {
+        Value::Array(mut list) if list.len() == 1 => normal(list.remove(0)),
+        Value::Array(list) => list.into_iter().map(normal).collect(),
+        Value::Object(table) => {
+            table.into_iter().map(|(key, value)| (key, normal(value))).collect()
+        }
+        other => other,
+    }
+}
+
+#[test]
+fn both_examples_of_a_declaration_say_the_same() {
+    for place in place::all() {
+        let example = place.declaration.example;
+        let kdl = as_toml(&nodes(example.kdl), &[place.declaration]);
+        assert_eq!(normal(kdl), normal(from_toml(example.toml)), "{}", place.id());
+    }
+}
+
+#[test]
+fn texts_are_whole_sentences() {
+    for Place { declaration, .. } in place::all() {
+        let args = declaration.first.iter().chain(&declaration.rest).map(|it| it.doc);
+        let props = declaration.props.iter().map(|it| it.doc);
+        for text in args.chain(props).chain([declaration.summary]) {
+            assert!(text.starts_with(|c: char| c.is_uppercase() || c == '`'), "{text}");
+            assert!(text.ends_with('.') && !text.contains("  "), "{text}");
+        }
+        let details = declaration.details;
+        assert!(details.is_empty() || details.ends_with('.'), "{details}");
+        assert!(!details.contains("  ") && !details.contains(" \n"), "{details}");
+    }
+}
+
+#[test]
+fn lists_are_replaced_as_the_reference_says() {
+    for Place { declaration, .. } in place::all() {
+        let list = declaration.rest.is_some();
+        assert!(!list || declaration.merge == Merge::Replace, "{}", declaration.name);
+    }
+}
+
+/// Writes a value that a kind takes.
+fn some(kind: Kind) -> Vec<String> {
+    match kind {
+        Kind::OneOf(choices) => choices.iter().map(|it| format!("\"{}\"", it.name)).collect(),
+        Kind::GuestPath => vec!["\"/x\"".to_owned()],
+        Kind::Size { .. } => vec!["\"1GiB\"".to_owned()],
+        _ => vec!["\"x\"".to_owned()],
+    }
+}
+
+/// Writes a declaration with its first argument, in each of its choices, with the properties that
+/// it must have but for one, and with that one as it is given.
+fn statements(declaration: &Declaration, but: &str, last: &str) -> Vec<String> {
+    let needed = |prop: &&Property| prop.required && prop.name != but;
+    let props = declaration.props.iter().filter(needed);
+    let props: String = props.map(|it| format!(" {}={}", it.name, some(it.kind)[0])).collect();
+    let first = |first: &Argument| some(first.kind);
+    let args = declaration.first.as_ref().map_or_else(|| vec![String::new()], first);
+    let statement = |arg: &String| format!("{} {arg}{props}{last}", declaration.name);
+    args.iter().map(statement).collect()
+}
+
+/// Returns the bounds of a kind, as a message names them, and how a number of it is written.
+fn bounds(kind: Kind) -> Option<(u64, u64, String, &'static str)> {
+    match kind {
+        Kind::Integer { least, most } => Some((least, most, format!("{least} to {most}"), "")),
+        Kind::Size { least, most } => {
+            Some((least, most, format!("{} to {}", show_size(least), show_size(most)), "B"))
+        }
+        _ => None,
+    }
+}
+
+/// Checks that a message names the bounds for what is out of them, and for nothing else.
+fn assert_bounded(kind: Kind, write: impl Fn(&str) -> Vec<String>) {
+    let Some((least, most, range, unit)) = bounds(kind) else { return };
+    let numbers = [(Some(least), true), (Some(most), true), (least.checked_sub(1), false)];
+    for (number, fits) in numbers.into_iter().chain([(Some(most + 1), false)]) {
+        let Some(number) = number else { continue };
+        let quote = if unit.is_empty() { "" } else { "\"" };
+        let texts = write(&format!("{quote}{number}{unit}{quote}"));
+        let named = texts.iter().any(|text| wrong(text).contains(&format!("must be from {range}")));
+        assert_eq!(named, !fits, "{texts:?}");
+    }
+}
+
+#[test]
+fn ranges_are_those_of_the_parser() {
+    for place in place::all() {
+        let declaration = place.declaration;
+        let whole = |texts: Vec<String>| texts.iter().map(|it| in_place(&place, it)).collect();
+        if let Some(first) = &declaration.first {
+            assert_bounded(first.kind, |number| {
+                vec![in_place(&place, &format!("{} {number}", declaration.name))]
+            });
+        }
+        for prop in declaration.props {
+            assert_bounded(prop.kind, |number| {
+                whole(statements(declaration, prop.name, &format!(" {}={number}", prop.name)))
+            });
+        }
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_parser() {
+    let mut checked = 0;
+    for place in place::all() {
+        for prop in place.declaration.props {
+            let default = prop.default.trim_matches('`');
+            if default.is_empty() || default.contains(' ') {
+                continue;
+            }
+            let written = match prop.kind {
+                Kind::Truth => format!(" {}=#{default}", prop.name),
+                Kind::Integer { .. } => format!(" {}={default}", prop.name),
+                _ => format!(" {}=\"{default}\"", prop.name),
+            };
+            let models = |last| {
+                let texts = statements(place.declaration, prop.name, last).into_iter();
+                texts.filter_map(|text| model(&in_place(&place, &text))).collect::<Vec<_>>()
+            };
+            let explicit = models(&written);
+            let implicit = models("");
+            assert!(!explicit.is_empty(), "{} of {}", prop.name, place.id());
+            assert!(explicit.iter().all(|it| implicit.contains(it)), "{}", prop.name);
+            checked += 1;
+        }
+    }
+    assert!(checked > 15, "{checked}");
+}
+
+#[test]
+fn the_numbers_of_the_prose_are_those_of_the_parser() {
+    let agent = "box b\nagent { image \"oci:i\"; }\n";
+    let chain = |length: usize| {
+        let main = Source::new("Boxfile", format!("extends \"1\"\n{agent}"));
+        let document = read(main, None, |path| {
+            let number: usize = path.parse().unwrap();
+            let next = (number < length).then(|| format!("extends \"{}\"", number + 1));
+            Ok(Source::new(path, next.unwrap_or_default()))
+        });
+        document.found.is_empty()
+    };
+    assert_eq!([chain(8), chain(9)], [true, false]);
+    let profiles = |count: usize| {
+        let profiles: String = (0..count).map(|index| format!("profile p{index}\n")).collect();
+        parsed(&format!("{agent}{profiles}")).found.is_empty()
+    };
+    assert_eq!([profiles(16), profiles(17)], [true, false]);
+    assert_eq!((crate::MAX_SOURCE, crate::syntax::DEEPEST), (1 << 20, 64));
+}
+
+#[test]
+fn the_lists_in_the_details_are_whole() {
+    let all = tools::canonical("teleport").unwrap_err();
+    for tool in all.trim_start_matches("the tools are ").split(", ") {
+        assert!(TOOLS.details.contains(&format!("`{tool}`")), "{tool}");
+    }
+    for tool in TOOLS.details.split('`').skip(1).step_by(2) {
+        assert!(tools::canonical(tool).is_ok(), "{tool}");
+    }
+    let taken = SHARE.details.split('`').filter(|part| part.starts_with('/'));
+    for path in taken {
+        let text = format!("box b\nagent {{ image \"oci:i\"; }}\nshare s guest=\"{path}\"");
+        assert!(wrong(&text).contains("the guest has its own"), "{path}");
+    }
+}
+
+#[test]
+fn only_single_declarations_are_required() {
+    let required: Vec<&str> =
+        TOP.iter().filter(|it| it.count == Count::Required).map(|it| it.name).collect();
+    assert_eq!(required, ["box", "agent"]);
+}

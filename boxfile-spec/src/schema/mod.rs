@@ -1,0 +1,267 @@
+//! Every declaration of the language as data: the one place that says what there is.
+//!
+//! From here come the names that the parser knows, the ranges and choices that it checks, the
+//! examples in its messages, how TOML keys become arguments, properties and declarations, how files
+//! merge, the reference (`docs/boxfile.md`) and the JSON Schema. What a value means beyond its
+//! type is in [`mod@crate::parse`].
+
+mod component;
+#[cfg(test)]
+mod documented;
+mod json;
+mod place;
+mod reference;
+mod run;
+mod top;
+mod wording;
+
+pub(crate) use component::*;
+pub use json::json_schema;
+pub use reference::reference;
+pub(crate) use run::*;
+pub(crate) use top::*;
+
+use crate::Syntax;
+
+/// A declaration.
+#[derive(Debug)]
+pub(crate) struct Declaration {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it says, in one sentence.
+    pub(crate) summary: &'static str,
+    /// Rules and reasons in Markdown; may be empty.
+    pub(crate) details: &'static str,
+    /// How often it may stand in its block.
+    pub(crate) count: Count,
+    /// The first argument.
+    pub(crate) first: Option<Argument>,
+    /// Any number of further arguments.
+    pub(crate) rest: Option<Argument>,
+    /// The properties.
+    pub(crate) props: &'static [Property],
+    /// What properties with free names are, where there are such.
+    pub(crate) variables: Option<&'static str>,
+    /// What may stand in its block.
+    pub(crate) children: &'static [&'static Self],
+    /// What happens to it where a base file has it, too.
+    pub(crate) merge: Merge,
+    /// How it is written.
+    pub(crate) example: Example,
+    /// Whether today's launcher enforces it.
+    pub(crate) enforced: Enforced,
+}
+
+impl Declaration {
+    /// A declaration with nothing; the others are written as differences to it.
+    const NEW: Self = Self {
+        name: "",
+        summary: "",
+        details: "",
+        count: Count::Optional,
+        first: None,
+        rest: None,
+        props: &[],
+        variables: None,
+        children: &[],
+        merge: Merge::Combine,
+        example: Example { kdl: "", toml: "" },
+        enforced: Enforced::Now,
+    };
+
+    /// Returns the example, as a message shows it.
+    pub(crate) fn usage(&self, syntax: Syntax) -> String {
+        let example = self.example.of(syntax);
+        if example.contains('\n') { format!("\n{example}") } else { format!("`{example}`") }
+    }
+
+    /// Returns the property of a name.
+    pub(crate) fn prop(&self, name: &str) -> Option<&'static Property> {
+        self.props.iter().find(|prop| prop.name == name)
+    }
+
+    /// Returns the declaration of a name in its block.
+    pub(crate) fn child(&self, name: &str) -> Option<&'static Self> {
+        find(self.children, name)
+    }
+}
+
+/// Returns the declaration of a name.
+pub(crate) fn find(among: &[&'static Declaration], name: &str) -> Option<&'static Declaration> {
+    among.iter().find(|it| it.name == name).copied()
+}
+
+/// How often a declaration may stand in its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// Exactly once.
+    Required,
+    /// At most once.
+    Optional,
+    /// Any number of times, each time with another first argument. In TOML: a table of tables.
+    Keyed,
+    /// Any number of times; all count together.
+    Repeatable,
+}
+
+/// What happens to a declaration where both a base file (or the file itself) and the file (or the
+/// profile) have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Merge {
+    /// Arguments replace arguments; properties and inner declarations are united, and where both
+    /// have one of the same name, it is merged in turn.
+    Combine,
+    /// The later replaces the earlier as a whole.
+    Replace,
+}
+
+/// Whether today's launcher enforces a declaration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Enforced {
+    /// It does.
+    Now,
+    /// It refuses to start a box that has it.
+    Later,
+}
+
+/// An argument.
+#[derive(Debug)]
+pub(crate) struct Argument {
+    /// Its name: the key in TOML, where the declaration is written as a table.
+    pub(crate) name: &'static str,
+    /// What it must be.
+    pub(crate) kind: Kind,
+    /// Whether it may be left out.
+    pub(crate) optional: bool,
+    /// What it says.
+    pub(crate) doc: &'static str,
+}
+
+/// A property.
+#[derive(Debug)]
+pub(crate) struct Property {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it must be.
+    pub(crate) kind: Kind,
+    /// Whether it must be given.
+    pub(crate) required: bool,
+    /// What holds where it is not given; may be empty.
+    pub(crate) default: &'static str,
+    /// What it says.
+    pub(crate) doc: &'static str,
+}
+
+/// What a value must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A text.
+    Text,
+    /// A text that is JSON.
+    Json,
+    /// The name of a box, skill, share or the like.
+    Name,
+    /// A path of the checkout, relative to the file that has it.
+    Path,
+    /// Any path of the machine that builds; a relative one is relative to the file that has it.
+    AnyPath,
+    /// A path relative to where a box is launched.
+    LaunchPath,
+    /// An absolute path.
+    Absolute,
+    /// An absolute path below the guest's root, without `.`, `..` and empty parts.
+    GuestPath,
+    /// A whole number.
+    Integer {
+        /// The least.
+        least: u64,
+        /// The greatest.
+        most: u64,
+    },
+    /// A number of bytes with a unit.
+    Size {
+        /// The least.
+        least: u64,
+        /// The greatest.
+        most: u64,
+    },
+    /// A time with a unit.
+    Duration,
+    /// True or false.
+    Truth,
+    /// One of several words.
+    OneOf(&'static [Choice]),
+    /// 64 hexadecimal digits.
+    Sha256,
+    /// A ws or wss URL.
+    SocketUrl,
+    /// A reference to an image.
+    Image,
+    /// A path of the checkout, or an http or https URL.
+    PathOrUrl,
+    /// `USER` or `USER:GROUP`.
+    User,
+    /// A host name without dots.
+    Hostname,
+    /// The name of an environment variable.
+    Variable,
+    /// An absolute path with `*` and `**`.
+    Glob,
+    /// A domain, `*.` and a domain, an IP address or a network.
+    Peer,
+    /// The name of a built-in tool.
+    Tool,
+}
+
+/// One of several words.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// The word.
+    pub(crate) name: &'static str,
+    /// What it means.
+    pub(crate) doc: &'static str,
+}
+
+/// How a declaration is written, in both syntaxes; both say the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Example {
+    /// In KDL.
+    pub(crate) kdl: &'static str,
+    /// In TOML, as it stands in its table.
+    pub(crate) toml: &'static str,
+}
+
+impl Example {
+    /// Returns the example in a syntax.
+    pub(crate) const fn of(self, syntax: Syntax) -> &'static str {
+        match syntax {
+            Syntax::Kdl => self.kdl,
+            Syntax::Toml => self.toml,
+        }
+    }
+}
+
+const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Argument {
+    Argument { name, kind, optional: false, doc }
+}
+
+const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Argument {
+    Argument { name, kind, optional: true, doc }
+}
+
+const fn prop(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Property {
+    Property { name, kind, required: false, default, doc }
+}
+
+const fn required_prop(name: &'static str, kind: Kind, doc: &'static str) -> Property {
+    Property { name, kind, required: true, default: "", doc }
+}
+
+const fn choice(name: &'static str, doc: &'static str) -> Choice {
+    Choice { name, doc }
+}

@@ -1,0 +1,168 @@
+//! The texts that spans are about: the Boxfile and the files that it extends.
+
+use std::borrow::Cow;
+
+use crate::Span;
+
+/// In which language a Boxfile is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Syntax {
+    /// KDL 2, the first syntax.
+    #[default]
+    Kdl,
+    /// TOML 1, the second.
+    Toml,
+}
+
+impl Syntax {
+    /// Returns the syntax of a file: TOML if its name ends with `.toml`, otherwise KDL.
+    pub fn of(file_name: &str) -> Self {
+        if file_name.ends_with(".toml") { Self::Toml } else { Self::Kdl }
+    }
+}
+
+/// A text and the name under which it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The file's name as messages show it.
+    pub name: String,
+    /// In which language it is written.
+    pub syntax: Syntax,
+    /// Its content.
+    pub text: String,
+}
+
+impl Source {
+    /// Makes a source whose syntax follows from its name.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let name = name.into();
+        Self { syntax: Syntax::of(&name), name, text: text.into() }
+    }
+}
+
+/// All texts that a Boxfile consists of. The first is the main one; a [`Span::source`] is an index
+/// into them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sources {
+    list: Vec<Source>,
+    /// For each text, the offsets at which its lines begin.
+    lines: Vec<Vec<usize>>,
+}
+
+impl Sources {
+    /// Makes the sources of a Boxfile that extends none.
+    pub fn single(source: Source) -> Self {
+        let mut sources = Self::default();
+        sources.push(source);
+        sources
+    }
+
+    /// Adds a text and returns its index.
+    pub(crate) fn push(&mut self, source: Source) -> u32 {
+        let newlines = source.text.match_indices('\n').map(|(offset, _)| offset + 1);
+        self.lines.push(std::iter::once(0).chain(newlines).collect());
+        self.list.push(source);
+        u32::try_from(self.list.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the texts in their order.
+    pub fn as_slice(&self) -> &[Source] {
+        &self.list
+    }
+
+    /// Returns the text that a span is about: an empty one if the span is of other sources.
+    pub fn of(&self, span: Span) -> Cow<'_, Source> {
+        let source = usize::try_from(span.source).ok().and_then(|index| self.list.get(index));
+        source.map_or_else(|| Cow::Owned(Source::new("", "")), Cow::Borrowed)
+    }
+
+    /// Returns the line and the column at which a span begins, both from 1.
+    ///
+    /// Lines end with LF or CRLF; columns count characters, a tab as one. An offset behind the end
+    /// means the end, one inside a character that character.
+    pub fn location(&self, span: Span) -> (usize, usize) {
+        let line = self.line(span);
+        (line.number, line.column(span.offset))
+    }
+
+    /// Returns the line at which a span begins.
+    pub(crate) fn line(&self, span: Span) -> Line<'_> {
+        let index = usize::try_from(span.source).unwrap_or(usize::MAX);
+        let (Some(source), Some(starts)) = (self.list.get(index), self.lines.get(index)) else {
+            return Line { number: 1, start: 0, text: "" };
+        };
+        let number = starts.partition_point(|start| *start <= span.offset).max(1);
+        let start = starts[number - 1];
+        let end = starts.get(number).copied().unwrap_or(source.text.len());
+        let text = source.text[start..end].trim_end_matches('\n');
+        Line { number, start, text: text.strip_suffix('\r').unwrap_or(text) }
+    }
+}
+
+/// A line of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line<'s> {
+    /// From 1.
+    pub(crate) number: usize,
+    /// The offset of its first byte.
+    pub(crate) start: usize,
+    /// Its text without the line end.
+    pub(crate) text: &'s str,
+}
+
+impl Line<'_> {
+    /// Returns the column of an offset, from 1; of one behind the line, the column behind its end.
+    pub(crate) fn column(&self, offset: usize) -> usize {
+        let within = self.text.floor_char_boundary(offset.saturating_sub(self.start));
+        self.text[..within].chars().count() + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn location(text: &str, offset: usize) -> (usize, usize) {
+        Sources::single(Source::new("Boxfile", text)).location(Span::between(offset, offset))
+    }
+
+    #[test]
+    fn places_are_counted_in_lines_and_characters() {
+        let source = "ab\r\n\tжж x\n\nlast";
+        for (offset, place) in [
+            (0, (1, 1)),
+            (1, (1, 2)),
+            (3, (1, 3)),
+            (4, (2, 1)),
+            (5, (2, 2)),
+            (6, (2, 2)),
+            (7, (2, 3)),
+            (10, (2, 5)),
+            (11, (2, 6)),
+            (12, (3, 1)),
+            (13, (4, 1)),
+            (17, (4, 5)),
+            (99, (4, 5)),
+        ] {
+            assert_eq!(location(source, offset), place, "offset {offset}");
+        }
+    }
+
+    #[test]
+    fn the_end_behind_a_final_newline_is_a_line_of_its_own() {
+        assert_eq!(location("a\n", 2), (2, 1));
+        assert_eq!(location("", 0), (1, 1));
+    }
+
+    #[test]
+    fn a_name_tells_the_syntax() {
+        for (name, syntax) in [
+            ("Boxfile", Syntax::Kdl),
+            ("a/Boxfile.kdl", Syntax::Kdl),
+            ("Boxfile.toml", Syntax::Toml),
+            ("base.toml", Syntax::Toml),
+        ] {
+            assert_eq!(Syntax::of(name), syntax);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A position in the source, and the character classes of KDL.
+
+/// A position that moves forward over a text.
+#[derive(Debug, Clone)]
+pub(crate) struct Cursor<'s> {
+    source: &'s str,
+    at: usize,
+}
+
+impl<'s> Cursor<'s> {
+    pub(crate) const fn new(source: &'s str) -> Self {
+        Self { source, at: 0 }
+    }
+
+    /// Returns the offset of the next character.
+    pub(crate) const fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn rest(&self) -> &'s str {
+        &self.source[self.at..]
+    }
+
+    pub(crate) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    /// Steps over the next character.
+    pub(crate) fn bump(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.at += next.len_utf8();
+        Some(next)
+    }
+
+    /// Steps over `text` if it is next.
+    pub(crate) fn eat(&mut self, text: &str) -> bool {
+        let next = self.rest().starts_with(text);
+        if next {
+            self.at += text.len();
+        }
+        next
+    }
+
+    /// Steps over one character if it is of a class.
+    pub(crate) fn eat_class(&mut self, class: fn(char) -> bool) -> bool {
+        self.peek().is_some_and(class) && self.bump().is_some()
+    }
+
+    /// Steps up to the next character of a class, or to the end.
+    pub(crate) fn skip_until(&mut self, class: fn(char) -> bool) {
+        self.at += self.rest().find(class).unwrap_or(self.rest().len());
+    }
+
+    /// Steps to the end.
+    pub(crate) const fn finish(&mut self) {
+        self.at = self.source.len();
+    }
+}
+
+/// KDL 2.0, section 3.18 "Newline". CRLF counts as two, which makes no difference to the outline.
+pub(crate) const fn is_newline(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{85}' | '\u{b}' | '\u{c}' | '\u{2028}' | '\u{2029}')
+}
+
+/// KDL 2.0, section 3.17 "Whitespace".
+pub(crate) const fn is_space(c: char) -> bool {
+    matches!(
+        c,
+        '\t' | ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'
+            ..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
+    )
+}

@@ -1,0 +1,107 @@
+//! What may contain braces and line ends that mean nothing: texts and comments.
+
+use super::cursor::{Cursor, is_newline, is_space};
+use crate::{Diagnostic, Span};
+
+/// What a lexeme that never ends does to what follows it.
+#[derive(Debug)]
+pub(crate) enum Unclosed {
+    /// It is taken to end with its line.
+    Line {
+        error: Diagnostic,
+        /// Whether it holds a brace or semicolon, which may have been meant as such.
+        swallows_structure: bool,
+    },
+    /// Everything to the end of the file is part of it.
+    File(Diagnostic),
+}
+
+/// Steps over a text in quotes, a run of `#` without one, or any other character.
+pub(crate) fn step(cursor: &mut Cursor<'_>) -> Result<(), Unclosed> {
+    if !text(cursor)? && cursor.bump() == Some('#') {
+        // All of them at once: each would look for a quote behind all others.
+        while cursor.eat("#") {}
+    }
+    Ok(())
+}
+
+/// Steps over a text in quotes, raw or not, if one is next.
+pub(crate) fn text(cursor: &mut Cursor<'_>) -> Result<bool, Unclosed> {
+    let start = cursor.clone();
+    let hashes = cursor.rest().len() - cursor.rest().trim_start_matches('#').len();
+    let fence = &cursor.rest()[..hashes];
+    let mut ahead = cursor.clone();
+    if !(ahead.eat(fence) && ahead.eat("\"")) {
+        return Ok(false);
+    }
+    *cursor = ahead.clone();
+    let long = ahead.eat("\"\"") && ahead.peek().is_some_and(is_newline);
+    if long {
+        *cursor = ahead;
+    }
+    let close = format!("{}{fence}", if long { "\"\"\"" } else { "\"" });
+    while !cursor.eat(&close) {
+        let ends = cursor.peek().is_none_or(|c| is_newline(c) && !long);
+        if ends {
+            return Err(unclosed_text(&start, cursor, &close, long));
+        }
+        if cursor.bump() == Some('\\') && hashes == 0 {
+            skip_escaped(cursor);
+        }
+    }
+    Ok(true)
+}
+
+/// Steps over what a `\` escapes: one character, or all white space up to the next other.
+fn skip_escaped(cursor: &mut Cursor<'_>) {
+    let blank = |c| is_space(c) || is_newline(c);
+    if cursor.eat_class(blank) {
+        while cursor.eat_class(blank) {}
+    } else {
+        cursor.bump();
+    }
+}
+
+fn unclosed_text(from: &Cursor<'_>, to: &Cursor<'_>, close: &str, long: bool) -> Unclosed {
+    let whole = &from.rest()[..to.at() - from.at()];
+    let shown = if long { close.len() } else { whole.trim_end().len() };
+    let span = Span::at(from.at(), shown);
+    let label = if long { "opened here" } else { "no closing quote on this line" };
+    let error = Diagnostic::new("this text is never closed", span, label)
+        .with_help(format!("close it with `{close}`"));
+    if long {
+        return Unclosed::File(error);
+    }
+    Unclosed::Line { error, swallows_structure: whole.contains(['{', '}', ';']) }
+}
+
+/// Steps over a block comment, which may hold further ones, if one is next.
+pub(crate) fn block_comment(cursor: &mut Cursor<'_>) -> Result<bool, Unclosed> {
+    let start = cursor.at();
+    if !cursor.eat("/*") {
+        return Ok(false);
+    }
+    let mut open = 1;
+    while open > 0 {
+        cursor.skip_until(|c| c == '*' || c == '/');
+        if cursor.eat("/*") {
+            open += 1;
+        } else if cursor.eat("*/") {
+            open -= 1;
+        } else if cursor.bump().is_none() {
+            let span = Span::at(start, 2);
+            let error = Diagnostic::new("this comment is never closed", span, "opened here");
+            return Err(Unclosed::File(error.with_help("close it with `*/`")));
+        }
+    }
+    Ok(true)
+}
+
+/// Steps over a comment to the end of its line, if one is next; the line end stays.
+pub(crate) fn line_comment(cursor: &mut Cursor<'_>) -> bool {
+    let next = cursor.eat("//");
+    if next {
+        cursor.skip_until(is_newline);
+    }
+    next
+}

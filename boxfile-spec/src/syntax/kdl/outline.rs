@@ -1,0 +1,344 @@
+//! The structure of a file: which bytes form a statement, and what its block holds.
+
+use std::ops::Range;
+
+use super::cursor::{Cursor, is_newline, is_space};
+use super::lexeme::{self, Unclosed};
+use crate::sink::Sink;
+use crate::{Diagnostic, Span};
+
+/// How deep blocks may lie in one another; the reader calls itself for each.
+const DEEPEST: usize = 64;
+
+/// A file cut into statements.
+pub(super) struct Outline {
+    /// The source with every comment, every line continuation and every `/-` block replaced by as
+    /// many spaces: offsets are the same, and a statement's header is on one line.
+    pub(super) text: String,
+    pub(super) statements: Vec<Statement>,
+    /// See [`super::Tree::intact`].
+    pub(super) intact: bool,
+}
+
+/// A node before it is read.
+pub(super) struct Statement {
+    /// Name, arguments and properties.
+    pub(super) header: Range<usize>,
+    /// Whether the header holds an error that is reported.
+    pub(super) unreadable: bool,
+    /// The opening brace and what is behind it.
+    pub(super) block: Option<(Span, Vec<Self>)>,
+}
+
+/// Finds the statements of a source.
+pub(super) fn scan(source: &str, sink: &Sink) -> Outline {
+    let cursor = Cursor::new(source);
+    let mut scanner =
+        Scanner { cursor, sink, blanks: Vec::new(), intact: true, depth: 0, braces_lost: false };
+    scanner.cursor.eat("\u{feff}");
+    let mut statements = Vec::new();
+    while scanner.statements(&mut statements) {
+        scanner.stray_brace();
+    }
+    Outline { text: blank(source, &scanner.blanks), statements, intact: scanner.intact }
+}
+
+/// Replaces ranges, which are in order and apart, by spaces.
+fn blank(source: &str, ranges: &[Range<usize>]) -> String {
+    let mut text = String::with_capacity(source.len());
+    for range in ranges {
+        text.push_str(&source[text.len()..range.start]);
+        text.extend(std::iter::repeat_n(' ', range.len()));
+    }
+    text.push_str(&source[text.len()..]);
+    text
+}
+
+/// What the scanner finds next.
+enum Piece {
+    /// White space, a comment or a line continuation.
+    Space,
+    /// The end of a statement.
+    End,
+    /// `{`; still to be stepped over.
+    Open,
+    /// `/-` and the space behind it.
+    Slashdash,
+    /// Anything else: part of a header.
+    Text,
+    /// A text that is not closed.
+    Unreadable,
+}
+
+/// A statement so far.
+#[derive(Default)]
+struct Draft {
+    /// Where a `/-` is that still waits for what it comments out.
+    dash: Option<Span>,
+    /// Whether the statement itself is commented out.
+    ignored: bool,
+    header: Option<Range<usize>>,
+    unreadable: bool,
+    block: Option<(Span, Vec<Statement>)>,
+    /// Whether it is reported that something stands behind the block.
+    overrun: bool,
+}
+
+struct Scanner<'s> {
+    cursor: Cursor<'s>,
+    sink: &'s Sink,
+    blanks: Vec<Range<usize>>,
+    intact: bool,
+    depth: usize,
+    /// Whether braces may be hidden in a text or comment that is not closed.
+    braces_lost: bool,
+}
+
+impl Scanner<'_> {
+    /// Reads statements up to a closing brace, which stays, or the end; tells which.
+    fn statements(&mut self, statements: &mut Vec<Statement>) -> bool {
+        loop {
+            match self.cursor.peek() {
+                None => return false,
+                Some('}') => return true,
+                Some(_) => statements.extend(self.statement()),
+            }
+        }
+    }
+
+    /// Reads to the end of one statement; nothing for empty ones and those commented out.
+    fn statement(&mut self) -> Option<Statement> {
+        let mut draft = Draft::default();
+        loop {
+            let start = self.cursor.at();
+            let piece = self.piece();
+            let span = Span::between(start, self.cursor.at());
+            match piece {
+                Piece::Space => {}
+                Piece::End => return self.complete(draft),
+                Piece::Open => self.block(&mut draft),
+                Piece::Slashdash => self.dash(&mut draft, span),
+                Piece::Text => self.header(&mut draft, span),
+                Piece::Unreadable => {
+                    self.header(&mut draft, span);
+                    draft.unreadable = true;
+                }
+            }
+        }
+    }
+
+    fn piece(&mut self) -> Piece {
+        let cursor = &mut self.cursor;
+        if cursor.eat_class(is_newline) || cursor.eat(";") || lexeme::line_comment(cursor) {
+            return Piece::End;
+        }
+        if cursor.eat_class(is_space) {
+            return Piece::Space;
+        }
+        match cursor.peek() {
+            None | Some('}') => Piece::End,
+            Some('{') => Piece::Open,
+            Some('/') => self.slash(),
+            Some('\\') => self.continuation(),
+            Some(_) => self.text(),
+        }
+    }
+
+    /// Steps over `/-` and the space behind it, a block comment, or a mere slash.
+    fn slash(&mut self) -> Piece {
+        let start = self.cursor.at();
+        if self.cursor.eat("/-") {
+            while self.cursor.eat_class(is_space)
+                || self.cursor.eat_class(is_newline)
+                || lexeme::line_comment(&mut self.cursor)
+                || self.comment()
+            {}
+            return Piece::Slashdash;
+        }
+        if self.comment() {
+            self.blanks.push(start..self.cursor.at());
+            return Piece::Space;
+        }
+        self.cursor.bump();
+        Piece::Text
+    }
+
+    fn comment(&mut self) -> bool {
+        lexeme::block_comment(&mut self.cursor).unwrap_or_else(|unclosed| {
+            self.unclosed(unclosed);
+            true
+        })
+    }
+
+    /// Steps over a `\` that continues the line, or a mere backslash.
+    fn continuation(&mut self) -> Piece {
+        let start = self.cursor.at();
+        self.cursor.bump();
+        let behind = self.cursor.clone();
+        loop {
+            match lexeme::block_comment(&mut self.cursor) {
+                Ok(true) => {}
+                Ok(false) if self.cursor.eat_class(is_space) => {}
+                Ok(false) => break,
+                // Whoever reads on from the backslash finds it again, and reports it.
+                Err(_) => {
+                    self.cursor = behind;
+                    return Piece::Text;
+                }
+            }
+        }
+        lexeme::line_comment(&mut self.cursor);
+        self.cursor.eat("\r");
+        if self.cursor.eat_class(is_newline) || self.cursor.peek().is_none() {
+            self.blanks.push(start..self.cursor.at());
+            return Piece::Space;
+        }
+        self.cursor = behind;
+        Piece::Text
+    }
+
+    fn text(&mut self) -> Piece {
+        match lexeme::step(&mut self.cursor) {
+            Ok(()) => Piece::Text,
+            Err(unclosed) => {
+                self.unclosed(unclosed);
+                Piece::Unreadable
+            }
+        }
+    }
+
+    fn unclosed(&mut self, unclosed: Unclosed) {
+        match unclosed {
+            Unclosed::Line { error, swallows_structure } => {
+                self.sink.report(error);
+                self.intact &= !swallows_structure;
+                self.braces_lost |= swallows_structure;
+            }
+            Unclosed::File(error) => self.abandon(error),
+        }
+    }
+
+    fn dash(&mut self, draft: &mut Draft, span: Span) {
+        let dash = Span { len: 2, ..span };
+        if draft.dash.is_none() {
+            draft.dash = Some(dash);
+            self.blanks.push(dash.end()..span.end());
+            return;
+        }
+        self.sink.report(
+            Diagnostic::new("`/-` is written twice", dash, "the second")
+                .with_help("remove it: one `/-` comments out all of what follows it"),
+        );
+        self.blanks.push(span.offset..span.end());
+    }
+
+    fn header(&mut self, draft: &mut Draft, span: Span) {
+        let dash = draft.dash.take();
+        if draft.block.is_some() {
+            let ends = |c| is_space(c) || is_newline(c) || "{};".contains(c);
+            let rest = self.cursor.rest();
+            let further = rest.find(ends).unwrap_or(rest.len());
+            self.overrun(draft, Span { len: span.len + further, ..span });
+        } else if let Some(header) = &mut draft.header {
+            header.end = span.end();
+        } else {
+            draft.ignored = dash.is_some();
+            draft.header = Some(span.offset..span.end());
+        }
+    }
+
+    fn block(&mut self, draft: &mut Draft) {
+        let open = Span::at(self.cursor.at(), 1);
+        let dash = draft.dash.take();
+        let statements = self.braces(open);
+        if draft.header.is_none() {
+            self.nameless(open);
+        } else if let Some(dash) = dash {
+            self.blank_from(dash.offset);
+        } else if draft.block.is_some() {
+            self.overrun(draft, open);
+        } else {
+            draft.block = Some((open, statements));
+        }
+    }
+
+    /// Reads a block from its opening to its closing brace.
+    fn braces(&mut self, open: Span) -> Vec<Statement> {
+        let mut statements = Vec::new();
+        if self.depth == DEEPEST {
+            let message = format!("blocks lie more than {DEEPEST} deep in one another");
+            self.abandon(Diagnostic::new(message, open, "one too many"));
+            return statements;
+        }
+        self.depth += 1;
+        self.cursor.bump();
+        if self.statements(&mut statements) {
+            self.cursor.bump();
+        } else if !self.braces_lost {
+            self.structure_error(
+                Diagnostic::new("this block is never closed", open, "opened here")
+                    .with_help("close it with `}`"),
+            );
+        }
+        self.depth -= 1;
+        statements
+    }
+
+    fn complete(&mut self, draft: Draft) -> Option<Statement> {
+        if let Some(dash) = draft.dash {
+            let message = "`/-` has nothing to comment out";
+            self.sink.report(Diagnostic::new(message, dash, "nothing behind it").with_help(
+                "put it in front of a declaration, an argument or a property, or remove it",
+            ));
+        }
+        let header = draft.header.filter(|_| !draft.ignored)?;
+        Some(Statement { header, unreadable: draft.unreadable, block: draft.block })
+    }
+
+    fn stray_brace(&mut self) {
+        let brace = Span::at(self.cursor.at(), 1);
+        self.cursor.bump();
+        if !self.braces_lost {
+            self.structure_error(
+                Diagnostic::new("this `}` closes nothing", brace, "no open block")
+                    .with_help("remove it, or open the block with `{`"),
+            );
+        }
+    }
+
+    fn nameless(&mut self, open: Span) {
+        self.structure_error(
+            Diagnostic::new("this block has no name", open, "nothing in front of it")
+                .with_help("write the `{` on the line of its declaration, as in `agent {`"),
+        );
+    }
+
+    fn overrun(&mut self, draft: &mut Draft, span: Span) {
+        if !std::mem::replace(&mut draft.overrun, true) {
+            self.structure_error(
+                Diagnostic::new("a block ends its declaration", span, "this stands behind it")
+                    .with_help("begin a new line behind the `}`"),
+            );
+        }
+    }
+
+    fn structure_error(&mut self, error: Diagnostic) {
+        self.sink.report(error);
+        self.intact = false;
+    }
+
+    /// Reports an error behind which nothing can be read.
+    fn abandon(&mut self, error: Diagnostic) {
+        self.structure_error(error);
+        self.braces_lost = true;
+        self.cursor.finish();
+    }
+
+    /// Blanks everything from `start` to here.
+    fn blank_from(&mut self, start: usize) {
+        while self.blanks.last().is_some_and(|blank| blank.start >= start) {
+            self.blanks.pop();
+        }
+        self.blanks.push(start..self.cursor.at());
+    }
+}

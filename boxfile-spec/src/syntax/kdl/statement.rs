@@ -1,0 +1,108 @@
+//! Reads the header of a statement with the `kdl` crate.
+
+use std::ops::Range;
+
+use kdl::{KdlEntry, KdlIdentifier, KdlNode, KdlValue};
+
+use super::outline::Statement;
+use super::{Block, Data, Node, Prop, Value, explain};
+use crate::sink::Sink;
+use crate::{Diagnostic, Span, Spanned, Syntax};
+
+/// Reads all statements of a block; `text` is the outline's.
+pub(super) fn nodes(text: &str, statements: Vec<Statement>, sink: &Sink) -> Vec<Node> {
+    statements.into_iter().map(|statement| node(text, statement, sink)).collect()
+}
+
+fn node(text: &str, statement: Statement, sink: &Sink) -> Node {
+    let range = statement.header;
+    let header = if statement.unreadable { None } else { header(text, &range, sink) };
+    let mut node = header.unwrap_or_else(|| broken(text, range));
+    node.block = statement
+        .block
+        .map(|(open, statements)| Block { open, nodes: nodes(text, statements, sink) });
+    node
+}
+
+fn header(text: &str, range: &Range<usize>, sink: &Sink) -> Option<Node> {
+    let header = &text[range.clone()];
+    match KdlNode::parse(header) {
+        Ok(node) => Some(Reader { base: range.start, sink }.node(&node)),
+        Err(_) => {
+            explain::report(header, range.start, sink);
+            None
+        }
+    }
+}
+
+/// Makes a node of a header that cannot be read: of its name, what can be recognised.
+fn broken(text: &str, range: Range<usize>) -> Node {
+    let name = text[range.clone()].split(|c: char| c.is_whitespace() || c == '{').next();
+    let name = name.unwrap_or_default().trim_matches('"').to_owned();
+    let span = Span::at(range.start, name.len());
+    Node { broken: true, ..Node::new(Spanned { value: name, span }, Syntax::Kdl) }
+}
+
+/// Returns what a value is.
+pub(super) fn data(value: &KdlValue) -> Data {
+    match value {
+        KdlValue::String(text) => Data::Text(text.clone()),
+        KdlValue::Integer(number) => Data::Integer(*number),
+        KdlValue::Float(_) => Data::Float(value.to_string()),
+        KdlValue::Bool(truth) => Data::Truth(*truth),
+        KdlValue::Null => Data::Null,
+    }
+}
+
+/// Turns what the `kdl` crate read into ours.
+struct Reader<'s> {
+    /// The offset of the header in the source.
+    base: usize,
+    sink: &'s Sink,
+}
+
+impl Reader<'_> {
+    fn node(&self, kdl: &KdlNode) -> Node {
+        self.refuse_annotation(kdl.ty());
+        let mut node = Node::new(self.name(kdl.name()), Syntax::Kdl);
+        for entry in kdl.entries() {
+            let value = self.value(entry);
+            match entry.name() {
+                None => node.args.push(value),
+                Some(name) => node.props.push(Prop { name: self.name(name), value }),
+            }
+        }
+        node
+    }
+
+    fn value(&self, entry: &KdlEntry) -> Value {
+        self.refuse_annotation(entry.ty());
+        // The entry's span covers the name of a property, too; the value is what it ends with.
+        let whole = self.span(entry.span().offset(), entry.span().len());
+        let written = entry.format().map_or(whole.len, |format| format.value_repr.len());
+        let start = whole.end().saturating_sub(written);
+        Value {
+            data: data(entry.value()),
+            span: Span::between(start, whole.end()),
+            syntax: Syntax::Kdl,
+        }
+    }
+
+    fn span(&self, offset: usize, len: usize) -> Span {
+        Span::at(self.base + offset, len)
+    }
+
+    fn name(&self, kdl: &KdlIdentifier) -> Spanned<String> {
+        let span = self.span(kdl.span().offset(), kdl.span().len());
+        Spanned { value: kdl.value().to_owned(), span }
+    }
+
+    fn refuse_annotation(&self, annotation: Option<&KdlIdentifier>) {
+        let Some(annotation) = annotation else { return };
+        let Spanned { value, span } = self.name(annotation);
+        self.sink.report(
+            Diagnostic::new("a Boxfile has no type annotations", span, "an annotation")
+                .with_help(format!("remove `({value})`")),
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! Turns tables into nodes: the schema says what a key is.
+//!
+//! A declaration is a key whose value is a table, or, where it has arguments alone, the argument or
+//! the list of them. In its table, the keys are the names of its first argument and of the further
+//! ones, of its properties, and of the declarations inside of it. One that may stand several times
+//! is a table of such tables, whose keys are the first arguments.
+
+use super::table::{Content, Item, Table};
+use crate::diagnostic::quote;
+use crate::schema::{Count, Declaration, find};
+use crate::sink::Sink;
+use crate::suggest::nearest;
+use crate::syntax::{Block, Data, Node, Prop, Value};
+use crate::{Diagnostic, Span, Spanned, Syntax, form};
+
+/// How many unknown keys of a table are looked at: the sink keeps no more errors, and each takes
+/// the time to find what was meant.
+const MOST_UNKNOWN: usize = 1000;
+
+/// Turns the keys of a table into declarations.
+pub(super) fn of_table(table: Table, known: &[&'static Declaration], sink: &Sink) -> Vec<Node> {
+    let mut unknown = 0;
+    let worthwhile = |(name, _): &(Spanned<String>, Item)| {
+        unknown += usize::from(find(known, &name.value).is_none());
+        unknown <= MOST_UNKNOWN
+    };
+    let entries = table.entries.into_iter().filter(worthwhile);
+    entries.flat_map(|(name, item)| of_entry(name, item, known, sink)).collect()
+}
+
+fn of_entry(
+    name: Spanned<String>,
+    item: Item,
+    known: &[&'static Declaration],
+    sink: &Sink,
+) -> Vec<Node> {
+    match find(known, &name.value) {
+        // Who reads the block reports it.
+        None => vec![Node { broken: item.is_broken(), ..Node::new(name, Syntax::Toml) }],
+        Some(declaration) if declaration.count == Count::Keyed => {
+            keyed(&name, item, declaration, sink)
+        }
+        Some(declaration) => vec![Maker { declaration, sink }.node(name, item)],
+    }
+}
+
+/// Turns a table of tables into one declaration for each of them.
+fn keyed(
+    name: &Spanned<String>,
+    item: Item,
+    declaration: &'static Declaration,
+    sink: &Sink,
+) -> Vec<Node> {
+    let broken = || Node { broken: true, ..Node::new(name.clone(), Syntax::Toml) };
+    let entries = match item.content {
+        Content::Table(table) => table.entries,
+        Content::Broken => return vec![broken()],
+        Content::Value(_) | Content::List(_) => {
+            sink.report(not_keyed(name.span, item.span, declaration));
+            return vec![broken()];
+        }
+    };
+    // A property in the place of a name: all of them together are one mistake.
+    let nameless = |(key, item): &&(Spanned<String>, Item)| {
+        declaration.prop(&key.value).is_some() && !matches!(item.content, Content::Table(_))
+    };
+    if let Some((key, _)) = entries.iter().find(nameless) {
+        sink.report(not_keyed(name.span, key.span, declaration));
+        return vec![broken()];
+    }
+    let maker = Maker { declaration, sink };
+    entries.into_iter().map(|(key, item)| maker.keyed(name, key, item)).collect()
+}
+
+/// The error that a declaration that needs a name has none.
+fn not_keyed(name: Span, at: Span, declaration: &'static Declaration) -> Diagnostic {
+    let what = declaration.first.as_ref().map_or("name", |first| first.name);
+    let message = format!("each `{}` needs a {what} of its own", declaration.name);
+    let error = Diagnostic::new(message, at, format!("no {what} in front of this"));
+    let error = if name == at { error } else { error.with_label(name, "declared here") };
+    error.with_help(written(declaration))
+}
+
+/// What a key of a declaration's table is.
+enum Role {
+    First,
+    Rest,
+    Property,
+    Child,
+    /// A slip in the name of an argument.
+    Misspelt(&'static str),
+}
+
+/// Makes nodes of a declaration.
+struct Maker<'s> {
+    declaration: &'static Declaration,
+    sink: &'s Sink,
+}
+
+impl Maker<'_> {
+    fn node(&self, name: Spanned<String>, item: Item) -> Node {
+        let mut node = Node::new(name, Syntax::Toml);
+        match item.content {
+            Content::Broken => node.broken = true,
+            Content::Table(table) => self.fill(&mut node, table),
+            Content::List(items) if self.declaration.rest.is_some() => {
+                node.args = items.into_iter().map(value).collect();
+            }
+            _ => node.args.push(value(item)),
+        }
+        node
+    }
+
+    /// Makes one of several declarations, whose first argument is a key.
+    fn keyed(&self, name: &Spanned<String>, key: Spanned<String>, item: Item) -> Node {
+        let mut node = Node::new(name.clone(), Syntax::Toml);
+        let argument = Data::Text(key.value.clone());
+        match item.content {
+            Content::Table(table) => self.fill(&mut node, table),
+            Content::Broken => node.broken = true,
+            Content::Value(_) | Content::List(_) => {
+                self.sink.report(self.no_table(&key, &item));
+                node.broken = true;
+            }
+        }
+        node.args.insert(0, Value { data: argument, span: key.span, syntax: Syntax::Toml });
+        node
+    }
+
+    fn no_table(&self, key: &Spanned<String>, item: &Item) -> Diagnostic {
+        let name = self.declaration.name;
+        let message = format!("each `{name}` is a table, not {}", what(item));
+        Diagnostic::new(message, item.span, "not a table")
+            .with_label(key.span, "its name")
+            .with_help(written(self.declaration))
+    }
+
+    /// Takes arguments, properties and inner declarations out of a table.
+    fn fill(&self, node: &mut Node, table: Table) {
+        let (mut first, mut rest) = (None, Vec::new());
+        let mut block = Block { open: node.name.span, nodes: Vec::new() };
+        let is_block = !self.declaration.children.is_empty();
+        let mut unknown = 0;
+        for (name, item) in table.entries {
+            let role = self.role(&name.value).or_else(|| {
+                unknown += 1;
+                (unknown <= MOST_UNKNOWN).then(|| self.unknown(&name.value, is_block))
+            });
+            let Some(role) = role else { continue };
+            match role {
+                Role::Child => {
+                    block.nodes.extend(of_entry(name, item, self.declaration.children, self.sink));
+                }
+                // What else the table says is not looked at: it could be a consequence.
+                _ if item.is_broken() => node.broken = true,
+                Role::First => first = Some(value(item)),
+                Role::Rest => match item.content {
+                    Content::List(items) => rest = items.into_iter().map(value).collect(),
+                    _ => rest = vec![value(item)],
+                },
+                Role::Property => node.props.push(Prop { name, value: value(item) }),
+                Role::Misspelt(meant) => {
+                    self.sink.report(self.misspelt(&name, meant));
+                    node.broken = true;
+                }
+            }
+        }
+        if first.is_none() && !rest.is_empty() && self.declaration.first.is_some() {
+            if !std::mem::replace(&mut node.broken, true) {
+                self.report_no_first(node);
+            }
+            rest.clear();
+        }
+        node.args = first.into_iter().chain(rest).collect();
+        node.block = is_block.then_some(block);
+    }
+
+    fn role(&self, key: &str) -> Option<Role> {
+        let declaration = self.declaration;
+        let is = |argument: &crate::schema::Argument| argument.name == key;
+        // The name of one of several is in front of its table.
+        if declaration.count != Count::Keyed && declaration.first.as_ref().is_some_and(is) {
+            return Some(Role::First);
+        }
+        if declaration.rest.as_ref().is_some_and(is) {
+            return Some(Role::Rest);
+        }
+        if declaration.prop(key).is_some() || declaration.variables.is_some() {
+            return Some(Role::Property);
+        }
+        declaration.child(key).map(|_| Role::Child)
+    }
+
+    /// Tells what an unknown key was probably meant to be.
+    fn unknown(&self, key: &str, is_block: bool) -> Role {
+        let declaration = self.declaration;
+        let first = declaration.first.as_ref().filter(|_| declaration.count != Count::Keyed);
+        let arguments: Vec<&'static str> =
+            first.into_iter().chain(&declaration.rest).map(|it| it.name).collect();
+        let props = declaration.props.iter().map(|it| it.name);
+        let children = declaration.children.iter().map(|it| it.name);
+        let names: Vec<&'static str> =
+            arguments.iter().copied().chain(props).chain(children).collect();
+        match nearest(key, &names) {
+            Some(meant) if arguments.contains(&meant) => Role::Misspelt(meant),
+            Some(meant) if declaration.prop(meant).is_some() => Role::Property,
+            _ if is_block => Role::Child,
+            _ => Role::Property,
+        }
+    }
+
+    fn misspelt(&self, name: &Spanned<String>, meant: &str) -> Diagnostic {
+        let message = format!("`{}` has no {}", self.declaration.name, quote(&name.value));
+        Diagnostic::new(message, name.span, "no such key")
+            .with_help(format!("did you mean `{meant}`?"))
+    }
+
+    /// Reports further arguments without the first one, whose place they would take.
+    fn report_no_first(&self, node: &Node) {
+        let [name, first] =
+            [self.declaration.name, self.declaration.first.as_ref().map_or("", |it| it.name)];
+        let message = format!("`{name}` needs `{first}`");
+        self.sink.report(
+            Diagnostic::new(message, node.name.span, format!("without `{first}`"))
+                .with_help(written(self.declaration)),
+        );
+    }
+}
+
+/// Says how a declaration is written.
+fn written(declaration: &Declaration) -> String {
+    form::imperative("write", &declaration.usage(Syntax::Toml))
+}
+
+fn value(item: Item) -> Value {
+    let data = match item.content {
+        Content::Value(data) => data,
+        Content::List(_) => Data::Other("a list"),
+        Content::Table(_) | Content::Broken => Data::Other("a table"),
+    };
+    Value { data, span: item.span, syntax: Syntax::Toml }
+}
+
+fn what(item: &Item) -> &'static str {
+    match &item.content {
+        Content::Value(Data::Text(_)) => "a text",
+        Content::Value(Data::Other(what)) => what,
+        Content::Value(Data::Truth(_)) => "a truth value",
+        Content::Value(_) => "a number",
+        Content::List(_) => "a list",
+        Content::Table(_) | Content::Broken => "a table",
+    }
+}

@@ -1,0 +1,989 @@
+//! The second syntax: the same language in TOML, and what a user reads who slips in it.
+
+use boxfile_spec::{Source, Sources};
+use insta::assert_snapshot;
+
+fn canonical(name: &str, text: &str) -> String {
+    let source = Source::new(name, text);
+    let document = boxfile_spec::read(source.clone(), None, |path| {
+        assert_eq!(path, "../base.toml");
+        Ok(Source::new("../base.toml", "platform = \"linux/amd64\"\nvm.cpus = 4\n"))
+    });
+    let sources = document.sources.clone();
+    document
+        .into_result()
+        .map_or_else(|errors| panic!("{}", errors.render(&sources)), |boxfile| boxfile.canonical())
+}
+
+/// Reads a Boxfile in TOML that must be wrong, and shows what a user reads.
+fn errors(text: &str) -> String {
+    let source = Source::new("Boxfile.toml", text);
+    let document = boxfile_spec::read(source.clone(), None, |_| Err("there is none".to_owned()));
+    let errors = document.into_result().expect_err("the file is wrong");
+    errors.render(&Sources::single(source))
+}
+
+/// As [`errors`], for lines behind a valid box and agent.
+fn file_errors(lines: &str) -> String {
+    errors(&format!("box = \"b\"\nagent.image = \"oci:i\"\n{lines}\n"))
+}
+
+/// As [`errors`], for lines in the table of an otherwise valid agent.
+fn agent_errors(lines: &str) -> String {
+    errors(&format!("box = \"b\"\n[agent]\nimage = \"oci:i\"\n{lines}\n"))
+}
+
+const KDL: &str = r#"
+box "rich"
+extends "../base.toml"
+agent kind="a3s_code" {
+    image "oci:images/agent:v1"
+    entrypoint "/agent/bin/agent" "--serve"
+    args "--port" "4088"
+    env LOG_LEVEL="info" LANG="C.UTF-8"
+    plain-env CSRF_TOKEN="off"
+    env-file "a.env" "b.env"
+    workdir "/work"
+    user "app:app"
+    port 4089
+    health "exec" "/bin/check" "--fast"
+    tools "bash" "grep"
+    namespaces net=#true hostname="my-host"
+    limits memory="512MiB" pids=50 cpu-weight=30
+    rlimits nofile=1024 address-space="2GiB" cpu="3s"
+}
+business {
+    image "oci:images/business"
+    autostart #true
+}
+skill "greet" path="skills/greet"
+skill "audit" path="skills/audit" mode="mount"
+skills dir="more-skills"
+vm memory="4GiB"
+layout "merged"
+conflict "/etc/motd" policy="prefer-agent"
+conflict "/etc/**" policy="drop"
+conflict "/etc/passwd" policy="merge"
+share "workspace" guest="/a3s/workspace" host="work" access="rw"
+scratch "cache" guest="/var/cache" size="2GiB"
+network "filtered" {
+    allow "api.example.com" "*.pypi.org"
+    deny "uploads.example.com"
+}
+secret "API_KEY" path="/run/secrets/api-key"
+task "refactor-1" type="code" description="Split the parser" timeout="600s" input="{\"a\": [1]}" {
+    tags "parser" "cleanup"
+}
+logs atif=#false
+cap "http" timeout="10s"
+cap "nostr" {
+    relays "wss://relay.example.com"
+}
+cap "payments"
+cap "ws" max-connections=4
+sandbox "ci" fallback="warn" {
+    writable "/workspace"
+    deny-read "/root"
+    forbid "git push *"
+}
+budget total="700ms" kernel="400ms"
+kernel "vendor/libkrunfw.so.5"
+profile "ci" { vm cpus=1; }
+"#;
+
+const TOML: &str = r#"
+box = "rich"
+extends = "../base.toml"
+skills = { dir = "more-skills" }
+vm.memory = "4GiB"
+layout = "merged"
+logs = { atif = false }
+budget = { total = "700ms", kernel = "400ms" }
+kernel = "vendor/libkrunfw.so.5"
+
+[agent]
+kind = "a3s_code"
+image = "oci:images/agent:v1"
+entrypoint = ["/agent/bin/agent", "--serve"]
+args = [
+    "--port", # the default, in fact
+    '4088',
+]
+env-file = ["a.env", "b.env"]
+workdir = "/work"
+user = "app:app"
+port = 4_089
+health = { kind = "exec", command = ["/bin/check", "--fast"] }
+tools = ["bash", "grep"]
+plain-env.CSRF_TOKEN = "off"
+
+[agent.env]
+LOG_LEVEL = "info"
+LANG = """C.UTF-8"""
+
+[agent.namespaces]
+net = true
+hostname = "my-host"
+
+[agent.limits]
+memory = "512MiB"
+pids = 50
+cpu-weight = 30
+
+[agent.rlimits]
+nofile = 0x400
+address-space = "2GiB"
+cpu = "3s"
+
+[business]
+image = "oci:images/business"
+autostart = true
+
+[skill]
+greet = { path = "skills/greet" }
+audit.path = "skills/audit"
+audit.mode = "mount"
+
+[conflict]
+"/etc/motd".policy = "prefer-agent"
+"/etc/**".policy = "drop"
+'/etc/passwd' = { policy = "merge" }
+
+[share.workspace]
+guest = "/a3s/workspace"
+host = "work"
+access = "rw"
+
+[scratch.cache]
+guest = "/var/cache"
+size = "2GiB"
+
+[network]
+mode = "filtered"
+allow = ["api.example.com", "*.pypi.org"]
+deny = "uploads.example.com"
+
+[secret.API_KEY]
+path = "/run/secrets/api-key"
+
+[task]
+id = "refactor-1"
+type = "code"
+description = "Split the parser"
+timeout = "600s"
+input = '{"a": [1]}'
+tags = ["parser", "cleanup"]
+
+[cap.http]
+timeout = "10s"
+
+[cap.nostr]
+relays = ["wss://relay.example.com"]
+
+[cap.payments]
+
+[cap.ws]
+max-connections = 4
+
+[sandbox]
+preset = "ci"
+fallback = "warn"
+writable = ["/workspace"]
+deny-read = "/root"
+forbid = ["git push *"]
+
+[profile.ci.vm]
+cpus = 1
+"#;
+
+#[test]
+fn a_whole_box_is_the_same_in_both_syntaxes() {
+    let kdl = canonical("Boxfile", KDL);
+    assert_eq!(kdl, canonical("Boxfile.toml", TOML));
+    for part in ["\"rich\"", "\"more-skills\"", "/etc/**", "git push *", "C.UTF-8", "\"cpus\":4"] {
+        assert!(kdl.contains(part), "{part} in {kdl}");
+    }
+}
+
+#[test]
+fn line_ends_and_a_byte_order_mark_change_nothing() {
+    let plain = canonical("Boxfile.toml", TOML);
+    let changed = format!("\u{feff}{}", TOML.replace('\n', "\r\n"));
+    assert_eq!(plain, canonical("Boxfile.toml", &changed));
+}
+
+#[test]
+fn patterns_keep_the_order_of_the_file() {
+    let swapped = TOML.replace("\"/etc/motd\".policy = \"prefer-agent\"\n", "");
+    let swapped = swapped
+        .replace("'/etc/passwd' =", "\"/etc/motd\".policy = \"prefer-agent\"\n'/etc/passwd' =");
+    assert_ne!(canonical("Boxfile.toml", TOML), canonical("Boxfile.toml", &swapped));
+}
+
+#[test]
+fn texts_without_their_quotes() {
+    assert_snapshot!(file_errors("layout = split # the default"), @r#"
+    error: `split` must stand in quotes
+      --> Boxfile.toml:3:10
+       |
+     3 | layout = split # the default
+       |          ^^^^^ a bare word
+       |
+       = help: write `"split"`
+    "#);
+    assert_snapshot!(file_errors("layout = \"split"), @r#"
+    error: this text is never closed
+      --> Boxfile.toml:3:10
+       |
+     3 | layout = "split
+       |          ^^^^^^ no closing quote on this line
+       |
+       = help: close it with `"`
+    "#);
+    assert_snapshot!(file_errors("layout = split\""), @r#"
+    error: this text has no opening quote
+      --> Boxfile.toml:3:10
+       |
+     3 | layout = split"
+       |          ^^^^^^ a closing quote alone
+       |
+       = help: write `"split"`
+    "#);
+    assert_snapshot!(file_errors("layout = “split”"), @r#"
+    error: typographic quotes are not quotes
+      --> Boxfile.toml:3:10
+       |
+     3 | layout = “split”
+       |          ^^^^^^^ not a text in quotes
+       |
+       = help: write `"split"`
+    "#);
+    assert_snapshot!(agent_errors("entrypoint = [/bin/agent, 'it''s', \"C:\\Users\"]"), @r#"
+    error: `/bin/agent` must stand in quotes
+      --> Boxfile.toml:4:15
+       |
+     4 | entrypoint = [/bin/agent, 'it''s', "C:\Users"]
+       |               ^^^^^^^^^^ a bare word
+       |
+       = help: write `"/bin/agent"`
+
+    error: `'s'` touches the text in front of it
+      --> Boxfile.toml:4:27
+       |
+     4 | entrypoint = [/bin/agent, 'it''s', "C:\Users"]
+       |                           ^^^^^^^ two things without a space
+       |
+       = help: remove what is behind the closing quote; inside of a text in `"…"`, a quote is written `\"`
+
+    error: this text cannot be read
+      --> Boxfile.toml:4:36
+       |
+     4 | entrypoint = [/bin/agent, 'it''s', "C:\Users"]
+       |                                    ^^^^^^^^^^ malformed
+       |
+       = help: a backslash begins an escape such as `\n`; write `\\` for a backslash, or the text in `'…'`, where nothing is an escape
+    "#);
+    assert_snapshot!(file_errors("layout = \"\"\"\nsplit"), @r#"
+    error: this text is never closed
+      --> Boxfile.toml:3:10
+       |
+     3 | layout = """
+       |          ^^^ opened here
+       |
+       = help: close it with `"""`
+    "#);
+}
+
+#[test]
+fn lines_in_another_language() {
+    assert_snapshot!(file_errors("layout \"merged\""), @r#"
+    error: the `=` behind `layout` is missing
+      --> Boxfile.toml:3:1
+       |
+     3 | layout "merged"
+       | ^^^^^^ a name without `=`
+       |
+       = help: write `layout = "merged"`
+    "#);
+    assert_snapshot!(file_errors("layout: merged"), @r#"
+    error: a value is given with `=`, not with `:`
+      --> Boxfile.toml:3:7
+       |
+     3 | layout: merged
+       |       ^ not in TOML
+       |
+       = help: write `layout = "merged"`
+    "#);
+    assert_snapshot!(file_errors("vm {\n    cpus 2\n}\nlayout = \"splt\""), @r#"
+    error: a table does not begin like this in TOML
+      --> Boxfile.toml:3:1
+       |
+     3 | vm {
+       | ^^ a block as in KDL
+       |
+       = help: write `[vm]` above its lines, and no `}` below them
+
+    error: `layout` cannot be `splt`
+      --> Boxfile.toml:6:10
+       |
+     6 | layout = "splt"
+       |          ^^^^^^ no such choice
+       |
+       = help: did you mean "split"?
+    "#);
+    assert_snapshot!(file_errors("skill \"greet\" path=\"skills/greet\""), @r#"
+    error: `skill "greet" path` is not a name
+      --> Boxfile.toml:3:1
+       |
+     3 | skill "greet" path="skills/greet"
+       | ^^^^^^^^^^^^^^^^^^ a line as in KDL
+       |
+       = help: write
+             [skill.greet]
+             path = "skills/greet"
+    "#);
+    assert_snapshot!(file_errors("logs = { atif = #false }"), @r"
+    error: `#` begins a comment
+      --> Boxfile.toml:3:17
+       |
+     3 | logs = { atif = #false }
+       |                 ^^^^^^ a keyword as in KDL
+       |
+       = help: write `false`, without `#`
+    ");
+    assert_snapshot!(agent_errors("namespaces.net = True"), @r#"
+    error: `True` is neither a text nor a truth value
+      --> Boxfile.toml:4:18
+       |
+     4 | namespaces.net = True
+       |                  ^^^^ a bare word
+       |
+       = help: write `true`, or `"True"` for the text
+    "#);
+    assert_snapshot!(file_errors("// vm.cpus = 2"), @r"
+    error: this is not a comment
+      --> Boxfile.toml:3:1
+       |
+     3 | // vm.cpus = 2
+       | ^^ not in TOML
+       |
+       = help: begin each line of a comment with `#`
+    ");
+    assert_snapshot!(file_errors("kernel = null"), @r#"
+    error: `null` is neither a text nor a truth value
+      --> Boxfile.toml:3:10
+       |
+     3 | kernel = null
+       |          ^^^^ a bare word
+       |
+       = help: leave it out where there is nothing to say, or `"null"` for the text
+    "#);
+    assert_snapshot!(errors("// A comment.\nbox \"b\"\nagent {\n    image \"oci:i\"\n}\n"), @r"
+    error: the file's name says TOML, but it is written in KDL
+      --> Boxfile.toml:1:1
+       |
+     1 | // A comment.
+       | ^ KDL from here on
+       |
+       = help: give it a name that does not end with `.toml`: `Boxfile`, or `Boxfile.kdl`
+    ");
+}
+
+#[test]
+fn parts_that_are_missing() {
+    assert_snapshot!(file_errors("layout"), @r#"
+    error: `layout` has no value
+      --> Boxfile.toml:3:1
+       |
+     3 | layout
+       | ^^^^^^ a name alone
+       |
+       = help: write `layout = "split"`
+    "#);
+    assert_snapshot!(file_errors("layout ="), @r#"
+    error: `layout` has no value
+      --> Boxfile.toml:3:8
+       |
+     3 | layout =
+       |        ^ nothing behind it
+       |
+       = help: write `layout = "split"`
+    "#);
+    assert_snapshot!(file_errors("= \"split\""), @r#"
+    error: a name is missing in front of this `=`
+      --> Boxfile.toml:3:1
+       |
+     3 | = "split"
+       | ^ nothing before it
+       |
+       = help: write `name = "value"`, or remove the line
+    "#);
+    assert_snapshot!(file_errors("vm = { cpus = 2 memory = \"1GiB\" }"), @r#"
+    error: a `,` is missing between two entries of a table
+      --> Boxfile.toml:3:17
+       |
+     3 | vm = { cpus = 2 memory = "1GiB" }
+       |                 ^^^^^^ no comma in front of this
+       |
+       = help: put a `,` between them
+    "#);
+    assert_snapshot!(file_errors("platform = [\"linux/amd64\" \"linux/arm64\"]"), @r#"
+    error: a `,` is missing between two values of a list
+      --> Boxfile.toml:3:27
+       |
+     3 | platform = ["linux/amd64" "linux/arm64"]
+       |                           ^^^^^^^^^^^^^ no comma in front of this
+       |
+       = help: put a `,` between them
+    "#);
+    assert_snapshot!(file_errors("platform = \"linux/amd64\" \"linux/arm64\""), @r#"
+    error: a name has one value
+      --> Boxfile.toml:3:26
+       |
+     3 | platform = "linux/amd64" "linux/arm64"
+       |                          ^^^^^^^^^^^^^ a second one
+       |
+       = help: write several as a list, `["a", "b"]`, and each name on a line of its own
+    "#);
+    assert_snapshot!(file_errors("platform = [\n    \"linux/amd64\",\n\nlayout = \"split\""), @r"
+    error: this list is never closed
+      --> Boxfile.toml:3:12
+       |
+     3 | platform = [
+       |            ^ opened here
+       |
+       = help: close it with `]`
+    ");
+    assert_snapshot!(file_errors("vm = {\n    cpus = 2\n    memory = \"1GiB\"\n}"), @r"
+    error: this table is never closed
+      --> Boxfile.toml:3:6
+       |
+     3 | vm = {
+       |      ^ opened here
+       |
+       = help: close it with `}`, or put a `,` at the end of each of its lines
+    ");
+    assert_snapshot!(file_errors("platform = {\"linux/amd64\"}"), @r#"
+    error: `"linux/amd64"` has no value
+      --> Boxfile.toml:3:13
+       |
+     3 | platform = {"linux/amd64"}
+       |             ^^^^^^^^^^^^^ no `=` behind it
+       |
+       = help: a table has names with values, `{ name = "value" }`; a list of values is written `["a", "b"]`
+    "#);
+    assert_snapshot!(file_errors("platform = [\"linux/amd64\"}"), @r#"
+    error: `]` must stand here
+      --> Boxfile.toml:3:26
+       |
+     3 | platform = ["linux/amd64"}
+       |            - opened here
+       |                          ^ the other kind
+       |
+       = help: write `]`
+    "#);
+    assert_snapshot!(file_errors("platform = [\"linux/amd64\"]]"), @r#"
+    error: this `]` closes nothing
+      --> Boxfile.toml:3:27
+       |
+     3 | platform = ["linux/amd64"]]
+       |                           ^ no open bracket
+       |
+       = help: remove it
+    "#);
+    assert_snapshot!(file_errors("vm = { cpus = 2,, }"), @r"
+    error: a value is missing in front of this `,`
+      --> Boxfile.toml:3:17
+       |
+     3 | vm = { cpus = 2,, }
+       |                 ^ nothing before it
+       |
+       = help: remove the `,`
+    ");
+}
+
+#[test]
+fn headers() {
+    assert_snapshot!(file_errors("[vm\ncpus = 2"), @r"
+    error: this header is never closed
+      --> Boxfile.toml:3:1
+       |
+     3 | [vm
+       | ^^^ no `]`
+       |
+       = help: write `[vm]`
+    ");
+    assert_snapshot!(file_errors("[vm limits]\nmemory = \"1GiB\""), @r"
+    error: two names stand without a `.` between them
+      --> Boxfile.toml:3:1
+       |
+     3 | [vm limits]
+       | ^^^^^^^^^^^ not a header
+       |
+       = help: write `[vm.limits]`
+    ");
+    assert_snapshot!(file_errors("[vm] cpus = 2"), @r"
+    error: something stands behind a header
+      --> Boxfile.toml:3:6
+       |
+     3 | [vm] cpus = 2
+       |      ^^^^^^^^ not part of it
+       |
+       = help: begin a new line behind the `]`
+    ");
+    assert_snapshot!(file_errors("[vm.]"), @r"
+    error: a name is missing in this header
+      --> Boxfile.toml:3:1
+       |
+     3 | [vm.]
+       | ^^^^^ not a header
+       |
+       = help: names stand in the brackets, with a `.` between two: `[agent.limits]`
+    ");
+    assert_snapshot!(file_errors("layout = \"merged\"\n[conflict./etc/motd]\npolicy = \"drop\""), @r#"
+    error: `/etc/motd` must stand in quotes
+      --> Boxfile.toml:4:11
+       |
+     4 | [conflict./etc/motd]
+       |           ^^^^^^^^^ a bare name cannot contain this
+       |
+       = help: write `[conflict."/etc/motd"]`
+    "#);
+    assert_snapshot!(file_errors("[skill.\"greet]"), @r#"
+    error: this text is never closed
+      --> Boxfile.toml:3:8
+       |
+     3 | [skill."greet]
+       |        ^^^^^^^ no closing quote on this line
+       |
+       = help: close the quotes in front of the `]`
+    "#);
+}
+
+#[test]
+fn names_that_are_written_twice() {
+    assert_snapshot!(file_errors("box = \"c\""), @r#"
+    error: `box` is given twice
+      --> Boxfile.toml:3:1
+       |
+     1 | box = "b"
+       | --- given first
+    ...
+     3 | box = "c"
+       | ^^^ given again
+       |
+       = help: remove one of them
+    "#);
+    assert_snapshot!(file_errors("[vm]\ncpus = 2\n[skills]\ndir = \"s\"\n[vm]\ncpus = 1"), @r"
+    error: the table `[vm]` is declared twice
+      --> Boxfile.toml:7:2
+       |
+     3 | [vm]
+       |  -- declared first
+    ...
+     7 | [vm]
+       |  ^^ declared again
+       |
+       = help: write all of it in one place
+    ");
+    assert_snapshot!(file_errors("vm = { cpus = 2 }\n[vm]\nmemory = \"1GiB\""), @r"
+    error: `vm` is complete where it is written in `{…}`
+      --> Boxfile.toml:4:2
+       |
+     3 | vm = { cpus = 2 }
+       | -- written in braces
+     4 | [vm]
+       |  ^^ added to here
+       |
+       = help: write all of it in the braces, or all of it in a table with a header
+    ");
+    assert_snapshot!(file_errors("vm = { cpus = 2, cpus = 3 }"), @r"
+    error: `cpus` is given twice
+      --> Boxfile.toml:3:18
+       |
+     3 | vm = { cpus = 2, cpus = 3 }
+       |        ---- given first
+       |                  ^^^^ given again
+       |
+       = help: remove one of them
+    ");
+    assert_snapshot!(file_errors("layout = \"split\"\nlayout.kind = \"split\""), @r#"
+    error: `layout` has a value, and is used as a table
+      --> Boxfile.toml:4:1
+       |
+     3 | layout = "split"
+       | ------ given a value
+     4 | layout.kind = "split"
+       | ^^^^^^ used as a table
+       |
+       = help: keep one of them and remove the other
+    "#);
+}
+
+#[test]
+fn characters_and_numbers() {
+    assert_snapshot!(file_errors("layout = \"sp\u{7}lit\""), @r#"
+    error: the invisible character U+0007 is not allowed
+      --> Boxfile.toml:3:13
+       |
+     3 | layout = "sp�lit"
+       |             ^ here
+       |
+       = help: remove it; in a text in quotes it is written `\u0007`
+    "#);
+    assert_snapshot!(file_errors("layout = \"split\"\rvm.cpus = 2"), @r#"
+    error: a line ends with a carriage return alone
+      --> Boxfile.toml:3:17
+       |
+     3 | layout = "split"�vm.cpus = 2
+       |                 ^ no line feed
+       |
+       = help: save the file with LF or CRLF line ends; in a text in quotes, write `\r`
+    "#);
+    assert_snapshot!(agent_errors("port = 4_088_"), @r"
+    error: `4_088_` is not a number
+      --> Boxfile.toml:4:8
+       |
+     4 | port = 4_088_
+       |        ^^^^^^ begins like a number
+       |
+       = help: write `4088`
+    ");
+    assert_snapshot!(agent_errors("port = 99999999999999999999999999999999999999999"), @r"
+    error: this number is too large
+      --> Boxfile.toml:4:8
+       |
+     4 | port = 99999999999999999999999999999999999999999
+       |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ too large
+       |
+       = help: no number in a Boxfile is greater than 4194304; write a text in quotes
+    ");
+    assert_snapshot!(agent_errors("port = 4088.5"), @r"
+    error: `port` takes a whole number, not the number 4088.5
+      --> Boxfile.toml:4:8
+       |
+     4 | port = 4088.5
+       |        ^^^^^^ expected a whole number
+    ");
+    assert_snapshot!(agent_errors("workdir = 2024-01-02"), @r"
+    error: `workdir` takes a text, not a date
+      --> Boxfile.toml:4:11
+       |
+     4 | workdir = 2024-01-02
+       |           ^^^^^^^^^^ expected a text
+       |
+       = help: write one text in quotes
+    ");
+}
+
+#[test]
+fn declarations_that_need_names() {
+    assert_snapshot!(file_errors("skill = \"greet\""), @r#"
+    error: each `skill` needs a name of its own
+      --> Boxfile.toml:3:9
+       |
+     3 | skill = "greet"
+       | ----- declared here
+       |         ^^^^^^^ no name in front of this
+       |
+       = help: write
+             [skill.greet]
+             path = "skills/greet"
+    "#);
+    assert_snapshot!(file_errors("[skill]\npath = \"skills/greet\""), @r#"
+    error: each `skill` needs a name of its own
+      --> Boxfile.toml:4:1
+       |
+     3 | [skill]
+       |  ----- declared here
+     4 | path = "skills/greet"
+       | ^^^^ no name in front of this
+       |
+       = help: write
+             [skill.greet]
+             path = "skills/greet"
+    "#);
+    assert_snapshot!(file_errors("[[skill]]\nname = \"greet\"\npath = \"skills/greet\"\n[[skill]]\nname = \"audit\"\npath = \"skills/audit\""), @r#"
+    error: `skill` is not a list of tables
+      --> Boxfile.toml:3:1
+       |
+     3 | [[skill]]
+       | ^^ two brackets
+       |
+       = help: each one has its name in its header: write
+             [skill.greet]
+             path = "skills/greet"
+    "#);
+    assert_snapshot!(file_errors("skill.greet = \"skills/greet\""), @r#"
+    error: each `skill` is a table, not a text
+      --> Boxfile.toml:3:15
+       |
+     3 | skill.greet = "skills/greet"
+       |       ----- its name
+       |               ^^^^^^^^^^^^^^ not a table
+       |
+       = help: write
+             [skill.greet]
+             path = "skills/greet"
+    "#);
+    assert_snapshot!(file_errors("[[vm]]\ncpus = 2"), @r"
+    error: `vm` is not a list of tables
+      --> Boxfile.toml:3:1
+       |
+     3 | [[vm]]
+       | ^^ two brackets
+       |
+       = help: write `[vm]`
+    ");
+}
+
+#[test]
+fn keys_that_are_unknown() {
+    assert_snapshot!(file_errors("[platfrom]\nname = \"linux/amd64\""), @r"
+    error: unknown declaration `platfrom`
+      --> Boxfile.toml:3:2
+       |
+     3 | [platfrom]
+       |  ^^^^^^^^ no such declaration here
+       |
+       = help: did you mean `platform`?
+    ");
+    assert_snapshot!(agent_errors("imag = \"oci:j\"\nknid = \"opencode\""), @r#"
+    error: unknown declaration `imag`
+      --> Boxfile.toml:4:1
+       |
+     4 | imag = "oci:j"
+       | ^^^^ no such declaration here
+       |
+       = help: did you mean `image`?
+
+    error: `agent` has no property `knid`
+      --> Boxfile.toml:5:1
+       |
+     5 | knid = "opencode"
+       | ^^^^ no such property
+       |
+       = help: did you mean `kind`?
+    "#);
+    assert_snapshot!(file_errors("[network]\nmod = \"none\""), @r#"
+    error: `network` has no `mod`
+      --> Boxfile.toml:4:1
+       |
+     4 | mod = "none"
+       | ^^^ no such key
+       |
+       = help: did you mean `mode`?
+    "#);
+    assert_snapshot!(agent_errors("health = { knd = \"tcp\" }"), @r#"
+    error: `health` has no `knd`
+      --> Boxfile.toml:4:12
+       |
+     4 | health = { knd = "tcp" }
+       |            ^^^ no such key
+       |
+       = help: did you mean `kind`?
+    "#);
+}
+
+#[test]
+fn values_of_another_type() {
+    assert_snapshot!(file_errors("vm = { cpus = [2], memory = { min = 1 } }"), @r#"
+    error: `cpus` takes a whole number, not a list
+      --> Boxfile.toml:3:15
+       |
+     3 | vm = { cpus = [2], memory = { min = 1 } }
+       |               ^^^ expected a whole number
+
+    error: `memory` takes a size, not a table
+      --> Boxfile.toml:3:29
+       |
+     3 | vm = { cpus = [2], memory = { min = 1 } }
+       |                             ^^^^^^^^^^^ expected a size
+       |
+       = help: a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: "512MiB"
+    "#);
+    assert_snapshot!(file_errors("vm = 5"), @r#"
+    error: `vm` takes no value, but got the number 5
+      --> Boxfile.toml:3:6
+       |
+     3 | vm = 5
+       |      ^ one too many
+       |
+       = help: write `vm = { cpus = 2, memory = "2GiB" }`
+    "#);
+    assert_snapshot!(file_errors("layout = [\"split\"]"), @r#"
+    error: `layout` takes a text, not a list
+      --> Boxfile.toml:3:10
+       |
+     3 | layout = ["split"]
+       |          ^^^^^^^^^ expected a text
+       |
+       = help: write one text in quotes
+    "#);
+    assert_snapshot!(file_errors("[vm]\nmemory = 512"), @r#"
+    error: `memory` has no unit
+      --> Boxfile.toml:4:10
+       |
+     4 | memory = 512
+       |          ^^^ a bare number
+       |
+       = help: write `memory = "512MiB"`, or `memory = "512B"` for bytes
+    "#);
+    assert_snapshot!(agent_errors("health = { command = [\"/bin/check\"] }"), @r#"
+    error: `health` needs `kind`
+      --> Boxfile.toml:4:1
+       |
+     4 | health = { command = ["/bin/check"] }
+       | ^^^^^^ without `kind`
+       |
+       = help: write `health = { kind = "http", path = "/health" }`
+    "#);
+    assert_snapshot!(agent_errors("namespaces.net = \"no\"\nenv.PASSWORD = \"hunter2\""), @r#"
+    error: `net` takes a truth value, not the text `no`
+      --> Boxfile.toml:4:18
+       |
+     4 | namespaces.net = "no"
+       |                  ^^^^ expected a truth value
+       |
+       = help: write `true` or `false`, without quotes
+
+    error: `PASSWORD` looks like a secret written as a plain value
+      --> Boxfile.toml:5:16
+       |
+     5 | env.PASSWORD = "hunter2"
+       |                ^^^^^^^^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `[secret.PASSWORD]`; if it is no secret, write `plain-env = { PASSWORD = … }`
+    "#);
+}
+
+#[test]
+fn helps_are_in_toml() {
+    assert_snapshot!(file_errors("[conflict.\"/etc/motd\"]\npolicy = \"drop\""), @r#"
+    error: nothing can conflict in the layout `split`
+      --> Boxfile.toml:3:2
+       |
+     3 | [conflict."/etc/motd"]
+       |  ^^^^^^^^ has no effect
+       |
+       = help: remove it, or write `layout = "merged"`
+    "#);
+    assert_snapshot!(agent_errors("namespaces = { uts = false, hostname = \"a\" }"), @r#"
+    error: a component without its own `uts` namespace cannot have its own host name
+      --> Boxfile.toml:4:40
+       |
+     4 | namespaces = { uts = false, hostname = "a" }
+       |                      ----- switched off
+       |                                        ^^^ needs `uts = true`
+       |
+       = help: remove `hostname`, or `uts`
+    "#);
+    assert_snapshot!(file_errors("budget.kernel = \"10s\""), @r#"
+    error: `kernel` can never take 10s: the whole start may take 5s
+      --> Boxfile.toml:3:17
+       |
+     3 | budget.kernel = "10s"
+       |                 ^^^^^ impossible
+       |
+       = help: add `total = "10s"` or more (it is 5s by default), or lower `kernel`
+    "#);
+    assert_snapshot!(file_errors("[network]\nmode = \"shared\"\nallow = [\"a.example.com\"]"), @r#"
+    error: `allow` needs the network mode `filtered`
+      --> Boxfile.toml:5:1
+       |
+     5 | allow = ["a.example.com"]
+       | ^^^^^ has no effect here
+       |
+       = help: write `mode = "filtered"`, or remove `allow`
+    "#);
+    assert_snapshot!(file_errors("[vm]\nmemory = \"64MiB\""), @r#"
+    error: the components may take 512MiB, which leaves nothing of the machine's memory
+      --> Boxfile.toml:4:10
+       |
+     2 | agent.image = "oci:i"
+       | ----- may take 512MiB by default
+    ...
+     4 | memory = "64MiB"
+       |          ^^^^^^^ must be more than 512MiB
+       |
+       = help: write `memory = "768MiB"`, or lower the limits
+    "#);
+    assert_snapshot!(agent_errors("health = { kind = \"http\", path = \"health\" }"), @r#"
+    error: `health` is not the path of a request
+      --> Boxfile.toml:4:34
+       |
+     4 | health = { kind = "http", path = "health" }
+       |                                  ^^^^^^^^ not a path
+       |
+       = help: write `path = "/health"`
+    "#);
+    assert_snapshot!(agent_errors("rlimits.cpu = \"1500ms\""), @r#"
+    error: the kernel counts CPU time in whole seconds
+      --> Boxfile.toml:4:15
+       |
+     4 | rlimits.cpu = "1500ms"
+       |               ^^^^^^^^ not a whole second
+       |
+       = help: write `cpu = "2s"`
+    "#);
+    assert_snapshot!(agent_errors("port = \"4088\"\nworkdir = \"work\"\nlimits.memory = \"512mb\""), @r#"
+    error: `port` takes a whole number, not the text `4088`
+      --> Boxfile.toml:4:8
+       |
+     4 | port = "4088"
+       |        ^^^^^^ expected a whole number
+       |
+       = help: write it without quotes: 4088
+
+    error: `workdir` takes an absolute path, not `work`
+      --> Boxfile.toml:5:11
+       |
+     5 | workdir = "work"
+       |           ^^^^^^ a relative path
+       |
+       = help: write "/work"
+
+    error: `512mb` is not a size
+      --> Boxfile.toml:6:17
+       |
+     6 | limits.memory = "512mb"
+       |                 ^^^^^^^ `memory` takes a size
+       |
+       = help: write `memory = "512MiB"`
+    "#);
+    assert_snapshot!(file_errors("kernel = { sha256 = \"ABCD\" }\nbudget.total = \"0s\""), @r#"
+    error: a sha256 has 64 hexadecimal digits, in lower case
+      --> Boxfile.toml:3:21
+       |
+     3 | kernel = { sha256 = "ABCD" }
+       |                     ^^^^^^ 4 characters
+       |
+       = help: the output of `sha256sum` begins with them
+
+    error: nothing is done in no time
+      --> Boxfile.toml:4:16
+       |
+     4 | budget.total = "0s"
+       |                ^^^^ must be at least 1ms
+       |
+       = help: write `total = "1ms"` or more, or leave `total` out
+    "#);
+}
+
+#[test]
+fn nesting_without_end() {
+    assert_snapshot!(file_errors(&format!("args = {}", "[".repeat(65))), @r"
+    error: tables and lists lie more than 64 deep in one another
+      --> Boxfile.toml:3:72
+       |
+     3 | args = [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[
+       |                                                                        ^ one too many
+    ");
+    assert_snapshot!(file_errors(&format!("[a{}]", ".a".repeat(64))), @r"
+    error: tables and lists lie more than 64 deep in one another
+      --> Boxfile.toml:3:129
+       |
+     3 | …a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a]
+       |                                                                                                                       ^ one too many
+    ");
+}

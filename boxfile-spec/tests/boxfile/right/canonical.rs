@@ -1,0 +1,130 @@
+//! The canonical form: the same for all files that declare the same.
+
+use boxfile_spec::parse;
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::good;
+
+/// Declarations that may stand in any order.
+const LINES: [&str; 16] = [
+    "box \"b\"",
+    "agent {\n    image \"oci:i:v1\"\n    env A=\"1\"\n    env B=\"2\"\n    limits pids=9\n}",
+    "business { image \"oci:j\"; autostart #true; }",
+    "skill \"a\" path=\"a\"",
+    "skill \"z\" path=\"z\"",
+    "skills dir=\"skills\"",
+    "vm cpus=1",
+    "share \"a\" guest=\"/a\"",
+    "share \"b\" guest=\"/b\" access=\"rw\"",
+    "scratch \"d\" guest=\"/d\" size=\"1GiB\"",
+    "network \"filtered\" { allow \"b.example\" \"a.example\"; }",
+    "secret \"T\"",
+    "cap \"ws\"",
+    "cap \"http\"",
+    "sandbox \"ci\" { writable \"/b\" \"/a\"; }",
+    "budget total=\"1s\"",
+];
+
+#[test]
+fn the_canonical_form_of_a_box() {
+    let text =
+        good("box b\nagent { image \"oci:i\"; }\nsecret T path=\"/t\"\ncap http\n").canonical();
+    assert_snapshot!(text.replace(",\"", ",\n\""), @r#"
+    {"name":"b",
+    "platforms":["linux/amd64"],
+    "agent":{"kind":"oci_image",
+    "binary":null,
+    "port":null,
+    "health":{"tcp":{"port":null}},
+    "tools":null,
+    "image":{"oci-layout":{"path":"i",
+    "tag":null,
+    "digest":null}},
+    "entrypoint":null,
+    "args":null,
+    "env-files":[],
+    "env":{},
+    "workdir":null,
+    "user":null,
+    "namespaces":{"mount":true,
+    "pid":true,
+    "ipc":true,
+    "uts":true,
+    "net":false},
+    "hostname":"agent-host",
+    "limits":{"memory":536870912,
+    "cpu-weight":20,
+    "pids":100},
+    "rlimits":{"nofile":null,
+    "nproc":null,
+    "address-space":null,
+    "cpu":null,
+    "core":null,
+    "file-size":null}},
+    "business":null,
+    "skills-dir":null,
+    "skills":[],
+    "vm":{"cpus":2,
+    "memory":805306368},
+    "layout":"split",
+    "conflicts":[],
+    "shares":[],
+    "scratch":[],
+    "network":{"mode":"none",
+    "allow":[],
+    "deny":[]},
+    "secrets":[{"name":"T",
+    "delivery":{"file":{"path":"/t"}},
+    "component":"agent"}],
+    "task":null,
+    "logs":null,
+    "caps":[{"http":{"timeout":30000}}],
+    "sandbox":null,
+    "budget":{"vmm":null,
+    "kernel":null,
+    "init":null,
+    "ready":null,
+    "total":5000},
+    "kernel":null}
+    "#);
+}
+
+#[test]
+fn what_is_written_out_is_what_is_left_out() {
+    let short = good("box b\nagent { image debian; }\n");
+    let long = good(
+        "agent kind=oci_image {
+             limits memory=\"512MiB\" cpu-weight=20 pids=100
+             image \"docker://docker.io/library/debian:latest\"
+             health tcp
+             namespaces hostname=agent-host net=#false
+         }
+         layout split; network none
+         budget total=\"5000ms\"
+         vm memory=\"768MiB\" cpus=2
+         platform \"linux/amd64\"
+         box b",
+    );
+    assert_eq!(long.canonical(), short.canonical());
+}
+
+#[test]
+fn what_differs_has_another_form() {
+    let forms: Vec<String> =
+        ["", "vm cpus=1", "layout merged", "logs", "skill a path=a", "skill a path=b"]
+            .map(|lines| super::file(lines).canonical())
+            .into();
+    for (index, form) in forms.iter().enumerate() {
+        assert!(!forms[..index].contains(form), "{form}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn neither_order_nor_place_matters(lines in Just(LINES.to_vec()).prop_shuffle(), gap in "[ \n]{0,3}") {
+        let written = parse(&LINES.join("\n")).unwrap().canonical();
+        let shuffled = parse(&lines.join(&format!("{gap}\n"))).unwrap().canonical();
+        prop_assert_eq!(shuffled, written);
+    }
+}

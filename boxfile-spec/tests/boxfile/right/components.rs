@@ -1,0 +1,166 @@
+//! What is declared of the agent and of the business application.
+
+use boxfile_spec::{Agent, AgentKind, Binary, Health, Limits, Namespaces, ResourceLimits};
+
+use super::{MIB, agent, file, good, strings};
+
+fn made_of(kind: &str, lines: &str) -> Agent {
+    good(&format!("box b\nagent {kind} {{ {lines}; }}\n")).agent
+}
+
+/// A3S-10.
+#[test]
+fn every_kind_of_agent() {
+    let digest = "ab".repeat(32);
+    let url = format!("binary \"https://example.com/agent\" sha256=\"{digest}\"");
+    for (word, kind, lines) in [
+        ("oci_image", AgentKind::OciImage, "image \"oci:i\""),
+        ("a3s_code", AgentKind::A3sCode, "image \"oci:i\""),
+        ("opencode", AgentKind::Opencode, "image \"oci:i\""),
+        ("local_binary", AgentKind::LocalBinary, "binary \"bin/agent\""),
+        ("remote_binary", AgentKind::RemoteBinary, &url),
+    ] {
+        assert_eq!(made_of(&format!("kind=\"{word}\""), lines).kind, kind, "{word}");
+    }
+    assert_eq!(made_of("", "binary \"bin/agent\"").kind, AgentKind::LocalBinary);
+    assert_eq!(made_of("", "image \"oci:i\"; binary \"bin/agent\"").kind, AgentKind::LocalBinary);
+    let remote = made_of("", &url);
+    assert_eq!(remote.kind, AgentKind::RemoteBinary);
+    let Some(Binary::Remote { url, sha256 }) = remote.binary else { panic!("not a URL") };
+    assert_eq!((&*url.value, sha256.to_string()), ("https://example.com/agent", digest));
+}
+
+#[test]
+fn a_program_of_the_checkout_may_be_fixed_by_its_digest() {
+    let binary =
+        made_of("", &format!("binary \"./bin/agent\" sha256=\"{}\"", "01".repeat(32))).binary;
+    let Some(Binary::Local { path, sha256: Some(digest) }) = binary else { panic!("no digest") };
+    assert_eq!((&*path.value, digest.0), ("./bin/agent", [1; 32]));
+}
+
+#[test]
+fn opencode_listens_on_its_own_port_and_says_itself_how_it_is() {
+    let path = "/global/health".to_owned();
+    let opencode = made_of("kind=\"opencode\"", "image \"oci:i\"");
+    let check = Some(Health::Http { port: None, path });
+    assert_eq!((opencode.kind.default_port(), &opencode.health), (4096, &check));
+    let moved = made_of("kind=\"opencode\"", "image \"oci:i\"; port 80");
+    assert_eq!((moved.port, moved.health), (Some(80), check));
+}
+
+#[test]
+fn every_kind_of_health_check() {
+    let health = |line: &str| agent(&format!("port 9\n{line}")).health;
+    let argv = strings(&["/bin/check", "-q", ""]);
+    assert_eq!(health("health \"tcp\""), Some(Health::Tcp { port: None }));
+    assert_eq!(health("health \"tcp\" port=9000"), Some(Health::Tcp { port: Some(9000) }));
+    assert_eq!(
+        health("health \"http\" path=\"/h\" port=80"),
+        Some(Health::Http { port: Some(80), path: "/h".to_owned() })
+    );
+    assert_eq!(health("health \"exec\" \"/bin/check\" \"-q\" \"\""), Some(Health::Exec { argv }));
+    assert_eq!(health("health \"none\""), None);
+}
+
+#[test]
+fn argv_is_a_list_and_may_be_empty() {
+    let component = agent("entrypoint \"/bin/a b\" \"\"\nargs").component;
+    assert_eq!(component.entrypoint, Some(strings(&["/bin/a b", ""])));
+    assert_eq!(component.args, Some(Vec::new()));
+}
+
+#[test]
+fn environments_are_joined_and_files_keep_their_order() {
+    let component = agent(
+        "env A=\"1\"\nenv B=\"2\" C=\"\"\nplain-env API_TOKEN=\"none\" GITHUB=\"ghp_0123456789abcdef0123\"
+         env TOKEN_FILE=\"/run/token\" API_TOKEN_PATH=\"/x\" USE_AUTH=\"true\" PASSWORD=\"\"
+         env-file \"b.env\" \"a.env\"",
+    )
+    .component;
+    let names: Vec<&str> = component.env.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "A",
+            "API_TOKEN",
+            "API_TOKEN_PATH",
+            "B",
+            "C",
+            "GITHUB",
+            "PASSWORD",
+            "TOKEN_FILE",
+            "USE_AUTH"
+        ]
+    );
+    assert_eq!((&*component.env["B"], &*component.env["C"]), ("2", ""));
+    let files: Vec<&str> = component.env_files.iter().map(|file| &*file.value).collect();
+    assert_eq!(files, ["b.env", "a.env"]);
+}
+
+#[test]
+fn who_it_runs_as_and_where() {
+    let component = agent("workdir \"/work/./x\"\nuser \"app:1000\"").component;
+    assert_eq!(component.workdir.as_deref(), Some("/work/./x"));
+    assert_eq!(component.user.map(|user| user.value).as_deref(), Some("app:1000"));
+}
+
+/// A3S-83.
+#[test]
+fn each_namespace_is_switched_by_itself() {
+    let component = agent("namespaces mount=#false net=#true hostname=\"Host-1\"").component;
+    let expected = Namespaces { mount: false, pid: true, ipc: true, uts: true, net: true };
+    assert_eq!((component.namespaces, &*component.hostname), (expected, "Host-1"));
+    let component = agent("namespaces pid=#false ipc=#false uts=#false").component;
+    let expected = Namespaces { mount: true, pid: false, ipc: false, uts: false, net: false };
+    assert_eq!((component.namespaces, &*component.hostname), (expected, "agent-host"));
+}
+
+/// A3S-94 to A3S-98, X-5.
+#[test]
+fn limits_have_units_and_shares_become_weights() {
+    let limits = |line: &str| agent(line).component.limits;
+    let given = Limits { memory: 2048 * MIB, cpu_weight: 10_000, pids: 1 };
+    assert_eq!(limits("limits memory=\"2GiB\" cpu-weight=10000 pids=1"), given);
+    assert_eq!(
+        limits("limits cpu-shares=1024"),
+        Limits { memory: 512 * MIB, cpu_weight: 39, pids: 100 }
+    );
+    assert_eq!(limits("limits memory=\"100MB\"").memory, 100_000_000);
+}
+
+/// AGB-32.
+#[test]
+fn the_limits_of_a_process() {
+    let rlimits = agent(
+        "rlimits nofile=1024 nproc=512 address-space=\"2GiB\" cpu=\"90s\" core=\"0B\" file-size=\"1GiB\"",
+    )
+    .component
+    .rlimits;
+    let expected = ResourceLimits {
+        nofile: Some(1024),
+        nproc: Some(512),
+        address_space: Some(2048 * MIB),
+        cpu: Some(90),
+        core: Some(0),
+        file_size: Some(1024 * MIB),
+    };
+    assert_eq!(rlimits, expected);
+}
+
+#[test]
+fn tools_are_known_by_one_name() {
+    let tools = agent("tools \"Shell\" \"read\" \"bash\" \"grep\"").tools;
+    assert_eq!(tools, Some(strings(&["bash", "grep", "read_file"])));
+}
+
+/// A3S-52: a business application is a component like the agent, and can be started itself.
+#[test]
+fn a_business_application() {
+    let business = file(
+        "business {\n image \"oci:b\"\n autostart #true\n user \"web\"\n workdir \"/workspace\"\n}",
+    );
+    let business = business.business.unwrap();
+    assert!(business.autostart);
+    assert_eq!(business.component.image.unwrap().value.to_string(), "oci:b");
+    assert_eq!(business.component.workdir.as_deref(), Some("/workspace"));
+}

@@ -1,0 +1,90 @@
+//! What holds where nothing is declared.
+
+use boxfile_spec::{
+    AgentKind, Health, Layout, Limits, Namespaces, Network, NetworkMode, Platform, ResourceLimits,
+    Vm,
+};
+
+use super::{MIB, file, good};
+
+/// A3S-51: one agent is all that a box needs. A3S-100: what it may take.
+#[test]
+fn an_agent_with_an_image_alone() {
+    let boxfile = file("");
+    let agent = &boxfile.agent;
+    assert_eq!((agent.kind, &agent.binary, &agent.tools), (AgentKind::OciImage, &None, &None));
+    assert_eq!((agent.port, &agent.health), (None, &Some(Health::Tcp { port: None })));
+    let component = &agent.component;
+    assert_eq!(component.limits, Limits { memory: 512 * MIB, cpu_weight: 20, pids: 100 });
+    assert_eq!(component.rlimits, ResourceLimits::default());
+    assert_eq!((&component.entrypoint, &component.args), (&None, &None));
+    assert_eq!((&component.workdir, &component.user), (&None, &None));
+    assert!(component.env.is_empty() && component.env_files.is_empty());
+}
+
+#[test]
+fn a_box_with_an_agent_alone() {
+    let boxfile = file("");
+    assert_eq!(
+        boxfile.platforms.iter().map(|it| it.value).collect::<Vec<_>>(),
+        [Platform::LinuxAmd64]
+    );
+    assert_eq!((boxfile.layout, boxfile.conflicts.len()), (Layout::Split, 0));
+    assert_eq!((boxfile.skills.len(), &boxfile.skills_dir), (0, &None));
+    assert_eq!((boxfile.shares.len(), boxfile.scratch.len(), boxfile.secrets.len()), (0, 0, 0));
+    assert_eq!((&boxfile.task, boxfile.logs, &boxfile.sandbox), (&None, None, &None));
+    assert_eq!((boxfile.business, boxfile.kernel, boxfile.caps.len()), (None, None, 0));
+    assert_eq!(boxfile.climb, 0);
+}
+
+/// A3S-83 and A3S-84.
+#[test]
+fn the_components_share_their_network_and_nothing_else() {
+    let own = Namespaces { mount: true, pid: true, ipc: true, uts: true, net: false };
+    let boxfile = file("business { image \"oci:i\"; }");
+    let business = boxfile.business.unwrap().component;
+    assert_eq!((boxfile.agent.component.namespaces, business.namespaces), (own, own));
+    assert_eq!(boxfile.agent.component.hostname, "agent-host");
+    assert_eq!(business.hostname, "business-host");
+}
+
+/// A3S-101, X-5: what a business application may take; the weight is that of 1024 shares.
+#[test]
+fn a_business_application_with_an_image_alone() {
+    let business = file("business { image \"oci:i\"; }").business.unwrap();
+    let limits = Limits { memory: 1024 * MIB, cpu_weight: 39, pids: 200 };
+    assert_eq!((business.component.limits, business.autostart), (limits, false));
+}
+
+/// X-11.
+#[test]
+fn the_machine_has_room_for_the_components_and_256_mib_more() {
+    assert_eq!(file("").vm, Vm { cpus: 2, memory: (512 + 256) * MIB });
+    assert_eq!(file("business { image \"oci:i\"; }").vm.memory, (512 + 1024 + 256) * MIB);
+    let odd = good(
+        "box b; agent { image \"oci:i\"; limits memory=\"5000001B\"; }
+         business { image \"oci:i\"; limits cpu-shares=1024; }",
+    );
+    assert_eq!(odd.vm.memory, (1024 + 5 + 256) * MIB);
+    assert_eq!(file("vm cpus=4").vm, Vm { cpus: 4, memory: 768 * MIB });
+}
+
+/// A3S-109.
+#[test]
+fn the_start_may_take_5_seconds_or_3_without_an_image() {
+    assert_eq!(file("").budget.total, Some(5000));
+    assert_eq!(file("budget kernel=\"1s\"").budget.total, Some(5000));
+    let small = |rest| good(&format!("box b\nagent {{ binary \"a\"; }}\n{rest}\n")).budget;
+    assert_eq!((small("").total, small("").ready), (Some(3000), None));
+    assert_eq!(small("business { image \"oci:i\"; }").total, Some(3000));
+    let both = good("box b\nagent { image \"oci:i\"; binary \"a\"; }\n");
+    assert_eq!(both.budget.total, Some(5000));
+}
+
+/// X-14.
+#[test]
+fn nothing_can_be_reached() {
+    let nothing = Network { mode: NetworkMode::None, allow: Vec::new(), deny: Vec::new() };
+    assert_eq!(file("").network, nothing);
+    assert_eq!(file("network \"none\"").network, nothing);
+}

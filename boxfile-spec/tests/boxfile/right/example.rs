@@ -1,0 +1,137 @@
+//! A file like that of examples/hello, in full: every field of the model, with its place.
+
+use std::collections::BTreeMap;
+
+use boxfile_spec::{
+    Agent, AgentKind, Boxfile, Budget, Business, Component, Health, ImageRef, Kernel, Layout,
+    Limits, Namespaces, Network, Platform, ResourceLimits, Sha256, Skill, SkillMode, Span, Spanned,
+    Vm, parse,
+};
+
+use super::{MIB, strings};
+
+const EXAMPLE: &str = r#"box "hello"
+
+agent {
+    image "oci:images/agent"
+    entrypoint "/agent/bin/agent"
+    args "--greeting" "hello"
+    env RUST_LOG="info" GREETING="hi"
+    workdir "/agent"
+    port 4088
+    health "http" path="/health"
+    namespaces net=#false hostname="agent-host"
+    limits memory="64MiB" pids=32 cpu-weight=100
+}
+
+business {
+    image "oci:images/business"
+    limits memory="64MiB" pids=16
+}
+
+skill "greet" path="skills/greet"
+
+vm cpus=1 memory="256MiB"
+layout "split"
+budget total="700ms" kernel="400ms"
+kernel "vendor/libkrunfw.so.5" sha256="3854ef0000000000000000000000000000000000000000000000000000000001"
+"#;
+
+/// Puts `value` at the place where `text` is first written in the example.
+fn at<T>(value: T, text: &str) -> Spanned<T> {
+    let offset = EXAMPLE.find(text).expect("the example has the text");
+    Spanned { value, span: Span::at(offset, text.len()) }
+}
+
+fn layout(path: &str) -> ImageRef {
+    ImageRef::OciLayout { path: path.to_owned(), tag: None, digest: None }
+}
+
+/// A component that has nothing but its image and the defaults of all.
+fn component(image: &str, hostname: &str, limits: Limits) -> Component {
+    Component {
+        image: Some(at(layout(image), &format!("\"oci:{image}\""))),
+        entrypoint: None,
+        args: None,
+        env_files: Vec::new(),
+        env: BTreeMap::new(),
+        workdir: None,
+        user: None,
+        namespaces: Namespaces { mount: true, pid: true, ipc: true, uts: true, net: false },
+        hostname: hostname.to_owned(),
+        limits,
+        rlimits: ResourceLimits::default(),
+    }
+}
+
+fn example_agent() -> Agent {
+    let limits = Limits { memory: 64 * MIB, cpu_weight: 100, pids: 32 };
+    let env = [("GREETING", "hi"), ("RUST_LOG", "info")];
+    Agent {
+        kind: AgentKind::OciImage,
+        binary: None,
+        port: Some(4088),
+        health: Some(Health::Http { port: None, path: "/health".to_owned() }),
+        tools: None,
+        component: Component {
+            entrypoint: Some(strings(&["/agent/bin/agent"])),
+            args: Some(strings(&["--greeting", "hello"])),
+            env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            workdir: Some("/agent".to_owned()),
+            ..component("images/agent", "agent-host", limits)
+        },
+    }
+}
+
+fn example_business() -> Business {
+    let limits = Limits { memory: 64 * MIB, cpu_weight: 39, pids: 16 };
+    let component = component("images/business", "business-host", limits);
+    Business { autostart: false, component }
+}
+
+fn example_kernel() -> Kernel {
+    let mut sha256 = [0; 32];
+    sha256[..3].copy_from_slice(&[0x38, 0x54, 0xef]);
+    sha256[31] = 1;
+    let path = at("vendor/libkrunfw.so.5".to_owned(), "\"vendor/libkrunfw.so.5\"");
+    Kernel { path: Some(path), sha256: Some(Sha256(sha256)) }
+}
+
+#[test]
+fn the_example_in_full() {
+    let skill = at("skills/greet".to_owned(), "\"skills/greet\"");
+    let skill = Skill { name: "greet".to_owned(), path: skill, mode: SkillMode::Bake };
+    let expected = Boxfile {
+        name: "hello".to_owned(),
+        platforms: vec![Spanned { value: Platform::LinuxAmd64, span: Span::default() }],
+        agent: example_agent(),
+        business: Some(example_business()),
+        skills_dir: None,
+        skills: vec![skill],
+        vm: Vm { cpus: 1, memory: 256 * MIB },
+        layout: Layout::Split,
+        conflicts: Vec::new(),
+        shares: Vec::new(),
+        scratch: Vec::new(),
+        network: Network::default(),
+        secrets: Vec::new(),
+        task: None,
+        logs: None,
+        caps: Vec::new(),
+        sandbox: None,
+        budget: Budget { vmm: None, kernel: Some(400), init: None, ready: None, total: Some(700) },
+        kernel: Some(example_kernel()),
+        climb: 0,
+    };
+    assert_eq!(parse(EXAMPLE), Ok(expected));
+}
+
+#[test]
+fn the_files_that_newcomers_read_are_right() {
+    for text in [
+        include_str!("../../../../Boxfile.example"),
+        include_str!("../../../../examples/hello/Boxfile"),
+    ] {
+        super::good(text);
+    }
+}

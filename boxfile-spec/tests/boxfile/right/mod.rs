@@ -1,0 +1,35 @@
+//! Files that are read, and the models that they give. The texts in capitals and a number, such as
+//! A3S-84, are rows of the tables of capabilities that the language covers.
+
+mod canonical;
+mod components;
+mod defaults;
+mod example;
+mod extends;
+mod images;
+mod kdl;
+mod profiles;
+mod run;
+
+use boxfile_spec::{Boxfile, parse};
+
+const MIB: u64 = 1 << 20;
+
+/// Parses lines behind a valid box and agent.
+fn file(lines: &str) -> Boxfile {
+    good(&format!("box b\nagent {{ image \"oci:i\"; }}\n{lines}\n"))
+}
+
+/// Parses a file with an agent of an image and of what else is declared of it.
+fn agent(lines: &str) -> boxfile_spec::Agent {
+    good(&format!("box b\nagent {{\nimage \"oci:i\"\n{lines}\n}}\n")).agent
+}
+
+/// Parses a file that must be right.
+fn good(text: &str) -> Boxfile {
+    parse(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}

@@ -1,0 +1,68 @@
+//! Profiles: the same file, with some declarations over it.
+
+use boxfile_spec::Boxfile;
+
+use crate::{read, shown};
+
+const FILE: &str = "box b
+agent { image \"oci:i\"; env A=\"1\" B=\"2\"; }
+vm cpus=2
+profile ci {
+    vm cpus=1 memory=\"1GiB\"
+    agent { env B=\"3\"; health none; }
+    skill s path=s
+    budget total=\"9s\"
+}
+profile dev { share w guest=\"/w\" access=rw; }
+";
+
+fn choose(files: &[(&str, &str)], profile: Option<&str>) -> Boxfile {
+    let document = read(files, profile);
+    let shown = shown(&document);
+    document.boxfile.unwrap_or_else(|| panic!("{shown}"))
+}
+
+#[test]
+fn a_profile_counts_only_where_it_is_chosen() {
+    let plain = choose(&[("Boxfile", FILE)], None);
+    assert_eq!((plain.vm.cpus, plain.skills.len(), plain.shares.len()), (2, 0, 0));
+    let dev = choose(&[("Boxfile", FILE)], Some("dev"));
+    assert_eq!((dev.vm.cpus, dev.skills.len(), dev.shares.len()), (2, 0, 1));
+}
+
+#[test]
+fn a_profile_is_the_same_as_its_declarations_written_out() {
+    let written = super::good(
+        "box b\nagent { image \"oci:i\"; env A=\"1\" B=\"3\"; health none; }\nvm cpus=1 memory=\"1GiB\"
+         skill s path=s\nbudget total=\"9s\"\n",
+    );
+    let chosen = choose(&[("Boxfile", FILE)], Some("ci"));
+    assert_eq!(chosen.canonical(), written.canonical());
+}
+
+#[test]
+fn the_profiles_are_named() {
+    assert_eq!(read(&[("Boxfile", FILE)], None).profiles, ["ci", "dev"]);
+}
+
+#[test]
+fn a_profile_of_the_base_is_completed_by_that_of_the_file() {
+    let main = "extends \"base\"\nvm cpus=3\nprofile ci { vm memory=\"2GiB\"; }\n";
+    let files = [("Boxfile", main), ("base", FILE)];
+    let chosen = choose(&files, Some("ci"));
+    // The profile stands over the file, wherever the two come from.
+    assert_eq!((chosen.vm.cpus, chosen.vm.memory >> 30), (1, 2));
+    assert_eq!(choose(&files, None).vm.cpus, 3);
+}
+
+#[test]
+fn conflicts_of_a_profile_decide_first() {
+    let file = "box b\nagent { image \"oci:i\"; }\nlayout merged\nconflict \"/a\" policy=drop
+        profile p { conflict \"/b\" policy=drop; }\n";
+    let order: Vec<String> = choose(&[("Boxfile", file)], Some("p"))
+        .conflicts
+        .into_iter()
+        .map(|it| it.pattern.value)
+        .collect();
+    assert_eq!(order, ["/b", "/a"]);
+}

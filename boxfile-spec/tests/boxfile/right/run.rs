@@ -1,0 +1,204 @@
+//! What a box is given when it runs, and what it is built from besides its images.
+
+use boxfile_spec::{
+    Access, Cap, Conflict, ConflictPolicy, Delivery, Fallback, Layout, Logs, NetworkMode, Platform,
+    Preset, Sandbox, Scope, SkillMode, Task,
+};
+
+use super::{MIB, file, strings};
+
+#[test]
+fn platforms_keep_their_order() {
+    let platforms = file("platform \"linux/arm64\" \"linux/amd64\"").platforms;
+    let platforms: Vec<Platform> = platforms.into_iter().map(|it| it.value).collect();
+    assert_eq!(platforms, [Platform::LinuxArm64, Platform::LinuxAmd64]);
+}
+
+/// A3S-7, A3S-21, A3S-30: a directory of skills and single ones, each baked or mounted.
+#[test]
+fn skills_are_sorted_and_stand_beside_a_directory_of_them() {
+    let boxfile =
+        file("skill z path=z mode=mount\nskill a path=\"./a\"\nskills dir=skills mode=mount");
+    let skills: Vec<_> =
+        boxfile.skills.iter().map(|it| (&*it.name, &*it.path.value, it.mode)).collect();
+    assert_eq!(skills, [("a", "./a", SkillMode::Bake), ("z", "z", SkillMode::Mount)]);
+    let all = boxfile.skills_dir.unwrap();
+    assert_eq!((&*all.dir.value, all.mode), ("skills", SkillMode::Mount));
+}
+
+#[test]
+fn conflicts_keep_their_order() {
+    let boxfile = file(
+        "layout \"merged\"
+         conflict \"/usr/**\" policy=\"prefer-business\"
+         conflict \"/etc/motd\" policy=\"drop\"
+         conflict \"/etc/group\" policy=\"merge\"
+         conflict \"/*\" policy=\"prefer-agent\"",
+    );
+    let shown = |it: &Conflict| (it.pattern.value.clone(), it.policy);
+    let expected = [
+        ("/usr/**", ConflictPolicy::PreferBusiness),
+        ("/etc/motd", ConflictPolicy::Drop),
+        ("/etc/group", ConflictPolicy::Merge),
+        ("/*", ConflictPolicy::PreferAgent),
+    ]
+    .map(|(pattern, policy)| (pattern.to_owned(), policy));
+    assert_eq!(boxfile.layout, Layout::Merged);
+    assert_eq!(boxfile.conflicts.iter().map(shown).collect::<Vec<_>>(), expected);
+}
+
+/// OAN-48: read-only unless it says otherwise.
+#[test]
+fn shares() {
+    let boxfile = file(
+        "share workspace guest=\"/a3s/workspace\" access=rw host=\"work\" component=business
+         share data guest=\"/data\"",
+    );
+    let [data, workspace] = &*boxfile.shares else { panic!("two shares") };
+    assert_eq!((&*data.name, &*data.guest.value, &data.host), ("data", "/data", &None));
+    assert_eq!((data.access, data.component), (Access::Ro, Scope::Both));
+    assert_eq!(workspace.host.as_ref().unwrap().value, "work");
+    assert_eq!((workspace.access, workspace.component), (Access::Rw, Scope::Business));
+}
+
+#[test]
+fn scratch_disks_and_shares_of_different_components_may_have_one_place() {
+    let boxfile = file(
+        "scratch b guest=\"/var/cache\" size=\"2GiB\" component=agent
+         scratch a guest=\"/var/cache\" size=\"1MiB\" component=business
+         share c guest=\"/var/cached\"",
+    );
+    let disks: Vec<_> =
+        boxfile.scratch.iter().map(|it| (&*it.name, it.size, it.component)).collect();
+    assert_eq!(disks, [("a", MIB, Scope::Business), ("b", 2048 * MIB, Scope::Agent)]);
+}
+
+/// X-14.
+#[test]
+fn what_can_be_reached_is_sorted_and_in_lower_case() {
+    let network = file(
+        "network \"filtered\" {
+             allow \"*.PyPI.org\" \"api.example.com\" \"10.1.0.0/16\" \"::1\" \"api.example.com\"
+             deny \"uploads.example.com\"
+         }",
+    )
+    .network;
+    assert_eq!(network.mode, NetworkMode::Filtered);
+    assert_eq!(network.allow, ["*.pypi.org", "10.1.0.0/16", "::1", "api.example.com"]);
+    assert_eq!(network.deny, ["uploads.example.com"]);
+    for (word, mode) in [("shared", NetworkMode::Shared), ("cap-only", NetworkMode::CapOnly)] {
+        assert_eq!(file(&format!("network \"{word}\"")).network.mode, mode);
+    }
+}
+
+#[test]
+fn secrets_are_handed_over_by_name() {
+    let boxfile = file("secret B path=\"/run/b\" component=both\nsecret A");
+    let secrets: Vec<_> =
+        boxfile.secrets.iter().map(|it| (&*it.name.value, &it.delivery, it.component)).collect();
+    let path = "/run/b".to_owned();
+    assert_eq!(
+        secrets,
+        [("A", &Delivery::Env, Scope::Agent), ("B", &Delivery::File { path }, Scope::Both)]
+    );
+}
+
+/// OAN-26 and OAN-27.
+#[test]
+fn a_task() {
+    let task = file(
+        "task \"t-1\" type=\"code\" description=\"\" timeout=\"1.5s\" input=\"{ \\\"b\\\": [1.50, 2],\\n \\\"a b\\\": 1 }\" { tags x y; }",
+    )
+    .task;
+    let expected = Task {
+        id: "t-1".to_owned(),
+        kind: "code".to_owned(),
+        description: String::new(),
+        input: Some("{\"b\":[1.50,2],\"a b\":1}".to_owned()),
+        tags: strings(&["x", "y"]),
+        timeout: Some(1500),
+    };
+    assert_eq!(task, Some(expected));
+}
+
+/// OAN-30 to OAN-32.
+#[test]
+fn logs_are_all_on_but_for_those_that_are_off() {
+    let logs = |lines: &str| file(lines).logs;
+    assert_eq!(logs("logs"), Some(Logs { stdout: true, stderr: true, events: true, atif: true }));
+    assert_eq!(
+        logs("logs stderr=#false atif=#false events=#true"),
+        Some(Logs { stdout: true, stderr: false, events: true, atif: false })
+    );
+}
+
+/// OAN-33 to OAN-38.
+#[test]
+fn every_capability() {
+    let caps = file(
+        "cap ws\ncap payments\ncap http\ncap nostr { relays \"wss://b.example\" \"ws://a.example/x\" \"wss://b.example\"; }",
+    )
+    .caps;
+    let relays = strings(&["ws://a.example/x", "wss://b.example"]);
+    let expected = [
+        Cap::Http { timeout: 30_000 },
+        Cap::Nostr { relays },
+        Cap::Payments,
+        Cap::Ws { max_connections: 16 },
+    ];
+    assert_eq!(caps, expected);
+    assert_eq!(file("cap http timeout=\"1ms\"").caps, [Cap::Http { timeout: 1 }]);
+    assert_eq!(file("cap ws max-connections=1024").caps, [Cap::Ws { max_connections: 1024 }]);
+}
+
+/// AGB-29 to AGB-31.
+#[test]
+fn every_preset_of_the_command_policy() {
+    for (word, preset, fallback) in [
+        ("default", Preset::Default, Fallback::Strict),
+        ("development", Preset::Development, Fallback::Warn),
+        ("ci", Preset::Ci, Fallback::Strict),
+    ] {
+        let sandbox = file(&format!("sandbox {word}")).sandbox.unwrap();
+        assert_eq!((sandbox.preset, sandbox.fallback), (preset, fallback));
+        assert_eq!(sandbox.max_output, 10_000_000);
+    }
+}
+
+#[test]
+fn a_command_policy_in_full() {
+    let sandbox = file(
+        "sandbox ci fallback=warn max-output=\"1MiB\" {
+             writable \"/workspace\" \"/tmp\" \"/tmp\"
+             deny-read \"/root\"
+             deny-write \"/workspace/.git\"
+             allow \"cargo *\" \"ls\"
+             ask \"git push\"
+             forbid \"rm -rf *\"
+         }",
+    );
+    let expected = Sandbox {
+        preset: Preset::Ci,
+        fallback: Fallback::Warn,
+        max_output: MIB,
+        writable: strings(&["/tmp", "/workspace"]),
+        deny_read: strings(&["/root"]),
+        deny_write: strings(&["/workspace/.git"]),
+        allow: strings(&["cargo *", "ls"]),
+        ask: strings(&["git push"]),
+        forbid: strings(&["rm -rf *"]),
+    };
+    assert_eq!(sandbox.sandbox, Some(expected));
+}
+
+#[test]
+fn a_tiny_budget_is_legal() {
+    let budget = file("budget total=\"1ms\" init=\"1ms\" vmm=\"1ms\"").budget;
+    assert_eq!((budget.total, budget.init, budget.vmm), (Some(1), Some(1), Some(1)));
+}
+
+#[test]
+fn a_kernel_may_be_known_by_its_digest_alone() {
+    let kernel = file(&format!("kernel sha256=\"{}\"", "00".repeat(32))).kernel.unwrap();
+    assert_eq!((kernel.path, kernel.sha256.unwrap().0), (None, [0; 32]));
+}

@@ -1,0 +1,174 @@
+//! Paths that lead out of the checkout.
+
+use insta::assert_snapshot;
+
+use crate::{errors, file_errors, read, shown};
+
+#[test]
+fn skills_env_files_and_programs_lie_in_the_checkout() {
+    assert_snapshot!(file_errors(r#"skill "a" path="/a"
+skill "b" path="../b"
+skill "c" path="c/../c"
+skills dir="../skills""#), @r#"
+    error: a skill must lie inside the checkout
+      --> Boxfile:3:16
+       |
+     3 | skill "a" path="/a"
+       |                ^^^^ an absolute path
+       |
+       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+
+    error: a skill must lie inside the checkout
+      --> Boxfile:4:16
+       |
+     4 | skill "b" path="../b"
+       |                ^^^^^^ `..` leads out of it
+       |
+       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+
+    error: a skill must lie inside the checkout
+      --> Boxfile:5:16
+       |
+     5 | skill "c" path="c/../c"
+       |                ^^^^^^^^ `..` leads out of it
+       |
+       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+
+    error: a directory of skills must lie inside the checkout
+      --> Boxfile:6:12
+       |
+     6 | skills dir="../skills"
+       |            ^^^^^^^^^^^ `..` leads out of it
+       |
+       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+    "#);
+    assert_snapshot!(errors("box b\nagent {\n    binary \"/usr/bin/agent\"\n    env-file \"agent.env\" \"../secret.env\"\n}\n"), @r#"
+    error: the agent's program must lie inside the checkout
+      --> Boxfile:3:12
+       |
+     3 |     binary "/usr/bin/agent"
+       |            ^^^^^^^^^^^^^^^^ an absolute path
+       |
+       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+
+    error: a file of variables must lie inside the checkout
+      --> Boxfile:4:26
+       |
+     4 |     env-file "agent.env" "../secret.env"
+       |                          ^^^^^^^^^^^^^^^ `..` leads out of it
+       |
+       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+    "#);
+    assert_snapshot!(file_errors(r#"share "data" guest="/data" host="/srv/data""#), @r#"
+    error: the directory of a share must lie inside the checkout
+      --> Boxfile:3:33
+       |
+     3 | share "data" guest="/data" host="/srv/data"
+       |                                 ^^^^^^^^^^^ an absolute path
+       |
+       = help: leave `host` out: whoever launches the box names a directory, which may lie anywhere
+    "#);
+}
+
+#[test]
+fn a_base_widens_the_checkout_by_its_own_directory_and_no_more() {
+    let base =
+        "agent { image \"oci:i\"; }\nskill \"a\" path=\"skills/a\"\nskill \"b\" path=\"../b\"\n";
+    let document = read(
+        &[
+            (
+                "Boxfile",
+                "extends \"../base/base.Boxfile\"\nbox b\nskill \"c\" path=\"../c\"\nskill \"d\" path=\"../../d\"\n",
+            ),
+            ("../base/base.Boxfile", base),
+        ],
+        None,
+    );
+    assert_snapshot!(shown(&document), @r#"
+    error: a skill must lie inside the checkout
+      --> Boxfile:4:16
+       |
+     4 | skill "d" path="../../d"
+       |                ^^^^^^^^^ `..` leads out of it
+       |
+       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+    "#);
+}
+
+#[test]
+fn a_path_of_a_base_is_judged_from_the_directory_of_the_base() {
+    let document = read(
+        &[
+            ("Boxfile", "extends \"../base.Boxfile\"\nbox b\n"),
+            ("../base.Boxfile", "agent { image \"oci:i\"; }\nskill \"a\" path=\"../a\"\n"),
+        ],
+        None,
+    );
+    assert_snapshot!(shown(&document), @r#"
+    error: a skill must lie inside the checkout
+      --> ../base.Boxfile:2:16
+       |
+     2 | skill "a" path="../a"
+       |                ^^^^^^ `..` leads out of it
+       |
+       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+    "#);
+}
+
+#[test]
+fn what_the_file_lacks_hides_no_path() {
+    assert_snapshot!(errors("business { env-file \"/b.env\"; }\nskill \"a\" path=\"../a\"\nshare \"s\" guest=\"/s\"\nshare \"t\" guest=\"/s/t\"\n"), @r#"
+    error: the file does not declare `box`
+      --> Boxfile:1:1
+       |
+     1 | business { env-file "/b.env"; }
+       | ^ in this file
+       |
+       = help: add `box "my-agent"`
+
+    error: the file does not declare `agent`
+      --> Boxfile:1:1
+       |
+     1 | business { env-file "/b.env"; }
+       | ^ in this file
+       |
+       = help: add
+             agent {
+                 image "oci:images/agent"
+             }
+
+    error: `business` needs an `image`
+      --> Boxfile:1:1
+       |
+     1 | business { env-file "/b.env"; }
+       | ^^^^^^^^ without an `image`
+       |
+       = help: add `image "oci:images/agent"`
+
+    error: a file of variables must lie inside the checkout
+      --> Boxfile:1:21
+       |
+     1 | business { env-file "/b.env"; }
+       |                     ^^^^^^^^ an absolute path
+       |
+       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+
+    error: a skill must lie inside the checkout
+      --> Boxfile:2:16
+       |
+     2 | skill "a" path="../a"
+       |                ^^^^^^ `..` leads out of it
+       |
+       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+
+    error: `/s/t` lies inside of `/s`, where something else is mounted
+      --> Boxfile:4:17
+       |
+     3 | share "s" guest="/s"
+       |                 ---- the place of this `share`
+     4 | share "t" guest="/s/t"
+       |                 ^^^^^^ the place of this `share`
+       |
+       = help: choose places of which none is inside of another
+    "#);
+}

@@ -1,0 +1,256 @@
+//! Errors of files that extend others.
+
+use insta::assert_snapshot;
+
+use crate::{read, shown};
+
+const BASE: &str = "agent {\n    image \"oci:i\"\n    limits memory=\"1GiB\"\n}\n";
+
+fn show(files: &[(&str, &str)]) -> String {
+    shown(&read(files, None))
+}
+
+#[test]
+fn a_base_that_cannot_be_read() {
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"../base.Boxfile\"\n")]), @r#"
+    error: cannot extend `../base.Boxfile`: there is no such file
+      --> Boxfile:2:9
+       |
+     2 | extends "../base.Boxfile"
+       |         ^^^^^^^^^^^^^^^^^ named here
+    "#);
+}
+
+#[test]
+fn a_text_by_itself_extends_nothing() {
+    assert_snapshot!(crate::errors("box b\nextends \"base.Boxfile\"\n"), @r#"
+    error: cannot extend `base.Boxfile`: a text by itself extends nothing
+      --> Boxfile:2:9
+       |
+     2 | extends "base.Boxfile"
+       |         ^^^^^^^^^^^^^^ named here
+    "#);
+}
+
+#[test]
+fn extends_names_one_path() {
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends\n")]), @r#"
+    error: `extends` needs a path
+      --> Boxfile:2:1
+       |
+     2 | extends
+       | ^^^^^^^ without a path
+       |
+       = help: write `extends "../base.Boxfile"`
+    "#);
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\" \"b\"\n"), ("a", BASE)]), @r#"
+    error: unexpected argument: the text `b`
+      --> Boxfile:2:13
+       |
+     2 | extends "a" "b"
+       |             ^^^ one too many
+       |
+       = help: write `extends "../base.Boxfile"`
+    "#);
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\nextends \"b\"\n"), ("a", BASE)]), @r#"
+    error: a file extends one other file
+      --> Boxfile:3:1
+       |
+     2 | extends "a"
+       | ------- the first
+     3 | extends "b"
+       | ^^^^^^^ the second
+       |
+       = help: let one of the two bases extend the other
+    "#);
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends ../base.Boxfile\n")]), @r#"
+    error: `../base.Boxfile` must stand in quotes
+      --> Boxfile:2:9
+       |
+     2 | extends ../base.Boxfile
+       |         ^^^^^^^^^^^^^^^ a bare word cannot contain this
+       |
+       = help: write `"../base.Boxfile"`
+    "#);
+    assert_snapshot!(show(&[("Boxfile", "box b\nextend \"../base.Boxfile\"\n")]), @r#"
+    error: unknown declaration `extend`
+      --> Boxfile:2:1
+       |
+     2 | extend "../base.Boxfile"
+       | ^^^^^^ no such declaration here
+       |
+       = help: did you mean `extends`?
+    "#);
+}
+
+#[test]
+fn files_that_extend_each_other_in_a_circle() {
+    assert_snapshot!(show(&[
+        ("Boxfile", "box b\nextends \"x/a\"\n"),
+        ("x/a", "extends \"../b\"\n"),
+        ("b", "extends \"./x/a\"\n"),
+    ]), @r#"
+    error: cannot extend `x/a`: the files extend one another in a circle
+      --> b:1:9
+       |
+     1 | extends "./x/a"
+       |         ^^^^^^^ named here
+       |
+       = help: remove `extends` from one of them
+    "#);
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"Boxfile\"\n"), ("Boxfile", "box b\nextends \"Boxfile\"\n")]), @r#"
+    error: cannot extend `Boxfile`: the files extend one another in a circle
+      --> Boxfile:2:9
+       |
+     2 | extends "Boxfile"
+       |         ^^^^^^^^^ named here
+       |
+       = help: remove `extends` from one of them
+    "#);
+}
+
+#[test]
+fn a_chain_that_is_too_long() {
+    let names: Vec<String> = (0..10).map(|index| format!("base{index}")).collect();
+    let texts: Vec<String> = (1..11).map(|index| format!("extends \"base{index}\"\n")).collect();
+    let mut files = vec![("Boxfile", "box b\nextends \"base0\"\n")];
+    files.extend(names.iter().zip(&texts).map(|(name, text)| (name.as_str(), text.as_str())));
+    assert_snapshot!(show(&files), @r#"
+    error: cannot extend `base8`: more than 8 files would extend one another
+      --> base7:1:9
+       |
+     1 | extends "base8"
+       |         ^^^^^^^ named here
+       |
+       = help: let one base hold what several of them declare
+    "#);
+}
+
+#[test]
+fn an_error_of_the_base_is_shown_in_the_base() {
+    assert_snapshot!(show(&[
+        ("Boxfile", "box b\nextends \"../base.Boxfile\"\nvm cpus=0\n"),
+        ("../base.Boxfile", "agent {\n    imgae \"oci:i\"\n    port 0\n}\n"),
+    ]), @r#"
+    error: `cpus` is out of range
+      --> Boxfile:3:9
+       |
+     3 | vm cpus=0
+       |         ^ must be from 1 to 16
+
+    error: unknown declaration `imgae`
+      --> ../base.Boxfile:2:5
+       |
+     2 |     imgae "oci:i"
+       |     ^^^^^ no such declaration here
+       |
+       = help: did you mean `image`?
+
+    error: `port` is out of range
+      --> ../base.Boxfile:3:10
+       |
+     3 |     port 0
+       |          ^ must be from 1 to 65535
+    "#);
+}
+
+#[test]
+fn a_clash_of_two_files_is_shown_in_both() {
+    assert_snapshot!(show(&[
+        ("Boxfile", "box b\nextends \"../base.Boxfile\"\nvm memory=\"512MiB\"\nshare \"x\" guest=\"/data/x\"\n"),
+        ("../base.Boxfile", &format!("{BASE}\nshare \"data\" guest=\"/data\"\n")),
+    ]), @r#"
+    error: the components may take 1GiB, which leaves nothing of the machine's memory
+      --> Boxfile:3:11
+       |
+     3 | vm memory="512MiB"
+       |           ^^^^^^^^ must be more than 1GiB
+       |
+      ::: ../base.Boxfile:3:19
+       |
+     3 |     limits memory="1GiB"
+       |                   ------ may take 1GiB
+       |
+       = help: write `memory="1280MiB"`, or lower the limits
+
+    error: `/data/x` lies inside of `/data`, where something else is mounted
+      --> Boxfile:4:17
+       |
+     4 | share "x" guest="/data/x"
+       |                 ^^^^^^^^^ the place of this `share`
+       |
+      ::: ../base.Boxfile:6:20
+       |
+     6 | share "data" guest="/data"
+       |                    ------- the place of this `share`
+       |
+       = help: choose places of which none is inside of another
+    "#);
+}
+
+#[test]
+fn a_declaration_that_stands_twice_in_one_file_is_wrong_over_a_base_too() {
+    assert_snapshot!(show(&[
+        ("Boxfile", "box b\nextends \"base\"\nvm cpus=1\nvm cpus=2\nskill \"a\" path=\"a\"\nskill \"a\" path=\"b\"\n"),
+        ("base", &format!("{BASE}vm cpus=3\nskill \"a\" path=\"c\"\n")),
+    ]), @r#"
+    error: `vm` is declared twice
+      --> Boxfile:4:1
+       |
+     3 | vm cpus=1
+       | -- declared first
+     4 | vm cpus=2
+       | ^^ declared again
+       |
+       = help: keep one of them and remove the others
+
+    error: the skill `a` is declared twice
+      --> Boxfile:6:7
+       |
+     5 | skill "a" path="a"
+       |       --- declared first
+     6 | skill "a" path="b"
+       |       ^^^ declared again
+       |
+       = help: give one of them another name, or remove it
+    "#);
+}
+
+#[test]
+fn a_base_that_is_too_long_or_not_closed() {
+    let long = format!("//{}", "x".repeat(boxfile_spec::MAX_SOURCE));
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\n"), ("a", &long)]).replace(&"x".repeat(40), "x"), @r"
+    error: the file has 1048578 bytes, which is more than 1048576
+      --> a:1:1
+       |
+     1 | //xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+       | ^ not read
+       |
+       = help: a Boxfile holds declarations only; put files into images and skills
+    ");
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\n"), ("a", "agent {\n")]), @r"
+    error: this block is never closed
+      --> a:1:7
+       |
+     1 | agent {
+       |       ^ opened here
+       |
+       = help: close it with `}`
+    ");
+}
+
+#[test]
+fn a_line_of_the_base_that_cannot_be_read_makes_nothing_missing() {
+    assert_snapshot!(show(&[
+        ("Boxfile", "box b\nextends \"base\"\nagent { port 80; }\n"),
+        ("base", "agent [x] {\n    image \"oci:i\"\n}\n"),
+    ]), @r#"
+    error: `[` has no meaning here
+      --> base:1:7
+       |
+     1 | agent [x] {
+       |       ^^^ unexpected
+       |
+       = help: values follow one another with spaces between them: `args "a" "b"`
+    "#);
+}

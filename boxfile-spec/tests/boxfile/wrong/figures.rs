@@ -1,0 +1,152 @@
+//! Sizes, numbers and times, and the declarations that are made of them.
+
+use insta::assert_snapshot;
+
+use crate::{agent_errors, file_errors};
+
+#[test]
+fn sizes() {
+    assert_snapshot!(agent_errors(r#"    limits memory=64"#), @r#"
+    error: `memory` has no unit
+      --> Boxfile:4:19
+       |
+     4 |     limits memory=64
+       |                   ^^ a bare number
+       |
+       = help: write `memory="64MiB"`, or `memory="64B"` for bytes
+    "#);
+    assert_snapshot!(agent_errors(r#"    limits memory="64M""#), @r#"
+    error: `64M` is not a size
+      --> Boxfile:4:19
+       |
+     4 |     limits memory="64M"
+       |                   ^^^^^ `memory` takes a size
+       |
+       = help: write `memory="64MiB"`
+    "#);
+    assert_snapshot!(agent_errors(r#"    limits memory="lots""#), @r#"
+    error: `lots` is not a size
+      --> Boxfile:4:19
+       |
+     4 |     limits memory="lots"
+       |                   ^^^^^^ `memory` takes a size
+       |
+       = help: a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: "512MiB"
+    "#);
+    assert_snapshot!(agent_errors(r#"    limits memory=#true"#), @r#"
+    error: `memory` takes a size, not `#true`
+      --> Boxfile:4:19
+       |
+     4 |     limits memory=#true
+       |                   ^^^^^ expected a size
+       |
+       = help: a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: "512MiB"
+    "#);
+    assert_snapshot!(agent_errors(r#"    limits memory="1MiB""#), @r#"
+    error: `memory` is 1MiB, which is less than is possible
+      --> Boxfile:4:19
+       |
+     4 |     limits memory="1MiB"
+       |                   ^^^^^^ must be from 4MiB to 64GiB
+       |
+       = help: write `memory="4MiB"`
+    "#);
+    assert_snapshot!(file_errors(r#"vm memory="65GiB""#), @r#"
+    error: `memory` is 65GiB, which is more than is possible
+      --> Boxfile:3:11
+       |
+     3 | vm memory="65GiB"
+       |           ^^^^^^^ must be from 64MiB to 64GiB
+       |
+       = help: write `memory="64GiB"`
+    "#);
+    assert_snapshot!(file_errors(r#"vm memory="1000MB""#), @r#"
+    error: `memory` must be a whole number of MiB
+      --> Boxfile:3:11
+       |
+     3 | vm memory="1000MB"
+       |           ^^^^^^^^ not a multiple of 1MiB
+       |
+       = help: write `memory="954MiB"`
+    "#);
+}
+
+#[test]
+fn processes_and_weights() {
+    assert_snapshot!(agent_errors(r#"    limits pids=0 cpu-weight=10001"#), @r"
+    error: `pids` is out of range
+      --> Boxfile:4:17
+       |
+     4 |     limits pids=0 cpu-weight=10001
+       |                 ^ must be from 1 to 4194304
+
+    error: `cpu-weight` is out of range
+      --> Boxfile:4:30
+       |
+     4 |     limits pids=0 cpu-weight=10001
+       |                              ^^^^^ must be from 1 to 10000
+    ");
+    assert_snapshot!(agent_errors(r#"    limits cpu-shares=1"#), @r"
+    error: `cpu-shares` is out of range
+      --> Boxfile:4:23
+       |
+     4 |     limits cpu-shares=1
+       |                       ^ must be from 2 to 262144
+    ");
+    assert_snapshot!(agent_errors(r#"    limits cpu-weight=100 cpu-shares=1024"#), @r"
+    error: `cpu-weight` and `cpu-shares` are two ways to say the same
+      --> Boxfile:4:38
+       |
+     4 |     limits cpu-weight=100 cpu-shares=1024
+       |                       --- this
+       |                                      ^^^^ and this
+       |
+       = help: remove `cpu-shares`
+    ");
+    assert_snapshot!(file_errors(r#"vm cpus=17"#), @r"
+    error: `cpus` is out of range
+      --> Boxfile:3:9
+       |
+     3 | vm cpus=17
+       |         ^^ must be from 1 to 16
+    ");
+}
+
+#[test]
+fn budgets() {
+    assert_snapshot!(file_errors(r#"budget total=700"#), @r#"
+    error: `total` has no unit
+      --> Boxfile:3:14
+       |
+     3 | budget total=700
+       |              ^^^ a bare number
+       |
+       = help: write `total="700ms"`, or `total="700s"`
+    "#);
+    assert_snapshot!(file_errors(r#"budget total="700""#), @r#"
+    error: `700` is not a duration
+      --> Boxfile:3:14
+       |
+     3 | budget total="700"
+       |              ^^^^^ `total` takes a duration
+       |
+       = help: a duration is a number and ms or s, down to the millisecond: "500ms", "3s", "1.5s"
+    "#);
+    assert_snapshot!(file_errors(r#"budget total="0s" kernel="1.2345s""#), @r#"
+    error: nothing is done in no time
+      --> Boxfile:3:14
+       |
+     3 | budget total="0s" kernel="1.2345s"
+       |              ^^^^ must be at least 1ms
+       |
+       = help: write `total="1ms"` or more, or leave `total` out
+
+    error: `1.2345s` is not a duration
+      --> Boxfile:3:26
+       |
+     3 | budget total="0s" kernel="1.2345s"
+       |                          ^^^^^^^^^ `kernel` takes a duration
+       |
+       = help: a duration is a number and ms or s, down to the millisecond: "500ms", "3s", "1.5s"
+    "#);
+}

@@ -1,0 +1,201 @@
+//! Errors of profiles.
+
+use insta::assert_snapshot;
+
+use crate::{file_errors, read, shown};
+
+const FILE: &str = "box b\nagent { image \"oci:i\"; }\n";
+
+fn choose(profile: &str, lines: &str) -> String {
+    shown(&read(&[("Boxfile", &format!("{FILE}{lines}\n"))], Some(profile)))
+}
+
+#[test]
+fn a_profile_that_the_file_does_not_have() {
+    assert_snapshot!(choose("cl", "profile \"ci\" { vm cpus=1; }"), @r"
+    error: the file has no profile `cl`
+      --> Boxfile:1:1
+       |
+     1 | box b
+       | ^ in this file
+       |
+       = help: did you mean `ci`?
+    ");
+    assert_snapshot!(choose("production", "profile \"ci\" { vm cpus=1; }\nprofile \"dev\" { vm cpus=1; }"), @r"
+    error: the file has no profile `production`
+      --> Boxfile:1:1
+       |
+     1 | box b
+       | ^ in this file
+       |
+       = help: its profiles are `ci`, `dev`
+    ");
+    assert_snapshot!(choose("ci", ""), @r#"
+    error: the file has no profile `ci`
+      --> Boxfile:1:1
+       |
+     1 | box b
+       | ^ in this file
+       |
+       = help: it has none; declare one, such as `profile "ci"`, or name none
+    "#);
+}
+
+#[test]
+fn an_error_of_a_profile_that_is_not_chosen() {
+    assert_snapshot!(file_errors(r#"profile "ci" {
+    vm cpus=0
+    budgte total="1s"
+}"#), @r#"
+    error: `cpus` is out of range
+      --> Boxfile:4:13
+       |
+     4 |     vm cpus=0
+       |             ^ must be from 1 to 16
+
+    error: unknown declaration `budgte`
+      --> Boxfile:5:5
+       |
+     5 |     budgte total="1s"
+       |     ^^^^^^ no such declaration here
+       |
+       = help: did you mean `budget`?
+    "#);
+}
+
+#[test]
+fn an_error_of_the_file_is_said_once_however_many_profiles_there_are() {
+    assert_snapshot!(file_errors(r#"vm cpus=0
+profile "a" { layout "split"; }
+profile "b" { layout "merged"; }"#), @r"
+    error: `cpus` is out of range
+      --> Boxfile:3:9
+       |
+     3 | vm cpus=0
+       |         ^ must be from 1 to 16
+    ");
+}
+
+#[test]
+fn what_a_profile_makes_impossible() {
+    assert_snapshot!(file_errors(r#"budget total="1s" kernel="800ms"
+profile "fast" {
+    budget total="500ms"
+}"#), @r#"
+    error: `kernel` can never take 800ms: the whole start may take 500ms
+      --> Boxfile:3:26
+       |
+     3 | budget total="1s" kernel="800ms"
+       |                          ^^^^^^^ impossible
+    ...
+     5 |     budget total="500ms"
+       |                  ------- the whole start
+       |
+       = help: write `total="800ms"` or more, or lower `kernel`
+    "#);
+}
+
+#[test]
+fn what_is_the_same_in_every_profile() {
+    assert_snapshot!(file_errors(r#"profile "ci" {
+    box "other"
+    extends "base"
+    profile "inner" { vm cpus=1; }
+    limits memory="1GiB"
+}"#), @r#"
+    error: `box` does not belong here
+      --> Boxfile:4:5
+       |
+     4 |     box "other"
+       |     ^^^ in the wrong place
+       |
+       = help: it is the same in every profile; write it outside of them
+
+    error: `extends` does not belong here
+      --> Boxfile:5:5
+       |
+     5 |     extends "base"
+       |     ^^^^^^^ in the wrong place
+       |
+       = help: it is the same in every profile; write it outside of them
+
+    error: `profile` does not belong here
+      --> Boxfile:6:5
+       |
+     6 |     profile "inner" { vm cpus=1; }
+       |     ^^^^^^^ in the wrong place
+       |
+       = help: it is the same in every profile; write it outside of them
+
+    error: `limits` does not belong here
+      --> Boxfile:7:5
+       |
+     7 |     limits memory="1GiB"
+       |     ^^^^^^ in the wrong place
+       |
+       = help: it belongs inside `agent { … }` or `business { … }`
+    "#);
+}
+
+#[test]
+fn two_profiles_of_one_name() {
+    assert_snapshot!(file_errors(r#"profile "ci" { vm cpus=1; }
+profile "ci" { vm cpus=2; }"#), @r#"
+    error: the profile `ci` is declared twice
+      --> Boxfile:4:9
+       |
+     3 | profile "ci" { vm cpus=1; }
+       |         ---- declared first
+     4 | profile "ci" { vm cpus=2; }
+       |         ^^^^ declared again
+       |
+       = help: give one of them another name, or remove it
+    "#);
+}
+
+#[test]
+fn a_profile_has_a_name_and_nothing_beside_it() {
+    assert_snapshot!(file_errors("profile { vm cpus=1; }\nprofile \"CI\" cpus=1"), @r#"
+    error: `profile` needs a name
+      --> Boxfile:3:1
+       |
+     3 | profile { vm cpus=1; }
+       | ^^^^^^^ without a name
+       |
+       = help: write
+             profile "ci" {
+                 budget total="10s"
+             }
+
+    error: `CI` is not a valid name
+      --> Boxfile:4:9
+       |
+     4 | profile "CI" cpus=1
+       |         ^^^^ not a name
+       |
+       = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write "ci"
+
+    error: `profile` has no property `cpus`
+      --> Boxfile:4:14
+       |
+     4 | profile "CI" cpus=1
+       |              ^^^^ no such property
+       |
+       = help: write
+             profile "ci" {
+                 budget total="10s"
+             }
+    "#);
+}
+
+#[test]
+fn too_many_profiles() {
+    let profiles: String = (0..18).map(|index| format!("profile \"p{index}\"\n")).collect();
+    assert_snapshot!(file_errors(&profiles), @r#"
+    error: a Boxfile has at most 16 profiles
+       --> Boxfile:19:1
+        |
+     19 | profile "p16"
+        | ^^^^^^^ one too many
+    "#);
+}

@@ -1,0 +1,121 @@
+//! Secrets: by name alone, and never as a plain value.
+
+use insta::assert_snapshot;
+
+use crate::{agent_errors, file_errors};
+
+#[test]
+fn a_variable_with_the_name_of_a_secret() {
+    assert_snapshot!(agent_errors(r#"    env OPENAI_API_KEY="abc" LOG="info" db_password="x""#), @r#"
+    error: `OPENAI_API_KEY` looks like a secret written as a plain value
+      --> Boxfile:4:24
+       |
+     4 |     env OPENAI_API_KEY="abc" LOG="info" db_password="x"
+       |                        ^^^^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `secret "OPENAI_API_KEY"`; if it is no secret, write `plain-env OPENAI_API_KEY=…`
+
+    error: `db_password` looks like a secret written as a plain value
+      --> Boxfile:4:53
+       |
+     4 |     env OPENAI_API_KEY="abc" LOG="info" db_password="x"
+       |                                                     ^^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `secret "db_password"`; if it is no secret, write `plain-env db_password=…`
+    "#);
+}
+
+#[test]
+fn a_variable_with_the_value_of_a_token() {
+    assert_snapshot!(agent_errors(r#"    env GITHUB="ghp_0123456789abcdef0123456789abcdef0123""#), @r#"
+    error: `GITHUB` looks like a secret written as a plain value
+      --> Boxfile:4:16
+       |
+     4 |     env GITHUB="ghp_0123456789abcdef0123456789abcdef0123"
+       |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `secret "GITHUB"`; if it is no secret, write `plain-env GITHUB=…`
+    "#);
+}
+
+#[test]
+fn a_secret_is_named_as_a_variable_is() {
+    assert_snapshot!(file_errors(r#"secret "api-key"
+secret "1"
+secret
+secret "TOKEN" path="token"
+secret "KEY" value="sk-1""#), @r#"
+    error: `api-key` cannot name a secret
+      --> Boxfile:3:8
+       |
+     3 | secret "api-key"
+       |        ^^^^^^^^^ not a variable's name
+       |
+       = help: name it as an environment variable is named: "API_KEY"
+
+    error: `1` cannot name a secret
+      --> Boxfile:4:8
+       |
+     4 | secret "1"
+       |        ^^^ not a variable's name
+       |
+       = help: a secret's name has letters, digits and `_`, and does not begin with a digit
+
+    error: `secret` needs a name
+      --> Boxfile:5:1
+       |
+     5 | secret
+       | ^^^^^^ without a name
+       |
+       = help: write `secret "API_KEY" path="/run/secrets/api-key"`
+
+    error: `path` takes an absolute path, not `token`
+      --> Boxfile:6:21
+       |
+     6 | secret "TOKEN" path="token"
+       |                     ^^^^^^^ a relative path
+       |
+       = help: write "/token"
+
+    error: `secret` has no property `value`
+      --> Boxfile:7:14
+       |
+     7 | secret "KEY" value="sk-1"
+       |              ^^^^^ no such property
+       |
+       = help: write `secret "API_KEY" path="/run/secrets/api-key"`
+    "#);
+}
+
+#[test]
+fn a_secret_is_declared_once_and_is_given_to_a_component_that_there_is() {
+    assert_snapshot!(file_errors(r#"secret "TOKEN"
+secret "TOKEN" component="agnet""#), @r#"
+    error: the secret `TOKEN` is declared twice
+      --> Boxfile:4:8
+       |
+     3 | secret "TOKEN"
+       |        ------- declared first
+     4 | secret "TOKEN" component="agnet"
+       |        ^^^^^^^ declared again
+       |
+       = help: give one of them another name, or remove it
+
+    error: `component` cannot be `agnet`
+      --> Boxfile:4:26
+       |
+     4 | secret "TOKEN" component="agnet"
+       |                          ^^^^^^^ no such choice
+       |
+       = help: did you mean "agent"?
+    "#);
+    assert_snapshot!(file_errors(r#"secrets "TOKEN""#), @r#"
+    error: unknown declaration `secrets`
+      --> Boxfile:3:1
+       |
+     3 | secrets "TOKEN"
+       | ^^^^^^^ no such declaration here
+       |
+       = help: did you mean `secret`?
+    "#);
+}

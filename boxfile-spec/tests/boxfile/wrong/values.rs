@@ -1,0 +1,424 @@
+//! Values of a wrong type or form.
+
+use insta::assert_snapshot;
+
+use crate::{agent_errors, errors, file_errors};
+
+#[test]
+fn names() {
+    assert_snapshot!(errors("box \"My Agent\"\nagent { image \"oci:i\"; }\n"), @r#"
+    error: `My Agent` is not a valid name
+      --> Boxfile:1:5
+       |
+     1 | box "My Agent"
+       |     ^^^^^^^^^^ not a name
+       |
+       = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write "my-agent"
+    "#);
+    assert_snapshot!(errors("box\nagent { image \"oci:i\"; }\n"), @r#"
+    error: `box` needs a name
+      --> Boxfile:1:1
+       |
+     1 | box
+       | ^^^ without a name
+       |
+       = help: write `box "my-agent"`
+    "#);
+    assert_snapshot!(errors("box 5\nagent { image \"oci:i\"; }\n"), @r#"
+    error: `box` takes a text, not the number 5
+      --> Boxfile:1:5
+       |
+     1 | box 5
+       |     ^ expected a text
+       |
+       = help: write it in quotes: "5"
+    "#);
+    assert_snapshot!(file_errors(r#"skill "../x" path="x""#), @r#"
+    error: `../x` is not a valid name
+      --> Boxfile:3:7
+       |
+     3 | skill "../x" path="x"
+       |       ^^^^^^ not a name
+       |
+       = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write "x"
+    "#);
+}
+
+fn image_error(reference: &str) -> String {
+    errors(&format!("box b\nagent {{ image \"{reference}\"; }}\n"))
+}
+
+#[test]
+fn images_of_no_kind() {
+    assert_snapshot!(image_error("https://example.com/agent"), @r#"
+    error: `https://example.com/agent` is not an image that can be read
+      --> Boxfile:2:15
+       |
+     2 | agent { image "https://example.com/agent"; }
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^ no such kind of reference
+       |
+       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+    "#);
+    assert_snapshot!(image_error("oic:images/agent"), @r#"
+    error: `oic:images/agent` is not an image that can be read
+      --> Boxfile:2:15
+       |
+     2 | agent { image "oic:images/agent"; }
+       |               ^^^^^^^^^^^^^^^^^^ no such kind of reference
+       |
+       = help: did you mean "oci:images/agent"?
+    "#);
+    assert_snapshot!(image_error("./images/agent"), @r#"
+    error: `./images/agent` is not an image that can be read
+      --> Boxfile:2:15
+       |
+     2 | agent { image "./images/agent"; }
+       |               ^^^^^^^^^^^^^^^^ not a repository of a registry
+       |
+       = help: a directory with an OCI image layout is "oci:./images/agent"
+    "#);
+    assert_snapshot!(image_error("MyAgent"), @r#"
+    error: `MyAgent` is not an image that can be read
+      --> Boxfile:2:15
+       |
+     2 | agent { image "MyAgent"; }
+       |               ^^^^^^^^^ not a repository of a registry
+       |
+       = help: a repository has lower-case letters only: "myagent"
+    "#);
+    assert_snapshot!(image_error("docker://example.com/Agent//x"), @r#"
+    error: `docker://example.com/Agent//x` is not an image that can be read
+      --> Boxfile:2:15
+       |
+     2 | agent { image "docker://example.com/Agent//x"; }
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not a repository of a registry
+       |
+       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+    "#);
+    assert_snapshot!(errors("box b\nagent { image; }\n"), @r#"
+    error: `image` needs a reference
+      --> Boxfile:2:9
+       |
+     2 | agent { image; }
+       |         ^^^^^ without a reference
+       |
+       = help: write `image "oci:images/agent"`
+    "#);
+}
+
+#[test]
+fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
+    assert_snapshot!(image_error("oci:"), @r#"
+    error: the reference names no directory
+      --> Boxfile:2:15
+       |
+     2 | agent { image "oci:"; }
+       |               ^^^^^^ nothing behind the first colon
+       |
+       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+    "#);
+    assert_snapshot!(image_error("docker-archive::v1"), @r#"
+    error: the reference names no file
+      --> Boxfile:2:15
+       |
+     2 | agent { image "docker-archive::v1"; }
+       |               ^^^^^^^^^^^^^^^^^^^^ nothing behind the first colon
+       |
+       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+    "#);
+    assert_snapshot!(image_error("oci:a:b/c"), @r#"
+    error: `b/c` is not a tag
+      --> Boxfile:2:15
+       |
+     2 | agent { image "oci:a:b/c"; }
+       |               ^^^^^^^^^^^ what is behind the colon
+       |
+       = help: a tag has letters, digits, `_`, `.` and `-`, at most 128, and begins with none of the last two
+    "#);
+    assert_snapshot!(image_error("nginx:-1"), @r#"
+    error: `-1` is not a tag
+      --> Boxfile:2:15
+       |
+     2 | agent { image "nginx:-1"; }
+       |               ^^^^^^^^^^ what is behind the colon
+       |
+       = help: a tag has letters, digits, `_`, `.` and `-`, at most 128, and begins with none of the last two
+    "#);
+    assert_snapshot!(image_error("oci:a@sha256:12"), @r#"
+    error: the image's digest is not a sha256
+      --> Boxfile:2:15
+       |
+     2 | agent { image "oci:a@sha256:12"; }
+       |               ^^^^^^^^^^^^^^^^^ behind the `@`
+       |
+       = help: write `@sha256:` and 64 hexadecimal digits in lower case
+    "#);
+    assert_snapshot!(image_error(&format!("docker-archive:a@sha256:{}", "0".repeat(64))), @r#"
+    error: a docker archive has no digests to name
+      --> Boxfile:2:15
+       |
+     2 | agent { image "docker-archive:a@sha256:0000000000000000000000000000000000000000000000000000000000000000"; }
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ behind the `@`
+       |
+       = help: remove `@sha256:…`; the lock pins what is in the archive
+    "#);
+    assert_snapshot!(image_error("oci:a\\u{0}b"), @r#"
+    error: the text of `image` contains a NUL character
+      --> Boxfile:2:15
+       |
+     2 | agent { image "oci:a\u{0}b"; }
+       |               ^^^^^^^^^^^^^ no program can receive this
+       |
+       = help: remove the `\u{0}`
+    "#);
+}
+
+#[test]
+fn argument_lists() {
+    assert_snapshot!(agent_errors(r#"    entrypoint"#), @r#"
+    error: `entrypoint` needs a program
+      --> Boxfile:4:5
+       |
+     4 |     entrypoint
+       |     ^^^^^^^^^^ without a program
+       |
+       = help: write `entrypoint "/bin/agent" "--option"`
+    "#);
+    assert_snapshot!(agent_errors(r#"    entrypoint """#), @r#"
+    error: the text of `entrypoint` is empty
+      --> Boxfile:4:16
+       |
+     4 |     entrypoint ""
+       |                ^^ nothing between the quotes
+       |
+       = help: write something between the quotes
+    "#);
+    assert_snapshot!(agent_errors(r#"    args "--level" 5 #true #null 1.5"#), @r#"
+    error: `args` takes a text, not the number 5
+      --> Boxfile:4:20
+       |
+     4 |     args "--level" 5 #true #null 1.5
+       |                    ^ expected a text
+       |
+       = help: write it in quotes: "5"
+
+    error: `args` takes a text, not `#true`
+      --> Boxfile:4:22
+       |
+     4 |     args "--level" 5 #true #null 1.5
+       |                      ^^^^^ expected a text
+       |
+       = help: write it in quotes: "true"
+
+    error: `args` takes a text, not `#null`
+      --> Boxfile:4:28
+       |
+     4 |     args "--level" 5 #true #null 1.5
+       |                            ^^^^^ expected a text
+       |
+       = help: leave it out where there is nothing to say
+
+    error: `args` takes a text, not the number 1.5
+      --> Boxfile:4:34
+       |
+     4 |     args "--level" 5 #true #null 1.5
+       |                                  ^^^ expected a text
+       |
+       = help: write it in quotes: "1.5"
+    "#);
+}
+
+#[test]
+fn environment() {
+    assert_snapshot!(agent_errors(r#"    env A-B="1" PORT=80"#), @r#"
+    error: `A-B` cannot name an environment variable
+      --> Boxfile:4:9
+       |
+     4 |     env A-B="1" PORT=80
+       |         ^^^ not a variable's name
+       |
+       = help: a variable's name has letters, digits and `_`, and does not begin with a digit
+
+    error: `PORT` takes a text, not the number 80
+      --> Boxfile:4:22
+       |
+     4 |     env A-B="1" PORT=80
+       |                      ^^ expected a text
+       |
+       = help: write it in quotes: "80"
+    "#);
+    assert_snapshot!(agent_errors(r#"    env"#), @r#"
+    error: `env` needs a variable
+      --> Boxfile:4:5
+       |
+     4 |     env
+       |     ^^^ without a variable
+       |
+       = help: write `env LOG_LEVEL="info" LANG="C.UTF-8"`
+    "#);
+    assert_snapshot!(agent_errors(r#"    env A=#true"#), @r#"
+    error: `A` takes a text, not `#true`
+      --> Boxfile:4:11
+       |
+     4 |     env A=#true
+       |           ^^^^^ expected a text
+       |
+       = help: write it in quotes: "true"
+    "#);
+}
+
+#[test]
+fn directories() {
+    assert_snapshot!(agent_errors(r#"    workdir "work""#), @r#"
+    error: `workdir` takes an absolute path, not `work`
+      --> Boxfile:4:13
+       |
+     4 |     workdir "work"
+       |             ^^^^^^ a relative path
+       |
+       = help: write "/work"
+    "#);
+    assert_snapshot!(agent_errors(r#"    workdir """#), @r#"
+    error: the text of `workdir` is empty
+      --> Boxfile:4:13
+       |
+     4 |     workdir ""
+       |             ^^ nothing between the quotes
+       |
+       = help: write something between the quotes
+    "#);
+}
+
+#[test]
+fn ports() {
+    assert_snapshot!(agent_errors(r#"    port 0"#), @r"
+    error: `port` is out of range
+      --> Boxfile:4:10
+       |
+     4 |     port 0
+       |          ^ must be from 1 to 65535
+    ");
+    assert_snapshot!(agent_errors(r#"    port 65536"#), @r"
+    error: `port` is out of range
+      --> Boxfile:4:10
+       |
+     4 |     port 65536
+       |          ^^^^^ must be from 1 to 65535
+    ");
+    assert_snapshot!(agent_errors(r#"    port "4088""#), @r#"
+    error: `port` takes a whole number, not the text `4088`
+      --> Boxfile:4:10
+       |
+     4 |     port "4088"
+       |          ^^^^^^ expected a whole number
+       |
+       = help: write it without quotes: 4088
+    "#);
+    assert_snapshot!(agent_errors(r#"    port"#), @r"
+    error: `port` needs a number
+      --> Boxfile:4:5
+       |
+     4 |     port
+       |     ^^^^ without a number
+       |
+       = help: write `port 4088`
+    ");
+}
+
+#[test]
+fn health_checks() {
+    assert_snapshot!(agent_errors(r#"    health "htpp" path="/""#), @r#"
+    error: `health` cannot be `htpp`
+      --> Boxfile:4:12
+       |
+     4 |     health "htpp" path="/"
+       |            ^^^^^^ no such choice
+       |
+       = help: did you mean "http"?
+    "#);
+    assert_snapshot!(agent_errors(r#"    health "ping""#), @r#"
+    error: `health` cannot be `ping`
+      --> Boxfile:4:12
+       |
+     4 |     health "ping"
+       |            ^^^^^^ no such choice
+       |
+       = help: write "tcp", "http", "exec" or "none"
+    "#);
+    assert_snapshot!(agent_errors(r#"    health "http""#), @r#"
+    error: `health` needs `path`
+      --> Boxfile:4:5
+       |
+     4 |     health "http"
+       |     ^^^^^^ without `path`
+       |
+       = help: write `health "http" path="/health"`
+    "#);
+    assert_snapshot!(agent_errors(r#"    health "http" path="health""#), @r#"
+    error: `health` is not the path of a request
+      --> Boxfile:4:24
+       |
+     4 |     health "http" path="health"
+       |                        ^^^^^^^^ not a path
+       |
+       = help: write `path="/health"`
+    "#);
+    assert_snapshot!(agent_errors(r#"    health "exec""#), @r#"
+    error: the health check `exec` needs a program to run
+      --> Boxfile:4:5
+       |
+     4 |     health "exec"
+       |     ^^^^^^ without a program
+       |
+       = help: write `health "exec" "/bin/check"`
+    "#);
+    assert_snapshot!(agent_errors(r#"    health "tcp" path="/""#), @r#"
+    error: `path` does not go with the kind `tcp`
+      --> Boxfile:4:18
+       |
+     4 |     health "tcp" path="/"
+       |                  ^^^^ has no effect here
+       |
+       = help: remove `path`
+    "#);
+}
+
+#[test]
+fn namespaces() {
+    assert_snapshot!(agent_errors(r#"    namespaces net="true" user=#true"#), @r#"
+    error: `net` takes a truth value, not the text `true`
+      --> Boxfile:4:20
+       |
+     4 |     namespaces net="true" user=#true
+       |                    ^^^^^^ expected a truth value
+       |
+       = help: write `#true` or `#false`, without quotes
+
+    error: `namespaces` has no property `user`
+      --> Boxfile:4:27
+       |
+     4 |     namespaces net="true" user=#true
+       |                           ^^^^ no such property
+       |
+       = help: write `namespaces net=#true hostname="my-host"`
+    "#);
+    assert_snapshot!(agent_errors(r#"    namespaces hostname="my.host""#), @r#"
+    error: `my.host` is not a host name
+      --> Boxfile:4:25
+       |
+     4 |     namespaces hostname="my.host"
+       |                         ^^^^^^^^^ not a host name
+       |
+       = help: it has letters, digits and inner hyphens, at most 63, and no dots: "agent-host"
+    "#);
+    assert_snapshot!(agent_errors(r#"    namespaces uts=#false hostname="h""#), @r#"
+    error: a component without its own `uts` namespace cannot have its own host name
+      --> Boxfile:4:36
+       |
+     4 |     namespaces uts=#false hostname="h"
+       |                    ------ switched off
+       |                                    ^^^ needs `uts=#true`
+       |
+       = help: remove `hostname`, or `uts`
+    "#);
+}
