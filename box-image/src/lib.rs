@@ -20,5 +20,8 @@ pub use budget::{Budget, Excess, Phase, Phases};
 pub use digest::{Digest, ParseDigestError};
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{
-    ComponentName, ComponentPlan, Health, Layout, Limits, Namespaces, RunPlan, SkillPlan, User, Vm,
+    Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,
+    Namespaces, NetworkMode, NetworkPlan, Rlimits, RunPlan, SandboxFallback, SandboxPlan,
+    SandboxPreset, Scope, ScratchPlan, SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan,
+    TaskPlan, Unsupported, User, Vm,
 };

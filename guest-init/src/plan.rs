@@ -34,11 +34,26 @@ fn parse(text: &[u8]) -> Result<RunPlan, InitError> {
 }
 
 fn check(plan: &RunPlan) -> Result<(), String> {
+    check_enforced(plan)?;
     if plan.agent.argv.is_empty() {
         return Err("the agent has no program".to_owned());
     }
     check_component("agent", &plan.agent)?;
     plan.business.as_ref().map_or(Ok(()), |business| check_component("business", business))
+}
+
+/// Refuses a plan with declarations that this version does not enforce. The launcher has done so
+/// already, unless it is of a version that knows more, or less, than this init.
+fn check_enforced(plan: &RunPlan) -> Result<(), String> {
+    let unsupported: Vec<_> = plan.unsupported().iter().map(ToString::to_string).collect();
+    if unsupported.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "the box's init cannot enforce what the Boxfile declares; remove it there, or build the box \
+         with an init that does: {}",
+        unsupported.join("; ")
+    ))
 }
 
 fn check_component(name: &str, plan: &ComponentPlan) -> Result<(), String> {
@@ -110,6 +125,23 @@ pub(crate) mod tests {
             error_for("\"http\", \"port\": 80, \"path\": \"/ready\"", "\"exec\", \"argv\": []")
                 .contains("health check has no program")
         );
+    }
+
+    #[test]
+    fn what_is_declared_and_not_enforced_is_refused_by_name() {
+        let more = r#""network": {"mode": "shared"}, "task": {"id": "1", "type": "t", "description": ""},"#;
+        let error = error_for("\"vm\":", &format!("{more} \"vm\":"));
+        assert_eq!(
+            error,
+            "check the run plan: the box's init cannot enforce what the Boxfile declares; remove it \
+             there, or build the box with an init that does: network \"shared\": this version gives a \
+             box loopback alone; task: this version makes no /task"
+        );
+    }
+
+    #[test]
+    fn what_a_later_version_declares_is_refused_by_name() {
+        assert!(error_for("\"vm\":", "\"mystery\": 1, \"vm\":").contains("`mystery`"));
     }
 
     #[test]

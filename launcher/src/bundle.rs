@@ -92,6 +92,17 @@ impl Bundle {
         &self.config.plan
     }
 
+    /// Refuses a box that relies on what this version does not do; see [`RunPlan::unsupported`].
+    ///
+    /// # Errors
+    /// [`LaunchError::Unsupported`], with all that it declares.
+    pub fn check_enforced(&self) -> Result<(), LaunchError> {
+        match self.plan().unsupported() {
+            nothing if nothing.is_empty() => Ok(()),
+            unsupported => Err(LaunchError::Unsupported(unsupported)),
+        }
+    }
+
     /// Returns the three blobs that boot.
     pub const fn blobs(&self) -> [&Blob; 3] {
         [&self.rootfs, &self.init, &self.kernel]

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use box_image::{ComponentName, Digest};
+use box_image::{ComponentName, Digest, Unsupported};
 
 use crate::krun::KrunError;
 
@@ -69,6 +69,9 @@ pub enum LaunchError {
     /// The plan of the box asks for something that this version cannot do.
     #[error("the box cannot be run: {0}")]
     Plan(String),
+    /// The box declares what this version does not enforce.
+    #[error("this version of boxlaunch cannot enforce what the box declares:{}", list(.0))]
+    Unsupported(Vec<Unsupported>),
     /// A command is to run in a component that the box does not have, or with no program.
     #[error("the box has no {} component to run the command in", .0.name())]
     NoComponent(ComponentName),
@@ -150,6 +153,12 @@ impl LaunchError {
     pub const fn is_difference(&self) -> bool {
         matches!(self, Self::Size { .. } | Self::Digest { .. })
     }
+}
+
+/// Lists declarations, each on a line of its own.
+fn list(unsupported: &[Unsupported]) -> String {
+    let line = |it: &Unsupported| format!("\n  {}: it {}", it.declaration, it.lacks);
+    unsupported.iter().map(line).collect()
 }
 
 /// Why a run failed, and what the machine said last.

@@ -78,6 +78,11 @@ impl<'a> Events<'a> {
         &self.console
     }
 
+    /// Returns the signal that kept an output from being waited for.
+    pub(crate) fn signal(&self) -> Result<Option<i32>, LaunchError> {
+        self.signals.next()
+    }
+
     /// Sends a request to init.
     pub(crate) fn send(&mut self, message: &HostMessage) -> Result<(), LaunchError> {
         match &mut self.control {

@@ -5,6 +5,10 @@ use std::io::{self, Write};
 
 use box_image::wire::Stream;
 
+mod outlet;
+
+pub use outlet::Outlet;
+
 /// How much of a stream is kept when output is captured, in bytes.
 pub const MAX_CAPTURE: usize = 1 << 20;
 /// A longer line is broken here when lines are prefixed.

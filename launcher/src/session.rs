@@ -4,6 +4,7 @@
 //! ready, and dropping a session kills the machine and removes what the run left on the host.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -78,7 +79,8 @@ impl<'a> Session<'a> {
     /// Verifies the box, boots it, and returns when its agent is ready.
     ///
     /// # Errors
-    /// When the host cannot run machines, a blob differs, or the start fails, takes too long or is
+    /// When the plan declares what this version does not enforce, the host cannot run machines, a
+    /// blob differs, or the start fails, takes too long or is
     /// ended by a signal.
     pub fn start(setup: Setup<'a>) -> Result<Self, RunFailure> {
         let (started, timeout) = (setup.started, setup.startup_timeout);
@@ -95,6 +97,7 @@ impl<'a> Session<'a> {
     /// Starts the VMM process. It comes up while this one verifies the blobs, and does nothing
     /// with them before it is configured.
     fn spawn(setup: Setup<'a>) -> Result<Self, LaunchError> {
+        setup.bundle.check_enforced()?;
         check_kvm()?;
         let runtime = RuntimeDir::create(&setup.runtime_base)?;
         let listener = Listener::bind(runtime.socket("control.sock")?)?;
@@ -207,10 +210,11 @@ impl<'a> Session<'a> {
         loop {
             match self.events.next(None)? {
                 Event::Message(GuestMessage::Output(Output { id: COMMAND_ID, stream, data })) => {
-                    output.write(stream, &data).map_err(LaunchError::Output)?;
+                    output.write(stream, &data).map_err(|error| self.not_written(error))?;
                 }
                 Event::Message(GuestMessage::Exited(exit)) if exit.id == u32::from(COMMAND_ID) => {
-                    return output.finish().map(|()| exit).map_err(LaunchError::Output);
+                    let finished = output.finish().map_err(|error| self.not_written(error));
+                    return finished.map(|()| exit);
                 }
                 Event::Message(message) => self.agent_message(message)?,
                 event => return Err(self.ended(event, "before the command did")),
@@ -240,7 +244,7 @@ impl<'a> Session<'a> {
                 Event::VmmEnded(_) | Event::Signal(_) | Event::Deadline => break,
             }
         }
-        self.agent_output.finish().map_err(LaunchError::Output)
+        self.agent_output.finish().map_err(|error| self.not_written(error))
     }
 
     /// Handles a message that is not about a command.
@@ -263,7 +267,20 @@ impl<'a> Session<'a> {
         if u32::from(output.id) != AGENT_ID {
             return Ok(());
         }
-        self.agent_output.write(output.stream, &output.data).map_err(LaunchError::Output)
+        let written = self.agent_output.write(output.stream, &output.data);
+        written.map_err(|error| self.not_written(error))
+    }
+
+    /// Explains why output was not passed on: a signal ends the wait for whoever reads it.
+    fn not_written(&self, error: io::Error) -> LaunchError {
+        if error.kind() != io::ErrorKind::WouldBlock {
+            return LaunchError::Output(error);
+        }
+        match self.events.signal() {
+            Ok(Some(signal)) => LaunchError::Signal(signal),
+            Ok(None) => LaunchError::Output(error),
+            Err(error) => error,
+        }
     }
 
     const fn note_exit(&mut self, exit: Exited) {
@@ -336,9 +353,7 @@ impl AgentSocket {
         let path = std::path::absolute(&wanted).map_err(LaunchError::file("find", &wanted))?;
         let path = checked_socket_path(path)?;
         match fs::symlink_metadata(&path) {
-            Ok(_) => {
-                Err(LaunchError::file("make", &path)(std::io::ErrorKind::AlreadyExists.into()))
-            }
+            Ok(_) => Err(LaunchError::file("make", &path)(io::ErrorKind::AlreadyExists.into())),
             Err(_) => Ok(Self { port, path }),
         }
     }
@@ -361,12 +376,14 @@ fn check_kvm() -> Result<(), LaunchError> {
 }
 
 fn supervisor_id() -> Result<i32, LaunchError> {
-    i32::try_from(std::process::id()).map_err(|_| {
-        LaunchError::system("find the own process id")(std::io::Error::other("too great"))
-    })
+    i32::try_from(std::process::id())
+        .map_err(|_| LaunchError::system("find the own process id")(io::Error::other("too great")))
 }
 
 fn guest_error(failed: &Failed) -> LaunchError {
     let shown = |text: &str| printable(&text.chars().take(MAX_SHOWN).collect::<String>());
     LaunchError::Guest { step: shown(&failed.step), message: shown(&failed.message) }
 }
+
+#[cfg(test)]
+mod tests;

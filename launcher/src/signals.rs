@@ -1,5 +1,6 @@
 //! The signals that end a run, as a descriptor to wait on.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -12,6 +13,7 @@ use crate::LaunchError;
 #[derive(Debug)]
 pub struct StopSignals {
     fd: SignalFd,
+    taken: Cell<bool>,
 }
 
 impl StopSignals {
@@ -24,7 +26,7 @@ impl StopSignals {
         let set = stop_signals();
         set.thread_block().map_err(LaunchError::system("block signals"))?;
         SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-            .map(|fd| Self { fd })
+            .map(|fd| Self { fd, taken: Cell::new(false) })
             .map_err(LaunchError::system("wait for signals"))
     }
 
@@ -34,9 +36,15 @@ impl StopSignals {
     /// When the descriptor cannot be read.
     pub fn next(&self) -> Result<Option<i32>, LaunchError> {
         let found = self.fd.read_signal().map_err(LaunchError::system("read a signal"))?;
+        self.taken.set(self.taken.get() || found.is_some());
         found.map(|info| i32::try_from(info.ssi_signo)).transpose().map_err(|_| {
             LaunchError::system("read a signal")(io::Error::other("a number out of range"))
         })
+    }
+
+    /// Tells whether a signal has been read.
+    pub const fn any_taken(&self) -> bool {
+        self.taken.get()
     }
 }
 

@@ -7,8 +7,8 @@ use box_image::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
 use box_image::{
-    BoxConfig, Budget, ComponentPlan, Descriptor, Digest, Health, Index, Layout, Limits, Manifest,
-    Namespaces, OciLayout, RunPlan, User, Vm,
+    AgentKind, BoxConfig, Budget, ComponentPlan, Descriptor, Digest, Health, Index, Layout, Limits,
+    Manifest, Namespaces, NetworkPlan, OciLayout, Rlimits, RunPlan, User, Vm,
 };
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -25,6 +25,8 @@ pub(crate) fn config() -> BoxConfig {
         hostname: "agent-host".into(),
         namespaces: Namespaces::default(),
         limits: Limits { memory_bytes: 1 << 27, cpu_weight: 100, pids: 64 },
+        rlimits: Rlimits::default(),
+        autostart: false,
         port: Some(4088),
         health: Some(Health::Tcp { port: 4088 }),
     };
@@ -32,9 +34,19 @@ pub(crate) fn config() -> BoxConfig {
     let plan = RunPlan {
         name: "test".into(),
         layout: Layout::Split,
+        agent_kind: AgentKind::OciImage,
+        tools: Vec::new(),
         agent,
         business: Some(business),
         skills: Vec::new(),
+        shares: Vec::new(),
+        scratch: Vec::new(),
+        network: NetworkPlan::default(),
+        secrets: Vec::new(),
+        task: None,
+        logs: None,
+        caps: Vec::new(),
+        sandbox: None,
         vm: Vm { cpus: 1, memory_mib: 256 },
         budget: Budget::default(),
     };

@@ -15,6 +15,7 @@ pub(crate) mod exec;
 pub(crate) mod health;
 pub(crate) mod holder;
 pub(crate) mod protocol;
+pub(crate) mod rlimits;
 pub(crate) mod rootfs;
 pub(crate) mod seccomp;
 pub(crate) mod spawn;

@@ -9,24 +9,16 @@ use box_image::{ComponentPlan, User};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_no_new_privs;
-use nix::sys::resource::{Resource, rlim_t, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{
     Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, setgroups, setresgid, setresuid, setsid,
 };
 
-use super::{caps, exec, seccomp, workdir};
+use super::{caps, exec, rlimits, seccomp, workdir};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::{sys, time};
-
-/// The resource limits that differ from the kernel's: soft and hard.
-///
-/// The kernel's 1024 and 4096 open files are too few for servers; a greater *soft* limit would
-/// break programs that use `select`. Memory and processes are the cgroup's business.
-const RLIMITS: [(Resource, rlim_t, rlim_t); 2] =
-    [(Resource::RLIMIT_NOFILE, 1024, 524_288), (Resource::RLIMIT_CORE, 0, 0)];
 
 /// The status of a program that could not be started.
 pub(crate) const CANNOT_START: u8 = 126;
@@ -167,9 +159,7 @@ fn become_workload(
     // and to mount over it takes CAP_SYS_ADMIN, which they have in no namespace.
     std::fs::write("/proc/self/oom_score_adj", "0").step("reset the OOM score")?;
     sys::set_nice(0).step("reset the priority")?;
-    for (resource, soft, hard) in RLIMITS {
-        setrlimit(resource, soft, hard).step_with(|| format!("set {resource:?}"))?;
-    }
+    rlimits::set(plan.rlimits)?;
     caps::bound(caps::kept())?;
     become_user(&plan.user)?;
     caps::reduce(caps::kept())?;

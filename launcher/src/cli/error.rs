@@ -1,14 +1,14 @@
 //! What errors become: what the guest said last, a message, a hint, and an exit code.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use boxlaunch::error::Said;
 use boxlaunch::{LaunchError, RunFailure};
 
 /// The box, or its start, failed.
-const FAILED: u8 = 1;
+pub(crate) const FAILED: u8 = 1;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 2;
 /// The start took longer than its budget.
@@ -17,6 +17,8 @@ pub(crate) const OVER_BUDGET: u8 = 4;
 pub(crate) const DIFFERENT: u8 = 5;
 /// The program is wrong.
 pub(crate) const BUG: u8 = 70;
+/// What a program dies of that writes for nobody (signal(7)).
+const SIGPIPE: i32 = 13;
 
 /// A failed command.
 #[derive(Debug)]
@@ -29,14 +31,17 @@ pub(crate) struct CommandError {
 
 impl CommandError {
     /// Standard output could not be written.
-    pub(crate) fn stdout(error: io::Error) -> Self {
-        LaunchError::Output(error).into()
+    pub(crate) fn stdout(error: &io::Error) -> Self {
+        let message = format!("cannot write the result to standard output: {error}");
+        Self { message, hint: None, said: Vec::new(), code: FAILED }
     }
 
     /// Something happened that cannot.
     pub(crate) fn bug(error: impl Display) -> Self {
-        let hint =
-            Some("this is a bug in boxlaunch; please report it with the command that you ran");
+        let hint = Some(
+            "this is a bug in boxlaunch; please report it, with the command that you ran and all \
+             that was printed",
+        );
         Self { message: error.to_string(), hint, said: Vec::new(), code: BUG }
     }
 
@@ -47,7 +52,21 @@ impl CommandError {
 
     /// Prints the error to standard error and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
+        super::notice(&self.text());
+        ExitCode::from(self.code)
+    }
+
+    /// Returns the exit code.
+    pub(crate) const fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// Returns what is to be printed; nothing where there is nobody to read it.
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
+        if self.message.is_empty() {
+            return text;
+        }
         for said in self.said.iter().filter(|said| !said.words.is_empty()) {
             text += &format!("{}:\n", said.source);
             said.words.lines().for_each(|line| text += &format!("  {line}\n"));
@@ -56,15 +75,15 @@ impl CommandError {
         if let Some(hint) = self.hint {
             text += &format!("hint: {hint}\n");
         }
-        super::notice(&text);
-        ExitCode::from(self.code)
+        text
     }
 }
 
 impl From<LaunchError> for CommandError {
     fn from(error: LaunchError) -> Self {
         let (hint, code) = (hint(&error), code(&error));
-        Self { message: error.to_string(), hint, said: Vec::new(), code }
+        let message = if is_reader_gone(&error) { String::new() } else { error.to_string() };
+        Self { message, hint, said: Vec::new(), code }
     }
 }
 
@@ -76,10 +95,16 @@ impl From<RunFailure> for CommandError {
 }
 
 /// Prints what clap has to say: help and versions to standard output, with success.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    // Nobody is left to tell where that fails.
-    drop(error.print());
-    ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
+///
+/// # Errors
+/// Standard output's, where that is the result.
+pub(crate) fn usage(error: &clap::Error) -> Result<ExitCode, CommandError> {
+    let printed = error.print();
+    if error.use_stderr() {
+        // Nobody is left to tell where that failed.
+        return Ok(ExitCode::from(USAGE));
+    }
+    super::printed(printed.and_then(|()| io::stdout().flush())).map(|()| ExitCode::SUCCESS)
 }
 
 /// Returns the exit code of a program that a signal ended, as shells count it.
@@ -90,10 +115,17 @@ pub(crate) fn signal_code(signal: i32) -> u8 {
 fn code(error: &LaunchError) -> u8 {
     match error {
         LaunchError::Signal(signal) => signal_code(*signal),
+        error if is_reader_gone(error) => signal_code(SIGPIPE),
         LaunchError::NoComponent(_) | LaunchError::SocketPath { .. } => USAGE,
         error if error.is_difference() => DIFFERENT,
         _ => FAILED,
     }
+}
+
+/// Tells whether whoever read the programs' output has had enough of it, as `head` has. That ends
+/// them, and is nobody's mistake.
+fn is_reader_gone(error: &LaunchError) -> bool {
+    matches!(error, LaunchError::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Tells whether the machine's last words help to understand an error.
@@ -139,6 +171,10 @@ fn hint(error: &LaunchError) -> Option<&'static str> {
         }
         LaunchError::SocketPath { .. } => {
             "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
+        }
+        LaunchError::Unsupported(_) => {
+            "remove these declarations from the Boxfile and build the box again, or use a newer \
+             boxlaunch"
         }
         LaunchError::Timeout(_) => {
             "look at the agent's output and its health check; --startup-timeout gives it more time"

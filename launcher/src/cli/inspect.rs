@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use box_image::{Budget, ComponentName, ComponentPlan, Digest, Health, Phase, RunPlan};
+use box_image::{
+    Budget, ComponentName, ComponentPlan, Digest, Health, Phase, Rlimits, RunPlan, Unsupported,
+};
 use boxlaunch::bundle::{Blob, Bundle};
 use boxlaunch::output::printable;
 use serde::Serialize;
@@ -18,7 +20,7 @@ pub(crate) struct InspectArgs {
     /// The box's directory.
     #[arg(value_name = "BOX")]
     bundle: PathBuf,
-    /// Print one JSON object: box, tree, epoch, kernel_version, plan and blobs.
+    /// Print one JSON object: box, tree, epoch, kernel_version, plan, unsupported and blobs.
     #[arg(long)]
     json: bool,
 }
@@ -31,6 +33,8 @@ struct Report<'a> {
     epoch: u32,
     kernel_version: &'a str,
     plan: &'a RunPlan,
+    /// What keeps this version from running the box.
+    unsupported: Vec<Unsupported>,
     blobs: Vec<BlobReport>,
 }
 
@@ -63,6 +67,7 @@ fn report(bundle: &Bundle) -> Report<'_> {
         epoch: bundle.config.epoch,
         kernel_version: &bundle.config.kernel_version,
         plan: bundle.plan(),
+        unsupported: bundle.plan().unsupported(),
         blobs: bundle.blobs().map(blob).into(),
     }
 }
@@ -84,6 +89,7 @@ fn text(bundle: &Bundle) -> String {
     for name in ComponentName::ALL {
         text += &plan.component(name).map_or_else(String::new, |plan| component(name, plan));
     }
+    text += &unsupported(&plan.unsupported());
     text += "\nblobs\n";
     for blob in bundle.blobs() {
         let size = readable(blob.descriptor.size);
@@ -104,6 +110,9 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> String {
     let limits =
         format!("{memory} of memory, CPU weight {}, {} processes", limits.cpu_weight, limits.pids);
     line("limits", &limits);
+    if plan.rlimits != Rlimits::default() {
+        line("rlimits", &rlimits(plan.rlimits));
+    }
     if let Some(port) = plan.port {
         line("port", &port.to_string());
     }
@@ -111,6 +120,31 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> String {
         line("health", &health(check));
     }
     text
+}
+
+fn rlimits(plan: Rlimits) -> String {
+    let Rlimits { nofile, nproc, as_bytes, cpu_seconds, core_bytes, fsize_bytes } = plan;
+    let count = |value: Option<u64>, what: &str| value.map(|value| format!("{value} {what}"));
+    let bytes = |value: Option<u64>, what| value.map(|value| format!("{} {what}", readable(value)));
+    let all = [
+        count(nofile, "open files"),
+        count(nproc, "processes of its user"),
+        bytes(as_bytes, "of address space"),
+        count(cpu_seconds, "s of processor time"),
+        bytes(core_bytes, "per core dump"),
+        bytes(fsize_bytes, "per file"),
+    ];
+    all.into_iter().flatten().collect::<Vec<_>>().join(", ") + " (each process)"
+}
+
+/// Says what keeps this version from running the box.
+fn unsupported(declared: &[Unsupported]) -> String {
+    if declared.is_empty() {
+        return String::new();
+    }
+    let line = |it: &Unsupported| format!("  {}: it {}\n", it.declaration, it.lacks);
+    "\nnot enforced by this version, which therefore does not run the box\n".to_owned()
+        + &declared.iter().map(line).collect::<String>()
 }
 
 fn namespaces(plan: &ComponentPlan) -> String {
@@ -164,5 +198,11 @@ mod tests {
         assert_eq!(budget(&Budget::default()), "none");
         let some = Budget { kernel: Some(400), total: Some(900), ..Budget::default() };
         assert_eq!(budget(&some), "kernel 400 ms, total 900 ms");
+    }
+
+    #[test]
+    fn rlimits_have_their_units() {
+        let some = Rlimits { nofile: Some(64), as_bytes: Some(1 << 31), ..Rlimits::default() };
+        assert_eq!(rlimits(some), "64 open files, 2.0 GiB of address space (each process)");
     }
 }

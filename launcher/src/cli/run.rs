@@ -1,10 +1,10 @@
 //! `boxlaunch run`: boots a box, holds its start to the budget, and runs what it is for.
 
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Duration;
 
 use box_image::{ComponentName, RunPlan};
@@ -18,7 +18,8 @@ use boxlaunch::{Bundle, LaunchError, RunFailure, Session, Setup};
 use clap::ValueEnum;
 
 use super::error::{CommandError, OVER_BUDGET, signal_code};
-use super::{notice, paths, print_json};
+use super::screen::Screen;
+use super::{json_line, paths};
 
 /// The program to start as the VMM: this one, whatever its path is now.
 const SELF: &str = "/proc/self/exe";
@@ -27,7 +28,9 @@ const MAX_TIMEOUT: i64 = 24 * 60 * 60;
 /// Boots a box and runs its agent, or a command beside it.
 ///
 /// Without CMD, the box runs until its agent ends, and the agent's status is boxlaunch's own. With
-/// CMD, that runs once the agent is ready, and the box is stopped after it.
+/// CMD, that runs once the agent is ready, and the box is stopped after it. A signal (SIGINT, SIGTERM,
+/// SIGHUP) stops the box in order; a second one stops it at once. A box that declares what this
+/// version cannot enforce is not started.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
@@ -110,10 +113,25 @@ enum Ending {
     Signal(i32),
 }
 
-pub(crate) fn run(args: RunArgs, started: Instant) -> Result<ExitCode, CommandError> {
-    let signals = StopSignals::block()?;
+pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<ExitCode, CommandError> {
+    let signals = Rc::new(StopSignals::block()?);
+    let screen = Screen::new(&signals)?;
+    let done = boot(args, started, &signals, &screen);
+    let code = done.unwrap_or_else(|error| screen.report(&error));
+    Ok(ExitCode::from(screen.close(code)))
+}
+
+/// Boots the box, does what the run is for, and returns the exit code.
+fn boot(
+    args: &RunArgs,
+    started: Instant,
+    signals: &StopSignals,
+    screen: &Screen,
+) -> Result<u8, CommandError> {
     let bundle = Bundle::open(&args.bundle)?;
-    let component = component(&args, bundle.plan())?;
+    // Before anything is made on the host; a session does so, too.
+    bundle.check_enforced()?;
+    let component = component(args, bundle.plan())?;
     let receipts = Receipts::new(&paths::state()?);
     let mut session = Session::start(Setup {
         bundle: &bundle,
@@ -123,17 +141,17 @@ pub(crate) fn run(args: RunArgs, started: Instant) -> Result<ExitCode, CommandEr
         runtime_base: paths::runtime_base(),
         agent_socket: args.agent_socket.clone(),
         console: args.console.as_deref().map(create_console).transpose()?,
-        agent_output: agent_route(&args),
-        signals: &signals,
+        agent_output: agent_route(args, screen),
+        signals,
         started,
         startup_timeout: Duration::from_secs(args.startup_timeout.into()),
     })?;
-    let ending = match serve(&args, bundle.plan(), component, &mut session) {
+    let ending = match serve(args, bundle.plan(), component, &mut session, screen) {
         Err(RunFailure { error: LaunchError::Signal(signal), .. }) => Ok(Ending::Signal(signal)),
         served => served,
     };
     session.stop(Duration::from_secs(args.grace.into()))?;
-    conclude(&args, &bundle, &session, ending?)
+    conclude(args, &bundle, &session, ending?, screen)
 }
 
 /// Does what the run is for, once the agent is ready.
@@ -142,23 +160,24 @@ fn serve(
     plan: &RunPlan,
     component: ComponentName,
     session: &mut Session<'_>,
+    screen: &Screen,
 ) -> Result<Ending, RunFailure> {
     let phases = session.phases();
     let over = !plan.budget.excesses(&phases).is_empty();
     match args.budget {
         BudgetPolicy::Enforce if over => {
-            notice(&budget_table(&plan.budget, &phases));
-            notice("error: the start took longer than the box's budget allows\n");
+            screen.notice(&budget_table(&plan.budget, &phases));
+            screen.notice("error: the start took longer than the box's budget allows\n");
             return Ok(Ending::OverBudget);
         }
-        BudgetPolicy::Report => notice(&budget_table(&plan.budget, &phases)),
+        BudgetPolicy::Report => screen.notice(&budget_table(&plan.budget, &phases)),
         BudgetPolicy::Enforce | BudgetPolicy::Off => {}
     }
     if args.command.is_empty() {
-        announce(args, session);
+        announce(args, session, screen);
         return session.wait_for_agent().map(Ending::Agent);
     }
-    let mut output = if args.json { capture() } else { pass() };
+    let mut output = if args.json { capture() } else { pass(screen) };
     let exit = session.exec(component, args.command.clone(), &mut output)?;
     Ok(Ending::Command(CommandReport::new(component, args.command.clone(), exit, &output)))
 }
@@ -169,7 +188,8 @@ fn conclude(
     bundle: &Bundle,
     session: &Session<'_>,
     ending: Ending,
-) -> Result<ExitCode, CommandError> {
+    screen: &Screen,
+) -> Result<u8, CommandError> {
     let (code, command) = match ending {
         Ending::OverBudget => (OVER_BUDGET, None),
         Ending::Agent(status) => (status, None),
@@ -177,7 +197,7 @@ fn conclude(
         Ending::Command(report) => (report.status(), Some(report)),
     };
     if args.json {
-        print_json(&RunReport::new(RunFacts {
+        let report = RunReport::new(RunFacts {
             digest: bundle.digest,
             config: &bundle.config,
             verified: session.verified(),
@@ -186,20 +206,21 @@ fn conclude(
             agent_output: session.agent_output(),
             agent_socket: session.agent_socket(),
             command,
-        }))?;
+        });
+        screen.print(&json_line(&report)?)?;
     }
-    Ok(ExitCode::from(code))
+    Ok(code)
 }
 
 /// Tells the user of a terminal that the agent can be used, and where.
-fn announce(args: &RunArgs, session: &Session<'_>) {
+fn announce(args: &RunArgs, session: &Session<'_>, screen: &Screen) {
     if args.json {
         return;
     }
     let socket = session
         .agent_socket()
         .map_or_else(String::new, |path| format!("; its port is {}", path.display()));
-    notice(&format!("boxlaunch: ready after {:.0} ms{socket}\n", session.phases().total));
+    screen.notice(&format!("boxlaunch: ready after {:.0} ms{socket}\n", session.phases().total));
 }
 
 fn component(args: &RunArgs, plan: &RunPlan) -> Result<ComponentName, LaunchError> {
@@ -208,11 +229,11 @@ fn component(args: &RunArgs, plan: &RunPlan) -> Result<ComponentName, LaunchErro
     plan.component(wanted).map(|_| wanted).ok_or(LaunchError::NoComponent(wanted))
 }
 
-fn agent_route(args: &RunArgs) -> Route {
+fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     match (args.json, args.command.is_empty()) {
         (true, _) => capture(),
-        (false, true) => pass(),
-        (false, false) => Route::Prefix(Prefixed::new("agent | ", Box::new(io::stderr()))),
+        (false, true) => pass(screen),
+        (false, false) => Route::Prefix(Prefixed::new("agent | ", Box::new(screen.stderr.clone()))),
     }
 }
 
@@ -220,8 +241,9 @@ fn capture() -> Route {
     Route::Capture(Captured::default())
 }
 
-fn pass() -> Route {
-    Route::Pass { stdout: Box::new(io::stdout()), stderr: Box::new(io::stderr()) }
+fn pass(screen: &Screen) -> Route {
+    let (stdout, stderr) = (screen.stdout.clone(), screen.stderr.clone());
+    Route::Pass { stdout: Box::new(stdout), stderr: Box::new(stderr) }
 }
 
 fn create_console(path: &Path) -> Result<File, LaunchError> {

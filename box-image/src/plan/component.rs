@@ -1,59 +1,8 @@
-//! The run plan: everything that init does, decided at build time.
+//! How a component runs: its program, its user, and what it may have.
 
 use serde::{Deserialize, Serialize};
 
-use crate::Budget;
-
-/// Where the plan lies in the rootfs, as JSON.
-pub const PLAN_PATH: &str = "/boxbuild/plan.json";
-/// Where baked skills lie in the rootfs and in each component.
-pub const SKILLS_PATH: &str = "/a3s/skills";
-/// The directory of the rootfs that holds one root per component (layout "split").
-pub const ROOTS_PATH: &str = "/roots";
-/// The vsock port of the host on which init reports; the host listens.
-pub const CONTROL_PORT: u32 = 1024;
-/// The port on which an agent listens unless the Boxfile names another.
-pub const DEFAULT_AGENT_PORT: u16 = 4088;
-
-/// What init does, from the first mount to power-off.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct RunPlan {
-    /// The box's name.
-    pub name: String,
-    /// How the images lie in the rootfs.
-    pub layout: Layout,
-    /// The component that is started, and whose readiness is the box's.
-    pub agent: ComponentPlan,
-    /// The component in which commands run; nothing of it is started by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub business: Option<ComponentPlan>,
-    /// The skills under [`SKILLS_PATH`], sorted by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skills: Vec<SkillPlan>,
-    /// The virtual machine's size.
-    pub vm: Vm,
-    /// What each phase of the start may take.
-    pub budget: Budget,
-}
-
-impl RunPlan {
-    /// Returns the plan of a component, if the box has it.
-    pub const fn component(&self, name: ComponentName) -> Option<&ComponentPlan> {
-        match name {
-            ComponentName::Agent => Some(&self.agent),
-            ComponentName::Business => self.business.as_ref(),
-        }
-    }
-}
-
-/// How the images lie in the rootfs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Layout {
-    /// Each image keeps its whole root: `/roots/agent` and `/roots/business`.
-    Split,
-}
+use super::is_default;
 
 /// One of the two components of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -78,6 +27,23 @@ impl ComponentName {
     }
 }
 
+/// What the agent was made of. All of them run alike; this tells people and tools what to expect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentKind {
+    /// Any OCI image.
+    #[default]
+    OciImage,
+    /// The A3S Code agent.
+    A3sCode,
+    /// The OpenCode agent.
+    Opencode,
+    /// A program of the checkout.
+    LocalBinary,
+    /// A program that was fetched, with a sha256 in the Boxfile.
+    RemoteBinary,
+}
+
 /// How one component runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -99,6 +65,13 @@ pub struct ComponentPlan {
     pub namespaces: Namespaces,
     /// What the component may take.
     pub limits: Limits,
+    /// What each of its processes may take.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rlimits: Rlimits,
+    /// Whether the program is started with the box (business only); otherwise it waits for the agent
+    /// to start it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub autostart: bool,
     /// The TCP port on which the agent listens; init bridges the vsock port of the same number
     /// to it. Nothing where the component offers none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,6 +133,34 @@ pub struct Limits {
     pub pids: u64,
 }
 
+/// What each process of a component may take, as `setrlimit(2)` has it; each value is the soft and
+/// the hard limit at once. Nothing: what holds for every workload of a box.
+///
+/// These are no substitute for [`Limits`]: a program gets each of them anew with every process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Rlimits {
+    /// Open files (`RLIMIT_NOFILE`). The kernel refuses more than its `fs.nr_open`, 1048576.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nofile: Option<u64>,
+    /// Processes and threads of the same user, in the whole box (`RLIMIT_NPROC`). The kernel does
+    /// not hold root to it; [`Limits::pids`] holds everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nproc: Option<u64>,
+    /// Address space, in bytes (`RLIMIT_AS`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_bytes: Option<u64>,
+    /// Processor time, in seconds, after which the process is killed (`RLIMIT_CPU`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<u64>,
+    /// The size of a core dump, in bytes (`RLIMIT_CORE`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_bytes: Option<u64>,
+    /// The size of a file that is written, in bytes (`RLIMIT_FSIZE`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fsize_bytes: Option<u64>,
+}
+
 /// How init finds out that a component is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -181,22 +182,4 @@ pub enum Health {
         /// The program and its arguments.
         argv: Vec<String>,
     },
-}
-
-/// A skill of the box: a directory under [`SKILLS_PATH`].
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SkillPlan {
-    /// The directory's name.
-    pub name: String,
-}
-
-/// The virtual machine's size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Vm {
-    /// Virtual CPUs, 1 to 16 (libkrunfw is built with `NR_CPUS=16`).
-    pub cpus: u8,
-    /// Memory in MiB.
-    pub memory_mib: u32,
 }

@@ -1,0 +1,139 @@
+//! The run plan: everything that the launcher and init do, decided at build time.
+//!
+//! It carries all that a Boxfile can declare. What a version does not enforce, [`RunPlan::unsupported`]
+//! names, and neither the launcher nor init starts such a box: a declaration is carried out or
+//! refused, never ignored.
+//!
+//! A declaration that is absent leaves no trace in the JSON, so that a box which does without it
+//! keeps its digest when the language grows.
+
+mod capability;
+mod component;
+mod logs;
+mod network;
+mod sandbox;
+mod secret;
+mod skill;
+mod storage;
+mod task;
+#[cfg(test)]
+mod tests;
+mod unsupported;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Budget;
+
+pub use capability::CapPlan;
+pub use component::{
+    AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Rlimits, User,
+};
+pub use logs::LogsPlan;
+pub use network::{NetworkMode, NetworkPlan};
+pub use sandbox::{DEFAULT_MAX_OUTPUT, SandboxFallback, SandboxPlan, SandboxPreset};
+pub use secret::{SecretDelivery, SecretPlan};
+pub use skill::{SkillMode, SkillPlan};
+pub use storage::{Access, Scope, ScratchPlan, SharePlan};
+pub use task::TaskPlan;
+pub use unsupported::Unsupported;
+
+/// Where the plan lies in the rootfs, as JSON.
+pub const PLAN_PATH: &str = "/boxbuild/plan.json";
+/// Where skills lie in each component, and baked ones in the rootfs.
+pub const SKILLS_PATH: &str = "/a3s/skills";
+/// The directory of the rootfs that holds one root per component (layout "split").
+pub const ROOTS_PATH: &str = "/roots";
+/// The vsock port of the host on which init reports; the host listens.
+pub const CONTROL_PORT: u32 = 1024;
+/// The port on which an agent listens unless the Boxfile names another.
+pub const DEFAULT_AGENT_PORT: u16 = 4088;
+
+/// What the launcher and init do, from the first mount to power-off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RunPlan {
+    /// The box's name.
+    pub name: String,
+    /// How the images lie in the rootfs.
+    pub layout: Layout,
+    /// What the agent was made of.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub agent_kind: AgentKind,
+    /// The names of the tools that the agent may see, sorted. Empty: the agent decides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// The component that is started, and whose readiness is the box's.
+    pub agent: ComponentPlan,
+    /// The component in which commands run; nothing of it is started by itself, unless it says
+    /// [`ComponentPlan::autostart`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub business: Option<ComponentPlan>,
+    /// The skills under [`SKILLS_PATH`], sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<SkillPlan>,
+    /// The host's directories that components see, sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<SharePlan>,
+    /// The empty disks that components get, sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scratch: Vec<ScratchPlan>,
+    /// What of the host's network components reach.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub network: NetworkPlan,
+    /// What is handed over at launch and never lies in a box, sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretPlan>,
+    /// What the agent is to do, shown in `/task`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskPlan>,
+    /// What is kept in `/logs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logs: Option<LogsPlan>,
+    /// What is offered in `/cap`, each kind once, in the order of [`CapPlan`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caps: Vec<CapPlan>,
+    /// What commands in the business component are held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxPlan>,
+    /// The virtual machine's size.
+    pub vm: Vm,
+    /// What each phase of the start may take.
+    pub budget: Budget,
+}
+
+impl RunPlan {
+    /// Returns the plan of a component, if the box has it.
+    pub const fn component(&self, name: ComponentName) -> Option<&ComponentPlan> {
+        match name {
+            ComponentName::Agent => Some(&self.agent),
+            ComponentName::Business => self.business.as_ref(),
+        }
+    }
+}
+
+/// How the images lie in the rootfs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layout {
+    /// Each image keeps its whole root: `/roots/agent` and `/roots/business`.
+    #[default]
+    Split,
+    /// Both images are one root. How its conflicts were settled is the build's matter and lies in
+    /// the rootfs already.
+    Merged,
+}
+
+/// The virtual machine's size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Vm {
+    /// Virtual CPUs, 1 to 16 (libkrunfw is built with `NR_CPUS=16`).
+    pub cpus: u8,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+}
+
+/// Tells whether a declaration says nothing but what holds without it.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -1,0 +1,150 @@
+use super::*;
+
+/// A plan of the version before the language grew, byte for byte.
+const BEFORE: &str = concat!(
+    r#"{"name":"demo","layout":"split","agent":{"root":"/roots/agent","argv":["/bin/agent"],"#,
+    r#""env":["PATH=/bin"],"workdir":"/","user":{"uid":7,"gid":8,"groups":[9]},"#,
+    r#""hostname":"agent-host","namespaces":{"mount":true,"pid":true,"ipc":true,"uts":true,"#,
+    r#""net":false},"limits":{"memory-bytes":1048576,"cpu-weight":100,"pids":10},"port":4088,"#,
+    r#""health":{"kind":"tcp","port":4088}},"business":{"root":"/roots/business","argv":[],"#,
+    r#""env":[],"workdir":"/","user":{"uid":0,"gid":0},"hostname":"business-host","#,
+    r#""namespaces":{"mount":true,"pid":true,"ipc":true,"uts":true,"net":false},"#,
+    r#""limits":{"memory-bytes":1048576,"cpu-weight":100,"pids":10}},"#,
+    r#""skills":[{"name":"greet"}],"vm":{"cpus":1,"memory-mib":512},"budget":{"total":900}}"#,
+);
+
+/// What the language can declare beyond that.
+const GROWN: &str = r#"{
+    "layout": "merged", "agent-kind": "a3s_code", "tools": ["bash", "read"],
+    "skills": [{"name": "baked"}, {"name": "hot", "mode": "mounted"}],
+    "shares": [
+        {"name": "data", "guest": "/data", "scope": "both"},
+        {"name": "work", "guest": "/a3s/workspace", "access": "rw", "scope": "agent", "host": "src"}
+    ],
+    "scratch": [{"name": "tmp", "guest": "/scratch", "size-bytes": 4096, "scope": "business"}],
+    "network": {"mode": "filtered", "allow": ["example.org"], "deny": ["*.example.net"]},
+    "secrets": [
+        {"name": "KEY", "scope": "agent", "delivery": "env"},
+        {"name": "CERT", "scope": "both", "delivery": {"file": {"path": "/run/cert"}}}
+    ],
+    "task": {
+        "id": "t1", "type": "review", "description": "Look.", "input": "{\"n\":1}",
+        "tags": ["a"], "timeout-seconds": 60
+    },
+    "logs": {"stdout": true, "stderr": true, "events": false, "atif": true},
+    "caps": [
+        {"ws": {"max-connections": 16}}, {"http": {"timeout-ms": 30000}},
+        {"nostr": {"relays": ["wss://relay.example.org"]}}, "payments"
+    ],
+    "sandbox": {
+        "preset": "ci", "fallback": "warn", "max-output-bytes": 10485760, "writable": ["/work"],
+        "deny-read": ["/etc/shadow"], "deny-write": ["/etc"], "allow": ["ls"], "ask": ["sudo"],
+        "forbid": ["mkfs*"]
+    }
+}"#;
+
+fn object(text: &str) -> serde_json::Map<String, serde_json::Value> {
+    serde_json::from_str(text).unwrap()
+}
+
+/// Returns [`BEFORE`] with the declarations of `more`.
+fn grown(more: &str) -> RunPlan {
+    let mut all = object(BEFORE);
+    all.append(&mut object(more));
+    serde_json::from_value(all.into()).unwrap()
+}
+
+fn declared(plan: &RunPlan) -> Vec<String> {
+    plan.unsupported().into_iter().map(|it| it.declaration).collect()
+}
+
+#[test]
+fn a_plan_without_the_new_declarations_keeps_its_bytes() {
+    let plan: RunPlan = serde_json::from_str(BEFORE).unwrap();
+    assert_eq!(serde_json::to_string(&plan).unwrap(), BEFORE);
+    assert_eq!(plan.unsupported(), []);
+}
+
+#[test]
+fn every_declaration_reads_back() {
+    let plan = grown(GROWN);
+    let written = serde_json::to_value(&plan).unwrap();
+    for (name, value) in object(GROWN) {
+        assert_eq!(written[&name], value, "{name}");
+    }
+    assert_eq!(serde_json::from_value::<RunPlan>(written).unwrap(), plan);
+}
+
+#[test]
+fn every_declaration_that_is_not_enforced_is_named() {
+    let mut plan = grown(GROWN);
+    plan.business.as_mut().unwrap().autostart = true;
+    assert_eq!(
+        declared(&plan),
+        [
+            "layout \"merged\"",
+            "agent tools",
+            "business autostart",
+            "skill \"hot\" mode=\"mount\"",
+            "share \"data\"",
+            "share \"work\"",
+            "scratch \"tmp\"",
+            "network \"filtered\"",
+            "secret \"KEY\"",
+            "secret \"CERT\"",
+            "task",
+            "logs",
+            "cap \"ws\"",
+            "cap \"http\"",
+            "cap \"nostr\"",
+            "cap \"payments\"",
+            "sandbox",
+        ]
+    );
+}
+
+#[test]
+fn each_declaration_is_refused_by_itself() {
+    for (name, value) in object(GROWN) {
+        let plan = grown(&serde_json::json!({ &name: value }).to_string());
+        // What an agent was made of is told, and asks for nothing.
+        assert_eq!(plan.unsupported().is_empty(), name == "agent-kind", "{name}");
+    }
+}
+
+#[test]
+fn what_init_enforces_is_not_refused() {
+    let mut plan = grown("{}");
+    let rlimits =
+        r#"{"nofile":1,"nproc":2,"as-bytes":3,"cpu-seconds":4,"core-bytes":5,"fsize-bytes":6}"#;
+    plan.agent.rlimits = serde_json::from_str(rlimits).unwrap();
+    assert_eq!(serde_json::to_string(&plan.agent.rlimits).unwrap(), rlimits);
+    assert_eq!(plan.unsupported(), []);
+    assert!(serde_json::to_string(&plan).unwrap().contains(rlimits));
+}
+
+#[test]
+fn a_name_cannot_speak_to_the_terminal() {
+    let plan =
+        grown(r#"{"secrets": [{"name": "\u001b[2J", "scope": "agent", "delivery": "env"}]}"#);
+    assert_eq!(
+        plan.unsupported()[0].to_string(),
+        r#"secret "\u{1b}[2J": this version hands over no secret"#
+    );
+}
+
+#[test]
+fn what_no_version_knows_is_an_error() {
+    for more in [
+        r#""mystery": 1"#,
+        r#""network": {"mode": "none", "mystery": 1}"#,
+        r#""network": {"mode": "open"}"#,
+        r#""secrets": [{"name": "A", "scope": "agent", "delivery": {"file": {"path": "/a", "mode": 7}}}]"#,
+        r#""caps": [{"ws": {"max-connections": 1, "mystery": 1}}]"#,
+        r#""layout": "stacked""#,
+    ] {
+        let mut all = object(BEFORE);
+        all.append(&mut object(&format!("{{{more}}}")));
+        assert!(serde_json::from_value::<RunPlan>(all.into()).is_err(), "{more}");
+    }
+}

@@ -1,0 +1,71 @@
+//! What a plan declares and this version does not enforce.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Layout, NetworkPlan, RunPlan, SkillMode, SkillPlan};
+
+/// A declaration that this version carries from the Boxfile into the plan, and does not enforce.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unsupported {
+    /// The declaration as the Boxfile spells it.
+    pub declaration: String,
+    /// What this version lacks; completes "this version …".
+    pub lacks: &'static str,
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: this version {}", self.declaration, self.lacks)
+    }
+}
+
+impl RunPlan {
+    /// Names each declaration that this version does not enforce, in the order of the fields.
+    ///
+    /// A box whose plan has one must not be started: its author relies on all that it declares.
+    pub fn unsupported(&self) -> Vec<Unsupported> {
+        // No `..`: whoever adds a field decides here whether it is enforced.
+        #[rustfmt::skip]
+        let Self {
+            layout, tools, business, skills, shares, scratch, network, secrets, task, logs, caps,
+            sandbox, name: _, agent_kind: _, agent: _, vm: _, budget: _,
+        } = self;
+        let merged = *layout == Layout::Merged;
+        let autostart = business.as_ref().is_some_and(|plan| plan.autostart);
+        let one = |declared: bool, declaration: &str, lacks| {
+            declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })
+        };
+        let mut found = Vec::new();
+        found.extend(one(merged, "layout \"merged\"", "knows no box with one root"));
+        found.extend(one(!tools.is_empty(), "agent tools", "cannot choose an agent's tools"));
+        found.extend(one(autostart, "business autostart", "starts no program in business"));
+        found.extend(skills.iter().filter_map(mounted));
+        found.extend(shares.iter().map(|it| named("share", &it.name, "shares no directory")));
+        found.extend(scratch.iter().map(|it| named("scratch", &it.name, "makes no scratch disk")));
+        found.extend(reached(network));
+        found.extend(secrets.iter().map(|it| named("secret", &it.name, "hands over no secret")));
+        found.extend(one(task.is_some(), "task", "makes no /task"));
+        found.extend(one(logs.is_some(), "logs", "makes no /logs"));
+        found.extend(caps.iter().map(|it| named("cap", it.name(), "makes no /cap")));
+        found.extend(one(sandbox.is_some(), "sandbox", "holds commands to no rules"));
+        found
+    }
+}
+
+/// Quotes a name, so that whatever it holds is safe for a terminal.
+fn named(declaration: &str, name: &str, lacks: &'static str) -> Unsupported {
+    Unsupported { declaration: format!("{declaration} {name:?}"), lacks }
+}
+
+fn mounted(skill: &SkillPlan) -> Option<Unsupported> {
+    let declaration = format!("skill {:?} mode=\"mount\"", skill.name);
+    (skill.mode == SkillMode::Mounted)
+        .then_some(Unsupported { declaration, lacks: "can only bake a skill" })
+}
+
+fn reached(network: &NetworkPlan) -> Option<Unsupported> {
+    let named = || named("network", network.mode.name(), "gives a box loopback alone");
+    (*network != NetworkPlan::default()).then(named)
+}

@@ -1,0 +1,117 @@
+use super::*;
+use nix::sys::pthread::{pthread_kill, pthread_self};
+use nix::sys::signal::Signal;
+
+/// More than the pump, its pipe and the reader's pipe hold together.
+const TOO_MUCH: usize = 4 * CHUNK;
+
+fn outlet(signals: &Rc<StopSignals>) -> (Outlet, PipeReader) {
+    let (reader, writer) = io::pipe().unwrap();
+    (Outlet::with_linger(writer, signals, Duration::from_millis(1)), reader)
+}
+
+fn signals() -> Rc<StopSignals> {
+    Rc::new(StopSignals::block().unwrap())
+}
+
+fn interrupt() {
+    pthread_kill(pthread_self(), Signal::SIGTERM).unwrap();
+}
+
+#[test]
+fn everything_arrives_in_order_at_the_readers_pace() {
+    let signals = signals();
+    let (outlet, mut reader) = outlet(&signals);
+    let reading = thread::spawn(move || {
+        let mut got = Vec::new();
+        reader.read_to_end(&mut got).unwrap();
+        got
+    });
+    let sent: Vec<u8> = (0..TOO_MUCH).map(|n| n.to_le_bytes()[0]).collect();
+    for part in sent.chunks(1000) {
+        outlet.clone().write_all(part).unwrap();
+    }
+    outlet.finish().unwrap();
+    assert_eq!(reading.join().unwrap(), sent);
+}
+
+#[test]
+fn a_signal_ends_the_wait_and_what_was_written_is_kept() {
+    let signals = signals();
+    let (mut outlet, mut reader) = outlet(&signals);
+    interrupt();
+    let error = outlet.write_all(&vec![b'a'; TOO_MUCH]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert_eq!(signals.next().unwrap(), Some(15));
+    let reading = thread::spawn(move || {
+        let mut got = Vec::new();
+        reader.read_to_end(&mut got).unwrap();
+        got.len()
+    });
+    // The reader is back, and as long as it takes something it gets all of it.
+    outlet.0.borrow_mut().linger = Duration::from_secs(60);
+    outlet.write_all(b"and more").unwrap();
+    outlet.finish().unwrap();
+    drop(outlet);
+    assert_eq!(reading.join().unwrap(), TOO_MUCH + "and more".len());
+}
+
+#[test]
+fn after_a_signal_a_reader_that_takes_nothing_is_left() {
+    let signals = signals();
+    let (mut outlet, _reader) = outlet(&signals);
+    interrupt();
+    signals.next().unwrap().unwrap();
+    outlet.write_all(&vec![b'a'; TOO_MUCH]).unwrap();
+    outlet.write_all(&vec![b'b'; TOO_MUCH]).unwrap();
+    outlet.finish().unwrap();
+}
+
+#[test]
+fn a_second_signal_needs_no_patience() {
+    let signals = signals();
+    let (mut outlet, _reader) = outlet(&signals);
+    interrupt();
+    signals.next().unwrap().unwrap();
+    outlet.0.borrow_mut().linger = Duration::MAX;
+    interrupt();
+    outlet.write_all(&vec![b'a'; TOO_MUCH]).unwrap();
+    assert_eq!(signals.next().unwrap(), Some(15), "it is left to the run");
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_the_last_of_it() {
+    let signals = signals();
+    let (mut outlet, _reader) = outlet(&signals);
+    // The reader's pipe takes one half, and ours the other.
+    outlet.write_all(&vec![b'a'; CHUNK + CHUNK / 2]).unwrap();
+    interrupt();
+    assert_eq!(outlet.finish().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_failure_is_told_once() {
+    let signals = signals();
+    let (mut outlet, reader) = outlet(&signals);
+    drop(reader);
+    let error = outlet.write_all(&vec![b'a'; TOO_MUCH]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+    outlet.write_all(b"more").unwrap();
+    outlet.finish().unwrap();
+}
+
+#[test]
+fn a_full_disk_is_told_at_the_end() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut outlet = Outlet::new(full, &signals());
+    outlet.write_all(b"result").unwrap();
+    assert_eq!(outlet.finish().unwrap_err().kind(), ErrorKind::StorageFull);
+}
+
+#[test]
+fn nothing_written_needs_no_thread() {
+    let signals = signals();
+    let (outlet, mut reader) = outlet(&signals);
+    outlet.finish().unwrap();
+    assert_eq!(reader.read(&mut [0; 1]).unwrap(), 0);
+}

@@ -1,0 +1,58 @@
+//! `boxlaunch` as its users call it, as far as that needs no virtual machine.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod output;
+mod refusal;
+#[path = "../../src/testing.rs"]
+#[allow(dead_code, reason = "the unit tests use more of it")]
+mod testing;
+
+use std::process::{Command, Stdio};
+
+use box_image::BoxConfig;
+use tempfile::TempDir;
+use testing::TestBox;
+
+/// A box, and a user who has run nothing before.
+struct Scene {
+    made: TestBox,
+    state: TempDir,
+}
+
+/// What a program printed, and its exit code; nothing where a signal killed it.
+#[derive(Debug, PartialEq, Eq)]
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Scene {
+    fn new(config: &BoxConfig) -> Self {
+        Self { made: TestBox::new(config), state: tempfile::tempdir().unwrap() }
+    }
+
+    /// `boxlaunch ARGS BOX`, with output to pipes.
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = boxlaunch(args);
+        command.arg(self.made.path()).env("BOXLAUNCH_STATE", self.state.path());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ended {
+        ended(self.command(args))
+    }
+}
+
+fn boxlaunch(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_boxlaunch"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn ended(mut command: Command) -> Ended {
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}

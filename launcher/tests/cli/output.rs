@@ -1,0 +1,114 @@
+//! Readers of the output that are slow, stuck, gone or full.
+
+use std::fs::File;
+use std::io::{PipeReader, Read, Write, pipe};
+use std::process::{Child, Command, Stdio};
+
+use box_image::{Access, Scope, SharePlan};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::testing::config;
+use crate::{Ended, Scene, boxlaunch, ended};
+
+const FULL: &str = "cannot write the result to standard output: No space left on device";
+
+/// A box whose refusal is far longer than a pipe holds.
+fn wordy() -> Scene {
+    let mut config = config();
+    let share = |number| SharePlan {
+        name: format!("share-{number}"),
+        guest: format!("/data/{number}"),
+        access: Access::ReadOnly,
+        scope: Scope::Both,
+        host: None,
+    };
+    config.plan.shares = (0..8000).map(share).collect();
+    Scene::new(&config)
+}
+
+/// Starts a run that has something to say, and stops reading after its first words.
+fn stuck(scene: &Scene) -> (Child, PipeReader) {
+    let (mut reader, writer) = pipe().unwrap();
+    let mut command = scene.command(&["run"]);
+    let child = command.stderr(writer).spawn().unwrap();
+    // The other copy of the writing end would keep the pipe open.
+    drop(command);
+    let mut start = [0; 6];
+    reader.read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"error:");
+    (child, reader)
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
+}
+
+fn to_full(mut command: Command) -> Ended {
+    command.stdout(File::options().write(true).open("/dev/full").unwrap());
+    ended(command)
+}
+
+fn to_nobody(mut command: Command) -> Ended {
+    let (reader, writer) = pipe().unwrap();
+    drop(reader);
+    command.stdout(Stdio::from(writer));
+    ended(command)
+}
+
+#[test]
+fn a_signal_ends_a_run_whose_output_nobody_takes() {
+    let scene = wordy();
+    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130), (Signal::SIGHUP, 129)] {
+        let (mut child, _reader) = stuck(&scene);
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+    }
+}
+
+#[test]
+fn a_reader_that_comes_back_gets_everything() {
+    let (mut child, mut reader) = stuck(&wordy());
+    let mut rest = String::new();
+    reader.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest.lines().count(), 8002);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_no_success() {
+    let scene = Scene::new(&config());
+    let commands = [
+        scene.command(&["inspect"]),
+        scene.command(&["inspect", "--json"]),
+        scene.command(&["verify"]),
+        boxlaunch(&["--help"]),
+        boxlaunch(&["--version"]),
+        boxlaunch(&["run", "--help"]),
+    ];
+    for command in commands {
+        let what = format!("{command:?}");
+        let ended = to_full(command);
+        assert_eq!(ended.code, Some(1), "{what}");
+        assert!(ended.stderr.starts_with(&format!("error: {FULL}")), "{what}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_reader_that_has_enough_is_no_failure() {
+    let scene = Scene::new(&config());
+    let silent = Ended { code: Some(0), stdout: String::new(), stderr: String::new() };
+    for command in [scene.command(&["inspect"]), scene.command(&["verify"]), boxlaunch(&["--help"])]
+    {
+        let what = format!("{command:?}");
+        assert_eq!(to_nobody(command), silent, "{what}");
+    }
+}
+
+#[test]
+fn a_difference_is_told_by_the_code_where_nobody_reads() {
+    let scene = Scene::new(&config());
+    let path = scene.made.blob(box_image::manifest::INIT_TYPE);
+    File::options().append(true).open(path).unwrap().write_all(b"!").unwrap();
+    assert_eq!(to_nobody(scene.command(&["verify"])).code, Some(5));
+}

@@ -1,0 +1,123 @@
+//! A box that declares what this version does not enforce is shown and verified, and never run.
+
+use box_image::{
+    BoxConfig, CapPlan, Layout, LogsPlan, NetworkMode, SandboxPlan, Scope, ScratchPlan,
+    SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,
+};
+use serde_json::Value;
+
+use crate::Scene;
+use crate::testing::config;
+
+/// A config with one declaration of each kind that is not enforced.
+fn demanding() -> BoxConfig {
+    let mut config = config();
+    let plan = &mut config.plan;
+    plan.layout = Layout::Merged;
+    plan.tools = vec!["bash".into()];
+    plan.business.as_mut().unwrap().autostart = true;
+    plan.skills = vec![SkillPlan { name: "greet".into(), mode: SkillMode::Mounted }];
+    plan.shares = vec![SharePlan {
+        name: "data".into(),
+        guest: "/data".into(),
+        access: box_image::Access::ReadOnly,
+        scope: Scope::Both,
+        host: None,
+    }];
+    let guest = "/scratch".into();
+    plan.scratch =
+        vec![ScratchPlan { name: "tmp".into(), guest, size_bytes: 1 << 20, scope: Scope::Agent }];
+    plan.network.mode = NetworkMode::CapOnly;
+    plan.secrets = vec![SecretPlan {
+        name: "API_KEY".into(),
+        scope: Scope::Agent,
+        delivery: SecretDelivery::Env,
+    }];
+    plan.task = Some(TaskPlan {
+        id: "1".into(),
+        kind: "review".into(),
+        description: "Look.".into(),
+        input: None,
+        tags: Vec::new(),
+        timeout_seconds: None,
+    });
+    plan.logs = Some(LogsPlan { stdout: true, ..LogsPlan::default() });
+    plan.caps = vec![CapPlan::Payments];
+    plan.sandbox = Some(SandboxPlan::default());
+    config
+}
+
+const LINES: &str = r#"  layout "merged": it knows no box with one root
+  agent tools: it cannot choose an agent's tools
+  business autostart: it starts no program in business
+  skill "greet" mode="mount": it can only bake a skill
+  share "data": it shares no directory
+  scratch "tmp": it makes no scratch disk
+  network "cap-only": it gives a box loopback alone
+  secret "API_KEY": it hands over no secret
+  task: it makes no /task
+  logs: it makes no /logs
+  cap "payments": it makes no /cap
+  sandbox: it holds commands to no rules
+"#;
+
+#[test]
+fn run_names_every_declaration_and_starts_nothing() {
+    let scene = Scene::new(&demanding());
+    let ended = scene.run(&["run"]);
+    assert_eq!(
+        ended.stderr,
+        format!(
+            "error: this version of boxlaunch cannot enforce what the box declares:\n{LINES}\
+             hint: remove these declarations from the Boxfile and build the box again, or use a \
+             newer boxlaunch\n"
+        )
+    );
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    // Not even the verification, which comes while the machine starts.
+    assert_eq!(std::fs::read_dir(scene.state.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_refusal_leaves_the_console_file_alone() {
+    let scene = Scene::new(&demanding());
+    let console = scene.state.path().join("console");
+    std::fs::write(&console, "of another run").unwrap();
+    let ended = scene.run(&["run", "--console", console.to_str().unwrap()]);
+    assert_eq!(ended.code, Some(1));
+    assert_eq!(std::fs::read_to_string(console).unwrap(), "of another run");
+}
+
+#[test]
+fn inspect_shows_what_is_not_enforced() {
+    let scene = Scene::new(&demanding());
+    let ended = scene.run(&["inspect"]);
+    let section =
+        format!("\nnot enforced by this version, which therefore does not run the box\n{LINES}\n");
+    assert!(ended.stdout.contains(&section), "{}", ended.stdout);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+
+    let json: Value = serde_json::from_str(&scene.run(&["inspect", "--json"]).stdout).unwrap();
+    let declared = json["unsupported"].as_array().unwrap();
+    assert_eq!(declared.len(), LINES.lines().count());
+    assert_eq!(
+        declared[6],
+        serde_json::json!(
+            {"declaration": "network \"cap-only\"", "lacks": "gives a box loopback alone"}
+        )
+    );
+}
+
+#[test]
+fn verify_minds_the_bytes_alone() {
+    assert_eq!(Scene::new(&demanding()).run(&["verify"]).code, Some(0));
+}
+
+#[test]
+fn a_box_without_such_declarations_is_not_refused() {
+    let scene = Scene::new(&config());
+    let ended = scene.run(&["inspect"]);
+    assert!(!ended.stdout.contains("not enforced"), "{}", ended.stdout);
+    let json: Value = serde_json::from_str(&scene.run(&["inspect", "--json"]).stdout).unwrap();
+    assert_eq!(json["unsupported"], serde_json::json!([]));
+}
