@@ -5,9 +5,12 @@ use std::path::PathBuf;
 
 use box_cache::StoreError;
 use box_image::{ComponentName, Digest};
-use boxfile_spec::Span;
+use boxfile_spec::{Platform, Span};
 
+use crate::Report;
+use crate::binary::BinaryError;
 use crate::compose::ComposeError;
+use crate::fetch::{FetchError, UrlError};
 use crate::kernel::KernelError;
 use crate::layer::LayerError;
 use crate::skill::SkillError;
@@ -47,6 +50,138 @@ pub enum BuildError {
         /// Why not.
         source: SkillError,
     },
+    /// A directory of skills cannot be read.
+    #[error("the skills of {} cannot be read", path.display())]
+    SkillsDir {
+        /// The directory.
+        path: PathBuf,
+        /// Where the Boxfile names it.
+        span: Span,
+        /// Why not.
+        source: SkillError,
+    },
+    /// Two skills have one name.
+    #[error("two skills have the name `{name}`: {} and {}; rename one of them", paths[0], paths[1])]
+    SkillClash {
+        /// The name.
+        name: String,
+        /// Where the Boxfile names the first.
+        first: Span,
+        /// Where it names the second.
+        second: Span,
+        /// Their directories.
+        paths: [String; 2],
+    },
+    /// A file with variables cannot be read.
+    #[error("cannot read {}", path.display())]
+    EnvFile {
+        /// Where the Boxfile names it.
+        span: Span,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file that must be a text is none.
+    #[error("{} is not UTF-8 text: see byte {at}", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// The first byte that is none.
+        at: usize,
+    },
+    /// A text of the checkout is wrong.
+    #[error("{} is refused", .0.sources.as_slice()[0].name)]
+    Rejected(Box<Report>),
+    /// The agent's program cannot be used.
+    #[error("the agent's program cannot be used")]
+    Binary {
+        /// Where the Boxfile names it.
+        span: Span,
+        /// Why not.
+        source: BinaryError,
+    },
+    /// The agent's program is not the one that the Boxfile names.
+    #[error(
+        "the agent's program is {found}, but the Boxfile names {expected}; \
+         if it was meant to change, write the new sha256"
+    )]
+    WrongBinary {
+        /// Where the Boxfile names it.
+        span: Span,
+        /// The named content.
+        expected: Digest,
+        /// The content as it is.
+        found: Digest,
+    },
+    /// The agent's program needs what only an image has.
+    #[error(
+        "the agent's program needs {interpreter}, and there is no image that could have it; \
+         link the program statically, or declare an `image` for the agent"
+    )]
+    NeedsImage {
+        /// Where the Boxfile names it.
+        span: Span,
+        /// Its dynamic linker or interpreter.
+        interpreter: String,
+    },
+    /// The URL of the agent's program is none.
+    #[error("the URL of the agent's program cannot be used")]
+    Url {
+        /// Where the Boxfile names it.
+        span: Span,
+        /// Why not.
+        source: UrlError,
+    },
+    /// The agent's program cannot be fetched.
+    #[error("the agent's program cannot be fetched")]
+    Fetch {
+        /// Where the Boxfile names it.
+        span: Span,
+        /// Why not.
+        source: FetchError,
+    },
+    /// What the lock pins is not there any more.
+    #[error(
+        "the lock pins `{name}` to {digest}, which is no longer in {}; \
+         put it back, or run `boxbuild update {name}` to take what is there now",
+        path.display()
+    )]
+    PinGone {
+        /// Where the Boxfile names it.
+        span: Span,
+        /// The lock's name for it.
+        name: String,
+        /// Where it was looked for.
+        path: PathBuf,
+        /// The pinned digest.
+        digest: Digest,
+    },
+    /// The lock says of an image what is not so.
+    #[error(
+        "the lock's entry `{name}` does not fit the image that it names: {what}; \
+         run `boxbuild update {name}` to write it anew"
+    )]
+    PinMismatch {
+        /// Where the Boxfile names the image.
+        span: Span,
+        /// The lock's name for it.
+        name: String,
+        /// What is not so.
+        what: &'static str,
+    },
+    /// The platform is one that this version does not build for.
+    #[error("this version builds boxes for linux/amd64 only, not for {platform}")]
+    Platform {
+        /// The platform.
+        platform: Platform,
+    },
+    /// A declaration is one that this version does not build.
+    #[error("this version does not build {what}")]
+    NotBuilt {
+        /// What.
+        what: &'static str,
+    },
     /// Images and declarations do not fit together.
     #[error(transparent)]
     Compose(#[from] ComposeError),
@@ -71,15 +206,17 @@ pub enum BuildError {
         /// The content as it is.
         found: Digest,
     },
-    /// The init is no static program for x86-64.
+    /// The init is no static program for the platform.
     #[error(
-        "the init {} is not a static x86-64 program; build it with \
+        "the init {} is not a static program for {platform}; build it with \
          `cargo build --release --target x86_64-unknown-linux-musl -p box-init`",
         path.display()
     )]
     NotAnInit {
         /// The file.
         path: PathBuf,
+        /// The platform.
+        platform: Platform,
     },
     /// A file that the build needs cannot be read.
     #[error("cannot read {}", path.display())]
@@ -104,9 +241,28 @@ impl BuildError {
     /// Returns the place in the Boxfile that is to blame, where there is one.
     pub const fn span(&self) -> Option<Span> {
         match self {
-            Self::Image { span, .. } | Self::Layer { span, .. } | Self::Skill { span, .. } => {
-                Some(*span)
-            }
+            Self::Image { span, .. }
+            | Self::Layer { span, .. }
+            | Self::Skill { span, .. }
+            | Self::SkillsDir { span, .. }
+            | Self::SkillClash { second: span, .. }
+            | Self::EnvFile { span, .. }
+            | Self::Binary { span, .. }
+            | Self::WrongBinary { span, .. }
+            | Self::NeedsImage { span, .. }
+            | Self::Url { span, .. }
+            | Self::Fetch { span, .. }
+            | Self::PinGone { span, .. }
+            | Self::PinMismatch { span, .. } => Some(*span),
+            Self::Compose(error) => error.span(),
+            _ => None,
+        }
+    }
+
+    /// Returns a further place in the Boxfile that has to do with it.
+    pub const fn other_span(&self) -> Option<Span> {
+        match self {
+            Self::SkillClash { first, .. } => Some(*first),
             _ => None,
         }
     }

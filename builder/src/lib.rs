@@ -3,7 +3,10 @@
 //! Each stage takes one noun and gives one noun:
 //!
 //! ```text
+//! project  a Boxfile's path   → Boxfile, Lock
 //! source   image reference    → Image (digests)
+//! fetch    URL and sha256     → a blob in the store
+//! binary   a program's file   → Tree
 //! layer    layer blob         → LayerIndex and a pack of data; LayerIndexes → Tree
 //! compose  Trees, skills      → root Tree, RunPlan
 //! bake     root Tree          → EROFS rootfs
@@ -15,18 +18,26 @@
 #![forbid(unsafe_code)]
 
 pub mod bake;
+pub mod binary;
 mod build;
+mod checkout;
 pub mod compose;
 mod error;
+pub mod fetch;
 pub mod kernel;
 pub mod layer;
 pub mod output;
 pub mod pack;
+pub mod project;
+mod report;
 mod seal;
 pub mod skill;
 pub mod source;
 pub mod tree;
 
-pub use build::{Build, Request, build, root_tree};
+pub use build::{
+    Build, Pins, Request, Resolved, Variant, build, check, resolve, root_tree, still_declared,
+};
 pub use error::BuildError;
+pub use report::Report;
 pub use seal::Sealed;

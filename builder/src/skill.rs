@@ -11,10 +11,16 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use boxfile_spec::skill_md::{self, SkillManifest};
+use boxfile_spec::{Diagnostic, Source, Sources, Span, Spanned};
+
 use crate::tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
+use crate::{Report, checkout};
 
 /// The most bytes that one skill may have. It is read into memory.
 const SKILL_MAX: u64 = 64 << 20;
+/// The file that makes a directory a skill.
+pub(crate) const DEFINITION: &str = "SKILL.md";
 
 /// A skill as it was read.
 #[derive(Debug)]
@@ -32,9 +38,30 @@ pub enum SkillError {
     /// The directory does not exist, or is none.
     #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// The path leads out of the Boxfile's directory, through a symbolic link.
-    #[error("{} leads out of the Boxfile's directory; a skill is part of the checkout", .0.display())]
+    /// The path leads out of the checkout, through a symbolic link.
+    #[error("{} leads out of the checkout; a skill is part of it", .0.display())]
     Outside(PathBuf),
+    /// The directory's name is none that a skill may have.
+    #[error(
+        "the directory {} cannot name a skill: a name has lower-case letters, digits and inner \
+         hyphens, at most 63; rename it",
+        .0.display()
+    )]
+    Name(PathBuf),
+    /// A directory of skills has none.
+    #[error("{} has no directory with a SKILL.md in it", .0.display())]
+    NoSkills(PathBuf),
+    /// Its definition is no UTF-8 text.
+    #[error("{} is not UTF-8 text: see byte {at}", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// The first byte that is none.
+        at: usize,
+    },
+    /// Its definition is refused.
+    #[error("its SKILL.md is refused")]
+    Rejected(Box<Report>),
     /// There is no SKILL.md.
     #[error("{} has no regular file SKILL.md", .0.display())]
     NoDefinition(PathBuf),
@@ -62,12 +89,10 @@ pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
     if !directory.is_dir() {
         return Err(SkillError::NotADirectory(directory.to_owned()));
     }
-    if !real(directory)?.starts_with(real(checkout)?) {
-        return Err(SkillError::Outside(directory.to_owned()));
-    }
+    inside(checkout, directory)?;
     let mut reader = Reader { tree: Tree::default(), data: BTreeMap::new(), bytes: 0 };
     reader.directory(directory, Tree::ROOT, directory)?;
-    let definition = reader.tree.child(Tree::ROOT, b"SKILL.md");
+    let definition = reader.tree.child(Tree::ROOT, DEFINITION.as_bytes());
     let is_file = |id| matches!(reader.tree.inode(id).kind, Kind::Leaf(Leaf::File(_)));
     if !definition.is_some_and(is_file) {
         return Err(SkillError::NoDefinition(directory.to_owned()));
@@ -75,16 +100,112 @@ pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
     Ok(Skill { tree: reader.tree, data: reader.data })
 }
 
-/// Returns a path without symbolic links; the empty path is the current directory.
-fn real(path: &Path) -> Result<PathBuf, SkillError> {
-    let path = if path == Path::new("") { Path::new(".") } else { path };
-    fs::canonicalize(path).map_err(|source| SkillError::Io { path: path.to_owned(), source })
+/// Checks that a directory lies in the checkout, also when symbolic links are followed.
+pub(crate) fn inside(checkout: &Path, directory: &Path) -> Result<(), SkillError> {
+    let real = |path: &Path| {
+        checkout::real(path).map_err(|source| SkillError::Io { path: path.to_owned(), source })
+    };
+    if real(directory)?.starts_with(real(checkout)?) {
+        return Ok(());
+    }
+    Err(SkillError::Outside(directory.to_owned()))
+}
+
+/// Checks a skill's definition, and makes the scripts that it names executable.
+///
+/// `tools` are the built-in tools that the agent may see; nothing if all are visible. Returns what
+/// is worth a look.
+///
+/// # Errors
+/// [`SkillError::Rejected`] where the definition is wrong or names what is not there.
+pub(crate) fn check(
+    skill: &mut Skill,
+    name: &str,
+    directory: &Path,
+    tools: Option<&[String]>,
+) -> Result<Option<Report>, SkillError> {
+    let path = directory.join(DEFINITION);
+    let text = definition(skill, &path)?;
+    let parsed = skill_md::parse(&text, name);
+    let sources = Sources::single(Source::new(path.display().to_string(), text));
+    let report = |found: Vec<Diagnostic>| Report::new(sources.clone(), found);
+    let rejected = |found| match report(found) {
+        Some(report) => Err(SkillError::Rejected(Box::new(report))),
+        None => Ok(()),
+    };
+    let manifest = match parsed.manifest {
+        Ok(manifest) => manifest,
+        Err(found) => {
+            rejected(found.into_iter().chain(parsed.warnings).collect())?;
+            return Ok(None);
+        }
+    };
+    let mut found = unavailable(&manifest, tools);
+    for file in manifest.files() {
+        match regular(&skill.tree, file.path) {
+            Some(id) if file.executable => skill.tree.inode_mut(id).meta.mode |= 0o111,
+            Some(_) => {}
+            None => found.push(lacking(file.path, file.span)),
+        }
+    }
+    rejected(found)?;
+    Ok(report(parsed.warnings))
+}
+
+fn definition(skill: &Skill, path: &Path) -> Result<String, SkillError> {
+    let id = skill.tree.child(Tree::ROOT, DEFINITION.as_bytes());
+    let data = id.and_then(|id| match skill.tree.inode(id).kind {
+        Kind::Leaf(Leaf::File(content)) => skill.data.get(&content),
+        _ => None,
+    });
+    let bytes = data.ok_or_else(|| SkillError::NoDefinition(path.to_owned()))?.clone();
+    String::from_utf8(bytes).map_err(|error| SkillError::NotText {
+        path: path.to_owned(),
+        at: error.utf8_error().valid_up_to(),
+    })
+}
+
+/// Returns the file at a path of a skill; nothing where there is none, or something else.
+fn regular(tree: &Tree, path: &str) -> Option<InodeId> {
+    let mut id = Tree::ROOT;
+    for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
+        id = tree.child(id, name.as_bytes())?;
+    }
+    matches!(tree.inode(id).kind, Kind::Leaf(Leaf::File(_))).then_some(id)
+}
+
+fn lacking(path: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(format!("the skill has no file `{path}`"), span, "named here")
+        .with_help("add it to the skill's directory, or correct the path, which is relative to it")
+}
+
+/// Names the tools that a skill requires and the agent may not see.
+fn unavailable(manifest: &SkillManifest, tools: Option<&[String]>) -> Vec<Diagnostic> {
+    let Some(tools) = tools else { return Vec::new() };
+    let hidden = |tool: &&Spanned<&'static str>| !tools.iter().any(|it| it == tool.value);
+    let error = |tool: &Spanned<&'static str>| {
+        let name = tool.value;
+        Diagnostic::new(
+            format!("the skill requires `{name}`, which the agent may not see"),
+            tool.span,
+            "required here",
+        )
+        .with_help(format!("add \"{name}\" to the agent's `tools`, or remove it here"))
+    };
+    manifest.requires.iter().filter(hidden).map(error).collect()
 }
 
 struct Reader {
     tree: Tree,
     data: BTreeMap<Content, Vec<u8>>,
     bytes: u64,
+}
+
+impl Skill {
+    /// Returns the bytes of all its files; of equal ones, once.
+    pub fn size(&self) -> u64 {
+        self.data.values().map(|data| data.len() as u64).sum()
+    }
 }
 
 impl Reader {

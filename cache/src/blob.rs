@@ -87,6 +87,11 @@ impl<'store> BlobWriter<'store> {
         self.size
     }
 
+    /// Returns the name that a commit would give to what was written so far.
+    pub fn id(&self) -> BlobId {
+        BlobId(self.hasher.clone().finalize().into())
+    }
+
     /// Gives the blob its name and returns it with its size in bytes. A file that has the name
     /// already is replaced, whether it is whole or damaged.
     ///

@@ -199,6 +199,17 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_tells_the_name_before_it_is_given() {
+        let (_dir, store) = store();
+        let mut writer = store.writer().unwrap();
+        assert_eq!(writer.id(), BlobId::of(b""));
+        writer.write_all(b"con").unwrap();
+        writer.write_all(b"tent").unwrap();
+        assert_eq!(writer.id(), BlobId::of(b"content"));
+        assert_eq!(writer.commit().unwrap(), (BlobId::of(b"content"), 7));
+    }
+
+    #[test]
     fn an_abandoned_writer_leaves_nothing() {
         let (_dir, store) = store();
         let mut writer = store.writer().unwrap();

@@ -4,21 +4,26 @@ mod inputs;
 mod layers;
 mod recall;
 
+pub use inputs::{Pins, Variant, still_declared};
+
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use box_cache::Store;
 use box_image::{ComponentName, RunPlan};
-use boxfile_spec::Boxfile;
+use boxfile_spec::{Boxfile, Layout, Lock, Platform, SkillMode};
 
 use crate::bake::bake;
-use crate::compose::{FlatImage, Parts, compose, plan_of};
+use crate::compose::{Declared, FlatImage, Parts, compose, plan_of};
+use crate::fetch::FetchOptions;
 use crate::layer::{Limits, flatten};
 use crate::pack::ContentMap;
 use crate::seal::{Contents, Stored, seal};
+use crate::source::Image;
 use crate::tree::{Content, Tree};
-use crate::{BuildError, Sealed, kernel};
+use crate::{BuildError, Report, Sealed, kernel};
 use inputs::Inputs;
-use layers::{DecodedLayer, decode_all};
+use layers::{DecodedLayer, LayerId, decode_all};
 use recall::{recall, record};
 
 /// What to build, and of what.
@@ -28,6 +33,14 @@ pub struct Request<'a> {
     pub boxfile: &'a Boxfile,
     /// The directory that the Boxfile's relative paths start from.
     pub base: &'a Path,
+    /// The directory that what belongs to the checkout must lie in.
+    pub checkout: &'a Path,
+    /// The platform to build for.
+    pub platform: Platform,
+    /// What the lock pins.
+    pub pins: Pins<'a>,
+    /// How files are downloaded.
+    pub fetch: FetchOptions<'a>,
     /// The init: a static program.
     pub init: &'a Path,
     /// The kernel: a libkrunfw library or an ELF kernel.
@@ -45,12 +58,46 @@ pub struct Build {
     pub cached: bool,
 }
 
-/// Builds a box into the store.
+/// What a build would read.
+#[derive(Debug)]
+pub struct Resolved {
+    /// What the lock is to say of it: the entries for this Boxfile and platform.
+    pub lock: Lock,
+    /// What is worth a look.
+    pub warnings: Vec<Report>,
+}
+
+/// Reads everything that a build reads, for the lock: nothing is decoded or baked, and the platform
+/// may be one that cannot be built.
 ///
 /// # Errors
-/// [`BuildError`]; the store then holds at most whole parts of the box.
-pub fn build(request: &Request<'_>, store: &Store) -> Result<Build, BuildError> {
-    let inputs = Inputs::read(request)?;
+/// [`BuildError`].
+pub fn resolve(request: &Request<'_>, store: &Store) -> Result<Resolved, BuildError> {
+    let inputs = Inputs::resolve(request, store)?;
+    Ok(Resolved { lock: inputs.lock(request), warnings: inputs.warnings })
+}
+
+/// Checks what belongs to the checkout: skills, files with variables, the agent's own program. No
+/// image, no kernel and no network is looked at. Returns what is wrong, and what is worth a look.
+pub fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
+    let (mut errors, warnings) = Inputs::check(request);
+    errors.extend(check_built(request.boxfile).err());
+    (errors, warnings)
+}
+
+/// Builds a box into the store, unless `check` refuses what the lock is to say of its inputs.
+///
+/// # Errors
+/// [`BuildError`], or what `check` returns; the store then holds at most whole parts of the box.
+pub fn build<E: From<BuildError>>(
+    request: &Request<'_>,
+    store: &Store,
+    check: impl FnOnce(&Resolved) -> Result<(), E>,
+) -> Result<Build, E> {
+    check_built(request.boxfile)?;
+    let mut inputs = Inputs::read(request, store)?;
+    let warnings = std::mem::take(&mut inputs.warnings);
+    check(&Resolved { lock: inputs.lock(request), warnings })?;
     let key = inputs.key(request);
     if let Some(sealed) = recall(store, &key)? {
         return Ok(Build { sealed, cached: true });
@@ -60,12 +107,20 @@ pub fn build(request: &Request<'_>, store: &Store) -> Result<Build, BuildError> 
     Ok(Build { sealed, cached: false })
 }
 
+/// Refuses what the language knows and this version does not build.
+const fn check_built(boxfile: &Boxfile) -> Result<(), BuildError> {
+    match boxfile.layout {
+        Layout::Split => Ok(()),
+        Layout::Merged => Err(BuildError::NotBuilt { what: "the layout `merged`" }),
+    }
+}
+
 /// Returns the root tree of a box without baking it: every file of the rootfs.
 ///
 /// # Errors
 /// [`BuildError`].
 pub fn root_tree(request: &Request<'_>, store: &Store) -> Result<Tree, BuildError> {
-    root(request, &Inputs::read(request)?, store).map(|root| root.tree)
+    root(request, &Inputs::read(request, store)?, store).map(|root| root.tree)
 }
 
 /// A root tree, where its data lies, and the plan in it.
@@ -79,18 +134,18 @@ fn root(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Root, B
     let decoded = decode_all(inputs, request.boxfile, store, &Limits::default())?;
     let mut contents = ContentMap::default();
     decoded.values().for_each(|layer| contents.add(layer.pack, &layer.index.contents));
-    let images = inputs
-        .images
-        .iter()
-        .map(|(component, image)| flat(*component, image, &decoded, request.boxfile))
-        .collect::<Result<Vec<_>, _>>()?;
-    let plan = plan_of(request.boxfile, &images, &mut contents.reader(store))?;
+    let images = flat_images(inputs, &decoded, request.boxfile, &mut contents)?;
+    let skills = inputs.skills.iter().map(|skill| (skill.name.clone(), skill.mode)).collect();
+    let declared = Declared { boxfile: request.boxfile, env: &inputs.env, skills };
+    let plan = plan_of(&declared, &images, &mut contents.reader(store))?;
     let plan_bytes = serde_json::to_vec(&plan)?;
     let plan_content = Content::of(&plan_bytes);
     contents.add(store.put(&plan_bytes)?, &[(plan_content, 0)]);
     store_skills(inputs, store, &mut contents)?;
-    let skills = inputs.skills.iter().map(|(name, skill)| (name.as_str(), &skill.tree)).collect();
-    let tree = compose(&Parts { images: &images, skills, plan: plan_content })?;
+    let baked = inputs.skills.iter().filter(|skill| skill.mode == SkillMode::Bake);
+    let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
+    let parts = Parts { images: &images, skills, plan: plan_content };
+    let tree = compose(&parts, request.boxfile)?;
     Ok(Root { tree, contents, plan })
 }
 
@@ -102,10 +157,30 @@ fn make(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed,
     seal(store, Contents { plan, tree: tree.digest(), kernel_version, rootfs, init, kernel })
 }
 
+/// Flattens the images, and puts the agent's program in its place.
+fn flat_images(
+    inputs: &Inputs,
+    decoded: &BTreeMap<LayerId, DecodedLayer>,
+    boxfile: &Boxfile,
+    contents: &mut ContentMap,
+) -> Result<Vec<FlatImage>, BuildError> {
+    let images = inputs.images.iter();
+    let flat = images.map(|(component, image)| flat(*component, image, decoded, boxfile));
+    let mut flat = flat.collect::<Result<Vec<_>, _>>()?;
+    if let Some(binary) = &inputs.binary {
+        binary.add_to(contents);
+        match flat.iter_mut().find(|it| it.component == ComponentName::Agent) {
+            Some(agent) => binary.put_into(&mut agent.tree),
+            None => flat.insert(0, FlatImage::of_program(binary.tree.clone())),
+        }
+    }
+    Ok(flat)
+}
+
 fn flat(
     component: ComponentName,
-    image: &crate::source::Image,
-    decoded: &std::collections::BTreeMap<layers::LayerId, DecodedLayer>,
+    image: &Image,
+    decoded: &BTreeMap<LayerId, DecodedLayer>,
     boxfile: &Boxfile,
 ) -> Result<FlatImage, BuildError> {
     let layers =
@@ -115,7 +190,7 @@ fn flat(
         span: inputs::image_span(boxfile, component),
         source,
     })?;
-    Ok(FlatImage { component, image: image.clone(), tree })
+    Ok(FlatImage { component, process: image.config.config.clone().unwrap_or_default(), tree })
 }
 
 /// Puts the skills' data into the store, as packs like those of the layers.
@@ -124,9 +199,9 @@ fn store_skills(
     store: &Store,
     contents: &mut ContentMap,
 ) -> Result<(), BuildError> {
-    for (_, skill) in &inputs.skills {
+    for skill in &inputs.skills {
         let (mut pack, mut places) = (Vec::new(), Vec::new());
-        for (content, data) in &skill.data {
+        for (content, data) in &skill.skill.data {
             places.push((*content, pack.len() as u64));
             pack.extend_from_slice(data);
         }

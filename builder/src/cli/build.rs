@@ -1,106 +1,141 @@
 //! `boxbuild build`: from a Boxfile to a box.
 
-use std::fs;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use box_cache::Store;
-use boxbuild::{Build, Request, build, output};
-use boxfile_spec::Boxfile;
+use boxbuild::{Build, BuildError, Request, Resolved, build, output};
+use boxfile_spec::{Lock, Platform};
 
 use super::failure::{Failure, chain};
-use super::{locate, terminal};
+use super::loaded::{Loaded, Tools};
+use super::options::{InputOptions, ProjectOptions, platform};
+use super::{locking, terminal};
 
 /// Builds a box from a Boxfile and prints its digest.
 ///
 /// The box is an OCI image layout directory, the same bytes on every machine. A second build of
-/// the same input takes it from the store.
+/// the same input takes it from the store. What the Boxfile names is pinned by Boxfile.lock, which
+/// is written where it is missing, and updated where the Boxfile or a file of the checkout changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild build                        build ./Boxfile into ./NAME.box\n  \
     boxbuild build -f ci/Boxfile -o out   build another Boxfile into ./out\n  \
+    boxbuild build --locked --profile ci  as the lock says, or fail with exit code 3\n  \
     boxbuild build --json                 print what was built as JSON")]
 pub(crate) struct Args {
-    /// The Boxfile [default: ./Boxfile, ./Boxfile.kdl]
-    #[arg(short, long, value_name = "PATH")]
-    file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) project: ProjectOptions,
     /// The directory that the box is written to [default: ./NAME.box]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// The init [default: box-init beside this program]
-    #[arg(long, value_name = "PATH", env = "BOXBUILD_INIT")]
-    init: Option<PathBuf>,
-    /// The guest kernel: libkrunfw.so.5 or an ELF kernel [default: as installed]
-    #[arg(long, value_name = "PATH", env = "BOXBUILD_KERNEL")]
-    kernel: Option<PathBuf>,
-    /// The directory of the store [default: $BOXBUILD_STORE, ~/.cache/boxbuild]
-    #[arg(long, value_name = "DIR")]
-    store: Option<PathBuf>,
-    /// How many threads decode layers [default: one per CPU]
-    #[arg(short, long, value_name = "N")]
-    jobs: Option<usize>,
-    /// Print a JSON object instead of the digest
+    /// Build for this platform of the Boxfile [default: its first]
+    #[arg(long, value_name = "PLATFORM", value_parser = platform)]
+    platform: Option<Platform>,
+    /// Fail with exit code 3 if the lock is missing or out of date
     #[arg(long)]
-    json: bool,
+    locked: bool,
+    #[command(flatten)]
+    inputs: InputOptions,
+    /// How many threads decode layers [default: one per CPU]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let file = locate::boxfile(args.file.as_deref())?;
-    let shown = file.display().to_string();
-    let source = read_boxfile(&file)?;
-    let boxfile = boxfile_spec::parse(&source)
-        .map_err(|diagnostics| Failure::rendered(diagnostics.render(&shown, &source)))?;
-    let base = file.parent().unwrap_or(Path::new(""));
-    let store = Store::open(&locate::store(args.store.as_deref())?)
-        .map_err(|it| Failure::new(chain(&it)))?;
-    let request = Request {
-        boxfile: &boxfile,
-        base,
-        init: &locate::init(args.init.as_deref())?,
-        kernel: &locate::kernel(args.kernel.as_deref(), &boxfile, base)?,
-        builder: builder_identity()?,
+    let loaded = Loaded::read(&args.project)?;
+    let platform = loaded.platform(args.platform)?;
+    let lock_file = loaded.lock_file(&args.inputs)?;
+    let tools = Tools::find(&args.inputs, &loaded)?;
+    let checkout = loaded.project.checkout(&loaded.boxfile);
+    let request = tools.request(&loaded, &checkout, platform, lock_file.lock.as_ref(), &[]);
+    let settled = RefCell::new(None);
+    let check = |resolved: &Resolved| -> Result<(), Stop> {
+        loaded.show_warnings(&resolved.warnings);
+        let old = lock_file.lock.as_ref();
+        let lock = locking::updated(old, &resolved.lock, &loaded, platform)?;
+        if args.locked {
+            locking::check_locked(lock_file.path(), old, &lock)?;
+        }
+        settled.replace(Some(lock));
+        Ok(())
     };
-    let built = with_threads(args.jobs, || build(&request, &store))?
-        .map_err(|error| Failure::of_build(&error, &shown, &source))?;
-    let directory =
-        args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.box", boxfile.name)));
-    output::write(&store, &built.sealed, &directory).map_err(|it| Failure::new(chain(&it)))?;
-    report(args, &boxfile, &built, &directory);
+    let built = with_threads(args.jobs, || run_build(&request, &tools, check))?;
+    let built = built.map_err(|stop| stop.into_failure(&loaded))?;
+    if let Some(lock) = settled.take() {
+        save(&lock_file, &lock)?;
+    }
+    let directory = args.output.clone().unwrap_or_else(|| default_output(&loaded));
+    output::write(&tools.store, &built.sealed, &directory)
+        .map_err(|it| Failure::new(chain(&it)))?;
+    report(args, &loaded, &built, &directory);
     Ok(())
 }
 
-fn read_boxfile(file: &Path) -> Result<String, Failure> {
-    let bytes = fs::read(file).map_err(|error| {
-        Failure::new(format!("cannot read the Boxfile {}: {error}", file.display()))
-    })?;
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        Failure::new(format!("{} is not UTF-8 text: see byte {at}", file.display()))
-    })
+/// Why a build stopped.
+enum Stop {
+    Build(BuildError),
+    Lock(Failure),
 }
 
-/// Identifies this very program, so that a changed builder builds anew.
-fn builder_identity() -> Result<[u8; 32], Failure> {
-    let program = fs::read("/proc/self/exe")
-        .map_err(|error| Failure::new(format!("cannot read this program itself: {error}")))?;
-    Ok(*blake3::hash(&program).as_bytes())
+impl From<BuildError> for Stop {
+    fn from(error: BuildError) -> Self {
+        Self::Build(error)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Lock(failure)
+    }
+}
+
+impl Stop {
+    fn into_failure(self, loaded: &Loaded) -> Failure {
+        match self {
+            Self::Build(error) => Failure::of_build(&error, &loaded.sources),
+            Self::Lock(failure) => failure,
+        }
+    }
+}
+
+fn run_build(
+    request: &Request<'_>,
+    tools: &Tools,
+    check: impl FnOnce(&Resolved) -> Result<(), Stop>,
+) -> Result<Build, Stop> {
+    build(request, &tools.store, check)
+}
+
+/// Writes the lock, and says so where it changed.
+fn save(file: &boxbuild::project::LockFile, lock: &Lock) -> Result<(), Failure> {
+    let new = file.lock.is_none();
+    if file.write(lock).map_err(|error| Failure::of_lock(&error))? {
+        let what = if new { "wrote" } else { "updated" };
+        terminal::note(&format!("{what} {}", file.path().display()));
+        for line in locking::describe(file.lock.as_ref(), lock).iter().filter(|_| !new) {
+            terminal::note(&format!("  {line}"));
+        }
+    }
+    Ok(())
+}
+
+fn default_output(loaded: &Loaded) -> PathBuf {
+    PathBuf::from(format!("{}.box", loaded.boxfile.name))
 }
 
 /// Runs a job with a bounded number of threads.
-fn with_threads<T: Send>(
-    jobs: Option<usize>,
-    job: impl FnOnce() -> T + Send,
-) -> Result<T, Failure> {
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0)).build();
-    let threads = threads.map_err(|error| Failure::new(chain(&error)))?;
-    Ok(threads.install(job))
+fn with_threads<T>(jobs: Option<u16>, job: impl FnOnce() -> T) -> Result<T, Failure> {
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from));
+    threads.use_current_thread().build_global().map_err(|error| Failure::new(chain(&error)))?;
+    Ok(job())
 }
 
-fn report(args: &Args, boxfile: &Boxfile, built: &Build, directory: &Path) {
+fn report(args: &Args, loaded: &Loaded, built: &Build, directory: &Path) {
     let sealed = &built.sealed;
-    if args.json {
+    if args.project.json {
         let report = serde_json::json!({
-            "name": boxfile.name,
+            "name": loaded.boxfile.name,
             "box": sealed.manifest,
             "tree": sealed.tree,
             "output": directory,

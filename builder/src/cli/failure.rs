@@ -3,48 +3,109 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use boxbuild::BuildError;
-use boxfile_spec::Diagnostic;
+use boxbuild::project::LockFileError;
+use boxbuild::{BuildError, Report};
+use boxfile_spec::{Diagnostic, Sources};
+use serde_json::{Value, json};
 
-use super::terminal;
+use super::{json, terminal};
 
 /// The input is wrong, or the build failed.
 const FAILED: u8 = 1;
 /// The command line is wrong.
 const USAGE: u8 = 2;
+/// The lock is out of date, and `--locked` forbids to change it.
+const LOCKED: u8 = 3;
 
 /// A failed command.
 #[derive(Debug)]
 pub(crate) struct Failure {
+    code: u8,
     message: String,
+    /// The same as data: a list of errors.
+    errors: Vec<Value>,
 }
 
 impl Failure {
     /// Returns a failure with a message, which starts with `error: ` when it is shown.
     pub(crate) fn new(message: impl std::fmt::Display) -> Self {
-        Self { message: format!("error: {message}") }
+        let message = message.to_string();
+        let (text, help) = match message.split_once("\n  = help: ") {
+            Some((text, help)) => (text, Some(help.replace("\n    ", "\n"))),
+            None => (message.as_str(), None),
+        };
+        let errors = vec![json!({
+            "severity": "error", "message": text, "help": help, "labels": [],
+        })];
+        Self { code: FAILED, message: format!("error: {message}"), errors }
     }
 
-    /// Returns a failure whose message is a rendered diagnostic of the Boxfile.
-    pub(crate) const fn rendered(message: String) -> Self {
-        Self { message }
+    /// Returns the failure of a lock that is out of date; `entries` says in which entries.
+    pub(crate) fn locked(message: String, entries: Value) -> Self {
+        let errors = vec![
+            json!({ "severity": "error", "message": "the lock is out of date", "entries": entries }),
+        ];
+        Self { code: LOCKED, message, errors }
+    }
+
+    /// Returns the failure of a check that found something.
+    pub(crate) fn found(message: String, errors: Vec<Value>) -> Self {
+        Self { code: FAILED, message, errors }
+    }
+
+    /// Returns the failure that diagnostics of some text are.
+    pub(crate) fn diagnostics(found: &[Diagnostic], sources: &Sources) -> Self {
+        let report = Report { sources: sources.clone(), found: found.to_vec() };
+        let errors = found.iter().map(|it| json::diagnostic(it, sources)).collect();
+        Self { code: FAILED, message: report.render(), errors }
     }
 
     /// Returns the failure of a build; what the Boxfile is to blame for is shown there.
-    pub(crate) fn of_build(error: &BuildError, file: &str, source: &str) -> Self {
+    pub(crate) fn of_build(error: &BuildError, sources: &Sources) -> Self {
+        if let BuildError::Rejected(report) = error {
+            return Self::diagnostics(&report.found, &report.sources);
+        }
         match error.span() {
             None => Self::new(chain(error)),
             Some(span) => {
                 let diagnostic = Diagnostic::new(chain(error), span, "named here");
-                Self { message: diagnostic.render(file, source) }
+                let other = error.other_span().into_iter();
+                let diagnostic =
+                    other.fold(diagnostic, |it, span| it.with_label(span, "and named here"));
+                Self::diagnostics(&[diagnostic], sources)
             }
         }
     }
 
-    /// Shows the failure and returns the exit code.
-    pub(crate) fn report(self) -> ExitCode {
-        terminal::note(self.message.trim_end());
-        ExitCode::from(FAILED)
+    /// Returns the failure of a lock that cannot be used.
+    pub(crate) fn of_lock(error: &LockFileError) -> Self {
+        match error {
+            LockFileError::Malformed { sources, diagnostics } => {
+                Self::diagnostics(diagnostics.as_slice(), sources)
+            }
+            error => Self::new(chain(error)),
+        }
+    }
+
+    /// Puts several failures into one.
+    pub(crate) fn all(failures: Vec<Self>) -> Result<(), Self> {
+        let messages: Vec<String> =
+            failures.iter().map(|it| it.message.trim_end().to_owned()).collect();
+        let errors: Vec<Value> = failures.into_iter().flat_map(|it| it.errors).collect();
+        if messages.is_empty() {
+            return Ok(());
+        }
+        Err(Self { code: FAILED, message: messages.join("\n\n"), errors })
+    }
+
+    /// Shows the failure, as text or as data, and returns the exit code.
+    pub(crate) fn report(self, as_json: bool) -> ExitCode {
+        if as_json {
+            terminal::result(&json!({ "errors": self.errors }).to_string());
+        } else {
+            terminal::note(self.message.trim_end());
+        }
+        ExitCode::from(self.code)
     }
 }
 

@@ -3,12 +3,12 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use boxbuild::project::NAMES;
 use boxfile_spec::Boxfile;
 
 use super::failure::Failure;
+use super::terminal;
 
-/// The names of a Boxfile, in the order in which they are looked for.
-const BOXFILES: [&str; 2] = ["Boxfile", "Boxfile.kdl"];
 /// Where distributions install shared libraries.
 const LIBRARY_DIRECTORIES: [&str; 6] = [
     "/usr/local/lib64",
@@ -25,13 +25,22 @@ pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(path) = named {
         return Ok(path.to_owned());
     }
-    let found = BOXFILES.iter().map(PathBuf::from).find(|path| path.is_file());
-    found.ok_or_else(|| {
+    let mut found = NAMES.iter().map(PathBuf::from).filter(|path| path.is_file());
+    let first = found.next().ok_or_else(|| {
         Failure::new(
             "there is no Boxfile in this directory\n  \
-             = help: go to the directory that has one, or name it: boxbuild build -f PATH",
+             = help: go to the directory that has one, name it with `-f PATH`, or make one with \
+             `boxbuild init`",
         )
-    })
+    })?;
+    if let Some(second) = found.next() {
+        terminal::note(&format!(
+            "warning: {} is not read: {} comes first",
+            second.display(),
+            first.display()
+        ));
+    }
+    Ok(first)
 }
 
 /// Returns the directory of the store.
@@ -85,4 +94,14 @@ pub(crate) fn kernel(
              --kernel PATH or BOXBUILD_KERNEL",
         )
     })
+}
+
+/// Returns a box's name made of the current directory's.
+pub(crate) fn directory_name() -> String {
+    let directory = env::current_dir().unwrap_or_default();
+    let name = directory.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(63).collect();
+    let plain = plain.trim_matches('-').to_owned();
+    if boxfile_spec::is_name(&plain) { plain } else { "my-agent".to_owned() }
 }

@@ -2,17 +2,38 @@
 //! and [`terminal`] the only one that prints.
 
 mod build;
+mod check;
 mod failure;
+mod fmt;
+mod generate;
+mod init;
+mod json;
+mod loaded;
 mod locate;
+mod lock;
+mod locking;
+mod options;
+mod schema;
 mod terminal;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// A defect of this program.
+const DEFECT: u8 = 70;
+
 /// Bakes microVM images for AI agents from a checked-in Boxfile.
 #[derive(Debug, Parser)]
 #[command(name = "boxbuild", version, arg_required_else_help = true)]
+#[command(after_help = "Exit codes:\n  \
+    0   done\n  \
+    1   the input or the build failed\n  \
+    2   the command line is wrong\n  \
+    3   the lock is out of date (--locked)\n  \
+    70  a defect of boxbuild\n\n\
+    The language: docs/boxfile.md, or `boxbuild schema --reference`.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -20,7 +41,44 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Args),
+    Check(check::Args),
     Build(build::Args),
+    Lock(lock::LockArgs),
+    Update(lock::UpdateArgs),
+    Fmt(fmt::Args),
+    Schema(schema::Args),
+    Completions(generate::Completions),
+    Man(generate::Man),
+}
+
+impl Command {
+    /// Runs the command.
+    fn run(&self) -> Result<(), failure::Failure> {
+        match self {
+            Self::Init(args) => init::run(args),
+            Self::Check(args) => check::run(args),
+            Self::Build(args) => build::run(args),
+            Self::Lock(args) => lock::lock(args),
+            Self::Update(args) => lock::update(args),
+            Self::Fmt(args) => fmt::run(args),
+            Self::Schema(args) => schema::run(args),
+            Self::Completions(args) => generate::completions(args),
+            Self::Man(args) => generate::man(args),
+        }
+    }
+
+    /// Tells whether the command reports as JSON.
+    const fn as_json(&self) -> bool {
+        match self {
+            Self::Init(_) | Self::Schema(_) | Self::Completions(_) | Self::Man(_) => false,
+            Self::Check(args) => args.project.json,
+            Self::Build(args) => args.project.json,
+            Self::Lock(args) => args.project.json,
+            Self::Update(args) => args.project.json,
+            Self::Fmt(args) => args.json,
+        }
+    }
 }
 
 /// Runs the program.
@@ -29,11 +87,14 @@ pub(crate) fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return failure::usage(&error),
     };
-    let result = match &cli.command {
-        Command::Build(args) => build::run(args),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+    match catch_unwind(AssertUnwindSafe(|| cli.command.run())) {
+        Ok(Ok(())) if terminal::lost() => ExitCode::FAILURE,
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => failure.report(cli.command.as_json()),
+        // The panic's own message is printed already.
+        Err(_) => {
+            terminal::note("error: this is a defect of boxbuild; please report the lines above");
+            ExitCode::from(DEFECT)
+        }
     }
 }

@@ -1,12 +1,26 @@
 //! The one place that prints: results go to standard output, everything else to standard error.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Prints a result. A reader that has gone away is no error.
+/// Whether a result was lost.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Prints a result. A reader that has gone away is no error; see [`lost`] for others.
 pub(crate) fn result(text: &str) {
     let mut out = io::stdout().lock();
-    drop(writeln!(out, "{text}").and_then(|()| out.flush()));
+    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        LOST.store(true, Ordering::Relaxed);
+        note(&format!("error: cannot write to standard output: {error}"));
+    }
+}
+
+/// Tells whether a result could not be written.
+pub(crate) fn lost() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
 /// Prints something for the person who watches.

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use boxfile_spec::Span;
+
 /// Why images and declarations do not make a box.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -27,10 +29,10 @@ pub enum ComposeError {
         /// What it has.
         what: &'static str,
     },
-    /// The image's user is not in its /etc/passwd or /etc/group.
+    /// The component's user is not in the image's /etc/passwd or /etc/group.
     #[error(
-        "the {component} image runs as {user:?}, but its {file} has no such name; \
-         build the image with a numeric user"
+        "the {component} component runs as {user:?}, but the image's {file} has no such name; \
+         name the user by number"
     )]
     UnknownUser {
         /// Whose.
@@ -72,4 +74,53 @@ pub enum ComposeError {
         /// The directory.
         path: String,
     },
+    /// Something would be mounted over what an image has.
+    #[error(
+        "the {component} image has {found} at {path}, which the {mount} would hide; \
+         choose another place, or remove it from the image"
+    )]
+    Hidden {
+        /// Whose image.
+        component: &'static str,
+        /// The path.
+        path: String,
+        /// What is there.
+        found: String,
+        /// The share or disk.
+        mount: String,
+        /// Where the Boxfile names the path.
+        span: Span,
+    },
+    /// The image's label says that it is for another component.
+    #[error("the image of `{component}` says that it is for {found:?} (label `{label}`)")]
+    WrongType {
+        /// Whose image.
+        component: &'static str,
+        /// What the label says.
+        found: String,
+        /// The label.
+        label: &'static str,
+    },
+    /// A label of the image cannot be used.
+    #[error("the {component} image's label `{label}` is {found:?}, which is {what}")]
+    Label {
+        /// Whose image.
+        component: &'static str,
+        /// The label.
+        label: String,
+        /// What it says.
+        found: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}
+
+impl ComposeError {
+    /// Returns the place in the Boxfile that is to blame, where there is one.
+    pub const fn span(&self) -> Option<Span> {
+        match self {
+            Self::Hidden { span, .. } => Some(*span),
+            _ => None,
+        }
+    }
 }

@@ -1,17 +1,20 @@
 //! Composing: images, skills and the run plan become one root tree.
 
 mod error;
+mod labels;
+mod mounts;
 mod plan;
+mod run;
 mod split;
 mod user;
 
 pub use error::ComposeError;
-pub use plan::plan_of;
+pub use plan::{Declared, plan_of};
 pub use split::{Parts, compose};
 
 use box_image::ComponentName;
 
-use crate::source::Image;
+use crate::source::Process;
 use crate::tree::Tree;
 
 /// A component's image, flattened.
@@ -19,8 +22,15 @@ use crate::tree::Tree;
 pub struct FlatImage {
     /// Which component it is for.
     pub component: ComponentName,
-    /// The image.
-    pub image: Image,
+    /// How its program runs, as the image says.
+    pub process: Process,
     /// Its layers, applied.
     pub tree: Tree,
+}
+
+impl FlatImage {
+    /// Makes the agent of a program without an image.
+    pub(crate) fn of_program(tree: Tree) -> Self {
+        Self { component: ComponentName::Agent, process: Process::default(), tree }
+    }
 }

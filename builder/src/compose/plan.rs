@@ -2,54 +2,110 @@
 
 use std::collections::BTreeMap;
 
-use box_image::{
-    Budget, ComponentName, ComponentPlan, Health, Layout, Limits, Namespaces, RunPlan, SkillPlan,
-    Vm,
-};
+use box_image::plan::{ComponentName, SkillMode, SkillPlan};
+use box_image::{Budget, ComponentPlan, Health, Layout, Limits, Namespaces, RunPlan, Vm};
 use boxfile_spec::{Boxfile, Component};
 
+use super::labels::Labels;
 use super::user::resolve;
-use super::{ComposeError, FlatImage};
+use super::{ComposeError, FlatImage, run};
+use crate::binary::AGENT_PATH;
 use crate::pack::PackReader;
 use crate::source::Process;
 
 /// What programs are looked up in where neither Boxfile nor image says.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// What is declared: the Boxfile, and what its files of the checkout say.
+#[derive(Debug)]
+pub struct Declared<'a> {
+    /// The Boxfile.
+    pub boxfile: &'a Boxfile,
+    /// The variables of the components' files.
+    pub env: &'a BTreeMap<ComponentName, BTreeMap<String, String>>,
+    /// The skills, sorted by name.
+    pub skills: Vec<(String, boxfile_spec::SkillMode)>,
+}
+
 /// Decides how a box runs.
 ///
 /// # Errors
 /// [`ComposeError`].
 pub fn plan_of(
-    boxfile: &Boxfile,
+    declared: &Declared<'_>,
     images: &[FlatImage],
     packs: &mut PackReader<'_>,
 ) -> Result<RunPlan, ComposeError> {
+    let boxfile = declared.boxfile;
     let (mut agent, mut business) = (None, None);
     for flat in images {
-        match (flat.component, &boxfile.business) {
-            (ComponentName::Agent, _) => agent = Some(component(&boxfile.agent, flat, packs)?),
-            (ComponentName::Business, Some(declared)) => {
-                business = Some(component(declared, flat, packs)?);
-            }
-            (ComponentName::Business, None) => {}
+        match flat.component {
+            ComponentName::Agent => agent = Some(agent_plan(declared, flat, packs)?),
+            ComponentName::Business => business = business_plan(declared, flat, packs)?,
         }
     }
     let Some(agent) = agent.filter(|agent| !agent.argv.is_empty()) else {
         return Err(ComposeError::NoProgram);
     };
-    let skill = |skill: &boxfile_spec::Skill| SkillPlan { name: skill.name.clone() };
     Ok(RunPlan {
         name: boxfile.name.clone(),
         layout: match boxfile.layout {
             boxfile_spec::Layout::Split => Layout::Split,
+            boxfile_spec::Layout::Merged => Layout::Merged,
         },
+        agent_kind: run::agent_kind(boxfile.agent.kind),
+        tools: boxfile.agent.tools.clone().unwrap_or_default(),
         agent,
         business,
-        skills: boxfile.skills.iter().map(skill).collect(),
+        skills: declared.skills.iter().map(skill).collect(),
+        shares: run::shares(boxfile),
+        scratch: run::scratch(boxfile),
+        network: run::network(&boxfile.network),
+        secrets: run::secrets(boxfile),
+        task: boxfile.task.as_ref().map(run::task),
+        logs: boxfile.logs.as_ref().map(run::logs),
+        caps: boxfile.caps.iter().map(run::cap).collect(),
+        sandbox: boxfile.sandbox.as_ref().map(run::sandbox),
         vm: vm(boxfile.vm),
         budget: budget(boxfile.budget),
     })
+}
+
+fn skill((name, mode): &(String, boxfile_spec::SkillMode)) -> SkillPlan {
+    let mode = match mode {
+        boxfile_spec::SkillMode::Bake => SkillMode::Baked,
+        boxfile_spec::SkillMode::Mount => SkillMode::Mounted,
+    };
+    SkillPlan { name: name.clone(), mode }
+}
+
+fn agent_plan(
+    declared: &Declared<'_>,
+    flat: &FlatImage,
+    packs: &mut PackReader<'_>,
+) -> Result<ComponentPlan, ComposeError> {
+    let agent = &declared.boxfile.agent;
+    let mut plan = component(&agent.component, declared, flat, packs)?;
+    if agent.binary.is_some() && agent.component.entrypoint.is_none() {
+        let args = agent.component.args.clone().unwrap_or_default();
+        plan.argv = [vec![AGENT_PATH.to_owned()], args].concat();
+    }
+    let labelled = Labels::of(flat.component, &flat.process)?.port()?;
+    let port = agent.port.or(labelled).unwrap_or_else(|| agent.kind.default_port());
+    plan.port = Some(port);
+    plan.health = agent.health.as_ref().map(|check| health(check, port));
+    Ok(plan)
+}
+
+fn business_plan(
+    declared: &Declared<'_>,
+    flat: &FlatImage,
+    packs: &mut PackReader<'_>,
+) -> Result<Option<ComponentPlan>, ComposeError> {
+    let Some(business) = &declared.boxfile.business else { return Ok(None) };
+    let mut plan = component(&business.component, declared, flat, packs)?;
+    plan.autostart = business.autostart;
+    Ok(Some(plan))
 }
 
 fn vm(vm: boxfile_spec::Vm) -> Vm {
@@ -64,19 +120,22 @@ const fn budget(budget: boxfile_spec::Budget) -> Budget {
 }
 
 fn component(
-    declared: &Component,
+    component: &Component,
+    declared: &Declared<'_>,
     flat: &FlatImage,
     packs: &mut PackReader<'_>,
 ) -> Result<ComponentPlan, ComposeError> {
-    let name = flat.component.name();
-    let process = flat.image.config.config.clone().unwrap_or_default();
-    let user = process.user.as_deref().unwrap_or_default();
+    let (name, process) = (flat.component.name(), &flat.process);
+    let labels = Labels::of(flat.component, process)?;
+    let user = component.user.as_ref().map(|user| user.value.as_str());
+    let user = user.or(process.user.as_deref()).unwrap_or_default();
     let account = resolve(name, user, &flat.tree, packs)?;
-    let env = environment(name, declared, &process, account.home)?;
-    let boxfile_spec::Namespaces { mount, pid, ipc, uts, net } = declared.namespaces;
-    let limits = declared.limits;
-    let argv = argv(declared, &process);
-    let workdir = workdir(name, declared, &process)?;
+    let files = declared.env.get(&flat.component);
+    let env = environment(flat, &labels, account.home, [files, Some(&component.env)])?;
+    let boxfile_spec::Namespaces { mount, pid, ipc, uts, net } = component.namespaces;
+    let limits = component.limits;
+    let argv = argv(component, process, &labels);
+    let workdir = workdir(name, component, process, &labels)?;
     check_strings(name, &argv, &env, &workdir)?;
     Ok(ComponentPlan {
         root: root_of(flat.component),
@@ -84,15 +143,17 @@ fn component(
         env,
         workdir,
         user: account.user,
-        hostname: declared.hostname.clone(),
+        hostname: component.hostname.clone(),
         namespaces: Namespaces { mount, pid, ipc, uts, net },
         limits: Limits {
             memory_bytes: limits.memory,
             cpu_weight: limits.cpu_weight,
             pids: limits.pids,
         },
-        port: declared.port,
-        health: declared.health.as_ref().map(health),
+        rlimits: run::rlimits(&component.rlimits),
+        autostart: false,
+        port: None,
+        health: None,
     })
 }
 
@@ -119,42 +180,48 @@ pub(super) fn root_of(component: ComponentName) -> String {
     format!("{}/{}", box_image::plan::ROOTS_PATH, component.name())
 }
 
-fn health(health: &boxfile_spec::Health) -> Health {
+fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {
     match health.clone() {
-        boxfile_spec::Health::Tcp { port } => Health::Tcp { port },
-        boxfile_spec::Health::Http { port, path } => Health::Http { port, path },
+        boxfile_spec::Health::Tcp { port } => Health::Tcp { port: port.unwrap_or(agent_port) },
+        boxfile_spec::Health::Http { port, path } => {
+            Health::Http { port: port.unwrap_or(agent_port), path }
+        }
         boxfile_spec::Health::Exec { argv } => Health::Exec { argv },
     }
 }
 
 /// As docker does: another entrypoint makes the image's CMD meaningless; other arguments replace
-/// the CMD and keep the entrypoint.
-fn argv(declared: &Component, process: &Process) -> Vec<String> {
+/// the CMD and keep the entrypoint. An image that has neither may name its program in a label.
+fn argv(declared: &Component, process: &Process, labels: &Labels<'_>) -> Vec<String> {
     let image_entrypoint = process.entrypoint.clone().unwrap_or_default();
     let image_cmd = process.cmd.clone().unwrap_or_default();
     let (program, default_args) = match &declared.entrypoint {
         Some(entrypoint) => (entrypoint.clone(), Vec::new()),
+        None if image_entrypoint.is_empty() && image_cmd.is_empty() => (labels.argv(), Vec::new()),
         None => (image_entrypoint, image_cmd),
     };
     [program, declared.args.clone().unwrap_or(default_args)].concat()
 }
 
-/// Returns `NAME=value` entries, sorted by name, each name once.
+/// Returns `NAME=value` entries, sorted by name, each name once: the image's labels, over these its
+/// environment, over this what is declared.
 fn environment(
-    component: &'static str,
-    declared: &Component,
-    process: &Process,
+    flat: &FlatImage,
+    labels: &Labels<'_>,
     home: Option<String>,
+    declared: [Option<&BTreeMap<String, String>>; 2],
 ) -> Result<Vec<String>, ComposeError> {
     let mut env = BTreeMap::from([("PATH".to_owned(), DEFAULT_PATH.to_owned())]);
     env.insert("HOME".to_owned(), home.unwrap_or_else(|| "/".to_owned()));
-    for entry in process.env.iter().flatten() {
+    env.extend(labels.env()?);
+    for entry in flat.process.env.iter().flatten() {
         let Some((name, value)) = entry.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            let component = flat.component.name();
             return Err(ComposeError::Environment { component, entry: entry.clone() });
         };
         env.insert(name.to_owned(), value.to_owned());
     }
-    env.extend(declared.env.clone());
+    declared.into_iter().flatten().for_each(|variables| env.extend(variables.clone()));
     Ok(env.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
 }
 
@@ -162,12 +229,13 @@ fn workdir(
     component: &'static str,
     declared: &Component,
     process: &Process,
+    labels: &Labels<'_>,
 ) -> Result<String, ComposeError> {
-    let image = process.working_dir.as_ref().filter(|path| !path.is_empty());
-    match declared.workdir.as_ref().or(image) {
+    let image = process.working_dir.as_deref().filter(|path| !path.is_empty());
+    match declared.workdir.as_deref().or(image).or(labels.workdir()) {
         None => Ok("/".to_owned()),
-        Some(path) if path.starts_with('/') => Ok(path.clone()),
-        Some(path) => Err(ComposeError::WorkingDirectory { component, path: path.clone() }),
+        Some(path) if path.starts_with('/') => Ok(path.to_owned()),
+        Some(path) => Err(ComposeError::WorkingDirectory { component, path: path.to_owned() }),
     }
 }
 

@@ -11,9 +11,11 @@
 //! No path of one image can meet a path of the other; what both hold is stored once, because the
 //! image format shares the data of equal files.
 
+use boxfile_spec::Boxfile;
+
 use box_image::plan::{PLAN_PATH, ROOTS_PATH, SKILLS_PATH};
 
-use super::{ComposeError, FlatImage};
+use super::{ComposeError, FlatImage, mounts};
 use crate::tree::{Content, Inode, Kind, Leaf, Meta, Tree};
 
 /// What a root tree is made of.
@@ -38,7 +40,7 @@ const MOUNT_POINTS: [(&str, &str); 3] = [
 ///
 /// # Errors
 /// [`ComposeError::MountPoint`] where an image has something in the way of what the guest mounts.
-pub fn compose(parts: &Parts<'_>) -> Result<Tree, ComposeError> {
+pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile) -> Result<Tree, ComposeError> {
     let mut root = Tree::default();
     for name in ["dev", "proc", "run", "sys"] {
         root.ensure_directory(Tree::ROOT, name.as_bytes());
@@ -46,6 +48,7 @@ pub fn compose(parts: &Parts<'_>) -> Result<Tree, ComposeError> {
     let roots = root.ensure_directory(Tree::ROOT, &ROOTS_PATH.as_bytes()[1..]);
     for flat in parts.images {
         check_mount_points(flat, !parts.skills.is_empty())?;
+        mounts::check(flat, boxfile)?;
         root.graft(roots, flat.component.name().as_bytes(), &flat.tree);
     }
     put_skills(&mut root, parts);
@@ -93,7 +96,7 @@ fn check_mount_points(flat: &FlatImage, has_skills: bool) -> Result<(), ComposeE
 }
 
 /// Returns what lies at an absolute path, without following links.
-fn at<'tree>(tree: &'tree Tree, path: &str) -> Option<&'tree Inode> {
+pub(super) fn at<'tree>(tree: &'tree Tree, path: &str) -> Option<&'tree Inode> {
     let mut id = Tree::ROOT;
     for name in path.split('/').filter(|name| !name.is_empty()) {
         id = tree.child(id, name.as_bytes())?;

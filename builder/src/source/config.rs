@@ -1,5 +1,7 @@
 //! The config of an image (config.md).
 
+use std::collections::BTreeMap;
+
 use box_image::Digest;
 use serde::Deserialize;
 
@@ -36,6 +38,12 @@ pub struct Process {
     /// The working directory.
     #[serde(default)]
     pub working_dir: Option<String>,
+    /// What the image says of itself.
+    #[serde(default)]
+    pub labels: Option<BTreeMap<String, String>>,
+    /// The ports that the program listens on: `4088/tcp`.
+    #[serde(default)]
+    pub exposed_ports: Option<BTreeMap<String, serde::de::IgnoredAny>>,
 }
 
 /// The layers' uncompressed digests.

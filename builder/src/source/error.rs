@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use box_image::Digest;
+use boxfile_spec::Platform;
 
 /// Why an image cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -98,12 +99,25 @@ pub enum SourceError {
         help: String,
     },
     /// The image is for another platform.
-    #[error("the image in {} is for {found}; a box needs linux/amd64", path.display())]
+    #[error("the image in {} is for {found}; the box needs {wanted}", path.display())]
     Platform {
         /// The layout.
         path: PathBuf,
         /// The image's platform.
         found: String,
+        /// The box's platform.
+        wanted: Platform,
+    },
+    /// The image that is pinned is no longer in the layout.
+    #[error(
+        "{} has no image {digest} any more",
+        path.display()
+    )]
+    Gone {
+        /// The layout.
+        path: PathBuf,
+        /// The manifest's digest.
+        digest: Digest,
     },
     /// A layer's media type is not one that this version reads.
     #[error(
@@ -129,5 +143,14 @@ pub enum SourceError {
         layers: usize,
         /// `diff_ids` of the config.
         diff_ids: usize,
+    },
+    /// The reference is of a kind that this version does not read.
+    #[error(
+        "this version reads images from OCI layout directories only; copy it into one, for instance \
+         with `skopeo copy {reference} oci:images/NAME:latest`, and name that"
+    )]
+    Unsupported {
+        /// The reference.
+        reference: String,
     },
 }

@@ -1,14 +1,17 @@
 //! Opening an OCI image layout directory: `index.json` → manifest → config → layers.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use box_image::Digest;
+use boxfile_spec::Platform;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
 use super::config::ImageConfig;
+use super::documents;
 use super::documents::{
     Descriptor, INDEX_TYPES, Index, LayoutVersion, MANIFEST_TYPES, Manifest, REF_NAME,
 };
@@ -22,14 +25,31 @@ const CONFIG_MAX: u64 = 8 << 20;
 /// An index may name an index once: multi-platform images are stored so.
 const INDEX_DEPTH: usize = 2;
 
+/// Which image of a layout is meant.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The image with this tag, where there are several.
+    pub tag: Option<&'a str>,
+    /// The image whose manifest has this digest, whatever its tag is by now.
+    pub digest: Option<Digest>,
+    /// The platform that it must be for.
+    pub platform: Platform,
+}
+
 /// An image of a layout, resolved to digests. Its layers' bytes are not verified yet.
 #[derive(Debug, Clone)]
 pub struct Image {
     layout: PathBuf,
+    /// The platform that it is for.
+    pub platform: Platform,
+    /// The manifest's size in bytes.
+    pub manifest_size: u64,
     /// The manifest's digest: the image's identity.
     pub manifest: Digest,
     /// The config's digest.
     pub config_digest: Digest,
+    /// The config's size in bytes.
+    pub config_size: u64,
     /// The config.
     pub config: ImageConfig,
     /// The layers, the lowest first.
@@ -37,6 +57,12 @@ pub struct Image {
 }
 
 impl Image {
+    /// Returns the bytes of all its blobs: manifest, config and layers.
+    pub fn size(&self) -> u64 {
+        let sizes = self.layers.iter().map(|layer| layer.size);
+        [self.manifest_size, self.config_size].into_iter().chain(sizes).fold(0, u64::saturating_add)
+    }
+
     /// Opens a layer's blob, whose size is as the image names it.
     ///
     /// # Errors
@@ -46,36 +72,71 @@ impl Image {
     }
 }
 
-/// Opens the image of a layout: the one with the tag, or the only one.
+/// Opens the image of a layout that is meant: by its digest if one is given, else the one with the
+/// tag, or the only one.
 ///
 /// # Errors
 /// [`SourceError`], which says what to do.
-pub fn open(layout: &Path, tag: Option<&str>) -> Result<Image, SourceError> {
+pub fn open(layout: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
     check_version(layout)?;
+    let what = "an image manifest";
+    let descriptor = match wanted.digest {
+        Some(digest) => by_digest(layout, digest, wanted.platform)?,
+        None => by_tag(layout, wanted)?,
+    };
+    let manifest: Manifest = read_blob(layout, &descriptor, what, MANIFEST_MAX)?;
+    if manifest.manifests.is_some() {
+        return Err(ambiguous(layout, &descriptor, what));
+    }
+    let config: ImageConfig = read_blob(layout, &manifest.config, "an image config", CONFIG_MAX)?;
+    let (os, architecture) = (config.os.as_str(), config.architecture.as_str());
+    if (os, architecture) != ("linux", wanted.platform.architecture()) {
+        let (found, wanted) = (format!("{os}/{architecture}"), wanted.platform);
+        return Err(SourceError::Platform { path: layout.to_owned(), found, wanted });
+    }
+    Ok(Image {
+        layers: layers(layout, &manifest, &config)?,
+        layout: layout.to_owned(),
+        platform: wanted.platform,
+        manifest_size: descriptor.size,
+        manifest: descriptor.digest,
+        config_digest: manifest.config.digest,
+        config_size: manifest.config.size,
+        config,
+    })
+}
+
+fn by_tag(layout: &Path, wanted: Wanted<'_>) -> Result<Descriptor, SourceError> {
     let index: Index = read_file(&layout.join("index.json"), "an image index", INDEX_MAX)?;
     if index.layers.is_some() || index.config.is_some() {
         let message = "it is a manifest and an index at once".to_owned();
         let path = layout.join("index.json");
         return Err(SourceError::Malformed { path, what: "an image index", message });
     }
-    let descriptor = choose(layout, index, tag)?;
-    let what = "an image manifest";
-    let manifest: Manifest = read_blob(layout, &descriptor, what, MANIFEST_MAX)?;
-    if manifest.manifests.is_some() {
-        return Err(ambiguous(layout, &descriptor, what));
+    choose(layout, index, wanted)
+}
+
+/// Finds the manifest with a digest, if the layout still has it: a tag may have moved on. The
+/// digest of an index leads to its manifest for the platform.
+fn by_digest(layout: &Path, digest: Digest, platform: Platform) -> Result<Descriptor, SourceError> {
+    let path = blob_path(layout, &digest);
+    let size = match std::fs::metadata(&path) {
+        Ok(metadata) if metadata.is_file() => metadata.len(),
+        _ => return Err(SourceError::Gone { path: layout.to_owned(), digest }),
+    };
+    let descriptor = Descriptor {
+        media_type: MANIFEST_TYPES[0].to_owned(),
+        digest,
+        size,
+        platform: None,
+        annotations: BTreeMap::new(),
+    };
+    match read_blob::<Index>(layout, &descriptor, "an image index", INDEX_MAX) {
+        Ok(index) if index.layers.is_none() && index.config.is_none() => {
+            only(layout, index.manifests, platform)
+        }
+        _ => Ok(descriptor),
     }
-    let config: ImageConfig = read_blob(layout, &manifest.config, "an image config", CONFIG_MAX)?;
-    if (config.os.as_str(), config.architecture.as_str()) != ("linux", "amd64") {
-        let found = format!("{}/{}", config.os, config.architecture);
-        return Err(SourceError::Platform { path: layout.to_owned(), found });
-    }
-    Ok(Image {
-        layers: layers(layout, &manifest, &config)?,
-        layout: layout.to_owned(),
-        manifest: descriptor.digest,
-        config_digest: manifest.config.digest,
-        config,
-    })
 }
 
 fn check_version(layout: &Path) -> Result<(), SourceError> {
@@ -92,9 +153,9 @@ fn check_version(layout: &Path) -> Result<(), SourceError> {
 }
 
 /// Follows an index to the manifest that is meant.
-fn choose(layout: &Path, index: Index, tag: Option<&str>) -> Result<Descriptor, SourceError> {
+fn choose(layout: &Path, index: Index, wanted: Wanted<'_>) -> Result<Descriptor, SourceError> {
     let mut candidates = index.manifests;
-    if let Some(tag) = tag {
+    if let Some(tag) = wanted.tag {
         let tags: Vec<_> =
             candidates.iter().filter_map(|it| it.annotations.get(REF_NAME).cloned()).collect();
         candidates.retain(|it| it.annotations.get(REF_NAME).is_some_and(|name| name == tag));
@@ -104,7 +165,7 @@ fn choose(layout: &Path, index: Index, tag: Option<&str>) -> Result<Descriptor, 
         }
     }
     for _ in 0..INDEX_DEPTH {
-        let chosen = only(layout, candidates)?;
+        let chosen = only(layout, candidates, wanted.platform)?;
         if MANIFEST_TYPES.contains(&chosen.media_type.as_str()) {
             return Ok(chosen);
         }
@@ -123,17 +184,22 @@ fn choose(layout: &Path, index: Index, tag: Option<&str>) -> Result<Descriptor, 
     Err(SourceError::Malformed { path, what: "an image index", message })
 }
 
-/// Returns the only candidate, or the only one for linux/amd64.
-fn only(layout: &Path, mut candidates: Vec<Descriptor>) -> Result<Descriptor, SourceError> {
+/// Returns the only candidate, or the only one for the platform.
+fn only(
+    layout: &Path,
+    mut candidates: Vec<Descriptor>,
+    platform: Platform,
+) -> Result<Descriptor, SourceError> {
     if candidates.len() > 1 {
-        candidates.retain(|it| {
-            it.platform.as_ref().is_none_or(|it| it.os == "linux" && it.architecture == "amd64")
-        });
+        let fits = |it: &documents::Platform| {
+            it.os == "linux" && it.architecture == platform.architecture()
+        };
+        candidates.retain(|it| it.platform.as_ref().is_none_or(fits));
     }
     let tags: Vec<_> = candidates.iter().filter_map(|it| it.annotations.get(REF_NAME)).collect();
     match candidates.len() {
         1 => Ok(candidates.remove(0)),
-        0 => Err(choice(layout, "no image for linux/amd64", "copy one into it")),
+        0 => Err(choice(layout, &format!("no image for {platform}"), "copy one into it")),
         _ => {
             let found = format!("several images, tagged {tags:?}");
             Err(choice(layout, &found, "name one as \"oci:PATH:TAG\""))

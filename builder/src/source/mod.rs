@@ -11,4 +11,4 @@ mod layout;
 
 pub use config::{ImageConfig, Process};
 pub use error::SourceError;
-pub use layout::{Image, open};
+pub use layout::{Image, Wanted, open};

@@ -1,0 +1,198 @@
+//! An agent that is one file: a program of the checkout, or one that was downloaded.
+//!
+//! It becomes a tree with the file as `/agent/bin/agent` (A3S Box, layout of `/agent`), executable
+//! for all, owned by root, of the year 1970. The file's bytes go to the store unread but for their
+//! hashes, and the blob is the tree's pack: memory does not grow with the file.
+
+mod error;
+mod program;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use box_cache::{BlobId, Store};
+use box_image::Digest;
+
+pub use error::{BinaryError, ProgramError};
+pub use program::{Machine, Program, inspect};
+
+use crate::pack::ContentMap;
+use crate::tree::{Content, Inode, Kind, Leaf, Meta, Tree};
+
+/// Where the file is in the agent's root.
+pub const AGENT_PATH: &str = "/agent/bin/agent";
+/// The most bytes that the file may have.
+const BINARY_MAX: u64 = 2 << 30;
+
+/// An agent's binary. Its bytes are in the store.
+#[derive(Debug)]
+pub struct Binary {
+    /// A root with the file in it, and nothing else.
+    pub tree: Tree,
+    /// The file's content as the tree names it.
+    pub content: Content,
+    /// The file's sha256: the name of its blob.
+    pub sha256: Digest,
+    /// How it starts, and what must be in the agent's root for that.
+    pub program: Program,
+}
+
+impl Binary {
+    /// Adds the place of the file's bytes.
+    pub fn add_to(&self, contents: &mut ContentMap) {
+        contents.add(BlobId(*self.sha256.as_bytes()), &[(self.content, 0)]);
+    }
+}
+
+impl Binary {
+    /// Puts the file into a root that has more, in the place of what is there.
+    pub(crate) fn put_into(&self, root: &mut Tree) {
+        place(root, self.content);
+    }
+}
+
+/// Reads a binary of a checkout and copies it into the store. `path` is relative to the checkout.
+///
+/// # Errors
+/// [`BinaryError`]. A file that turns out to be no program stays in the store, as a blob that
+/// nothing names.
+pub fn from_checkout(
+    checkout: &Path,
+    path: &Path,
+    machine: Machine,
+    store: &Store,
+) -> Result<Binary, BinaryError> {
+    let file = open(checkout, path)?;
+    let name = path.display().to_string();
+    let unread = |source| BinaryError::Read { path: path.to_owned(), source };
+    if file.metadata().map_err(unread)?.len() > BINARY_MAX {
+        return Err(BinaryError::TooLarge { name });
+    }
+    let mut writer = store.writer()?;
+    // One byte more than allowed shows that the file grew.
+    let copied = copy(&mut file.take(BINARY_MAX + 1), &mut writer);
+    let content = copied.map_err(|failure| match failure {
+        CopyError::Read(source) => unread(source),
+        CopyError::Write(source) => BinaryError::Copy { name: name.clone(), source },
+    })?;
+    if content.size > BINARY_MAX {
+        return Err(BinaryError::TooLarge { name });
+    }
+    let (blob, _) = writer.commit()?;
+    binary(blob, content, &name, machine, store)
+}
+
+/// Takes a binary from the store. `name` is what an error calls it, such as its URL.
+///
+/// # Errors
+/// [`BinaryError`].
+pub fn from_store(
+    blob: &BlobId,
+    name: &str,
+    machine: Machine,
+    store: &Store,
+) -> Result<Binary, BinaryError> {
+    let mut hashed = Hashed { file: store.open_blob(blob)?, hasher: blake3::Hasher::new() };
+    let failed = |source| BinaryError::Copy { name: name.to_owned(), source };
+    let found = BlobId::of_reader(&mut hashed).map_err(failed)?;
+    if found != *blob {
+        // Says what is wrong with the blob, and where it lies.
+        store.verify(blob)?;
+    }
+    let content =
+        Content { hash: *hashed.hasher.finalize().as_bytes(), size: hashed.hasher.count() };
+    if content.size > BINARY_MAX {
+        return Err(BinaryError::TooLarge { name: name.to_owned() });
+    }
+    binary(*blob, content, name, machine, store)
+}
+
+fn binary(
+    blob: BlobId,
+    content: Content,
+    name: &str,
+    machine: Machine,
+    store: &Store,
+) -> Result<Binary, BinaryError> {
+    let program = inspect(&store.open_blob(&blob)?, machine)
+        .map_err(|source| BinaryError::Program { name: name.to_owned(), source })?;
+    Ok(Binary { tree: tree(content), content, sha256: Digest::from_bytes(blob.0), program })
+}
+
+/// Makes the tree with the file at [`AGENT_PATH`].
+fn tree(content: Content) -> Tree {
+    let mut tree = Tree::default();
+    place(&mut tree, content);
+    tree
+}
+
+fn place(tree: &mut Tree, content: Content) {
+    let agent = tree.ensure_directory(Tree::ROOT, b"agent");
+    let bin = tree.ensure_directory(agent, b"bin");
+    let kind = Kind::Leaf(Leaf::File(content));
+    let file = tree.add(Inode { meta: Meta::root_owned(0o755), kind });
+    tree.link(bin, b"agent", file);
+}
+
+/// Opens a regular file of a checkout.
+fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
+    if path.is_absolute() {
+        return Err(BinaryError::Absolute(path.to_owned()));
+    }
+    let unread = |source| BinaryError::Read { path: path.to_owned(), source };
+    let file = real(&checkout.join(path)).map_err(unread)?;
+    if !file.starts_with(real(checkout).map_err(unread)?) {
+        return Err(BinaryError::Outside(path.to_owned()));
+    }
+    // Opening a pipe would wait for somebody to write to it.
+    if !fs::metadata(&file).map_err(unread)?.is_file() {
+        return Err(BinaryError::NotAFile(path.to_owned()));
+    }
+    File::open(&file).map_err(unread)
+}
+
+/// Returns a path without symbolic links; the empty path is the current directory.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(if path == Path::new("") { Path::new(".") } else { path })
+}
+
+/// Which side of a copy failed.
+enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+/// Copies and hashes what a reader gives.
+fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<Content, CopyError> {
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => {
+                hasher.update(&buffer[..length]);
+                to.write_all(&buffer[..length]).map_err(CopyError::Write)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(CopyError::Read(error)),
+        }
+    }
+    Ok(Content { hash: *hasher.finalize().as_bytes(), size: hasher.count() })
+}
+
+/// A file that is hashed while it is read.
+struct Hashed {
+    file: File,
+    hasher: blake3::Hasher,
+}
+
+impl Read for Hashed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read(buffer)?;
+        self.hasher.update(&buffer[..length]);
+        Ok(length)
+    }
+}

@@ -1,0 +1,260 @@
+//! What a file is to the kernel that is asked to start it.
+//!
+//! Only headers are read, at most 64 KiB of each kind, whatever they claim. Sources: the ELF-64
+//! object file format; Linux, `fs/binfmt_elf.c` (bounds on program headers and interpreter) and
+//! `fs/binfmt_script.c` (the line behind `#!`).
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use object::elf;
+
+use super::ProgramError;
+
+/// A processor that a box can be for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// 64-bit x86: `linux/amd64`.
+    X86_64,
+    /// 64-bit Arm: `linux/arm64`.
+    Aarch64,
+}
+
+/// How a program starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// By itself: it is linked statically.
+    Static,
+    /// By a dynamic linker, which loads its libraries: both must be in the agent's root.
+    Dynamic {
+        /// The dynamic linker's path, such as `/lib64/ld-linux-x86-64.so.2`.
+        interpreter: Vec<u8>,
+    },
+    /// By an interpreter, which must be in the agent's root.
+    Script {
+        /// The interpreter's path, such as `/usr/bin/env`.
+        interpreter: Vec<u8>,
+        /// What stands behind it: one argument, such as `python3`.
+        argument: Option<Vec<u8>>,
+    },
+}
+
+/// The part of a file's first bytes that Linux looks at (`BINPRM_BUF_SIZE`).
+const HEAD: usize = 256;
+/// The most bytes of program headers (`load_elf_phdrs`); also read of the dynamic section.
+const TABLE_MAX: u64 = 64 << 10;
+/// The most bytes of an interpreter's path, with the NUL (`PATH_MAX`).
+const PATH_MAX: u64 = 4096;
+
+/// `e_machine` of what people have besides, for a message.
+const MACHINES: [(u16, &str); 9] = [
+    (elf::EM_X86_64, "x86_64"),
+    (elf::EM_AARCH64, "aarch64"),
+    (elf::EM_386, "32-bit x86"),
+    (elf::EM_ARM, "32-bit Arm"),
+    (elf::EM_RISCV, "RISC-V"),
+    (elf::EM_PPC64, "PowerPC"),
+    (elf::EM_S390, "IBM Z"),
+    (elf::EM_LOONGARCH, "LoongArch"),
+    (elf::EM_MIPS, "MIPS"),
+];
+
+/// What other files start with that are taken for binaries.
+const OTHERS: [(&[u8], &str); 8] = [
+    (b"version https://git-lfs", "a Git LFS pointer (run `git lfs pull`)"),
+    (b"\xcf\xfa\xed\xfe", "a macOS program"),
+    (b"\xca\xfe\xba\xbe", "a macOS program or a Java class"),
+    (b"MZ", "a Windows program"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\xfd7zXZ\0", "an xz archive"),
+    (b"<!DOCTYPE", "a web page"),
+];
+
+impl Machine {
+    /// Returns the number that an ELF file's header has for it.
+    const fn number(self) -> u16 {
+        match self {
+            Self::X86_64 => elf::EM_X86_64,
+            Self::Aarch64 => elf::EM_AARCH64,
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        })
+    }
+}
+
+/// Finds out how a file would start on a machine.
+///
+/// # Errors
+/// [`ProgramError`] where it would not.
+pub fn inspect(file: &File, machine: Machine) -> Result<Program, ProgramError> {
+    let head = read_up_to(file, 0, HEAD as u64)?;
+    if let Some(line) = head.strip_prefix(b"#!") {
+        return script(line, head.len() == HEAD);
+    }
+    if head.starts_with(b"\x7fELF") {
+        return Elf::parse(file, &head, machine)?.program();
+    }
+    if head.is_empty() {
+        return Err(ProgramError::NotAProgram("empty"));
+    }
+    let known = OTHERS.iter().find(|(start, _)| head.starts_with(start));
+    Err(ProgramError::NotAProgram(known.map_or("neither of what Linux starts", |(_, it)| it)))
+}
+
+/// Reads a script's first line. `cut` says that the file goes on behind what is given.
+fn script(line: &[u8], cut: bool) -> Result<Program, ProgramError> {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let end = line.iter().position(|byte| *byte == b'\n');
+    if end.is_none() && cut {
+        return Err(ProgramError::Script("is longer than the 255 bytes that Linux reads"));
+    }
+    let line = line[..end.unwrap_or(line.len())].trim_ascii_start();
+    if line.ends_with(b"\r") {
+        return Err(ProgramError::Script("ends as on Windows (CR LF); save it with LF line ends"));
+    }
+    let name = line.iter().position(blank).unwrap_or(line.len());
+    let (interpreter, argument) = (&line[..name], line[name..].trim_ascii());
+    if !interpreter.starts_with(b"/") || interpreter.contains(&0) {
+        return Err(ProgramError::Script(
+            "does not name an interpreter by its absolute path, as \"#!/bin/sh\" does",
+        ));
+    }
+    let argument = (!argument.is_empty()).then(|| argument.to_vec());
+    Ok(Program::Script { interpreter: interpreter.to_vec(), argument })
+}
+
+/// An ELF file's header, as far as it matters, and its program headers.
+struct Elf<'file> {
+    file: &'file File,
+    kind: u16,
+    entry: u64,
+    segments: Vec<Segment>,
+}
+
+/// A program header: its type, and where in the file its bytes are.
+struct Segment {
+    kind: u32,
+    offset: u64,
+    size: u64,
+}
+
+impl<'file> Elf<'file> {
+    fn parse(file: &'file File, head: &[u8], machine: Machine) -> Result<Self, ProgramError> {
+        const SHORT: ProgramError = ProgramError::Malformed("its header is cut off");
+        let identity = head.get(..20).ok_or(SHORT)?;
+        check_machine(identity, machine)?;
+        let header = head.get(..64).ok_or(SHORT)?;
+        let count = u64::from(u16::from_le_bytes(at(header, 56)));
+        if u16::from_le_bytes(at(header, 54)) != 56 || count == 0 || count * 56 > TABLE_MAX {
+            return Err(ProgramError::Malformed("it has no proper program headers"));
+        }
+        let table = read_exact(file, u64::from_le_bytes(at(header, 32)), count * 56)?;
+        let segment = |header: &[u8]| Segment {
+            kind: u32::from_le_bytes(at(header, 0)),
+            offset: u64::from_le_bytes(at(header, 8)),
+            size: u64::from_le_bytes(at(header, 32)),
+        };
+        let segments = table.chunks_exact(56).map(segment).collect();
+        Ok(Self {
+            file,
+            kind: u16::from_le_bytes(at(header, 16)),
+            entry: u64::from_le_bytes(at(header, 24)),
+            segments,
+        })
+    }
+
+    fn segment(&self, kind: u32) -> Option<&Segment> {
+        self.segments.iter().find(|segment| segment.kind == kind)
+    }
+
+    fn program(&self) -> Result<Program, ProgramError> {
+        if !matches!(self.kind, elf::ET_EXEC | elf::ET_DYN) {
+            return Err(ProgramError::NotAProgram("an object file or a core dump"));
+        }
+        if self.segment(elf::PT_LOAD).is_none() {
+            return Err(ProgramError::Malformed("nothing of it is loaded"));
+        }
+        if let Some(segment) = self.segment(elf::PT_INTERP) {
+            return Ok(Program::Dynamic { interpreter: self.interpreter(segment)? });
+        }
+        // A program that is linked statically but may lie anywhere has the same type as a library.
+        if self.kind == elf::ET_DYN && (self.entry == 0 || self.needs_libraries()?) {
+            return Err(ProgramError::NotAProgram("a shared library"));
+        }
+        Ok(Program::Static)
+    }
+
+    fn interpreter(&self, segment: &Segment) -> Result<Vec<u8>, ProgramError> {
+        const BAD: ProgramError =
+            ProgramError::Malformed("it does not name its dynamic linker by an absolute path");
+        if !(2..=PATH_MAX).contains(&segment.size) {
+            return Err(BAD);
+        }
+        let path = read_exact(self.file, segment.offset, segment.size)?;
+        let Some((0, path)) = path.split_last() else { return Err(BAD) };
+        if !path.starts_with(b"/") || path.contains(&0) {
+            return Err(BAD);
+        }
+        Ok(path.to_vec())
+    }
+
+    /// Whether the dynamic section names a library. Without an interpreter nobody would load it.
+    fn needs_libraries(&self) -> Result<bool, ProgramError> {
+        let Some(segment) = self.segment(elf::PT_DYNAMIC) else { return Ok(false) };
+        let needed = elf::DT_NEEDED.cast_unsigned();
+        let section = read_exact(self.file, segment.offset, segment.size.min(TABLE_MAX))?;
+        let mut tags = section.chunks_exact(16).map(|entry| u64::from_le_bytes(at(entry, 0)));
+        Ok(tags.any(|tag| tag == needed))
+    }
+}
+
+/// Checks the part of the header that all ELF files have in common.
+fn check_machine(identity: &[u8], expected: Machine) -> Result<(), ProgramError> {
+    let little = identity[5] == elf::ELFDATA2LSB;
+    let bytes = [identity[18], identity[19]];
+    let found = if little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) };
+    if found == expected.number() && identity[4] == elf::ELFCLASS64 && little {
+        return Ok(());
+    }
+    let name = MACHINES.iter().find(|(number, _)| *number == found);
+    let mut found = name.map_or_else(|| format!("machine {found}"), |(_, it)| (*it).to_owned());
+    if found == expected.to_string() {
+        found.push_str(" with another word size or byte order");
+    }
+    Err(ProgramError::WrongMachine { expected, found })
+}
+
+/// Returns the bytes of a number; the caller has checked that they are there.
+fn at<const SIZE: usize>(bytes: &[u8], offset: usize) -> [u8; SIZE] {
+    let mut number = [0; SIZE];
+    number.copy_from_slice(&bytes[offset..offset + SIZE]);
+    number
+}
+
+fn read_exact(file: &File, offset: u64, size: u64) -> Result<Vec<u8>, ProgramError> {
+    let bytes = read_up_to(file, offset, size)?;
+    if bytes.len() as u64 == size {
+        return Ok(bytes);
+    }
+    Err(ProgramError::Malformed("it is cut off"))
+}
+
+/// Reads a part of a file, less where the file ends.
+fn read_up_to(file: &File, offset: u64, size: u64) -> io::Result<Vec<u8>> {
+    let size = size.min(file.metadata()?.len().saturating_sub(offset));
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+    if !bytes.is_empty() {
+        file.read_exact_at(&mut bytes, offset)?;
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,344 @@
+//! Binaries of a checkout and of the store.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use object::elf;
+use proptest::{collection, num};
+
+use super::*;
+
+/// Where the tests' ELF files have what their segments name.
+const DATA: u64 = 0x1000;
+
+/// Writes an ELF file with segments of these types, which all have the same data.
+fn elf_file(machine: u16, kind: u16, entry: u64, segments: &[u32], data: &[u8]) -> Vec<u8> {
+    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    file.extend_from_slice(&kind.to_le_bytes());
+    file.extend_from_slice(&machine.to_le_bytes());
+    file.extend_from_slice(&1u32.to_le_bytes());
+    for word in [entry, 64, 0] {
+        file.extend_from_slice(&word.to_le_bytes());
+    }
+    file.extend_from_slice(&0u32.to_le_bytes());
+    for half in [64, 56, u16::try_from(segments.len()).unwrap(), 64, 0, 0] {
+        file.extend_from_slice(&half.to_le_bytes());
+    }
+    for segment in segments {
+        file.extend_from_slice(&segment.to_le_bytes());
+        file.extend_from_slice(&5u32.to_le_bytes());
+        for word in [DATA, 0, 0, data.len() as u64, data.len() as u64, 1] {
+            file.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+    file.resize(usize::try_from(DATA).unwrap(), 0);
+    file.extend_from_slice(data);
+    file
+}
+
+fn static_program() -> Vec<u8> {
+    elf_file(elf::EM_X86_64, elf::ET_EXEC, 0x40_0000, &[elf::PT_LOAD], b"code")
+}
+
+/// Inspects bytes as a program for x86-64.
+fn inspected(bytes: &[u8]) -> Result<Program, String> {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    inspect(&file, Machine::X86_64).map_err(|error| error.to_string())
+}
+
+struct Checkout {
+    dir: tempfile::TempDir,
+    store: Store,
+    store_dir: tempfile::TempDir,
+}
+
+impl Checkout {
+    fn new() -> Self {
+        let store_dir = tempfile::tempdir().unwrap();
+        let store = Store::open(store_dir.path()).unwrap();
+        Self { dir: tempfile::tempdir().unwrap(), store, store_dir }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.dir.path().join(name), bytes).unwrap();
+    }
+
+    fn read(&self, path: impl AsRef<Path>) -> Result<Binary, BinaryError> {
+        from_checkout(self.dir.path(), path.as_ref(), Machine::X86_64, &self.store)
+    }
+}
+
+#[test]
+fn a_binary_is_one_executable_file_in_its_tree() {
+    let checkout = Checkout::new();
+    checkout.write("agent", &static_program());
+    let mode = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(checkout.dir.path().join("agent"), mode).unwrap();
+    let binary = checkout.read("agent").unwrap();
+    assert_eq!(binary.program, Program::Static);
+    assert_eq!(binary.content, Content::of(&static_program()));
+    assert_eq!(binary.sha256.as_bytes(), &BlobId::of(&static_program()).0);
+
+    let entries: Vec<_> = crate::tree::entries(&binary.tree).collect();
+    let paths: Vec<_> = entries.iter().map(|(path, _)| path.as_slice()).collect();
+    assert_eq!(paths, [b"/".as_slice(), b"/agent", b"/agent/bin", AGENT_PATH.as_bytes()]);
+    for (_, id) in &entries {
+        assert_eq!(binary.tree.inode(*id).meta, Meta::root_owned(0o755));
+    }
+    let (_, file) = entries.last().unwrap();
+    assert_eq!(binary.tree.inode(*file).kind, Kind::Leaf(Leaf::File(binary.content)));
+}
+
+#[test]
+fn its_bytes_are_found_again_in_the_store() {
+    let checkout = Checkout::new();
+    checkout.write("agent", &static_program());
+    let binary = checkout.read("agent").unwrap();
+    let mut contents = ContentMap::default();
+    binary.add_to(&mut contents);
+    let bytes = contents.reader(&checkout.store).read(binary.content, 1 << 20).unwrap();
+    assert_eq!(bytes, static_program());
+}
+
+#[test]
+fn a_downloaded_binary_is_the_same_as_one_of_the_checkout() {
+    let checkout = Checkout::new();
+    checkout.write("agent", &static_program());
+    let blob = checkout.store.put(&static_program()).unwrap();
+    let binary = from_store(&blob, "the URL", Machine::X86_64, &checkout.store).unwrap();
+    let other = checkout.read("agent").unwrap();
+    assert_eq!(binary.tree.digest(), other.tree.digest());
+    assert_eq!((binary.sha256, binary.program), (other.sha256, other.program));
+    let missing = from_store(&BlobId::of(b""), "the URL", Machine::X86_64, &checkout.store);
+    assert!(matches!(missing, Err(BinaryError::Store(box_cache::StoreError::Missing(_)))));
+}
+
+#[test]
+fn a_blob_that_was_damaged_is_no_binary() {
+    let checkout = Checkout::new();
+    let blob = checkout.store.put(&static_program()).unwrap();
+    let path = checkout.store_dir.path().join("blobs").join(blob.hex());
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&path, b"something else").unwrap();
+    let read = from_store(&blob, "the URL", Machine::X86_64, &checkout.store);
+    assert!(matches!(read, Err(BinaryError::Store(box_cache::StoreError::Damaged { .. }))));
+}
+
+#[test]
+fn only_files_inside_the_checkout_are_read() {
+    let checkout = Checkout::new();
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    fs::write(outside.path(), static_program()).unwrap();
+    let at = |name: &str| checkout.dir.path().join(name);
+    fs::create_dir(at("directory")).unwrap();
+    checkout.write("agent", &static_program());
+    symlink(outside.path(), at("escape")).unwrap();
+    symlink("agent", at("inside")).unwrap();
+    symlink("/", at("root")).unwrap();
+    std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    let up = format!("../{}", outside.path().file_name().unwrap().to_str().unwrap());
+
+    assert!(checkout.read("inside").is_ok());
+    assert!(checkout.read("directory/../agent").is_ok());
+    for escape in ["escape", &up, "root/etc/passwd", ".."] {
+        assert!(matches!(checkout.read(escape), Err(BinaryError::Outside(_))), "{escape}");
+    }
+    assert!(matches!(checkout.read(at("agent")), Err(BinaryError::Absolute(_))));
+    for special in ["directory", "socket", "", "."] {
+        assert!(matches!(checkout.read(special), Err(BinaryError::NotAFile(_))), "{special}");
+    }
+    assert!(matches!(checkout.read("none"), Err(BinaryError::Read { .. })));
+}
+
+#[test]
+fn a_file_of_more_than_two_gib_is_refused_before_it_is_read() {
+    let checkout = Checkout::new();
+    // A file with a hole: it takes no space.
+    let file = File::create(checkout.dir.path().join("agent")).unwrap();
+    file.set_len(BINARY_MAX + 1).unwrap();
+    let error = checkout.read("agent").unwrap_err();
+    assert_eq!(error.to_string(), "agent has more than 2048 MiB");
+}
+
+#[test]
+fn copying_hashes_what_it_copies_and_tells_the_failing_side() {
+    struct Full;
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let bytes = vec![7; 300 << 10];
+    let mut out = Vec::new();
+    let content = copy(&mut bytes.as_slice(), &mut out);
+    assert!(matches!(content, Ok(content) if content == Content::of(&bytes)));
+    assert_eq!(out, bytes);
+    assert!(matches!(copy(&mut bytes.as_slice(), &mut Full), Err(CopyError::Write(_))));
+    let directory = &mut File::open("/").unwrap();
+    assert!(matches!(copy(directory, &mut io::sink()), Err(CopyError::Read(_))));
+}
+
+#[test]
+fn programs_say_what_starts_them() {
+    let interpreter = b"/lib64/ld-linux-x86-64.so.2".to_vec();
+    let named = [interpreter.as_slice(), b"\0"].concat();
+    let load = &[elf::PT_LOAD][..];
+    let interp = &[elf::PT_INTERP, elf::PT_LOAD][..];
+    let dynamic = &[elf::PT_LOAD, elf::PT_DYNAMIC][..];
+    let x86 = elf::EM_X86_64;
+    let linked = Program::Dynamic { interpreter };
+    for (kind, segments, data, expected) in [
+        (elf::ET_EXEC, load, b"code".as_slice(), Program::Static),
+        (elf::ET_DYN, load, b"code", Program::Static),
+        (elf::ET_DYN, dynamic, &[0; 32], Program::Static),
+        (elf::ET_EXEC, interp, &named, linked.clone()),
+        (elf::ET_DYN, interp, &named, linked),
+    ] {
+        assert_eq!(inspected(&elf_file(x86, kind, 0x1000, segments, data)), Ok(expected));
+    }
+}
+
+#[test]
+fn this_test_is_itself_a_program() {
+    let file = File::open(std::env::current_exe().unwrap()).unwrap();
+    let machine = if cfg!(target_arch = "x86_64") { Machine::X86_64 } else { Machine::Aarch64 };
+    match inspect(&file, machine).unwrap() {
+        Program::Dynamic { interpreter } => {
+            assert!(Path::new(std::ffi::OsStr::from_bytes(&interpreter)).exists());
+        }
+        program => assert_eq!(program, Program::Static),
+    }
+}
+
+#[test]
+fn scripts_say_what_reads_them() {
+    let script = |interpreter: &str, argument: Option<&str>| {
+        let argument = argument.map(|it| it.as_bytes().to_vec());
+        Ok(Program::Script { interpreter: interpreter.as_bytes().to_vec(), argument })
+    };
+    assert_eq!(inspected(b"#!/bin/sh\necho\n"), script("/bin/sh", None));
+    assert_eq!(inspected(b"#!/bin/sh"), script("/bin/sh", None));
+    assert_eq!(
+        inspected(b"#! \t/usr/bin/env  python3 -u \n"),
+        script("/usr/bin/env", Some("python3 -u"))
+    );
+    let long = format!("#!/{}\n", "a".repeat(252));
+    assert_eq!(inspected(long.as_bytes()), script(&long[2..255], None));
+}
+
+#[test]
+fn bad_first_lines_are_explained() {
+    for (script, expected) in [
+        (format!("#!/{}\n", "a".repeat(253)), "is longer than the 255 bytes that Linux reads"),
+        ("#!/bin/sh\r\n".into(), "ends as on Windows (CR LF); save it with LF line ends"),
+        (
+            "#!python3\n".into(),
+            "does not name an interpreter by its absolute path, as \"#!/bin/sh\" does",
+        ),
+        (
+            "#!\n/bin/sh\n".into(),
+            "does not name an interpreter by its absolute path, as \"#!/bin/sh\" does",
+        ),
+    ] {
+        let expected = format!("it is a script, but its first line {expected}");
+        assert_eq!(inspected(script.as_bytes()), Err(expected));
+    }
+}
+
+#[test]
+fn what_is_no_program_is_named() {
+    let library = elf_file(elf::EM_X86_64, elf::ET_DYN, 0, &[elf::PT_LOAD], b"");
+    let mut needed = 1u64.to_le_bytes().to_vec();
+    needed.extend_from_slice(&[0; 24]);
+    let segments = [elf::PT_LOAD, elf::PT_DYNAMIC];
+    let needing = elf_file(elf::EM_X86_64, elf::ET_DYN, 0x1000, &segments, &needed);
+    let object_file = elf_file(elf::EM_X86_64, elf::ET_REL, 0, &[elf::PT_LOAD], b"");
+    for (bytes, what) in [
+        (b"".as_slice(), "empty"),
+        (b"hello", "neither of what Linux starts"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer (run `git lfs pull`)"),
+        (b"\xcf\xfa\xed\xfe\x07\0\0\x01", "a macOS program"),
+        (b"MZ\x90\0", "a Windows program"),
+        (&library, "a shared library"),
+        (&needing, "a shared library"),
+        (&object_file, "an object file or a core dump"),
+    ] {
+        let expected = format!(
+            "it is {what}; the agent's binary is an ELF program for Linux, or a script that starts \
+             with \"#!\""
+        );
+        assert_eq!(inspected(bytes), Err(expected));
+    }
+}
+
+#[test]
+fn a_program_for_another_machine_is_refused() {
+    let arm = elf_file(elf::EM_AARCH64, elf::ET_EXEC, 1, &[elf::PT_LOAD], b"");
+    let expected = "it is a program for aarch64, but the box is for x86_64";
+    assert_eq!(inspected(&arm), Err(expected.into()));
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&arm).unwrap();
+    assert_eq!(inspect(&file, Machine::Aarch64).unwrap(), Program::Static);
+    let mut short = static_program();
+    short[4] = elf::ELFCLASS32;
+    let expected = "it is a program for x86_64 with another word size or byte order, but the box is for x86_64";
+    assert_eq!(inspected(&short), Err(expected.into()));
+    let other = elf_file(0xfeed, elf::ET_EXEC, 1, &[elf::PT_LOAD], b"");
+    let expected = "it is a program for machine 65261, but the box is for x86_64";
+    assert_eq!(inspected(&other), Err(expected.into()));
+}
+
+#[test]
+fn broken_headers_are_refused_without_much_memory() {
+    let good = static_program();
+    let patched = |offset: usize, bytes: &[u8]| {
+        let mut file = good.clone();
+        file[offset..offset + bytes.len()].copy_from_slice(bytes);
+        inspected(&file)
+    };
+    let prefix = "it is an ELF file that Linux does not start: ";
+    for (result, why) in [
+        (inspected(&good[..19]), "its header is cut off"),
+        (inspected(&good[..63]), "its header is cut off"),
+        (inspected(&good[..80]), "it is cut off"),
+        (patched(32, &u64::MAX.to_le_bytes()), "it is cut off"),
+        (patched(32, &(i64::MAX as u64).to_le_bytes()), "it is cut off"),
+        (patched(56, &[0, 0]), "it has no proper program headers"),
+        (patched(56, &[0xff, 0xff]), "it has no proper program headers"),
+        (patched(54, &[32, 0]), "it has no proper program headers"),
+        (patched(64, &[6]), "nothing of it is loaded"),
+    ] {
+        assert_eq!(result, Err(format!("{prefix}{why}")));
+    }
+    let interp = [elf::PT_INTERP, elf::PT_LOAD];
+    for path in [b"".as_slice(), b"\0", b"/ld.so", b"ld.so\0", b"/a\0b\0"] {
+        let file = elf_file(elf::EM_X86_64, elf::ET_EXEC, 1, &interp, path);
+        let why = "it does not name its dynamic linker by an absolute path";
+        assert_eq!(inspected(&file), Err(format!("{prefix}{why}")), "{path:?}");
+    }
+    let mut huge = elf_file(elf::EM_X86_64, elf::ET_EXEC, 1, &interp, b"/ld.so\0");
+    huge[96..104].copy_from_slice(&(1u64 << 40).to_le_bytes());
+    assert!(inspected(&huge).is_err());
+}
+
+proptest::proptest! {
+    #[test]
+    fn nothing_panics(
+        start in 0..4usize,
+        bytes in collection::vec(num::u8::ANY, 0..200),
+        patches in collection::vec((0..180usize, num::u8::ANY), 0..8),
+    ) {
+        let starts = [Vec::new(), b"#!".to_vec(), b"\x7fELF\x02\x01".to_vec(), static_program()];
+        let mut file = [starts[start].as_slice(), &bytes].concat();
+        for (offset, byte) in patches {
+            if let Some(place) = file.get_mut(offset) {
+                *place = byte;
+            }
+        }
+        inspected(&file).ok();
+    }
+}

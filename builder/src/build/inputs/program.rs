@@ -1,0 +1,87 @@
+//! The agent's program, where it is not in an image.
+
+use box_cache::Store;
+use box_image::Digest;
+use boxfile_spec::{Binary as Declared, Boxfile, Platform, Sha256, Span};
+
+use super::{Inputs, Request};
+use crate::binary::{self, Binary, BinaryError, Machine, Program};
+use crate::fetch::{RemoteUrl, fetch};
+use crate::{BuildError, checkout};
+
+const fn machine(request: &Request<'_>) -> Machine {
+    match request.platform {
+        Platform::LinuxAmd64 => Machine::X86_64,
+        Platform::LinuxArm64 => Machine::Aarch64,
+    }
+}
+
+/// Reads the program into the store.
+pub(super) fn read(
+    declared: &Declared,
+    request: &Request<'_>,
+    store: &Store,
+) -> Result<Binary, BuildError> {
+    let machine = machine(request);
+    match declared {
+        Declared::Local { path, sha256 } => {
+            let failed = |source| BuildError::Binary { span: path.span, source };
+            let file = checkout::relative(request.checkout, request.base)
+                .map_err(|source| failed(BinaryError::Read { path: request.base.into(), source }))?
+                .join(&path.value);
+            let binary =
+                binary::from_checkout(request.checkout, &file, machine, store).map_err(failed)?;
+            check_digest(&binary, *sha256, path.span)?;
+            Ok(binary)
+        }
+        Declared::Remote { url, sha256 } => {
+            let span = url.span;
+            let remote: RemoteUrl =
+                url.value.parse().map_err(|source| BuildError::Url { span, source })?;
+            let fetched = fetch(&remote, &Digest::from_bytes(sha256.0), store, &request.fetch)
+                .map_err(|source| BuildError::Fetch { span, source })?;
+            binary::from_store(&fetched.blob, &url.value, machine, store)
+                .map_err(|source| BuildError::Binary { span, source })
+        }
+    }
+}
+
+/// Checks a program of the checkout without a store; nothing of one that is downloaded.
+pub(super) fn check(declared: &Declared, request: &Request<'_>) -> Result<(), BuildError> {
+    let Declared::Local { path, .. } = declared else { return Ok(()) };
+    let failed = |source| BuildError::Binary { span: path.span, source };
+    let file = request.base.join(&path.value);
+    let unread = |source| failed(BinaryError::Read { path: file.clone(), source });
+    checkout::inside(request.checkout, &file).map_err(unread)?;
+    if !file.is_file() {
+        return Err(failed(BinaryError::NotAFile(file.clone())));
+    }
+    let opened = std::fs::File::open(&file).map_err(unread)?;
+    let name = path.value.clone();
+    binary::inspect(&opened, machine(request))
+        .map(drop)
+        .map_err(|source| failed(BinaryError::Program { name, source }))
+}
+
+fn check_digest(binary: &Binary, expected: Option<Sha256>, span: Span) -> Result<(), BuildError> {
+    let Some(expected) = expected.map(|it| Digest::from_bytes(it.0)) else { return Ok(()) };
+    if binary.sha256 == expected {
+        return Ok(());
+    }
+    Err(BuildError::WrongBinary { span, expected, found: binary.sha256 })
+}
+
+/// Checks that a program which does not start by itself has an image under it.
+pub(super) fn check_root(inputs: &Inputs, boxfile: &Boxfile) -> Result<(), BuildError> {
+    let Some(binary) = &inputs.binary else { return Ok(()) };
+    let needs = match &binary.program {
+        Program::Static => return Ok(()),
+        Program::Dynamic { interpreter } | Program::Script { interpreter, .. } => interpreter,
+    };
+    if boxfile.agent.component.image.is_some() {
+        return Ok(());
+    }
+    let span = boxfile.agent.binary.as_ref().map(Declared::span).unwrap_or_default();
+    let interpreter = String::from_utf8_lossy(needs).escape_debug().to_string();
+    Err(BuildError::NeedsImage { span, interpreter })
+}

@@ -1,0 +1,88 @@
+//! `boxbuild check`: is the Boxfile right, without building it.
+
+use std::path::Path;
+
+use boxbuild::fetch::FetchOptions;
+use boxbuild::{Pins, Report, Request};
+use boxfile_spec::Platform;
+use serde_json::json;
+
+use super::failure::Failure;
+use super::loaded::Loaded;
+use super::options::ProjectOptions;
+use super::{json, terminal};
+
+/// Checks a Boxfile and the files of the checkout that it names, without building.
+///
+/// Reads the Boxfile with all its profiles, what it extends, its skills and its files with
+/// variables. Images, the kernel and the network are not looked at.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild check               check ./Boxfile\n  \
+    boxbuild check --json        print what is wrong as JSON\n  \
+    boxbuild check --canonical   print the Boxfile with every default filled in, as JSON")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) project: ProjectOptions,
+    /// Print the Boxfile in its canonical form: the same for both syntaxes and any order
+    #[arg(long)]
+    canonical: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let loaded = Loaded::read(&args.project)?;
+    let mut warnings = Vec::new();
+    let mut failures = Vec::new();
+    for variant in chosen(&loaded)? {
+        let variant = variant.as_ref().unwrap_or(&loaded);
+        let (errors, found) = check(variant);
+        failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
+        warnings.extend(found.into_iter().filter(|it| !warnings.contains(it)).collect::<Vec<_>>());
+    }
+    Failure::all(failures)?;
+    report(args, &loaded, &warnings);
+    Ok(())
+}
+
+/// Returns the chosen profile, as nothing, and all others where none is chosen.
+fn chosen(loaded: &Loaded) -> Result<Vec<Option<Loaded>>, Failure> {
+    if loaded.profile.is_some() || loaded.profiles.is_empty() {
+        return Ok(vec![None]);
+    }
+    Ok(loaded.variants()?.into_iter().map(Some).collect())
+}
+
+fn check(loaded: &Loaded) -> (Vec<boxbuild::BuildError>, Vec<Report>) {
+    let checkout = loaded.project.checkout(&loaded.boxfile);
+    boxbuild::check(&Request {
+        boxfile: &loaded.boxfile,
+        base: &loaded.project.base,
+        checkout: &checkout,
+        platform: loaded.platform(None).unwrap_or(Platform::LinuxAmd64),
+        pins: Pins::default(),
+        fetch: FetchOptions { offline: true, ..FetchOptions::default() },
+        init: Path::new(""),
+        kernel: Path::new(""),
+        builder: [0; 32],
+    })
+}
+
+fn report(args: &Args, loaded: &Loaded, warnings: &[Report]) {
+    if args.canonical {
+        return terminal::result(&loaded.boxfile.canonical());
+    }
+    if args.project.json {
+        let own = loaded.warnings.iter().map(|it| json::diagnostic(it, &loaded.sources));
+        let further = warnings
+            .iter()
+            .flat_map(|report| report.found.iter().map(|it| json::diagnostic(it, &report.sources)));
+        let warnings: Vec<_> = own.chain(further).collect();
+        let report = json!({
+            "name": loaded.boxfile.name, "profiles": loaded.profiles, "warnings": warnings,
+        });
+        return terminal::result(&report.to_string());
+    }
+    loaded.show_warnings(warnings);
+    terminal::note(&format!("{} is right", loaded.project.file.display()));
+}

@@ -1,0 +1,109 @@
+//! `boxbuild fmt`: the layout of a Boxfile.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use boxbuild::project::Project;
+use boxfile_spec::{Document, MAX_SOURCE, Severity, Syntax, format_kdl, format_toml};
+use serde_json::json;
+
+use super::failure::Failure;
+use super::{locate, terminal};
+
+/// Formats Boxfiles in place.
+///
+/// Comments, blank lines and the order of declarations stay; what a Boxfile says never changes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild fmt              format ./Boxfile\n  \
+    boxbuild fmt --check      only say whether it is formatted (exit code 1 if not)\n  \
+    boxbuild fmt a.Boxfile b.toml")]
+pub(crate) struct Args {
+    /// The files [default: ./Boxfile, ./Boxfile.kdl, ./Boxfile.toml]
+    #[arg(value_name = "PATH")]
+    files: Vec<PathBuf>,
+    /// Change nothing; exit with 1 if a file is not formatted
+    #[arg(long)]
+    check: bool,
+    /// Print JSON, errors included
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let files = match args.files.as_slice() {
+        [] => vec![locate::boxfile(None)?],
+        files => files.to_vec(),
+    };
+    let mut changed = Vec::new();
+    for file in &files {
+        if let Some(text) = formatted(file)? {
+            if !args.check {
+                replace(file, &text)?;
+            }
+            changed.push(file.display().to_string());
+        }
+    }
+    if args.check && !changed.is_empty() {
+        let message =
+            format!("error: not formatted: {}\n  = help: run `boxbuild fmt`", changed.join(", "));
+        let errors = changed.iter().map(|file| {
+            json!({ "severity": "error", "message": format!("{file} is not formatted"),
+                    "help": "run `boxbuild fmt`", "labels": [] })
+        });
+        return Err(Failure::found(message, errors.collect()));
+    }
+    if args.json {
+        terminal::result(&json!({ "files": files, "formatted": changed }).to_string());
+    } else {
+        changed.iter().for_each(|file| terminal::note(&format!("formatted {file}")));
+    }
+    Ok(())
+}
+
+/// Returns a file's text as it should be; nothing if it is so already.
+fn formatted(file: &Path) -> Result<Option<String>, Failure> {
+    let document = read(file)?;
+    let source = &document.sources.as_slice()[0];
+    let text = match source.syntax {
+        Syntax::Kdl => format_kdl(&source.text),
+        Syntax::Toml => format_toml(&source.text),
+    };
+    match text {
+        Some(text) if text.len() > MAX_SOURCE => Err(Failure::new(format!(
+            "{} would have more than 1 MiB when it is formatted; it is left as it is",
+            file.display()
+        ))),
+        Some(text) => Ok((text != source.text).then_some(text)),
+        None => {
+            let wrong = document.found.iter().filter(|it| it.severity() == Severity::Error);
+            let wrong: Vec<_> = wrong.cloned().collect();
+            if wrong.is_empty() {
+                let message = format!("{} cannot be formatted", file.display());
+                return Err(Failure::new(message));
+            }
+            Err(Failure::diagnostics(&wrong, &document.sources))
+        }
+    }
+}
+
+/// Reads a file by itself; what else is wrong with it is not this command's affair.
+fn read(file: &Path) -> Result<Document, Failure> {
+    Project::of(file).read(None).map_err(|error| Failure::new(error.to_string()))
+}
+
+/// Replaces a file as a whole or not at all, and keeps its permissions. A symbolic link stays one.
+fn replace(file: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error| Failure::new(format!("cannot write {}: {error}", file.display()));
+    let target = fs::canonicalize(file).map_err(failed)?;
+    let directory = target.parent().unwrap_or(Path::new("/"));
+    let permissions = fs::metadata(&target).map_err(failed)?.permissions();
+    let mut new =
+        tempfile::Builder::new().prefix(".Boxfile-").tempfile_in(directory).map_err(failed)?;
+    new.write_all(text.as_bytes()).map_err(failed)?;
+    new.as_file().set_permissions(permissions).map_err(failed)?;
+    new.persist(&target).map_err(|error| failed(error.error))?;
+    Ok(())
+}

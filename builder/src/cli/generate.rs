@@ -1,0 +1,51 @@
+//! `boxbuild completions` and `boxbuild man`: what the command line says of itself, for shells and
+//! manuals.
+
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::failure::Failure;
+use super::{Cli, terminal};
+
+/// Prints the completions for a shell.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild completions bash > /etc/bash_completion.d/boxbuild\n  \
+    boxbuild completions zsh > ~/.zfunc/_boxbuild")]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+/// Prints the manual page, or writes the pages of all commands into a directory.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild man | man -l -\n  \
+    boxbuild man --output /usr/local/share/man/man1")]
+pub(crate) struct Man {
+    /// Write one page for each command into this directory
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// Runs `boxbuild completions`.
+pub(crate) fn completions(args: &Completions) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "boxbuild", &mut text);
+    terminal::result(String::from_utf8_lossy(&text).trim_end());
+    Ok(())
+}
+
+/// Runs `boxbuild man`.
+pub(crate) fn man(args: &Man) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::new(format!("cannot write the manual: {error}"));
+    if let Some(directory) = &args.output {
+        return clap_mangen::generate_to(Cli::command(), directory).map_err(failed);
+    }
+    let mut text = Vec::new();
+    clap_mangen::Man::new(Cli::command()).render(&mut text).map_err(failed)?;
+    terminal::result(String::from_utf8_lossy(&text).trim_end());
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! `boxbuild init`: a first Boxfile for images that are there.
+
+mod scaffold;
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use box_image::Digest;
+use boxbuild::project::NAMES;
+use boxbuild::source::{self, Image, Wanted};
+use boxfile_spec::{ImageRef, Platform, Source, Spanned, Syntax};
+
+use super::failure::{Failure, chain};
+use super::{locate, terminal};
+use scaffold::{Found, Scaffold};
+
+/// Writes a first Boxfile for images that it inspects, commented and ready to build.
+///
+/// Without references, the OCI image layouts in ./ and ./images are looked at: an image whose label
+/// `a3s.type` or whose directory says business is the business application, another the agent.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild init                                     from the layouts in ./images\n  \
+    boxbuild init oci:images/agent oci:images/app     name the agent and the business image\n  \
+    boxbuild init --toml --name my-agent oci:agent")]
+pub(crate) struct Args {
+    /// The agent's image
+    #[arg(value_name = "AGENT")]
+    agent: Option<String>,
+    /// The business application's image
+    #[arg(value_name = "BUSINESS")]
+    business: Option<String>,
+    /// The box's name [default: this directory's]
+    #[arg(long)]
+    name: Option<String>,
+    /// Write Boxfile.toml instead of Boxfile
+    #[arg(long)]
+    toml: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(there) = NAMES.iter().map(Path::new).find(|path| path.exists()) {
+        let message = format!("there is a {} already; it is left as it is", there.display());
+        return Err(Failure::new(message));
+    }
+    let (agent, business) = match &args.agent {
+        Some(agent) => (inspect(agent)?, args.business.as_deref().map(inspect).transpose()?),
+        None => discover()?,
+    };
+    let name = match &args.name {
+        Some(name) => checked_name(name)?,
+        None => locate::directory_name(),
+    };
+    let scaffold = Scaffold { name, agent, business, skills: Path::new("skills").is_dir() };
+    let (file, syntax) =
+        if args.toml { ("Boxfile.toml", Syntax::Toml) } else { ("Boxfile", Syntax::Kdl) };
+    let text = scaffold.write(syntax);
+    write_new(Path::new(file), &text)?;
+    terminal::note(&format!("wrote {file}; look at it, then run `boxbuild build`"));
+    Ok(())
+}
+
+/// Reads a reference as the language does, and opens the image.
+fn inspect(reference: &str) -> Result<Found, Failure> {
+    let parsed = parse(reference)?;
+    let ImageRef::OciLayout { path, tag, digest } = &parsed else {
+        return Err(Failure::new(format!(
+            "{reference} cannot be looked at: this version reads OCI image layout directories\n  \
+             = help: copy it into one: skopeo copy {parsed} oci:images/NAME:latest"
+        )));
+    };
+    let digest = digest.map(|it| Digest::from_bytes(it.0));
+    let wanted = Wanted { tag: tag.as_deref(), digest, platform: Platform::LinuxAmd64 };
+    let image = source::open(Path::new(path), wanted).map_err(|it| Failure::new(chain(&it)))?;
+    Ok(Found::new(reference, &image))
+}
+
+fn parse(reference: &str) -> Result<ImageRef, Failure> {
+    let quoted = reference.escape_default();
+    let text = format!("box \"x\"\nagent {{ image \"{quoted}\"; }}\n");
+    let read = boxfile_spec::read(Source::new("reference", text), None, |_| Err(String::new()));
+    let image = read.boxfile.and_then(|boxfile| boxfile.agent.component.image);
+    let message = read.found.first().map(|it| it.message().to_owned());
+    match (image, message) {
+        (Some(Spanned { value, .. }), None) => Ok(value),
+        (_, message) => Err(Failure::new(message.unwrap_or_else(|| "no image".to_owned()))),
+    }
+}
+
+/// Finds the images of this directory.
+fn discover() -> Result<(Found, Option<Found>), Failure> {
+    let mut agents = Vec::new();
+    let mut businesses = Vec::new();
+    for layout in layouts() {
+        let wanted = Wanted { tag: None, digest: None, platform: Platform::LinuxAmd64 };
+        let Ok(image) = source::open(&layout, wanted) else { continue };
+        let found = Found::new(&format!("oci:{}", layout.display()), &image);
+        if is_business(&layout, &image) { businesses.push(found) } else { agents.push(found) }
+    }
+    let help = "\n  = help: name them: boxbuild init oci:PATH/OF/AGENT [oci:PATH/OF/BUSINESS]";
+    match (agents.len(), businesses.len()) {
+        (1, 0 | 1) => Ok((agents.remove(0), businesses.pop())),
+        (0, _) => Err(Failure::new(format!("no agent's image was found in . and ./images{help}"))),
+        _ => {
+            let names = agents.iter().chain(&businesses).map(|it| it.reference.clone());
+            let names: Vec<String> = names.collect();
+            let message =
+                format!("it is not clear which image is which: {}{help}", names.join(", "));
+            Err(Failure::new(message))
+        }
+    }
+}
+
+/// Returns the OCI image layouts of this directory and of `images`, sorted.
+fn layouts() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = [".", "images"]
+        .iter()
+        .filter_map(|directory| std::fs::read_dir(directory).ok())
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .map(|path| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
+        .filter(|path| path.join("oci-layout").is_file() && path.to_str().is_some())
+        .collect();
+    found.sort();
+    found
+}
+
+fn is_business(layout: &Path, image: &Image) -> bool {
+    let labels = image.config.config.as_ref().and_then(|it| it.labels.as_ref());
+    match labels.and_then(|labels| labels.get("a3s.type")) {
+        Some(kind) => kind == "business",
+        None => layout.file_name().is_some_and(|name| name == "business"),
+    }
+}
+
+fn checked_name(name: &str) -> Result<String, Failure> {
+    if boxfile_spec::is_name(name) {
+        return Ok(name.to_owned());
+    }
+    Err(Failure::new(format!(
+        "{name:?} is not a valid name: it has lower-case letters, digits and inner hyphens, at most 63"
+    )))
+}
+
+/// Writes a file that must not exist yet.
+fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            Failure::new(format!("there is a {} already; it is left as it is", path.display()))
+        }
+        _ => Failure::new(format!("cannot write {}: {error}", path.display())),
+    })
+}

@@ -1,0 +1,158 @@
+//! The text of a first Boxfile.
+
+use boxbuild::source::Image;
+use boxfile_spec::Syntax;
+
+/// What is known of an image.
+pub(super) struct Found {
+    pub(super) reference: String,
+    /// What it runs, as its config says: a program and arguments.
+    program: Option<String>,
+    user: Option<String>,
+    workdir: Option<String>,
+    /// The TCP port that it exposes, if it exposes one.
+    port: Option<u16>,
+}
+
+impl Found {
+    /// Takes from an image's config what a person wants to see.
+    pub(super) fn new(reference: &str, image: &Image) -> Self {
+        let process = image.config.config.clone().unwrap_or_default();
+        let argv: Vec<String> =
+            process.entrypoint.into_iter().chain(process.cmd).flatten().collect();
+        let exposed = process.exposed_ports.unwrap_or_default();
+        let mut ports = exposed.keys().filter_map(|port| {
+            let (port, protocol) = port.split_once('/').unwrap_or((port, "tcp"));
+            (protocol == "tcp").then(|| port.parse().ok()).flatten()
+        });
+        let (first, second) = (ports.next(), ports.next());
+        Self {
+            reference: reference.to_owned(),
+            program: (!argv.is_empty()).then(|| visible(&argv.join(" "))),
+            user: process.user.filter(|it| !it.is_empty()).map(|it| visible(&it)),
+            workdir: process.working_dir.filter(|it| !it.is_empty()).map(|it| visible(&it)),
+            port: first.filter(|_| second.is_none()),
+        }
+    }
+
+    /// Says in a comment what the image brings along.
+    fn described(&self) -> String {
+        let mut parts = vec![match &self.program {
+            Some(program) => format!("runs `{program}`"),
+            None => "names no program of its own".to_owned(),
+        }];
+        parts.extend(self.workdir.iter().map(|workdir| format!("in {workdir}")));
+        parts.extend(self.user.iter().map(|user| format!("as {user}")));
+        format!("The image {}.", parts.join(" "))
+    }
+}
+
+/// Takes out of a stranger's text what could end a comment.
+fn visible(text: &str) -> String {
+    let shown: String =
+        text.chars().take(80).map(|c| if c.is_control() { '?' } else { c }).collect();
+    shown.replace(['\u{85}', '\u{2028}', '\u{2029}'], "?")
+}
+
+/// A first Boxfile.
+pub(super) struct Scaffold {
+    pub(super) name: String,
+    pub(super) agent: Found,
+    pub(super) business: Option<Found>,
+    /// Whether there is a directory `skills`.
+    pub(super) skills: bool,
+}
+
+impl Scaffold {
+    /// Writes it.
+    pub(super) fn write(&self, syntax: Syntax) -> String {
+        match syntax {
+            Syntax::Kdl => self.kdl(),
+            Syntax::Toml => self.toml(),
+        }
+    }
+
+    fn kdl(&self) -> String {
+        let agent = &self.agent;
+        let mut text = format!(
+            "// `boxbuild build` bakes this into {name}.box; `boxlaunch run {name}.box` starts it.\n\
+             // Every declaration: docs/boxfile.md, or `boxbuild schema --reference`.\n\
+             box \"{name}\"\n\n\
+             // The component that is started with the box. {}\n\
+             agent {{\n    image {}\n",
+            agent.described(),
+            quoted(&agent.reference),
+            name = self.name,
+        );
+        if agent.program.is_none() {
+            text += "    // The program, which the image does not name.\n    entrypoint \"/bin/agent\"\n";
+        }
+        text += &match agent.port {
+            Some(port) => format!("    // The port that the image exposes; the box is ready when it accepts.\n    port {port}\n    health \"tcp\"\n"),
+            None => "    // Where it listens; the box is ready when the port accepts a connection.\n    port 4088\n    health \"tcp\"\n".to_owned(),
+        };
+        text += "    limits memory=\"512MiB\" pids=100\n}\n";
+        if let Some(business) = &self.business {
+            text += &format!(
+                "\n// Where the agent's commands run. {}\nbusiness {{\n    image {}\n    \
+                 limits memory=\"1GiB\" pids=200\n}}\n",
+                business.described(),
+                quoted(&business.reference)
+            );
+        }
+        if self.skills {
+            text += "\n// Every directory in it that has a SKILL.md.\nskills dir=\"skills\"\n";
+        }
+        text + "\n// A box that takes longer to be ready is stopped.\nbudget total=\"5s\"\n"
+    }
+
+    fn toml(&self) -> String {
+        let agent = &self.agent;
+        let mut text = format!(
+            "# `boxbuild build` bakes this into {name}.box; `boxlaunch run {name}.box` starts it.\n\
+             # Every declaration: docs/boxfile.md, or `boxbuild schema --reference`.\n\
+             box = \"{name}\"\n\
+             # A box that takes longer to be ready is stopped.\n\
+             budget = {{ total = \"5s\" }}\n",
+            name = self.name,
+        );
+        if self.skills {
+            text += "# Every directory in it that has a SKILL.md.\nskills = { dir = \"skills\" }\n";
+        }
+        text += &format!(
+            "\n# The component that is started with the box. {}\n[agent]\nimage = {}\n",
+            agent.described(),
+            quoted(&agent.reference)
+        );
+        if agent.program.is_none() {
+            text += "# The program, which the image does not name.\nentrypoint = \"/bin/agent\"\n";
+        }
+        text += &match agent.port {
+            Some(port) => format!("# The port that the image exposes; the box is ready when it accepts.\nport = {port}\nhealth = \"tcp\"\n"),
+            None => "# Where it listens; the box is ready when the port accepts a connection.\nport = 4088\nhealth = \"tcp\"\n".to_owned(),
+        };
+        text += "limits = { memory = \"512MiB\", pids = 100 }\n";
+        if let Some(business) = &self.business {
+            text += &format!(
+                "\n# Where the agent's commands run. {}\n[business]\nimage = {}\n\
+                 limits = {{ memory = \"1GiB\", pids = 200 }}\n",
+                business.described(),
+                quoted(&business.reference)
+            );
+        }
+        text
+    }
+}
+
+/// Writes a text in quotes, for both syntaxes.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}

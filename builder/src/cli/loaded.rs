@@ -1,0 +1,166 @@
+//! A Boxfile that was read for a command, and what commands ask of it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use box_cache::Store;
+use boxbuild::fetch::FetchOptions;
+use boxbuild::project::{LockFile, Project};
+use boxbuild::{Pins, Report, Request, Variant};
+use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Severity, Sources};
+
+use super::failure::{Failure, chain};
+use super::options::{InputOptions, ProjectOptions};
+use super::{locate, terminal};
+
+/// A Boxfile without errors.
+pub(crate) struct Loaded {
+    pub(crate) project: Project,
+    pub(crate) sources: Sources,
+    pub(crate) boxfile: Boxfile,
+    /// The chosen profile, and the Boxfile without it.
+    pub(crate) profile: Option<(String, Box<Boxfile>)>,
+    /// The names of all profiles.
+    pub(crate) profiles: Vec<String>,
+    /// What is worth a look in it.
+    pub(crate) warnings: Vec<Diagnostic>,
+}
+
+impl Loaded {
+    /// Reads the Boxfile that the options name.
+    pub(crate) fn read(options: &ProjectOptions) -> Result<Self, Failure> {
+        let file = locate::boxfile(options.file.as_deref())?;
+        Self::of(Project::of(&file), options.profile.as_deref())
+    }
+
+    fn of(project: Project, profile: Option<&str>) -> Result<Self, Failure> {
+        let (boxfile, document) = read(&project, profile)?;
+        let profile = match profile {
+            None => None,
+            Some(name) => Some((name.to_owned(), Box::new(read(&project, None)?.0))),
+        };
+        let Document { sources, found: warnings, profiles, .. } = document;
+        Ok(Self { project, sources, boxfile, profile, profiles, warnings })
+    }
+
+    /// Reads the same Boxfile without a profile and with each, in this order.
+    pub(crate) fn variants(&self) -> Result<Vec<Self>, Failure> {
+        let names = std::iter::once(None).chain(self.profiles.iter().map(|it| Some(it.as_str())));
+        names.map(|name| Self::of(self.project.clone(), name)).collect()
+    }
+
+    /// Returns the chosen profile's name.
+    pub(crate) fn profile_name(&self) -> Option<&str> {
+        self.profile.as_ref().map(|(name, _)| name.as_str())
+    }
+
+    /// Shows what is worth a look, in the Boxfile and in further texts.
+    pub(crate) fn show_warnings(&self, further: &[Report]) {
+        let own = Report::new(self.sources.clone(), self.warnings.clone());
+        for report in own.iter().chain(further) {
+            terminal::note(&report.render());
+        }
+    }
+
+    /// Reads the lock.
+    pub(crate) fn lock_file(&self, options: &InputOptions) -> Result<LockFile, Failure> {
+        LockFile::read(&self.lock_path(options)).map_err(|error| Failure::of_lock(&error))
+    }
+
+    /// Returns where the lock is.
+    pub(crate) fn lock_path(&self, options: &InputOptions) -> PathBuf {
+        options.lock_file.clone().unwrap_or_else(|| self.project.lock_path())
+    }
+
+    /// Returns the platform to build for: as named, which must be one that the Boxfile has, or the
+    /// first that it has.
+    pub(crate) fn platform(&self, named: Option<Platform>) -> Result<Platform, Failure> {
+        let declared: Vec<Platform> = self.boxfile.platforms.iter().map(|it| it.value).collect();
+        match named {
+            None => Ok(declared.first().copied().unwrap_or(Platform::LinuxAmd64)),
+            Some(platform) if declared.contains(&platform) => Ok(platform),
+            Some(platform) => Err(Failure::new(format!(
+                "the Boxfile is not for {platform}\n  \
+                 = help: add it: `platform` names the platforms, and linux/amd64 is the default"
+            ))),
+        }
+    }
+}
+
+/// Reads a Boxfile, and fails if something is wrong with it.
+fn read(project: &Project, profile: Option<&str>) -> Result<(Boxfile, Document), Failure> {
+    let mut document = project.read(profile).map_err(|error| Failure::new(error.to_string()))?;
+    let wrong = document.found.iter().any(|it| it.severity() == Severity::Error);
+    match document.boxfile.take() {
+        Some(boxfile) if !wrong => Ok((boxfile, document)),
+        _ => Err(Failure::diagnostics(&document.found, &document.sources)),
+    }
+}
+
+/// What a build reads beside the Boxfile, found.
+pub(crate) struct Tools {
+    pub(crate) store: Store,
+    init: PathBuf,
+    kernel: PathBuf,
+    builder: [u8; 32],
+    offline: bool,
+    proxy: Option<String>,
+    roots: Option<PathBuf>,
+}
+
+impl Tools {
+    /// Finds what a build of the Boxfile needs.
+    pub(crate) fn find(options: &InputOptions, loaded: &Loaded) -> Result<Self, Failure> {
+        let store = locate::store(options.store.as_deref())?;
+        let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        Ok(Self {
+            store: Store::open(&store).map_err(|it| Failure::new(chain(&it)))?,
+            init: locate::init(options.init.as_deref())?,
+            kernel: locate::kernel(
+                options.kernel.as_deref(),
+                &loaded.boxfile,
+                &loaded.project.base,
+            )?,
+            builder: builder_identity()?,
+            offline: options.offline,
+            proxy: set("HTTPS_PROXY").or_else(|| set("https_proxy")),
+            roots: set("SSL_CERT_FILE").map(PathBuf::from),
+        })
+    }
+
+    /// Makes the request to build the Boxfile for a platform.
+    pub(crate) fn request<'a>(
+        &'a self,
+        loaded: &'a Loaded,
+        checkout: &'a Path,
+        platform: Platform,
+        lock: Option<&'a Lock>,
+        refresh: &'a [String],
+    ) -> Request<'a> {
+        let variant = loaded.profile.as_ref();
+        let profile = variant.map(|(name, without)| Variant { name, without });
+        Request {
+            boxfile: &loaded.boxfile,
+            base: &loaded.project.base,
+            checkout,
+            platform,
+            pins: Pins { lock, profile, refresh },
+            fetch: FetchOptions {
+                offline: self.offline,
+                proxy: self.proxy.as_deref(),
+                roots: self.roots.as_deref(),
+                ..FetchOptions::default()
+            },
+            init: &self.init,
+            kernel: &self.kernel,
+            builder: self.builder,
+        }
+    }
+}
+
+/// Identifies this very program, so that a changed builder builds anew.
+fn builder_identity() -> Result<[u8; 32], Failure> {
+    let program = std::fs::read("/proc/self/exe")
+        .map_err(|error| Failure::new(format!("cannot read this program itself: {error}")))?;
+    Ok(*blake3::hash(&program).as_bytes())
+}

@@ -1,0 +1,44 @@
+//! The options that several commands have.
+
+use std::path::PathBuf;
+
+use boxfile_spec::Platform;
+
+/// Which Boxfile, and how it is read.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ProjectOptions {
+    /// The Boxfile [default: ./Boxfile, ./Boxfile.kdl, ./Boxfile.toml]
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) file: Option<PathBuf>,
+    /// Apply this profile of the Boxfile
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Print JSON, errors included
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What a build reads beside the Boxfile.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct InputOptions {
+    /// The lock [default: Boxfile.lock beside the Boxfile]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) lock_file: Option<PathBuf>,
+    /// The init [default: box-init beside this program]
+    #[arg(long, value_name = "PATH", env = "BOXBUILD_INIT")]
+    pub(crate) init: Option<PathBuf>,
+    /// The guest kernel: libkrunfw.so.5 or an ELF kernel [default: as installed]
+    #[arg(long, value_name = "PATH", env = "BOXBUILD_KERNEL")]
+    pub(crate) kernel: Option<PathBuf>,
+    /// The directory of the store [default: $BOXBUILD_STORE, ~/.cache/boxbuild]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) store: Option<PathBuf>,
+    /// Never touch a network: take downloads from the store only
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
+/// Reads a platform of the command line.
+pub(crate) fn platform(text: &str) -> Result<Platform, String> {
+    text.parse().map_err(|error: boxfile_spec::UnknownPlatform| error.to_string())
+}

@@ -1,0 +1,73 @@
+//! Which https servers are trusted: the system's root certificates.
+//!
+//! Not a bundled list: a company's own servers are trusted by what its administrators install, and
+//! what they distrust is distrusted here, too. What a file is, its sha256 decides; TLS only keeps
+//! others from watching.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::FetchError;
+
+/// Where distributions keep all root certificates in one file: Debian, Arch, Gentoo and NixOS;
+/// Fedora; openSUSE; Alpine. They are the places that curl's and Go's builds look at.
+const SYSTEM: [&str; 5] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// Reads the root certificates: of the named file, else the system's. There may be none.
+pub(super) fn load(named: Option<&Path>) -> Result<RootCertStore, FetchError> {
+    let system = || SYSTEM.map(Path::new).into_iter().find(|path| path.is_file());
+    let Some(path) = named.or_else(system) else { return Ok(RootCertStore::empty()) };
+    let failed = |source| FetchError::Roots { path: path.to_owned(), source };
+    let roots = read(path).map_err(failed)?;
+    if roots.is_empty() {
+        return Err(failed("it holds none in PEM form".into()));
+    }
+    Ok(roots)
+}
+
+/// Reads the certificates of a PEM file. One that this version does not understand is left out: a
+/// system's file may hold some.
+fn read(path: &Path) -> Result<RootCertStore, Box<dyn Error + Send + Sync>> {
+    let mut roots = RootCertStore::empty();
+    let certificates = CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>()?;
+    roots.add_parsable_certificates(certificates);
+    Ok(roots)
+}
+
+/// Returns the TLS configuration of a client: versions 1.2 and 1.3, no client certificate.
+pub(super) fn tls(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(ring::default_provider());
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_file_must_hold_certificates() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("roots.pem");
+        assert!(matches!(load(Some(&path)), Err(FetchError::Roots { .. })), "it is missing");
+        for bad in
+            ["", "no certificates", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"]
+        {
+            std::fs::write(&path, bad).unwrap();
+            assert!(matches!(load(Some(&path)), Err(FetchError::Roots { .. })), "{bad:?}");
+        }
+    }
+}

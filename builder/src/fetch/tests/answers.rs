@@ -1,0 +1,194 @@
+//! What servers answer: files, refusals, the wrong thing.
+
+use std::sync::Mutex;
+
+use super::server::{Server, Step, file, length, reply};
+use super::*;
+
+#[test]
+fn a_file_comes_whole_and_its_request_gives_nothing_away() {
+    let server = Server::http(|_| vec![file(DATA)]);
+    let fetched = fetch_new(&server.url("/agent?v=1#part"), &quick()).unwrap();
+    assert!(fetched.downloaded);
+    let request = server.requests().remove(0);
+    assert!(request.starts_with("get /agent?v=1 http/1.1\r\n"), "{request}");
+    let mut names: Vec<_> = request
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, _)| name)
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["accept", "accept-encoding", "host", "user-agent"]);
+}
+
+#[test]
+fn https_needs_a_trusted_certificate() {
+    let server = Server::https(|_| vec![file(DATA)]);
+    let root = test_root();
+    let options = FetchOptions { roots: Some(&root), ..quick() };
+    assert!(fetch_new(&server.url("/"), &options).is_ok());
+
+    let server = Server::https(|_| vec![file(DATA); 3]);
+    let error = fetch_new(&server.url("/"), &quick()).unwrap_err();
+    let untrusted = matches!(error, FetchError::NoRoots { .. })
+        || matches!(error, FetchError::Unreachable { .. } if chain(&error).contains("UnknownIssuer"));
+    assert!(untrusted, "{}", chain(&error));
+}
+
+#[test]
+fn pieces_come_in_chunks_and_are_counted() {
+    let chunked = |_| {
+        let (first, second) = DATA.split_at(5);
+        let body = [
+            format!("{:x}\r\n", first.len()).as_bytes(),
+            first,
+            format!("\r\n{:x}\r\n", second.len()).as_bytes(),
+            second,
+            b"\r\n0\r\n\r\n",
+        ]
+        .concat();
+        vec![reply("200 OK", &["Transfer-Encoding: chunked"], &body)]
+    };
+    let server = Server::http(chunked);
+    let seen = Mutex::new(Vec::new());
+    let progress = |progress| seen.lock().unwrap().push(progress);
+    let options = FetchOptions { progress: Some(&progress), ..quick() };
+    fetch_new(&server.url("/"), &options).unwrap();
+    let seen = seen.into_inner().unwrap();
+    assert!(seen.is_sorted_by_key(|it| it.received));
+    let last = Progress { received: DATA.len() as u64, total: None };
+    assert_eq!(seen.last(), Some(&last));
+}
+
+#[test]
+fn the_total_is_told_where_the_server_tells_it() {
+    let server = Server::http(|_| vec![file(DATA)]);
+    let last = Mutex::new(None);
+    let progress = |progress| *last.lock().unwrap() = Some(progress);
+    fetch_new(&server.url("/"), &FetchOptions { progress: Some(&progress), ..quick() }).unwrap();
+    let all = DATA.len() as u64;
+    assert_eq!(*last.lock().unwrap(), Some(Progress { received: all, total: Some(all) }));
+}
+
+#[test]
+fn an_encoding_is_left_as_it_is() {
+    let headers = ["Content-Encoding: gzip", &length(DATA.len())];
+    let server = Server::http(|_| vec![reply("200 OK", &headers, DATA)]);
+    assert!(fetch_new(&server.url("/"), &quick()).is_ok());
+}
+
+#[test]
+fn another_file_is_refused_with_what_to_write() {
+    let server = Server::http(|_| vec![file(b"another")]);
+    let url = server.url("/agent");
+    let error = fetch_new(&url, &quick()).unwrap_err();
+    assert!(matches!(error, FetchError::WrongDigest { .. }));
+    let (expected, found) = (digest(DATA), digest(b"another"));
+    let text = format!(
+        "{url} is another file: expected {expected}, got {found}; \
+         if the file was meant to change, write the new sha256"
+    );
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn a_refusal_is_final() {
+    for status in [
+        "404 Not Found",
+        "403 Forbidden",
+        "204 No Content",
+        "206 Partial Content",
+        "416 Range Not Satisfiable",
+    ] {
+        // One reply only: a second request would not be answered with this status.
+        let server = Server::http(|_| vec![reply(status, &["Content-Length: 0"], b"")]);
+        let url = server.url("/agent");
+        let error = fetch_new(&format!("{url}?key=secret"), &quick()).unwrap_err();
+        assert_eq!(error.to_string(), format!("{url} gives \"{status}\" instead of a file"));
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
+fn a_server_in_trouble_is_asked_again() {
+    for status in ["503 Service Unavailable", "429 Too Many Requests", "500 Internal Server Error"]
+    {
+        let busy = || reply(status, &["Content-Length: 0"], b"");
+        let server = Server::http(|_| vec![busy(), busy(), file(DATA)]);
+        fetch_new(&server.url("/"), &quick()).unwrap();
+        assert_eq!(server.requests().len(), 3);
+
+        let server = Server::http(|_| vec![busy(), busy(), busy()]);
+        let error = fetch_new(&server.url("/"), &quick()).unwrap_err();
+        assert!(matches!(error, FetchError::Status { passing: true, .. }), "{error}");
+        assert_eq!(server.requests().len(), 3);
+    }
+}
+
+#[test]
+fn a_file_may_not_be_too_large() {
+    let options = FetchOptions { limit: 10, ..quick() };
+    let announced = reply("200 OK", &[&length(DATA.len())], b"");
+    let streamed = reply("200 OK", &[], DATA);
+    for reply in [announced, streamed] {
+        let server = Server::http(|_| vec![reply.clone()]);
+        let url = server.url("/");
+        let error = fetch_new(&url, &options).unwrap_err();
+        let text = format!("{url} has more than the 10 bytes that a file may have");
+        assert_eq!(error.to_string(), text);
+    }
+}
+
+#[test]
+fn a_stream_without_an_end_is_cut_off() {
+    let mut endless = reply("200 OK", &[], b"");
+    endless.extend(vec![Step::Send(vec![0; 8 << 10]); 64]);
+    endless.push(Step::Hang);
+    let server = Server::http(|_| vec![endless.clone()]);
+    let options = FetchOptions { limit: 100 << 10, ..quick() };
+    let error = fetch_new(&server.url("/"), &options).unwrap_err();
+    assert!(matches!(error, FetchError::TooLarge { .. }), "{error}");
+    assert_eq!(server.requests().len(), 1, "the client must have hung up");
+}
+
+#[test]
+fn a_known_size_must_be_met() {
+    let all = DATA.len() as u64;
+    let server = Server::http(|_| vec![file(DATA)]);
+    assert!(fetch_new(&server.url("/"), &FetchOptions { size: Some(all), ..quick() }).is_ok());
+    for (known, announced) in [(all - 1, true), (all + 1, true), (all - 1, false), (all + 1, false)]
+    {
+        let headers = [length(DATA.len())];
+        let headers: Vec<_> = headers.iter().map(String::as_str).filter(|_| announced).collect();
+        let server = Server::http(|_| vec![reply("200 OK", &headers, DATA)]);
+        let url = server.url("/");
+        let error = fetch_new(&url, &FetchOptions { size: Some(known), ..quick() }).unwrap_err();
+        let text = format!(
+            "{url} should have {known} bytes, but gives {all}; \
+             if the file was meant to change, write its new size and sha256"
+        );
+        assert_eq!(error.to_string(), text);
+    }
+}
+
+#[test]
+fn a_proxy_is_used_only_where_one_is_named() {
+    let proxy = Server::http(|_| vec![file(DATA)]);
+    let url = proxy.url("").replace("http://", "http://user:secret@");
+    let options = FetchOptions { proxy: Some(&url), ..quick() };
+    assert!(!format!("{options:?}").contains("secret"));
+    fetch_new("http://files.invalid/agent", &options).unwrap();
+    let request = proxy.requests().remove(0);
+    assert!(request.starts_with("get http://files.invalid/agent http/1.1\r\n"), "{request}");
+    assert!(request.contains("proxy-authorization: basic "), "{request}");
+}
+
+#[test]
+fn a_proxy_that_cannot_be_used_is_refused() {
+    for bad in ["", "socks5://127.0.0.1:1", "127.0.0.1:1"] {
+        let options = FetchOptions { proxy: Some(bad), ..quick() };
+        let error = fetch_new("http://files.invalid/", &options).unwrap_err();
+        assert!(matches!(error, FetchError::Proxy(_)), "{bad:?}: {error}");
+    }
+}

@@ -1,0 +1,96 @@
+//! Downloads from a real server on the loopback device.
+
+mod answers;
+mod broken;
+mod redirects;
+mod server;
+mod stored;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use box_cache::{BlobId, Store};
+use box_image::Digest;
+
+use super::*;
+
+const DATA: &[u8] = b"the agent's binary";
+
+/// A store, and what to fetch into it.
+struct Case {
+    dir: tempfile::TempDir,
+    store: Store,
+}
+
+impl Case {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        Self { dir, store }
+    }
+
+    /// Fetches [`DATA`]. A failure must leave nothing in the store.
+    fn fetch(&self, url: &str, options: &FetchOptions<'_>) -> Result<Fetched, FetchError> {
+        let before = self.files();
+        let fetched = fetch(&url.parse().unwrap(), &digest(DATA), &self.store, options);
+        match fetched {
+            Ok(fetched) => {
+                assert_eq!(self.store.read(&fetched.blob).unwrap(), DATA);
+                assert_eq!(fetched.size, DATA.len() as u64);
+            }
+            Err(_) => assert_eq!(self.files(), before, "a failure left something"),
+        }
+        fetched
+    }
+
+    /// Returns every file of the store.
+    fn files(&self) -> Vec<PathBuf> {
+        let list = |name: &str| std::fs::read_dir(self.dir.path().join(name)).unwrap();
+        let mut files: Vec<_> = ["blobs", "tmp", "actions"]
+            .into_iter()
+            .flat_map(list)
+            .map(|it| it.unwrap().path())
+            .collect();
+        files.sort();
+        files
+    }
+
+    fn blob_path(&self) -> PathBuf {
+        self.dir.path().join("blobs").join(BlobId::of(DATA).hex())
+    }
+}
+
+/// Fetches [`DATA`] into a new store.
+fn fetch_new(url: &str, options: &FetchOptions<'_>) -> Result<Fetched, FetchError> {
+    Case::new().fetch(url, options)
+}
+
+fn digest(bytes: &[u8]) -> Digest {
+    Digest::from_bytes(BlobId::of(bytes).0)
+}
+
+/// Options that do not wait between tries, and long enough for an answer.
+fn quick() -> FetchOptions<'static> {
+    FetchOptions { backoff: Duration::from_millis(1), ..FetchOptions::default() }
+}
+
+/// Options that give a server up soon.
+fn impatient() -> FetchOptions<'static> {
+    FetchOptions { patience: Duration::from_millis(100), ..quick() }
+}
+
+/// The root that signed the certificate of the tests' https server.
+fn test_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fetch/tests/tls/ca.pem")
+}
+
+/// Returns an error's text with those of its causes.
+fn chain(error: &FetchError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

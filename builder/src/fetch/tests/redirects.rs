@@ -1,0 +1,99 @@
+//! Redirects: where they may lead.
+
+use super::server::{Server, file, redirect, reply};
+use super::*;
+
+#[test]
+fn five_redirects_are_followed() {
+    let script = |port: u16| {
+        let absolute = format!("http://127.0.0.1:{port}/absolute");
+        let to = ["/a", "b?c=d", &absolute, "//127.0.0.1", "?e"];
+        let to =
+            to.map(|to| if to == "//127.0.0.1" { format!("{to}:{port}/f") } else { to.into() });
+        let mut replies: Vec<_> = to.iter().map(|to| redirect(to)).collect();
+        replies.push(file(DATA));
+        replies
+    };
+    let server = Server::http(script);
+    fetch_new(&server.url("/start"), &quick()).unwrap();
+    let requests = server.requests();
+    let paths: Vec<_> = requests.iter().filter_map(|it| it.split(' ').nth(1)).collect();
+    assert_eq!(paths, ["/start", "/a", "/b?c=d", "/absolute", "/f", "/f?e"]);
+}
+
+#[test]
+fn every_kind_of_redirect_is_followed() {
+    for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"] {
+        let moved = reply(status, &["Location: /there", "Content-Length: 0"], b"");
+        let server = Server::http(|_| vec![moved.clone(), file(DATA)]);
+        fetch_new(&server.url("/"), &quick()).unwrap();
+    }
+}
+
+#[test]
+fn a_redirect_to_nowhere_is_no_file() {
+    let server = Server::http(|_| vec![reply("302 Found", &["Content-Length: 0"], b"")]);
+    let error = fetch_new(&server.url("/"), &quick()).unwrap_err();
+    assert!(matches!(error, FetchError::Status { passing: false, .. }), "{error}");
+}
+
+#[test]
+fn a_loop_ends_after_five() {
+    let server = Server::http(|_| vec![redirect("/"); 6]);
+    let url = server.url("/");
+    let error = fetch_new(&url, &quick()).unwrap_err();
+    assert_eq!(error.to_string(), format!("{url} redirects more than 5 times"));
+    assert_eq!(server.requests().len(), 6);
+}
+
+/// Returns the error for a redirect, with the server's own URL left out.
+fn redirected_to(location: &str) -> String {
+    let server = Server::http(|_| vec![redirect(location)]);
+    let url = server.url("/");
+    let error = fetch_new(&url, &quick()).unwrap_err();
+    assert!(matches!(error, FetchError::Redirect { .. }), "{error}");
+    chain(&error).replace(&url, "URL")
+}
+
+#[test]
+fn other_schemes_and_credentials_are_not_followed() {
+    assert_eq!(
+        redirected_to("file:///etc/passwd"),
+        "URL redirects to \"file:///etc/passwd\": \
+         a file is fetched over https or http, not over \"file\""
+    );
+    assert_eq!(
+        redirected_to("https://me:secret@example.com/x?key=secret"),
+        "URL redirects to \"https://example.com/x\": \
+         the URL of example.com has a user name or a password; a URL is public: take it out"
+    );
+    assert_eq!(
+        redirected_to("http://[::1/x?key=secret"),
+        "URL redirects to \"http://[::1/x\": \"http://[::1/x\" is not a URL: \
+         invalid IPv6 address; write it as \"https://HOST/PATH\""
+    );
+}
+
+#[test]
+fn https_is_never_left() {
+    let server = Server::https(|_| vec![redirect("http://127.0.0.1:1/x?key=secret")]);
+    let root = test_root();
+    let options = FetchOptions { roots: Some(&root), ..quick() };
+    let url = server.url("/");
+    let error = fetch_new(&url, &options).unwrap_err();
+    let text = format!(
+        "{url} redirects from https to \"http://127.0.0.1:1/x\", \
+         where anybody could change or watch the answer"
+    );
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn http_may_lead_to_https() {
+    let secure = Server::https(|_| vec![file(DATA)]);
+    let to = secure.url("/agent");
+    let plain = Server::http(|_| vec![redirect(&to)]);
+    let root = test_root();
+    let options = FetchOptions { roots: Some(&root), ..quick() };
+    fetch_new(&plain.url("/"), &options).unwrap();
+}

@@ -1,0 +1,125 @@
+//! A project: a Boxfile on the disk, the files that it extends, and its lock.
+
+mod lockfile;
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use boxfile_spec::{Boxfile, Document, MAX_SOURCE, Source};
+
+pub use lockfile::{LockFile, LockFileError};
+
+/// The names of a Boxfile, in the order in which they are looked for.
+pub const NAMES: [&str; 3] = ["Boxfile", "Boxfile.kdl", "Boxfile.toml"];
+
+/// A Boxfile on the disk.
+#[derive(Debug, Clone)]
+pub struct Project {
+    /// The file.
+    pub file: PathBuf,
+    /// Its directory, from which the model's paths start; empty for the current one.
+    pub base: PathBuf,
+}
+
+/// Why a Boxfile cannot be read as a text.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProjectError {
+    /// The file cannot be read.
+    #[error("cannot read the Boxfile {}: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl Project {
+    /// Names the project of a Boxfile.
+    pub fn of(file: &Path) -> Self {
+        let base = file.parent().unwrap_or(Path::new("")).to_owned();
+        Self { file: file.to_owned(), base }
+    }
+
+    /// Reads the Boxfile with a profile, and the files that it extends. What is wrong with their
+    /// content is in the document.
+    ///
+    /// # Errors
+    /// [`ProjectError`] if the file itself cannot be read.
+    pub fn read(&self, profile: Option<&str>) -> Result<Document, ProjectError> {
+        let main = read_source(&self.file)
+            .map_err(|reason| ProjectError::Unreadable { path: self.file.clone(), reason })?;
+        Ok(boxfile_spec::read(main, profile, |path| read_source(&self.base.join(path))))
+    }
+
+    /// Returns the directory that everything of the checkout lies in: the smallest that holds the
+    /// Boxfile and what it extends.
+    pub fn checkout(&self, boxfile: &Boxfile) -> PathBuf {
+        let mut directory = self.base.clone();
+        (0..boxfile.climb).for_each(|_| directory.push(".."));
+        directory
+    }
+
+    /// Returns where the lock lies: beside the Boxfile, under its name without the syntax's.
+    pub fn lock_path(&self) -> PathBuf {
+        let name = self.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = name.strip_suffix(".toml").or_else(|| name.strip_suffix(".kdl"));
+        self.base.join(format!("{}.lock", stem.unwrap_or(&name)))
+    }
+}
+
+/// Reads a text of at most 1 MiB and a byte: a longer one is for the language to refuse.
+fn read_source(path: &Path) -> Result<Source, String> {
+    let bytes = read_bounded(path, MAX_SOURCE as u64 + 1).map_err(|error| error.to_string())?;
+    let name = path.display().to_string();
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source::new(name, text)),
+        // Cut in the middle of a character: too long it is all the same.
+        Err(error) if error.as_bytes().len() > MAX_SOURCE => {
+            Ok(Source::new(name, String::from_utf8_lossy(error.as_bytes())))
+        }
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            Err(format!("it is not UTF-8 text: see byte {at}"))
+        }
+    }
+}
+
+/// Reads a regular file up to a length.
+pub(crate) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_lies_beside_the_boxfile() {
+        for (file, lock) in [
+            ("Boxfile", "Boxfile.lock"),
+            ("a/Boxfile.kdl", "a/Boxfile.lock"),
+            ("a/Boxfile.toml", "a/Boxfile.lock"),
+            ("ci.Boxfile", "ci.Boxfile.lock"),
+        ] {
+            assert_eq!(Project::of(Path::new(file)).lock_path(), Path::new(lock));
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_file_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = |path: &Path| Project::of(path).read(None).unwrap_err().to_string();
+        assert!(error(directory.path()).ends_with("it is not a regular file"));
+        let file = directory.path().join("Boxfile");
+        fs::write(&file, b"box \"x\"\xff").unwrap();
+        assert!(error(&file).ends_with("it is not UTF-8 text: see byte 7"));
+    }
+}

@@ -1,0 +1,27 @@
+//! What is wrong, or worth a look, in a text file of the checkout.
+
+use boxfile_spec::{Diagnostic, Diagnostics, Sources};
+
+/// What was found in a text file of the checkout, with the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The text.
+    pub sources: Sources,
+    /// What was found; at least one.
+    pub found: Vec<Diagnostic>,
+}
+
+impl Report {
+    /// Returns a report, if something was found.
+    pub fn new(sources: Sources, found: impl IntoIterator<Item = Diagnostic>) -> Option<Self> {
+        let found: Vec<Diagnostic> = found.into_iter().collect();
+        (!found.is_empty()).then_some(Self { sources, found })
+    }
+
+    /// Shows all of it, as a person reads it.
+    pub fn render(&self) -> String {
+        Diagnostics::new(self.found.clone())
+            .map(|diagnostics| diagnostics.render(&self.sources))
+            .unwrap_or_default()
+    }
+}
