@@ -36,8 +36,10 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
     let boxfile = fs::read_to_string(example.join("Boxfile")).unwrap();
     let skill = dir.path().join("skills/greet");
-    fs::create_dir_all(&skill).unwrap();
-    fs::copy(example.join("skills/greet/SKILL.md"), skill.join("SKILL.md")).unwrap();
+    fs::create_dir_all(skill.join("tools")).unwrap();
+    for file in ["SKILL.md", "tools/greet.sh"] {
+        fs::copy(example.join("skills/greet").join(file), skill.join(file)).unwrap();
+    }
     let write = |name: &str, text: &str| {
         fs::write(dir.path().join(name), text).unwrap();
         let bundle = dir.path().join(format!("{name}.box"));

@@ -5,8 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use box_cache::Store;
+use boxbuild::fetch::FetchOptions;
 use boxbuild::tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
-use boxbuild::{Request, root_tree};
+use boxbuild::{Pins, Request, root_tree};
+use boxfile_spec::Platform;
 use serde_json::{Value, json};
 use testkit::images::{Compression, Config, Image, Layer};
 
@@ -70,7 +72,7 @@ fn many() -> Image {
 fn checkout(directory: &Path) {
     fs::write(directory.join("Boxfile"), BOXFILE).unwrap();
     fs::create_dir(directory.join("greet")).unwrap();
-    fs::write(directory.join("greet/SKILL.md"), "# Greet\n").unwrap();
+    fs::write(directory.join("greet/SKILL.md"), "---\nname: greet\n---\n# Greet\n").unwrap();
     specimen().write_layout(&directory.join("agent"), "latest", Compression::Gzip).unwrap();
     many().write_layout(&directory.join("business"), "latest", Compression::None).unwrap();
 }
@@ -82,6 +84,10 @@ fn computed(directory: &Path) -> Vec<Value> {
     let request = Request {
         boxfile: &boxfile,
         base: directory,
+        checkout: directory,
+        platform: Platform::LinuxAmd64,
+        pins: Pins::default(),
+        fetch: FetchOptions { offline: true, ..FetchOptions::default() },
         init: &tools.programs.list_init,
         kernel: &tools.kernel,
         builder: [0; 32],

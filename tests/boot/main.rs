@@ -5,5 +5,6 @@
 
 mod debian;
 mod hello;
+mod language;
 mod listing;
 mod scenario;

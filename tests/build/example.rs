@@ -12,8 +12,10 @@ fn the_example_of_every_declaration_builds() {
     let checkout = Checkout::new();
     let boxfile = fs::read_to_string(workspace.path("Boxfile.example")).unwrap();
     checkout.write("Boxfile.example", boxfile);
-    let skill = "examples/hello/skills/greet/SKILL.md";
-    checkout.write(skill, fs::read(workspace.path(skill)).unwrap());
+    for file in ["SKILL.md", "tools/greet.sh"] {
+        let file = format!("examples/hello/skills/greet/{file}");
+        checkout.write(&file, fs::read(workspace.path(&file)).unwrap());
+    }
     let images = checkout.path("examples/hello/images");
     testkit::hello::write_images(&tools().hello_agent, &images).unwrap();
     let built = checkout.built(&["--file", "Boxfile.example"]);

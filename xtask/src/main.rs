@@ -1,6 +1,7 @@
 //! `cargo xtask`: the daily work on this repository.
 //!
-//! `demo` builds the example and boots it; `test` runs every check. One file per subcommand lies in
+//! `demo` builds the example and boots it; `test` runs every check; `docs` writes what is generated;
+//! `fuzz` looks for inputs that break a parser. One file per subcommand lies in
 //! `commands/`; all output goes through [`say`].
 #![forbid(unsafe_code)]
 
@@ -10,7 +11,7 @@ mod say;
 use std::process::ExitCode;
 
 use clap::Parser;
-use commands::{demo, setup, test, vmhost};
+use commands::{demo, docs, fuzz, setup, test, vmhost};
 
 /// The daily work on this repository.
 #[derive(Debug, Parser)]
@@ -21,8 +22,12 @@ enum Task {
     /// Build examples/hello and boot it: under this machine's KVM where that works, else on the
     /// virtual host. Leaves target/demo/report.json.
     Demo,
+    /// Write the documents that are generated from the code: docs/boxfile.md and its JSON Schema.
+    Docs,
     /// Run every check: formatting, lints, documentation, tests.
     Test,
+    /// Look for inputs that break a parser; what is found is left in target/fuzz/found.
+    Fuzz(fuzz::Options),
     /// Run a command on the virtual host, an emulated machine with KVM; its status is passed on.
     Vmhost(vmhost::Options),
 }
@@ -31,7 +36,9 @@ fn main() -> ExitCode {
     let outcome = match Task::parse() {
         Task::Setup => setup::run(),
         Task::Demo => demo::run(),
+        Task::Docs => docs::run(),
         Task::Test => test::run(),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Vmhost(options) => vmhost::run(&options),
     };
     outcome.unwrap_or_else(|error| {

@@ -25,6 +25,8 @@ pub enum Package {
     Mmdebstrap,
     /// Fetches the guest's kernel.
     Pip,
+    /// Compiles the fuzzer's own code.
+    Cxx,
 }
 
 impl Package {
@@ -38,6 +40,7 @@ impl Package {
             Self::Skopeo => "skopeo",
             Self::Mmdebstrap => "mmdebstrap",
             Self::Pip => "python3-pip",
+            Self::Cxx => "g++",
         }
     }
 
@@ -51,6 +54,7 @@ impl Package {
             Self::Skopeo => "skopeo",
             Self::Mmdebstrap => "mmdebstrap",
             Self::Pip => "pip3",
+            Self::Cxx => "g++",
         }
     }
 

@@ -1,6 +1,8 @@
 //! The subcommands.
 
 pub(crate) mod demo;
+pub(crate) mod docs;
+pub(crate) mod fuzz;
 pub(crate) mod setup;
 pub(crate) mod test;
 pub(crate) mod vmhost;

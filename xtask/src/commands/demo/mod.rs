@@ -4,11 +4,12 @@ mod boot;
 mod probe;
 mod report;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use testkit::{Artefacts, Result, Workspace, hello, program};
+use testkit::{Artefacts, KitError, Result, Workspace, hello, program};
 
 use super::{Outcome, setup};
 use crate::say;
@@ -59,12 +60,19 @@ fn compile(workspace: &Workspace) -> Result<()> {
     program::run(&mut Artefacts::guest_build(workspace, &guest)).map(drop)
 }
 
-/// Builds the box and returns its digest.
+/// Builds the box and returns its digest. The images are made anew each time, so what an earlier
+/// demo locked does not count.
 fn build(demo: &Demo) -> Result<String> {
+    let lock = demo.workspace.target("demo/Boxfile.lock");
+    if lock.exists() {
+        let removed = fs::remove_file(&lock);
+        removed.map_err(|source| KitError::File { what: "remove", path: lock.clone(), source })?;
+    }
     let mut boxbuild = Command::new(&demo.artefacts.boxbuild);
     boxbuild.arg("build").arg("-f").arg(demo.workspace.path("examples/hello/Boxfile"));
     boxbuild.arg("-o").arg(&demo.bundle).arg("--init").arg(&demo.artefacts.box_init);
     boxbuild.arg("--kernel").arg(&demo.kernel);
+    boxbuild.arg("--lock-file").arg(&lock);
     boxbuild.arg("--store").arg(demo.workspace.target("demo/store"));
     let digest = program::run(&mut boxbuild)?;
     Ok(String::from_utf8_lossy(&digest).trim().to_owned())

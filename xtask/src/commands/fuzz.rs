@@ -1,0 +1,178 @@
+//! `cargo xtask fuzz`: looks for inputs that break a parser.
+//!
+//! libFuzzer is linked with code that rustc has instrumented by LLVM's own pass, which the stable
+//! toolchain has, too; cargo-fuzz and a nightly compiler are not needed. The targets and the inputs
+//! to start from are in `fuzz/`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use testkit::prerequisites::{Package, packages};
+use testkit::{KitError, Result, Workspace, program};
+
+use super::Outcome;
+use crate::say;
+
+/// The targets: programs of fuzz/Cargo.toml.
+const TARGETS: [&str; 2] = ["boxfile_kdl", "boxfile_toml"];
+
+/// Counts how often each edge of the program is taken, says which edge belongs to which function,
+/// and passes on what is compared with what.
+const FLAGS: &str = "-Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares \
+    --cfg fuzzing";
+
+/// The longest input that is tried, in bytes; what a parser does with longer ones, the tests say.
+const LONGEST: u32 = 8192;
+/// How long one input may take, in seconds.
+const PATIENCE: u32 = 10;
+/// How much memory the fuzzer may take, in MiB.
+const MEMORY: u32 = 2048;
+
+/// What to fuzz, and for how long.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  cargo xtask fuzz --seconds 600 boxfile_kdl")]
+pub(crate) struct Options {
+    /// How long to try each target.
+    #[arg(long, default_value_t = 60, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// What to try; without it, everything.
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(TARGETS))]
+    target: Vec<String>,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let workspace = Workspace::find();
+    packages(&[Package::Cxx], &mut say::note)?;
+    let programs = build(&workspace)?;
+    let all = || TARGETS.map(str::to_owned).to_vec();
+    let targets = if options.target.is_empty() { all() } else { options.target.clone() };
+    for target in &targets {
+        let started = Instant::now();
+        let outcome = fuzz(&workspace, &programs, target, options.seconds);
+        let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
+        say::step(&format!("fuzz {target}"), verdict, started.elapsed());
+        outcome?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds the targets, and returns the directory in which they lie.
+fn build(workspace: &Workspace) -> Result<PathBuf> {
+    // Named although it is this machine's own: programs that run while building are then built
+    // without the instrumentation, for which they have no fuzzer.
+    let host = program::run(Command::new("rustc").args(["--print", "host-tuple"]))?;
+    let host = String::from_utf8_lossy(&host).trim().to_owned();
+    let mut cargo = Command::new("cargo");
+    cargo
+        .current_dir(workspace.path("fuzz"))
+        .env("CARGO_TARGET_DIR", workspace.target("fuzz"))
+        .env("RUSTFLAGS", FLAGS)
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .args(["build", "--quiet", "--release", "--bins", "--target", &host]);
+    program::run(&mut cargo)?;
+    Ok(workspace.target("fuzz").join(host).join("release"))
+}
+
+/// Runs a target, and fails if it found an input that breaks it.
+fn fuzz(workspace: &Workspace, programs: &Path, target: &str, seconds: u32) -> Result<()> {
+    let corpus = made(workspace.target("fuzz/corpus").join(target))?;
+    let found = made(workspace.target("fuzz/found").join(target))?;
+    let log = found.join("log");
+    let file = fs::File::create(&log).map_err(unusable("make", &log))?;
+    let mut command = Command::new(programs.join(target));
+    command
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-max_len={LONGEST}"))
+        .arg(format!("-timeout={PATIENCE}"))
+        .arg(format!("-rss_limit_mb={MEMORY}"))
+        .arg(format!("-dict={}", workspace.path("fuzz/boxfile.dict").display()))
+        // A directory only with the slash.
+        .arg(format!("-artifact_prefix={}/", found.display()))
+        .arg(corpus)
+        .arg(workspace.path("fuzz/corpus").join(target))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(file);
+    let status = command.status().map_err(|source| program::not_started(&command, source))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(KitError::Failed {
+        command: program::shown(&command),
+        status: status.to_string(),
+        output: report(&log)?,
+    })
+}
+
+fn made(directory: PathBuf) -> Result<PathBuf> {
+    fs::create_dir_all(&directory).map_err(unusable("make", &directory))?;
+    Ok(directory)
+}
+
+/// Makes the error of a file or directory.
+fn unusable(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> KitError {
+    let path = path.to_owned();
+    move |source| KitError::File { what, path, source }
+}
+
+/// Returns what people should know of the fuzzer's log: which file it wrote, what the program said
+/// before, and where the rest is.
+fn report(log: &Path) -> Result<String> {
+    let bytes = fs::read(log).map_err(unusable("read", log))?;
+    let text = String::from_utf8_lossy(&bytes);
+    // A panic's message stands below its place.
+    let above = std::iter::once("").chain(text.lines());
+    let lines = text.lines().zip(above).filter(|(line, above)| tells(line) || is_place(above));
+    let mut said: Vec<&str> = lines.map(|(line, _)| line).collect();
+    let rest = format!("all that it said is in {}", log.display());
+    said.push(&rest);
+    Ok(said.join("\n"))
+}
+
+/// Tells whether a line of libFuzzer's log is about what it found.
+fn tells(line: &str) -> bool {
+    is_place(line) || ["Test unit written to", "ERROR:"].iter().any(|sign| line.contains(sign))
+}
+
+fn is_place(line: &str) -> bool {
+    line.contains(" panicked at ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_is_a_program_with_inputs_to_start_from() {
+        let fuzz = Workspace::find().path("fuzz");
+        let manifest = fs::read_to_string(fuzz.join("Cargo.toml")).unwrap();
+        for target in TARGETS {
+            assert!(manifest.contains(&format!("name = \"{target}\"")), "{target}");
+            assert!(fuzz.join(format!("targets/{target}.rs")).is_file(), "{target}");
+            assert!(fs::read_dir(fuzz.join("corpus").join(target)).unwrap().count() > 0);
+        }
+        assert_eq!(manifest.matches("[[bin]]").count(), TARGETS.len());
+    }
+
+    #[test]
+    fn what_was_found_is_picked_out_of_the_log() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let text = "#2\tINITED cov: 9\nthread '<unnamed>' panicked at src/a.rs:1:2:\nno luck\n\
+                    #3\tNEW\nTest unit written to /x/crash-1\n";
+        fs::write(&log, text).unwrap();
+        let report = report(&log).unwrap();
+        let lines: Vec<&str> = report.lines().collect();
+        assert_eq!(lines.len(), 4, "{report}");
+        assert!(lines[0].contains("panicked at") && lines[1] == "no luck");
+        assert!(lines[2].ends_with("/x/crash-1") && lines[3].ends_with("/log"));
+    }
+}
