@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::Sha256;
+
 /// What a digest must look like.
 pub(super) const FORM: &str = "`sha256:` or `blake3:` and 64 lower-case hex digits";
 
@@ -57,29 +59,13 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (algorithm, digits) = text.split_once(':').ok_or(MalformedDigest)?;
-        let bytes = bytes(digits).ok_or(MalformedDigest)?;
+        // Both are 32 bytes, written alike.
+        let Sha256(bytes) = digits.parse().map_err(|_| MalformedDigest)?;
         match algorithm {
             "sha256" => Ok(Self::Sha256(bytes)),
             "blake3" => Ok(Self::Blake3(bytes)),
             _ => Err(MalformedDigest),
         }
-    }
-}
-
-fn bytes(digits: &str) -> Option<[u8; 32]> {
-    let digits: &[u8; 64] = digits.as_bytes().try_into().ok()?;
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-    }
-    Some(bytes)
-}
-
-const fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
     }
 }
 

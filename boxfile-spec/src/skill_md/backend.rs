@@ -7,7 +7,7 @@ use super::manifest::{Backend, Program};
 use super::value;
 use super::yaml::{Data, Node};
 use crate::diagnostic::quote;
-use crate::{Diagnostic, Spanned};
+use crate::{Diagnostic, NotSha256, Sha256, Spanned};
 
 const METHODS: [(&str, &str); 7] = [
     ("GET", "GET"),
@@ -179,27 +179,15 @@ fn url(node: &Node, key: &str) -> Result<Spanned<String>, Diagnostic> {
     }
 }
 
-fn sha256(node: &Node, key: &str) -> Result<[u8; 32], Diagnostic> {
+fn sha256(node: &Node, key: &str) -> Result<Sha256, Diagnostic> {
     let text = match &node.data {
         // A sum can happen to have no letter.
         Data::Number(digits) => digits.clone(),
         _ => value::text(node, key)?,
     };
-    parse_sha256(&text).ok_or_else(|| {
-        let message = "a sha256 has 64 hexadecimal digits, in lower case";
+    text.parse().map_err(|error: NotSha256| {
         let label = format!("{} characters", text.chars().count());
-        Diagnostic::new(message, node.span, label)
+        Diagnostic::new(error.to_string(), node.span, label)
             .with_help("the output of `sha256sum` begins with them")
     })
-}
-
-fn parse_sha256(text: &str) -> Option<[u8; 32]> {
-    let digits: &[u8; 64] = text.as_bytes().try_into().ok()?;
-    let lower = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let pair = std::str::from_utf8(pair).ok().filter(|_| pair.iter().all(lower))?;
-        *byte = u8::from_str_radix(pair, 16).ok()?;
-    }
-    Some(bytes)
 }

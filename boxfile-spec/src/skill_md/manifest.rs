@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Span, Spanned};
+use crate::{Sha256, Span, Spanned};
 
 /// A skill's definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +146,7 @@ pub enum Program {
         /// Begins with `http://` or `https://`.
         url: Spanned<String>,
         /// The sha256 that the file must have.
-        sha256: [u8; 32],
+        sha256: Sha256,
     },
 }
 
