@@ -28,3 +28,40 @@ pub(crate) fn relative(checkout: &Path, directory: &Path) -> io::Result<PathBuf>
 pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(if path == Path::new("") { Path::new(".") } else { path })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_may_not_lead_out() {
+        let outer = tempfile::tempdir().unwrap();
+        let checkout = outer.path().join("checkout");
+        fs::create_dir_all(checkout.join("inner")).unwrap();
+        fs::write(outer.path().join("secret"), "").unwrap();
+        fs::write(checkout.join("file"), "").unwrap();
+        symlink("../secret", checkout.join("out")).unwrap();
+        symlink("../file", checkout.join("inner/in")).unwrap();
+        // A name that begins like the checkout's is not in it.
+        fs::create_dir(outer.path().join("checkout-2")).unwrap();
+        for good in ["file", "inner/in", "inner/..", ""] {
+            inside(&checkout, &checkout.join(good)).unwrap();
+        }
+        for bad in ["out", "..", "../checkout-2", "missing"] {
+            inside(&checkout, &checkout.join(bad)).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_directory_of_the_checkout_has_a_path_in_it() {
+        let checkout = tempfile::tempdir().unwrap();
+        let inner = checkout.path().join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        assert_eq!(relative(checkout.path(), &inner).unwrap(), Path::new("a/b"));
+        assert_eq!(relative(&inner.join("../.."), &inner).unwrap(), Path::new("a/b"));
+        assert_eq!(relative(checkout.path(), checkout.path()).unwrap(), Path::new(""));
+        assert_eq!(real(Path::new("")).unwrap(), std::env::current_dir().unwrap());
+    }
+}

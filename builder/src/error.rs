@@ -51,7 +51,7 @@ pub enum BuildError {
         source: SkillError,
     },
     /// A directory of skills cannot be read.
-    #[error("the skills of {} cannot be read", path.display())]
+    #[error("the skills in {} cannot be read", path.display())]
     SkillsDir {
         /// The directory.
         path: PathBuf,
@@ -183,8 +183,13 @@ pub enum BuildError {
         what: &'static str,
     },
     /// Images and declarations do not fit together.
-    #[error(transparent)]
-    Compose(#[from] ComposeError),
+    #[error("{source}")]
+    Compose {
+        /// Where the Boxfile names what is to blame, if it does.
+        span: Option<Span>,
+        /// Why not.
+        source: Box<ComposeError>,
+    },
     /// The kernel's file cannot be read.
     #[error("the kernel {} cannot be used", path.display())]
     Kernel {
@@ -219,8 +224,10 @@ pub enum BuildError {
         platform: Platform,
     },
     /// A file that the build needs cannot be read.
-    #[error("cannot read {}", path.display())]
+    #[error("cannot read the {what} {}", path.display())]
     Read {
+        /// What it is: `init` or `kernel`.
+        what: &'static str,
         /// The file.
         path: PathBuf,
         /// Why not.
@@ -254,7 +261,7 @@ impl BuildError {
             | Self::Fetch { span, .. }
             | Self::PinGone { span, .. }
             | Self::PinMismatch { span, .. } => Some(*span),
-            Self::Compose(error) => error.span(),
+            Self::Compose { span, .. } => *span,
             _ => None,
         }
     }

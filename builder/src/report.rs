@@ -25,3 +25,20 @@ impl Report {
             .unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use boxfile_spec::{Source, Span};
+
+    use super::*;
+
+    #[test]
+    fn a_report_has_something_to_say() {
+        let sources = Sources::single(Source::new("a.env", "A\nB\n"));
+        assert_eq!(Report::new(sources.clone(), []), None);
+        let found = ["first", "second"].map(|it| Diagnostic::new(it, Span::default(), "here"));
+        let text = Report::new(sources, found).unwrap().render();
+        assert!(text.starts_with("error: first\n  --> a.env:1:1\n"), "{text}");
+        assert!(text.contains("error: second\n"), "{text}");
+    }
+}

@@ -5,25 +5,7 @@ use std::path::PathBuf;
 
 use testkit::images::{Entry, Kind, Layer};
 
-use crate::checkout::{BOXFILE, Checkout, files};
-
-/// Replaces digests, which change with every change of the fixtures.
-fn shown(errors: &str) -> String {
-    let mut words = String::new();
-    for line in errors.lines() {
-        let mut rest = line;
-        while let Some(at) = rest.find(|it: char| it.is_ascii_hexdigit()) {
-            let digits =
-                rest[at..].find(|it: char| !it.is_ascii_hexdigit()).unwrap_or(rest.len() - at);
-            words.push_str(&rest[..at]);
-            words.push_str(if digits == 64 { "DIGEST" } else { &rest[at..at + digits] });
-            rest = &rest[at + digits..];
-        }
-        words.push_str(rest);
-        words.push('\n');
-    }
-    words
-}
+use crate::checkout::{BOXFILE, Checkout, files, shown};
 
 /// Returns what the build of a changed Boxfile says.
 fn with_boxfile(from: &str, to: &str) -> String {
@@ -91,7 +73,7 @@ fn limits_larger_than_the_machine() {
 #[test]
 fn a_missing_image() {
     insta::assert_snapshot!(with_boxfile("oci:images/agent", "oci:images/agnet"), @r#"
-    error: the image of `agent` cannot be read: images/agnet is not an OCI image layout: it has no file "oci-layout"
+    error: the image of `agent` cannot be read: images/agnet is not an OCI image layout: it has no file "oci-layout"; copy an image there: skopeo copy docker://NAME oci:images/agnet:latest
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agnet"
@@ -214,6 +196,10 @@ fn an_agent_without_a_program() {
     checkout.image("agent", &image.with(Layer::new().dir("/etc", 0o755).to_tar()));
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
     error: the agent's image names no program; write `entrypoint "/path/to/program"` in `agent`
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
     "#);
 }
 
@@ -221,9 +207,13 @@ fn an_agent_without_a_program() {
 fn an_image_whose_dev_is_a_link() {
     let checkout = Checkout::new();
     checkout.agent_of(Layer::new().symlink("/dev", "/etc").to_tar());
-    insta::assert_snapshot!(shown(&checkout.refused()), @r"
+    insta::assert_snapshot!(shown(&checkout.refused()), @r#"
     error: the agent image has something other than a directory at /dev, where the guest mounts the devices; remove it from the image
-    ");
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+    "#);
 }
 
 #[test]

@@ -62,9 +62,10 @@ fn base() -> LayerTar {
         .to_tar()
 }
 
-fn agent() -> Image {
+/// Makes an agent's image around the bytes of its program.
+pub(crate) fn agent_with(program: &str) -> Image {
     let program = Layer::new()
-        .file("/agent/bin/agent", 0o4755, "agent")
+        .file("/agent/bin/agent", 0o4755, program)
         .hardlink("/agent/bin/alias", "/agent/bin/agent")
         .xattr("user.note", "kept")
         .owner(1000, 1000)
@@ -73,8 +74,9 @@ fn agent() -> Image {
     Image::new(Config { entrypoint, ..Config::default() }).with(base()).with(program.to_tar())
 }
 
-fn business() -> Image {
-    let app = Layer::new().file("/app/main", 0o755, "app").whiteout("/lib");
+/// Makes a business image around the bytes of its program.
+pub(crate) fn business_with(program: &str) -> Image {
+    let app = Layer::new().file("/app/main", 0o755, program).whiteout("/lib");
     Image::new(Config::default()).with(base()).with(app.to_tar())
 }
 
@@ -82,9 +84,12 @@ impl Checkout {
     /// Makes a checkout with two images and a skill that build.
     pub(crate) fn new() -> Self {
         let checkout = Self { directory: tempfile::tempdir().unwrap() };
-        checkout.image("agent", &agent());
-        checkout.image("business", &business());
-        checkout.write("skills/greet/SKILL.md", "---\nname: greet\n---\nGreets.\n");
+        checkout.image("agent", &agent_with("agent"));
+        checkout.image("business", &business_with("app"));
+        checkout.write(
+            "skills/greet/SKILL.md",
+            "---\nname: greet\ndescription: Greets.\n---\nGreets.\n",
+        );
         checkout.write("skills/greet/tools/greet.sh", "#!/bin/sh\necho hello\n");
         checkout.write("Boxfile", BOXFILE);
         checkout
@@ -105,7 +110,19 @@ impl Checkout {
         fs::write(path, content).unwrap();
     }
 
-    /// Writes an image to `images/NAME`.
+    /// Reads a file as text.
+    pub(crate) fn read(&self, relative: &str) -> String {
+        fs::read_to_string(self.path(relative)).unwrap()
+    }
+
+    /// Replaces the one place where a file has this text.
+    pub(crate) fn edit(&self, relative: &str, from: &str, to: &str) {
+        let text = self.read(relative);
+        assert_eq!(text.matches(from).count(), 1, "{from} in {text}");
+        self.write(relative, text.replacen(from, to, 1));
+    }
+
+    /// Writes an image to `images/NAME`, under the tag `latest`; blobs that are there stay.
     pub(crate) fn image(&self, name: &str, image: &Image) {
         let layout = self.path(&format!("images/{name}"));
         image.write_layout(&layout, "latest", Compression::Gzip).unwrap();
@@ -128,6 +145,61 @@ impl Checkout {
         command
     }
 
+    /// Returns the command `boxbuild` with a store of its own.
+    pub(crate) fn boxbuild(&self, args: &[&str]) -> Command {
+        let tools = tools();
+        let mut command = Command::new(&tools.boxbuild);
+        command.current_dir(self.root()).env_clear().args(args);
+        command.env("BOXBUILD_INIT", &tools.init).env("BOXBUILD_KERNEL", &tools.kernel);
+        command.env("BOXBUILD_STORE", self.path("store"));
+        command
+    }
+
+    /// Runs `boxbuild`.
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(&mut self.boxbuild(args))
+    }
+
+    /// Runs `boxbuild`, which must succeed, and returns what it printed as a result.
+    pub(crate) fn result(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 0, "{}", ran.notes);
+        ran.result
+    }
+
+    /// Runs `boxbuild`, which must succeed, and returns what it told.
+    pub(crate) fn notes(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 0, "{}", ran.notes);
+        ran.notes
+    }
+
+    /// Runs `boxbuild`, which must fail with exit code 1 and print no result, and returns what it
+    /// told.
+    pub(crate) fn fails(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!((ran.code, ran.result.as_str()), (1, ""), "{}", ran.notes);
+        ran.notes
+    }
+
+    /// Returns the run plan in a box.
+    pub(crate) fn plan(&self, directory: &str) -> serde_json::Value {
+        let read = |path: &str| -> serde_json::Value {
+            serde_json::from_slice(&fs::read(self.path(directory).join(path)).unwrap()).unwrap()
+        };
+        let blob = |descriptor: &serde_json::Value| {
+            read(&format!("blobs/{}", descriptor["digest"].as_str().unwrap().replace(':', "/")))
+        };
+        let manifest = blob(&read("index.json")["manifests"][0]);
+        blob(&manifest["config"])["plan"].clone()
+    }
+
+    /// Builds the box and returns its run plan.
+    pub(crate) fn built_plan(&self) -> serde_json::Value {
+        self.built(&["--output", "plan.box"]);
+        self.plan("plan.box")
+    }
+
     /// Runs `boxbuild build` with these further arguments.
     pub(crate) fn build(&self, args: &[&str]) -> Output {
         self.command().args(args).output().unwrap()
@@ -135,10 +207,9 @@ impl Checkout {
 
     /// Runs `boxbuild build --json`, which must succeed, and returns what it printed.
     pub(crate) fn built(&self, args: &[&str]) -> serde_json::Value {
-        let output = self.build(&[args, &["--json"]].concat());
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{errors}");
-        serde_json::from_slice(&output.stdout).unwrap()
+        let ran = Ran::of(self.command().args(args).arg("--json"));
+        assert_eq!(ran.code, 0, "{}{}", ran.notes, ran.result);
+        ran.json()
     }
 
     /// Runs `boxbuild build`, which must fail with exit code 1 and leave no box, and returns what
@@ -157,6 +228,56 @@ impl Checkout {
         assert!(unexpected.is_empty(), "left behind: {unexpected:?}");
         errors
     }
+}
+
+/// How a command ended, and what it said.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    /// Its standard output.
+    pub(crate) result: String,
+    /// Its standard error.
+    pub(crate) notes: String,
+}
+
+impl Ran {
+    /// Runs a command to its end.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.output().unwrap();
+        Self {
+            code: output.status.code().unwrap(),
+            result: String::from_utf8(output.stdout).unwrap(),
+            notes: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Returns the result as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.result).unwrap_or_else(|error| panic!("{error}: {}", self.notes))
+    }
+}
+
+/// Replaces digests, which change with every change of the fixtures: whole ones, the starts of them
+/// that a message shows, and the lock's checks.
+pub(crate) fn shown(text: &str) -> String {
+    let mut words = String::new();
+    for line in text.lines() {
+        let mut rest = line;
+        while let Some(at) = rest.find(|it: char| it.is_ascii_hexdigit()) {
+            let digits =
+                rest[at..].find(|it: char| !it.is_ascii_hexdigit()).unwrap_or(rest.len() - at);
+            words.push_str(&rest[..at]);
+            words.push_str(match digits {
+                64 => "DIGEST",
+                12 => "DIG",
+                16 => "0123456789abcdef",
+                _ => &rest[at..at + digits],
+            });
+            rest = &rest[at + digits..];
+        }
+        words.push_str(rest);
+        words.push('\n');
+    }
+    words
 }
 
 /// Lists every file under a directory with its bytes, sorted.

@@ -2,9 +2,14 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
+mod agents;
 mod bad_input;
 mod checkout;
+mod command_line;
 mod crash;
+mod declarations;
 mod example;
+mod lock;
 mod reproducible;
+mod server;
 mod store;

@@ -59,7 +59,7 @@ fn two_bakes_of_the_same_input_are_the_same_bytes() {
 fn whatever_changes_the_box_changes_its_digest() {
     let base = Checkout::new().built(&[])["box"].clone();
     let changes: [fn(&Checkout); 4] = [
-        |it| it.write("skills/greet/SKILL.md", "---\nname: greet\n---\nGreets more.\n"),
+        |it| it.edit("skills/greet/SKILL.md", "\nGreets.", "\nGreets more."),
         |it| it.write("Boxfile", crate::checkout::BOXFILE.replace("pids=32", "pids=33")),
         |it| it.write("Boxfile", crate::checkout::BOXFILE.replace("\"test\"", "\"other\"")),
         |it| it.agent_of(testkit::images::Layer::new().file("/agent", 0o755, "new").to_tar()),

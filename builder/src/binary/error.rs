@@ -14,11 +14,8 @@ pub enum BinaryError {
     /// The path starts at the root, where every machine has something else.
     #[error("{} is an absolute path; write it relative to the Boxfile", .0.display())]
     Absolute(PathBuf),
-    /// The path leads out of the Boxfile's directory.
-    #[error(
-        "{} leads out of the Boxfile's directory; the agent's binary is part of the checkout",
-        .0.display()
-    )]
+    /// The path leads out of the checkout.
+    #[error("{} leads out of the checkout; the agent's program is part of it", .0.display())]
     Outside(PathBuf),
     /// A directory, device, socket or pipe.
     #[error("{} is not a regular file", .0.display())]
@@ -63,10 +60,7 @@ pub enum BinaryError {
 #[non_exhaustive]
 pub enum ProgramError {
     /// It is something else.
-    #[error(
-        "it is {0}; the agent's binary is an ELF program for Linux, \
-         or a script that starts with \"#!\""
-    )]
+    #[error("it is {0}; write an ELF program for Linux, or a script that starts with \"#!\"")]
     NotAProgram(&'static str),
     /// It is for another processor.
     #[error("it is a program for {found}, but the box is for {expected}")]

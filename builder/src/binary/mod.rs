@@ -11,7 +11,7 @@ mod tests;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use box_cache::{BlobId, Store};
 use box_image::Digest;
@@ -19,6 +19,7 @@ use box_image::Digest;
 pub use error::{BinaryError, ProgramError};
 pub use program::{Machine, Program, inspect};
 
+use crate::checkout::real;
 use crate::pack::ContentMap;
 use crate::tree::{Content, Inode, Kind, Leaf, Meta, Tree};
 
@@ -138,7 +139,10 @@ fn place(tree: &mut Tree, content: Content) {
 }
 
 /// Opens a regular file of a checkout.
-fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
+///
+/// # Errors
+/// [`BinaryError`] where it is none, or does not lie in the checkout.
+pub fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
     if path.is_absolute() {
         return Err(BinaryError::Absolute(path.to_owned()));
     }
@@ -152,11 +156,6 @@ fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
         return Err(BinaryError::NotAFile(path.to_owned()));
     }
     File::open(&file).map_err(unread)
-}
-
-/// Returns a path without symbolic links; the empty path is the current directory.
-fn real(path: &Path) -> io::Result<PathBuf> {
-    fs::canonicalize(if path == Path::new("") { Path::new(".") } else { path })
 }
 
 /// Which side of a copy failed.

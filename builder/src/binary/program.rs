@@ -108,7 +108,7 @@ pub fn inspect(file: &File, machine: Machine) -> Result<Program, ProgramError> {
         return Err(ProgramError::NotAProgram("empty"));
     }
     let known = OTHERS.iter().find(|(start, _)| head.starts_with(start));
-    Err(ProgramError::NotAProgram(known.map_or("neither of what Linux starts", |(_, it)| it)))
+    Err(ProgramError::NotAProgram(known.map_or("nothing that Linux starts", |(_, it)| it)))
 }
 
 /// Reads a script's first line. `cut` says that the file goes on behind what is given.

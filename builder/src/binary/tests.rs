@@ -259,7 +259,7 @@ fn what_is_no_program_is_named() {
     let object_file = elf_file(elf::EM_X86_64, elf::ET_REL, 0, &[elf::PT_LOAD], b"");
     for (bytes, what) in [
         (b"".as_slice(), "empty"),
-        (b"hello", "neither of what Linux starts"),
+        (b"hello", "nothing that Linux starts"),
         (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer (run `git lfs pull`)"),
         (b"\xcf\xfa\xed\xfe\x07\0\0\x01", "a macOS program"),
         (b"MZ\x90\0", "a Windows program"),
@@ -268,8 +268,7 @@ fn what_is_no_program_is_named() {
         (&object_file, "an object file or a core dump"),
     ] {
         let expected = format!(
-            "it is {what}; the agent's binary is an ELF program for Linux, or a script that starts \
-             with \"#!\""
+            "it is {what}; write an ELF program for Linux, or a script that starts with \"#!\""
         );
         assert_eq!(inspected(bytes), Err(expected));
     }

@@ -14,7 +14,7 @@ use box_image::{ComponentName, RunPlan};
 use boxfile_spec::{Boxfile, Layout, Lock, Platform, SkillMode};
 
 use crate::bake::bake;
-use crate::compose::{Declared, FlatImage, Parts, compose, plan_of};
+use crate::compose::{ComposeError, Declared, FlatImage, Parts, compose, plan_of};
 use crate::fetch::FetchOptions;
 use crate::layer::{Limits, flatten};
 use crate::pack::ContentMap;
@@ -111,7 +111,7 @@ pub fn build<E: From<BuildError>>(
 const fn check_built(boxfile: &Boxfile) -> Result<(), BuildError> {
     match boxfile.layout {
         Layout::Split => Ok(()),
-        Layout::Merged => Err(BuildError::NotBuilt { what: "the layout `merged`" }),
+        Layout::Merged => Err(BuildError::NotBuilt { what: "the layout `merged`; use `split`" }),
     }
 }
 
@@ -137,7 +137,8 @@ fn root(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Root, B
     let images = flat_images(inputs, &decoded, request.boxfile, &mut contents)?;
     let skills = inputs.skills.iter().map(|skill| (skill.name.clone(), skill.mode)).collect();
     let declared = Declared { boxfile: request.boxfile, env: &inputs.env, skills };
-    let plan = plan_of(&declared, &images, &mut contents.reader(store))?;
+    let unfit = |source| unfit(request.boxfile, source);
+    let plan = plan_of(&declared, &images, &mut contents.reader(store)).map_err(unfit)?;
     let plan_bytes = serde_json::to_vec(&plan)?;
     let plan_content = Content::of(&plan_bytes);
     contents.add(store.put(&plan_bytes)?, &[(plan_content, 0)]);
@@ -145,8 +146,16 @@ fn root(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Root, B
     let baked = inputs.skills.iter().filter(|skill| skill.mode == SkillMode::Bake);
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
     let parts = Parts { images: &images, skills, plan: plan_content };
-    let tree = compose(&parts, request.boxfile)?;
+    let tree = compose(&parts, request.boxfile).map_err(unfit)?;
     Ok(Root { tree, contents, plan })
+}
+
+/// Says where the Boxfile names what does not fit: the image, or the program without one.
+fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
+    let component = inputs::declared(boxfile, source.component());
+    let image = component.and_then(|it| it.image.as_ref()).map(|image| image.span);
+    let program = boxfile.agent.binary.as_ref().map(boxfile_spec::Binary::span);
+    BuildError::Compose { span: source.span().or(image).or(program), source: Box::new(source) }
 }
 
 fn make(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed, BuildError> {

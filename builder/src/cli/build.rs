@@ -8,7 +8,7 @@ use boxfile_spec::{Lock, Platform};
 
 use super::failure::{Failure, chain};
 use super::loaded::{Loaded, Tools};
-use super::options::{InputOptions, ProjectOptions, platform};
+use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
 use super::{locking, terminal};
 
 /// Builds a box from a Boxfile and prints its digest.
@@ -25,6 +25,8 @@ use super::{locking, terminal};
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) project: ProjectOptions,
+    #[command(flatten)]
+    profile: ProfileOption,
     /// The directory that the box is written to [default: ./NAME.box]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -43,7 +45,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let loaded = Loaded::read(&args.project)?;
+    let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
     let lock_file = loaded.lock_file(&args.inputs)?;
     let tools = Tools::find(&args.inputs, &loaded)?;
@@ -55,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let old = lock_file.lock.as_ref();
         let lock = locking::updated(old, &resolved.lock, &loaded, platform)?;
         if args.locked {
-            locking::check_locked(lock_file.path(), old, &lock)?;
+            locking::check_locked(lock_file.path(), old, &lock, &lock_command(args))?;
         }
         settled.replace(Some(lock));
         Ok(())
@@ -118,6 +120,16 @@ fn save(file: &boxbuild::project::LockFile, lock: &Lock) -> Result<(), Failure> 
         }
     }
     Ok(())
+}
+
+/// Returns the command that writes the lock of this build.
+fn lock_command(args: &Args) -> String {
+    let option = |name: &str, path: Option<&PathBuf>| {
+        path.map(|path| format!(" {name} {}", path.display())).unwrap_or_default()
+    };
+    let file = option("-f", args.project.file.as_ref());
+    let lock = option("--lock-file", args.inputs.lock_file.as_ref());
+    format!("boxbuild lock{file}{lock}")
 }
 
 fn default_output(loaded: &Loaded) -> PathBuf {

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use boxbuild::fetch::FetchOptions;
-use boxbuild::{Pins, Report, Request};
+use boxbuild::{BuildError, Pins, Report, Request};
 use boxfile_spec::Platform;
 use serde_json::json;
 
 use super::failure::Failure;
 use super::loaded::Loaded;
-use super::options::ProjectOptions;
+use super::options::{ProfileOption, ProjectOptions};
 use super::{json, terminal};
 
 /// Checks a Boxfile and the files of the checkout that it names, without building.
@@ -24,6 +24,8 @@ use super::{json, terminal};
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) project: ProjectOptions,
+    #[command(flatten)]
+    profile: ProfileOption,
     /// Print the Boxfile in its canonical form: the same for both syntaxes and any order
     #[arg(long)]
     canonical: bool,
@@ -31,18 +33,35 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let loaded = Loaded::read(&args.project)?;
+    let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let mut warnings = Vec::new();
     let mut failures = Vec::new();
-    for variant in chosen(&loaded)? {
+    for (index, variant) in chosen(&loaded)?.iter().enumerate() {
         let variant = variant.as_ref().unwrap_or(&loaded);
-        let (errors, found) = check(variant);
+        let (mut errors, found) = check(variant);
+        if index > 0 {
+            // A profile that was not asked for may be for a version that builds more.
+            errors.retain(|error| !matches!(error, BuildError::NotBuilt { .. }));
+        }
         failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
-        warnings.extend(found.into_iter().filter(|it| !warnings.contains(it)).collect::<Vec<_>>());
+        warnings.extend(found);
     }
+    // Profiles share most of what is wrong.
+    distinct(&mut failures);
+    distinct(&mut warnings);
     Failure::all(failures)?;
     report(args, &loaded, &warnings);
     Ok(())
+}
+
+/// Leaves out what is there before already.
+fn distinct<T: PartialEq>(list: &mut Vec<T>) {
+    let all = std::mem::take(list);
+    for item in all {
+        if !list.contains(&item) {
+            list.push(item);
+        }
+    }
 }
 
 /// Returns the chosen profile, as nothing, and all others where none is chosen.
@@ -53,7 +72,7 @@ fn chosen(loaded: &Loaded) -> Result<Vec<Option<Loaded>>, Failure> {
     Ok(loaded.variants()?.into_iter().map(Some).collect())
 }
 
-fn check(loaded: &Loaded) -> (Vec<boxbuild::BuildError>, Vec<Report>) {
+fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
     let checkout = loaded.project.checkout(&loaded.boxfile);
     boxbuild::check(&Request {
         boxfile: &loaded.boxfile,

@@ -18,7 +18,7 @@ const USAGE: u8 = 2;
 const LOCKED: u8 = 3;
 
 /// A failed command.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Failure {
     code: u8,
     message: String,
@@ -40,12 +40,15 @@ impl Failure {
         Self { code: FAILED, message: format!("error: {message}"), errors }
     }
 
-    /// Returns the failure of a lock that is out of date; `entries` says in which entries.
-    pub(crate) fn locked(message: String, entries: Value) -> Self {
-        let errors = vec![
-            json!({ "severity": "error", "message": "the lock is out of date", "entries": entries }),
-        ];
-        Self { code: LOCKED, message, errors }
+    /// Returns the failure of a lock that is not the one that it is to be: in which entries, for
+    /// people and as data, and what to do.
+    pub(crate) fn locked(message: &str, lines: &[String], help: &str, entries: Value) -> Self {
+        let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+        let errors = vec![json!({
+            "severity": "error", "message": message, "help": help, "labels": [],
+            "entries": entries,
+        })];
+        Self { code: LOCKED, message: format!("error: {message}\n{lines}  = help: {help}"), errors }
     }
 
     /// Returns the failure of a check that found something.
@@ -83,6 +86,10 @@ impl Failure {
             LockFileError::Malformed { sources, diagnostics } => {
                 Self::diagnostics(diagnostics.as_slice(), sources)
             }
+            LockFileError::Io { action: "write", .. } => Self::new(format!(
+                "{}\n  = help: name a place that can be written with --lock-file PATH",
+                chain(error)
+            )),
             error => Self::new(chain(error)),
         }
     }
@@ -118,12 +125,6 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 /// Joins an error and its causes.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut texts = vec![error.to_string()];
-    texts.extend(causes(error));
-    texts.join(": ")
-}
-
-fn causes(error: &dyn Error) -> Vec<String> {
-    let mut texts: Vec<String> = Vec::new();
     let mut next = error.source();
     while let Some(cause) = next {
         let text = cause.to_string();
@@ -132,5 +133,38 @@ fn causes(error: &dyn Error) -> Vec<String> {
         }
         next = cause.source();
     }
-    texts
+    texts.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_and_its_help_are_apart_as_data() {
+        let failure = Failure::new("no image\n  = help: copy one:\n    skopeo copy");
+        assert_eq!(failure.message, "error: no image\n  = help: copy one:\n    skopeo copy");
+        assert_eq!(failure.errors[0]["message"], "no image");
+        assert_eq!(failure.errors[0]["help"], "copy one:\nskopeo copy");
+        assert_eq!(Failure::new("no image").errors[0]["help"], Value::Null);
+    }
+
+    #[test]
+    fn several_failures_are_one() {
+        Failure::all(Vec::new()).unwrap();
+        let both = Failure::all(vec![Failure::new("one\n"), Failure::new("two")]).unwrap_err();
+        assert_eq!(both.message, "error: one\n\nerror: two");
+        assert_eq!((both.errors.len(), both.code), (2, FAILED));
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        let cause = std::io::Error::other("the disk is full");
+        let error = BuildError::Read {
+            what: "init",
+            path: "a".into(),
+            source: std::io::Error::other(cause),
+        };
+        assert_eq!(chain(&error), "cannot read the init a: the disk is full");
+    }
 }

@@ -1,10 +1,8 @@
 //! `boxbuild fmt`: the layout of a Boxfile.
 
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use boxbuild::project::Project;
+use boxbuild::project::{Project, replace};
 use boxfile_spec::{Document, MAX_SOURCE, Severity, Syntax, format_kdl, format_toml};
 use serde_json::json;
 
@@ -16,9 +14,9 @@ use super::{locate, terminal};
 /// Comments, blank lines and the order of declarations stay; what a Boxfile says never changes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    boxbuild fmt              format ./Boxfile\n  \
-    boxbuild fmt --check      only say whether it is formatted (exit code 1 if not)\n  \
-    boxbuild fmt a.Boxfile b.toml")]
+    boxbuild fmt                    format ./Boxfile\n  \
+    boxbuild fmt --check            only say whether it is formatted (exit code 1 if not)\n  \
+    boxbuild fmt a.Boxfile b.toml   format these")]
 pub(crate) struct Args {
     /// The files [default: ./Boxfile, ./Boxfile.kdl, ./Boxfile.toml]
     #[arg(value_name = "PATH")]
@@ -37,30 +35,47 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         [] => vec![locate::boxfile(None)?],
         files => files.to_vec(),
     };
-    let mut changed = Vec::new();
+    let (mut changed, mut failures) = (Vec::new(), Vec::new());
     for file in &files {
-        if let Some(text) = formatted(file)? {
-            if !args.check {
-                replace(file, &text)?;
-            }
-            changed.push(file.display().to_string());
+        match format(file, args.check) {
+            Ok(true) => changed.push(file.display().to_string()),
+            Ok(false) => {}
+            Err(failure) => failures.push(failure),
         }
     }
-    if args.check && !changed.is_empty() {
-        let message =
-            format!("error: not formatted: {}\n  = help: run `boxbuild fmt`", changed.join(", "));
-        let errors = changed.iter().map(|file| {
-            json!({ "severity": "error", "message": format!("{file} is not formatted"),
-                    "help": "run `boxbuild fmt`", "labels": [] })
-        });
-        return Err(Failure::found(message, errors.collect()));
-    }
-    if args.json {
-        terminal::result(&json!({ "files": files, "formatted": changed }).to_string());
-    } else {
+    if !args.check && !args.json {
         changed.iter().for_each(|file| terminal::note(&format!("formatted {file}")));
     }
+    if args.check && !changed.is_empty() {
+        failures.push(unformatted(&changed, args.files.is_empty()));
+    }
+    Failure::all(failures)?;
+    if args.json {
+        terminal::result(&json!({ "files": files, "formatted": changed }).to_string());
+    }
     Ok(())
+}
+
+/// Says which files are not formatted, and what would format them.
+fn unformatted(files: &[String], found: bool) -> Failure {
+    let names = if found { String::new() } else { format!(" {}", files.join(" ")) };
+    let help = format!("run `boxbuild fmt{names}`");
+    let message = format!("error: not formatted: {}\n  = help: {help}", files.join(", "));
+    let errors = files.iter().map(|file| {
+        json!({ "severity": "error", "message": format!("{file} is not formatted"),
+                "help": help, "labels": [] })
+    });
+    Failure::found(message, errors.collect())
+}
+
+/// Formats a file, or only checks it; tells whether it was not formatted.
+fn format(file: &Path, check: bool) -> Result<bool, Failure> {
+    let Some(text) = formatted(file)? else { return Ok(false) };
+    if !check {
+        let failed = |error| Failure::new(format!("cannot write {}: {error}", file.display()));
+        replace(file, &text).map_err(failed)?;
+    }
+    Ok(true)
 }
 
 /// Returns a file's text as it should be; nothing if it is so already.
@@ -92,18 +107,4 @@ fn formatted(file: &Path) -> Result<Option<String>, Failure> {
 /// Reads a file by itself; what else is wrong with it is not this command's affair.
 fn read(file: &Path) -> Result<Document, Failure> {
     Project::of(file).read(None).map_err(|error| Failure::new(error.to_string()))
-}
-
-/// Replaces a file as a whole or not at all, and keeps its permissions. A symbolic link stays one.
-fn replace(file: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error| Failure::new(format!("cannot write {}: {error}", file.display()));
-    let target = fs::canonicalize(file).map_err(failed)?;
-    let directory = target.parent().unwrap_or(Path::new("/"));
-    let permissions = fs::metadata(&target).map_err(failed)?.permissions();
-    let mut new =
-        tempfile::Builder::new().prefix(".Boxfile-").tempfile_in(directory).map_err(failed)?;
-    new.write_all(text.as_bytes()).map_err(failed)?;
-    new.as_file().set_permissions(permissions).map_err(failed)?;
-    new.persist(&target).map_err(|error| failed(error.error))?;
-    Ok(())
 }

@@ -40,11 +40,14 @@ pub(crate) fn completions(args: &Completions) -> Result<(), Failure> {
 
 /// Runs `boxbuild man`.
 pub(crate) fn man(args: &Man) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::new(format!("cannot write the manual: {error}"));
     if let Some(directory) = &args.output {
+        let failed =
+            |error| Failure::new(format!("cannot write to {}: {error}", directory.display()));
+        std::fs::create_dir_all(directory).map_err(failed)?;
         return clap_mangen::generate_to(Cli::command(), directory).map_err(failed);
     }
     let mut text = Vec::new();
+    let failed = |error| Failure::new(format!("cannot write the manual: {error}"));
     clap_mangen::Man::new(Cli::command()).render(&mut text).map_err(failed)?;
     terminal::result(String::from_utf8_lossy(&text).trim_end());
     Ok(())

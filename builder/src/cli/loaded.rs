@@ -7,7 +7,7 @@ use box_cache::Store;
 use boxbuild::fetch::FetchOptions;
 use boxbuild::project::{LockFile, Project};
 use boxbuild::{Pins, Report, Request, Variant};
-use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Severity, Sources};
+use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Severity, Sources, Syntax};
 
 use super::failure::{Failure, chain};
 use super::options::{InputOptions, ProjectOptions};
@@ -27,10 +27,10 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Reads the Boxfile that the options name.
-    pub(crate) fn read(options: &ProjectOptions) -> Result<Self, Failure> {
+    /// Reads the Boxfile that the options name, with a profile if one is given.
+    pub(crate) fn read(options: &ProjectOptions, profile: Option<&str>) -> Result<Self, Failure> {
         let file = locate::boxfile(options.file.as_deref())?;
-        Self::of(Project::of(&file), options.profile.as_deref())
+        Self::of(Project::of(&file), profile)
     }
 
     fn of(project: Project, profile: Option<&str>) -> Result<Self, Failure> {
@@ -52,6 +52,11 @@ impl Loaded {
     /// Returns the chosen profile's name.
     pub(crate) fn profile_name(&self) -> Option<&str> {
         self.profile.as_ref().map(|(name, _)| name.as_str())
+    }
+
+    /// Returns the chosen profile as the lock knows it.
+    pub(crate) fn variant(&self) -> Option<Variant<'_>> {
+        self.profile.as_ref().map(|(name, without)| Variant { name, without })
     }
 
     /// Shows what is worth a look, in the Boxfile and in further texts.
@@ -79,11 +84,23 @@ impl Loaded {
         match named {
             None => Ok(declared.first().copied().unwrap_or(Platform::LinuxAmd64)),
             Some(platform) if declared.contains(&platform) => Ok(platform),
-            Some(platform) => Err(Failure::new(format!(
-                "the Boxfile is not for {platform}\n  \
-                 = help: add it: `platform` names the platforms, and linux/amd64 is the default"
-            ))),
+            Some(platform) => Err(self.undeclared(&declared, platform)),
         }
+    }
+
+    fn undeclared(&self, declared: &[Platform], platform: Platform) -> Failure {
+        let names: Vec<&str> = declared.iter().map(|it| it.as_str()).collect();
+        let all: Vec<String> =
+            names.iter().chain([&platform.as_str()]).map(|it| format!("\"{it}\"")).collect();
+        let line = match self.sources.as_slice()[0].syntax {
+            Syntax::Kdl => format!("platform {}", all.join(" ")),
+            Syntax::Toml => format!("platform = [{}]", all.join(", ")),
+        };
+        let names = names.join(" and ");
+        Failure::new(format!(
+            "the Boxfile is for {names}, not for {platform}\n  \
+             = help: to have it for {platform} too, write `{line}` in the Boxfile"
+        ))
     }
 }
 
@@ -137,14 +154,12 @@ impl Tools {
         lock: Option<&'a Lock>,
         refresh: &'a [String],
     ) -> Request<'a> {
-        let variant = loaded.profile.as_ref();
-        let profile = variant.map(|(name, without)| Variant { name, without });
         Request {
             boxfile: &loaded.boxfile,
             base: &loaded.project.base,
             checkout,
             platform,
-            pins: Pins { lock, profile, refresh },
+            pins: Pins { lock, profile: loaded.variant(), refresh },
             fetch: FetchOptions {
                 offline: self.offline,
                 proxy: self.proxy.as_deref(),

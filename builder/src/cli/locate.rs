@@ -73,18 +73,18 @@ pub(crate) fn init(named: Option<&Path>) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Returns the kernel: as named on the command line, as the Boxfile names it, or as installed.
+/// Returns the kernel: as the Boxfile names it, as named on the command line, or as installed.
 pub(crate) fn kernel(
     named: Option<&Path>,
     boxfile: &Boxfile,
     base: &Path,
 ) -> Result<PathBuf, Failure> {
     let declared = boxfile.kernel.as_ref().and_then(|kernel| kernel.path.as_ref());
-    if let Some(path) = named {
-        return Ok(path.to_owned());
-    }
     if let Some(path) = declared {
         return Ok(base.join(&path.value));
+    }
+    if let Some(path) = named {
+        return Ok(path.to_owned());
     }
     let places = LIBRARY_DIRECTORIES.iter().map(|it| Path::new(it).join(KERNEL_LIBRARY));
     places.into_iter().find(|path| path.is_file()).ok_or_else(|| {

@@ -1,8 +1,11 @@
 //! `boxbuild lock` and `boxbuild update`: writing the lock without building.
 
-use boxbuild::project::LockFile;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use boxbuild::project::{LockFile, LockFileError};
 use boxbuild::resolve;
-use boxfile_spec::lock::Kind;
+use boxfile_spec::lock::{Entry, Kind};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
@@ -50,44 +53,53 @@ pub(crate) struct UpdateArgs {
 
 /// Runs `boxbuild lock`.
 pub(crate) fn lock(args: &LockArgs) -> Result<(), Failure> {
-    let loaded = Loaded::read(&args.project)?;
-    // A lock that cannot be read is replaced: that is what its error says to do.
-    let path = loaded.lock_path(&args.inputs);
-    let file = LockFile::read(&path).unwrap_or_else(|_| LockFile::anew(&path));
+    let loaded = Loaded::read(&args.project, None)?;
+    let file = readable(&loaded.lock_path(&args.inputs))?;
     let lock = resolve_all(&loaded, &args.inputs, file.lock.as_ref(), &[])?;
     finish(&file, &lock, false, args.project.json)
 }
 
+/// Reads a lock. One that is no lock is to be replaced: that is what its error says to do.
+fn readable(path: &Path) -> Result<LockFile, Failure> {
+    match LockFile::read(path) {
+        Err(error @ LockFileError::Io { .. }) => Err(Failure::of_lock(&error)),
+        Err(_) => {
+            terminal::note(&format!(
+                "warning: {} cannot be used; everything is resolved anew",
+                path.display()
+            ));
+            LockFile::anew(path).map_err(|error| Failure::of_lock(&error))
+        }
+        Ok(file) => Ok(file),
+    }
+}
+
 /// Runs `boxbuild update`.
 pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
-    let loaded = Loaded::read(&args.project)?;
+    let loaded = Loaded::read(&args.project, None)?;
     let file = loaded.lock_file(&args.inputs)?;
-    let known = |lock: &Lock| lock.entries().map(|it| it.name.clone()).collect::<Vec<_>>();
-    let known = file.lock.as_ref().map(known).unwrap_or_default();
-    if let (Some(name), true) =
-        (args.names.iter().find(|it| !known.contains(it)), file.lock.is_some())
-    {
-        return Err(unknown(name, known));
-    }
-    let images = |lock: &Lock| {
-        let images = lock.entries().filter(|it| it.kind == Kind::Image);
-        images.map(|it| it.name.clone()).collect()
+    let old = file.lock.as_ref();
+    let refresh = match args.names.as_slice() {
+        [] => names(old, |it| it.kind == Kind::Image),
+        names => names.to_vec(),
     };
-    let refresh = if args.names.is_empty() {
-        file.lock.as_ref().map(images).unwrap_or_default()
-    } else {
-        args.names.clone()
-    };
-    let lock = resolve_all(&loaded, &args.inputs, file.lock.as_ref(), &refresh)?;
+    let lock = resolve_all(&loaded, &args.inputs, old, &refresh)?;
+    let known = names(old, |_| true).into_iter().chain(names(Some(&lock), |_| true)).collect();
+    check_names(&args.names, known)?;
     finish(&file, &lock, args.dry_run, args.project.json)
 }
 
-fn unknown(name: &str, mut known: Vec<String>) -> Failure {
-    known.dedup();
-    Failure::new(format!(
-        "the lock has no entry `{name}`\n  = help: its entries are {}",
-        known.join(", ")
-    ))
+/// Returns the names of a lock's entries.
+fn names(lock: Option<&Lock>, filter: impl Fn(&&Entry) -> bool) -> Vec<String> {
+    lock.into_iter().flat_map(Lock::entries).filter(filter).map(|it| it.name.clone()).collect()
+}
+
+/// Refuses a name that neither the lock nor the Boxfile has.
+fn check_names(names: &[String], known: BTreeSet<String>) -> Result<(), Failure> {
+    let Some(name) = names.iter().find(|name| !known.contains(*name)) else { return Ok(()) };
+    let known: Vec<String> = known.into_iter().collect();
+    let known = known.join(", ");
+    Err(Failure::new(format!("the lock has no entry `{name}`\n  = help: its entries are {known}")))
 }
 
 /// Resolves everything that the Boxfile names, in all its profiles, for all its platforms.

@@ -4,15 +4,12 @@ use std::path::PathBuf;
 
 use boxfile_spec::Platform;
 
-/// Which Boxfile, and how it is read.
+/// Which Boxfile, and how its command reports.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ProjectOptions {
     /// The Boxfile [default: ./Boxfile, ./Boxfile.kdl, ./Boxfile.toml]
     #[arg(short, long, value_name = "PATH")]
     pub(crate) file: Option<PathBuf>,
-    /// Apply this profile of the Boxfile
-    #[arg(long, value_name = "NAME")]
-    pub(crate) profile: Option<String>,
     /// Print JSON, errors included
     #[arg(long)]
     pub(crate) json: bool,
@@ -25,10 +22,11 @@ pub(crate) struct InputOptions {
     #[arg(long, value_name = "PATH")]
     pub(crate) lock_file: Option<PathBuf>,
     /// The init [default: box-init beside this program]
-    #[arg(long, value_name = "PATH", env = "BOXBUILD_INIT")]
+    #[arg(long, value_name = "PATH", env = "BOXBUILD_INIT", hide_env_values = true)]
     pub(crate) init: Option<PathBuf>,
-    /// The guest kernel: libkrunfw.so.5 or an ELF kernel [default: as installed]
-    #[arg(long, value_name = "PATH", env = "BOXBUILD_KERNEL")]
+    /// The guest kernel, if the Boxfile names no file: libkrunfw.so.5 or an ELF kernel
+    /// [default: as installed]
+    #[arg(long, value_name = "PATH", env = "BOXBUILD_KERNEL", hide_env_values = true)]
     pub(crate) kernel: Option<PathBuf>,
     /// The directory of the store [default: $BOXBUILD_STORE, ~/.cache/boxbuild]
     #[arg(long, value_name = "DIR")]
@@ -36,6 +34,14 @@ pub(crate) struct InputOptions {
     /// Never touch a network: take downloads from the store only
     #[arg(long)]
     pub(crate) offline: bool,
+}
+
+/// The profile that a command applies.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ProfileOption {
+    /// Apply this profile of the Boxfile
+    #[arg(long = "profile", value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }
 
 /// Reads a platform of the command line.

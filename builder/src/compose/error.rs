@@ -2,6 +2,7 @@
 
 use std::io;
 
+use box_image::ComponentName;
 use boxfile_spec::Span;
 
 /// Why images and declarations do not make a box.
@@ -76,7 +77,7 @@ pub enum ComposeError {
     },
     /// Something would be mounted over what an image has.
     #[error(
-        "the {component} image has {found} at {path}, which the {mount} would hide; \
+        "the {component} image has {found} at {path}, in the way of the {mount}; \
          choose another place, or remove it from the image"
     )]
     Hidden {
@@ -92,7 +93,10 @@ pub enum ComposeError {
         span: Span,
     },
     /// The image's label says that it is for another component.
-    #[error("the image of `{component}` says that it is for {found:?} (label `{label}`)")]
+    #[error(
+        "the image of `{component}` says that it is for {found:?} (label `{label}`); \
+         declare it there, or rebuild it with the label {component:?}"
+    )]
     WrongType {
         /// Whose image.
         component: &'static str,
@@ -102,7 +106,9 @@ pub enum ComposeError {
         label: &'static str,
     },
     /// A label of the image cannot be used.
-    #[error("the {component} image's label `{label}` is {found:?}, which is {what}")]
+    #[error(
+        "the {component} image's label `{label}` is {found:?}, which is {what}; rebuild the image"
+    )]
     Label {
         /// Whose image.
         component: &'static str,
@@ -116,6 +122,24 @@ pub enum ComposeError {
 }
 
 impl ComposeError {
+    /// Returns the component whose image is to blame.
+    pub fn component(&self) -> ComponentName {
+        let name = match self {
+            Self::NoProgram => ComponentName::Agent.name(),
+            Self::Environment { component, .. }
+            | Self::Process { component, .. }
+            | Self::UnknownUser { component, .. }
+            | Self::Unreadable { component, .. }
+            | Self::MountPoint { component, .. }
+            | Self::WorkingDirectory { component, .. }
+            | Self::Hidden { component, .. }
+            | Self::WrongType { component, .. }
+            | Self::Label { component, .. } => component,
+        };
+        let named = |it: &ComponentName| it.name() == name;
+        ComponentName::ALL.into_iter().find(named).unwrap_or(ComponentName::Agent)
+    }
+
     /// Returns the place in the Boxfile that is to blame, where there is one.
     pub const fn span(&self) -> Option<Span> {
         match self {

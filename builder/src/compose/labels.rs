@@ -16,6 +16,32 @@ const WORKDIR: &str = "a3s.workdir";
 const PORT: &str = "a3s.port";
 const ENV: &str = "a3s.box.env.";
 
+/// What an image says of how it runs, in its config or its labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defaults {
+    /// The program and its arguments; empty where nothing says so.
+    pub argv: Vec<String>,
+    /// The working directory.
+    pub workdir: Option<String>,
+    /// The port on which it listens.
+    pub port: Option<u16>,
+}
+
+impl Defaults {
+    /// Takes what an image's config says. A label that cannot be used says nothing.
+    pub fn of(process: &Process) -> Self {
+        let labels = Labels { component: ComponentName::Agent, labels: process.labels.as_ref() };
+        let own = [process.entrypoint.clone(), process.cmd.clone()];
+        let argv = own.into_iter().flatten().flatten().collect::<Vec<_>>();
+        let workdir = process.working_dir.as_deref().filter(|path| !path.is_empty());
+        Self {
+            argv: if argv.is_empty() { labels.argv() } else { argv },
+            workdir: workdir.or(labels.workdir()).map(str::to_owned),
+            port: labels.port().ok().flatten(),
+        }
+    }
+}
+
 /// The labels of a component's image.
 pub(super) struct Labels<'p> {
     component: ComponentName,
@@ -117,6 +143,23 @@ mod tests {
         assert_eq!(labels.port().unwrap(), Some(4090));
         assert_eq!(labels.workdir(), Some("/workspace"));
         assert_eq!(labels.env().unwrap(), BTreeMap::from([("LOG".to_owned(), "info".to_owned())]));
+    }
+
+    #[test]
+    fn the_config_comes_before_the_labels() {
+        let mut image = process(&[
+            ("a3s.box.agent.binary", "/agent/bin/agent"),
+            ("a3s.port", "many"),
+            ("a3s.workdir", "/label"),
+        ]);
+        let argv = vec!["/agent/bin/agent".to_owned()];
+        let workdir = Some("/label".to_owned());
+        assert_eq!(Defaults::of(&image), Defaults { argv, workdir, port: None });
+        image.cmd = Some(vec!["/bin/sh".to_owned()]);
+        image.working_dir = Some("/config".to_owned());
+        let defaults = Defaults::of(&image);
+        assert_eq!(defaults.argv, ["/bin/sh"]);
+        assert_eq!(defaults.workdir.as_deref(), Some("/config"));
     }
 
     #[test]

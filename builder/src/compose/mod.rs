@@ -9,6 +9,7 @@ mod split;
 mod user;
 
 pub use error::ComposeError;
+pub use labels::Defaults;
 pub use plan::{Declared, plan_of};
 pub use split::{Parts, compose};
 

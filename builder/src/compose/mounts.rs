@@ -3,8 +3,8 @@
 use box_image::ComponentName;
 use boxfile_spec::{Boxfile, Scope};
 
-use super::split::at;
 use super::{ComposeError, FlatImage};
+use crate::tree::{Inode, Kind, Leaf, Tree};
 
 /// Checks that nothing is mounted over what an image has.
 ///
@@ -18,10 +18,9 @@ pub(super) fn check(flat: &FlatImage, boxfile: &Boxfile) -> Result<(), ComposeEr
         if !sees(scope, flat.component) {
             continue;
         }
-        if let Some(found) = in_the_way(flat, &guest.value) {
-            let (component, path) = (flat.component.name(), guest.value.clone());
+        if let Some((path, found)) = in_the_way(flat, &guest.value) {
             return Err(ComposeError::Hidden {
-                component,
+                component: flat.component.name(),
                 path,
                 found,
                 mount: format!("{kind} `{name}`"),
@@ -41,13 +40,94 @@ const fn sees(scope: Scope, component: ComponentName) -> bool {
     }
 }
 
-/// Says what an image has at a path, if a mount there would hide it.
-fn in_the_way(flat: &FlatImage, path: &str) -> Option<String> {
-    let Some(names) = at(&flat.tree, path)?.names() else {
-        return Some("something other than a directory".to_owned());
+/// Says what an image has at a path or above it, and where, if nothing can be mounted there without
+/// hiding it. Links are not followed: a workload could lead the mount elsewhere.
+fn in_the_way(flat: &FlatImage, path: &str) -> Option<(String, String)> {
+    let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+    for above in ends.map(|end| &path[..end]).filter(|above| !above.is_empty()) {
+        let inode = lookup(flat, above)?;
+        if let Kind::Leaf(leaf) = &inode.kind {
+            let found = if matches!(leaf, Leaf::Symlink(_)) { "a symbolic link" } else { "a file" };
+            return Some((above.to_owned(), found.to_owned()));
+        }
+    }
+    let names = lookup(flat, path)?.names()?;
+    let first = String::from_utf8_lossy(names.keys().next()?).escape_debug().to_string();
+    let more = match names.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
-    let first = names.keys().next()?;
-    let more =
-        if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
-    Some(format!("files ({}{more})", String::from_utf8_lossy(first).escape_debug()))
+    Some((path.to_owned(), format!("files ({first}{more})")))
+}
+
+/// Returns what lies at a path; links are not followed.
+fn lookup<'f>(flat: &'f FlatImage, path: &str) -> Option<&'f Inode> {
+    let names = path.split('/').filter(|name| !name.is_empty());
+    let id =
+        names.into_iter().try_fold(Tree::ROOT, |id, name| flat.tree.child(id, name.as_bytes()));
+    id.map(|id| flat.tree.inode(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use boxfile_spec::parse;
+
+    use super::*;
+    use crate::tree::{Content, Meta};
+
+    /// An agent's image with an empty directory, one with two files, a file and a link.
+    fn image() -> FlatImage {
+        let mut tree = Tree::default();
+        tree.ensure_directory(Tree::ROOT, b"empty");
+        let full = tree.ensure_directory(Tree::ROOT, b"full");
+        let leaf = |kind| Inode { meta: Meta::root_owned(0o644), kind: Kind::Leaf(kind) };
+        let file = tree.add(leaf(Leaf::File(Content::of(b"x"))));
+        for (directory, name) in [(full, "one"), (full, "two"), (Tree::ROOT, "file")] {
+            tree.link(directory, name.as_bytes(), file);
+        }
+        let link = tree.add(leaf(Leaf::Symlink(b"empty".to_vec())));
+        tree.link(Tree::ROOT, b"link", link);
+        FlatImage { component: ComponentName::Agent, process: Default::default(), tree }
+    }
+
+    /// Checks a declaration against the image.
+    fn checked(declaration: &str) -> Result<(), String> {
+        let text = format!(
+            "box \"x\"\nagent {{ image \"oci:a\"; }}\nbusiness {{ image \"oci:b\"; }}\n{declaration}\n"
+        );
+        let boxfile = parse(&text).unwrap();
+        check(&image(), &boxfile).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_empty_or_missing_may_be_mounted_over() {
+        for path in ["/empty", "/empty/new", "/full/new", "/new/deep"] {
+            assert_eq!(checked(&format!("share \"s\" guest=\"{path}\"")), Ok(()), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_an_image_has_is_not_hidden() {
+        for (path, found) in [
+            ("/full", "files (one and 1 more) at /full"),
+            ("/file", "a file at /file"),
+            ("/full/one/below", "a file at /full/one"),
+            ("/link", "a symbolic link at /link"),
+            ("/link/below", "a symbolic link at /link"),
+        ] {
+            for mount in [
+                format!("share \"s\" guest=\"{path}\""),
+                format!("scratch \"s\" guest=\"{path}\" size=\"1MiB\""),
+            ] {
+                let error = checked(&mount).unwrap_err();
+                assert!(error.starts_with(&format!("the agent image has {found}, ")), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_other_component_sees_is_not_its_affair() {
+        assert_eq!(checked("share \"s\" guest=\"/full\" component=\"business\""), Ok(()));
+        assert!(checked("share \"s\" guest=\"/full\" component=\"agent\"").is_err());
+    }
 }

@@ -96,7 +96,7 @@ fn check_mount_points(flat: &FlatImage, has_skills: bool) -> Result<(), ComposeE
 }
 
 /// Returns what lies at an absolute path, without following links.
-pub(super) fn at<'tree>(tree: &'tree Tree, path: &str) -> Option<&'tree Inode> {
+fn at<'tree>(tree: &'tree Tree, path: &str) -> Option<&'tree Inode> {
     let mut id = Tree::ROOT;
     for name in path.split('/').filter(|name| !name.is_empty()) {
         id = tree.child(id, name.as_bytes())?;

@@ -1,7 +1,6 @@
 //! The lock on the disk.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use box_image::manifest::FORMAT_EPOCH;
@@ -11,7 +10,9 @@ use boxfile_spec::{Diagnostics, Lock, Source, Sources, lock};
 #[derive(Debug, Clone)]
 pub struct LockFile {
     path: PathBuf,
-    /// What the file holds; nothing if there is none.
+    /// The file's bytes; nothing if there is none.
+    bytes: Option<Vec<u8>>,
+    /// What the file says; nothing if there is none, or if it is to be written anew.
     pub lock: Option<Lock>,
 }
 
@@ -40,6 +41,12 @@ pub enum LockFileError {
         /// What is wrong with it.
         diagnostics: Diagnostics,
     },
+    /// It is no longer what was read.
+    #[error(
+        "{} was written by another command meanwhile, and is left as it is; run this one again",
+        .0.display()
+    )]
+    Changed(PathBuf),
     /// It is for boxes of another format.
     #[error(
         "{} is for boxes of format epoch {found}, and this boxbuild writes epoch {FORMAT_EPOCH}; \
@@ -60,16 +67,11 @@ impl LockFile {
     /// # Errors
     /// [`LockFileError`].
     pub fn read(path: &Path) -> Result<Self, LockFileError> {
-        let bytes = match super::read_bounded(path, lock::MAX_TEXT as u64 + 1) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Self { path: path.to_owned(), lock: None });
-            }
-            Err(source) => {
-                return Err(LockFileError::Io { action: "read", path: path.to_owned(), source });
-            }
+        let Some(bytes) = read(path)? else {
+            return Ok(Self { path: path.to_owned(), bytes: None, lock: None });
         };
-        let text = String::from_utf8(bytes).map_err(|_| LockFileError::NotText(path.to_owned()))?;
+        let text = String::from_utf8(bytes.clone());
+        let text = text.map_err(|_| LockFileError::NotText(path.to_owned()))?;
         let lock = Lock::parse(&text).map_err(|diagnostics| LockFileError::Malformed {
             sources: Sources::single(Source::new(path.display().to_string(), text)),
             diagnostics,
@@ -77,12 +79,15 @@ impl LockFile {
         if lock.epoch() != FORMAT_EPOCH {
             return Err(LockFileError::Epoch { path: path.to_owned(), found: lock.epoch() });
         }
-        Ok(Self { path: path.to_owned(), lock: Some(lock) })
+        Ok(Self { path: path.to_owned(), bytes: Some(bytes), lock: Some(lock) })
     }
 
-    /// Names a lock that is to be written anew, whatever the file holds.
-    pub fn anew(path: &Path) -> Self {
-        Self { path: path.to_owned(), lock: None }
+    /// Names a lock that is to be written anew, whatever the file holds now.
+    ///
+    /// # Errors
+    /// [`LockFileError::Io`].
+    pub fn anew(path: &Path) -> Result<Self, LockFileError> {
+        Ok(Self { path: path.to_owned(), bytes: read(path)?, lock: None })
     }
 
     /// Returns the file's path.
@@ -94,35 +99,39 @@ impl LockFile {
     /// same already. Returns whether it was written.
     ///
     /// # Errors
-    /// [`LockFileError::Io`].
+    /// [`LockFileError::Io`]; [`LockFileError::Changed`] where another command wrote something else
+    /// since the file was read.
     pub fn write(&self, lock: &Lock) -> Result<bool, LockFileError> {
-        if self.lock.as_ref() == Some(lock) {
+        let (text, now) = (lock.write(), read(&self.path)?);
+        let says_so = self.lock.as_ref() == Some(lock) && now == self.bytes;
+        if says_so || now.as_deref() == Some(text.as_bytes()) {
             return Ok(false);
         }
-        let failed =
-            |source| LockFileError::Io { action: "write", path: self.path.clone(), source };
-        let directory = self.path.parent().filter(|it| !it.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new()
-            .prefix(".Boxfile.lock-")
-            .tempfile_in(directory)
-            .map_err(failed)?;
-        file.write_all(lock.write().as_bytes()).map_err(failed)?;
-        // A temporary file is for its owner alone; a lock is checked in.
-        set_mode(file.as_file()).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        file.persist(&self.path).map_err(|error| failed(error.error))?;
+        if now != self.bytes {
+            return Err(LockFileError::Changed(self.path.clone()));
+        }
+        super::replace(&self.path, &text).map_err(|source| LockFileError::Io {
+            action: "write",
+            path: self.path.clone(),
+            source,
+        })?;
         Ok(true)
     }
 }
 
-fn set_mode(file: &fs::File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
+/// Reads a lock's bytes; nothing where there is no file.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, LockFileError> {
+    match super::read_bounded(path, lock::MAX_TEXT as u64 + 1) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(LockFileError::Io { action: "read", path: path.to_owned(), source }),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -142,5 +151,29 @@ mod tests {
         assert!(matches!(LockFile::read(&path), Err(LockFileError::Epoch { .. })));
         fs::write(&path, "version =").unwrap();
         assert!(matches!(LockFile::read(&path), Err(LockFileError::Malformed { .. })));
+    }
+    #[test]
+    fn what_another_command_wrote_meanwhile_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("Boxfile.lock");
+        let (one, other) = (Lock::new(FORMAT_EPOCH), Lock::new(FORMAT_EPOCH + 1));
+        let (first, second) = (LockFile::read(&path).unwrap(), LockFile::read(&path).unwrap());
+        assert!(first.write(&one).unwrap());
+        assert!(!second.write(&one).unwrap(), "it says the same");
+        assert!(matches!(second.write(&other), Err(LockFileError::Changed(_))));
+        assert_eq!(LockFile::read(&path).unwrap().lock, Some(one.clone()));
+        let read = LockFile::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(read.write(&other), Err(LockFileError::Changed(_))));
+    }
+
+    #[test]
+    fn a_lock_in_other_words_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("Boxfile.lock");
+        let lock = Lock::new(FORMAT_EPOCH);
+        fs::write(&path, format!("# mine\n{}", lock.write())).unwrap();
+        assert!(!LockFile::read(&path).unwrap().write(&lock).unwrap());
+        assert!(LockFile::anew(&path).unwrap().write(&lock).unwrap());
     }
 }

@@ -1,6 +1,7 @@
 //! A project: a Boxfile on the disk, the files that it extends, and its lock.
 
 mod lockfile;
+mod replace;
 
 use std::fs;
 use std::io::{self, Read};
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use boxfile_spec::{Boxfile, Document, MAX_SOURCE, Source};
 
 pub use lockfile::{LockFile, LockFileError};
+pub use replace::replace;
 
 /// The names of a Boxfile, in the order in which they are looked for.
 pub const NAMES: [&str; 3] = ["Boxfile", "Boxfile.kdl", "Boxfile.toml"];

@@ -11,7 +11,11 @@ use boxfile_spec::Platform;
 #[non_exhaustive]
 pub enum SourceError {
     /// There is no such directory, or it is no OCI image layout.
-    #[error("{} is not an OCI image layout: it has no file {missing:?}", path.display())]
+    #[error(
+        "{} is not an OCI image layout: it has no file {missing:?}; copy an image there: \
+         skopeo copy docker://NAME oci:{}:latest",
+        path.display(), path.display()
+    )]
     NotALayout {
         /// The directory.
         path: PathBuf,

@@ -72,6 +72,30 @@ impl Image {
     }
 }
 
+#[cfg(test)]
+impl Image {
+    /// Makes an image that lies nowhere.
+    pub(crate) fn sample(manifest: Digest, layers: &[Digest]) -> Self {
+        let layer = |digest: &Digest| LayerSource {
+            digest: *digest,
+            size: 100,
+            compression: Compression::None,
+            diff_id: *digest,
+        };
+        let config = r#"{"architecture":"amd64","os":"linux","rootfs":{"diff_ids":[]}}"#;
+        Self {
+            layout: PathBuf::new(),
+            platform: Platform::LinuxAmd64,
+            manifest_size: 10,
+            manifest,
+            config_digest: manifest,
+            config_size: 1,
+            config: serde_json::from_str(config).unwrap(),
+            layers: layers.iter().map(layer).collect(),
+        }
+    }
+}
+
 /// Opens the image of a layout that is meant: by its digest if one is given, else the one with the
 /// tag, or the only one.
 ///

@@ -60,17 +60,26 @@ impl Config {
     }
 }
 
-/// An image: its layers from the lowest up, and its config. For linux on amd64.
+/// An image: its layers from the lowest up, and its config. For linux on amd64, unless another
+/// architecture is set.
 #[derive(Debug, Clone)]
 pub struct Image {
     layers: Vec<LayerTar>,
     config: Config,
+    architecture: &'static str,
 }
 
 impl Image {
     /// Starts an image without layers.
     pub const fn new(config: Config) -> Self {
-        Self { layers: Vec::new(), config }
+        Self { layers: Vec::new(), config, architecture: "amd64" }
+    }
+
+    /// Sets the CPU that the image is for, in Go's spelling.
+    #[must_use]
+    pub const fn architecture(mut self, architecture: &'static str) -> Self {
+        self.architecture = architecture;
+        self
     }
 
     /// Adds a layer over those already there.
@@ -80,12 +89,38 @@ impl Image {
         self
     }
 
+    /// Writes images for several architectures into an OCI image layout directory under one tag, as
+    /// an index in the index, and returns the inner index's digest.
+    ///
+    /// # Errors
+    /// As [`Self::write_layout`].
+    pub fn write_index(images: &[Self], dir: &Path, tag: &str) -> Result<Digest> {
+        let mut manifests = Vec::new();
+        for image in images {
+            let manifest = json!(image.write_blobs(dir, Compression::Gzip)?);
+            let platform = json!({ "os": "linux", "architecture": image.architecture });
+            let Value::Object(mut fields) = manifest else { continue };
+            fields.insert("platform".to_owned(), platform);
+            manifests.push(fields);
+        }
+        let index = json!({
+            "schemaVersion": 2, "mediaType": OCI_INDEX_TYPE, "manifests": manifests,
+        });
+        let blobs = dir.join("blobs/sha256");
+        tag_it(dir, write_json(&blobs, OCI_INDEX_TYPE, &index)?, tag)
+    }
+
     /// Writes the image into an OCI image layout directory, made where it is missing, and returns
     /// the manifest's digest. Other tags in the directory stay; the same tag is replaced.
     ///
     /// # Errors
     /// The directory cannot be written, or holds an index that is none.
     pub fn write_layout(&self, dir: &Path, tag: &str, compression: Compression) -> Result<Digest> {
+        tag_it(dir, self.write_blobs(dir, compression)?, tag)
+    }
+
+    /// Writes the image's blobs and returns what names its manifest.
+    fn write_blobs(&self, dir: &Path, compression: Compression) -> Result<Descriptor> {
         let blobs = dir.join("blobs/sha256");
         fs::create_dir_all(&blobs).map_err(KitError::file("make", &blobs))?;
         let layers = self.layers.iter().map(|layer| write_layer(&blobs, layer, compression));
@@ -94,22 +129,26 @@ impl Image {
         let manifest = json!({
             "schemaVersion": 2, "mediaType": OCI_MANIFEST_TYPE, "config": config, "layers": layers,
         });
-        let mut manifest = write_json(&blobs, OCI_MANIFEST_TYPE, &manifest)?;
-        manifest.annotations.insert(REF_NAME.to_owned(), tag.to_owned());
-        let digest = manifest.digest;
-        write_index(dir, manifest)?;
-        Ok(digest)
+        write_json(&blobs, OCI_MANIFEST_TYPE, &manifest)
     }
 
     fn config_json(&self) -> Value {
         let diff_ids: Vec<_> = self.layers.iter().map(LayerTar::diff_id).collect();
         json!({
-            "architecture": "amd64",
+            "architecture": self.architecture,
             "os": "linux",
             "config": self.config.to_json(),
             "rootfs": { "type": "layers", "diff_ids": diff_ids },
         })
     }
+}
+
+/// Gives what a descriptor names a tag, and returns its digest.
+fn tag_it(dir: &Path, mut named: Descriptor, tag: &str) -> Result<Digest> {
+    named.annotations.insert(REF_NAME.to_owned(), tag.to_owned());
+    let digest = named.digest;
+    write_index(dir, named)?;
+    Ok(digest)
 }
 
 fn write_layer(blobs: &Path, layer: &LayerTar, compression: Compression) -> Result<Descriptor> {
@@ -207,6 +246,21 @@ mod tests {
             assert_eq!(seen["Architecture"], "amd64");
             assert_eq!(seen["Labels"]["kind"], "test");
             assert_eq!(seen["Layers"].as_array().unwrap().len(), 2);
+        }
+    }
+
+    #[test]
+    fn skopeo_reads_one_tag_for_two_architectures() {
+        installed("skopeo");
+        let directory = tempfile::tempdir().unwrap();
+        let images = ["amd64", "arm64"].map(|it| sample().architecture(it));
+        Image::write_index(&images, directory.path(), "v1").unwrap();
+        let name = format!("oci:{}:v1", directory.path().display());
+        for architecture in ["amd64", "arm64"] {
+            let mut skopeo = Command::new("skopeo");
+            skopeo.args(["--override-arch", architecture, "inspect", &name]);
+            let seen: Value = serde_json::from_slice(&program::run(&mut skopeo).unwrap()).unwrap();
+            assert_eq!(seen["Architecture"], architecture);
         }
     }
 

@@ -70,7 +70,7 @@ pub(super) fn sha256(bytes: &[u8]) -> Digest {
 
 /// Reads the init, which must be a static program for the platform.
 pub(super) fn init(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
-    let init = read_file(request.init)?;
+    let init = read_file("init", request.init)?;
     if !is_static_program(&init, request.platform) {
         let (path, platform) = (request.init.to_owned(), request.platform);
         return Err(BuildError::NotAnInit { path, platform });
@@ -80,7 +80,7 @@ pub(super) fn init(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
 
 /// Reads the kernel, which must be the one that the Boxfile names, if it names one.
 pub(super) fn kernel(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
-    let kernel = read_file(request.kernel)?;
+    let kernel = read_file("kernel", request.kernel)?;
     let declared = request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256);
     let Some(expected) = declared.map(|it| Digest::from_bytes(it.0)) else { return Ok(kernel) };
     let found = sha256(&kernel);
@@ -90,8 +90,8 @@ pub(super) fn kernel(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
     Err(BuildError::WrongKernel { path: request.kernel.to_owned(), expected, found })
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, BuildError> {
-    let failed = |source| BuildError::Read { path: path.to_owned(), source };
+fn read_file(what: &'static str, path: &Path) -> Result<Vec<u8>, BuildError> {
+    let failed = |source| BuildError::Read { what, path: path.to_owned(), source };
     let metadata = fs::metadata(path).map_err(failed)?;
     if metadata.is_file() && metadata.len() <= FILE_MAX {
         return fs::read(path).map_err(failed);

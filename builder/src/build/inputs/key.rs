@@ -19,9 +19,8 @@ impl Inputs {
         if let Some(binary) = &self.binary {
             key = key.part(b"binary").part(binary.sha256.as_bytes());
         }
-        for file in &self.env_files {
-            key = key.part(b"env").part(file.digest.as_bytes());
-        }
+        // The variables, not the files: whose they are counts, and no comment does.
+        key = key.part(b"env").part(format!("{:?}", self.env).as_bytes());
         for skill in &self.skills {
             let mode = format!("{:?}", skill.mode);
             key = key.part(skill.name.as_bytes()).part(mode.as_bytes());

@@ -7,6 +7,8 @@ mod key;
 mod pins;
 mod program;
 mod skills;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -73,18 +75,20 @@ impl Inputs {
         let skills = skills::read(request, &mut warnings)?;
         let (env_files, env) = files::env(request)?;
         let binary = boxfile.agent.binary.as_ref();
-        let inputs = Self {
+        let binary = binary.map(|it| program::read(it, request, store)).transpose()?;
+        if let Some(binary) = &binary {
+            program::check_root(&binary.program, boxfile)?;
+        }
+        Ok(Self {
             images,
-            binary: binary.map(|it| program::read(it, request, store)).transpose()?,
+            binary,
             skills,
             env,
             env_files,
             init: if built { files::init(request)? } else { Vec::new() },
             kernel: if built { files::kernel(request)? } else { Vec::new() },
             warnings,
-        };
-        program::check_root(&inputs, boxfile)?;
-        Ok(inputs)
+        })
     }
 
     /// Reads what belongs to the checkout, and names everything that is wrong with it. Neither an image

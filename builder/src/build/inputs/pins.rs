@@ -1,10 +1,13 @@
 //! What the lock pins, by the names under which it knows things.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use box_image::ComponentName;
 use boxfile_spec::lock::{Entry, Kind};
 use boxfile_spec::{Binary, Boxfile, Lock, Platform};
+
+use crate::skill::DEFINITION;
 
 /// A lock as a build uses it.
 ///
@@ -33,11 +36,12 @@ pub struct Variant<'a> {
 impl Pins<'_> {
     /// Returns the lock's name for something that the Boxfile declares.
     pub(super) fn name(&self, name: &str, source: &str) -> String {
-        let Some(variant) = &self.profile else { return name.to_owned() };
-        if declared(variant.without).get(name).is_some_and(|(_, without)| without == source) {
-            return name.to_owned();
+        match &self.profile {
+            Some(variant) if kind_of(variant.without, name, source).is_none() => {
+                format!("{name}@{}", variant.name)
+            }
+            _ => name.to_owned(),
         }
-        format!("{name}@{}", variant.name)
     }
 
     /// Returns the entry that pins a component's image, if it is about the same reference.
@@ -86,21 +90,147 @@ pub(super) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (Kind, String)> {
     named
 }
 
-/// Tells whether a Boxfile, with the profile of this name or without one, still declares what an
-/// entry pins.
-pub fn still_declared(entry: &Entry, profile: Option<&str>, boxfile: &Boxfile) -> bool {
-    let suffix = profile.map(|profile| format!("@{profile}"));
-    let bare = suffix.as_deref().and_then(|suffix| entry.name.strip_suffix(suffix));
-    let name = bare.unwrap_or(&entry.name);
+/// Returns what sort of thing a Boxfile declares under a lock's name, if it is written so.
+fn kind_of(boxfile: &Boxfile, name: &str, source: &str) -> Option<Kind> {
+    if in_directory(boxfile, name, source) {
+        return Some(Kind::Skill);
+    }
+    let (kind, written) = declared(boxfile).remove(name)?;
+    (written == source).then_some(kind)
+}
+
+/// Whether a name and a source are those of a skill in the Boxfile's directory of skills.
+fn in_directory(boxfile: &Boxfile, name: &str, source: &str) -> bool {
+    let Some(skills) = &boxfile.skills_dir else { return false };
+    let rest = source.strip_prefix(skills.dir.value.trim_end_matches('/'));
+    let skill = rest.and_then(|rest| rest.strip_prefix('/'));
+    skill.is_some() && skill == name.strip_prefix("skill:")
+}
+
+/// Tells whether a Boxfile still declares what an entry pins; `profile` is what made it from the
+/// file, and `base` is the directory that its paths start from.
+pub fn still_declared(
+    entry: &Entry,
+    boxfile: &Boxfile,
+    profile: Option<&Variant<'_>>,
+    base: &Path,
+) -> bool {
     let for_platform = entry
         .platform
         .is_none_or(|platform| boxfile.platforms.iter().any(|it| it.value == platform));
-    let in_directory = boxfile.skills_dir.as_ref().is_some_and(|skills| {
-        let rest = entry.source.strip_prefix(skills.dir.value.trim_end_matches('/'));
-        entry.kind == Kind::Skill && rest.is_some_and(|rest| rest.starts_with('/'))
-    });
-    let named = declared(boxfile)
-        .get(name)
-        .is_some_and(|(kind, source)| *kind == entry.kind && *source == entry.source);
-    for_platform && (named || in_directory)
+    let pins = Pins { profile: profile.cloned(), ..Pins::default() };
+    let bare = profile.and_then(|it| entry.name.strip_suffix(it.name)?.strip_suffix('@'));
+    let declares = |name: &str| {
+        kind_of(boxfile, name, &entry.source) == Some(entry.kind)
+            && pins.name(name, &entry.source) == entry.name
+            && (!in_directory(boxfile, name, &entry.source)
+                || base.join(&entry.source).join(DEFINITION).is_file())
+    };
+    for_platform && (declares(&entry.name) || bare.is_some_and(declares))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use boxfile_spec::lock::Digest;
+    use boxfile_spec::{Source, read};
+
+    use super::*;
+
+    const BOXFILE: &str = r#"box "x"
+platform "linux/amd64" "linux/arm64"
+agent { image "oci:agent"; env-file "a.env"; }
+skills dir="skills/"
+skill "own" path="own"
+profile "ci" {
+    agent { image "oci:other"; }
+    skill "own" path="ci/own"
+}
+"#;
+
+    fn boxfile(profile: Option<&str>) -> Boxfile {
+        let none = |_: &str| Err(String::new());
+        let document = read(Source::new("Boxfile", BOXFILE), profile, none);
+        assert_eq!(document.found, []);
+        document.boxfile.unwrap()
+    }
+
+    fn entry(name: &str, kind: Kind, source: &str, platform: Option<Platform>) -> Entry {
+        let (name, source) = (name.to_owned(), source.to_owned());
+        let digest = Digest::Sha256([7; 32]);
+        Entry { name, kind, source, platform, digest, size: 1, layers: Vec::new() }
+    }
+
+    #[test]
+    fn only_what_a_profile_declares_otherwise_has_a_name_of_its_own() {
+        let without = boxfile(None);
+        let profile = Some(Variant { name: "ci", without: &without });
+        let pins = Pins { profile, ..Pins::default() };
+        for (name, source, expected) in [
+            ("agent", "oci:agent", "agent"),
+            ("agent", "oci:other", "agent@ci"),
+            ("env:a.env", "a.env", "env:a.env"),
+            ("env:b.env", "b.env", "env:b.env@ci"),
+            ("skill:own", "ci/own", "skill:own@ci"),
+            ("skill:greet", "skills/greet", "skill:greet"),
+            ("skill:greet", "more/greet", "skill:greet@ci"),
+            ("init", "", "init"),
+        ] {
+            assert_eq!(pins.name(name, source), expected);
+            assert_eq!(Pins::default().name(name, source), name);
+        }
+    }
+
+    #[test]
+    fn a_pin_counts_for_its_reference_and_platform_until_it_is_refreshed() {
+        let mut lock = Lock::new(1);
+        let amd64 = Some(Platform::LinuxAmd64);
+        lock.set(entry("agent", Kind::Image, "oci:agent", amd64));
+        let pins = Pins { lock: Some(&lock), ..Pins::default() };
+        let image = |pins: &Pins<'_>, source, platform| {
+            pins.image(ComponentName::Agent, source, platform).is_some()
+        };
+        assert!(image(&pins, "oci:agent", Platform::LinuxAmd64));
+        assert!(!image(&pins, "oci:agent", Platform::LinuxArm64));
+        assert!(!image(&pins, "oci:agent:v2", Platform::LinuxAmd64));
+        let refresh = ["agent".to_owned()];
+        let refreshed = Pins { refresh: &refresh, ..pins };
+        assert!(!image(&refreshed, "oci:agent", Platform::LinuxAmd64));
+    }
+
+    /// Which of the two Boxfiles, without a profile and with `ci`, declare an entry.
+    fn declaring(entry: &Entry, base: &Path) -> [bool; 2] {
+        let (without, with) = (boxfile(None), boxfile(Some("ci")));
+        let variant = Variant { name: "ci", without: &without };
+        [
+            still_declared(entry, &without, None, base),
+            still_declared(entry, &with, Some(&variant), base),
+        ]
+    }
+
+    #[test]
+    fn an_entry_belongs_to_the_profile_that_gives_it_its_name() {
+        let base = tempfile::tempdir().unwrap();
+        fs::create_dir_all(base.path().join("skills/greet")).unwrap();
+        fs::write(base.path().join("skills/greet/SKILL.md"), "").unwrap();
+        let arm64 = Some(Platform::LinuxArm64);
+        for (name, kind, source, platform, expected) in [
+            ("agent", Kind::Image, "oci:agent", arm64, [true, false]),
+            ("agent@ci", Kind::Image, "oci:other", arm64, [false, true]),
+            ("agent@ci", Kind::Image, "oci:agent", arm64, [false, false]),
+            ("agent", Kind::Image, "oci:other", arm64, [false, false]),
+            ("agent@dev", Kind::Image, "oci:other", arm64, [false, false]),
+            ("agent", Kind::Binary, "oci:agent", arm64, [false, false]),
+            ("env:a.env", Kind::EnvFile, "a.env", None, [true, true]),
+            ("env:b.env", Kind::EnvFile, "b.env", None, [false, false]),
+            ("skill:greet", Kind::Skill, "skills/greet", None, [true, true]),
+            ("skill:gone", Kind::Skill, "skills/gone", None, [false, false]),
+            ("skill:greet@ci", Kind::Skill, "skills/greet", None, [false, false]),
+            ("init", Kind::Init, "", Some(Platform::LinuxAmd64), [true, true]),
+        ] {
+            let entry = entry(name, kind, source, platform);
+            assert_eq!(declaring(&entry, base.path()), expected, "{name} {source}");
+        }
+    }
 }

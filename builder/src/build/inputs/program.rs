@@ -1,10 +1,12 @@
 //! The agent's program, where it is not in an image.
 
+use std::path::PathBuf;
+
 use box_cache::Store;
 use box_image::Digest;
 use boxfile_spec::{Binary as Declared, Boxfile, Platform, Sha256, Span};
 
-use super::{Inputs, Request};
+use super::Request;
 use crate::binary::{self, Binary, BinaryError, Machine, Program};
 use crate::fetch::{RemoteUrl, fetch};
 use crate::{BuildError, checkout};
@@ -26,9 +28,7 @@ pub(super) fn read(
     match declared {
         Declared::Local { path, sha256 } => {
             let failed = |source| BuildError::Binary { span: path.span, source };
-            let file = checkout::relative(request.checkout, request.base)
-                .map_err(|source| failed(BinaryError::Read { path: request.base.into(), source }))?
-                .join(&path.value);
+            let file = in_checkout(&path.value, request).map_err(failed)?;
             let binary =
                 binary::from_checkout(request.checkout, &file, machine, store).map_err(failed)?;
             check_digest(&binary, *sha256, path.span)?;
@@ -50,17 +50,19 @@ pub(super) fn read(
 pub(super) fn check(declared: &Declared, request: &Request<'_>) -> Result<(), BuildError> {
     let Declared::Local { path, .. } = declared else { return Ok(()) };
     let failed = |source| BuildError::Binary { span: path.span, source };
-    let file = request.base.join(&path.value);
-    let unread = |source| failed(BinaryError::Read { path: file.clone(), source });
-    checkout::inside(request.checkout, &file).map_err(unread)?;
-    if !file.is_file() {
-        return Err(failed(BinaryError::NotAFile(file.clone())));
-    }
-    let opened = std::fs::File::open(&file).map_err(unread)?;
-    let name = path.value.clone();
-    binary::inspect(&opened, machine(request))
-        .map(drop)
-        .map_err(|source| failed(BinaryError::Program { name, source }))
+    let file = in_checkout(&path.value, request).map_err(failed)?;
+    let opened = binary::open(request.checkout, &file).map_err(failed)?;
+    let name = file.display().to_string();
+    let program = binary::inspect(&opened, machine(request))
+        .map_err(|source| failed(BinaryError::Program { name, source }))?;
+    check_root(&program, request.boxfile)
+}
+
+/// Returns a path of the Boxfile as one of the checkout.
+fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError> {
+    let base = checkout::relative(request.checkout, request.base)
+        .map_err(|source| BinaryError::Read { path: request.base.to_owned(), source })?;
+    Ok(base.join(path))
 }
 
 fn check_digest(binary: &Binary, expected: Option<Sha256>, span: Span) -> Result<(), BuildError> {
@@ -72,9 +74,8 @@ fn check_digest(binary: &Binary, expected: Option<Sha256>, span: Span) -> Result
 }
 
 /// Checks that a program which does not start by itself has an image under it.
-pub(super) fn check_root(inputs: &Inputs, boxfile: &Boxfile) -> Result<(), BuildError> {
-    let Some(binary) = &inputs.binary else { return Ok(()) };
-    let needs = match &binary.program {
+pub(super) fn check_root(program: &Program, boxfile: &Boxfile) -> Result<(), BuildError> {
+    let needs = match program {
         Program::Static => return Ok(()),
         Program::Dynamic { interpreter } | Program::Script { interpreter, .. } => interpreter,
     };

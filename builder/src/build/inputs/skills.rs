@@ -76,6 +76,9 @@ fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>,
     let directory = request.base.join(&skills.dir.value);
     let span = skills.dir.span;
     let failed = |source| BuildError::SkillsDir { path: directory.clone(), span, source };
+    if !directory.is_dir() {
+        return Err(failed(SkillError::NotADirectory(directory.clone())));
+    }
     skill::inside(request.checkout, &directory).map_err(failed)?;
     let unread = |source| failed(SkillError::Io { path: directory.clone(), source });
     let mut places = Vec::new();

@@ -53,13 +53,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(name) => checked_name(name)?,
         None => locate::directory_name(),
     };
-    let scaffold = Scaffold { name, agent, business, skills: Path::new("skills").is_dir() };
+    let scaffold = Scaffold { name, agent, business, skills: has_skills() };
     let (file, syntax) =
         if args.toml { ("Boxfile.toml", Syntax::Toml) } else { ("Boxfile", Syntax::Kdl) };
     let text = scaffold.write(syntax);
     write_new(Path::new(file), &text)?;
     terminal::note(&format!("wrote {file}; look at it, then run `boxbuild build`"));
     Ok(())
+}
+
+/// Whether there is a directory `skills` with a skill in it.
+fn has_skills() -> bool {
+    let entries = std::fs::read_dir("skills").into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.path().join("SKILL.md").is_file())
 }
 
 /// Reads a reference as the language does, and opens the image.
@@ -94,15 +100,20 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
     let mut agents = Vec::new();
     let mut businesses = Vec::new();
     for layout in layouts() {
-        let wanted = Wanted { tag: None, digest: None, platform: Platform::LinuxAmd64 };
-        let Ok(image) = source::open(&layout, wanted) else { continue };
-        let found = Found::new(&format!("oci:{}", layout.display()), &image);
-        if is_business(&layout, &image) { businesses.push(found) } else { agents.push(found) }
+        match look_at(&layout) {
+            Ok((found, true)) => businesses.push(found),
+            Ok((found, false)) => agents.push(found),
+            Err(why) => terminal::note(&format!("warning: not looked at: {why}")),
+        }
     }
-    let help = "\n  = help: name them: boxbuild init oci:PATH/OF/AGENT [oci:PATH/OF/BUSINESS]";
+    let help = "\n  = help: name them: boxbuild init oci:PATH/OF/AGENT oci:PATH/OF/BUSINESS";
     match (agents.len(), businesses.len()) {
         (1, 0 | 1) => Ok((agents.remove(0), businesses.pop())),
-        (0, _) => Err(Failure::new(format!("no agent's image was found in . and ./images{help}"))),
+        (0, _) => Err(Failure::new(
+            "no agent's image was found in . and ./images\n  \
+             = help: copy one there: skopeo copy docker://NAME oci:images/agent:latest\n    \
+             or say where it is: boxbuild init oci:PATH/OF/AGENT",
+        )),
         _ => {
             let names = agents.iter().chain(&businesses).map(|it| it.reference.clone());
             let names: Vec<String> = names.collect();
@@ -113,6 +124,22 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
     }
 }
 
+/// Opens the only image of a layout, and tells whether it is the business application's.
+fn look_at(layout: &Path) -> Result<(Found, bool), String> {
+    let reference = format!("oci:{}", layout.display());
+    // A path with a colon would be read as one with a tag.
+    let named = matches!(
+        parse(&reference),
+        Ok(ImageRef::OciLayout { path, tag: None, digest: None }) if Path::new(&path) == layout
+    );
+    if !named {
+        return Err(format!("a Boxfile cannot name {}: rename it", layout.display()));
+    }
+    let wanted = Wanted { tag: None, digest: None, platform: Platform::LinuxAmd64 };
+    let image = source::open(layout, wanted).map_err(|error| chain(&error))?;
+    Ok((Found::new(&reference, &image), is_business(layout, &image)))
+}
+
 /// Returns the OCI image layouts of this directory and of `images`, sorted.
 fn layouts() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = [".", "images"]
@@ -121,7 +148,7 @@ fn layouts() -> Vec<PathBuf> {
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .map(|path| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
-        .filter(|path| path.join("oci-layout").is_file() && path.to_str().is_some())
+        .filter(|path| path.join("oci-layout").is_file())
         .collect();
     found.sort();
     found
@@ -144,14 +171,17 @@ fn checked_name(name: &str) -> Result<String, Failure> {
     )))
 }
 
-/// Writes a file that must not exist yet.
+/// Writes a file that must not exist yet, as a whole or not at all.
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
-    let file = OpenOptions::new().write(true).create_new(true).open(path);
-    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| match error.kind() {
+    let opened = OpenOptions::new().write(true).create_new(true).open(path);
+    let mut file = opened.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
             Failure::new(format!("there is a {} already; it is left as it is", path.display()))
         }
         _ => Failure::new(format!("cannot write {}: {error}", path.display())),
+    })?;
+    file.write_all(text.as_bytes()).map_err(|error| {
+        std::fs::remove_file(path).ok();
+        Failure::new(format!("cannot write {}: {error}", path.display()))
     })
 }

@@ -1,5 +1,6 @@
 //! The text of a first Boxfile.
 
+use boxbuild::compose::Defaults;
 use boxbuild::source::Image;
 use boxfile_spec::Syntax;
 
@@ -10,7 +11,7 @@ pub(super) struct Found {
     program: Option<String>,
     user: Option<String>,
     workdir: Option<String>,
-    /// The TCP port that it exposes, if it exposes one.
+    /// The TCP port that it names, or the only one that it exposes.
     port: Option<u16>,
 }
 
@@ -18,8 +19,7 @@ impl Found {
     /// Takes from an image's config what a person wants to see.
     pub(super) fn new(reference: &str, image: &Image) -> Self {
         let process = image.config.config.clone().unwrap_or_default();
-        let argv: Vec<String> =
-            process.entrypoint.into_iter().chain(process.cmd).flatten().collect();
+        let Defaults { argv, workdir, port } = Defaults::of(&process);
         let exposed = process.exposed_ports.unwrap_or_default();
         let mut ports = exposed.keys().filter_map(|port| {
             let (port, protocol) = port.split_once('/').unwrap_or((port, "tcp"));
@@ -30,8 +30,8 @@ impl Found {
             reference: reference.to_owned(),
             program: (!argv.is_empty()).then(|| visible(&argv.join(" "))),
             user: process.user.filter(|it| !it.is_empty()).map(|it| visible(&it)),
-            workdir: process.working_dir.filter(|it| !it.is_empty()).map(|it| visible(&it)),
-            port: first.filter(|_| second.is_none()),
+            workdir: workdir.map(|it| visible(&it)),
+            port: port.or(first.filter(|_| second.is_none())),
         }
     }
 
@@ -88,7 +88,7 @@ impl Scaffold {
             text += "    // The program, which the image does not name.\n    entrypoint \"/bin/agent\"\n";
         }
         text += &match agent.port {
-            Some(port) => format!("    // The port that the image exposes; the box is ready when it accepts.\n    port {port}\n    health \"tcp\"\n"),
+            Some(port) => format!("    // The port that the image names; the box is ready when it accepts.\n    port {port}\n    health \"tcp\"\n"),
             None => "    // Where it listens; the box is ready when the port accepts a connection.\n    port 4088\n    health \"tcp\"\n".to_owned(),
         };
         text += "    limits memory=\"512MiB\" pids=100\n}\n";
@@ -128,7 +128,7 @@ impl Scaffold {
             text += "# The program, which the image does not name.\nentrypoint = \"/bin/agent\"\n";
         }
         text += &match agent.port {
-            Some(port) => format!("# The port that the image exposes; the box is ready when it accepts.\nport = {port}\nhealth = \"tcp\"\n"),
+            Some(port) => format!("# The port that the image names; the box is ready when it accepts.\nport = {port}\nhealth = \"tcp\"\n"),
             None => "# Where it listens; the box is ready when the port accepts a connection.\nport = 4088\nhealth = \"tcp\"\n".to_owned(),
         };
         text += "limits = { memory = \"512MiB\", pids = 100 }\n";

@@ -1,0 +1,209 @@
+//! Agents that are one program: a file of the checkout, or a URL; alone or on top of an image.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use box_cache::BlobId;
+
+use crate::checkout::{Checkout, shown, tools};
+use crate::server::Server;
+
+/// Returns the bytes of a static program.
+fn program() -> Vec<u8> {
+    fs::read(&tools().hello_agent).unwrap()
+}
+
+/// A checkout with a static program, whose agent is declared so.
+fn checkout(agent: &str) -> Checkout {
+    let checkout = Checkout::new();
+    checkout.write("bin/agent", program());
+    checkout.write("Boxfile", format!("box \"test\"\nagent {{\n    {agent}\n}}\n"));
+    checkout
+}
+
+/// Returns what both a check and a build refuse an agent with.
+fn refused(checkout: &Checkout) -> String {
+    let said = checkout.fails(&["build"]);
+    assert_eq!(checkout.fails(&["check"]), said);
+    assert!(!checkout.path("test.box").exists() && !checkout.path("Boxfile.lock").exists());
+    shown(&said)
+}
+
+/// A3S-10.
+#[test]
+fn a_file_of_the_checkout() {
+    let checkout = checkout("binary \"bin/agent\"");
+    checkout.result(&["check"]);
+    let plan = checkout.built_plan();
+    assert_eq!(plan["agent-kind"], "local_binary");
+    assert_eq!(plan["agent"]["argv"], serde_json::json!(["/agent/bin/agent"]));
+    let lock = checkout.read("Boxfile.lock");
+    let digest = BlobId::of(&program()).hex();
+    assert!(lock.contains("kind = \"binary\"\nsource = \"bin/agent\"\n"), "{lock}");
+    assert!(lock.contains(&digest), "{lock}");
+    // Where it lies in the checkout is not part of the box.
+    let before = checkout.built(&[])["box"].clone();
+    fs::rename(checkout.path("bin"), checkout.path("dist")).unwrap();
+    checkout.edit("Boxfile", "bin/agent", "dist/agent");
+    assert_eq!(checkout.built(&[])["box"], before);
+}
+
+#[test]
+fn arguments_follow_the_program() {
+    let plan = checkout("binary \"bin/agent\"; args \"--port\" \"4090\"; port 4090").built_plan();
+    assert_eq!(plan["agent"]["argv"], serde_json::json!(["/agent/bin/agent", "--port", "4090"]));
+    assert_eq!(plan["agent"]["port"], 4090);
+}
+
+#[test]
+fn a_program_on_top_of_an_image() {
+    let checkout = checkout("image \"oci:images/agent\"; binary \"bin/agent\"; user \"1000\"");
+    let plan = checkout.built_plan();
+    assert_eq!(plan["agent-kind"], "local_binary");
+    assert_eq!(plan["agent"]["argv"], serde_json::json!(["/agent/bin/agent"]));
+    assert_eq!(plan["agent"]["user"]["uid"], 1000);
+    let bytes = checkout.built(&[])["rootfs_bytes"].as_u64().unwrap();
+    assert!(bytes > 160_000 + program().len() as u64, "the image's files are there, too");
+}
+
+#[test]
+fn a_script_without_an_image() {
+    let alone = checkout("binary \"bin/agent.sh\"");
+    alone.write("bin/agent.sh", "#!/bin/sh\nexec sleep 1000\n");
+    insta::assert_snapshot!(refused(&alone), @r#"
+    error: the agent's program needs /bin/sh, and there is no image that could have it; link the program statically, or declare an `image` for the agent
+      --> Boxfile:3:12
+       |
+     3 |     binary "bin/agent.sh"
+       |            ^^^^^^^^^^^^^^ named here
+    "#);
+    let over = checkout("image \"oci:images/agent\"; binary \"bin/agent.sh\"");
+    over.write("bin/agent.sh", "#!/bin/sh\nexec sleep 1000\n");
+    over.built(&[]);
+}
+
+#[test]
+fn a_dynamic_program_without_an_image() {
+    let alone = checkout("binary \"bin/dynamic\"");
+    alone.write("bin/dynamic", fs::read(&tools().boxbuild).unwrap());
+    let said = refused(&alone);
+    assert!(said.contains("error: the agent's program needs /lib"), "{said}");
+    assert!(said.contains("link the program statically, or declare an `image`"), "{said}");
+}
+
+#[test]
+fn a_file_that_is_no_program() {
+    let text = checkout("binary \"bin/notes\"");
+    text.write("bin/notes", "what the agent does\n");
+    insta::assert_snapshot!(refused(&text), @r##"
+    error: the agent's program cannot be used: bin/notes is no program that the box can start: it is nothing that Linux starts; write an ELF program for Linux, or a script that starts with "#!"
+      --> Boxfile:3:12
+       |
+     3 |     binary "bin/notes"
+       |            ^^^^^^^^^^^ named here
+    "##);
+    let missing = checkout("binary \"bin/agnet\"");
+    let said = refused(&missing);
+    assert!(said.contains("bin/agnet"), "{said}");
+    assert!(said.contains("No such file or directory"), "{said}");
+}
+
+#[test]
+fn a_link_out_of_the_checkout() {
+    let checkout = checkout("binary \"bin/link\"");
+    symlink(&tools().hello_agent, checkout.path("bin/link")).unwrap();
+    let said = refused(&checkout);
+    assert!(
+        said.contains("bin/link leads out of the checkout; the agent's program is part of it"),
+        "{said}"
+    );
+    fs::remove_file(checkout.path("bin/link")).unwrap();
+    symlink("agent", checkout.path("bin/link")).unwrap();
+    checkout.built(&[]);
+}
+
+#[test]
+fn another_content_than_declared() {
+    let zeros = "0".repeat(64);
+    let wrong = checkout(&format!("binary \"bin/agent\" sha256=\"{zeros}\""));
+    insta::assert_snapshot!(shown(&wrong.fails(&["build"])), @r#"
+    error: the agent's program is sha256:DIGEST, but the Boxfile names sha256:DIGEST; if it was meant to change, write the new sha256
+      --> Boxfile:3:12
+       |
+     3 |     binary "bin/agent" sha256="DIGEST"
+       |            ^^^^^^^^^^^ named here
+    "#);
+    let right = BlobId::of(&program()).hex();
+    checkout(&format!("binary \"bin/agent\" sha256=\"{right}\"")).built(&[]);
+}
+
+/// A checkout whose agent is fetched from a server.
+fn remote(server: &Server, sha256: &str) -> Checkout {
+    let url = server.url("/agent");
+    checkout(&format!("binary \"{url}\" sha256=\"{sha256}\""))
+}
+
+/// A3S-10.
+#[test]
+fn a_url() {
+    let server = Server::of(program());
+    let sha256 = BlobId::of(&program()).hex();
+    let checkout = remote(&server, &sha256);
+    checkout.result(&["check"]);
+    assert_eq!(server.requests(), 0, "check touches no network");
+    let plan = checkout.built_plan();
+    assert_eq!(plan["agent-kind"], "remote_binary");
+    assert_eq!(server.requests(), 1);
+    checkout.built(&["--locked"]);
+    checkout.built(&["--offline"]);
+    assert_eq!(server.requests(), 1, "the store has it");
+    let lock = checkout.read("Boxfile.lock");
+    assert!(lock.contains("kind = \"url\"") && lock.contains(&sha256), "{lock}");
+    let local = self::checkout("binary \"bin/agent\"");
+    assert_eq!(local.built_plan()["agent"], plan["agent"]);
+}
+
+#[test]
+fn a_url_with_another_content() {
+    let server = Server::of(program());
+    let checkout = remote(&server, &"0".repeat(64));
+    let said = checkout.fails(&["build"]).replace(&server.url(""), "URL");
+    insta::assert_snapshot!(shown(&said), @r#"
+    error: the agent's program cannot be fetched: URL/agent is another file: expected sha256:DIGEST, got sha256:DIGEST; if the file was meant to change, write the new sha256
+      --> Boxfile:3:12
+       |
+     3 |     binary "URL/agent" sha256="DIGEST"
+       |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ named here
+    "#);
+    assert!(!checkout.path("Boxfile.lock").exists());
+}
+
+#[test]
+fn a_url_that_the_store_lacks_while_offline() {
+    let server = Server::of(program());
+    let checkout = remote(&server, &BlobId::of(&program()).hex());
+    let said = checkout.fails(&["build", "--offline"]).replace(&server.url(""), "URL");
+    insta::assert_snapshot!(shown(&said), @r#"
+    error: the agent's program cannot be fetched: URL/agent (sha256:DIGEST) is not in the store and --offline forbids the network; build once without --offline
+      --> Boxfile:3:12
+       |
+     3 |     binary "URL/agent" sha256="DIGEST"
+       |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ named here
+    "#);
+    assert_eq!(server.requests(), 0);
+    checkout.result(&["lock"]);
+    checkout.built(&["--offline", "--locked"]);
+}
+
+/// A3S-10: the kinds that are images.
+#[test]
+fn kinds_of_images() {
+    for (kind, port) in [("oci_image", 4088), ("a3s_code", 4088), ("opencode", 4096)] {
+        let checkout = Checkout::new();
+        checkout.edit("Boxfile", "agent {", &format!("agent kind=\"{kind}\" {{"));
+        let plan = checkout.built_plan();
+        let kind = (kind != "oci_image").then_some(kind);
+        assert_eq!(plan["agent-kind"].as_str(), kind, "the default is left out");
+        assert_eq!(plan["agent"]["port"], port);
+    }
+}

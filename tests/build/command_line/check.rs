@@ -1,0 +1,126 @@
+//! `boxbuild check`: everything that is wrong, in one go, without building.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::checkout::{BOXFILE, Checkout};
+
+#[test]
+fn a_boxfile_that_is_right() {
+    let checkout = Checkout::new();
+    assert_eq!(checkout.notes(&["check"]), "Boxfile is right\n");
+    let report = checkout.run(&["check", "--json"]).json();
+    assert_eq!(report, json!({ "name": "test", "profiles": [], "warnings": [] }));
+    assert!(!checkout.path("store").exists() && !checkout.path("Boxfile.lock").exists());
+}
+
+#[test]
+fn images_the_kernel_and_the_init_are_not_looked_at() {
+    let checkout = Checkout::new();
+    fs::remove_dir_all(checkout.path("images")).unwrap();
+    let mut check = checkout.boxbuild(&["check"]);
+    check.env("BOXBUILD_KERNEL", "/nonexistent").env("BOXBUILD_INIT", "/nonexistent");
+    assert!(check.output().unwrap().status.success());
+}
+
+/// A checkout where several files are wrong, and a profile that is, too.
+fn wrong() -> Checkout {
+    let checkout = Checkout::new();
+    checkout.edit(
+        "Boxfile",
+        "    health \"tcp\"\n",
+        "    health \"tcp\"\n    env-file \"a.env\"\n",
+    );
+    checkout.write("a.env", "2A=1\n");
+    checkout.write("skills/greet/SKILL.md", "---\nname: greet\nversion: 1.0\n---\n");
+    checkout.write("skills/other/SKILL.md", "---\nname: wrong\ndescription: x\n---\n");
+    let text = checkout.read("Boxfile");
+    let more = "skill \"other\" path=\"skills/other\"\nprofile \"ci\" {\n    skill \"ci\" path=\"skills/ci\"\n}\n";
+    checkout.write("Boxfile", text + more);
+    checkout
+}
+
+#[test]
+fn all_errors_of_all_files_in_one_go() {
+    let checkout = wrong();
+    insta::assert_snapshot!(checkout.fails(&["check"]), @r#"
+    error: `version` takes a text, not the number `1.0`
+      --> skills/greet/SKILL.md:3:10
+       |
+     3 | version: 1.0
+       |          ^^^ expected a text
+       |
+       = help: put it in quotes: "1.0"
+
+    error: the skill's name `wrong` differs from its directory's, `other`
+      --> skills/other/SKILL.md:2:7
+       |
+     2 | name: wrong
+       |       ^^^^^ not the directory's name
+       |
+       = help: write `name: other`, or rename the directory
+
+    error: `2A` cannot name an environment variable
+      --> a.env:1:1
+       |
+     1 | 2A=1
+       | ^^ not a variable's name
+       |
+       = help: a variable's name has letters, digits and `_`, and does not begin with a digit
+
+    error: the skill `ci` cannot be read: skills/ci is not a directory
+       --> Boxfile:16:21
+        |
+     16 |     skill "ci" path="skills/ci"
+        |                     ^^^^^^^^^^^ named here
+    "#);
+    let ran = checkout.run(&["check", "--json"]);
+    assert_eq!((ran.code, ran.notes.as_str()), (1, ""));
+    let errors = ran.json()["errors"].as_array().unwrap().clone();
+    let files: Vec<&str> =
+        errors.iter().filter_map(|it| it["labels"][0]["file"].as_str()).collect();
+    assert_eq!(files, ["skills/greet/SKILL.md", "skills/other/SKILL.md", "a.env", "Boxfile"]);
+    assert_eq!(errors.len(), 4, "each once, although two variants have it: {errors:?}");
+}
+
+#[test]
+fn a_profile_that_cannot_be_built_yet_is_refused_when_it_is_chosen() {
+    let checkout = Checkout::new();
+    checkout.write("Boxfile", format!("{BOXFILE}profile \"ci\" {{\n    layout \"merged\"\n}}\n"));
+    checkout.result(&["check"]);
+    checkout.fails(&["check", "--profile", "ci"]);
+    checkout.edit("Boxfile", "    layout \"merged\"\n", "    vm cpus=2\n");
+    checkout.result(&["check"]);
+    assert_eq!(checkout.run(&["check", "--json"]).json()["profiles"], json!(["ci"]));
+}
+
+#[test]
+fn all_errors_of_a_boxfile_in_one_go() {
+    let checkout = Checkout::new();
+    checkout.write("Boxfile", "box \"Test\"\nagent {\n    imag \"oci:x\"\n    port 0\n}\n");
+    let ran = checkout.run(&["check", "--json"]);
+    assert_eq!(ran.code, 1);
+    let errors = ran.json()["errors"].as_array().unwrap().clone();
+    let lines: Vec<u64> =
+        errors.iter().map(|it| it["labels"][0]["line"].as_u64().unwrap()).collect();
+    assert_eq!(lines, [1, 3, 4]);
+    let label = &errors[1]["labels"][0];
+    assert_eq!((&label["column"], &label["end_column"]), (&json!(5), &json!(9)));
+    assert_eq!((&label["offset"], &label["length"]), (&json!(23), &json!(4)));
+    assert_eq!(errors[1]["help"], "did you mean `image`?");
+}
+
+#[test]
+fn the_canonical_form() {
+    let checkout = Checkout::new();
+    let form: serde_json::Value =
+        serde_json::from_str(&checkout.result(&["check", "--canonical"])).unwrap();
+    assert!(form.is_object());
+    let reordered: Vec<&str> = BOXFILE.split_inclusive("}\n").collect();
+    let [agent, business, rest] = reordered[..] else { panic!("{reordered:?}") };
+    let (name, agent) = agent.split_once('\n').unwrap();
+    checkout.write("Boxfile", format!("// other\n{rest}{business}{name}\n{agent}"));
+    let again = checkout.result(&["check", "--canonical"]);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&again).unwrap(), form);
+}

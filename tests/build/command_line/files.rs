@@ -1,0 +1,146 @@
+//! Which Boxfile is read, and the files that it extends.
+
+use std::fs;
+
+use crate::checkout::{BOXFILE, Checkout};
+
+#[test]
+fn no_boxfile() {
+    let checkout = Checkout::new();
+    fs::remove_file(checkout.path("Boxfile")).unwrap();
+    for command in ["check", "build", "lock", "update", "fmt"] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(checkout.fails(&[command]), @r"
+    error: there is no Boxfile in this directory
+      = help: go to the directory that has one, name it with `-f PATH`, or make one with `boxbuild init`
+    ");
+        }
+    }
+}
+
+#[test]
+fn a_boxfile_that_cannot_be_read() {
+    let checkout = Checkout::new();
+    insta::assert_snapshot!(checkout.fails(&["check", "-f", "nofile"]), @r"
+    error: cannot read the Boxfile nofile: No such file or directory (os error 2)
+    ");
+    insta::assert_snapshot!(checkout.fails(&["check", "-f", "skills"]), @r"
+    error: cannot read the Boxfile skills: it is not a regular file
+    ");
+    checkout.write("Boxfile", b"box \"\xff\"");
+    insta::assert_snapshot!(checkout.fails(&["check"]), @r"
+    error: cannot read the Boxfile Boxfile: it is not UTF-8 text: see byte 5
+    ");
+}
+
+#[test]
+fn the_first_of_several_and_a_warning() {
+    let checkout = Checkout::new();
+    checkout.write("Boxfile.kdl", "no Boxfile at all");
+    let notes = checkout.notes(&["check"]);
+    insta::assert_snapshot!(notes, @r"
+    warning: Boxfile.kdl is not read: Boxfile comes first
+    Boxfile is right
+    ");
+    fs::rename(checkout.path("Boxfile"), checkout.path("Boxfile.kdl")).unwrap();
+    assert_eq!(checkout.notes(&["check"]), "Boxfile.kdl is right\n");
+}
+
+const TOML: &str = r#"box = "test"
+vm = { cpus = 1, memory = "256MiB" }
+
+[agent]
+image = "oci:images/agent"
+health = "tcp"
+limits = { memory = "64MiB", pids = 32 }
+
+[business]
+image = "oci:images/business"
+limits = { memory = "64MiB", pids = 32 }
+
+[skill.greet]
+path = "skills/greet"
+"#;
+
+#[test]
+fn the_same_box_in_toml() {
+    let checkout = Checkout::new();
+    let kdl = checkout.built(&[])["box"].clone();
+    let (lock, form) = (checkout.read("Boxfile.lock"), checkout.result(&["check", "--canonical"]));
+    fs::remove_file(checkout.path("Boxfile")).unwrap();
+    checkout.write("Boxfile.toml", TOML);
+    assert_eq!(checkout.built(&["--locked"])["box"], kdl);
+    assert_eq!(checkout.read("Boxfile.lock"), lock, "both have one lock");
+    assert_eq!(checkout.result(&["check", "--canonical"]), form);
+    checkout.edit("Boxfile.toml", "oci:images/agent", "oci:images/agnet");
+    let said = checkout.fails(&["build"]);
+    assert!(said.contains("--> Boxfile.toml:5:9"), "{said}");
+    let said = checkout.fails(&["build", "--platform", "linux/arm64"]);
+    assert!(said.contains("`platform = [\"linux/amd64\", \"linux/arm64\"]`"), "{said}");
+}
+
+/// A base in the parent directory names what lies beside itself.
+#[test]
+fn paths_of_a_base_start_from_the_base() {
+    let checkout = Checkout::new();
+    let expected = checkout.built(&[])["box"].clone();
+    fs::rename(checkout.path("Boxfile"), checkout.path("base.Boxfile")).unwrap();
+    checkout.write("team/Boxfile", "extends \"../base.Boxfile\"\n");
+    checkout.result(&["check", "-f", "team/Boxfile"]);
+    assert_eq!(checkout.built(&["-f", "team/Boxfile"])["box"], expected);
+    let lock = checkout.read("team/Boxfile.lock");
+    assert!(lock.contains("source = \"oci:../images/agent\""), "{lock}");
+    assert!(lock.contains("source = \"../skills/greet\""), "{lock}");
+    let mut inside = checkout.boxbuild(&["build", "--locked", "--json"]);
+    let ran = crate::checkout::Ran::of(inside.current_dir(checkout.path("team")));
+    assert_eq!((ran.code, &ran.json()["box"]), (0, &expected), "{}", ran.notes);
+}
+
+#[test]
+fn a_base_that_is_wrong_is_shown() {
+    let checkout = Checkout::new();
+    checkout.write("base.Boxfile", BOXFILE.replace("skill", "skil"));
+    checkout.write("Boxfile", "extends \"base.Boxfile\"\nvm cpus=0\n");
+    let said = checkout.fails(&["check"]);
+    assert!(said.contains("--> base.Boxfile:11:1") && said.contains("--> Boxfile:2:9"), "{said}");
+    checkout.write("Boxfile", "extends \"nobase\"\n");
+    let said = checkout.fails(&["check"]);
+    assert!(said.contains("cannot extend `nobase`: No such file or directory"), "{said}");
+}
+
+#[test]
+fn a_file_that_leads_out_of_the_checkout() {
+    let checkout = Checkout::new();
+    checkout.edit("Boxfile", "path=\"skills/greet\"", "path=\"../skills/greet\"");
+    let said = checkout.fails(&["check"]);
+    assert!(said.contains("--> Boxfile:11:20"), "{said}");
+    checkout.edit("Boxfile", "path=\"../skills/greet\"", "path=\"skills/link\"");
+    std::os::unix::fs::symlink("/usr", checkout.path("skills/link")).unwrap();
+    let said = checkout.fails(&["check"]);
+    assert!(said.contains("skills/link leads out of the checkout"), "{said}");
+}
+
+#[test]
+fn a_store_that_cannot_be_made() {
+    let checkout = Checkout::new();
+    checkout.write("store", "a file");
+    let said = checkout.fails(&["build"]);
+    assert!(said.starts_with("error: ") && said.contains("store"), "{said}");
+    assert!(!said.contains("defect"), "{said}");
+    let mut homeless = checkout.boxbuild(&["build"]);
+    let ran = crate::checkout::Ran::of(homeless.env_remove("BOXBUILD_STORE"));
+    insta::assert_snapshot!(ran.notes, @r"
+    error: no directory for the store: name one with --store, or set HOME
+    ");
+}
+
+#[test]
+fn threads() {
+    let checkout = Checkout::new();
+    let one = checkout.built(&["--jobs", "1"])["box"].clone();
+    fs::remove_dir_all(checkout.path("store")).unwrap();
+    assert_eq!(checkout.built(&["--jobs", "9", "-o", "nine.box"])["box"], one);
+    for jobs in ["0", "1025", "many"] {
+        assert_eq!(checkout.run(&["build", "--jobs", jobs]).code, 2);
+    }
+}

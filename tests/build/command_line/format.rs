@@ -1,0 +1,88 @@
+//! `boxbuild fmt`: in place, or only a check.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+use serde_json::json;
+
+use crate::checkout::{BOXFILE, Checkout};
+
+const CROOKED: &str = "// kept\nbox   \"x\"\nagent {\n  image \"oci:a\" // kept, too\n}\n";
+const STRAIGHT: &str = "// kept\nbox \"x\"\nagent {\n    image \"oci:a\" // kept, too\n}\n";
+
+#[test]
+fn in_place_and_then_it_is_right() {
+    let checkout = Checkout::new();
+    checkout.result(&["fmt", "--check"]);
+    checkout.write("Boxfile", CROOKED);
+    insta::assert_snapshot!(checkout.fails(&["fmt", "--check"]), @r"
+    error: not formatted: Boxfile
+      = help: run `boxbuild fmt`
+    ");
+    assert_eq!(checkout.read("Boxfile"), CROOKED);
+    assert_eq!(checkout.notes(&["fmt"]), "formatted Boxfile\n");
+    assert_eq!(checkout.read("Boxfile"), STRAIGHT);
+    checkout.result(&["fmt", "--check"]);
+    let before = fs::metadata(checkout.path("Boxfile")).unwrap().ino();
+    assert_eq!(checkout.notes(&["fmt"]), "");
+    assert_eq!(fs::metadata(checkout.path("Boxfile")).unwrap().ino(), before, "not written");
+}
+
+#[test]
+fn permissions_and_links_stay() {
+    let checkout = Checkout::new();
+    checkout.write("real/Boxfile", CROOKED);
+    let real = checkout.path("real/Boxfile");
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    fs::remove_file(checkout.path("Boxfile")).unwrap();
+    symlink("real/Boxfile", checkout.path("Boxfile")).unwrap();
+    checkout.result(&["fmt"]);
+    assert!(fs::symlink_metadata(checkout.path("Boxfile")).unwrap().is_symlink());
+    assert_eq!(checkout.read("real/Boxfile"), STRAIGHT);
+    assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(fs::read_dir(checkout.path("real")).unwrap().count(), 1, "nothing is left behind");
+}
+
+#[test]
+fn a_broken_file_is_left_and_the_others_are_formatted() {
+    let checkout = Checkout::new();
+    checkout.write("broken", "box \"x\n");
+    checkout.write("crooked", CROOKED);
+    let said = checkout.fails(&["fmt", "broken", "nofile", "crooked"]);
+    assert!(said.starts_with("formatted crooked\nerror: "), "{said}");
+    assert!(said.contains("\nerror: this text is never closed\n  --> broken:1:5\n"), "{said}");
+    assert!(
+        said.ends_with(
+            "\nerror: cannot read the Boxfile nofile: No such file or directory (os error 2)\n"
+        ),
+        "{said}"
+    );
+    assert_eq!(
+        (checkout.read("broken").as_str(), checkout.read("crooked").as_str()),
+        ("box \"x\n", STRAIGHT)
+    );
+}
+
+#[test]
+fn what_is_only_wrong_is_formatted() {
+    let checkout = Checkout::new();
+    checkout.write("Boxfile", CROOKED.replace("image", "imag"));
+    checkout.fails(&["check"]);
+    checkout.result(&["fmt"]);
+    assert_eq!(checkout.read("Boxfile"), STRAIGHT.replace("image", "imag"));
+}
+
+#[test]
+fn as_data() {
+    let checkout = Checkout::new();
+    checkout.write("crooked", CROOKED);
+    let ran = checkout.run(&["fmt", "--check", "--json", "Boxfile", "crooked"]);
+    assert_eq!((ran.code, ran.notes.as_str()), (1, ""));
+    let error = &ran.json()["errors"][0];
+    assert_eq!(error["message"], "crooked is not formatted");
+    assert_eq!(error["help"], "run `boxbuild fmt crooked`");
+    let ran = checkout.run(&["fmt", "--json", "Boxfile", "crooked"]);
+    assert_eq!(ran.json(), json!({ "files": ["Boxfile", "crooked"], "formatted": ["crooked"] }));
+    assert_eq!(ran.notes, "");
+    assert_eq!(checkout.read("Boxfile"), BOXFILE);
+}

@@ -1,0 +1,231 @@
+//! `boxbuild init`: a first Boxfile that is right, formatted, and builds.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use testkit::images::{Config, Image, Layer};
+
+use crate::checkout::{Checkout, agent_with};
+
+/// A checkout with images and a skill, and no Boxfile.
+fn checkout() -> Checkout {
+    let checkout = Checkout::new();
+    fs::remove_file(checkout.path("Boxfile")).unwrap();
+    checkout
+}
+
+fn image(labels: &[(&str, &str)]) -> Image {
+    let owned = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
+    let labels: BTreeMap<_, _> = labels.iter().map(owned).collect();
+    let config = Config { labels, ..Config::default() };
+    Image::new(config).with(Layer::new().file("/bin/agent", 0o755, "agent").to_tar())
+}
+
+/// Asserts that the Boxfile is right and formatted, and builds.
+fn good(checkout: &Checkout) {
+    checkout.result(&["check"]);
+    checkout.result(&["fmt", "--check"]);
+    checkout.built(&[]);
+}
+
+#[test]
+fn from_the_images_that_are_there() {
+    let checkout = checkout();
+    let notes = checkout.notes(&["init", "--name", "my-agent"]);
+    assert_eq!(notes, "wrote Boxfile; look at it, then run `boxbuild build`\n");
+    insta::assert_snapshot!(checkout.read("Boxfile"), @r#"
+    // `boxbuild build` bakes this into my-agent.box; `boxlaunch run my-agent.box` starts it.
+    // Every declaration: docs/boxfile.md, or `boxbuild schema --reference`.
+    box "my-agent"
+
+    // The component that is started with the box. The image runs `/agent/bin/agent`.
+    agent {
+        image "oci:images/agent"
+        // Where it listens; the box is ready when the port accepts a connection.
+        port 4088
+        health "tcp"
+        limits memory="512MiB" pids=100
+    }
+
+    // Where the agent's commands run. The image names no program of its own.
+    business {
+        image "oci:images/business"
+        limits memory="1GiB" pids=200
+    }
+
+    // Every directory in it that has a SKILL.md.
+    skills dir="skills"
+
+    // A box that takes longer to be ready is stopped.
+    budget total="5s"
+    "#);
+    good(&checkout);
+    assert!(checkout.path("my-agent.box").is_dir());
+}
+
+#[test]
+fn in_toml() {
+    let checkout = checkout();
+    checkout.result(&["init", "--toml", "--name", "my-agent"]);
+    insta::assert_snapshot!(checkout.read("Boxfile.toml"), @r#"
+    # `boxbuild build` bakes this into my-agent.box; `boxlaunch run my-agent.box` starts it.
+    # Every declaration: docs/boxfile.md, or `boxbuild schema --reference`.
+    box = "my-agent"
+    # A box that takes longer to be ready is stopped.
+    budget = { total = "5s" }
+    # Every directory in it that has a SKILL.md.
+    skills = { dir = "skills" }
+
+    # The component that is started with the box. The image runs `/agent/bin/agent`.
+    [agent]
+    image = "oci:images/agent"
+    # Where it listens; the box is ready when the port accepts a connection.
+    port = 4088
+    health = "tcp"
+    limits = { memory = "512MiB", pids = 100 }
+
+    # Where the agent's commands run. The image names no program of its own.
+    [business]
+    image = "oci:images/business"
+    limits = { memory = "1GiB", pids = 200 }
+    "#);
+    good(&checkout);
+}
+
+#[test]
+fn from_images_that_are_named() {
+    let checkout = checkout();
+    checkout.image("one", &agent_with("one"));
+    checkout.result(&["init", "oci:images/one:latest"]);
+    let text = checkout.read("Boxfile");
+    assert!(
+        text.contains("image \"oci:images/one:latest\"") && !text.contains("business"),
+        "{text}"
+    );
+    good(&checkout);
+    let checkout = self::checkout();
+    checkout.result(&["init", "oci:images/business", "oci:images/agent"]);
+    let text = checkout.read("Boxfile");
+    assert!(text.contains("business {\n    image \"oci:images/agent\""), "{text}");
+}
+
+#[test]
+fn what_an_image_says_in_its_labels_is_left_to_it() {
+    let checkout = checkout();
+    let labels = [("a3s.entrypoint", "/bin/agent --serve"), ("a3s.port", "5000")];
+    checkout.image("agent", &image(&labels));
+    checkout.result(&["init"]);
+    let text = checkout.read("Boxfile");
+    assert!(text.contains("The image runs `/bin/agent --serve`."), "{text}");
+    assert!(text.contains("    port 5000\n") && !text.contains("entrypoint"), "{text}");
+    good(&checkout);
+    let plan = checkout.built_plan();
+    assert_eq!(plan["agent"]["argv"], serde_json::json!(["/bin/agent", "--serve"]));
+}
+
+#[test]
+fn an_image_without_a_program_gets_one() {
+    let checkout = checkout();
+    checkout.image("agent", &image(&[]));
+    checkout.result(&["init"]);
+    let text = checkout.read("Boxfile");
+    assert!(text.contains("    entrypoint \"/bin/agent\"\n"), "{text}");
+    good(&checkout);
+}
+
+#[test]
+fn labels_tell_the_images_apart() {
+    let checkout = checkout();
+    fs::remove_dir_all(checkout.path("images")).unwrap();
+    checkout.image("one", &image(&[("a3s.type", "business")]));
+    checkout.image("two", &image(&[("a3s.type", "agent")]));
+    checkout.result(&["init"]);
+    let text = checkout.read("Boxfile");
+    assert!(text.contains("business {\n    image \"oci:images/one\""), "{text}");
+    good(&checkout);
+}
+
+#[test]
+fn images_that_cannot_be_told_apart() {
+    let checkout = checkout();
+    checkout.image("other", &agent_with("other"));
+    insta::assert_snapshot!(checkout.fails(&["init"]), @r"
+    error: it is not clear which image is which: oci:images/agent, oci:images/other, oci:images/business
+      = help: name them: boxbuild init oci:PATH/OF/AGENT oci:PATH/OF/BUSINESS
+    ");
+    assert!(!checkout.path("Boxfile").exists());
+}
+
+#[test]
+fn no_image() {
+    let checkout = checkout();
+    fs::remove_dir_all(checkout.path("images/agent")).unwrap();
+    insta::assert_snapshot!(checkout.fails(&["init"]), @r"
+    error: no agent's image was found in . and ./images
+      = help: copy one there: skopeo copy docker://NAME oci:images/agent:latest
+        or say where it is: boxbuild init oci:PATH/OF/AGENT
+    ");
+    fs::remove_dir_all(checkout.path("images")).unwrap();
+    checkout.image("agent", &agent_with("agent").architecture("arm64"));
+    insta::assert_snapshot!(checkout.fails(&["init"]), @r"
+    warning: not looked at: the image in images/agent is for linux/arm64; the box needs linux/amd64
+    error: no agent's image was found in . and ./images
+      = help: copy one there: skopeo copy docker://NAME oci:images/agent:latest
+        or say where it is: boxbuild init oci:PATH/OF/AGENT
+    ");
+}
+
+#[test]
+fn a_directory_that_a_boxfile_cannot_name() {
+    let checkout = checkout();
+    fs::rename(checkout.path("images/agent"), checkout.path("images/agent:v1")).unwrap();
+    let said = checkout.fails(&["init"]);
+    assert!(
+        said.starts_with(
+            "warning: not looked at: a Boxfile cannot name images/agent:v1: rename it\n"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn references_that_cannot_be_looked_at() {
+    let checkout = checkout();
+    insta::assert_snapshot!(checkout.fails(&["init", "alpine"]), @r"
+    error: alpine cannot be looked at: this version reads OCI image layout directories
+      = help: copy it into one: skopeo copy docker://docker.io/library/alpine:latest oci:images/NAME:latest
+    ");
+    insta::assert_snapshot!(checkout.fails(&["init", "oci:images/agnet"]), @r#"
+    error: images/agnet is not an OCI image layout: it has no file "oci-layout"; copy an image there: skopeo copy docker://NAME oci:images/agnet:latest
+    "#);
+    insta::assert_snapshot!(checkout.fails(&["init", "oci:images/agent:v2"]), @r#"
+    error: images/agent has no image tagged "v2"; its tags are ["latest"]
+    "#);
+    insta::assert_snapshot!(checkout.fails(&["init", "oci:/images/agent"]), @r#"
+    error: /images/agent is not an OCI image layout: it has no file "oci-layout"; copy an image there: skopeo copy docker://NAME oci:/images/agent:latest
+    "#);
+    insta::assert_snapshot!(checkout.fails(&["init", "--name", "My Agent"]), @r#"
+    error: "My Agent" is not a valid name: it has lower-case letters, digits and inner hyphens, at most 63
+    "#);
+    assert!(!checkout.path("Boxfile").exists());
+}
+
+#[test]
+fn a_boxfile_that_is_there_stays() {
+    for name in ["Boxfile", "Boxfile.kdl", "Boxfile.toml"] {
+        let checkout = checkout();
+        checkout.write(name, "mine");
+        let said = checkout.fails(&["init", "--toml"]);
+        assert_eq!(said, format!("error: there is a {name} already; it is left as it is\n"));
+        assert_eq!(checkout.read(name), "mine");
+    }
+}
+
+#[test]
+fn a_directory_of_skills_without_a_skill_is_not_declared() {
+    let checkout = checkout();
+    fs::remove_dir_all(checkout.path("skills/greet")).unwrap();
+    checkout.result(&["init"]);
+    assert!(!checkout.read("Boxfile").contains("skills"));
+    good(&checkout);
+}

@@ -1,0 +1,11 @@
+//! The subcommands beside `build`, `lock` and `update`, and what all have in common.
+
+mod check;
+mod files;
+mod format;
+mod generated;
+mod init;
+
+/// Every subcommand.
+const COMMANDS: [&str; 9] =
+    ["init", "check", "build", "lock", "update", "fmt", "schema", "completions", "man"];

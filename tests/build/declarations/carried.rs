@@ -1,0 +1,213 @@
+//! What later work enforces, and today's launcher refuses: it is in the box all the same.
+
+use serde_json::json;
+
+use crate::checkout::{BOXFILE, Checkout};
+
+const LATER: &str = r##"
+share "workspace" guest="/a3s/workspace" host="workspace" access="rw"
+share "docs" guest="/docs" component="agent"
+scratch "cache" guest="/var/cache" size="2GiB" component="business"
+network "filtered" {
+    allow "api.example.com" "10.1.0.0/16"
+    deny "uploads.example.com"
+}
+secret "API_KEY" path="/run/secrets/api-key" component="agent"
+secret "TOKEN"
+task "refactor-1" type="code" description="Split the parser" input=#"{"files":["a.rs"]}"# timeout="600s" {
+    tags "parser" "cleanup"
+}
+logs stdout=#true stderr=#true events=#false atif=#true
+cap "http" timeout="30s"
+cap "nostr" { relays "wss://relay.example.com"; }
+cap "payments"
+cap "ws" max-connections=16
+sandbox "ci" fallback="strict" max-output="10MB" {
+    writable "/a3s/workspace"
+    deny-read "/etc/shadow"
+    deny-write "/a3s/workspace/.git"
+    allow "cargo test *"
+    ask "git commit *"
+    forbid "git push *"
+}
+"##;
+
+#[test]
+fn everything_is_in_the_plan() {
+    let checkout = Checkout::new();
+    checkout.write("Boxfile", format!("{BOXFILE}{LATER}"));
+    let plan = checkout.built_plan();
+    let part = |names: &[&str]| {
+        let fields = names.iter().map(|name| ((*name).to_owned(), plan[name].clone()));
+        serde_json::to_string_pretty(&fields.collect::<serde_json::Map<_, _>>()).unwrap()
+    };
+    insta::assert_snapshot!(part(&["shares", "scratch", "network", "secrets"]), @r#"
+    {
+      "network": {
+        "allow": [
+          "10.1.0.0/16",
+          "api.example.com"
+        ],
+        "deny": [
+          "uploads.example.com"
+        ],
+        "mode": "filtered"
+      },
+      "scratch": [
+        {
+          "guest": "/var/cache",
+          "name": "cache",
+          "scope": "business",
+          "size-bytes": 2147483648
+        }
+      ],
+      "secrets": [
+        {
+          "delivery": {
+            "file": {
+              "path": "/run/secrets/api-key"
+            }
+          },
+          "name": "API_KEY",
+          "scope": "agent"
+        },
+        {
+          "delivery": "env",
+          "name": "TOKEN",
+          "scope": "agent"
+        }
+      ],
+      "shares": [
+        {
+          "guest": "/docs",
+          "name": "docs",
+          "scope": "agent"
+        },
+        {
+          "access": "rw",
+          "guest": "/a3s/workspace",
+          "host": "workspace",
+          "name": "workspace",
+          "scope": "both"
+        }
+      ]
+    }
+    "#);
+    insta::assert_snapshot!(part(&["task", "logs", "caps", "sandbox"]), @r#"
+    {
+      "caps": [
+        {
+          "http": {
+            "timeout-ms": 30000
+          }
+        },
+        {
+          "nostr": {
+            "relays": [
+              "wss://relay.example.com"
+            ]
+          }
+        },
+        "payments",
+        {
+          "ws": {
+            "max-connections": 16
+          }
+        }
+      ],
+      "logs": {
+        "atif": true,
+        "events": false,
+        "stderr": true,
+        "stdout": true
+      },
+      "sandbox": {
+        "allow": [
+          "cargo test *"
+        ],
+        "ask": [
+          "git commit *"
+        ],
+        "deny-read": [
+          "/etc/shadow"
+        ],
+        "deny-write": [
+          "/a3s/workspace/.git"
+        ],
+        "fallback": "strict",
+        "forbid": [
+          "git push *"
+        ],
+        "max-output-bytes": 10000000,
+        "preset": "ci",
+        "writable": [
+          "/a3s/workspace"
+        ]
+      },
+      "task": {
+        "description": "Split the parser",
+        "id": "refactor-1",
+        "input": "{\"files\":[\"a.rs\"]}",
+        "tags": [
+          "cleanup",
+          "parser"
+        ],
+        "timeout-seconds": 600,
+        "type": "code"
+      }
+    }
+    "#);
+}
+
+#[test]
+fn limits_and_namespaces_of_each_component() {
+    let checkout = Checkout::new();
+    let business = "business {\n    autostart #true\n    entrypoint \"/app/main\"\n    \
+                    namespaces net=#true hostname=\"shop\"\n    \
+                    rlimits nofile=1024 cpu=\"60s\" core=\"0B\" file-size=\"1GiB\"";
+    checkout.edit("Boxfile", "business {", business);
+    let plan = checkout.built_plan();
+    let business = &plan["business"];
+    assert_eq!((&business["autostart"], &business["hostname"]), (&json!(true), &json!("shop")));
+    assert_eq!(business["namespaces"]["net"], true);
+    assert_eq!(
+        business["rlimits"],
+        json!({ "nofile": 1024, "cpu-seconds": 60, "core-bytes": 0, "fsize-bytes": 1 << 30 })
+    );
+    assert_eq!(plan["agent"]["namespaces"]["net"], false);
+}
+
+#[test]
+fn without_a_health_check_the_agent_counts_as_ready_when_it_runs() {
+    let checkout = Checkout::new();
+    checkout.edit("Boxfile", "health \"tcp\"", "health \"none\"");
+    assert_eq!(checkout.built_plan()["agent"].get("health"), None);
+}
+
+#[test]
+fn what_this_version_cannot_build_is_refused() {
+    let checkout = Checkout::new();
+    checkout.write("Boxfile", format!("{BOXFILE}layout \"merged\"\n"));
+    let said = checkout.refused();
+    assert_eq!(checkout.fails(&["check"]), said);
+    insta::assert_snapshot!(said, @r"
+    error: this version does not build the layout `merged`; use `split`
+    ");
+}
+
+#[test]
+fn the_kernel_that_the_boxfile_names() {
+    let checkout = Checkout::new();
+    std::fs::copy(&crate::checkout::tools().kernel, checkout.path("kernel.so")).unwrap();
+    let plain = checkout.built(&[])["box"].clone();
+    checkout.write("Boxfile", format!("{BOXFILE}kernel \"kernel.so\"\n"));
+    let mut named = checkout.boxbuild(&["build", "--json"]);
+    named.env("BOXBUILD_KERNEL", "/nonexistent");
+    let ran = crate::checkout::Ran::of(&mut named);
+    assert_eq!(ran.code, 0, "{}", ran.notes);
+    assert_eq!(ran.json()["box"], plain);
+    let zeros = "0".repeat(64);
+    checkout.write("Boxfile", format!("{BOXFILE}kernel \"kernel.so\" sha256=\"{zeros}\"\n"));
+    let said = checkout.fails(&["build"]);
+    assert!(said.contains("the kernel kernel.so is sha256:"), "{said}");
+}

@@ -1,0 +1,141 @@
+//! Environment variables, users and working directories: the Boxfile over its files over the image.
+
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
+use testkit::images::{Config, Image, Layer};
+
+use crate::checkout::{BOXFILE, Checkout, shown};
+
+/// A checkout whose agent image says something of everything, and whose `agent` has more lines.
+fn checkout(lines: &str) -> Checkout {
+    let checkout = Checkout::new();
+    let config = Config {
+        entrypoint: vec!["/bin/agent".to_owned()],
+        cmd: vec!["--image".to_owned()],
+        env: vec!["A=image".to_owned(), "B=image".to_owned(), "C=image".to_owned()],
+        working_dir: "/image".to_owned(),
+        user: "app".to_owned(),
+        ..Config::default()
+    };
+    let passwd = "root:x:0:0::/root:/bin/sh\napp:x:1000:1000::/home/app:/bin/sh\n";
+    let layer = Layer::new()
+        .file("/bin/agent", 0o755, "agent")
+        .file("/etc/passwd", 0o644, passwd)
+        .file("/etc/group", 0o644, "root:x:0:\napp:x:1000:\nwheel:x:10:app\n");
+    checkout.image("agent", &Image::new(config).with(layer.to_tar()));
+    checkout.edit("Boxfile", "    health \"tcp\"\n", &format!("    health \"tcp\"\n    {lines}\n"));
+    checkout
+}
+
+/// Returns the variables of a plan's agent that these tests set.
+fn variables(plan: &serde_json::Value) -> Vec<&str> {
+    let all = plan["agent"]["env"].as_array().unwrap().iter().map(|it| it.as_str().unwrap());
+    all.filter(|it| !it.starts_with("PATH=")).collect()
+}
+
+#[test]
+fn files_count_over_the_image_and_under_the_boxfile() {
+    let checkout = checkout("env-file \"one.env\" \"two.env\"\n    env C=\"boxfile\"");
+    checkout.write("one.env", "# first\nB=one\nC=one\nD=one\nE='a # b'\n");
+    checkout.write("two.env", "export D=\"two\\n2\"\n");
+    let plan = checkout.built_plan();
+    assert_eq!(
+        variables(&plan),
+        ["A=image", "B=one", "C=boxfile", "D=two\n2", "E=a # b", "HOME=/home/app"]
+    );
+    checkout.edit("Boxfile", "\"one.env\" \"two.env\"", "\"two.env\" \"one.env\"");
+    assert!(variables(&checkout.built_plan()).contains(&"D=one"), "the later file counts");
+}
+
+/// Whose a file is counts, although its content and all else stay.
+#[test]
+fn a_file_that_goes_over_to_the_other_component() {
+    let checkout = Checkout::new();
+    checkout.write("a.env", "A=1\n");
+    let line = "    limits memory=\"64MiB\" pids=32\n";
+    let with = |agent: &str, business: &str| {
+        let text = BOXFILE.replacen(line, &format!("{line}{agent}"), 1);
+        let (agent, last) = text.rsplit_once(line).unwrap();
+        checkout.write("Boxfile", format!("{agent}{line}{business}{last}"));
+        checkout.built_plan()
+    };
+    let file = "    env-file \"a.env\"\n";
+    let has = |plan: &serde_json::Value, component: &str| {
+        plan[component]["env"].as_array().unwrap().contains(&json!("A=1"))
+    };
+    let plan = with(file, "");
+    assert!(has(&plan, "agent") && !has(&plan, "business"), "{plan}");
+    let plan = with("", file);
+    assert!(!has(&plan, "agent") && has(&plan, "business"), "{plan}");
+    let plan = with(file, file);
+    assert!(has(&plan, "agent") && has(&plan, "business"), "{plan}");
+}
+
+#[test]
+fn a_file_that_is_wrong() {
+    let wrong = checkout("env-file \"a.env\"");
+    wrong.write("a.env", "A=1\n2B=2\nC\n");
+    let said = wrong.fails(&["check"]);
+    assert_eq!(wrong.fails(&["build"]), said);
+    insta::assert_snapshot!(said, @r"
+    error: `2B` cannot name an environment variable
+      --> a.env:2:1
+       |
+     2 | 2B=2
+       | ^^ not a variable's name
+       |
+       = help: a variable's name has letters, digits and `_`, and does not begin with a digit
+
+    error: `C` has no value
+      --> a.env:3:1
+       |
+     3 | C
+       | ^ no `=`
+       |
+       = help: write `NAME=value`; nothing is taken from the environment of a build
+    ");
+    let missing = checkout("env-file \"a.env\"");
+    insta::assert_snapshot!(missing.fails(&["check"]), @r#"
+    error: cannot read a.env: No such file or directory (os error 2)
+      --> Boxfile:5:14
+       |
+     5 |     env-file "a.env"
+       |              ^^^^^^^ named here
+    "#);
+    let outside = checkout("env-file \"a.env\"");
+    symlink("/etc/passwd", outside.path("a.env")).unwrap();
+    let said = outside.fails(&["check"]);
+    assert!(said.contains("it leads out of the checkout, through a symbolic link"), "{said}");
+    let bytes = checkout("env-file \"a.env\"");
+    bytes.write("a.env", b"A=\xff\n");
+    assert_eq!(bytes.fails(&["check"]), "error: a.env is not UTF-8 text: see byte 2\n");
+}
+
+#[test]
+fn the_boxfile_overrides_the_image() {
+    let plan = checkout("").built_plan();
+    let agent = &plan["agent"];
+    assert_eq!(agent["argv"], json!(["/bin/agent", "--image"]));
+    assert_eq!(agent["workdir"], "/image");
+    assert_eq!(agent["user"], json!({ "uid": 1000, "gid": 1000, "groups": [10] }));
+    let plan = checkout("args \"--own\"; workdir \"/own\"; user \"0:10\"").built_plan();
+    let agent = &plan["agent"];
+    assert_eq!(agent["argv"], json!(["/bin/agent", "--own"]));
+    assert_eq!(agent["workdir"], "/own");
+    assert_eq!(agent["user"], json!({ "uid": 0, "gid": 10 }));
+    let plan = checkout("entrypoint \"/bin/other\" \"x\"").built_plan();
+    assert_eq!(plan["agent"]["argv"], json!(["/bin/other", "x"]), "the image's CMD is not for it");
+}
+
+#[test]
+fn a_user_that_the_image_lacks() {
+    let checkout = checkout("user \"nobody\"");
+    insta::assert_snapshot!(shown(&checkout.fails(&["build"])), @r#"
+    error: the agent component runs as "nobody", but the image's /etc/passwd has no such name; name the user by number
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+    "#);
+}

@@ -1,0 +1,86 @@
+//! Labels of the images: they say what neither the Boxfile nor the image's config says.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use testkit::images::{Config, Image, Layer};
+
+use crate::checkout::{Checkout, shown};
+
+/// Writes an image with these labels, and an entrypoint if there is one.
+fn image(checkout: &Checkout, name: &str, entrypoint: &[&str], labels: &[(&str, &str)]) {
+    let owned = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
+    let config = Config {
+        entrypoint: entrypoint.iter().map(|it| (*it).to_owned()).collect(),
+        labels: labels.iter().map(owned).collect::<BTreeMap<_, _>>(),
+        ..Config::default()
+    };
+    let layer = Layer::new().file("/bin/agent", 0o755, name);
+    checkout.image(name, &Image::new(config).with(layer.to_tar()));
+}
+
+const AGENT: [(&str, &str); 5] = [
+    ("a3s.type", "agent"),
+    ("a3s.entrypoint", "/agent/venv/bin/python /agent/agent.py"),
+    ("a3s.port", "4090"),
+    ("a3s.workdir", "/agent"),
+    ("a3s.box.env.LOG", "info"),
+];
+
+/// A3S-77.
+#[test]
+fn an_agent_says_how_it_runs() {
+    let checkout = Checkout::new();
+    image(&checkout, "agent", &[], &AGENT);
+    let plan = checkout.built_plan();
+    let agent = &plan["agent"];
+    assert_eq!(agent["argv"], json!(["/agent/venv/bin/python", "/agent/agent.py"]));
+    assert_eq!((&agent["port"], &agent["health"]["port"]), (&json!(4090), &json!(4090)));
+    assert_eq!(agent["workdir"], "/agent");
+    assert!(agent["env"].as_array().unwrap().contains(&json!("LOG=info")));
+}
+
+/// A3S-81.
+#[test]
+fn a_business_image_says_where_it_works() {
+    let checkout = Checkout::new();
+    let labels = [("a3s.type", "business"), ("a3s.workdir", "/workspace")];
+    image(&checkout, "business", &["/bin/app"], &labels);
+    assert_eq!(checkout.built_plan()["business"]["workdir"], "/workspace");
+}
+
+/// X-6: the Boxfile, then the image's ENTRYPOINT and CMD, then the label.
+#[test]
+fn labels_come_last() {
+    let checkout = Checkout::new();
+    image(&checkout, "agent", &["/bin/agent"], &AGENT);
+    assert_eq!(checkout.built_plan()["agent"]["argv"], json!(["/bin/agent"]));
+    let own = "entrypoint \"/bin/own\"; port 5000; workdir \"/own\"; env LOG=\"debug\"; health";
+    checkout.edit("Boxfile", "    health", &format!("    {own}"));
+    let plan = checkout.built_plan();
+    let agent = &plan["agent"];
+    assert_eq!((&agent["argv"], &agent["port"]), (&json!(["/bin/own"]), &json!(5000)));
+    assert_eq!(agent["workdir"], "/own");
+    assert!(agent["env"].as_array().unwrap().contains(&json!("LOG=debug")));
+}
+
+#[test]
+fn the_wrong_image() {
+    let checkout = Checkout::new();
+    image(&checkout, "agent", &["/bin/agent"], &[("a3s.type", "business")]);
+    insta::assert_snapshot!(shown(&checkout.refused()), @r#"
+    error: the image of `agent` says that it is for "business" (label `a3s.type`); declare it there, or rebuild it with the label "agent"
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+    "#);
+    image(&checkout, "agent", &["/bin/agent"], &[("a3s.port", "http")]);
+    insta::assert_snapshot!(shown(&checkout.refused()), @r#"
+    error: the agent image's label `a3s.port` is "http", which is no port; rebuild the image
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+    "#);
+}
