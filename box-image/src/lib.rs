@@ -21,7 +21,7 @@ pub use digest::{Digest, ParseDigestError};
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{
     Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,
-    Namespaces, NetworkMode, NetworkPlan, Rlimits, RunPlan, SandboxFallback, SandboxPlan,
-    SandboxPreset, Scope, ScratchPlan, SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan,
-    TaskPlan, Unsupported, User, Vm,
+    Namespaces, NetworkMode, NetworkPlan, PlanError, Rlimits, RunPlan, SandboxFallback,
+    SandboxPlan, SandboxPreset, Scope, ScratchPlan, SecretDelivery, SecretPlan, SharePlan,
+    SkillMode, SkillPlan, TaskPlan, Unsupported, User, Vm,
 };

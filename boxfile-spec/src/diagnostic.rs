@@ -74,6 +74,8 @@ pub struct Label {
 }
 
 /// One error or warning: a message, the places that it is about, and what to write instead.
+///
+/// All of its texts are safe to print: they are made [`shown`], but for the line ends of the help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     severity: Severity,
@@ -85,8 +87,8 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// Makes an error about `span`, its primary place.
     pub fn new(message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
-        let labels = vec![Label { span, text: label.into() }];
-        Self { severity: Severity::Error, message: message.into(), labels, help: None }
+        let labels = vec![Label { span, text: shown(&label.into()) }];
+        Self { severity: Severity::Error, message: shown(&message.into()), labels, help: None }
     }
 
     /// Makes a warning about `span`, its primary place.
@@ -97,14 +99,15 @@ impl Diagnostic {
     /// Adds a further place.
     #[must_use]
     pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.labels.push(Label { span, text: text.into() });
+        self.labels.push(Label { span, text: shown(&text.into()) });
         self
     }
 
-    /// Says what to do, with the text to write where it is known.
+    /// Says what to do, with the text to write where it is known; it may have several lines.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        let lines = help.into();
+        self.help = Some(lines.split('\n').map(shown).collect::<Vec<_>>().join("\n"));
         self
     }
 
@@ -136,8 +139,8 @@ impl Diagnostic {
     /// Shows the error with the source lines that it is about, underlined; no colours, no final
     /// newline.
     ///
-    /// The sources' names are printed as they are. A span that lies outside of its source is shown
-    /// at its end.
+    /// The sources' names are made [`shown`]. A span that lies outside of its source is shown at
+    /// its end.
     pub fn render(&self, sources: &Sources) -> String {
         crate::render::render(self, sources)
     }
@@ -217,8 +220,20 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// Puts a user's text into a message: in backticks, on one line, without control characters and
-/// at most 60 characters long.
+/// Makes a text safe to print: on one line, and without what a terminal would obey or not show.
+///
+/// For every name that comes from outside, of a file for example. Control characters (line ends and
+/// tabs are some), invisible ones and those that change the reading direction become U+FFFD.
+pub fn shown(text: &str) -> String {
+    text.chars().map(visible).collect()
+}
+
+/// Returns the first character of a text that [`shown`] replaces.
+pub(crate) fn invisible(text: &str) -> Option<char> {
+    text.chars().find(|c| visible(*c) != *c)
+}
+
+/// Puts a user's text into a message: in backticks, made [`shown`], and at most 60 characters long.
 pub(crate) fn quote(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut shown: String = text.chars().take(LONGEST).map(visible).collect();
@@ -228,13 +243,17 @@ pub(crate) fn quote(text: &str) -> String {
     format!("`{shown}`")
 }
 
-/// Returns `c`, or U+FFFD for what would move the cursor or change the reading direction.
+/// Returns `c`, or U+FFFD for what would move the cursor, change the reading direction, or not be seen.
 pub(crate) fn visible(c: char) -> char {
     match c {
-        '\u{200b}'..='\u{200f}'
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{2069}'
-        | '\u{feff}' => char::REPLACEMENT_CHARACTER,
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => char::REPLACEMENT_CHARACTER,
         c if c.is_control() => char::REPLACEMENT_CHARACTER,
         c => c,
     }
@@ -250,6 +269,46 @@ mod tests {
         let sorted = Diagnostics::new(vec![at(9), at(2), at(5)]).unwrap();
         assert_eq!(sorted.to_string(), "at 2\nat 5\nat 9");
         assert_eq!(Diagnostics::new(Vec::new()), None);
+    }
+
+    #[test]
+    fn what_is_shown_is_one_line_that_no_terminal_obeys() {
+        for hostile in [
+            "\u{1b}[31m",
+            "\n",
+            "\r",
+            "\t",
+            "\u{9b}",
+            "\u{7f}",
+            "\u{202e}",
+            "\u{2066}",
+            "\u{61c}",
+            "\u{e0041}",
+        ] {
+            assert!(invisible(hostile).is_some(), "{hostile:?}");
+            let shown = shown(&format!("a{hostile}b"));
+            assert_eq!(invisible(&shown), None, "{hostile:?}");
+            assert!(shown.starts_with("a\u{fffd}") && shown.ends_with('b'), "{shown:?}");
+        }
+        for plain in ["", "a b", "é漢\u{1f600}", "e\u{301}", "\u{fffd}"] {
+            assert_eq!(shown(plain), plain);
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_diagnostic_reaches_a_terminal_as_it_is() {
+        let sources = Sources::single(crate::Source::new("x\u{1b}[2J\nerror: forged", "a\n"));
+        let error = Diagnostic::new("m\u{1b}[2J\nforged", Span::at(0, 1), "l\nforged\u{202e}")
+            .with_label(Span::at(0, 1), "\u{9b}2J")
+            .with_help("one\u{1b}c\ntwo\r");
+        let shown = error.render(&sources);
+        assert_eq!(
+            shown,
+            "error: m\u{fffd}[2J\u{fffd}forged\n  --> x\u{fffd}[2J\u{fffd}error: forged:1:1\n   |\n \
+             1 | a\n   | ^ l\u{fffd}forged\u{fffd}\n   | - \u{fffd}2J\n   |\n   \
+             = help: one\u{fffd}c\n         two\u{fffd}"
+        );
+        assert_eq!(Diagnostics::from(error).to_string(), "m\u{fffd}[2J\u{fffd}forged");
     }
 
     #[test]

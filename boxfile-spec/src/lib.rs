@@ -43,7 +43,7 @@ mod tools;
 mod units;
 mod value;
 
-pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, Span, Spanned};
+pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, Span, Spanned, shown};
 pub use format::{format_kdl, format_toml};
 pub use lock::Lock;
 pub use model::{
@@ -54,7 +54,7 @@ pub use model::{
 };
 pub use parse::{Document, MAX_SOURCE, parse, read};
 pub use platform::{Platform, UnknownPlatform};
-pub use rules::is_name;
+pub use rules::{is_name, looks_secret};
 pub use schema::{json_schema, reference};
 pub use sha256::{NotSha256, Sha256};
 pub use sources::{Source, Sources, Syntax};

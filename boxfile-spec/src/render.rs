@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::diagnostic::visible;
+use crate::diagnostic::{shown, visible};
 use crate::sources::Line;
 use crate::{Diagnostic, Label, Sources, Span};
 
@@ -42,7 +42,7 @@ pub(crate) fn render(diagnostic: &Diagnostic, sources: &Sources) -> String {
 /// Names the place of a span: file, line and column.
 fn place(span: Span, sources: &Sources) -> String {
     let (line, column) = sources.location(span);
-    format!("{}:{line}:{column}", sources.of(span).name)
+    format!("{}:{line}:{column}", shown(&sources.of(span).name))
 }
 
 /// A label and the line that it starts on.

@@ -49,9 +49,44 @@ pub(crate) fn is_tag(text: &str) -> bool {
     (1..=128).contains(&text.len()) && text.bytes().all(inner) && !text.starts_with(['.', '-'])
 }
 
-/// Tells whether `text` may be the path of an HTTP request.
+/// Tells whether `text` may be the path of an HTTP request, and a query behind it: visible ASCII
+/// (RFC 3986, section 2), so that it stands in the request as it is written here.
 pub(crate) fn is_http_path(text: &str) -> bool {
-    text.starts_with('/') && !text.chars().any(|c| c.is_whitespace() || c.is_control())
+    text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Returns the path of a request that a text was probably meant to be: with a `/` in front, and what
+/// is no visible ASCII percent-encoded (RFC 3986, section 2.1), and so are quotes and backslashes.
+pub(crate) fn intended_http_path(text: &str) -> Option<String> {
+    let encode = |byte: u8| match byte {
+        byte if byte.is_ascii_graphic() && !b"\"\\".contains(&byte) => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    let path: String = text.trim_start_matches('/').bytes().map(encode).collect();
+    (!text.is_empty() && !text.chars().any(char::is_control)).then(|| format!("/{path}"))
+}
+
+/// The kernel's directories of the guest: nothing below them is a file that somebody put there.
+const KERNELS: [&str; 3] = ["proc", "sys", "dev"];
+
+/// Returns the kernel's directory that an absolute path leads to or into, by its text: `..` takes
+/// the part in front of it away.
+pub(crate) fn kernels_directory(path: &str) -> Option<&'static str> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    KERNELS.into_iter().find(|name| parts.first() == Some(name))
+}
+
+/// Tells whether a user, `USER` or `USER:GROUP`, is root by its name or number.
+pub(crate) fn is_root(user: &str) -> bool {
+    let name = user.split(':').next().unwrap_or_default();
+    name == "root" || name.parse() == Ok(0_u32)
 }
 
 /// Tells whether `text` may name the user of a component: `USER` or `USER:GROUP` (OCI image-spec
@@ -89,7 +124,7 @@ pub(crate) fn is_repository(text: &str) -> bool {
 }
 
 /// What the names of variables end with that hold secrets.
-const SECRET_ENDS: [&str; 14] = [
+const SECRET_ENDS: [&str; 13] = [
     "PASSWORD",
     "PASSWD",
     "PASSPHRASE",
@@ -101,12 +136,11 @@ const SECRET_ENDS: [&str; 14] = [
     "PRIVATE_KEY",
     "TOKEN",
     "CREDENTIALS",
-    "AUTH",
     "_PAT",
     "_PWD",
 ];
 /// What the values of well-known tokens begin with.
-const SECRET_STARTS: [&str; 12] = [
+const SECRET_STARTS: [&str; 11] = [
     "sk-",
     "ghp_",
     "gho_",
@@ -118,20 +152,42 @@ const SECRET_STARTS: [&str; 12] = [
     "AKIA",
     "AIza",
     "npm_",
-    "-----BEGIN",
 ];
 
-/// Tells whether a variable looks like one that holds a secret: by the end of its name, or by how
-/// its value begins. An empty value, a path and a truth value are none.
-pub(crate) fn looks_secret(name: &str, value: &str) -> bool {
-    if SECRET_STARTS.iter().any(|start| value.len() >= 16 && value.starts_with(start)) {
+/// Tells whether an environment variable looks like one that holds a secret.
+///
+/// It does if its value begins as a well-known kind of token does (`ghp_…`, `AKIA…`) or is a private
+/// key in PEM; and if its name ends as those of secrets do (`…TOKEN`, `…PASSWORD`, `…API_KEY`,
+/// in upper or lower case), unless the value is empty, an absolute path, a number (`MAX_TOKEN=4096`)
+/// or a truth value. It is a rule for mistakes: what is missed is no proof of anything.
+pub fn looks_secret(name: &str, value: &str) -> bool {
+    if SECRET_STARTS.iter().any(|start| value.len() >= 16 && value.starts_with(start))
+        || is_private_key(value)
+    {
         return true;
     }
     let name = name.to_ascii_uppercase();
     let harmless = value.is_empty()
         || value.starts_with('/')
-        || matches!(value, "0" | "1" | "true" | "false" | "yes" | "no" | "on" | "off");
+        || is_number(value)
+        || matches!(value, "true" | "false" | "yes" | "no" | "on" | "off");
     !harmless && SECRET_ENDS.iter().any(|end| name.ends_with(end))
+}
+
+/// Tells whether a text is a private key in PEM (RFC 7468, section 2): public keys and certificates
+/// begin alike, and are none.
+fn is_private_key(value: &str) -> bool {
+    let label = value.strip_prefix("-----BEGIN ").and_then(|rest| rest.split("-----").next());
+    label.is_some_and(|label| label.contains("PRIVATE KEY"))
+}
+
+/// Tells whether a text is a decimal number: `5`, `-1`, `0.5`.
+fn is_number(value: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let value = value.strip_prefix('-').unwrap_or(value);
+    value
+        .split_once('.')
+        .map_or_else(|| digits(value), |(whole, part)| digits(whole) && digits(part))
 }
 
 /// Tells whether `text` may stand in a list of peers: a domain of at least two parts, `*.` and such
@@ -140,7 +196,8 @@ pub(crate) fn is_peer(text: &str) -> bool {
     let (address, bits) = text.split_once('/').map_or((text, None), |(ip, bits)| (ip, Some(bits)));
     if let Ok(address) = address.parse::<IpAddr>() {
         let most = if address.is_ipv4() { 32 } else { 128 };
-        return bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= most));
+        return bits
+            .is_none_or(|bits| is_plain(bits) && bits.parse().is_ok_and(|it: u8| it <= most));
     }
     let domain = text.strip_prefix("*.").unwrap_or(text);
     // A domain whose last part is a number is a malformed address.
@@ -149,6 +206,11 @@ pub(crate) fn is_peer(text: &str) -> bool {
         && domain.contains('.')
         && domain.split('.').all(is_label)
         && !top.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Tells whether `text` is a number in its shortest form: `parse` alone takes a sign and zeros.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
 }
 
 /// Tells whether `text` is a pattern of absolute paths.
@@ -202,8 +264,49 @@ mod tests {
         assert!(is_tag("v1.0_b-2") && !is_tag("") && !is_tag(".v") && !is_tag("a/b"));
         assert!(!is_tag(&"x".repeat(129)));
         assert!(is_http_path("/health?x=1") && !is_http_path("health") && !is_http_path("/a b"));
-        assert!(!is_http_path("/a\r\nHost: b"));
+        assert!(
+            !is_http_path("/a\r\nHost: b") && !is_http_path("/santé") && is_http_path("/a%20b")
+        );
         assert!(climbs("..") && climbs("a/../b") && !climbs("a..b/..c"));
+    }
+
+    #[test]
+    fn intended_paths_of_requests_are_ones() {
+        for (text, path) in [
+            ("/santé", "/sant%C3%A9"),
+            ("a b?c=%20", "/a%20b?c=%20"),
+            ("health", "/health"),
+            ("/", "/"),
+            ("é\"\\", "/%C3%A9%22%5C"),
+        ] {
+            assert_eq!(intended_http_path(text).as_deref(), Some(path));
+            assert!(is_http_path(path));
+        }
+        assert_eq!(intended_http_path(""), None);
+        assert_eq!(intended_http_path("/a\r\nHost: b"), None);
+    }
+
+    #[test]
+    fn the_kernels_directories_are_known_by_any_spelling() {
+        for (path, name) in [
+            ("/proc", "proc"),
+            ("//sys/", "sys"),
+            ("/srv/../dev/shm", "dev"),
+            ("/./../proc/self", "proc"),
+        ] {
+            assert_eq!(kernels_directory(path), Some(name), "{path}");
+        }
+        for path in ["/", "/work", "/processes", "/dev/..", "/home/dev", "/sys/../work"] {
+            assert_eq!(kernels_directory(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn root_has_a_name_and_a_number() {
+        assert!(is_root("root") && is_root("0") && is_root("0:1000") && is_root("root:app"));
+        assert!(
+            !is_root("app") && !is_root("1000:0") && !is_root("app:root") && !is_root("rooted")
+        );
     }
 
     #[test]
@@ -240,12 +343,27 @@ mod tests {
             ("API_KEY", "x"),
             ("X", "ghp_0123456789abcdef"),
             ("X", "-----BEGIN PRIVATE KEY-----"),
+            ("X", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl"),
+            ("MAX_TOKEN", "many"),
+            ("TOKEN", "5a"),
+            ("TOKEN", "1.2.3"),
+            ("TOKEN", "-"),
+            ("BASIC_AUTH_PASSWORD", "x"),
         ] {
             assert!(looks_secret(name, value), "{name}={value}");
         }
         for (name, value) in [
             ("API_TOKEN", ""),
-            ("USE_AUTH", "true"),
+            ("USE_TOKEN", "true"),
+            ("REQUIRE_AUTH", "basic"),
+            ("TOKEN", "5"),
+            ("MAX_TOKEN", "4096"),
+            ("MAX_TOKEN", "-1"),
+            ("ACCESS_TOKEN", "0.5"),
+            ("TOKEN_LIMIT", "many"),
+            ("PUBLIC_KEY", "ssh-ed25519 AAAA"),
+            ("PUBLIC_KEY", "-----BEGIN PUBLIC KEY-----\nMIIB"),
+            ("CA", "-----BEGIN CERTIFICATE-----\nMIIB"),
             ("PASSWORD", "/run/secrets/password"),
             ("TOKENS", "x"),
             ("KEY", "x"),
@@ -260,8 +378,20 @@ mod tests {
         for peer in ["a.b", "*.a.b", "10.0.0.1", "10.0.0.0/8", "::1", "fe80::/10", "A.b"] {
             assert!(is_peer(peer), "{peer}");
         }
-        for bad in ["", "a", "*", "*.a", "a.b:1", "10.0.0.0/33", "1.2.3", "a.b/c", "a..b", "::/129"]
-        {
+        for bad in [
+            "",
+            "a",
+            "*",
+            "*.a",
+            "a.b:1",
+            "10.0.0.0/33",
+            "10.0.0.0/+8",
+            "10.0.0.0/08",
+            "1.2.3",
+            "a.b/c",
+            "a..b",
+            "::/129",
+        ] {
             assert!(!is_peer(bad), "{bad}");
         }
         assert!(is_glob("/a/**") && is_glob("/*") && !is_glob("/") && !is_glob("a"));

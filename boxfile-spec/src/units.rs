@@ -34,11 +34,16 @@ pub(crate) fn size(text: &str) -> Option<u64> {
 /// Returns the size that a text with a wrong unit was probably meant to be: `64m` → `64MiB`.
 pub(crate) fn intended_size(text: &str) -> Option<String> {
     let (number, unit) = split(text);
-    let unit = match unit.trim().to_ascii_lowercase().as_str() {
-        "b" | "bytes" => "B",
-        "k" | "kb" | "kib" | "ki" => "KiB",
-        "m" | "mb" | "mib" | "mi" => "MiB",
-        "g" | "gb" | "gib" | "gi" => "GiB",
+    let unit = unit.trim();
+    if let Some((name, _)) = SIZES.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
+        let intended = format!("{number}{name}");
+        return size(&intended).map(|_| intended);
+    }
+    let unit = match unit.to_ascii_lowercase().as_str() {
+        "bytes" => "B",
+        "k" | "ki" => "KiB",
+        "m" | "mi" => "MiB",
+        "g" | "gi" => "GiB",
         _ => return None,
     };
     let intended = format!("{number}{unit}");
@@ -123,7 +128,9 @@ mod tests {
     fn near_misses_of_sizes_are_understood() {
         assert_eq!(intended_size("64m").as_deref(), Some("64MiB"));
         assert_eq!(intended_size("64 MiB").as_deref(), Some("64MiB"));
-        assert_eq!(intended_size("1 gb").as_deref(), Some("1GiB"));
+        assert_eq!(intended_size("1 gb").as_deref(), Some("1GB"));
+        assert_eq!(intended_size("512mb").as_deref(), Some("512MB"));
+        assert_eq!(intended_size("512mib").as_deref(), Some("512MiB"));
         for text in ["64", "m", "1.5GiB", "64TiB", "99999999999999999999m"] {
             assert_eq!(intended_size(text), None, "{text}");
         }

@@ -1,6 +1,6 @@
 //! Typed extraction: turns one value into the type that a declaration wants.
 
-use crate::diagnostic::quote;
+use crate::diagnostic::{invisible, quote, shown};
 use crate::schema::Kind;
 use crate::sha256::NotSha256;
 use crate::suggest::nearest;
@@ -118,12 +118,12 @@ pub(crate) fn size(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     let text = match &value.data {
         Data::Text(text) => text,
         Data::Integer(number) => {
-            let help = unit_help(
-                value,
-                name,
-                [&format!("{number}MiB"), &format!("{number}B")],
-                " for bytes",
-            );
+            let help = if *number == 0 {
+                format!("write `{}`", form::prop(value.syntax, name, "\"0B\""))
+            } else {
+                let readings = [&*format!("{number}MiB"), &format!("{number}B")];
+                unit_help(value, name, readings, " for bytes")
+            };
             return Err(unitless(value, name).with_help(help));
         }
         _ => return Err(mismatch(value, name, "a size").with_help(units::SIZE_FORM)),
@@ -210,6 +210,17 @@ pub(crate) fn spanned_text(value: &Value, name: &str) -> Result<Spanned<String>,
     Ok(Spanned { value: filled_text(value, name)?.to_owned(), span: value.span })
 }
 
+/// Reads a path that names something outside of the guest, or a reference with such a path in it.
+/// It is written to locks and messages, and so must be what it looks like.
+pub(crate) fn path(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
+    let path = spanned_text(value, name)?;
+    let Some(c) = invisible(&path.value) else { return Ok(path) };
+    let code = u32::from(c);
+    let message = format!("the text of `{name}` contains the invisible character U+{code:04X}");
+    Err(Diagnostic::new(message, value.span, "not what it looks like")
+        .with_help("remove the character; if the file has it in its name, rename the file"))
+}
+
 /// Reads an absolute path.
 pub(crate) fn absolute(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
     let path = filled_text(value, name)?;
@@ -220,7 +231,7 @@ pub(crate) fn absolute(value: &Value, name: &str) -> Result<Spanned<String>, Dia
     let help = if path.starts_with('~') {
         "`~` means nothing here: write the whole path, from `/` on".to_owned()
     } else {
-        format!("write \"/{}\"", path.trim_start_matches("./"))
+        format!("write \"/{}\"", shown(path.trim_start_matches("./")))
     };
     Err(Diagnostic::new(message, value.span, "a relative path").with_help(help))
 }
@@ -259,6 +270,19 @@ pub(crate) fn is_url(value: &Value) -> bool {
     matches!(&value.data, Data::Text(text) if text.contains("://"))
 }
 
+/// Tells whether a text is what stands between the `//` and the path of a URL: a host, and perhaps
+/// a port (RFC 3986, section 3.2).
+fn is_host_and_port(text: &str) -> bool {
+    // The colons of an IPv6 address stand in brackets.
+    let inside = text.find(']').unwrap_or_default();
+    let (host, port) = match text[inside..].find(':') {
+        Some(colon) => (&text[..inside + colon], Some(&text[inside + colon + 1..])),
+        None => (text, None),
+    };
+    let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    !host.is_empty() && port.is_none_or(|port| digits(port) && port.parse::<u16>().is_ok())
+}
+
 /// Reads a URL of one of some schemes: it has a host, and neither a user nor white space.
 pub(crate) fn url(
     value: &Value,
@@ -269,7 +293,7 @@ pub(crate) fn url(
     let error = |message: String, label: &str| Diagnostic::new(message, value.span, label);
     let Some((scheme, rest)) = url.split_once("://") else {
         let message = format!("{} is not a URL", quote(url));
-        let help = format!("write \"{}://{url}\"", schemes[0]);
+        let help = format!("write \"{}://{}\"", schemes[0], shown(url));
         return Err(error(message, "without a scheme").with_help(help));
     };
     if !schemes.contains(&scheme) {
@@ -286,10 +310,12 @@ pub(crate) fn url(
             ));
     }
     let odd = |c: char| c.is_whitespace() || c.is_control() || !c.is_ascii();
-    if host.is_empty() || url.chars().any(odd) {
+    if !is_host_and_port(host) || url.chars().any(odd) {
         let message = format!("{} is not a URL", quote(url));
-        return Err(error(message, "not a URL")
-            .with_help("it has a host, and neither spaces nor characters beyond ASCII"));
+        return Err(error(message, "not a URL").with_help(
+            "it has a host, perhaps a port up to 65535, and neither spaces nor characters beyond \
+             ASCII: \"https://example.com:8443/agent\"",
+        ));
     }
     Ok(Spanned { value: url.to_owned(), span: value.span })
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use box_cache::StoreError;
+use box_image::plan::PlanError;
 use box_image::{ComponentName, Digest};
 use boxfile_spec::{Platform, Span};
 
@@ -125,6 +126,17 @@ pub enum BuildError {
         /// Its dynamic linker or interpreter.
         interpreter: String,
     },
+    /// The agent's image lacks what the agent's program is started by.
+    #[error(
+        "the agent's program needs {interpreter}, which the agent's image does not have; \
+         link the program statically, or declare another `image`"
+    )]
+    NoInterpreter {
+        /// Where the Boxfile names the program.
+        span: Span,
+        /// Its dynamic linker or interpreter.
+        interpreter: String,
+    },
     /// The URL of the agent's program is none.
     #[error("the URL of the agent's program cannot be used")]
     Url {
@@ -190,6 +202,9 @@ pub enum BuildError {
         /// Why not.
         source: Box<ComposeError>,
     },
+    /// No start could carry out what is declared.
+    #[error("this box could never start: {0}")]
+    Plan(#[from] PlanError),
     /// The kernel's file cannot be read.
     #[error("the kernel {} cannot be used", path.display())]
     Kernel {
@@ -257,6 +272,7 @@ impl BuildError {
             | Self::Binary { span, .. }
             | Self::WrongBinary { span, .. }
             | Self::NeedsImage { span, .. }
+            | Self::NoInterpreter { span, .. }
             | Self::Url { span, .. }
             | Self::Fetch { span, .. }
             | Self::PinGone { span, .. }

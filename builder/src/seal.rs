@@ -25,6 +25,19 @@ pub struct Sealed {
     pub blobs: Vec<(Digest, u64)>,
 }
 
+impl Sealed {
+    /// Reads the run plan of the box.
+    ///
+    /// # Errors
+    /// The store's; [`BuildError::Document`] where the config is none.
+    pub fn plan(&self, store: &Store) -> Result<RunPlan, BuildError> {
+        // Behind the manifest: see `blobs`.
+        let (config, _) = self.blobs.get(1).copied().unwrap_or((self.manifest, 0));
+        let config: BoxConfig = serde_json::from_slice(&store.read(&BlobId(*config.as_bytes()))?)?;
+        Ok(config.plan)
+    }
+}
+
 /// A blob that is in the store already.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stored {

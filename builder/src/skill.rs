@@ -165,12 +165,10 @@ fn definition(skill: &Skill, path: &Path) -> Result<String, SkillError> {
     })
 }
 
-/// Returns the file at a path of a skill; nothing where there is none, or something else.
+/// Returns the file at a path of a skill, also through links within it; nothing where there is none,
+/// or something else.
 fn regular(tree: &Tree, path: &str) -> Option<InodeId> {
-    let mut id = Tree::ROOT;
-    for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
-        id = tree.child(id, name.as_bytes())?;
-    }
+    let id = tree.lookup(path.as_bytes())?;
     matches!(tree.inode(id).kind, Kind::Leaf(Leaf::File(_))).then_some(id)
 }
 
@@ -240,7 +238,7 @@ impl Reader {
             let data = fs::read(path).map_err(failed)?;
             let content = Content::of(&data);
             self.data.insert(content, data);
-            let executable = metadata.permissions().mode() & 0o111 != 0;
+            let executable = metadata.permissions().mode() & 0o100 != 0;
             (if executable { 0o755 } else { 0o644 }, Leaf::File(content))
         } else {
             return Err(SkillError::SpecialFile(path.to_owned()));

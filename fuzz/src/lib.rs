@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use boxfile_spec::{Document, Severity, Source, Syntax, read};
+use boxfile_spec::{Document, Severity, Source, Syntax, read, shown};
 
 /// What parts an input into the Boxfile and the base that it may extend: U+001C, "file separator".
 const SEPARATOR: char = '\u{1c}';
@@ -40,7 +40,8 @@ fn check(document: &Document) {
     }
     for one in document.found.iter().take(20) {
         assert!(!one.message().is_empty());
-        black_box(one.render(&document.sources));
+        let text = one.render(&document.sources);
+        assert!(text.split('\n').all(|line| shown(line) == line), "not safe to print: {text:?}");
     }
     let wrong = document.found.iter().any(|one| one.severity() == Severity::Error);
     match &document.boxfile {

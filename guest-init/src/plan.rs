@@ -1,16 +1,16 @@
 //! Reads the run plan, and refuses what would be found out too late.
+//!
+//! The rules are [`RunPlan::check`]'s and [`RunPlan::unsupported`]'s. The launcher has gone by them
+//! before it started the machine, unless it is of a version that knows more, or less, than this
+//! init.
 
 use std::fs::File;
 use std::io::Read;
 
-use box_image::plan::PLAN_PATH;
-use box_image::{ComponentPlan, Health, RunPlan};
+use box_image::RunPlan;
+use box_image::plan::{PLAN_MAX, PLAN_PATH};
 
-use crate::component::workdir;
 use crate::error::{InitError, Step as _};
-
-/// The greatest run plan, in bytes.
-const PLAN_MAX: u64 = 1024 * 1024;
 
 /// Reads the run plan from the rootfs.
 ///
@@ -29,21 +29,13 @@ fn parse(text: &[u8]) -> Result<RunPlan, InitError> {
         return Err(format!("it is longer than {PLAN_MAX} bytes")).step("read the run plan");
     }
     let plan: RunPlan = serde_json::from_slice(text).step("parse the run plan")?;
-    check(&plan).step("check the run plan")?;
+    check_enforced(&plan).step("check the run plan")?;
+    // The plan's length is known already.
+    plan.check_values().step("check the run plan")?;
     Ok(plan)
 }
 
-fn check(plan: &RunPlan) -> Result<(), String> {
-    check_enforced(plan)?;
-    if plan.agent.argv.is_empty() {
-        return Err("the agent has no program".to_owned());
-    }
-    check_component("agent", &plan.agent)?;
-    plan.business.as_ref().map_or(Ok(()), |business| check_component("business", business))
-}
-
-/// Refuses a plan with declarations that this version does not enforce. The launcher has done so
-/// already, unless it is of a version that knows more, or less, than this init.
+/// Refuses a plan with declarations that this version does not enforce.
 fn check_enforced(plan: &RunPlan) -> Result<(), String> {
     let unsupported: Vec<_> = plan.unsupported().iter().map(ToString::to_string).collect();
     if unsupported.is_empty() {
@@ -54,35 +46,6 @@ fn check_enforced(plan: &RunPlan) -> Result<(), String> {
          with an init that does: {}",
         unsupported.join("; ")
     ))
-}
-
-fn check_component(name: &str, plan: &ComponentPlan) -> Result<(), String> {
-    let fail = |what: &str| Err(format!("{name}: {what}"));
-    // Overlayfs reads its options as a list in which these separate or escape.
-    if !plan.root.starts_with('/') || plan.root.contains([',', ':', '\\']) {
-        return fail("the root is not an absolute path without `,`, `:` and `\\`");
-    }
-    if !plan.workdir.starts_with('/') {
-        return fail("the working directory is not absolute");
-    }
-    if workdir::is_kernels(&plan.workdir) {
-        return fail("the working directory is in /proc, /sys or /dev; choose another");
-    }
-    if !(1..=10_000).contains(&plan.limits.cpu_weight) {
-        return fail("the CPU weight is not between 1 and 10000");
-    }
-    match &plan.health {
-        Some(Health::Http { path, .. }) if !is_request_path(path) => {
-            fail("the health check's path is not an absolute path without spaces")
-        }
-        Some(Health::Exec { argv }) if argv.is_empty() => fail("the health check has no program"),
-        _ => Ok(()),
-    }
-}
-
-/// Says whether a path can stand in an HTTP request line as it is.
-fn is_request_path(path: &str) -> bool {
-    path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 #[cfg(test)]
@@ -113,17 +76,14 @@ pub(crate) mod tests {
 
     #[test]
     fn what_cannot_be_carried_out_is_refused_by_name() {
-        assert!(error_for(r#"["/bin/agent"]"#, "[]").contains("no program"));
-        assert!(error_for("/roots/agent", "/roots/agent,upperdir=/x").contains("the root"));
-        assert!(error_for("\"/work\"", "\"work\"").contains("working directory"));
-        for kernels in ["/proc/self/fd/5", "/sys", "/srv/../dev/shm"] {
-            assert!(error_for("/work", kernels).contains("in /proc, /sys or /dev"), "{kernels}");
-        }
-        assert!(error_for("\"cpu-weight\": 100", "\"cpu-weight\": 0").contains("CPU weight"));
-        assert!(error_for("/ready", "/ready HTTP/1.1\\r\\nX: y").contains("health check's path"));
-        assert!(
-            error_for("\"http\", \"port\": 80, \"path\": \"/ready\"", "\"exec\", \"argv\": []")
-                .contains("health check has no program")
+        assert_eq!(
+            error_for(r#"["/bin/agent"]"#, "[]"),
+            "check the run plan: its agent has no program to run; name one with `entrypoint`"
+        );
+        assert_eq!(
+            error_for("\"/work\"", "\"/srv/../dev/shm\""),
+            "check the run plan: agent workdir \"/srv/../dev/shm\": it is in /proc, /sys or /dev, \
+             which are the kernel's; choose another directory"
         );
     }
 
@@ -146,7 +106,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_endless_plan_is_refused() {
-        let text = vec![b' '; 1024 * 1024 + 1];
+        let text = vec![b' '; usize::try_from(PLAN_MAX).unwrap() + 1];
         assert!(parse(&text).unwrap_err().to_string().contains("longer than"));
     }
 }

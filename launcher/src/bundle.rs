@@ -22,7 +22,6 @@ use box_image::manifest::{
     ARTIFACT_TYPE, CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, OCI_INDEX_TYPE,
     OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
-use box_image::plan::CONTROL_PORT;
 use box_image::{BoxConfig, Descriptor, Digest, Index, Manifest, OciLayout, RunPlan};
 use nix::fcntl::OFlag;
 use nix::libc;
@@ -34,8 +33,6 @@ use crate::LaunchError;
 const INDEX_LIMIT: u64 = 1 << 20;
 const MANIFEST_LIMIT: u64 = 1 << 20;
 const CONFIG_LIMIT: u64 = 4 << 20;
-/// libkrunfw's kernels are built for this many.
-const MAX_CPUS: u8 = 16;
 
 /// An opened box: its documents are verified, its blobs are open.
 #[derive(Debug)]
@@ -72,11 +69,13 @@ impl Bundle {
     ///
     /// # Errors
     /// When a document is missing, too long, malformed or not the one that the box names, when a
-    /// blob cannot be opened, or when this version cannot run the plan.
+    /// blob cannot be opened, or when no start could carry out the plan (see [`RunPlan::check`]).
     pub fn open(dir: &Path) -> Result<Self, LaunchError> {
         let manifest = Document::manifest(dir)?;
         let config = Document::config(dir, &manifest)?;
-        check_plan(&config.value.plan)?;
+        // What init would refuse, or libkrun trip over.
+        let plan = &config.value.plan;
+        plan.check().map_err(|error| LaunchError::Plan(error.to_string()))?;
         Ok(Self {
             digest: manifest.digest,
             rootfs: open_blob(dir, &manifest, "rootfs", ROOTFS_TYPE)?,
@@ -173,24 +172,6 @@ impl Document<BoxConfig> {
         }
         Ok(config)
     }
-}
-
-/// Checks what libkrun, or the launcher itself, would otherwise trip over.
-fn check_plan(plan: &RunPlan) -> Result<(), LaunchError> {
-    let refuse = |reason: String| Err(LaunchError::Plan(reason));
-    if plan.agent.argv.is_empty() {
-        return refuse("its agent has no program to run".to_owned());
-    }
-    if plan.vm.cpus == 0 || plan.vm.cpus > MAX_CPUS {
-        return refuse(format!("it asks for {} CPUs; 1 to {MAX_CPUS} are possible", plan.vm.cpus));
-    }
-    if plan.vm.memory_mib == 0 {
-        return refuse("it asks for no memory".to_owned());
-    }
-    if plan.agent.port.is_some_and(|port| u32::from(port) == CONTROL_PORT) {
-        return refuse(format!("its agent's port is {CONTROL_PORT}, which init itself uses"));
-    }
-    Ok(())
 }
 
 fn blob_path(dir: &Path, digest: &Digest) -> PathBuf {

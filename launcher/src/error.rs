@@ -66,7 +66,7 @@ pub enum LaunchError {
         /// The digest of the file's bytes.
         found: Digest,
     },
-    /// The plan of the box asks for something that this version cannot do.
+    /// The box, or the plan in it, is nothing that this version can run.
     #[error("the box cannot be run: {0}")]
     Plan(String),
     /// The box declares what this version does not enforce.

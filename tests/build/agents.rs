@@ -78,7 +78,7 @@ fn a_script_without_an_image() {
        |            ^^^^^^^^^^^^^^ named here
     "#);
     let over = checkout("image \"oci:images/agent\"; binary \"bin/agent.sh\"");
-    over.write("bin/agent.sh", "#!/bin/sh\nexec sleep 1000\n");
+    over.write("bin/agent.sh", "#!/agent/bin/alias -c\nexec sleep 1000\n");
     over.built(&[]);
 }
 
@@ -89,6 +89,15 @@ fn a_dynamic_program_without_an_image() {
     let said = refused(&alone);
     assert!(said.contains("error: the agent's program needs /lib"), "{said}");
     assert!(said.contains("link the program statically, or declare an `image`"), "{said}");
+}
+
+/// The hello agent's image has no dynamic linker.
+#[test]
+fn a_dynamic_program_over_an_image_without_its_linker() {
+    let over = checkout("binary \"bin/dynamic\"\n    image \"oci:images/agent\"");
+    over.write("bin/dynamic", fs::read(&tools().boxbuild).unwrap());
+    let said = over.fails(&["build"]);
+    assert!(said.contains("which the agent's image does not have"), "{said}");
 }
 
 #[test]

@@ -144,7 +144,8 @@ pub struct Rlimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nofile: Option<u64>,
     /// Processes and threads of the same user, in the whole box (`RLIMIT_NPROC`). The kernel does
-    /// not hold root to it; [`Limits::pids`] holds everybody.
+    /// not hold root to it, so a plan that asks for it as root is not started (see
+    /// [`super::RunPlan::unsupported`]); [`Limits::pids`] holds everybody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nproc: Option<u64>,
     /// Address space, in bytes (`RLIMIT_AS`).

@@ -2,12 +2,13 @@
 //!
 //! It carries all that a Boxfile can declare. What a version does not enforce, [`RunPlan::unsupported`]
 //! names, and neither the launcher nor init starts such a box: a declaration is carried out or
-//! refused, never ignored.
+//! refused, never ignored. What no version could carry out, [`RunPlan::check`] refuses.
 //!
 //! A declaration that is absent leaves no trace in the JSON, so that a box which does without it
 //! keeps its digest when the language grows.
 
 mod capability;
+mod check;
 mod component;
 mod logs;
 mod network;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::Budget;
 
 pub use capability::CapPlan;
+pub use check::{PLAN_MAX, PlanError};
 pub use component::{
     AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Rlimits, User,
 };

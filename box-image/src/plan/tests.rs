@@ -1,7 +1,7 @@
 use super::*;
 
 /// A plan of the version before the language grew, byte for byte.
-const BEFORE: &str = concat!(
+pub(super) const BEFORE: &str = concat!(
     r#"{"name":"demo","layout":"split","agent":{"root":"/roots/agent","argv":["/bin/agent"],"#,
     r#""env":["PATH=/bin"],"workdir":"/","user":{"uid":7,"gid":8,"groups":[9]},"#,
     r#""hostname":"agent-host","namespaces":{"mount":true,"pid":true,"ipc":true,"uts":true,"#,
@@ -48,7 +48,7 @@ fn object(text: &str) -> serde_json::Map<String, serde_json::Value> {
 }
 
 /// Returns [`BEFORE`] with the declarations of `more`.
-fn grown(more: &str) -> RunPlan {
+pub(super) fn grown(more: &str) -> RunPlan {
     let mut all = object(BEFORE);
     all.append(&mut object(more));
     serde_json::from_value(all.into()).unwrap()
@@ -121,6 +121,22 @@ fn what_init_enforces_is_not_refused() {
     assert_eq!(serde_json::to_string(&plan.agent.rlimits).unwrap(), rlimits);
     assert_eq!(plan.unsupported(), []);
     assert!(serde_json::to_string(&plan).unwrap().contains(rlimits));
+}
+
+#[test]
+fn the_kernel_does_not_hold_root_to_a_number_of_processes() {
+    let mut plan = grown("{}");
+    let business = plan.business.as_mut().unwrap();
+    (business.user, business.rlimits.nproc) = (User::ROOT, Some(64));
+    plan.agent.rlimits.nproc = Some(64);
+    assert_eq!(declared(&plan), ["business rlimits nproc"], "the agent is not root");
+    plan.agent.user.uid = 0;
+    assert_eq!(declared(&plan), ["agent rlimits nproc", "business rlimits nproc"]);
+    assert_eq!(
+        plan.unsupported()[0].to_string(),
+        "agent rlimits nproc: this version cannot hold root to it, as the kernel exempts root; use \
+         `limits pids`, or another `user`"
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Layout, NetworkPlan, RunPlan, SkillMode, SkillPlan};
+use super::{ComponentName, Layout, NetworkPlan, RunPlan, SkillMode, SkillPlan};
 
 /// A declaration that this version carries from the Boxfile into the plan, and does not enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,6 +41,7 @@ impl RunPlan {
         found.extend(one(merged, "layout \"merged\"", "knows no box with one root"));
         found.extend(one(!tools.is_empty(), "agent tools", "cannot choose an agent's tools"));
         found.extend(one(autostart, "business autostart", "starts no program in business"));
+        found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unheld(name)));
         found.extend(skills.iter().filter_map(mounted));
         found.extend(shares.iter().map(|it| named("share", &it.name, "shares no directory")));
         found.extend(scratch.iter().map(|it| named("scratch", &it.name, "makes no scratch disk")));
@@ -51,6 +52,17 @@ impl RunPlan {
         found.extend(caps.iter().map(|it| named("cap", it.name(), "makes no /cap")));
         found.extend(one(sandbox.is_some(), "sandbox", "holds commands to no rules"));
         found
+    }
+
+    /// Names `rlimits nproc` of a component that runs as root: `copy_process` (kernel/fork.c) holds
+    /// every user to `RLIMIT_NPROC` but root.
+    fn unheld(&self, name: ComponentName) -> Option<Unsupported> {
+        let plan = self.component(name)?;
+        (plan.rlimits.nproc.is_some() && plan.user.uid == 0).then(|| Unsupported {
+            declaration: format!("{} rlimits nproc", name.name()),
+            lacks: "cannot hold root to it, as the kernel exempts root; use `limits pids`, or \
+                    another `user`",
+        })
     }
 }
 

@@ -23,9 +23,5 @@ mod toml;
 pub use kdl::format_kdl;
 pub use toml::format_toml;
 
-/// How deep blocks, arrays and tables may lie in one another: no Boxfile may be deeper, and an
-/// indentation without a bound makes the formatted text longer than any multiple of the source.
-const DEEPEST: usize = 64;
-
 /// The mark that some editors put in front of a text; it stays where it is.
 const BYTE_ORDER_MARK: &str = "\u{feff}";

@@ -71,7 +71,8 @@ fn none_fits(epoch: &Spanned<u32>, count: usize) -> Diagnostic {
         .with_help(format!("undo the change, or {ANEW}"))
 }
 
-fn title(entry: &Entry) -> String {
+/// Names an entry for a message.
+pub(super) fn title(entry: &Entry) -> String {
     let name = quote(&entry.name);
     match entry.platform {
         Some(platform) => format!("the entry {name} for {platform}"),

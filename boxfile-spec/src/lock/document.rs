@@ -7,7 +7,7 @@ use toml::de::DeTable;
 use super::nesting;
 use super::parts::Part;
 use super::table::ANEW;
-use crate::diagnostic::{quote, visible};
+use crate::diagnostic::quote;
 use crate::{Diagnostic, Source, Sources};
 
 /// Reads a part of `text`, the whole lock.
@@ -26,7 +26,6 @@ pub(super) fn document<'s>(part: Part<'s>, text: &str) -> Result<DeTable<'s>, Di
         let span = part.span(&place);
         let (line, _) = Sources::single(Source::new("", text)).location(span);
         let reason = reason(part.text, place).unwrap_or_else(|| error.message().to_owned());
-        let reason: String = reason.chars().map(visible).collect();
         Diagnostic::new(format!("line {line} is not TOML: {reason}"), span, "")
             .with_help(format!("undo the edit, or {ANEW}"))
     })

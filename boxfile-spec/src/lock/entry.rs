@@ -10,10 +10,15 @@ use crate::Platform;
 ///
 /// Nothing in it depends on the machine that resolved it: a path is here as the Boxfile writes it.
 /// Which fields go with which kind is for the builder to observe; a lock holds whatever it is given.
+/// It is read back, though, only where name and source are without control characters and other
+/// invisible ones, as every path and reference of a Boxfile is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What `boxbuild update NAME` takes: `agent`, `business`, `kernel`, `init`, `skill:NAME`,
-    /// `env:PATH`. With the platform it is the entry's key.
+    /// What `boxbuild update NAME` takes: `agent`, `business`, `binary`, `kernel`, `init`,
+    /// `skill:NAME`, `env:PATH`; for what a profile declares otherwise, with the profile in front:
+    /// `ci@agent`. That is unambiguous: a profile's name has neither `:` nor `@`, and of the other
+    /// names only those have an `@` that have a `:` before it. With the platform it is the entry's
+    /// key.
     pub name: String,
     /// What sort of thing it is.
     pub kind: Kind,

@@ -4,11 +4,11 @@ use toml::de::DeTable;
 
 use super::parts::Part;
 use super::read::{MOST_ERRORS, not_a_header};
-use super::table::{Field, Table};
+use super::table::{ANEW, Field, Table};
 use super::{Digest, Entry, Kind, digest};
-use crate::diagnostic::quote;
+use crate::diagnostic::{invisible, quote};
 use crate::sink::Sink;
-use crate::{Platform, Span, Spanned};
+use crate::{Diagnostic, Platform, Span, Spanned};
 
 const FIELDS: [&str; 8] =
     ["name", "kind", "source", "platform", "digest", "size", "layers", "check"];
@@ -53,9 +53,9 @@ struct Reader<'t> {
 impl<'t> Reader<'t> {
     /// Reads every field before it gives up on any, so that all errors are reported.
     fn found(&self) -> Option<Found> {
-        let name = self.text("name");
+        let name = self.plain_text("name");
         let kind = self.required("kind").and_then(|field| self.kind(&field));
-        let source = self.text("source");
+        let source = self.plain_text("source");
         let platform = self.table.optional("platform");
         let on = platform.map(|field| self.platform(&field));
         let digest = self.required("digest").and_then(|field| self.digest(&field));
@@ -84,6 +84,16 @@ impl<'t> Reader<'t> {
         let field = self.required(name)?;
         let text = self.sink.check(field.text())?;
         Some(Spanned { value: text.to_owned(), span: field.span })
+    }
+
+    /// Reads a text that is going to be printed, and so has to be what it looks like.
+    fn plain_text(&self, name: &'static str) -> Option<Spanned<String>> {
+        let text = self.text(name)?;
+        let Some(c) = invisible(&text.value) else { return Some(text) };
+        let message = format!("`{name}` contains the invisible character U+{:04X}", u32::from(c));
+        self.sink
+            .report(Diagnostic::new(message, text.span, "not what it looks like").with_help(ANEW));
+        None
     }
 
     fn kind(&self, field: &Field<'_>) -> Option<Kind> {

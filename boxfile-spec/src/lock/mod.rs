@@ -56,6 +56,7 @@
 
 mod changes;
 mod compare;
+mod conflict;
 mod digest;
 mod document;
 mod entry;
@@ -63,6 +64,7 @@ mod found;
 mod nesting;
 mod parts;
 mod read;
+mod salvage;
 mod seal;
 mod table;
 #[cfg(test)]
@@ -72,6 +74,7 @@ mod write;
 pub use changes::{Change, Field};
 pub use digest::{Digest, MalformedDigest};
 pub use entry::{Entry, Kind, UnknownKind};
+pub use salvage::Salvaged;
 
 use crate::{Diagnostics, Platform};
 
@@ -99,15 +102,25 @@ impl Lock {
     ///
     /// # Errors
     /// What is wrong with it, sorted by position: text that is not TOML, merge conflicts, another
-    /// version of the format, missing, unknown or malformed fields, two entries of the same name
-    /// and platform, and entries that do not fit their check. Of an entry that is not TOML, only
+    /// version of the format, missing, unknown or malformed fields, names and sources with invisible
+    /// characters, two entries of the same name and platform, and entries that do not fit their check. Of an entry that is not TOML, only
     /// its first error; of a ruined file, 100 errors.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
         read::read(text)
     }
 
+    /// Keeps what is intact of a text that [`Lock::parse`] refuses, so that one entry edited by hand
+    /// or a merge conflict costs no other entry its pin.
+    ///
+    /// Kept is each entry that is well written and fits its check. Of a merge conflict, it may be on
+    /// either side. Two entries of the same name and platform that differ are both dropped: which one
+    /// is meant, nobody can tell. Nothing is kept of a lock of another version of the format.
+    pub fn salvage(text: &str) -> Salvaged {
+        salvage::salvage(text)
+    }
+
     /// Writes the lock: one text for equal locks, which [`Lock::parse`] reads back if it has at
-    /// most [`MAX_TEXT`] bytes.
+    /// most [`MAX_TEXT`] bytes and no entry whose name or source has invisible characters.
     pub fn write(&self) -> String {
         write::write(self)
     }

@@ -4,7 +4,7 @@
 //! example, leaves all others readable. A cut is in front of every line that starts with `[[`. In
 //! a lock, no value has such a line: texts have their line breaks escaped.
 
-use crate::{Diagnostic, Span};
+use crate::Span;
 
 /// A part of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,43 +36,8 @@ pub(super) fn cut(text: &str) -> (Part<'_>, impl Iterator<Item = Part<'_>>) {
     (head, entries)
 }
 
-/// Finds the first merge conflict that git left in the text.
-pub(super) fn conflict(text: &str) -> Option<Diagnostic> {
-    let mut marks = lines(text).filter_map(|(start, line)| {
-        let sign = line.get(..7).filter(|sign| MARKS.contains(sign))?;
-        let alone = line[7..].chars().next().is_none_or(|next| next.is_ascii_whitespace());
-        alone.then(|| (sign, Span::between(start, start + line.trim_end().len())))
-    });
-    let (sign, span) = marks.find(|(sign, _)| *sign != BETWEEN)?;
-    let label = if sign == OURS { "one side starts here" } else { "left by git" };
-    let mut error = Diagnostic::new("the file has an unresolved merge conflict", span, label);
-    if sign == OURS {
-        for (sign, span) in marks.take_while(|(sign, _)| *sign != OURS).take(3) {
-            error = error.with_label(span, role(sign));
-            if sign == THEIRS {
-                break;
-            }
-        }
-    }
-    Some(error.with_help("keep either side, and run `boxbuild lock`: it adds what is missing"))
-}
-
-const OURS: &str = "<<<<<<<";
-const BASE: &str = "|||||||";
-const BETWEEN: &str = "=======";
-const THEIRS: &str = ">>>>>>>";
-const MARKS: [&str; 4] = [OURS, BASE, BETWEEN, THEIRS];
-
-fn role(sign: &str) -> &'static str {
-    match sign {
-        BASE => "what both sides started from",
-        BETWEEN => "the other side starts here",
-        _ => "it ends here",
-    }
-}
-
 /// Iterates over the lines, with their ends, and where they start.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split_inclusive('\n').scan(0, |next, line| {
         let start = *next;
         *next += line.len();

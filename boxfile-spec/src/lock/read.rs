@@ -4,7 +4,7 @@ use super::document::document;
 use super::found::{self, Found};
 use super::parts::{self, Part};
 use super::table::{ANEW, Table};
-use super::{FORMAT_VERSION, Lock, MAX_TEXT, compare};
+use super::{FORMAT_VERSION, Lock, MAX_TEXT, compare, conflict};
 use crate::sink::Sink;
 use crate::{Diagnostic, Diagnostics, Span, Spanned};
 
@@ -16,7 +16,7 @@ pub(super) fn read(text: &str) -> Result<Lock, Diagnostics> {
     if text.len() > MAX_TEXT {
         return Err(too_long(text.len()).into());
     }
-    if let Some(conflict) = parts::conflict(text) {
+    if let Some(conflict) = conflict::find(text) {
         return Err(conflict.into());
     }
     let (head, entries) = parts::cut(text);

@@ -112,7 +112,8 @@ pub struct Component {
     pub env_files: Vec<Spanned<String>>,
     /// Environment variables over those of the files. No name and no value contains NUL.
     pub env: BTreeMap<String, String>,
-    /// Replaces the image's working directory; absolute.
+    /// Replaces the image's working directory; absolute, and not in the guest's `/proc`, `/sys` or
+    /// `/dev`.
     pub workdir: Option<String>,
     /// Replaces the image's user: `USER` or `USER:GROUP`, names or numbers.
     pub user: Option<Spanned<String>>,
@@ -140,7 +141,7 @@ pub enum Health {
     Http {
         /// The port; nothing for the agent's own.
         port: Option<u16>,
-        /// The path: it starts with `/` and has neither white space nor control characters.
+        /// The path, with a query perhaps: it starts with `/` and is visible ASCII.
         path: String,
     },
     /// This program, run inside the component, exits with 0.
@@ -192,7 +193,8 @@ pub struct Limits {
 pub struct ResourceLimits {
     /// Open files (`RLIMIT_NOFILE`).
     pub nofile: Option<u64>,
-    /// Processes of the same user (`RLIMIT_NPROC`).
+    /// Processes of the same user (`RLIMIT_NPROC`), who is not declared to be root: the kernel does
+    /// not hold root to it.
     pub nproc: Option<u64>,
     /// Address space in bytes (`RLIMIT_AS`).
     pub address_space: Option<u64>,

@@ -1,11 +1,13 @@
 //! Takes the declarations of a block, or of the file, by their names.
 
-use crate::Diagnostic;
+use std::cell::RefCell;
+
 use crate::diagnostic::quote;
 use crate::schema::{self, Count, Declaration};
 use crate::sink::Sink;
 use crate::suggest::nearest;
 use crate::syntax::Node;
+use crate::{Diagnostic, Spanned};
 
 /// How many further declarations of the same name one error shows.
 const MOST_REPEATS: usize = 8;
@@ -37,6 +39,8 @@ pub(super) struct Children<'n> {
     nodes: &'n [Node],
     known: &'static [&'static Declaration],
     sink: &'n Sink,
+    /// The names of declarations of which a second one is reported.
+    repeated: RefCell<Vec<&'static str>>,
 }
 
 impl<'n> Children<'n> {
@@ -45,10 +49,10 @@ impl<'n> Children<'n> {
         known: &'static [&'static Declaration],
         sink: &'n Sink,
     ) -> Self {
-        Self { nodes, known, sink }
+        Self { nodes, known, sink, repeated: RefCell::new(Vec::new()) }
     }
 
-    /// Takes a declaration, if it is there; a second is an error.
+    /// Takes a declaration, if it is there; a second is an error, however often it is asked for.
     pub(super) fn one(&self, declaration: &Declaration) -> Option<&'n Node> {
         self.one_or(declaration, &format!("`{}` is declared twice", declaration.name))
     }
@@ -59,7 +63,9 @@ impl<'n> Children<'n> {
         // In the order of the file, which the merging with a base may have changed.
         all.sort_by_key(|node| node.name.span);
         let first = *all.first()?;
-        if let [_, second, further @ ..] = all.as_slice() {
+        if let [_, second, further @ ..] = all.as_slice()
+            && self.is_news(declaration)
+        {
             let error = Diagnostic::new(message, second.name.span, "declared again")
                 .with_label(first.name.span, "declared first")
                 .with_help("keep one of them and remove the others");
@@ -68,6 +74,22 @@ impl<'n> Children<'n> {
             self.sink.report(further.iter().take(MOST_REPEATS).fold(error, add));
         }
         Some(first)
+    }
+
+    /// Notes that a declaration is repeated, and tells whether that is still to be reported.
+    fn is_news(&self, declaration: &Declaration) -> bool {
+        let mut repeated = self.repeated.borrow_mut();
+        let news = !repeated.contains(&declaration.name);
+        repeated.push(declaration.name);
+        news
+    }
+
+    /// Tells whether a declaration is there, or one that may be a slip in its name.
+    pub(super) fn may_have(&self, declaration: &Declaration) -> bool {
+        let name = declaration.name;
+        self.nodes
+            .iter()
+            .any(|node| node.name.value == name || nearest(&node.name.value, &[name]).is_some())
     }
 
     /// Takes all declarations of a name.
@@ -109,9 +131,12 @@ impl<'n> Children<'n> {
             let intended = synonym(node, &names).or_else(|| nearest(&node.name.value, &names));
             meant.extend(intended);
             if !node.broken {
-                match elsewhere(node) {
-                    Some(place) => self.misplaced(node, place),
-                    None => self.unknown(node, intended, &names),
+                match (elsewhere(node), without_colon(node)) {
+                    (Some(place), _) => self.misplaced(node, place),
+                    (None, Some(plain)) if intended.is_none() => {
+                        self.colon(node, &plain, elsewhere(&plain));
+                    }
+                    (None, _) => self.unknown(node, intended, &names),
                 }
             }
         }
@@ -122,6 +147,17 @@ impl<'n> Children<'n> {
         let message = format!("{} does not belong here", quote(&node.name.value));
         let error = Diagnostic::new(message, node.name.span, "in the wrong place");
         self.sink.report(error.with_help(place));
+    }
+
+    /// Reports a name with a colon behind it that belongs elsewhere, or is not known at all.
+    fn colon(&self, node: &Node, plain: &Node, place: Option<String>) {
+        let [written, plain] = [node, plain].map(|it| quote(&it.name.value));
+        let message = format!("unknown declaration {written}");
+        let error = Diagnostic::new(message, node.name.span, "a name has no `:` behind it");
+        self.sink.report(error.with_help(match place {
+            Some(place) => format!("did you mean {plain}? {place}"),
+            None => format!("write {plain}, without the `:`"),
+        }));
     }
 
     fn unknown(&self, node: &Node, intended: Option<&str>, names: &[&str]) {
@@ -135,6 +171,13 @@ impl<'n> Children<'n> {
             }
         }));
     }
+}
+
+/// Returns a node of the name that one has in front of a colon, as in YAML.
+fn without_colon(node: &Node) -> Option<Node> {
+    let plain = node.name.value.strip_suffix(':')?;
+    let name = Spanned { value: plain.to_owned(), span: node.name.span };
+    Some(Node::new(name, node.syntax))
 }
 
 fn synonym(node: &Node, names: &[&'static str]) -> Option<&'static str> {

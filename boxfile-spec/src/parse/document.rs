@@ -20,13 +20,15 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     top.finish(place_inside, |declaration| missing_in_file(declaration, syntax));
     let agent = top.one_or(&schema::AGENT, "a box has exactly one agent");
     let business = top.one_or(&schema::BUSINESS, "a box has at most one business application");
+    let (secrets, files) = run::secret::read(&top, sink);
+    [agent, business].into_iter().for_each(|it| component::check_secrets(it, &secrets, sink));
     let (agent, agent_share) = component::agent(agent, sink);
     let (business, business_share) = component::business(business, sink);
     let skills_dir = top.one(&schema::SKILLS).and_then(|node| skill::read_dir(node, sink));
     let skills = skill::read(&top, sink);
     let shares = run::mounts::shares(&top, sink);
     let scratch = run::mounts::scratch(&top, sink);
-    run::mounts::check_apart(&shares, &scratch, sink);
+    run::mounts::check_apart(&shares, &scratch, &files, sink);
     let checkout = Checkout { climb, sink };
     checkout.components(agent.as_ref(), business.as_ref());
     checkout.skills(skills_dir.as_ref(), &skills);
@@ -47,8 +49,8 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
         conflicts,
         shares,
         scratch,
-        network: run::network::read(top.one(&schema::NETWORK), sink),
-        secrets: run::secret::read(&top, sink),
+        network: run::network::read(&top, sink),
+        secrets,
         task: top.one(&schema::TASK).and_then(|node| run::task::read(node, sink)),
         logs: top.one(&schema::LOGS).map(|node| run::logs::read(node, sink)),
         caps: run::cap::read(&top, sink),

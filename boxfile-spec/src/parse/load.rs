@@ -152,9 +152,23 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
     }
     let mut reader = Reader::new(first, &schema::EXTENDS, sink);
     let path = reader.arg();
-    let path = reader.read(path, "extends", value::spanned_text);
+    let path = reader.read(path, "extends", value::path);
     reader.finish();
-    path
+    path.filter(|path| {
+        let absolute = path.value.starts_with('/');
+        if absolute {
+            sink.report(absolute_base(path));
+        }
+        !absolute
+    })
+}
+
+fn absolute_base(path: &Spanned<String>) -> Diagnostic {
+    let message = "a base file must lie inside the checkout";
+    Diagnostic::new(message, path.span, "an absolute path").with_help(
+        "a base is checked in with what extends it: name it relative to this file, such as \
+         \"../base.Boxfile\"",
+    )
 }
 
 fn too_long(length: usize) -> Diagnostic {

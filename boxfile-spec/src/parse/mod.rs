@@ -35,20 +35,34 @@ pub struct Document {
     pub found: Vec<Diagnostic>,
     /// The names of the profiles, sorted.
     pub profiles: Vec<String>,
+    /// The model with each of the profiles, by its name, in the order in which they are declared
+    /// (those of the file before those of its base); empty if anything is wrong. Which profile was
+    /// asked for makes no difference.
+    pub variants: Vec<(String, Boxfile)>,
+    /// Set if the profile that was asked for does not exist: one line that says so, and what to
+    /// name instead. This is no error of the file, so it is not in `found`; `boxfile` is none.
+    pub unknown_profile: Option<String>,
 }
 
 impl Document {
+    /// Returns the model with a profile.
+    fn variant(&self, name: &str) -> Option<&Boxfile> {
+        self.variants.iter().find(|(profile, _)| profile == name).map(|(_, boxfile)| boxfile)
+    }
+
     /// Returns the model, or all errors.
     ///
     /// # Errors
-    /// At least one diagnostic of severity [`Severity::Error`], and all others with it.
+    /// At least one diagnostic of severity [`Severity::Error`], and all others with it. A profile
+    /// that does not exist is one, too.
     pub fn into_result(self) -> Result<Boxfile, Diagnostics> {
         self.boxfile.ok_or_else(|| {
             // Warnings alone do not explain why there is no model.
             let explained = self.found.iter().any(is_error);
-            let unexplained = (!explained).then(unexplained);
-            let found = self.found.into_iter().chain(unexplained).collect();
-            Diagnostics::new(found).unwrap_or_else(|| self::unexplained().into())
+            let unknown = self.unknown_profile.map(|it| Diagnostic::new(it, Span::default(), ""));
+            let reason = unknown.or_else(|| (!explained).then(unexplained));
+            let found = self.found.into_iter().chain(reason).collect();
+            Diagnostics::new(found).unwrap_or_else(|| unexplained().into())
         })
     }
 }
@@ -83,20 +97,27 @@ pub fn read(
         boxfile: None,
         found: files.found,
         profiles: profiles.iter().map(|it| it.name.clone()).collect(),
+        variants: Vec::new(),
+        unknown_profile: None,
     };
     if files.intact {
-        document.boxfile = document::read(&files.nodes, syntax, files.climb, &sink);
+        let boxfile = document::read(&files.nodes, syntax, files.climb, &sink);
         let base = sink.into_found();
-        let context = profile::Context { nodes: &files.nodes, syntax, climb: files.climb };
-        let chosen = context.read(&profiles, profile, &base, files.complete);
+        let (nodes, climb, complete) = (files.nodes.as_slice(), files.climb, files.complete);
+        let context = profile::Context { nodes, syntax, climb, complete };
+        let read = context.read(&profiles, profile, &base);
         document.found.extend(base);
-        document.found.extend(chosen.found);
-        if let Some(boxfile) = chosen.boxfile {
-            document.boxfile = boxfile;
-        }
+        document.found.extend(read.found);
+        document.variants = read.variants;
+        document.unknown_profile = read.unknown;
+        document.boxfile = match profile {
+            None => boxfile,
+            Some(name) => document.variant(name).cloned(),
+        };
     }
     if document.found.iter().any(is_error) {
         document.boxfile = None;
+        document.variants.clear();
     }
     document.profiles.sort_unstable();
     document.found.sort_by_key(Diagnostic::span);

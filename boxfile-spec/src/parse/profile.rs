@@ -46,6 +46,7 @@ fn read(node: Node, sink: &Sink) -> Option<Profile> {
     };
     children.finish_profile(elsewhere);
     reader.finish_line();
+    drop(reader);
     let nodes = node.block.map(|block| block.nodes).unwrap_or_default();
     let known = |it: &Node| schema::PROFILE.child(&it.name.value).is_some();
     Some(Profile { name: name?, nodes: nodes.into_iter().filter(known).collect() })
@@ -56,32 +57,36 @@ pub(super) struct Context<'n> {
     pub(super) nodes: &'n [Node],
     pub(super) syntax: Syntax,
     pub(super) climb: usize,
+    /// Whether every declaration of the file is there.
+    pub(super) complete: bool,
 }
 
 /// What reading the profiles gave.
-pub(super) struct Chosen {
-    /// The model with the chosen profile, if one was chosen: nothing inside where that is wrong.
-    pub(super) boxfile: Option<Option<Boxfile>>,
+#[derive(Default)]
+pub(super) struct Read {
+    /// See [`crate::Document::variants`].
+    pub(super) variants: Vec<(String, Boxfile)>,
     /// What is wrong with the profiles.
     pub(super) found: Vec<Diagnostic>,
+    /// See [`crate::Document::unknown_profile`].
+    pub(super) unknown: Option<String>,
 }
 
 impl Context<'_> {
-    /// Reads every profile over the file, and keeps the chosen one. What is wrong with the file
-    /// without a profile, in `base`, is not said again.
+    /// Reads every profile over the file. What is wrong with the file without a profile, in `base`,
+    /// is not said again.
     pub(super) fn read(
         &self,
         profiles: &[Profile],
         chosen: Option<&str>,
         base: &[Diagnostic],
-        complete: bool,
-    ) -> Chosen {
+    ) -> Read {
         let key = |it: &Diagnostic| (it.span(), it.message().to_owned());
         let mut known: HashSet<(Span, String)> = base.iter().map(key).collect();
-        let mut result = Chosen { boxfile: None, found: Vec::new() };
+        let mut result = Read::default();
         for profile in profiles {
             let sink = Sink::default();
-            if !complete {
+            if !self.complete {
                 sink.be_lenient();
             }
             let nodes = merge::overlay(
@@ -90,32 +95,38 @@ impl Context<'_> {
                 schema::PROFILE.children,
             );
             let boxfile = document::read(&nodes, self.syntax, self.climb, &sink);
-            result.found.extend(sink.into_found().into_iter().filter(|it| known.insert(key(it))));
-            if chosen == Some(&profile.name) {
-                result.boxfile = Some(boxfile);
-            }
+            let mut found = sink.into_found();
+            // Two errors of one profile that read alike are two errors.
+            found.retain(|it| !known.contains(&key(it)));
+            known.extend(found.iter().map(key));
+            result.found.append(&mut found);
+            result.variants.extend(boxfile.map(|boxfile| (profile.name.clone(), boxfile)));
         }
-        if let (Some(name), None) = (chosen, &result.boxfile) {
-            result.found.push(self.unknown(name, profiles));
-            result.boxfile = Some(None);
-        }
+        let missing = chosen.filter(|name| profiles.iter().all(|profile| profile.name != *name));
+        // A profile of a base that cannot be read may have the name.
+        result.unknown = missing.filter(|_| self.complete).map(|name| self.unknown(name, profiles));
         result
     }
 
-    fn unknown(&self, name: &str, profiles: &[Profile]) -> Diagnostic {
-        let message = format!("the file has no profile {}", quote(name));
+    fn unknown(&self, name: &str, profiles: &[Profile]) -> String {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
-        let error = Diagnostic::new(message, Span::default(), "in this file");
-        error.with_help(match (nearest(name, &names), names.is_empty()) {
-            (Some(meant), _) => format!("did you mean `{meant}`?"),
+        let name_shown = quote(name);
+        match (nearest(name, &names), names.is_empty()) {
+            (Some(meant), _) => {
+                format!("the file has no profile {name_shown}; did you mean `{meant}`?")
+            }
             (None, true) => {
                 let profile = form::keyed(self.syntax, "profile", "ci");
-                format!("it has none; declare one, such as `{profile}`, or name none")
+                format!(
+                    "the file has no profiles, so none that is called {name_shown}; declare one, \
+                     such as `{profile}`, or name none"
+                )
             }
             (None, false) => {
-                let quoted: Vec<String> = names.iter().map(|name| quote(name)).collect();
-                format!("its profiles are {}", quoted.join(", "))
+                let names: Vec<String> = names.iter().map(|name| quote(name)).collect();
+                let names = names.join(", ");
+                format!("the file has no profile {name_shown}; its profiles are {names}")
             }
-        })
+        }
     }
 }

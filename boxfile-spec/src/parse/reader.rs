@@ -2,7 +2,7 @@
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
-use crate::schema::{Declaration, Kind};
+use crate::schema::{self, Declaration, Kind};
 use crate::sink::Sink;
 use crate::suggest::nearest;
 use crate::syntax::{Data, Node, Prop, Value};
@@ -20,7 +20,13 @@ pub(super) struct Reader<'n> {
     args: &'n [Value],
     known: Vec<&'static str>,
     any_prop: bool,
+    /// What the declaration needs and does not have.
+    missing: Vec<String>,
 }
+
+/// Declarations of one value each that say something even without one: no arguments at all, and
+/// everything is recorded.
+const MEANINGFUL_ALONE: [&str; 2] = [schema::ARGS.name, schema::LOGS.name];
 
 impl<'n> Reader<'n> {
     pub(super) const fn new(
@@ -29,7 +35,15 @@ impl<'n> Reader<'n> {
         sink: &'n Sink,
     ) -> Self {
         let args = node.args.as_slice();
-        Self { node, declaration, sink, args, known: Vec::new(), any_prop: false }
+        Self {
+            node,
+            declaration,
+            sink,
+            args,
+            known: Vec::new(),
+            any_prop: false,
+            missing: Vec::new(),
+        }
     }
 
     /// Returns the place of the declaration's name.
@@ -193,7 +207,8 @@ impl<'n> Reader<'n> {
         self.read(value, name, |value, name| value::choice(value, name, kind))
     }
 
-    fn kind(&self, name: &str) -> Kind {
+    /// Returns what a property must be.
+    pub(super) fn kind(&self, name: &str) -> Kind {
         self.declaration.prop(name).map_or(Kind::Text, |prop| prop.kind)
     }
 
@@ -230,6 +245,11 @@ impl<'n> Reader<'n> {
             "a property of `{}` is in the schema and not read",
             self.name()
         );
+        if self.is_mute() {
+            let message = format!("`{}` says nothing", self.name());
+            let error = Diagnostic::new(message, self.span(), "nothing is given");
+            self.report(error.with_help(self.usage()));
+        }
         for arg in self.args {
             let message = match self.declaration.first {
                 None => format!("`{}` takes no value, but got {}", self.name(), describe(arg)),
@@ -264,18 +284,46 @@ impl<'n> Reader<'n> {
         })
     }
 
-    /// Reports that a part of the declaration is missing.
-    pub(super) fn report_missing(&self, what: &str) {
-        let message = format!("`{}` needs {what}", self.name());
-        self.report_missing_as(&message, &format!("without {what}"), &self.usage());
+    /// Notes that a part of the declaration is missing; all of them are one error.
+    pub(super) fn report_missing(&mut self, what: &str) {
+        self.missing.push(what.to_owned());
     }
 
     /// As [`Self::report_missing`], in words of one's own.
     pub(super) fn report_missing_as(&self, message: &str, label: &str, help: &str) {
+        let error = Diagnostic::new(message, self.span(), label);
+        self.report_missing_error(error.with_help(help));
+    }
+
+    /// Reports the error that something is missing, unless it may be in what cannot be read.
+    pub(super) fn report_missing_error(&self, error: Diagnostic) {
         if !self.node.broken {
-            let error = Diagnostic::new(message, self.span(), label);
-            self.sink.report_missing(error.with_help(help));
+            self.sink.report_missing(error);
         }
+    }
+
+    /// Tells whether the declaration is there and says nothing, though nothing of it is required.
+    fn is_mute(&self) -> bool {
+        let (node, declaration) = (self.node, self.declaration);
+        node.args.is_empty()
+            && node.props.is_empty()
+            && node.block.is_none()
+            && declaration.first.is_none()
+            && declaration.variables.is_none()
+            && declaration.children.is_empty()
+            && !declaration.props.iter().any(|prop| prop.required)
+            && !MEANINGFUL_ALONE.contains(&declaration.name)
+    }
+}
+
+impl Drop for Reader<'_> {
+    /// Reports what is missing, wherever the reading ended.
+    fn drop(&mut self) {
+        let Some((last, rest)) = self.missing.split_last() else { return };
+        let what =
+            if rest.is_empty() { last.clone() } else { format!("{} and {last}", rest.join(", ")) };
+        let message = format!("`{}` needs {what}", self.name());
+        self.report_missing_as(&message, &format!("without {what}"), &self.usage());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Makes the paths of a base file relative to the main file's directory.
+//! Makes the paths of a file relative to the main file's directory, and spells equal ones alike.
 
 use crate::schema::{Declaration, Kind, find};
 use crate::syntax::{Data, Node, Value};
@@ -6,11 +6,10 @@ use crate::syntax::{Data, Node, Value};
 /// What stands in front of the path in a reference to an image.
 const IMAGE_KINDS: [&str; 3] = ["oci:", "oci-archive:", "docker-archive:"];
 
-/// Rewrites every path of some nodes that lie in a directory; nothing for the main file's own.
+/// Rewrites every path of the nodes of a file that lies in `directory`.
+///
+/// The main file's own directory is the empty one: there, the paths lose what says nothing.
 pub(super) fn nodes(nodes: &mut [Node], known: &[&'static Declaration], directory: &str) {
-    if directory.is_empty() {
-        return;
-    }
     for node in nodes {
         let Some(declaration) = find(known, &node.name.value) else { continue };
         let kinds = declaration
@@ -36,6 +35,8 @@ fn rewrite(value: &mut Value, kind: Kind, directory: &str) {
     match kind {
         _ if text.is_empty() => {}
         Kind::Path | Kind::AnyPath => *text = join(directory, text),
+        // Where a box is launched has nothing to do with where the file lies.
+        Kind::LaunchPath => *text = join("", text),
         Kind::PathOrUrl if !text.contains("://") => *text = join(directory, text),
         Kind::Image => {
             let kinds = IMAGE_KINDS.iter().find_map(|kind| Some((kind, text.strip_prefix(kind)?)));
@@ -47,16 +48,16 @@ fn rewrite(value: &mut Value, kind: Kind, directory: &str) {
     }
 }
 
-/// Puts a path behind a directory: without `.`, and without each `..` at its beginning, which takes
-/// the last part of the directory with it.
+/// Puts a path behind a directory, which is relative as every base is: without `.`, and without
+/// each `..` at its beginning, which takes the last part of the directory with it.
 ///
 /// By text alone, as every reader of the file would: a symbolic link is not looked at. A `..`
 /// behind another part stays.
 pub(super) fn join(directory: &str, path: &str) -> String {
-    if path.starts_with('/') {
-        return path.to_owned();
-    }
     let plain = |part: &&str| !matches!(*part, "" | ".");
+    if path.starts_with('/') {
+        return format!("/{}", path.split('/').filter(plain).collect::<Vec<_>>().join("/"));
+    }
     let mut parts: Vec<&str> = directory.split('/').filter(plain).collect();
     let mut rest = path.split('/').filter(plain).peekable();
     while parts.last().is_some_and(|last| *last != "..")
@@ -65,7 +66,7 @@ pub(super) fn join(directory: &str, path: &str) -> String {
         parts.pop();
     }
     parts.extend(rest);
-    format!("{}{}", if directory.starts_with('/') { "/" } else { "" }, parts.join("/"))
+    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
 }
 
 /// Returns how many directories up a directory begins.
@@ -82,11 +83,16 @@ mod tests {
         for (directory, path, joined) in [
             ("", "a/b", "a/b"),
             ("", "./a", "a"),
+            ("", "a//b/./c/", "a/b/c"),
+            ("", "./", "."),
+            ("", "a/..", "a/.."),
+            ("x", "..", "."),
+            ("x", "/a//./b/", "/a/b"),
+            ("x", "/../a", "/../a"),
             ("..", "a", "../a"),
             ("../x", "../a", "../a"),
             ("../x", "../../a", "../../a"),
             ("x", "/a", "/a"),
-            ("/x/y", "../a", "/x/a"),
             ("x", "a/../../b", "x/a/../../b"),
             ("x/..", "../a", "x/../../a"),
             ("..", ".", ".."),

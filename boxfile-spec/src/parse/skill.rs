@@ -20,7 +20,7 @@ fn read_one(node: &Node, sink: &Sink) -> Option<Skill> {
     let mut reader = Reader::new(node, &schema::SKILL, sink);
     let name = keyed::name(&mut reader);
     let path = reader.prop("path");
-    let path = reader.read(path, "path", value::spanned_text);
+    let path = reader.read(path, "path", value::path);
     let mode = mode(&mut reader);
     reader.finish();
     Some(Skill { name: name?, path: path?, mode })
@@ -30,7 +30,7 @@ fn read_one(node: &Node, sink: &Sink) -> Option<Skill> {
 pub(super) fn read_dir(node: &Node, sink: &Sink) -> Option<SkillsDir> {
     let mut reader = Reader::new(node, &schema::SKILLS, sink);
     let dir = reader.prop("dir");
-    let dir = reader.read(dir, "dir", value::spanned_text);
+    let dir = reader.read(dir, "dir", value::path);
     let mode = mode(&mut reader);
     reader.finish();
     Some(SkillsDir { dir: dir?, mode })

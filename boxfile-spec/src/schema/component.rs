@@ -152,9 +152,11 @@ pub(crate) static ENV: Declaration = Declaration {
     summary: "Environment variables, over those of the image and of `env-file`.",
     details: "A variable's name has letters, digits and `_`, and begins with no digit. It is written once, in \
         `env` or in `plain-env`.\n\n\
-        What looks like a secret is refused, by its name (`…_TOKEN`, `…PASSWORD`, `…API_KEY` and the like) \
-        or by its value (`ghp_…`, `AKIA…` and the like): a Boxfile is checked in, and a box is shipped. \
-        Declare a `secret` instead, or write `plain-env` if it is none.",
+        What looks like a secret is refused, by its name, which ends with `TOKEN`, `PASSWORD`, `API_KEY` or \
+        the like, or by its value (`ghp_…`, `AKIA…`, a private key and the like): a Boxfile is checked in, \
+        and a box is shipped. By its name alone, no variable is refused whose value is empty, an absolute \
+        path, a number or a truth value. Declare a `secret` instead, or write `plain-env` if it is none. \
+        What is declared as a `secret` of the component is no variable of it as well.",
     count: Count::Repeatable,
     variables: Some("Each property is a variable, and its value a text."),
     example: Example {
@@ -180,7 +182,8 @@ pub(crate) static ENV_FILE: Declaration = Declaration {
     name: "env-file",
     summary: "Files of the checkout with environment variables, `NAME=value` on each line.",
     details: "They are read in this order, a later one over an earlier one, and all of them over the \
-        image's variables. Nothing is expanded.",
+        image's variables. Nothing is expanded. What looks like a secret is refused as in `env`; what is \
+        none goes to `plain-env`.",
     first: Some(required("path", Kind::Path, "The file.")),
     rest: Some(optional("paths", Kind::Path, "Further files.")),
     merge: Merge::Replace,
@@ -191,6 +194,7 @@ pub(crate) static ENV_FILE: Declaration = Declaration {
 pub(crate) static WORKDIR: Declaration = Declaration {
     name: "workdir",
     summary: "The working directory, instead of the image's; made where it is missing.",
+    details: "It is not in `/proc`, `/sys` or `/dev`.",
     first: Some(required("path", Kind::Absolute, "The directory.")),
     merge: Merge::Replace,
     example: Example { kdl: "workdir \"/work\"", toml: "workdir = \"/work\"" },
@@ -236,7 +240,8 @@ pub(crate) static HEALTH: Declaration = Declaration {
             "path",
             Kind::Text,
             "",
-            "The path of the request, which begins with `/` (`http` only, which needs it).",
+            "The path of the request (`http` only, which needs it): it begins with `/`, and what is not \
+                visible ASCII is percent-encoded.",
         ),
     ],
     merge: Merge::Replace,
@@ -351,9 +356,15 @@ const MOST_BYTES: u64 = 1 << 50;
 pub(crate) static RLIMITS: Declaration = Declaration {
     name: "rlimits",
     summary: "What each process of the component may take (setrlimit); what is not given stays as it is.",
+    details: "The kernel does not hold root to `nproc`: where `user` says that the component runs as root, it is \
+        an error.",
     props: &[
         limit("nofile", MOST_FILES, "Open files."),
-        limit("nproc", MOST_PIDS, "Processes of the same user, in the whole box."),
+        limit(
+            "nproc",
+            MOST_PIDS,
+            "Processes of the same user, in the whole box. Does not hold root; use `limits pids`.",
+        ),
         prop(
             "address-space",
             Kind::Size { least: MIB, most: MOST_BYTES },

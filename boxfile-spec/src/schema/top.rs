@@ -37,11 +37,12 @@ pub(crate) static EXTENDS: Declaration = Declaration {
     name: "extends",
     summary: "A base file, which this file completes and overrides.",
     details: "This file's declarations are merged into those of the base, by the rules of \"How files \
-        merge\". A base may extend a further one, up to 8 in all, and be written in the other syntax.",
+        merge\". A base may extend a further one, up to 8 in all, and be written in the other syntax. It is a \
+        file of the same repository: what another machine lacks is no base, and an absolute path is refused.",
     first: Some(required(
         "path",
-        Kind::AnyPath,
-        "The base file; a name that ends with `.toml` is TOML.",
+        Kind::Path,
+        "The base file, relative to this one; a name that ends with `.toml` is TOML.",
     )),
     merge: Merge::Replace,
     example: Example { kdl: "extends \"../base.Boxfile\"", toml: "extends = \"../base.Boxfile\"" },
@@ -145,8 +146,8 @@ const LAYOUTS: &[Choice] = &[
 pub(crate) static CONFLICT: Declaration = Declaration {
     name: "conflict",
     summary: "What is done where both images have something different at a path (layout `merged` only).",
-    details: "The first pattern that fits a path decides, in the order of the file. Where none does, the build \
-        fails and names both. What is the same in both images is no conflict.\n\n\
+    details: "The first pattern that fits a path decides, in the order of the file; over a base, what is new comes \
+        first, and what the base has too keeps its place there. Where none does, the build fails and names both. What is the same in both images is no conflict.\n\n\
         It needs the layout `merged`, which this version cannot build.",
     count: Count::Keyed,
     first: Some(required(

@@ -10,7 +10,8 @@ pub(crate) mod toml;
 use crate::sink::Sink;
 use crate::{Source, Span, Spanned, Syntax};
 
-/// How deep declarations may lie in one another.
+/// How deep declarations may lie in one another: the readers call themselves for each, and an
+/// indentation without a bound makes a formatted text longer than any multiple of its source.
 pub(crate) const DEEPEST: usize = 64;
 
 /// The nodes of a file.

@@ -861,10 +861,10 @@ fn values_of_another_type() {
 fn helps_are_in_toml() {
     assert_snapshot!(file_errors("[conflict.\"/etc/motd\"]\npolicy = \"drop\""), @r#"
     error: nothing can conflict in the layout `split`
-      --> Boxfile.toml:3:2
+      --> Boxfile.toml:3:11
        |
      3 | [conflict."/etc/motd"]
-       |  ^^^^^^^^ has no effect
+       |           ^^^^^^^^^^^ has no effect
        |
        = help: remove it, or write `layout = "merged"`
     "#);
@@ -949,7 +949,7 @@ fn helps_are_in_toml() {
      6 | limits.memory = "512mb"
        |                 ^^^^^^^ `memory` takes a size
        |
-       = help: write `memory = "512MiB"`
+       = help: write `memory = "512MB"`
     "#);
     assert_snapshot!(file_errors("kernel = { sha256 = \"ABCD\" }\nbudget.total = \"0s\""), @r#"
     error: a sha256 has 64 hexadecimal digits, in lower case

@@ -80,7 +80,9 @@ fn run(source: &str) {
         assert!(spans.is_sorted());
         for diagnostic in diagnostics.iter().take(50) {
             assert!(diagnostic.labels().iter().all(|label| label.span.end() <= source.len()));
-            assert!(diagnostic.render(&sources).starts_with("error: "));
+            let shown = diagnostic.render(&sources);
+            assert!(shown.starts_with("error: "));
+            assert!(shown.split('\n').all(|line| boxfile_spec::shown(line) == line), "{shown:?}");
             let (line, column) = sources.location(diagnostic.span());
             assert!(line > 0 && column > 0);
         }

@@ -46,9 +46,7 @@ impl Binary {
     pub fn add_to(&self, contents: &mut ContentMap) {
         contents.add(BlobId(*self.sha256.as_bytes()), &[(self.content, 0)]);
     }
-}
 
-impl Binary {
     /// Puts the file into a root that has more, in the place of what is there.
     pub(crate) fn put_into(&self, root: &mut Tree) {
         place(root, self.content);

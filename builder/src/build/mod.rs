@@ -139,6 +139,7 @@ fn root(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Root, B
     let declared = Declared { boxfile: request.boxfile, env: &inputs.env, skills };
     let unfit = |source| unfit(request.boxfile, source);
     let plan = plan_of(&declared, &images, &mut contents.reader(store)).map_err(unfit)?;
+    plan.check()?;
     let plan_bytes = serde_json::to_vec(&plan)?;
     let plan_content = Content::of(&plan_bytes);
     contents.add(store.put(&plan_bytes)?, &[(plan_content, 0)]);
@@ -179,7 +180,10 @@ fn flat_images(
     if let Some(binary) = &inputs.binary {
         binary.add_to(contents);
         match flat.iter_mut().find(|it| it.component == ComponentName::Agent) {
-            Some(agent) => binary.put_into(&mut agent.tree),
+            Some(agent) => {
+                inputs::check_interpreter(&binary.program, &agent.tree, boxfile)?;
+                binary.put_into(&mut agent.tree);
+            }
             None => flat.insert(0, FlatImage::of_program(binary.tree.clone())),
         }
     }

@@ -3,8 +3,11 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use box_image::manifest::FORMAT_EPOCH;
+use boxbuild::project::LockFile;
 use boxbuild::{Build, BuildError, Request, Resolved, build, output};
 use boxfile_spec::{Lock, Platform};
+use serde_json::Value;
 
 use super::failure::{Failure, chain};
 use super::loaded::{Loaded, Tools};
@@ -47,7 +50,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
-    let lock_file = loaded.lock_file(&args.inputs)?;
+    let lock_file = loaded.lock_file(&args.inputs);
+    let lock_file = lock_file.map_err(|it| if args.locked { it.with_lock() } else { it })?;
     let tools = Tools::find(&args.inputs, &loaded)?;
     let checkout = loaded.project.checkout(&loaded.boxfile);
     let request = tools.request(&loaded, &checkout, platform, lock_file.lock.as_ref(), &[]);
@@ -59,18 +63,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         if args.locked {
             locking::check_locked(lock_file.path(), old, &lock, &lock_command(args))?;
         }
+        // Now, and not when everything is built.
+        lock_file.check_writable(&lock).map_err(|error| Failure::of_lock(&error))?;
         settled.replace(Some(lock));
         Ok(())
     };
     let built = with_threads(args.jobs, || run_build(&request, &tools, check))?;
     let built = built.map_err(|stop| stop.into_failure(&loaded))?;
-    if let Some(lock) = settled.take() {
-        save(&lock_file, &lock)?;
-    }
+    let lock = settled.take().unwrap_or_else(|| Lock::new(FORMAT_EPOCH));
+    let written = save(&lock_file, &lock)?;
     let directory = args.output.clone().unwrap_or_else(|| default_output(&loaded));
     output::write(&tools.store, &built.sealed, &directory)
         .map_err(|it| Failure::new(chain(&it)))?;
-    report(args, &loaded, &built, &directory);
+    note_unenforced(&tools, &built)?;
+    let lock = locking::report(&lock_file, &lock, written);
+    report(args, &loaded, (&built, &directory), lock);
     Ok(())
 }
 
@@ -110,14 +117,24 @@ fn run_build(
 }
 
 /// Writes the lock, and says so where it changed.
-fn save(file: &boxbuild::project::LockFile, lock: &Lock) -> Result<(), Failure> {
+fn save(file: &LockFile, lock: &Lock) -> Result<bool, Failure> {
     let new = file.lock.is_none();
-    if file.write(lock).map_err(|error| Failure::of_lock(&error))? {
+    let written = file.write(lock).map_err(|error| Failure::of_lock(&error))?;
+    if written {
         let what = if new { "wrote" } else { "updated" };
         terminal::note(&format!("{what} {}", file.path().display()));
         for line in locking::describe(file.lock.as_ref(), lock).iter().filter(|_| !new) {
             terminal::note(&format!("  {line}"));
         }
+    }
+    Ok(written)
+}
+
+/// Says what of the box today's launcher does not enforce, and so refuses to start.
+fn note_unenforced(tools: &Tools, built: &Build) -> Result<(), Failure> {
+    let plan = built.sealed.plan(&tools.store).map_err(|error| Failure::new(chain(&error)))?;
+    for unsupported in plan.unsupported() {
+        terminal::note(&format!("warning: boxlaunch will not start this box: {unsupported}"));
     }
     Ok(())
 }
@@ -143,7 +160,7 @@ fn with_threads<T>(jobs: Option<u16>, job: impl FnOnce() -> T) -> Result<T, Fail
     Ok(job())
 }
 
-fn report(args: &Args, loaded: &Loaded, built: &Build, directory: &Path) {
+fn report(args: &Args, loaded: &Loaded, (built, directory): (&Build, &Path), lock: Value) {
     let sealed = &built.sealed;
     if args.project.json {
         let report = serde_json::json!({
@@ -153,6 +170,7 @@ fn report(args: &Args, loaded: &Loaded, built: &Build, directory: &Path) {
             "output": directory,
             "rootfs_bytes": sealed.rootfs_size,
             "cached": built.cached,
+            "lock": lock,
         });
         return terminal::result(&report.to_string());
     }

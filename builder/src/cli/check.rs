@@ -36,8 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let mut warnings = Vec::new();
     let mut failures = Vec::new();
-    for (index, variant) in chosen(&loaded)?.iter().enumerate() {
-        let variant = variant.as_ref().unwrap_or(&loaded);
+    for (index, variant) in chosen(&loaded).iter().enumerate() {
         let (mut errors, found) = check(variant);
         if index > 0 {
             // A profile that was not asked for may be for a version that builds more.
@@ -64,12 +63,9 @@ fn distinct<T: PartialEq>(list: &mut Vec<T>) {
     }
 }
 
-/// Returns the chosen profile, as nothing, and all others where none is chosen.
-fn chosen(loaded: &Loaded) -> Result<Vec<Option<Loaded>>, Failure> {
-    if loaded.profile.is_some() || loaded.profiles.is_empty() {
-        return Ok(vec![None]);
-    }
-    Ok(loaded.variants()?.into_iter().map(Some).collect())
+/// Returns the chosen profile; all of them where none is chosen.
+fn chosen(loaded: &Loaded) -> Vec<Loaded> {
+    if loaded.profile.is_some() { vec![loaded.clone()] } else { loaded.variants() }
 }
 
 fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
@@ -98,7 +94,7 @@ fn report(args: &Args, loaded: &Loaded, warnings: &[Report]) {
             .flat_map(|report| report.found.iter().map(|it| json::diagnostic(it, &report.sources)));
         let warnings: Vec<_> = own.chain(further).collect();
         let report = json!({
-            "name": loaded.boxfile.name, "profiles": loaded.profiles, "warnings": warnings,
+            "name": loaded.boxfile.name, "profiles": loaded.profile_names(), "warnings": warnings,
         });
         return terminal::result(&report.to_string());
     }

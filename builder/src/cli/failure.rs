@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
-use boxfile_spec::{Diagnostic, Sources};
+use boxfile_spec::{Diagnostic, Sources, shown};
 use serde_json::{Value, json};
 
 use super::{json, terminal};
@@ -38,6 +38,11 @@ impl Failure {
             "severity": "error", "message": text, "help": help, "labels": [],
         })];
         Self { code: FAILED, message: format!("error: {message}"), errors }
+    }
+
+    /// Returns the failure of a command line that cannot be meant.
+    pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
+        Self { code: USAGE, ..Self::new(message) }
     }
 
     /// Returns the failure of a lock that is not the one that it is to be: in which entries, for
@@ -78,6 +83,12 @@ impl Failure {
                 Self::diagnostics(&[diagnostic], sources)
             }
         }
+    }
+
+    /// Returns the same failure as one of `--locked`.
+    pub(crate) const fn with_lock(mut self) -> Self {
+        self.code = LOCKED;
+        self
     }
 
     /// Returns the failure of a lock that cannot be used.
@@ -122,7 +133,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
 }
 
-/// Joins an error and its causes.
+/// Joins an error and its causes. Names from outside can be in them, so that what would move the
+/// cursor or begin a line is replaced.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut texts = vec![error.to_string()];
     let mut next = error.source();
@@ -133,7 +145,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         }
         next = cause.source();
     }
-    texts.join(": ")
+    shown(&texts.join(": "))
 }
 
 #[cfg(test)]

@@ -7,21 +7,22 @@ use box_cache::Store;
 use boxbuild::fetch::FetchOptions;
 use boxbuild::project::{LockFile, Project};
 use boxbuild::{Pins, Report, Request, Variant};
-use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Severity, Sources, Syntax};
+use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
 
 use super::failure::{Failure, chain};
 use super::options::{InputOptions, ProjectOptions};
 use super::{locate, terminal};
 
-/// A Boxfile without errors.
+/// A Boxfile without errors, as one of its profiles makes it.
+#[derive(Clone)]
 pub(crate) struct Loaded {
     pub(crate) project: Project,
     pub(crate) sources: Sources,
     pub(crate) boxfile: Boxfile,
     /// The chosen profile, and the Boxfile without it.
     pub(crate) profile: Option<(String, Box<Boxfile>)>,
-    /// The names of all profiles.
-    pub(crate) profiles: Vec<String>,
+    /// The Boxfile with each of its profiles.
+    profiles: Vec<(String, Boxfile)>,
     /// What is worth a look in it.
     pub(crate) warnings: Vec<Diagnostic>,
 }
@@ -29,24 +30,42 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Reads the Boxfile that the options name, with a profile if one is given.
     pub(crate) fn read(options: &ProjectOptions, profile: Option<&str>) -> Result<Self, Failure> {
-        let file = locate::boxfile(options.file.as_deref())?;
-        Self::of(Project::of(&file), profile)
-    }
-
-    fn of(project: Project, profile: Option<&str>) -> Result<Self, Failure> {
-        let (boxfile, document) = read(&project, profile)?;
-        let profile = match profile {
-            None => None,
-            Some(name) => Some((name.to_owned(), Box::new(read(&project, None)?.0))),
+        let project = Project::of(&locate::boxfile(options.file.as_deref())?);
+        let mut document = project.read(profile).map_err(|it| Failure::new(chain(&it)))?;
+        if let Some(unknown) = document.unknown_profile {
+            return Err(Failure::usage(unknown));
+        }
+        let chosen = document.boxfile.take();
+        let Some(chosen) = chosen else {
+            return Err(Failure::diagnostics(&document.found, &document.sources));
         };
-        let Document { sources, found: warnings, profiles, .. } = document;
-        Ok(Self { project, sources, boxfile, profile, profiles, warnings })
+        // A profile is put over a Boxfile that is right by itself.
+        let without = match profile {
+            None => chosen.clone(),
+            Some(_) => plain(&project)?,
+        };
+        let Document { sources, found: warnings, variants: profiles, .. } = document;
+        let profile = profile.map(|name| (name.to_owned(), Box::new(without)));
+        Ok(Self { project, sources, boxfile: chosen, profile, profiles, warnings })
     }
 
-    /// Reads the same Boxfile without a profile and with each, in this order.
-    pub(crate) fn variants(&self) -> Result<Vec<Self>, Failure> {
-        let names = std::iter::once(None).chain(self.profiles.iter().map(|it| Some(it.as_str())));
-        names.map(|name| Self::of(self.project.clone(), name)).collect()
+    /// Returns the same Boxfile without a profile and with each, in this order.
+    pub(crate) fn variants(&self) -> Vec<Self> {
+        let without = self.profile.as_ref().map_or(&self.boxfile, |(_, without)| without);
+        let plain = Self { boxfile: without.clone(), profile: None, ..self.clone() };
+        let with = |(name, boxfile): &(String, Boxfile)| Self {
+            boxfile: boxfile.clone(),
+            profile: Some((name.clone(), Box::new(without.clone()))),
+            ..self.clone()
+        };
+        std::iter::once(plain).chain(self.profiles.iter().map(with)).collect()
+    }
+
+    /// Returns the names of the profiles, sorted.
+    pub(crate) fn profile_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.profiles.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Returns the chosen profile's name.
@@ -104,14 +123,10 @@ impl Loaded {
     }
 }
 
-/// Reads a Boxfile, and fails if something is wrong with it.
-fn read(project: &Project, profile: Option<&str>) -> Result<(Boxfile, Document), Failure> {
-    let mut document = project.read(profile).map_err(|error| Failure::new(error.to_string()))?;
-    let wrong = document.found.iter().any(|it| it.severity() == Severity::Error);
-    match document.boxfile.take() {
-        Some(boxfile) if !wrong => Ok((boxfile, document)),
-        _ => Err(Failure::diagnostics(&document.found, &document.sources)),
-    }
+/// Reads a Boxfile without a profile.
+fn plain(project: &Project) -> Result<Boxfile, Failure> {
+    let document = project.read(None).map_err(|error| Failure::new(chain(&error)))?;
+    document.boxfile.ok_or_else(|| Failure::diagnostics(&document.found, &document.sources))
 }
 
 /// What a build reads beside the Boxfile, found.

@@ -7,7 +7,6 @@ use boxbuild::project::{LockFile, LockFileError};
 use boxbuild::resolve;
 use boxfile_spec::lock::{Entry, Kind};
 use boxfile_spec::{Lock, Platform};
-use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
@@ -59,19 +58,26 @@ pub(crate) fn lock(args: &LockArgs) -> Result<(), Failure> {
     finish(&file, &lock, false, args.project.json)
 }
 
-/// Reads a lock. One that is no lock is to be replaced: that is what its error says to do.
+/// Reads a lock. Of one that cannot be used as it is, the pins that are intact are kept: that is what
+/// its error says to do.
 fn readable(path: &Path) -> Result<LockFile, Failure> {
-    match LockFile::read(path) {
-        Err(error @ LockFileError::Io { .. }) => Err(Failure::of_lock(&error)),
-        Err(_) => {
-            terminal::note(&format!(
-                "warning: {} cannot be used; everything is resolved anew",
-                path.display()
-            ));
-            LockFile::anew(path).map_err(|error| Failure::of_lock(&error))
+    let error = match LockFile::read(path) {
+        Ok(file) => return Ok(file),
+        Err(error) => error,
+    };
+    let (file, dropped) = match error {
+        LockFileError::Malformed { .. }
+        | LockFileError::NotText(_)
+        | LockFileError::Epoch { .. } => {
+            LockFile::salvage(path).map_err(|error| Failure::of_lock(&error))?
         }
-        Ok(file) => Ok(file),
+        error => return Err(Failure::of_lock(&error)),
+    };
+    terminal::note(&format!("warning: {} is mended: what is intact in it stays", path.display()));
+    for entry in dropped {
+        terminal::note(&format!("  {entry} is resolved anew"));
     }
+    Ok(file)
 }
 
 /// Runs `boxbuild update`.
@@ -110,7 +116,7 @@ fn resolve_all(
     refresh: &[String],
 ) -> Result<Lock, Failure> {
     let mut lock = Lock::new(box_image::manifest::FORMAT_EPOCH);
-    for (index, variant) in loaded.variants()?.iter().enumerate() {
+    for (index, variant) in loaded.variants().iter().enumerate() {
         let tools = Tools::find(inputs, variant)?;
         let checkout = variant.project.checkout(&variant.boxfile);
         let platforms: Vec<Platform> =
@@ -132,20 +138,15 @@ fn resolve_all(
 fn finish(file: &LockFile, lock: &Lock, dry_run: bool, as_json: bool) -> Result<(), Failure> {
     let written = !dry_run && file.write(lock).map_err(|error| Failure::of_lock(&error))?;
     if as_json {
-        let empty = Lock::new(lock.epoch());
-        let changes = file.lock.as_ref().unwrap_or(&empty).changes(lock);
-        let changes: Vec<Value> = changes.iter().map(locking::change_json).collect();
-        let report = json!({ "lock": file.path(), "written": written, "changes": changes });
-        terminal::result(&report.to_string());
+        terminal::result(&locking::report(file, lock, written).to_string());
         return Ok(());
     }
     let lines = locking::describe(file.lock.as_ref(), lock);
     let path = file.path().display();
-    terminal::note(&match (lines.is_empty(), dry_run, written) {
-        (true, _, false) => format!("{path} is up to date"),
-        (_, true, _) => format!("{path} would change"),
-        (_, _, true) => format!("wrote {path}"),
-        (..) => format!("{path} is up to date"),
+    terminal::note(&match (written, dry_run && !lines.is_empty()) {
+        (true, _) => format!("wrote {path}"),
+        (false, true) => format!("{path} would change"),
+        (false, false) => format!("{path} is up to date"),
     });
     if !lines.is_empty() {
         terminal::result(&lines.join("\n"));

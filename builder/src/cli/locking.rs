@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use boxbuild::project::LockFile;
 use boxbuild::still_declared;
 use boxfile_spec::lock::{Change, Digest, Entry, Field};
 use boxfile_spec::{Lock, Platform};
@@ -24,7 +25,7 @@ pub(crate) fn updated(
     if kept.is_empty() {
         return Ok(lock);
     }
-    let variants = loaded.variants()?;
+    let variants = loaded.variants();
     for entry in kept {
         // What this profile declares for this platform was resolved just now.
         let elsewhere = |variant: &&Loaded| {
@@ -122,8 +123,16 @@ fn differences(old: &Entry, new: &Entry, fields: &[Field]) -> Vec<[String; 2]> {
     fields.iter().filter_map(told).collect()
 }
 
+/// Writes down what became of a lock.
+pub(crate) fn report(file: &LockFile, new: &Lock, written: bool) -> Value {
+    let empty = Lock::new(new.epoch());
+    let changes = file.lock.as_ref().unwrap_or(&empty).changes(new);
+    let changes: Vec<Value> = changes.iter().map(change_json).collect();
+    json!({ "lock": file.path(), "written": written, "changes": changes })
+}
+
 /// Writes a change down as data.
-pub(crate) fn change_json(change: &Change<'_>) -> Value {
+fn change_json(change: &Change<'_>) -> Value {
     let texts = |digests: &[Digest]| digests.iter().map(Digest::to_string).collect::<Vec<_>>();
     match change {
         Change::Added(entry) => {
@@ -211,12 +220,12 @@ profile "ci" {
         let (amd64, arm64) = (Platform::LinuxAmd64, Platform::LinuxArm64);
         let kept = [
             image("agent", "oci:a", arm64, 1),
-            image("agent@ci", "oci:ci", amd64, 2),
-            image("agent@ci", "oci:ci", arm64, 3),
+            image("ci@agent", "oci:ci", amd64, 2),
+            image("ci@agent", "oci:ci", arm64, 3),
         ];
         let gone = [
-            image("agent@ci", "oci:a", amd64, 4),
-            image("agent@dev", "oci:ci", amd64, 5),
+            image("ci@agent", "oci:a", amd64, 4),
+            image("dev@agent", "oci:ci", amd64, 5),
             image("business", "oci:b", amd64, 6),
             image("agent", "oci:former", arm64, 7),
         ];
@@ -239,7 +248,7 @@ profile "ci" {
     fn what_was_resolved_just_now_is_all_that_there_is_of_it() {
         let amd64 = Platform::LinuxAmd64;
         let base = image("agent", "oci:a", amd64, 1);
-        let old = lock(&[base.clone(), image("agent@ci", "oci:ci", amd64, 2)]);
+        let old = lock(&[base.clone(), image("ci@agent", "oci:ci", amd64, 2)]);
         let (_directory, loaded) = loaded(Some("ci"));
         let new = updated(Some(&old), &Lock::new(1), &loaded, amd64).unwrap();
         assert_eq!(new, lock(&[base]));

@@ -4,6 +4,8 @@
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use boxfile_spec::shown;
+
 /// Whether a result was lost.
 static LOST: AtomicBool = AtomicBool::new(false);
 
@@ -23,7 +25,8 @@ pub(crate) fn lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Prints something for the person who watches.
+/// Prints something for the person who watches, line by line; nothing in it can move the cursor.
 pub(crate) fn note(text: &str) {
-    drop(writeln!(io::stderr().lock(), "{text}"));
+    let lines: Vec<String> = text.split('\n').map(shown).collect();
+    drop(writeln!(io::stderr().lock(), "{}", lines.join("\n")));
 }

@@ -75,7 +75,7 @@ impl RemoteUrl {
     }
 
     /// Returns the URL for a message, like [`Self::describe`].
-    pub(super) fn without_query(&self) -> String {
+    pub(crate) fn without_query(&self) -> String {
         public(self.to_url())
     }
 

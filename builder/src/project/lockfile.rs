@@ -12,7 +12,9 @@ pub struct LockFile {
     path: PathBuf,
     /// The file's bytes; nothing if there is none.
     bytes: Option<Vec<u8>>,
-    /// What the file says; nothing if there is none, or if it is to be written anew.
+    /// Whether the file says it as it is to be said.
+    whole: bool,
+    /// What the file says; nothing if there is none.
     pub lock: Option<Lock>,
 }
 
@@ -41,6 +43,9 @@ pub enum LockFileError {
         /// What is wrong with it.
         diagnostics: Diagnostics,
     },
+    /// It is something else than a lock.
+    #[error("{} is no lock, and is left as it is; move it away to have one written", .0.display())]
+    Foreign(PathBuf),
     /// It is no longer what was read.
     #[error(
         "{} was written by another command meanwhile, and is left as it is; run this one again",
@@ -68,7 +73,7 @@ impl LockFile {
     /// [`LockFileError`].
     pub fn read(path: &Path) -> Result<Self, LockFileError> {
         let Some(bytes) = read(path)? else {
-            return Ok(Self { path: path.to_owned(), bytes: None, lock: None });
+            return Ok(Self { path: path.to_owned(), bytes: None, whole: true, lock: None });
         };
         let text = String::from_utf8(bytes.clone());
         let text = text.map_err(|_| LockFileError::NotText(path.to_owned()))?;
@@ -79,20 +84,48 @@ impl LockFile {
         if lock.epoch() != FORMAT_EPOCH {
             return Err(LockFileError::Epoch { path: path.to_owned(), found: lock.epoch() });
         }
-        Ok(Self { path: path.to_owned(), bytes: Some(bytes), lock: Some(lock) })
+        Ok(Self { path: path.to_owned(), bytes: Some(bytes), whole: true, lock: Some(lock) })
     }
 
-    /// Names a lock that is to be written anew, whatever the file holds now.
+    /// Reads what is intact of a lock that cannot be used as it is, and names what is not.
     ///
     /// # Errors
+    /// [`LockFileError::Foreign`] where the file is no lock at all, and something else would be lost;
     /// [`LockFileError::Io`].
-    pub fn anew(path: &Path) -> Result<Self, LockFileError> {
-        Ok(Self { path: path.to_owned(), bytes: read(path)?, lock: None })
+    pub fn salvage(path: &Path) -> Result<(Self, Vec<String>), LockFileError> {
+        let bytes = read(path)?;
+        let text = String::from_utf8_lossy(bytes.as_deref().unwrap_or_default());
+        let salvaged = Lock::salvage(&text);
+        let Some(salvaged_lock) = salvaged.lock else {
+            return Err(LockFileError::Foreign(path.to_owned()));
+        };
+        // The pins of another epoch say as much; only what is written is of this one.
+        let mut lock = Lock::new(FORMAT_EPOCH);
+        salvaged_lock.entries().for_each(|entry| drop(lock.set(entry.clone())));
+        Ok((
+            Self { path: path.to_owned(), bytes, whole: false, lock: Some(lock) },
+            salvaged.dropped,
+        ))
     }
 
     /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Checks that the file could be replaced by a lock, if it has to be.
+    ///
+    /// # Errors
+    /// [`LockFileError::Io`].
+    pub fn check_writable(&self, lock: &Lock) -> Result<(), LockFileError> {
+        if self.whole && self.lock.as_ref() == Some(lock) {
+            return Ok(());
+        }
+        super::replace::check(&self.path).map_err(|source| LockFileError::Io {
+            action: "write",
+            path: self.path.clone(),
+            source,
+        })
     }
 
     /// Replaces the file by a lock, as a whole or not at all; leaves it alone where it says the
@@ -103,7 +136,7 @@ impl LockFile {
     /// since the file was read.
     pub fn write(&self, lock: &Lock) -> Result<bool, LockFileError> {
         let (text, now) = (lock.write(), read(&self.path)?);
-        let says_so = self.lock.as_ref() == Some(lock) && now == self.bytes;
+        let says_so = self.lock.as_ref() == Some(lock) && now == self.bytes && self.whole;
         if says_so || now.as_deref() == Some(text.as_bytes()) {
             return Ok(false);
         }
@@ -174,6 +207,11 @@ mod tests {
         let lock = Lock::new(FORMAT_EPOCH);
         fs::write(&path, format!("# mine\n{}", lock.write())).unwrap();
         assert!(!LockFile::read(&path).unwrap().write(&lock).unwrap());
-        assert!(LockFile::anew(&path).unwrap().write(&lock).unwrap());
+        fs::write(&path, format!("{}[[entry]]\nname = 1\n", lock.write())).unwrap();
+        let (mended, dropped) = LockFile::salvage(&path).unwrap();
+        assert_eq!(dropped.len(), 1);
+        assert!(mended.write(&lock).unwrap());
+        fs::write(&path, "my thesis\n").unwrap();
+        assert!(matches!(LockFile::salvage(&path), Err(LockFileError::Foreign(_))));
     }
 }

@@ -5,9 +5,11 @@ mod replace;
 
 use std::fs;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use boxfile_spec::{Boxfile, Document, MAX_SOURCE, Source};
+
+use crate::checkout;
 
 pub use lockfile::{LockFile, LockFileError};
 pub use replace::replace;
@@ -53,7 +55,17 @@ impl Project {
     pub fn read(&self, profile: Option<&str>) -> Result<Document, ProjectError> {
         let main = read_source(&self.file)
             .map_err(|reason| ProjectError::Unreadable { path: self.file.clone(), reason })?;
-        Ok(boxfile_spec::read(main, profile, |path| read_source(&self.base.join(path))))
+        Ok(boxfile_spec::read(main, profile, |path| self.read_base(path)))
+    }
+
+    /// Reads a file that the Boxfile extends. It must lie where its path says: a symbolic link could
+    /// lead to what is not checked in.
+    fn read_base(&self, path: &str) -> Result<Source, String> {
+        let climb = Path::new(path).components().take_while(|it| *it == Component::ParentDir);
+        let checkout = climb.fold(self.base.clone(), |checkout, _| checkout.join(".."));
+        let file = self.base.join(path);
+        checkout::inside(&checkout, &file).map_err(|error| error.to_string())?;
+        read_source(&file)
     }
 
     /// Returns the directory that everything of the checkout lies in: the smallest that holds the
@@ -64,11 +76,16 @@ impl Project {
         directory
     }
 
-    /// Returns where the lock lies: beside the Boxfile, under its name without the syntax's.
+    /// Returns where the lock lies: `Boxfile.lock` beside the Boxfile that is found there by itself;
+    /// for every other one, its whole name and `.lock`, so that no two have one.
     pub fn lock_path(&self) -> PathBuf {
-        let name = self.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let stem = name.strip_suffix(".toml").or_else(|| name.strip_suffix(".kdl"));
-        self.base.join(format!("{}.lock", stem.unwrap_or(&name)))
+        let mut name = self.file.file_name().unwrap_or_default().to_owned();
+        let first = NAMES.iter().find(|name| self.base.join(name).is_file());
+        if first.is_none_or(|first| name == *first) && NAMES.iter().any(|it| name == *it) {
+            name = NAMES[0].into();
+        }
+        name.push(".lock");
+        self.base.join(name)
     }
 }
 
@@ -110,9 +127,32 @@ mod tests {
             ("a/Boxfile.kdl", "a/Boxfile.lock"),
             ("a/Boxfile.toml", "a/Boxfile.lock"),
             ("ci.Boxfile", "ci.Boxfile.lock"),
+            ("poetry.toml", "poetry.toml.lock"),
         ] {
             assert_eq!(Project::of(Path::new(file)).lock_path(), Path::new(lock));
         }
+    }
+
+    #[test]
+    fn no_two_boxfiles_of_a_directory_have_one_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("Boxfile.kdl"), "").unwrap();
+        fs::write(path("Boxfile.toml"), "").unwrap();
+        let lock = |name: &str| Project::of(&path(name)).lock_path();
+        assert_eq!(lock("Boxfile.kdl"), path("Boxfile.lock"));
+        assert_eq!(lock("Boxfile.toml"), path("Boxfile.toml.lock"));
+    }
+
+    #[test]
+    fn a_base_that_is_a_link_out_of_the_checkout_is_refused() {
+        let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(outside.path().join("base"), "box b\n").unwrap();
+        fs::write(inside.path().join("Boxfile"), "extends base\n").unwrap();
+        let link = inside.path().join("base");
+        std::os::unix::fs::symlink(outside.path().join("base"), &link).unwrap();
+        let found = Project::of(&inside.path().join("Boxfile")).read(None).unwrap().found;
+        assert!(found[0].message().contains("leads out of the checkout"), "{found:?}");
     }
 
     #[test]

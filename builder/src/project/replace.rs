@@ -3,7 +3,9 @@
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
 
 /// Replaces a file by a text, as a whole or not at all, or makes it. What is there keeps its
 /// permissions, and a symbolic link to it stays one.
@@ -11,24 +13,37 @@ use std::path::Path;
 /// # Errors
 /// The operating system's.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let target = match fs::canonicalize(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        target => target?,
-    };
+    let target = target(path)?;
     // What is checked in is for everybody.
     let permissions = fs::metadata(&target)
         .map_or_else(|_| Permissions::from_mode(0o644), |metadata| metadata.permissions());
-    let directory = target.parent().filter(|it| !it.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(".boxbuild-")
-        .make_in(directory, |path| File::create_new(path))?;
+    let mut file = temporary(&target)?;
     // Through the file itself: an error of the temporary one would name a path that tells nobody
     // anything.
     file.as_file_mut().write_all(text.as_bytes())?;
     file.as_file().set_permissions(permissions)?;
     file.as_file().sync_all()?;
     file.persist(&target).map(drop).map_err(|error| error.error)
+}
+
+/// Checks that [`replace`] could make its file.
+pub(super) fn check(path: &Path) -> io::Result<()> {
+    temporary(&target(path)?).map(drop)
+}
+
+/// Returns the file that a path stands for, which need not be there.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
+        target => target,
+    }
+}
+
+/// Makes a file beside another.
+fn temporary(target: &Path) -> io::Result<NamedTempFile<File>> {
+    let directory = target.parent().filter(|it| !it.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    tempfile::Builder::new().prefix(".boxbuild-").make_in(directory, |path| File::create_new(path))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //! An image chooses it, by its configuration and by the symbolic links in it. The links are the
 //! component's business as long as they stay within its root; the kernel's *magic* links
 //! (`/proc/self/fd/5`, `/proc/1/root`) lead wherever a file is open, past every root, and are never
-//! followed.
+//! followed. A plan whose working directory is in `/proc`, `/sys` or `/dev` by its text is refused
+//! before (`RunPlan::check`).
 
-use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
@@ -16,22 +16,6 @@ use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{Gid, Uid, fchdir, fchownat, getcwd};
 
 use crate::error::{InitError, Step as _};
-
-/// Directories that are the kernel's; none of them, and nothing below, can be worked in.
-const KERNELS: [&str; 3] = ["proc", "sys", "dev"];
-
-/// Says whether a path is in one of the kernel's directories, going by its text alone.
-pub(crate) fn is_kernels(path: &str) -> bool {
-    let mut names: Vec<&OsStr> = Vec::new();
-    for component in Path::new(path).components() {
-        match component {
-            Component::Normal(name) => names.push(name),
-            Component::ParentDir => drop(names.pop()),
-            _ => {}
-        }
-    }
-    names.first().is_some_and(|first| KERNELS.iter().any(|kernels| first == kernels))
-}
 
 /// Makes the working directory, and its parents, where the image lacks them; it belongs to the
 /// user. Done before anything of the component runs, so that nobody can redirect it.
@@ -107,16 +91,6 @@ mod tests {
     fn own_user(directory: &Path) -> User {
         let found = fs::metadata(directory).unwrap();
         User { uid: found.uid(), gid: found.gid(), groups: Vec::new() }
-    }
-
-    #[test]
-    fn the_kernels_directories_are_known_by_any_spelling() {
-        for path in ["/proc", "/proc/self/fd/5", "//sys/", "/srv/../dev/shm", "/./../proc"] {
-            assert!(is_kernels(path), "{path}");
-        }
-        for path in ["/", "/work", "/processes", "/dev/..", "/home/dev", "/sys/../work"] {
-            assert!(!is_kernels(path), "{path}");
-        }
     }
 
     #[test]

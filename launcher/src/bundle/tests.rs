@@ -1,6 +1,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use box_image::Health;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
@@ -146,11 +147,20 @@ fn an_overlong_document_is_not_read() {
 
 #[test]
 fn a_plan_that_cannot_run_is_refused() {
-    let no_program = refused_plan(|config| config.plan.agent.argv.clear());
-    assert_eq!(no_program, "the box cannot be run: its agent has no program to run");
     assert!(refused_plan(|config| config.epoch = 9).contains("its format epoch is 9"));
-    assert!(refused_plan(|config| config.plan.vm.cpus = 0).contains("0 CPUs"));
-    assert!(refused_plan(|config| config.plan.vm.cpus = 17).contains("17 CPUs"));
-    assert!(refused_plan(|config| config.plan.vm.memory_mib = 0).contains("no memory"));
-    assert!(refused_plan(|config| config.plan.agent.port = Some(1024)).contains("port is 1024"));
+    let no_program = refused_plan(|config| config.plan.agent.argv.clear());
+    assert_eq!(
+        no_program,
+        "the box cannot be run: its agent has no program to run; name one with `entrypoint`"
+    );
+    let path = "/bereit/für".to_owned();
+    let check = Health::Http { port: 80, path };
+    let unheard = refused_plan(|config| config.plan.agent.health = Some(check));
+    assert!(unheard.contains("agent health \"http\" path=\"/bereit/für\": "), "{unheard}");
+    let kernels = refused_plan(|config| {
+        config.plan.business.as_mut().unwrap().workdir = "/proc/1".to_owned();
+    });
+    assert!(kernels.contains("business workdir \"/proc/1\": it is in /proc"), "{kernels}");
+    let endless = refused_plan(|config| config.plan.agent.env.push("x".repeat(1 << 20)));
+    assert!(endless.contains("init reads at most 1048576"), "{endless}");
 }

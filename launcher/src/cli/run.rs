@@ -113,6 +113,26 @@ enum Ending {
     Signal(i32),
 }
 
+impl Ending {
+    /// Returns the exit code that it stands for.
+    fn code(&self) -> u8 {
+        match self {
+            Self::OverBudget => OVER_BUDGET,
+            Self::Agent(status) => *status,
+            Self::Signal(signal) => signal_code(*signal),
+            Self::Command(report) => report.status(),
+        }
+    }
+
+    /// Returns what the command did, where there was one and it ended.
+    fn command(self) -> Option<CommandReport> {
+        match self {
+            Self::Command(report) => Some(report),
+            Self::OverBudget | Self::Agent(_) | Self::Signal(_) => None,
+        }
+    }
+}
+
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<ExitCode, CommandError> {
     let signals = Rc::new(StopSignals::block()?);
     let screen = Screen::new(&signals)?;
@@ -150,8 +170,27 @@ fn boot(
         Err(RunFailure { error: LaunchError::Signal(signal), .. }) => Ok(Ending::Signal(signal)),
         served => served,
     };
-    session.stop(Duration::from_secs(args.grace.into()))?;
-    conclude(args, &bundle, &session, ending?, screen)
+    let stopped = session.stop(Duration::from_secs(args.grace.into()));
+    let ending = ending?;
+    let code = after_stop(ending.code(), stopped, screen)?;
+    conclude(args, &bundle, &session, ending, screen)?;
+    Ok(code)
+}
+
+/// Returns the exit code of a run that was stopped. Output that was lost at the last moment does
+/// not hide the status of a program that failed, as it does not in [`Screen::close`].
+fn after_stop(
+    code: u8,
+    stopped: Result<(), RunFailure>,
+    screen: &Screen,
+) -> Result<u8, CommandError> {
+    match stopped {
+        Err(failure) if code != 0 && matches!(failure.error, LaunchError::Output(_)) => {
+            screen.report(&failure.into());
+            Ok(code)
+        }
+        stopped => stopped.map(|()| code).map_err(CommandError::from),
+    }
 }
 
 /// Does what the run is for, once the agent is ready.
@@ -182,20 +221,14 @@ fn serve(
     Ok(Ending::Command(CommandReport::new(component, args.command.clone(), exit, &output)))
 }
 
-/// Prints the report where one is asked for, and returns the exit code.
+/// Prints the report where one is asked for.
 fn conclude(
     args: &RunArgs,
     bundle: &Bundle,
     session: &Session<'_>,
     ending: Ending,
     screen: &Screen,
-) -> Result<u8, CommandError> {
-    let (code, command) = match ending {
-        Ending::OverBudget => (OVER_BUDGET, None),
-        Ending::Agent(status) => (status, None),
-        Ending::Signal(signal) => (signal_code(signal), None),
-        Ending::Command(report) => (report.status(), Some(report)),
-    };
+) -> Result<(), CommandError> {
     if args.json {
         let report = RunReport::new(RunFacts {
             digest: bundle.digest,
@@ -205,11 +238,11 @@ fn conclude(
             agent_status: session.agent_status(),
             agent_output: session.agent_output(),
             agent_socket: session.agent_socket(),
-            command,
+            command: ending.command(),
         });
-        screen.print(&json_line(&report)?)?;
+        screen.print(&json_line(&report)?);
     }
-    Ok(code)
+    Ok(())
 }
 
 /// Tells the user of a terminal that the agent can be used, and where.
@@ -233,7 +266,7 @@ fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     match (args.json, args.command.is_empty()) {
         (true, _) => capture(),
         (false, true) => pass(screen),
-        (false, false) => Route::Prefix(Prefixed::new("agent | ", Box::new(screen.stderr.clone()))),
+        (false, false) => Route::Prefix(Prefixed::new("agent | ", screen.stderr.program())),
     }
 }
 
@@ -242,8 +275,7 @@ fn capture() -> Route {
 }
 
 fn pass(screen: &Screen) -> Route {
-    let (stdout, stderr) = (screen.stdout.clone(), screen.stderr.clone());
-    Route::Pass { stdout: Box::new(stdout), stderr: Box::new(stderr) }
+    Route::Pass { stdout: screen.stdout.program(), stderr: screen.stderr.program() }
 }
 
 fn create_console(path: &Path) -> Result<File, LaunchError> {
@@ -254,4 +286,25 @@ fn create_console(path: &Path) -> Result<File, LaunchError> {
         .mode(0o600)
         .open(path)
         .map_err(|source| LaunchError::File { action: "make", path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    fn code(code: u8, error: LaunchError) -> u8 {
+        let signals = Rc::new(StopSignals::block().unwrap());
+        let screen = Screen::new(&signals).unwrap();
+        let failure = RunFailure { error, said: Vec::new() };
+        after_stop(code, Err(failure), &screen).unwrap_or_else(|error| error.code())
+    }
+
+    #[test]
+    fn lost_output_does_not_hide_the_status_of_a_program_that_failed() {
+        let lost = || LaunchError::Output(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(code(7, lost()), 7);
+        assert_eq!(code(0, lost()), 141);
+        assert_eq!(code(7, LaunchError::Signal(2)), 130);
+    }
 }

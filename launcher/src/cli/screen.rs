@@ -1,7 +1,8 @@
 //! Standard output and standard error while a box runs and signals wait to be read.
 
+use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use boxlaunch::LaunchError;
@@ -12,38 +13,60 @@ use super::error::{CommandError, FAILED, signal_code};
 use super::printed;
 
 /// Where a run writes to. Nothing of it keeps the run from a signal.
+///
+/// What is written is on its way for a while, so whether it arrives is known only at the end: see
+/// [`Screen::close`].
 #[derive(Debug)]
 pub(crate) struct Screen {
-    pub(crate) stdout: Outlet,
-    pub(crate) stderr: Outlet,
+    pub(crate) stdout: Stream,
+    pub(crate) stderr: Stream,
     signals: Rc<StopSignals>,
+}
+
+/// One of the two.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    outlet: Outlet,
+    /// Whether programs in the box have written here.
+    passed: Rc<Cell<bool>>,
+    /// Why something of our own could not be written.
+    failed: RefCell<Option<io::Error>>,
+}
+
+/// Where programs in the box write to one of the streams.
+#[derive(Debug)]
+struct Passed {
+    outlet: Outlet,
+    any: Rc<Cell<bool>>,
 }
 
 impl Screen {
     pub(crate) fn new(signals: &Rc<StopSignals>) -> Result<Self, CommandError> {
-        let outlet = |file: &dyn AsFd| {
-            let own = file.as_fd().try_clone_to_owned();
+        let own = |file: &dyn AsFd| {
             let action = "use the standard output and error";
-            own.map(|own| Outlet::new(own, signals))
-                .map_err(|source| LaunchError::System { action, source })
+            let own = file.as_fd().try_clone_to_owned();
+            own.map_err(|source| LaunchError::System { action, source })
         };
-        let (stdout, stderr) = (outlet(&io::stdout())?, outlet(&io::stderr())?);
-        Ok(Self { stdout, stderr, signals: Rc::clone(signals) })
+        Ok(Self::over([own(&io::stdout())?, own(&io::stderr())?], signals))
     }
 
-    /// Tells the user something that is not the result. Nobody is left to tell where that fails, and
-    /// a signal that interrupts it waits for the run to read it.
+    fn over(files: [OwnedFd; 2], signals: &Rc<StopSignals>) -> Self {
+        let [stdout, stderr] = files.map(|file| Stream {
+            outlet: Outlet::new(file, signals),
+            passed: Rc::default(),
+            failed: RefCell::default(),
+        });
+        Self { stdout, stderr, signals: Rc::clone(signals) }
+    }
+
+    /// Tells the user something that is not the result.
     pub(crate) fn notice(&self, text: &str) {
-        drop(self.stderr.clone().write_all(text.as_bytes()));
+        self.stderr.write(text);
     }
 
     /// Prints a result.
-    pub(crate) fn print(&self, text: &str) -> Result<(), CommandError> {
-        match self.stdout.clone().write_all(text.as_bytes()) {
-            // It is still on its way, as far as the reader takes it; `close` sees to that.
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
-            result => printed(result),
-        }
+    pub(crate) fn print(&self, text: &str) {
+        self.stdout.write(text);
     }
 
     /// Prints an error, and returns its exit code.
@@ -52,21 +75,70 @@ impl Screen {
         error.code()
     }
 
-    /// Waits until everything is written; returns the exit code, which is `code` unless that failed.
-    pub(crate) fn close(&self, code: u8) -> u8 {
-        let code = match self.stdout.finish() {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return self.interrupted(),
-            result => printed(result).map_or_else(|error| self.report(&error), |()| code),
-        };
-        match self.stderr.finish() {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => self.interrupted(),
-            Err(error) if error.kind() != ErrorKind::BrokenPipe && code == 0 => FAILED,
-            _ => code,
+    /// Waits until everything is written, and returns the exit code: `code`, unless that is 0 and
+    /// something could not be written, or a signal came.
+    pub(crate) fn close(&self, mut code: u8) -> u8 {
+        for stream in [&self.stdout, &self.stderr] {
+            let mut finished = stream.finish();
+            if finished.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+                code = self.interrupted();
+                // From now on the reader must be taking something.
+                finished = stream.finish();
+            }
+            if let Err(error) = stream.judged(finished) {
+                let failed = self.report(&error);
+                code = if code == 0 { failed } else { code };
+            }
         }
+        code
     }
 
-    /// Returns the exit code of a run whose reader took nothing until a signal came.
+    /// Takes the signal that came while a reader took nothing, and returns its exit code.
     fn interrupted(&self) -> u8 {
         self.signals.next().ok().flatten().map_or(FAILED, signal_code)
     }
 }
+
+impl Stream {
+    /// Returns where programs in the box write to this stream.
+    pub(crate) fn program(&self) -> Box<dyn Write> {
+        Box::new(Passed { outlet: self.outlet.clone(), any: Rc::clone(&self.passed) })
+    }
+
+    fn write(&self, text: &str) {
+        match self.outlet.clone().write_all(text.as_bytes()) {
+            // It is still on its way, as far as the reader takes it.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => drop(self.failed.replace(Some(error))),
+            Ok(()) => {}
+        }
+    }
+
+    fn finish(&self) -> io::Result<()> {
+        self.outlet.finish()?;
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Judges the end of the stream: who had a program's output passed on, and reads it no more,
+    /// ends that program, however much of it was on its way.
+    fn judged(&self, finished: io::Result<()>) -> Result<(), CommandError> {
+        if self.passed.get() {
+            return finished.map_err(|error| LaunchError::Output(error).into());
+        }
+        printed(finished)
+    }
+}
+
+impl Write for Passed {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.any.set(self.any.get() || !data.is_empty());
+        self.outlet.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.outlet.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -15,10 +15,13 @@ use std::fs::File;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::signals::StopSignals;
@@ -27,6 +30,9 @@ use crate::signals::StopSignals;
 const LINGER: Duration = Duration::from_secs(1);
 /// How much the pump moves at a time, in bytes; what a pipe holds.
 const CHUNK: usize = 64 << 10;
+/// How much of that is written at a time, in bytes, so that a slow reader is seen to take
+/// something; a page, in which pipes count their room (`pipe(7)`).
+const PIECE: usize = 4096;
 
 /// A file that is written without ever keeping the run from a signal. Clones share it.
 ///
@@ -47,14 +53,17 @@ struct Inner {
 enum State {
     /// Nothing was written yet, so there is no thread.
     Idle(File),
-    Open(Pump),
+    Open(PipeWriter, Pump),
+    /// The pipe holds all that there will be.
+    Ending(Pump),
     /// Nobody reads any more; what is written is dropped.
     Closed,
 }
 
-/// The thread and our ends of its pipes.
+/// The thread, and how to tell how far it is.
 struct Pump {
-    queue: PipeWriter,
+    /// Grows as the reader takes something.
+    taken: Arc<AtomicUsize>,
     /// At its end when the thread has ended.
     done: PipeReader,
     thread: JoinHandle<io::Result<()>>,
@@ -71,11 +80,11 @@ impl Outlet {
         Self(Rc::new(RefCell::new(Inner { state, signals, linger, pending: Vec::new() })))
     }
 
-    /// Waits until everything is written, and writes no more.
+    /// Waits until everything is written; what is written after this call is dropped.
     ///
     /// # Errors
     /// The file's, unless a write has returned it already; [`ErrorKind::WouldBlock`] where a signal
-    /// came first.
+    /// came first: once that is read, another call waits for the rest.
     pub fn finish(&self) -> io::Result<()> {
         self.0.borrow_mut().finish()
     }
@@ -84,7 +93,7 @@ impl Outlet {
 impl Write for Outlet {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let mut inner = self.0.borrow_mut();
-        if !matches!(inner.state, State::Closed) {
+        if matches!(inner.state, State::Idle(_) | State::Open(..)) {
             inner.pending.extend_from_slice(data);
             inner.push()?;
         }
@@ -107,13 +116,13 @@ impl Inner {
     /// Puts what is pending into the pipe.
     fn push(&mut self) -> io::Result<()> {
         self.open()?;
-        while let (State::Open(pump), false) = (&mut self.state, self.pending.is_empty()) {
-            match pump.queue.write(&self.pending) {
+        while let (State::Open(queue, pump), false) = (&mut self.state, self.pending.is_empty()) {
+            match queue.write(&self.pending) {
                 Ok(length) => drop(self.pending.drain(..length)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let room = PollFd::new(pump.queue.as_fd(), PollFlags::POLLOUT);
-                    match wait(room, &self.signals, self.linger)? {
+                    let room = PollFd::new(queue.as_fd(), PollFlags::POLLOUT);
+                    match wait(room, &self.signals, self.linger, &pump.taken)? {
                         Waited::Ready => {}
                         Waited::Signal => return Err(ErrorKind::WouldBlock.into()),
                         Waited::Enough => self.close(),
@@ -131,7 +140,8 @@ impl Inner {
         if matches!(self.state, State::Idle(_))
             && let State::Idle(file) = std::mem::replace(&mut self.state, State::Closed)
         {
-            self.state = State::Open(Pump::start(file)?);
+            let (queue, pump) = Pump::start(file)?;
+            self.state = State::Open(queue, pump);
         }
         Ok(())
     }
@@ -140,26 +150,26 @@ impl Inner {
         if !self.pending.is_empty() {
             self.push()?;
         }
-        let State::Open(Pump { queue, done, thread }) =
-            std::mem::replace(&mut self.state, State::Closed)
-        else {
-            return Ok(());
+        self.state = match std::mem::replace(&mut self.state, State::Closed) {
+            // Without the queue the pump ends once it has written what is in the pipe.
+            State::Open(_, pump) | State::Ending(pump) => State::Ending(pump),
+            State::Idle(_) | State::Closed => return Ok(()),
         };
-        // The pump ends once it has written what is in the pipe.
-        drop(queue);
-        let end = PollFd::new(done.as_fd(), PollFlags::POLLIN);
-        match wait(end, &self.signals, self.linger)? {
-            Waited::Ready => joined(thread),
-            Waited::Signal => Err(ErrorKind::WouldBlock.into()),
-            Waited::Enough => Ok(()),
+        let State::Ending(pump) = &self.state else { return Ok(()) };
+        let end = PollFd::new(pump.done.as_fd(), PollFlags::POLLIN);
+        match wait(end, &self.signals, self.linger, &pump.taken)? {
+            Waited::Ready => return self.join(),
+            Waited::Signal => return Err(ErrorKind::WouldBlock.into()),
+            Waited::Enough => self.close(),
         }
+        Ok(())
     }
 
     /// Returns why the pump has ended.
     fn join(&mut self) -> io::Result<()> {
         self.pending.clear();
         match std::mem::replace(&mut self.state, State::Closed) {
-            State::Open(pump) => joined(pump.thread),
+            State::Open(_, pump) | State::Ending(pump) => joined(pump.thread),
             State::Idle(_) | State::Closed => Ok(()),
         }
     }
@@ -172,27 +182,35 @@ impl Inner {
 }
 
 impl Pump {
-    fn start(mut file: File) -> io::Result<Self> {
+    /// Starts the thread; returns the end of its pipe that it is fed by, too.
+    fn start(mut file: File) -> io::Result<(PipeWriter, Self)> {
         let (mut reader, queue) = io::pipe()?;
         let (done, ending) = io::pipe()?;
         fcntl(&queue, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        let taken = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&taken);
         let body = move || {
-            let result = pump(&mut reader, &mut file);
+            let result = pump(&mut reader, &mut file, &counter);
             // Only now, and also where the pump panics, does `done` come to its end.
             drop(ending);
             result
         };
         let thread = thread::Builder::new().name("output".to_owned()).spawn(body)?;
-        Ok(Self { queue, done, thread })
+        Ok((queue, Self { taken, done, thread }))
     }
 }
 
-fn pump(reader: &mut PipeReader, file: &mut File) -> io::Result<()> {
+fn pump(reader: &mut PipeReader, file: &mut File, taken: &AtomicUsize) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK];
     loop {
         match reader.read(&mut chunk) {
             Ok(0) => return Ok(()),
-            Ok(length) => file.write_all(&chunk[..length])?,
+            Ok(length) => {
+                for piece in chunk[..length].chunks(PIECE) {
+                    file.write_all(piece)?;
+                    taken.fetch_add(piece.len(), Ordering::Relaxed);
+                }
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -212,22 +230,47 @@ enum Waited {
     Enough,
 }
 
-fn wait(on: PollFd<'_>, signals: &StopSignals, linger: Duration) -> io::Result<Waited> {
-    let linger = PollTimeout::try_from(linger).unwrap_or(PollTimeout::MAX);
+/// Waits as [`Waited`] says, and after the first signal as long as the reader takes something.
+fn wait(
+    on: PollFd<'_>,
+    signals: &StopSignals,
+    linger: Duration,
+    taken: &AtomicUsize,
+) -> io::Result<Waited> {
     let hurried = signals.any_taken();
-    let mut fds = [on, PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+    let linger = PollTimeout::try_from(linger).unwrap_or(PollTimeout::MAX);
     let timeout = if hurried { linger } else { PollTimeout::NONE };
-    while let Err(error) = poll(&mut fds, timeout) {
-        if error != nix::Error::EINTR {
-            return Err(error.into());
-        }
-    }
+    let mut fds = [on, PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+    while_taken(taken, || poll_again(&mut fds, timeout))?;
     let [ready, signal] = fds.map(|fd| fd.any().unwrap_or(true));
     Ok(match (ready, signal && !hurried) {
         (true, _) => Waited::Ready,
         (false, true) => Waited::Signal,
         (false, false) => Waited::Enough,
     })
+}
+
+/// Waits again where a wait ended without an event and the reader took something meanwhile.
+fn while_taken(
+    taken: &AtomicUsize,
+    mut wait: impl FnMut() -> io::Result<libc::c_int>,
+) -> io::Result<()> {
+    loop {
+        let before = taken.load(Ordering::Relaxed);
+        if wait()? > 0 || taken.load(Ordering::Relaxed) == before {
+            return Ok(());
+        }
+    }
+}
+
+/// Polls, also where something interrupts it; returns how many events there are.
+fn poll_again(fds: &mut [PollFd<'_>], timeout: PollTimeout) -> io::Result<libc::c_int> {
+    loop {
+        match poll(fds, timeout) {
+            Err(nix::Error::EINTR) => {}
+            polled => return polled.map_err(io::Error::from),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ fn demanding() -> BoxConfig {
     let plan = &mut config.plan;
     plan.layout = Layout::Merged;
     plan.tools = vec!["bash".into()];
+    plan.agent.rlimits.nproc = Some(64);
     plan.business.as_mut().unwrap().autostart = true;
     plan.skills = vec![SkillPlan { name: "greet".into(), mode: SkillMode::Mounted }];
     plan.shares = vec![SharePlan {
@@ -50,6 +51,7 @@ fn demanding() -> BoxConfig {
 const LINES: &str = r#"  layout "merged": it knows no box with one root
   agent tools: it cannot choose an agent's tools
   business autostart: it starts no program in business
+  agent rlimits nproc: it cannot hold root to it, as the kernel exempts root; use `limits pids`, or another `user`
   skill "greet" mode="mount": it can only bake a skill
   share "data": it shares no directory
   scratch "tmp": it makes no scratch disk
@@ -101,11 +103,26 @@ fn inspect_shows_what_is_not_enforced() {
     let declared = json["unsupported"].as_array().unwrap();
     assert_eq!(declared.len(), LINES.lines().count());
     assert_eq!(
-        declared[6],
+        declared[7],
         serde_json::json!(
             {"declaration": "network \"cap-only\"", "lacks": "gives a box loopback alone"}
         )
     );
+}
+
+#[test]
+fn a_box_that_init_would_refuse_is_not_booted() {
+    let mut config = config();
+    config.plan.agent.workdir = "/dev/shm".into();
+    let scene = Scene::new(&config);
+    let ended = scene.run(&["run"]);
+    assert_eq!(
+        ended.stderr,
+        "error: the box cannot be run: agent workdir \"/dev/shm\": it is in /proc, /sys or /dev, \
+         which are the kernel's; choose another directory\n"
+    );
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    assert_eq!(std::fs::read_dir(scene.state.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -37,6 +37,11 @@ fn everything_is_in_the_plan() {
     let checkout = Checkout::new();
     checkout.write("Boxfile", format!("{BOXFILE}{LATER}"));
     let plan = checkout.built_plan();
+    let notes = checkout.notes(&["build"]);
+    for declared in ["share \"docs\"", "network \"filtered\"", "secret \"TOKEN\"", "sandbox"] {
+        let warning = format!("warning: boxlaunch will not start this box: {declared}: ");
+        assert!(notes.contains(&warning), "{notes}");
+    }
     let part = |names: &[&str]| {
         let fields = names.iter().map(|name| ((*name).to_owned(), plan[name].clone()));
         serde_json::to_string_pretty(&fields.collect::<serde_json::Map<_, _>>()).unwrap()

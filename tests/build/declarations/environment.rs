@@ -82,7 +82,7 @@ fn a_file_that_is_wrong() {
     error: `2B` cannot name an environment variable
       --> a.env:2:1
        |
-     2 | 2B=2
+     2 | 2B=*
        | ^^ not a variable's name
        |
        = help: a variable's name has letters, digits and `_`, and does not begin with a digit
@@ -90,7 +90,7 @@ fn a_file_that_is_wrong() {
     error: `C` has no value
       --> a.env:3:1
        |
-     3 | C
+     3 | *
        | ^ no `=`
        |
        = help: write `NAME=value`; nothing is taken from the environment of a build
@@ -110,6 +110,37 @@ fn a_file_that_is_wrong() {
     let bytes = checkout("env-file \"a.env\"");
     bytes.write("a.env", b"A=\xff\n");
     assert_eq!(bytes.fails(&["check"]), "error: a.env is not UTF-8 text: see byte 2\n");
+}
+
+/// A file of variables is checked in and baked like the Boxfile: no secret may be in it, and no
+/// message shows one.
+#[test]
+fn a_secret_in_a_file() {
+    let checkout = checkout("env-file \"a.env\"\n    plain-env CSRF_TOKEN=\"kept\"");
+    let secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    checkout
+        .write("a.env", format!("PLAIN=1\nGITHUB={secret}\nCSRF_TOKEN=not-this-one\nPIN=1234\n"));
+    checkout.edit("Boxfile", "vm cpus=1", "secret \"PIN\"\nvm cpus=1");
+    let said = checkout.fails(&["check"]);
+    assert_eq!(checkout.fails(&["build"]), said);
+    assert!(!said.contains("0123") && !said.contains("1234"), "{said}");
+    insta::assert_snapshot!(said, @r"
+    error: `GITHUB` looks like a secret written as a plain value
+      --> a.env:2:1
+       |
+     2 | GITHUB=****************************************
+       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in every box
+       |
+       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `GITHUB`; if it is none, write it there as `plain-env`
+
+    error: `PIN` is declared as a secret, and has a value here
+      --> a.env:4:1
+       |
+     4 | PIN=****
+       | ^^^^^^^^ it would be in every box
+       |
+       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `PIN`; if it is none, write it there as `plain-env`
+    ");
 }
 
 #[test]

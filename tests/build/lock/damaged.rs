@@ -3,7 +3,7 @@
 use boxfile_spec::{Lock, Platform};
 
 use super::{LOCK, locked};
-use crate::checkout::{Checkout, shown};
+use crate::checkout::{Checkout, agent_with, shown};
 
 /// Edits a good lock, and returns what a build then says, which leaves the lock as it is.
 fn edited(edit: impl Fn(&str) -> String) -> (Checkout, String) {
@@ -12,9 +12,9 @@ fn edited(edit: impl Fn(&str) -> String) -> (Checkout, String) {
     assert_ne!(good, text);
     checkout.write(LOCK, &text);
     let said = checkout.fails(&["build"]);
-    for args in [&["build", "--locked"][..], &["update"]] {
-        assert_eq!(checkout.fails(args), said, "{args:?}");
-    }
+    assert_eq!(checkout.fails(&["update"]), said);
+    let locked = checkout.run(&["build", "--locked"]);
+    assert_eq!((locked.code, &locked.notes), (3, &said));
     assert_eq!(checkout.read(LOCK), text);
     (checkout, shown(&said))
 }
@@ -30,7 +30,7 @@ fn mended(checkout: &Checkout) {
     let ran = checkout.run(&["lock"]);
     assert_eq!(ran.code, 0, "{}", ran.notes);
     assert!(
-        ran.notes.starts_with("warning: Boxfile.lock cannot be used; everything is resolved anew"),
+        ran.notes.starts_with("warning: Boxfile.lock is mended: what is intact in it stays"),
         "{}",
         ran.notes
     );
@@ -131,7 +131,8 @@ fn a_merge_conflict() {
 #[test]
 fn bytes_that_are_no_text() {
     let checkout = Checkout::new();
-    checkout.write(LOCK, b"version = 1 # \xff\n");
+    let lock = locked(&checkout);
+    checkout.write(LOCK, [b"# \xff\n", lock.as_bytes()].concat());
     insta::assert_snapshot!(checkout.fails(&["build"]), @r"
     error: Boxfile.lock is not UTF-8 text; run `boxbuild lock` to write it anew
     ");
@@ -183,4 +184,49 @@ fn a_lock_that_is_a_directory() {
         let said = checkout.fails(&[command]);
         assert_eq!(said, "error: cannot read Boxfile.lock: it is not a regular file\n");
     }
+}
+
+/// One entry that was edited, or left open by a merge, costs no other its pin.
+#[test]
+fn what_is_intact_stays_pinned() {
+    let checkout = Checkout::new();
+    let pinned = locked(&checkout);
+    checkout.image("agent", &agent_with("new agent"));
+    let (before, skill) = pinned.split_once("name = \"skill:greet\"").unwrap();
+    let edited = format!("{before}name = \"skill:greet\"{}", line(skill, "size", "size = 7"));
+    checkout.write(LOCK, edited);
+    let ran = checkout.run(&["lock"]);
+    assert!(ran.notes.contains("the entry `skill:greet` is resolved anew"), "{}", ran.notes);
+    assert_eq!(checkout.read(LOCK), pinned, "the tag of the agent's image had moved");
+}
+
+/// Whatever `--lock-file` names: what is no lock is not written over.
+#[test]
+fn another_file_is_left_alone() {
+    let checkout = Checkout::new();
+    checkout.write("thesis.txt", "my thesis\n");
+    insta::assert_snapshot!(checkout.fails(&["lock", "--lock-file", "thesis.txt"]), @r"
+    error: thesis.txt is no lock, and is left as it is; move it away to have one written
+    ");
+    assert_eq!(checkout.read("thesis.txt"), "my thesis\n");
+}
+
+/// A digest of the Boxfile counts before whatever the lock says.
+#[test]
+fn a_lock_that_says_otherwise_than_the_boxfile() {
+    let checkout = Checkout::new();
+    let lock = Lock::parse(&locked(&checkout)).unwrap();
+    let named = lock.get("agent", Some(Platform::LinuxAmd64)).unwrap().digest.to_string();
+    checkout.image("agent", &agent_with("another agent"));
+    checkout.result(&["update", "agent"]);
+    let other = Lock::parse(&checkout.read(LOCK)).unwrap();
+    let mut entry = other.get("agent", Some(Platform::LinuxAmd64)).unwrap().clone();
+    checkout.edit("Boxfile", "oci:images/agent\"", &format!("oci:images/agent@{named}\""));
+    entry.source = format!("oci:images/agent@{named}");
+    let mut forged = other.clone();
+    forged.set(entry);
+    checkout.write(LOCK, forged.write());
+    let ran = checkout.run(&["build", "--locked"]);
+    assert_eq!(ran.code, 1, "{}", ran.notes);
+    assert!(ran.notes.contains("the Boxfile names another digest"), "{}", ran.notes);
 }

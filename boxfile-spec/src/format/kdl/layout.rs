@@ -1,8 +1,8 @@
 //! From tokens to lines.
 
 use super::token::{Kind, Token};
-use crate::format::DEEPEST;
 use crate::format::page::Page;
+use crate::syntax::DEEPEST;
 
 /// Lays tokens out; nothing if braces do not match or a `/-` has nothing behind it.
 pub(super) fn lay_out<'s>(tokens: &[Token<'s>]) -> Option<Page<'s>> {

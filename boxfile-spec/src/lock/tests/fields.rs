@@ -175,6 +175,28 @@ fn values_of_the_wrong_type() {
 }
 
 #[test]
+fn names_and_sources_that_are_not_what_they_look_like() {
+    assert_snapshot!(replaced("name = \"init\"", "name = \"init\\u001B[2J\""), @r#"
+    error: `name` contains the invisible character U+001B
+       --> Boxfile.lock:59:8
+        |
+     59 | name = "init\u001B[2J"
+        |        ^^^^^^^^^^^^^^^ not what it looks like
+        |
+        = help: run `boxbuild lock` to write it anew
+    "#);
+    assert_snapshot!(replaced("boot/vmlinux", "boot/\u{202e}xuniLmv"), @r#"
+    error: `source` contains the invisible character U+202E
+       --> Boxfile.lock:70:10
+        |
+     70 | source = "boot/�xuniLmv"
+        |          ^^^^^^^^^^^^^^^ not what it looks like
+        |
+        = help: run `boxbuild lock` to write it anew
+    "#);
+}
+
+#[test]
 fn malformed_digests() {
     assert_snapshot!(replaced("digest = \"sha256:ab", "digest = \"sha256:AB"), @r#"
     error: `sha256:ABabababababababababababababababababababababababababa…` is not a digest

@@ -56,6 +56,11 @@ const PIECES: [&str; 44] = [
 
 /// Parses a text, and shows every error of it.
 fn run(text: &str) {
+    let salvaged = Lock::salvage(text);
+    if let Ok(lock) = Lock::parse(text) {
+        assert_eq!(salvaged.lock, Some(lock));
+        assert_eq!(salvaged.dropped, Vec::<String>::new());
+    }
     if let Err(errors) = Lock::parse(text) {
         assert!((1..=100).contains(&errors.as_slice().len()));
         let spans: Vec<_> = errors.iter().map(|error| error.span()).collect();

@@ -6,6 +6,7 @@ mod fields;
 mod hostile;
 mod judged;
 mod properties;
+mod salvaged;
 mod text;
 
 use super::{Digest, Entry, Kind, Lock};

@@ -13,12 +13,17 @@ fn any_digest() -> impl Strategy<Value = Digest> {
     any::<(bool, [u8; 32])>().prop_map(digest)
 }
 
+/// Any text that is what it looks like.
+fn any_text() -> impl Strategy<Value = String> {
+    any::<String>().prop_map(|text| crate::shown(&text))
+}
+
 fn any_entry() -> impl Strategy<Value = Entry> {
     let names = select(&["agent", "business", "kernel", "init", "skill:a", "env:.env"][..]);
     (
-        prop_oneof![names.prop_map(str::to_owned), any::<String>()],
+        prop_oneof![names.prop_map(str::to_owned), any_text()],
         select(&Kind::ALL[..]),
-        prop_oneof!["[a-z./:]{0,20}", any::<String>()],
+        prop_oneof!["[a-z./:]{0,20}".prop_map_into(), any_text()],
         option::of(select(&Platform::ALL[..])),
         any_digest(),
         any::<u64>(),
@@ -87,6 +92,22 @@ proptest! {
         let read = Lock::parse(&text);
         prop_assert_eq!(read.as_ref(), Ok(&lock));
         prop_assert_eq!(read.unwrap().write(), text);
+    }
+
+    #[test]
+    fn a_name_or_source_that_is_not_what_it_looks_like_is_refused(
+        entry in any_entry(),
+        hostile in select(&['\n', '\t', '\u{0}', '\u{1b}', '\u{7f}', '\u{85}', '\u{202e}', '\u{feff}'][..]),
+        at in any::<Index>(),
+        source: bool,
+    ) {
+        let mut entry = entry;
+        let text = if source { &mut entry.source } else { &mut entry.name };
+        text.insert(text.floor_char_boundary(at.index(text.len() + 1)), hostile);
+        let mut lock = Lock::new(1);
+        lock.set(entry);
+        prop_assert!(Lock::parse(&lock.write()).is_err());
+        prop_assert_eq!(Lock::salvage(&lock.write()).lock, Some(Lock::new(1)));
     }
 
     #[test]

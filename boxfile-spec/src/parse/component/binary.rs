@@ -21,11 +21,7 @@ pub(super) fn read(node: &Node, sink: &Sink) -> Option<Binary> {
     }
     let sha256 = reader.read(sha256, "sha256", value::sha256);
     let source = reader.read(source, "binary", |value, name| {
-        if remote {
-            value::url(value, name, &["http", "https"])
-        } else {
-            value::spanned_text(value, name)
-        }
+        if remote { value::url(value, name, &["http", "https"]) } else { value::path(value, name) }
     });
     reader.finish();
     let source: Spanned<String> = source?;

@@ -1,14 +1,14 @@
 //! `env NAME="value" …` and `plain-env …`, once or several times.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::reader::{Reader, twice};
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::Prop;
-use crate::{Diagnostic, Syntax, form, rules, value};
+use crate::syntax::{Node, Prop};
+use crate::{Diagnostic, Scope, Secret, Span, Syntax, form, rules, value};
 
 /// Reads the variables of all `env` and `plain-env` declarations of a component.
 pub(super) fn read(children: &Children<'_>, sink: &Sink) -> BTreeMap<String, String> {
@@ -46,6 +46,34 @@ fn variable(declaration: &Declaration, prop: &Prop, sink: &Sink) -> Option<(Stri
         sink.report(secret(prop));
     }
     Some((name.clone(), value.to_owned()))
+}
+
+/// Reports every variable of a component that it is given as a secret, too.
+pub(in crate::parse) fn check_secrets(component: Option<&Node>, secrets: &[Secret], sink: &Sink) {
+    let Some(component) = component else { return };
+    let gets = |secret: &&Secret| match secret.component {
+        Scope::Agent => component.name.value == schema::AGENT.name,
+        Scope::Business => component.name.value == schema::BUSINESS.name,
+        Scope::Both => true,
+    };
+    let places: HashMap<&str, Span> =
+        secrets.iter().filter(gets).map(|it| (&*it.name.value, it.name.span)).collect();
+    let names = [schema::ENV.name, schema::PLAIN_ENV.name];
+    let env = component.children().iter().filter(|node| names.contains(&&*node.name.value));
+    for prop in env.flat_map(|node| &node.props) {
+        if let Some(place) = places.get(&*prop.name.value) {
+            sink.report(both(prop, *place));
+        }
+    }
+}
+
+fn both(prop: &Prop, secret: Span) -> Diagnostic {
+    let message = format!("{} is a secret and a plain value at once", quote(&prop.name.value));
+    Diagnostic::new(message, prop.name.span, "a plain value here")
+        .with_label(secret, "declared as a secret")
+        .with_help(
+            "remove the plain value: the launcher hands the secret over; or rename one of them",
+        )
 }
 
 fn secret(prop: &Prop) -> Diagnostic {

@@ -68,11 +68,13 @@ fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {
         return Ok(path.to_owned());
     }
     let message = format!("{} is not the path of a request", quote(path));
-    let rooted = format!("/{path}");
-    let help = if rules::is_http_path(&rooted) {
-        format!("write `{}`", form::prop(value.syntax, name, &format!("\"{rooted}\"")))
-    } else {
-        "it begins with `/` and has neither spaces nor control characters: \"/health\"".to_owned()
+    let help = match rules::intended_http_path(path) {
+        Some(path) => {
+            let write = form::prop(value.syntax, name, &format!("\"{path}\""));
+            let encoded = if path.contains('%') { "percent-encode it: " } else { "" };
+            format!("{encoded}write `{write}`")
+        }
+        None => "it begins with `/` and consists of visible ASCII: \"/health\"".to_owned(),
     };
     Err(Diagnostic::new(message, value.span, "not a path").with_help(help))
 }

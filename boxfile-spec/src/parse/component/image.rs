@@ -24,8 +24,8 @@ pub(super) fn read(node: &Node, sink: &Sink) -> Option<Spanned<ImageRef>> {
 }
 
 fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
-    let whole = value::filled_text(value, name)?;
-    let (text, digest) = split_digest(value, whole)?;
+    let whole = value::path(value, name)?.value;
+    let (text, digest) = split_digest(value, &whole)?;
     if let Some(place) = text.strip_prefix("oci:") {
         let (path, tag) = place_and_tag(value, place, "directory")?;
         return Ok(ImageRef::OciLayout { path, tag, digest });

@@ -20,6 +20,7 @@ use crate::{
     rules, tools, value,
 };
 
+pub(super) use env::check_secrets;
 pub(super) use limits::Share;
 
 const AGENT_LIMITS: Limits =
@@ -84,6 +85,8 @@ fn common(
     let one = |declaration| children.one(declaration);
     let (namespaces, hostname) = namespaces::read(one(&schema::NAMESPACES), hostname, sink);
     let (limits, share) = limits::read(one(&schema::LIMITS), node, *limits, sink);
+    let user = one(&schema::USER).and_then(|node| read_user(node, sink));
+    let rlimits = rlimits::read(one(&schema::RLIMITS), user.as_ref(), sink);
     let component = Component {
         image: one(&schema::IMAGE).and_then(|node| image::read(node, sink)),
         entrypoint: one(&schema::ENTRYPOINT).and_then(|node| read_entrypoint(node, sink)),
@@ -93,11 +96,11 @@ fn common(
             .unwrap_or_default(),
         env: env::read(children, sink),
         workdir: one(&schema::WORKDIR).and_then(|node| read_workdir(node, sink)),
-        user: one(&schema::USER).and_then(|node| read_user(node, sink)),
+        user,
         namespaces,
         hostname,
         limits,
-        rlimits: rlimits::read(one(&schema::RLIMITS), sink),
+        rlimits,
     };
     (component, share)
 }
@@ -190,8 +193,8 @@ fn read_argv(reader: &mut Reader<'_>) -> Option<Vec<String>> {
 fn read_env_files(node: &Node, sink: &Sink) -> Option<Vec<Spanned<String>>> {
     let mut reader = Reader::new(node, &schema::ENV_FILE, sink);
     let first = reader.arg();
-    let first = reader.read(first, "env-file", value::spanned_text);
-    let rest = reader.read_args(value::spanned_text);
+    let first = reader.read(first, "env-file", value::path);
+    let rest = reader.read_args(value::path);
     reader.finish();
     Some([vec![first?], rest?].concat())
 }
@@ -199,9 +202,16 @@ fn read_env_files(node: &Node, sink: &Sink) -> Option<Vec<Spanned<String>>> {
 fn read_workdir(node: &Node, sink: &Sink) -> Option<String> {
     let mut reader = Reader::new(node, &schema::WORKDIR, sink);
     let workdir = reader.arg();
-    let workdir = reader.read(workdir, "workdir", value::absolute);
+    let workdir = reader.read(workdir, "workdir", |value, name| {
+        let path = value::absolute(value, name)?.value;
+        let Some(kernels) = rules::kernels_directory(&path) else { return Ok(path) };
+        let message = format!("the component cannot work in {}", crate::diagnostic::quote(&path));
+        let label = format!("in `/{kernels}`, which is the kernel's");
+        Err(Diagnostic::new(message, value.span, label)
+            .with_help("choose another directory, for instance \"/work\""))
+    });
     reader.finish();
-    workdir.map(|workdir| workdir.value)
+    workdir
 }
 
 fn read_user(node: &Node, sink: &Sink) -> Option<Spanned<String>> {

@@ -25,11 +25,14 @@ pub(super) fn read(
         *setting = reader.truth(name).unwrap_or(*setting);
     }
     let hostname = reader.optional_prop("hostname");
-    if let (Some(hostname), false) = (hostname, namespaces.uts) {
-        let uts = reader.optional_prop("uts");
-        reader.report(needs_uts(hostname, uts));
-    }
-    let hostname = reader.read(hostname, "hostname", label);
+    let hostname = match hostname {
+        Some(hostname) if !namespaces.uts => {
+            let uts = reader.optional_prop("uts");
+            reader.report(needs_uts(hostname, uts));
+            None
+        }
+        hostname => reader.read(hostname, "hostname", label),
+    };
     reader.finish();
     (namespaces, hostname.unwrap_or_else(|| default_hostname.to_owned()))
 }

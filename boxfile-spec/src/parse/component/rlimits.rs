@@ -2,14 +2,19 @@
 
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::Node;
-use crate::{Diagnostic, ResourceLimits, form, schema, value};
+use crate::syntax::{Data, Node, Value};
+use crate::{Diagnostic, ResourceLimits, Spanned, form, rules, schema, value};
 
-/// Reads the limits of a process.
-pub(super) fn read(node: Option<&Node>, sink: &Sink) -> ResourceLimits {
+/// Reads the limits of a process that runs as a user; nothing where no user is declared.
+pub(super) fn read(
+    node: Option<&Node>,
+    user: Option<&Spanned<String>>,
+    sink: &Sink,
+) -> ResourceLimits {
     let Some(node) = node else { return ResourceLimits::default() };
     let mut reader = Reader::new(node, &schema::RLIMITS, sink);
     let cpu = reader.optional_prop("cpu");
+    check_user(reader.optional_prop("nproc"), user, sink);
     let limits = ResourceLimits {
         nofile: reader.integer("nofile"),
         nproc: reader.integer("nproc"),
@@ -29,4 +34,18 @@ pub(super) fn read(node: Option<&Node>, sink: &Sink) -> ResourceLimits {
     };
     reader.finish();
     limits
+}
+
+/// Reports a limit on the processes of root, who is exempt from it (setrlimit(2), "RLIMIT_NPROC").
+fn check_user(nproc: Option<&Value>, user: Option<&Spanned<String>>, sink: &Sink) {
+    let root = user.filter(|user| rules::is_root(&user.value));
+    let (Some(nproc), Some(root)) = (nproc, root) else { return };
+    let Data::Integer(number) = nproc.data else { return };
+    let pids = form::prop(nproc.syntax, "pids", &number.to_string());
+    let help = format!("remove `nproc`, and write `{pids}` in `limits`, which holds everyone");
+    sink.report(
+        Diagnostic::new("`nproc` does not hold root", nproc.span, "has no effect here")
+            .with_label(root.span, "the component runs as root")
+            .with_help(help),
+    );
 }

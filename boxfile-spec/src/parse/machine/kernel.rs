@@ -13,7 +13,7 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Kernel> {
     if path.is_none() && sha256.is_none() {
         reader.report_missing("a path or a `sha256`");
     }
-    let path = reader.read(path, "kernel", value::spanned_text);
+    let path = reader.read(path, "kernel", value::path);
     let sha256 = reader.read(sha256, "sha256", value::sha256);
     reader.finish();
     Some(Kernel { path, sha256 })

@@ -6,7 +6,7 @@ use crate::schema::{self, MOST_MEMORY};
 use crate::sink::Sink;
 use crate::syntax::{Node, Value};
 use crate::units::{MIB, show_size};
-use crate::{Diagnostic, Vm, form};
+use crate::{Diagnostic, Vm, form, value};
 
 const DEFAULT_CPUS: u8 = 2;
 /// What the default adds to the components' limits, for the kernel and init.
@@ -28,16 +28,35 @@ pub(in crate::parse) fn read(node: Option<&Node>, shares: &[Option<Share>; 2], s
         None if node.broken => sensible,
         None => default_memory(sensible, &shares, sink),
         Some(value) => {
-            let memory = reader.size("memory");
-            let memory = memory.filter(|bytes| whole(value, "memory", *bytes, sink));
-            if memory.is_some_and(|memory| memory <= sum) {
-                sink.report(too_small(value, sum, &shares));
-            }
-            memory.unwrap_or(sensible)
+            let room = Room { sum, shares: &shares };
+            room.memory(&mut reader, value, sink).unwrap_or(sensible)
         }
     };
     reader.finish();
     Vm { cpus: cpus.unwrap_or(DEFAULT_CPUS), memory }
+}
+
+/// What the components may take.
+struct Room<'s> {
+    sum: u64,
+    shares: &'s [Share],
+}
+
+impl Room<'_> {
+    /// Reads the memory that is written. Of one that is too little for the components, no more is
+    /// said: what there would be to say depends on what is written instead.
+    fn memory(&self, reader: &mut Reader<'_>, value: &Value, sink: &Sink) -> Option<u64> {
+        let kind = reader.kind("memory");
+        if value::size(value, "memory").is_ok_and(|memory| memory <= self.sum) {
+            sink.report(match value::size_within(value, "memory", kind) {
+                Ok(_) => too_small(value, self.sum, self.shares),
+                // The least that any machine has would not do either.
+                Err(error) => error.with_help(sufficient(value, self.sum)),
+            });
+            return None;
+        }
+        reader.size("memory").filter(|bytes| whole(value, "memory", *bytes, sink))
+    }
 }
 
 /// Returns the memory of a machine that has room for `sum` bytes of limits.
@@ -75,14 +94,23 @@ fn too_small(memory: &Value, sum: u64, shares: &[Share]) -> Diagnostic {
     let message =
         format!("the components may take {figure}, which leaves nothing of the machine's memory");
     let error = Diagnostic::new(message, memory.span, format!("must be more than {figure}"));
-    let enough = roomy(sum);
-    let help = if enough > MOST_MEMORY {
-        "lower the limits".to_owned()
+    add_labels(error, shares).with_help(enough(memory, sum))
+}
+
+/// Says what would be enough for components that may take `sum` bytes.
+fn enough(memory: &Value, sum: u64) -> String {
+    let lower = "lower the limits";
+    if roomy(sum) > MOST_MEMORY {
+        lower.to_owned()
     } else {
-        let enough = format!("\"{}\"", show_size(enough));
-        format!("write `{}`, or lower the limits", form::prop(memory.syntax, "memory", &enough))
-    };
-    add_labels(error, shares).with_help(help)
+        format!("{}, or {lower}", sufficient(memory, sum))
+    }
+}
+
+/// Says how a memory is written that is enough, where a machine can have so much.
+fn sufficient(memory: &Value, sum: u64) -> String {
+    let enough = format!("\"{}\"", show_size(roomy(sum).min(MOST_MEMORY)));
+    format!("write `{}`", form::prop(memory.syntax, "memory", &enough))
 }
 
 fn add_labels(error: Diagnostic, shares: &[Share]) -> Diagnostic {

@@ -8,15 +8,46 @@ pub(super) mod sandbox;
 pub(super) mod secret;
 pub(super) mod task;
 
-use crate::Scope;
+use crate::parse::children::Children;
 use crate::parse::reader::Reader;
+use crate::sink::Sink;
+use crate::syntax::Value;
+use crate::{Diagnostic, Scope, form, schema};
 
-/// Takes the property that says who sees something.
-fn scope(reader: &mut Reader<'_>, default: Scope) -> Scope {
-    match reader.choice("component") {
-        Some("agent") => Scope::Agent,
-        Some("business") => Scope::Business,
-        Some(_) => Scope::Both,
-        None => default,
+/// The components that a file has, besides the agent.
+#[derive(Clone, Copy)]
+struct Components<'s> {
+    /// Whether a business application is declared.
+    business: bool,
+    sink: &'s Sink,
+}
+
+impl<'s> Components<'s> {
+    fn of(top: &Children<'_>, sink: &'s Sink) -> Self {
+        Self { business: top.may_have(&schema::BUSINESS), sink }
     }
+
+    /// Takes the property that says who sees something.
+    fn scope(self, reader: &mut Reader<'_>, default: Scope) -> Scope {
+        let written = reader.optional_prop("component");
+        match reader.choice("component") {
+            Some("agent") => Scope::Agent,
+            Some("business") => {
+                if let (Some(written), false) = (written, self.business) {
+                    self.sink.report_missing(no_business(written));
+                }
+                Scope::Business
+            }
+            Some(_) => Scope::Both,
+            None => default,
+        }
+    }
+}
+
+fn no_business(written: &Value) -> Diagnostic {
+    let message = "the file declares no business application";
+    let agent = form::prop(written.syntax, "component", "\"agent\"");
+    let business = form::block(written.syntax, schema::BUSINESS.name);
+    Diagnostic::new(message, written.span, "there is none")
+        .with_help(format!("write `{agent}`, or declare `{business}`"))
 }

@@ -4,9 +4,11 @@ use std::collections::HashSet;
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
+use crate::parse::keyed;
 use crate::parse::machine::vm;
 use crate::parse::reader::Reader;
-use crate::parse::{keyed, run};
+use crate::parse::run::Components;
+use crate::parse::run::secret::SecretFile;
 use crate::sink::Sink;
 use crate::syntax::Node;
 use crate::{Access, Diagnostic, Scope, Scratch, Share, Spanned, rules, schema, value};
@@ -19,19 +21,21 @@ const RESERVED: [&str; 8] =
 pub(in crate::parse) fn shares(top: &Children<'_>, sink: &Sink) -> Vec<Share> {
     let nodes = top.many(&schema::SHARE);
     keyed::check_unique(&nodes, "name", sink);
-    let mut shares: Vec<Share> = nodes.iter().filter_map(|node| share(node, sink)).collect();
+    let components = Components::of(top, sink);
+    let mut shares: Vec<Share> = nodes.iter().filter_map(|node| share(node, components)).collect();
     shares.sort_by(|one, other| one.name.cmp(&other.name));
     shares
 }
 
-fn share(node: &Node, sink: &Sink) -> Option<Share> {
+fn share(node: &Node, components: Components<'_>) -> Option<Share> {
+    let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SHARE, sink);
     let name = keyed::name(&mut reader);
     let guest = guest(&mut reader, sink);
     let host = reader.optional_prop("host");
-    let host = reader.read(host, "host", value::spanned_text);
+    let host = reader.read(host, "host", value::path);
     let access = if reader.choice("access") == Some("rw") { Access::Rw } else { Access::Ro };
-    let component = run::scope(&mut reader, Scope::Both);
+    let component = components.scope(&mut reader, Scope::Both);
     reader.finish();
     Some(Share { name: name?, guest: guest?, host, access, component })
 }
@@ -40,12 +44,14 @@ fn share(node: &Node, sink: &Sink) -> Option<Share> {
 pub(in crate::parse) fn scratch(top: &Children<'_>, sink: &Sink) -> Vec<Scratch> {
     let nodes = top.many(&schema::SCRATCH);
     keyed::check_unique(&nodes, "name", sink);
-    let mut disks: Vec<Scratch> = nodes.iter().filter_map(|node| disk(node, sink)).collect();
+    let components = Components::of(top, sink);
+    let mut disks: Vec<Scratch> = nodes.iter().filter_map(|node| disk(node, components)).collect();
     disks.sort_by(|one, other| one.name.cmp(&other.name));
     disks
 }
 
-fn disk(node: &Node, sink: &Sink) -> Option<Scratch> {
+fn disk(node: &Node, components: Components<'_>) -> Option<Scratch> {
+    let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SCRATCH, sink);
     let name = keyed::name(&mut reader);
     let guest = guest(&mut reader, sink);
@@ -53,7 +59,7 @@ fn disk(node: &Node, sink: &Sink) -> Option<Scratch> {
     let size = reader.size("size");
     let whole = |size: &u64| written.is_some_and(|value| vm::whole(value, "size", *size, sink));
     let size = size.filter(whole);
-    let component = run::scope(&mut reader, Scope::Both);
+    let component = components.scope(&mut reader, Scope::Both);
     reader.finish();
     Some(Scratch { name: name?, guest: guest?, size: size?, component })
 }
@@ -61,7 +67,7 @@ fn disk(node: &Node, sink: &Sink) -> Option<Scratch> {
 fn guest(reader: &mut Reader<'_>, sink: &Sink) -> Option<Spanned<String>> {
     let guest = reader.prop("guest");
     let guest = reader.read(guest, "guest", value::guest_path)?;
-    if let Some(taken) = RESERVED.iter().find(|taken| overlap(taken, &guest.value)) {
+    if let Some(taken) = reserved(&guest.value) {
         let message = format!("nothing can be mounted at {}", quote(&guest.value));
         let label = format!("the guest has its own `{taken}`");
         let error = Diagnostic::new(message, guest.span, label);
@@ -70,14 +76,27 @@ fn guest(reader: &mut Reader<'_>, sink: &Sink) -> Option<Spanned<String>> {
     Some(guest)
 }
 
+/// Returns what the guest has at a place itself, above or below it.
+pub(super) fn reserved(place: &str) -> Option<&'static str> {
+    RESERVED.into_iter().find(|taken| overlap(taken, place))
+}
+
 /// A place where something is mounted, who sees it, and by which declaration.
 type Mount<'b> = (&'b Spanned<String>, Scope, &'static str);
 
-/// Reports shares and disks that lie on one another in the same component.
-pub(in crate::parse) fn check_apart(shares: &[Share], disks: &[Scratch], sink: &Sink) {
-    let shares = shares.iter().map(|it| (&it.guest, it.component, "share"));
-    let disks = disks.iter().map(|it| (&it.guest, it.component, "scratch"));
-    let mut mounts: Vec<Mount<'_>> = shares.chain(disks).collect();
+/// Reports shares, disks and files of secrets that lie on one another in the same component.
+pub(in crate::parse) fn check_apart(
+    shares: &[Share],
+    disks: &[Scratch],
+    secrets: &[SecretFile],
+    sink: &Sink,
+) {
+    let shares = shares.iter().map(|it| (&it.guest, it.component, schema::SHARE.name));
+    let disks = disks.iter().map(|it| (&it.guest, it.component, schema::SCRATCH.name));
+    let secrets = secrets.iter().map(|it| (&it.path, it.component, schema::SECRET.name));
+    let mut mounts: Vec<Mount<'_>> = shares.chain(disks).chain(secrets).collect();
+    // Of a place that is refused, enough is said.
+    mounts.retain(|(place, ..)| reserved(&place.value).is_none());
     mounts.sort_by(|(one, ..), (other, ..)| {
         rules::path_order(&one.value, &other.value).then(one.span.cmp(&other.span))
     });
@@ -99,7 +118,9 @@ pub(in crate::parse) fn check_apart(shares: &[Share], disks: &[Scratch], sink: &
 fn on_another(outer: Mount<'_>, inner: Mount<'_>) -> Diagnostic {
     let [outside, inside] = [outer, inner].map(|mount| quote(&mount.0.value));
     let message = if outside == inside {
-        format!("two things would be mounted at {inside}")
+        format!("two things would be at {inside}")
+    } else if outer.2 == schema::SECRET.name {
+        format!("{inside} lies inside of {outside}, which is the file of a secret")
     } else {
         format!("{inside} lies inside of {outside}, where something else is mounted")
     };

@@ -3,16 +3,17 @@
 use std::net::IpAddr;
 
 use crate::diagnostic::quote;
+use crate::parse::children::Children;
 use crate::parse::document;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::{Node, Value};
-use crate::{Diagnostic, Network, NetworkMode, form, rules, value};
+use crate::{Diagnostic, Network, NetworkMode, Syntax, form, rules, value};
 
 /// Reads what the guest can reach; without a declaration, nothing.
-pub(in crate::parse) fn read(node: Option<&Node>, sink: &Sink) -> Network {
-    let Some(node) = node else { return Network::default() };
+pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Network {
+    let Some(node) = top.one(&schema::NETWORK) else { return Network::default() };
     let mut reader = Reader::new(node, &schema::NETWORK, sink);
     let mode = reader.choice_arg().map(|word| match word {
         "filtered" => NetworkMode::Filtered,
@@ -28,18 +29,43 @@ pub(in crate::parse) fn read(node: Option<&Node>, sink: &Sink) -> Network {
         }
         read_peers(node, declaration, sink)
     });
+    let lacks = match mode {
+        Some(NetworkMode::Filtered) if !children.may_have(&schema::ALLOW_PEER) => Some("allow"),
+        Some(NetworkMode::CapOnly) if !top.may_have(&schema::CAP) => Some("cap"),
+        _ => None,
+    };
+    if let Some(lacks) = lacks {
+        report_closed(&reader, node, lacks);
+    }
     children.finish(|_| None, |declaration| document::missing(declaration, node));
     reader.finish_line();
     let [allow, deny] = lists.map(Option::unwrap_or_default);
     Network { mode: mode.unwrap_or_default(), allow, deny }
 }
 
-fn needs_filter(node: &Node, syntax: crate::Syntax) -> Diagnostic {
+/// Reports a mode that lets through nothing, because a declaration is missing.
+fn report_closed(reader: &Reader<'_>, node: &Node, lacks: &str) {
+    let syntax = reader.syntax();
+    let (message, help) = if lacks == "cap" {
+        let cap = form::keyed(syntax, "cap", "http");
+        let message = "without a `cap`, the network mode `cap-only` lets nothing through";
+        (message, format!("declare one, such as `{cap}`, or write \"none\""))
+    } else {
+        let usage = schema::NETWORK.usage(syntax);
+        let message = "without an `allow`, the network mode `filtered` lets nothing through";
+        (message, format!("write \"none\", or say what may be reached:{usage}"))
+    };
+    let span = node.args.first().map_or(node.name.span, |mode| mode.span);
+    let error = Diagnostic::new(message, span, format!("without `{lacks}`"));
+    reader.report_missing_error(error.with_help(help));
+}
+
+fn needs_filter(node: &Node, syntax: Syntax) -> Diagnostic {
     let name = &node.name.value;
     let message = format!("`{name}` needs the network mode `filtered`");
     let filtered = match syntax {
-        crate::Syntax::Kdl => "network \"filtered\" { … }".to_owned(),
-        crate::Syntax::Toml => form::prop(syntax, "mode", "\"filtered\""),
+        Syntax::Kdl => "network \"filtered\" { … }".to_owned(),
+        Syntax::Toml => form::prop(syntax, "mode", "\"filtered\""),
     };
     Diagnostic::new(message, node.name.span, "has no effect here")
         .with_help(format!("write `{filtered}`, or remove `{name}`"))

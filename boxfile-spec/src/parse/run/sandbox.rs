@@ -1,6 +1,7 @@
 //! `sandbox "PRESET" …`: the policy for the commands that the agent runs.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
@@ -9,7 +10,7 @@ use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::Node;
-use crate::{Diagnostic, Fallback, Preset, Sandbox, Spanned, rules, value};
+use crate::{Diagnostic, Fallback, Preset, Sandbox, Span, Spanned, rules, value};
 
 /// In bytes.
 const DEFAULT_OUTPUT: u64 = 10_000_000;
@@ -31,9 +32,11 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Sandbox> {
     let [writable, deny_read, deny_write] =
         [&schema::WRITABLE, &schema::DENY_READ, &schema::DENY_WRITE]
             .map(|declaration| paths(&children, declaration, sink));
-    let [allow, ask, forbid] = [&schema::ALLOW, &schema::ASK, &schema::FORBID]
+    let patterns = [&schema::ALLOW, &schema::ASK, &schema::FORBID]
         .map(|declaration| patterns(&children, declaration, sink));
     check_writable(&writable, &deny_write, sink);
+    check_patterns(&patterns, sink);
+    let [allow, ask, forbid] = patterns.map(|list| list.into_iter().map(|it| it.value).collect());
     children.finish(|_| None, |declaration| document::missing(declaration, node));
     reader.finish_line();
     let preset = preset?;
@@ -74,13 +77,32 @@ fn patterns(
     children: &Children<'_>,
     declaration: &'static Declaration,
     sink: &Sink,
-) -> Vec<String> {
+) -> Vec<Spanned<String>> {
     let Some(node) = children.one(declaration) else { return Vec::new() };
     let mut reader = Reader::new(node, declaration, sink);
-    let patterns =
-        reader.read_args(|value, name| value::filled_text(value, name).map(str::to_owned));
+    let patterns = reader.read_args(value::spanned_text);
     reader.finish();
     patterns.unwrap_or_default()
+}
+
+/// Reports each pattern that stands in two of the lists `allow`, `ask` and `forbid`.
+fn check_patterns(lists: &[Vec<Spanned<String>>; 3], sink: &Sink) {
+    let names = [&schema::ALLOW, &schema::ASK, &schema::FORBID].map(|it| it.name);
+    let mut known: HashMap<&str, (Span, &str)> = HashMap::new();
+    for (list, name) in lists.iter().zip(names) {
+        for pattern in list {
+            let (first, other) = *known.entry(&pattern.value).or_insert((pattern.span, name));
+            if other == name {
+                continue;
+            }
+            let message = format!("{} stands in `{other}` and in `{name}`", quote(&pattern.value));
+            sink.report(
+                Diagnostic::new(message, pattern.span, format!("in `{name}`, which counts"))
+                    .with_label(first, format!("in `{other}`, which has no effect"))
+                    .with_help("remove one of them"),
+            );
+        }
+    }
 }
 
 /// Reports what is declared writable inside of what is declared not to be.

@@ -2,31 +2,59 @@
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
+use crate::parse::keyed;
 use crate::parse::reader::Reader;
-use crate::parse::{keyed, run};
+use crate::parse::run::Components;
+use crate::parse::run::mounts::reserved;
 use crate::sink::Sink;
 use crate::syntax::{Node, Value};
 use crate::{Delivery, Diagnostic, Scope, Secret, Spanned, rules, schema, value};
 
-/// Reads all secrets, and sorts them by name.
-pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Vec<Secret> {
-    let nodes = top.many(&schema::SECRET);
-    keyed::check_unique(&nodes, "name", sink);
-    let mut secrets: Vec<Secret> = nodes.iter().filter_map(|node| secret(node, sink)).collect();
-    secrets.sort_by(|one, other| one.name.value.cmp(&other.name.value));
-    secrets
+/// The file of a secret, and who sees it.
+pub(in crate::parse) struct SecretFile {
+    pub(in crate::parse) path: Spanned<String>,
+    pub(in crate::parse) component: Scope,
 }
 
-fn secret(node: &Node, sink: &Sink) -> Option<Secret> {
+/// Reads all secrets, and sorts them by name; returns the files of those that have one, too.
+pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> (Vec<Secret>, Vec<SecretFile>) {
+    let nodes = top.many(&schema::SECRET);
+    keyed::check_unique(&nodes, "name", sink);
+    let components = Components::of(top, sink);
+    let (mut secrets, mut files) = (Vec::new(), Vec::new());
+    for node in nodes {
+        let (secret, file) = read_one(node, components);
+        secrets.extend(secret);
+        files.extend(file);
+    }
+    secrets.sort_by(|one, other| one.name.value.cmp(&other.name.value));
+    (secrets, files)
+}
+
+fn read_one(node: &Node, components: Components<'_>) -> (Option<Secret>, Option<SecretFile>) {
+    let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SECRET, sink);
     let name = reader.arg();
     let name = reader.read(name, "secret", variable);
     let path = reader.optional_prop("path");
     let path = reader.read(path, "path", value::guest_path);
-    let component = run::scope(&mut reader, Scope::Agent);
+    if let Some((path, taken)) = path.as_ref().and_then(|it| Some((it, reserved(&it.value)?))) {
+        sink.report(refused(path, taken));
+    }
+    let component = components.scope(&mut reader, Scope::Agent);
     reader.finish();
-    let delivery = path.map_or(Delivery::Env, |path| Delivery::File { path: path.value });
-    Some(Secret { name: name?, delivery, component })
+    let delivery = match &path {
+        None => Delivery::Env,
+        Some(path) => Delivery::File { path: path.value.clone() },
+    };
+    let secret = name.map(|name| Secret { name, delivery, component });
+    (secret, path.map(|path| SecretFile { path, component }))
+}
+
+fn refused(path: &Spanned<String>, taken: &str) -> Diagnostic {
+    let message = format!("no secret can be at {}", quote(&path.value));
+    Diagnostic::new(message, path.span, format!("the guest has its own `{taken}`"))
+        .with_help("choose another place, for instance \"/run/secrets/api-key\"")
 }
 
 fn variable(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {

@@ -13,6 +13,9 @@ fn in_place(place: &Place, text: &str) -> String {
     let block = |open: &str| format!("{open} {{\n{text}\n}}");
     let text = match place.blocks.first().map(|block| block.name) {
         None => text.to_owned(),
+        Some("network") if place.declaration.name == "deny" => {
+            format!("network filtered {{\nallow \"example.com\"\n{text}\n}}")
+        }
         Some("network") => block("network \"filtered\""),
         Some("task") => block("task a type=b description=c"),
         Some("cap") => block("cap nostr"),
@@ -165,9 +168,16 @@ fn defaults_are_those_of_the_parser() {
                 Kind::Integer { .. } => format!(" {}={default}", prop.name),
                 _ => format!(" {}=\"{default}\"", prop.name),
             };
-            let models = |last| {
+            let models = |last: &str| {
                 let texts = statements(place.declaration, prop.name, last).into_iter();
-                texts.filter_map(|text| model(&in_place(&place, &text))).collect::<Vec<_>>()
+                let declared = |text: &String| in_place(&place, text);
+                // One that says nothing is refused; without it, the same holds.
+                let absent = || model(&in_place(&place, ""));
+                let models = texts.filter_map(|text| {
+                    let absent = || if last.is_empty() { absent() } else { None };
+                    model(&declared(&text)).or_else(absent)
+                });
+                models.collect::<Vec<_>>()
             };
             let explicit = models(&written);
             let implicit = models("");

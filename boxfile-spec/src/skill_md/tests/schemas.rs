@@ -136,7 +136,10 @@ fn the_second_schema() {
     else {
         panic!("a download")
     };
-    assert_eq!((url.value.as_str(), sha256.0[0], sha256.0[31]), ("https://example.org/jq", 1, 0xef));
+    assert_eq!(
+        (url.value.as_str(), sha256.0[0], sha256.0[31]),
+        ("https://example.org/jq", 1, 0xef)
+    );
     assert_eq!(args_template.as_deref(), Some("${filter}"));
     assert!(matches!(&image.backend, Backend::Binary { program: Program::Image(path), .. }
         if path.value == "/usr/bin/jq"));

@@ -117,7 +117,7 @@ impl Iterator for Words<'_> {
     }
 }
 
-const fn is_blank(c: char) -> bool {
+pub(super) const fn is_blank(c: char) -> bool {
     is_space(c) || is_newline(c)
 }
 
@@ -236,7 +236,7 @@ fn needs_quotes(word: &str) -> Option<Story> {
 }
 
 /// Writes a word as a text in quotes, for the user to copy.
-fn in_quotes(word: &str) -> String {
+pub(super) fn in_quotes(word: &str) -> String {
     let word = word.trim_matches('"').replace('\\', "\\\\").replace('"', "\\\"");
     if word.chars().count() > 100 { "`\"…\"`".to_owned() } else { format!("`\"{word}\"`") }
 }

@@ -5,10 +5,8 @@ use std::ops::Range;
 use super::cursor::{Cursor, is_newline, is_space};
 use super::lexeme::{self, Unclosed};
 use crate::sink::Sink;
+use crate::syntax::DEEPEST;
 use crate::{Diagnostic, Span};
-
-/// How deep blocks may lie in one another; the reader calls itself for each.
-const DEEPEST: usize = 64;
 
 /// A file cut into statements.
 pub(super) struct Outline {

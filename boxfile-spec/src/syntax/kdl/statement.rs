@@ -5,7 +5,7 @@ use std::ops::Range;
 use kdl::{KdlEntry, KdlIdentifier, KdlNode, KdlValue};
 
 use super::outline::Statement;
-use super::{Block, Data, Node, Prop, Value, explain};
+use super::{Block, Data, Node, Prop, Value, explain, foreign};
 use crate::sink::Sink;
 use crate::{Diagnostic, Span, Spanned, Syntax};
 
@@ -26,6 +26,9 @@ fn node(text: &str, statement: Statement, sink: &Sink) -> Node {
 
 fn header(text: &str, range: &Range<usize>, sink: &Sink) -> Option<Node> {
     let header = &text[range.clone()];
+    if foreign::report(header, range.start, sink) {
+        return None;
+    }
     match KdlNode::parse(header) {
         Ok(node) => Some(Reader { base: range.start, sink }.node(&node)),
         Err(_) => {

@@ -77,8 +77,11 @@ struct Builder<'s> {
 impl Builder<'_> {
     fn header(&mut self, statement: &Statement) {
         self.put_back();
+        let before = self.errors;
         if let Some(path) = self.header_path(statement) {
+            let doubtful = self.errors > before;
             self.enter(path, statement);
+            self.current.doubtful |= doubtful;
         }
         self.complete &= matches!(self.place, Place::Table(..));
     }

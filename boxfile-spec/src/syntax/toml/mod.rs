@@ -46,8 +46,28 @@ fn is_kdl(source: &str) -> bool {
     let word = first.split(|c: char| c.is_whitespace() || c == '{').next().unwrap_or_default();
     let sink = Sink::default();
     schema::find(schema::TOP, word).is_some()
-        && !kdl::read(source, &sink).nodes.is_empty()
+        && !kdl::parse(source, &sink).nodes.is_empty()
         && sink.into_found().is_empty()
+}
+
+/// Returns the first line of a text that is not KDL, if it is a Boxfile in TOML.
+pub(super) fn first_line(source: &str) -> Option<Span> {
+    let mut offset = 0;
+    let mut lines = source.split_inclusive('\n').map(|line| {
+        offset += line.len();
+        (offset - line.len(), line.trim_end())
+    });
+    let (at, line) = lines.find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
+    let name = line.trim_start_matches('[').trim_start();
+    let end = name.find(|c: char| c.is_whitespace() || ".=]".contains(c));
+    schema::find(schema::TOP, &name[..end.unwrap_or(name.len())])?;
+    let sink = Sink::default();
+    // No declaration of KDL begins with a bracket.
+    let sure = line.starts_with('[') || {
+        document::read(source, &sink);
+        sink.into_found().is_empty()
+    };
+    sure.then(|| Span::at(at, line.len()))
 }
 
 fn kdl_instead() -> Diagnostic {

@@ -113,7 +113,9 @@ impl Maker<'_> {
 
     /// Makes one of several declarations, whose first argument is a key.
     fn keyed(&self, name: &Spanned<String>, key: Spanned<String>, item: Item) -> Node {
-        let mut node = Node::new(name.clone(), Syntax::Toml);
+        // What is wrong with one of them is shown at its own name.
+        let name = Spanned { value: name.value.clone(), span: key.span };
+        let mut node = Node::new(name, Syntax::Toml);
         let argument = Data::Text(key.value.clone());
         match item.content {
             Content::Table(table) => self.fill(&mut node, table),
@@ -140,6 +142,7 @@ impl Maker<'_> {
         let (mut first, mut rest) = (None, Vec::new());
         let mut block = Block { open: node.name.span, nodes: Vec::new() };
         let is_block = !self.declaration.children.is_empty();
+        node.broken |= table.doubtful && table.entries.is_empty();
         let mut unknown = 0;
         for (name, item) in table.entries {
             let role = self.role(&name.value).or_else(|| {

@@ -57,6 +57,8 @@ pub(super) struct Table {
     pub(super) entries: Vec<(Spanned<String>, Item)>,
     places: HashMap<String, usize>,
     origin: Origin,
+    /// Whether its header has an error, which is reported: keys may stand in what is not read.
+    pub(super) doubtful: bool,
 }
 
 /// Two statements that do not go together.
@@ -83,7 +85,7 @@ pub(super) enum ClashKind {
 
 impl Table {
     pub(super) fn new(origin: Origin) -> Self {
-        Self { entries: Vec::new(), places: HashMap::new(), origin }
+        Self { entries: Vec::new(), places: HashMap::new(), origin, doubtful: false }
     }
 
     /// Adds an entry; nothing if there is one of its name.

@@ -42,15 +42,21 @@ impl Example {
             .map(|block| BLOCKS.iter().find(|(name, ..)| *name == block.name).unwrap())
             .collect();
         let open: String = blocks.iter().map(|(_, open, ..)| format!("{open}\n")).collect();
+        // What is denied is so out of what is allowed.
+        let [allow, also] = match declaration.name {
+            "deny" => ["allow \"example.com\"\n", "\nallow = \"example.com\""],
+            _ => ["", ""],
+        };
         let path = blocks.iter().map(|(_, _, name, _)| *name).collect::<Vec<_>>().join(".");
         let toml = match blocks.last() {
             None => example.toml.to_owned(),
             Some(_) if example.toml.starts_with('[') => {
                 example.toml.replacen('[', &format!("[{path}."), 1)
             }
-            Some((.., required)) => format!("[{path}]\n{required}\n{}", example.toml),
+            Some((.., required)) => format!("[{path}]\n{required}\n{}{also}", example.toml),
         };
-        Self { kdl: format!("{open}{}\n{}", example.kdl, "}\n".repeat(blocks.len())), toml }
+        let close = "}\n".repeat(blocks.len());
+        Self { kdl: format!("{open}{allow}{}\n{close}", example.kdl), toml }
     }
 
     /// Returns the canonical forms in KDL and in TOML, or the errors.
@@ -188,7 +194,10 @@ fn check_spans(nodes: &[Node], source: &str) {
         let plain = !shown.contains('\\');
         let quote = shown.chars().next().filter(|c| matches!(c, '"' | '\''));
         let name = quote.map_or(shown, |_| &shown[1..shown.len() - 1]);
-        assert!(!plain || name == node.name.value, "{source}");
+        // One of several declarations stands where its own name does.
+        let key = node.args.first().map(|key| &key.data);
+        let keyed = key.is_some_and(|key| *key == Data::Text(name.to_owned()));
+        assert!(!plain || keyed || name == node.name.value, "{source}");
         assert!(node.args.iter().all(|value| value.span.end() <= source.len()));
         check_spans(node.children(), source);
     }

@@ -128,3 +128,14 @@ proptest! {
         prop_assert_eq!(shuffled, written);
     }
 }
+
+#[test]
+fn how_a_path_is_spelt_makes_no_difference() {
+    let file = |image: &str, skill: &str, host: &str| {
+        good(&format!("box b\nagent {{ image \"oci:{image}\"; env-file \"{skill}.env\"; }}\nskill s path=\"{skill}\"\nskills dir=\".\"\nshare w guest=\"/w\" host=\"{host}\"\n"))
+            .canonical()
+    };
+    let plain = file("images/agent:v1", "skills/greet", "work");
+    assert_eq!(file("./images//agent:v1", "skills//greet", "./work/"), plain);
+    assert!(plain.contains("\"dir\":\".\""), "{plain}");
+}

@@ -66,3 +66,22 @@ fn conflicts_of_a_profile_decide_first() {
         .collect();
     assert_eq!(order, ["/b", "/a"]);
 }
+
+#[test]
+fn the_models_of_all_profiles_are_there_whichever_is_chosen() {
+    for chosen in [None, Some("dev"), Some("nothing")] {
+        let document = read(&[("Boxfile", FILE)], chosen);
+        let names: Vec<&str> = document.variants.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["ci", "dev"]);
+        for (name, boxfile) in &document.variants {
+            assert_eq!(*boxfile, choose(&[("Boxfile", FILE)], Some(name)));
+        }
+    }
+}
+
+#[test]
+fn there_are_no_models_of_a_file_in_which_anything_is_wrong() {
+    let file = format!("{FILE}profile bad {{ vm cpus=0; }}\n");
+    let document = read(&[("Boxfile", &file)], Some("dev"));
+    assert!(document.boxfile.is_none() && document.variants.is_empty());
+}

@@ -21,7 +21,7 @@ fn skills_are_sorted_and_stand_beside_a_directory_of_them() {
         file("skill z path=z mode=mount\nskill a path=\"./a\"\nskills dir=skills mode=mount");
     let skills: Vec<_> =
         boxfile.skills.iter().map(|it| (&*it.name, &*it.path.value, it.mode)).collect();
-    assert_eq!(skills, [("a", "./a", SkillMode::Bake), ("z", "z", SkillMode::Mount)]);
+    assert_eq!(skills, [("a", "a", SkillMode::Bake), ("z", "z", SkillMode::Mount)]);
     let all = boxfile.skills_dir.unwrap();
     assert_eq!((&*all.dir.value, all.mode), ("skills", SkillMode::Mount));
 }
@@ -52,7 +52,8 @@ fn conflicts_keep_their_order() {
 fn shares() {
     let boxfile = file(
         "share workspace guest=\"/a3s/workspace\" access=rw host=\"work\" component=business
-         share data guest=\"/data\"",
+         share data guest=\"/data\"
+         business { image \"oci:i\"; }",
     );
     let [data, workspace] = &*boxfile.shares else { panic!("two shares") };
     assert_eq!((&*data.name, &*data.guest.value, &data.host), ("data", "/data", &None));
@@ -66,7 +67,8 @@ fn scratch_disks_and_shares_of_different_components_may_have_one_place() {
     let boxfile = file(
         "scratch b guest=\"/var/cache\" size=\"2GiB\" component=agent
          scratch a guest=\"/var/cache\" size=\"1MiB\" component=business
-         share c guest=\"/var/cached\"",
+         share c guest=\"/var/cached\"
+         business { image \"oci:i\"; }",
     );
     let disks: Vec<_> =
         boxfile.scratch.iter().map(|it| (&*it.name, it.size, it.component)).collect();
@@ -87,7 +89,7 @@ fn what_can_be_reached_is_sorted_and_in_lower_case() {
     assert_eq!(network.allow, ["*.pypi.org", "10.1.0.0/16", "::1", "api.example.com"]);
     assert_eq!(network.deny, ["uploads.example.com"]);
     for (word, mode) in [("shared", NetworkMode::Shared), ("cap-only", NetworkMode::CapOnly)] {
-        assert_eq!(file(&format!("network \"{word}\"")).network.mode, mode);
+        assert_eq!(file(&format!("network \"{word}\"\ncap http")).network.mode, mode);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::{agent_errors, errors, file_errors};
+use crate::{agent_errors, errors, file_errors, read, shown};
 
 /// A3S-10.
 #[test]
@@ -123,7 +123,7 @@ fn the_url_of_a_binary_is_one_that_can_be_fetched_and_checked_in() {
      3 |     binary "https:///agent" sha256="0000000000000000000000000000000000000000000000000000000000000000"
        |            ^^^^^^^^^^^^^^^^ not a URL
        |
-       = help: it has a host, and neither spaces nor characters beyond ASCII
+       = help: it has a host, perhaps a port up to 65535, and neither spaces nor characters beyond ASCII: "https://example.com:8443/agent"
     "#);
     assert_snapshot!(with("https://example.com/my agent"), @r#"
     error: `https://example.com/my agent` is not a URL
@@ -132,7 +132,7 @@ fn the_url_of_a_binary_is_one_that_can_be_fetched_and_checked_in() {
      3 |     binary "https://example.com/my agent" sha256="0000000000000000000000000000000000000000000000000000000000000000"
        |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not a URL
        |
-       = help: it has a host, and neither spaces nor characters beyond ASCII
+       = help: it has a host, perhaps a port up to 65535, and neither spaces nor characters beyond ASCII: "https://example.com:8443/agent"
     "#);
 }
 
@@ -252,7 +252,7 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
        |                                                                          ^ a bare number
        |
-       = help: write `core="0MiB"`, or `core="0B"` for bytes
+       = help: write `core="0B"`
 
     error: `rlimits` has no property `stack`
       --> Boxfile:4:76
@@ -279,6 +279,52 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
        |
        = help: write `rlimits nofile=1024 nproc=1024 address-space="2GiB"`
     "#);
+}
+
+#[test]
+fn a_limit_on_processes_does_not_hold_root() {
+    assert_snapshot!(agent_errors("    user \"0:app\"\n    rlimits nofile=9 nproc=512"), @r#"
+    error: `nproc` does not hold root
+      --> Boxfile:5:28
+       |
+     4 |     user "0:app"
+       |          ------- the component runs as root
+     5 |     rlimits nofile=9 nproc=512
+       |                            ^^^ has no effect here
+       |
+       = help: remove `nproc`, and write `pids=512` in `limits`, which holds everyone
+    "#);
+    assert_snapshot!(agent_errors("    rlimits nproc=\"many\"\n    user root"), @r#"
+    error: `nproc` takes a whole number, not the text `many`
+      --> Boxfile:4:19
+       |
+     4 |     rlimits nproc="many"
+       |                   ^^^^^^ expected a whole number
+    "#);
+    assert_snapshot!(shown(&read(
+        &[
+            ("Boxfile.toml", "extends = 'base'\nbox = 'b'\n[agent]\nrlimits.nproc = 9\n"),
+            ("base", "agent { image \"oci:i\"; user root; }\n"),
+        ],
+        None,
+    )), @r#"
+    error: `nproc` does not hold root
+      --> Boxfile.toml:4:17
+       |
+     4 | rlimits.nproc = 9
+       |                 ^ has no effect here
+       |
+      ::: base:1:29
+       |
+     1 | agent { image "oci:i"; user root; }
+       |                             ---- the component runs as root
+       |
+       = help: remove `nproc`, and write `pids = 9` in `limits`, which holds everyone
+    "#);
+    for user in ["", "user app;", "user \"1000:0\";"] {
+        let text = format!("box b\nagent {{ image \"oci:i\"; rlimits nproc=9; {user} }}\n");
+        assert!(boxfile_spec::parse(&text).is_ok(), "{user}");
+    }
 }
 
 #[test]

@@ -133,3 +133,87 @@ skill "greet" path="b""#), @r#"
        = help: give one of them another name, or remove it
     "#);
 }
+
+#[test]
+fn a_command_is_allowed_and_forbidden() {
+    assert_snapshot!(file_errors(r#"sandbox "ci" {
+    allow "git push *" "ls"
+    ask "ls"
+    forbid "rm *" "git push *" "git push *"
+}"#), @r#"
+    error: `ls` stands in `allow` and in `ask`
+      --> Boxfile:5:9
+       |
+     4 |     allow "git push *" "ls"
+       |                        ---- in `allow`, which has no effect
+     5 |     ask "ls"
+       |         ^^^^ in `ask`, which counts
+       |
+       = help: remove one of them
+
+    error: `git push *` stands in `allow` and in `forbid`
+      --> Boxfile:6:19
+       |
+     4 |     allow "git push *" "ls"
+       |           ------------ in `allow`, which has no effect
+    ...
+     6 |     forbid "rm *" "git push *" "git push *"
+       |                   ^^^^^^^^^^^^ in `forbid`, which counts
+       |
+       = help: remove one of them
+
+    error: `git push *` stands in `allow` and in `forbid`
+      --> Boxfile:6:32
+       |
+     4 |     allow "git push *" "ls"
+       |           ------------ in `allow`, which has no effect
+    ...
+     6 |     forbid "rm *" "git push *" "git push *"
+       |                                ^^^^^^^^^^^^ in `forbid`, which counts
+       |
+       = help: remove one of them
+    "#);
+}
+
+#[test]
+fn one_value_has_one_error() {
+    assert_snapshot!(agent_errors(r#"    namespaces uts=#false hostname="a.b""#), @r#"
+    error: a component without its own `uts` namespace cannot have its own host name
+      --> Boxfile:4:36
+       |
+     4 |     namespaces uts=#false hostname="a.b"
+       |                    ------ switched off
+       |                                    ^^^^^ needs `uts=#true`
+       |
+       = help: remove `hostname`, or `uts`
+    "#);
+    assert_snapshot!(file_errors(r#"vm memory="1MiB""#), @r#"
+    error: `memory` is 1MiB, which is less than is possible
+      --> Boxfile:3:11
+       |
+     3 | vm memory="1MiB"
+       |           ^^^^^^ must be from 64MiB to 64GiB
+       |
+       = help: write `memory="768MiB"`
+    "#);
+    assert_snapshot!(file_errors(r#"vm memory="1000B""#), @r#"
+    error: `memory` is 1000B, which is less than is possible
+      --> Boxfile:3:11
+       |
+     3 | vm memory="1000B"
+       |           ^^^^^^^ must be from 64MiB to 64GiB
+       |
+       = help: write `memory="768MiB"`
+    "#);
+    assert_snapshot!(file_errors(r#"vm memory="100000001B""#), @r#"
+    error: the components may take 512MiB, which leaves nothing of the machine's memory
+      --> Boxfile:3:11
+       |
+     2 | agent { image "oci:i"; }
+       | ----- may take 512MiB by default
+     3 | vm memory="100000001B"
+       |           ^^^^^^^^^^^^ must be more than 512MiB
+       |
+       = help: write `memory="768MiB"`, or lower the limits
+    "#);
+}

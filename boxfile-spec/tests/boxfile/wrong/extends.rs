@@ -22,6 +22,73 @@ fn a_base_that_cannot_be_read() {
 }
 
 #[test]
+fn a_base_lies_in_the_checkout() {
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"/etc/base.Boxfile\"\n")]), @r#"
+    error: a base file must lie inside the checkout
+      --> Boxfile:2:9
+       |
+     2 | extends "/etc/base.Boxfile"
+       |         ^^^^^^^^^^^^^^^^^^^ an absolute path
+       |
+       = help: a base is checked in with what extends it: name it relative to this file, such as "../base.Boxfile"
+    "#);
+    assert_snapshot!(show(&[
+        ("Boxfile", "box b\nextends \"a\"\n"),
+        ("a", "extends \"/b\"\nport 80\n"),
+        ("/b", BASE),
+    ]), @r#"
+    error: a base file must lie inside the checkout
+      --> a:1:9
+       |
+     1 | extends "/b"
+       |         ^^^^ an absolute path
+       |
+       = help: a base is checked in with what extends it: name it relative to this file, such as "../base.Boxfile"
+
+    error: `port` does not belong here
+      --> a:2:1
+       |
+     2 | port 80
+       | ^^^^ in the wrong place
+       |
+       = help: it belongs inside `agent { … }`
+    "#);
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\\nerror: forged\"\n")]), @r#"
+    error: the text of `extends` contains the invisible character U+000A
+      --> Boxfile:2:9
+       |
+     2 | extends "a\nerror: forged"
+       |         ^^^^^^^^^^^^^^^^^^ not what it looks like
+       |
+       = help: remove the character; if the file has it in its name, rename the file
+    "#);
+}
+
+#[test]
+fn a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed() {
+    let main = "extends base\nbox b\nshare s guest=\"/s\"\n";
+    let document =
+        boxfile_spec::read(boxfile_spec::Source::new("\u{1b}[2J\nBoxfile", main), None, |_| {
+            let text = format!("{BASE}share t guest=\"/s\"\n");
+            Ok(boxfile_spec::Source::new("\u{9b}2J\u{202e}base", text))
+        });
+    assert_snapshot!(shown(&document), @r#"
+    error: two things would be at `/s`
+      --> �2J�base:5:15
+       |
+     5 | share t guest="/s"
+       |               ^^^^ the place of this `share`
+       |
+      ::: �[2J�Boxfile:3:15
+       |
+     3 | share s guest="/s"
+       |               ---- the place of this `share`
+       |
+       = help: choose places of which none is inside of another
+    "#);
+}
+
+#[test]
 fn a_text_by_itself_extends_nothing() {
     assert_snapshot!(crate::errors("box b\nextends \"base.Boxfile\"\n"), @r#"
     error: cannot extend `base.Boxfile`: a text by itself extends nothing

@@ -150,3 +150,46 @@ fn budgets() {
        = help: a duration is a number and ms or s, down to the millisecond: "500ms", "3s", "1.5s"
     "#);
 }
+
+#[test]
+fn a_unit_in_the_wrong_case_keeps_its_meaning() {
+    assert_snapshot!(file_errors("vm memory=\"2048mb\"\nscratch \"a\" guest=\"/a\" size=\"2m\""), @r#"
+    error: `2048mb` is not a size
+      --> Boxfile:3:11
+       |
+     3 | vm memory="2048mb"
+       |           ^^^^^^^^ `memory` takes a size
+       |
+       = help: write `memory="2048MB"`
+
+    error: `2m` is not a size
+      --> Boxfile:4:29
+       |
+     4 | scratch "a" guest="/a" size="2m"
+       |                             ^^^^ `size` takes a size
+       |
+       = help: write `size="2MiB"`
+    "#);
+}
+
+#[test]
+fn the_port_of_a_url_is_one() {
+    let digest = "0".repeat(64);
+    let errors = |url: &str| {
+        crate::errors(&format!("box \"b\"\nagent {{ binary \"{url}\" sha256=\"{digest}\"; }}\n"))
+    };
+    for wrong in [
+        "https://:99999/",
+        "https://a:65536",
+        "https://a:",
+        "https://a:b/",
+        "https://a:+1/",
+        "https://[::1]:x",
+    ] {
+        assert!(errors(wrong).starts_with(&format!("error: `{wrong}` is not a URL\n")), "{wrong}");
+    }
+    for right in ["https://a", "https://a:65535/b:c", "https://[::1]", "http://[::1]:80/x?y"] {
+        let file = format!("box \"b\"\nagent {{ binary \"{right}\" sha256=\"{digest}\"; }}\n");
+        assert!(boxfile_spec::parse(&file).is_ok(), "{right}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::file_errors;
+use crate::{file_errors, read, shown};
 
 #[test]
 fn a_mode_is_one_of_four() {
@@ -131,5 +131,52 @@ fn a_peer_is_a_domain_an_address_or_a_network() {
        |     ^^^^ no such declaration here
        |
        = help: did you mean `allow`?
+    "#);
+}
+
+#[test]
+fn a_network_that_lets_nothing_through() {
+    assert_snapshot!(file_errors("network \"filtered\""), @r#"
+    error: without an `allow`, the network mode `filtered` lets nothing through
+      --> Boxfile:3:9
+       |
+     3 | network "filtered"
+       |         ^^^^^^^^^^ without `allow`
+       |
+       = help: write "none", or say what may be reached:
+             network "filtered" {
+                 allow "api.example.com" "*.pypi.org"
+             }
+    "#);
+    assert_snapshot!(file_errors("network \"filtered\" {\n    deny \"example.com\"\n}"), @r#"
+    error: without an `allow`, the network mode `filtered` lets nothing through
+      --> Boxfile:3:9
+       |
+     3 | network "filtered" {
+       |         ^^^^^^^^^^ without `allow`
+       |
+       = help: write "none", or say what may be reached:
+             network "filtered" {
+                 allow "api.example.com" "*.pypi.org"
+             }
+    "#);
+    assert_snapshot!(file_errors("network \"cap-only\""), @r#"
+    error: without a `cap`, the network mode `cap-only` lets nothing through
+      --> Boxfile:3:9
+       |
+     3 | network "cap-only"
+       |         ^^^^^^^^^^ without `cap`
+       |
+       = help: declare one, such as `cap "http"`, or write "none"
+    "#);
+    let toml = "box = \"b\"\nagent.image = \"oci:i\"\nnetwork = \"cap-only\"\n";
+    assert_snapshot!(shown(&read(&[("Boxfile.toml", toml)], None)), @r#"
+    error: without a `cap`, the network mode `cap-only` lets nothing through
+      --> Boxfile.toml:3:11
+       |
+     3 | network = "cap-only"
+       |           ^^^^^^^^^^ without `cap`
+       |
+       = help: declare one, such as `[cap.http]`, or write "none"
     "#);
 }

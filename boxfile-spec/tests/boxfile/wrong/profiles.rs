@@ -7,37 +7,56 @@ use crate::{file_errors, read, shown};
 const FILE: &str = "box b\nagent { image \"oci:i\"; }\n";
 
 fn choose(profile: &str, lines: &str) -> String {
-    shown(&read(&[("Boxfile", &format!("{FILE}{lines}\n"))], Some(profile)))
+    let document = read(&[("Boxfile", &format!("{FILE}{lines}\n"))], Some(profile));
+    let unknown = document.unknown_profile.clone().expect("there is no such profile");
+    assert_eq!(document.found, []);
+    let errors = document.into_result().expect_err("there is no model");
+    assert_eq!(errors.as_slice()[0].message(), unknown);
+    unknown
 }
 
 #[test]
 fn a_profile_that_the_file_does_not_have() {
     assert_snapshot!(choose("cl", "profile \"ci\" { vm cpus=1; }"), @r"
-    error: the file has no profile `cl`
-      --> Boxfile:1:1
-       |
-     1 | box b
-       | ^ in this file
-       |
-       = help: did you mean `ci`?
+    the file has no profile `cl`; did you mean `ci`?
     ");
     assert_snapshot!(choose("production", "profile \"ci\" { vm cpus=1; }\nprofile \"dev\" { vm cpus=1; }"), @r"
-    error: the file has no profile `production`
-      --> Boxfile:1:1
-       |
-     1 | box b
-       | ^ in this file
-       |
-       = help: its profiles are `ci`, `dev`
+    the file has no profile `production`; its profiles are `ci`, `dev`
     ");
     assert_snapshot!(choose("ci", ""), @r#"
-    error: the file has no profile `ci`
-      --> Boxfile:1:1
+    the file has no profiles, so none that is called `ci`; declare one, such as `profile "ci"`, or name none
+    "#);
+}
+
+#[test]
+fn a_profile_that_may_be_in_a_base_that_is_not_read() {
+    let document = read(&[("Boxfile", "extends \"nowhere\"")], Some("ci"));
+    assert_eq!((document.unknown_profile, document.found.len()), (None, 1));
+}
+
+#[test]
+fn two_errors_that_read_alike_are_two() {
+    let toml = "box = \"b\"\nagent.image = \"oci:i\"\n[profile.a.skill.x]\n[profile.a.skill.y]\n";
+    assert_snapshot!(shown(&read(&[("Boxfile.toml", toml)], None)), @r#"
+    error: `skill` needs `path`
+      --> Boxfile.toml:3:18
        |
-     1 | box b
-       | ^ in this file
+     3 | [profile.a.skill.x]
+       |                  ^ without `path`
        |
-       = help: it has none; declare one, such as `profile "ci"`, or name none
+       = help: write
+             [skill.greet]
+             path = "skills/greet"
+
+    error: `skill` needs `path`
+      --> Boxfile.toml:4:18
+       |
+     4 | [profile.a.skill.y]
+       |                  ^ without `path`
+       |
+       = help: write
+             [skill.greet]
+             path = "skills/greet"
     "#);
 }
 

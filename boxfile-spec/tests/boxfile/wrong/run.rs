@@ -117,7 +117,7 @@ share "e""#), @r#"
 fn nothing_is_mounted_on_something_else() {
     assert_snapshot!(file_errors(r#"share "outer" guest="/data"
 share "inner" guest="/data/x" component="agent"
-scratch "disk" guest="/data" size="1GiB" component="business""#), @r#"
+scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
     error: `/data/x` lies inside of `/data`, where something else is mounted
       --> Boxfile:4:21
        |
@@ -128,13 +128,13 @@ scratch "disk" guest="/data" size="1GiB" component="business""#), @r#"
        |
        = help: choose places of which none is inside of another
 
-    error: two things would be mounted at `/data`
+    error: two things would be at `/data`
       --> Boxfile:5:22
        |
      3 | share "outer" guest="/data"
        |                     ------- the place of this `share`
     ...
-     5 | scratch "disk" guest="/data" size="1GiB" component="business"
+     5 | scratch "disk" guest="/data" size="1GiB" component="agent"
        |                      ^^^^^^^ the place of this `scratch`
        |
        = help: choose places of which none is inside of another
@@ -214,27 +214,11 @@ scratch "d" guest="/d" size="1KiB""#), @r#"
 #[test]
 fn a_task_says_what_it_is() {
     assert_snapshot!(file_errors("task"), @r#"
-    error: `task` needs an id
+    error: `task` needs an id, `type` and `description`
       --> Boxfile:3:1
        |
      3 | task
-       | ^^^^ without an id
-       |
-       = help: write `task "refactor-1" type="code" description="Split the parser" timeout="600s"`
-
-    error: `task` needs `type`
-      --> Boxfile:3:1
-       |
-     3 | task
-       | ^^^^ without `type`
-       |
-       = help: write `task "refactor-1" type="code" description="Split the parser" timeout="600s"`
-
-    error: `task` needs `description`
-      --> Boxfile:3:1
-       |
-     3 | task
-       | ^^^^ without `description`
+       | ^^^^ without an id, `type` and `description`
        |
        = help: write `task "refactor-1" type="code" description="Split the parser" timeout="600s"`
     "#);

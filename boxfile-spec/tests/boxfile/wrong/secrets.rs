@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::{agent_errors, file_errors};
+use crate::{agent_errors, errors, file_errors, read, shown};
 
 #[test]
 fn a_variable_with_the_name_of_a_secret() {
@@ -35,6 +35,86 @@ fn a_variable_with_the_value_of_a_token() {
        |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
        |
        = help: declare it by name alone, outside of the component: `secret "GITHUB"`; if it is no secret, write `plain-env GITHUB=…`
+    "#);
+}
+
+#[test]
+fn numbers_public_keys_and_the_like_are_no_secrets() {
+    let boxfile = boxfile_spec::parse(
+        "box b\nagent {\n image \"oci:i\"\n env MAX_TOKEN=\"4096\" REQUIRE_AUTH=\"basic\" \
+         TOKEN_LIMIT=\"none\" PUBLIC_KEY=\"-----BEGIN PUBLIC KEY-----\"\n}\n",
+    );
+    assert_eq!(boxfile.unwrap().agent.component.env.len(), 4);
+}
+
+#[test]
+fn a_variable_that_is_a_secret_as_well() {
+    assert_snapshot!(errors(r#"box b
+agent { image "oci:i"; env LOG="x" DB="a"; plain-env API_KEY="b"; }
+business { image "oci:j"; env DB="c" LOG="d"; plain-env API_KEY="e"; }
+secret DB component=both
+secret API_KEY path="/run/api-key""#), @r#"
+    error: `DB` is a secret and a plain value at once
+      --> Boxfile:2:36
+       |
+     2 | agent { image "oci:i"; env LOG="x" DB="a"; plain-env API_KEY="b"; }
+       |                                    ^^ a plain value here
+    ...
+     4 | secret DB component=both
+       |        -- declared as a secret
+       |
+       = help: remove the plain value: the launcher hands the secret over; or rename one of them
+
+    error: `API_KEY` is a secret and a plain value at once
+      --> Boxfile:2:54
+       |
+     2 | agent { image "oci:i"; env LOG="x" DB="a"; plain-env API_KEY="b"; }
+       |                                                      ^^^^^^^ a plain value here
+    ...
+     5 | secret API_KEY path="/run/api-key"
+       |        ------- declared as a secret
+       |
+       = help: remove the plain value: the launcher hands the secret over; or rename one of them
+
+    error: `DB` is a secret and a plain value at once
+      --> Boxfile:3:31
+       |
+     3 | business { image "oci:j"; env DB="c" LOG="d"; plain-env API_KEY="e"; }
+       |                               ^^ a plain value here
+     4 | secret DB component=both
+       |        -- declared as a secret
+       |
+       = help: remove the plain value: the launcher hands the secret over; or rename one of them
+    "#);
+}
+
+#[test]
+fn a_variable_of_the_component_that_does_not_get_the_secret_is_its_own() {
+    let boxfile = "box b\nagent { image \"oci:i\"; }\nbusiness { image \"oci:j\"; env DB=\"x\"; }\nsecret DB\n";
+    assert!(boxfile_spec::parse(boxfile).is_ok());
+}
+
+#[test]
+fn a_secret_of_the_base_and_a_variable_over_it() {
+    assert_snapshot!(shown(&read(
+        &[
+            ("Boxfile", "extends base\nbox b\nagent { env DB=\"x\"; }\n"),
+            ("base", "agent { image \"oci:i\"; }\nsecret DB\n"),
+        ],
+        None,
+    )), @r#"
+    error: `DB` is a secret and a plain value at once
+      --> Boxfile:3:13
+       |
+     3 | agent { env DB="x"; }
+       |             ^^ a plain value here
+       |
+      ::: base:2:8
+       |
+     2 | secret DB
+       |        -- declared as a secret
+       |
+       = help: remove the plain value: the launcher hands the secret over; or rename one of them
     "#);
 }
 

@@ -140,6 +140,14 @@ vm"#), @r#"
        |
        = help: keep one of them and remove the others
 
+    error: `vm` says nothing
+      --> Boxfile:5:1
+       |
+     5 | vm
+       | ^^ nothing is given
+       |
+       = help: write `vm cpus=2 memory="2GiB"`
+
     error: `vm` is declared twice
       --> Boxfile:6:1
        |
@@ -170,16 +178,6 @@ fn a_component_declares_each_thing_once() {
     assert_snapshot!(agent_errors(r#"    image "oci:j"
     port 1
     port 2"#), @r#"
-    error: `image` is declared twice
-      --> Boxfile:4:5
-       |
-     3 | image "oci:i"
-       | ----- declared first
-     4 |     image "oci:j"
-       |     ^^^^^ declared again
-       |
-       = help: keep one of them and remove the others
-
     error: `image` is declared twice
       --> Boxfile:4:5
        |
@@ -452,19 +450,11 @@ fn every_error_of_a_file_at_once() {
        |
        = help: did you mean `cpus`?
 
-    error: `skill` needs a name
+    error: `skill` needs a name and `path`
       --> Boxfile:9:1
        |
      9 | skill
-       | ^^^^^ without a name
-       |
-       = help: write `skill "greet" path="skills/greet"`
-
-    error: `skill` needs `path`
-      --> Boxfile:9:1
-       |
-     9 | skill
-       | ^^^^^ without `path`
+       | ^^^^^ without a name and `path`
        |
        = help: write `skill "greet" path="skills/greet"`
     "#);

@@ -86,6 +86,9 @@ pub(super) fn image_digest(entry: &Entry, span: Span) -> Result<Digest, BuildErr
 /// Checks that an entry says of an image what is so.
 pub(super) fn check_image(entry: &Entry, image: &Image, span: Span) -> Result<(), BuildError> {
     let content = Content::image(image);
+    if entry.digest != content.digest {
+        return Err(mismatch(entry, span, "the Boxfile names another digest"));
+    }
     if entry.size != content.size {
         return Err(mismatch(entry, span, "the image has another size"));
     }

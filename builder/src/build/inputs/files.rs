@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use box_image::{ComponentName, Digest};
-use boxfile_spec::{Platform, Source, Sources, dotenv};
+use boxfile_spec::{Boxfile, Component, Diagnostic, Platform, Source, Sources, Spanned, dotenv};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 use sha2::{Digest as _, Sha256};
@@ -39,28 +39,78 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
             let bytes = read_bounded(&path, dotenv::MAX_DOTENV as u64 + 1).map_err(read)?;
             let (digest, size) = (sha256(&bytes), bytes.len() as u64);
             files.push(EnvFile { path: file.value.clone(), digest, size });
-            env.entry(component).or_default().extend(variables(&path, bytes)?);
+            let variables = variables(&path, bytes, declared, request.boxfile)?;
+            env.entry(component).or_default().extend(variables);
         }
     }
     Ok((files, env))
 }
 
-fn variables(path: &Path, bytes: Vec<u8>) -> Result<BTreeMap<String, String>, BuildError> {
-    let name = path.display().to_string();
+fn variables(
+    path: &Path,
+    bytes: Vec<u8>,
+    component: &Component,
+    boxfile: &Boxfile,
+) -> Result<BTreeMap<String, String>, BuildError> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         BuildError::NotText { path: path.to_owned(), at }
     })?;
-    match dotenv::parse(&text) {
-        Ok(variables) => {
-            Ok(variables.into_iter().map(|(name, value)| (name, value.value)).collect())
-        }
-        Err(diagnostics) => Err(Report::new(Sources::single(Source::new(name, text)), diagnostics)
-            .map_or_else(
-                || BuildError::NotText { path: path.to_owned(), at: 0 },
-                |report| BuildError::Rejected(Box::new(report)),
-            )),
+    let (found, variables) = match dotenv::parse(&text) {
+        Ok(variables) => (secrets(&variables, component, boxfile), variables),
+        Err(diagnostics) => (diagnostics.into_iter().collect(), dotenv::Variables::new()),
+    };
+    let sources = Sources::single(Source::new(path.display().to_string(), masked(&text)));
+    if let Some(report) = Report::new(sources, found) {
+        return Err(BuildError::Rejected(Box::new(report)));
     }
+    Ok(variables.into_iter().map(|(name, value)| (name, value.value)).collect())
+}
+
+/// Returns the errors of variables that would put a secret into the box. What the Boxfile itself
+/// says of a variable counts, and was judged there.
+fn secrets(
+    variables: &dotenv::Variables,
+    component: &Component,
+    boxfile: &Boxfile,
+) -> Vec<Diagnostic> {
+    let declared = |name: &str| boxfile.secrets.iter().any(|secret| secret.name.value == name);
+    let error = |(name, value): (&String, &Spanned<String>)| {
+        let message = if declared(name) {
+            format!("`{name}` is declared as a secret, and has a value here")
+        } else if boxfile_spec::looks_secret(name, &value.value) {
+            format!("`{name}` looks like a secret written as a plain value")
+        } else {
+            return None;
+        };
+        let help = format!(
+            "take it out of this file, and declare it by name alone in the Boxfile, as the secret \
+             `{name}`; if it is none, write it there as `plain-env`"
+        );
+        let error = Diagnostic::new(message, value.span, "it would be in every box");
+        Some(error.with_help(help))
+    };
+    variables
+        .iter()
+        .filter(|(name, _)| !component.env.contains_key(*name))
+        .filter_map(error)
+        .collect()
+}
+
+/// Hides the values of a text of variables, so that no message shows one; every place stays where it
+/// was.
+fn masked(text: &str) -> String {
+    let hidden = |part: &str| -> String {
+        part.chars()
+            .map(|c| if c == '\r' { "\r".to_owned() } else { "*".repeat(c.len_utf8()) })
+            .collect()
+    };
+    let line = |line: &str| match line.split_once('=') {
+        Some((name, value)) => format!("{name}={}", hidden(value)),
+        None if line.trim_start().starts_with('#') => line.to_owned(),
+        None => hidden(line),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the sha256 of bytes.
@@ -111,4 +161,17 @@ fn is_static_program(file: &[u8], platform: Platform) -> bool {
         Platform::LinuxArm64 => elf::EM_AARCH64,
     };
     program && header.e_machine(endian) == machine && !interpreter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_of_a_file_is_shown_and_every_place_stays() {
+        let text = "# a = b\nNAME=sécret \"x\r\nrest of it\nA B=c\n";
+        let hidden = masked(text);
+        assert_eq!(hidden.len(), text.len());
+        assert_eq!(hidden, "# a =**\nNAME=**********\r\n**********\nA B=*\n");
+    }
 }

@@ -31,9 +31,10 @@ fn open(
     let (layout, tag, declared) = layout(request, &reference.value).map_err(failed)?;
     let pin = request.pins.image(component, &reference.value.to_string(), request.platform);
     let pinned = pin.map(|entry| super::entries::image_digest(entry, span)).transpose()?;
-    let wanted = Wanted { tag, digest: pinned.or(declared), platform: request.platform };
+    // A pin decides what a tag means; against a digest of the Boxfile it is nothing.
+    let wanted = Wanted { tag, digest: declared.or(pinned), platform: request.platform };
     let image = source::open(&layout, wanted).map_err(|source| match (source, pin) {
-        (SourceError::Gone { path, digest }, Some(entry)) => {
+        (SourceError::Gone { path, digest }, Some(entry)) if declared.is_none() => {
             BuildError::PinGone { span, name: entry.name.clone(), path, digest }
         }
         (source, _) => failed(source),

@@ -22,6 +22,7 @@ use crate::source::Image;
 use crate::{BuildError, Report};
 
 pub use pins::{Pins, Variant, still_declared};
+pub(super) use program::check_interpreter;
 pub(super) use skills::SkillInput;
 
 /// The platform that this version builds for.

@@ -13,7 +13,8 @@ use crate::skill::DEFINITION;
 ///
 /// An entry is named after what it pins: `agent`, `skill:greet`. Where a profile declares something
 /// else than the file does without it, what it declares is pinned under a name of its own,
-/// `agent@ci`, so that a lock holds both.
+/// `ci@agent`, so that a lock holds both. No other name begins like that: a profile's name has no
+/// `:`, and of the others only what is behind a `:` can have an `@`.
 #[derive(Debug, Clone, Default)]
 pub struct Pins<'a> {
     /// The lock, if there is one.
@@ -38,7 +39,7 @@ impl Pins<'_> {
     pub(super) fn name(&self, name: &str, source: &str) -> String {
         match &self.profile {
             Some(variant) if kind_of(variant.without, name, source).is_none() => {
-                format!("{name}@{}", variant.name)
+                format!("{}@{name}", variant.name)
             }
             _ => name.to_owned(),
         }
@@ -119,7 +120,7 @@ pub fn still_declared(
         .platform
         .is_none_or(|platform| boxfile.platforms.iter().any(|it| it.value == platform));
     let pins = Pins { profile: profile.cloned(), ..Pins::default() };
-    let bare = profile.and_then(|it| entry.name.strip_suffix(it.name)?.strip_suffix('@'));
+    let bare = profile.and_then(|it| entry.name.strip_prefix(it.name)?.strip_prefix('@'));
     let declares = |name: &str| {
         kind_of(boxfile, name, &entry.source) == Some(entry.kind)
             && pins.name(name, &entry.source) == entry.name
@@ -169,12 +170,12 @@ profile "ci" {
         let pins = Pins { profile, ..Pins::default() };
         for (name, source, expected) in [
             ("agent", "oci:agent", "agent"),
-            ("agent", "oci:other", "agent@ci"),
+            ("agent", "oci:other", "ci@agent"),
             ("env:a.env", "a.env", "env:a.env"),
-            ("env:b.env", "b.env", "env:b.env@ci"),
-            ("skill:own", "ci/own", "skill:own@ci"),
+            ("env:b.env", "b.env", "ci@env:b.env"),
+            ("skill:own", "ci/own", "ci@skill:own"),
             ("skill:greet", "skills/greet", "skill:greet"),
-            ("skill:greet", "more/greet", "skill:greet@ci"),
+            ("skill:greet", "more/greet", "ci@skill:greet"),
             ("init", "", "init"),
         ] {
             assert_eq!(pins.name(name, source), expected);
@@ -217,16 +218,16 @@ profile "ci" {
         let arm64 = Some(Platform::LinuxArm64);
         for (name, kind, source, platform, expected) in [
             ("agent", Kind::Image, "oci:agent", arm64, [true, false]),
-            ("agent@ci", Kind::Image, "oci:other", arm64, [false, true]),
-            ("agent@ci", Kind::Image, "oci:agent", arm64, [false, false]),
+            ("ci@agent", Kind::Image, "oci:other", arm64, [false, true]),
+            ("ci@agent", Kind::Image, "oci:agent", arm64, [false, false]),
             ("agent", Kind::Image, "oci:other", arm64, [false, false]),
-            ("agent@dev", Kind::Image, "oci:other", arm64, [false, false]),
+            ("dev@agent", Kind::Image, "oci:other", arm64, [false, false]),
             ("agent", Kind::Binary, "oci:agent", arm64, [false, false]),
             ("env:a.env", Kind::EnvFile, "a.env", None, [true, true]),
             ("env:b.env", Kind::EnvFile, "b.env", None, [false, false]),
             ("skill:greet", Kind::Skill, "skills/greet", None, [true, true]),
             ("skill:gone", Kind::Skill, "skills/gone", None, [false, false]),
-            ("skill:greet@ci", Kind::Skill, "skills/greet", None, [false, false]),
+            ("ci@skill:greet", Kind::Skill, "skills/greet", None, [false, false]),
             ("init", Kind::Init, "", Some(Platform::LinuxAmd64), [true, true]),
         ] {
             let entry = entry(name, kind, source, platform);

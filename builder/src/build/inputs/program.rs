@@ -9,6 +9,7 @@ use boxfile_spec::{Binary as Declared, Boxfile, Platform, Sha256, Span};
 use super::Request;
 use crate::binary::{self, Binary, BinaryError, Machine, Program};
 use crate::fetch::{RemoteUrl, fetch};
+use crate::tree::Tree;
 use crate::{BuildError, checkout};
 
 const fn machine(request: &Request<'_>) -> Machine {
@@ -40,7 +41,7 @@ pub(super) fn read(
                 url.value.parse().map_err(|source| BuildError::Url { span, source })?;
             let fetched = fetch(&remote, &Digest::from_bytes(sha256.0), store, &request.fetch)
                 .map_err(|source| BuildError::Fetch { span, source })?;
-            binary::from_store(&fetched.blob, &url.value, machine, store)
+            binary::from_store(&fetched.blob, &remote.without_query(), machine, store)
                 .map_err(|source| BuildError::Binary { span, source })
         }
     }
@@ -82,7 +83,29 @@ pub(super) fn check_root(program: &Program, boxfile: &Boxfile) -> Result<(), Bui
     if boxfile.agent.component.image.is_some() {
         return Ok(());
     }
-    let span = boxfile.agent.binary.as_ref().map(Declared::span).unwrap_or_default();
-    let interpreter = String::from_utf8_lossy(needs).escape_debug().to_string();
+    let (span, interpreter) = named(boxfile, needs);
     Err(BuildError::NeedsImage { span, interpreter })
+}
+
+/// Checks that the image under a program has what the program is started by.
+pub(in crate::build) fn check_interpreter(
+    program: &Program,
+    root: &Tree,
+    boxfile: &Boxfile,
+) -> Result<(), BuildError> {
+    let needs = match program {
+        Program::Static => return Ok(()),
+        Program::Dynamic { interpreter } | Program::Script { interpreter, .. } => interpreter,
+    };
+    if root.lookup(needs).is_some() {
+        return Ok(());
+    }
+    let (span, interpreter) = named(boxfile, needs);
+    Err(BuildError::NoInterpreter { span, interpreter })
+}
+
+/// Returns where the Boxfile names the agent's program, and an interpreter for a message.
+fn named(boxfile: &Boxfile, interpreter: &[u8]) -> (Span, String) {
+    let span = boxfile.agent.binary.as_ref().map(Declared::span).unwrap_or_default();
+    (span, String::from_utf8_lossy(interpreter).escape_debug().to_string())
 }

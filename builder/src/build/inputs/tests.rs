@@ -175,8 +175,8 @@ fn a_profile_names_what_it_declares_otherwise() {
     let profile = Some(Variant { name: "ci", without: &without });
     let request = Request { pins: Pins { profile, ..Pins::default() }, ..request(&with) };
     let told = told(&inputs(), &request);
-    assert_eq!(told[0], "agent@ci image \"oci:ci\" linux/amd64 111");
-    assert!(told[1..].iter().all(|it| !it.contains('@')), "{told:?}");
+    let own: Vec<_> = told.iter().filter(|it| it.contains('@')).collect();
+    assert_eq!(own, ["ci@agent image \"oci:ci\" linux/amd64 111"]);
 }
 
 #[test]

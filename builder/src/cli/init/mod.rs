@@ -57,9 +57,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (file, syntax) =
         if args.toml { ("Boxfile.toml", Syntax::Toml) } else { ("Boxfile", Syntax::Kdl) };
     let text = scaffold.write(syntax);
+    check_text(file, &text)?;
     write_new(Path::new(file), &text)?;
     terminal::note(&format!("wrote {file}; look at it, then run `boxbuild build`"));
     Ok(())
+}
+
+/// Checks that a text is a Boxfile: names from outside are in it.
+fn check_text(file: &str, text: &str) -> Result<(), Failure> {
+    let none = |_: &str| Err(String::new());
+    let document = boxfile_spec::read(Source::new(file, text), None, none);
+    if document.found.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::diagnostics(&document.found, &document.sources))
 }
 
 /// Whether there is a directory `skills` with a skill in it.

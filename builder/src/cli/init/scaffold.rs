@@ -47,11 +47,9 @@ impl Found {
     }
 }
 
-/// Takes out of a stranger's text what could end a comment.
+/// Takes out of a stranger's text what could end a comment or show it otherwise than it is.
 fn visible(text: &str) -> String {
-    let shown: String =
-        text.chars().take(80).map(|c| if c.is_control() { '?' } else { c }).collect();
-    shown.replace(['\u{85}', '\u{2028}', '\u{2029}'], "?")
+    boxfile_spec::shown(text).chars().take(80).collect()
 }
 
 /// A first Boxfile.

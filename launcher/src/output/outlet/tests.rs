@@ -87,6 +87,66 @@ fn a_signal_ends_the_wait_for_the_last_of_it() {
     outlet.write_all(&vec![b'a'; CHUNK + CHUNK / 2]).unwrap();
     interrupt();
     assert_eq!(outlet.finish().unwrap_err().kind(), ErrorKind::WouldBlock);
+    signals.next().unwrap().unwrap();
+    outlet.finish().unwrap();
+}
+
+#[test]
+fn a_reader_that_comes_back_after_a_signal_gets_the_last_of_it() {
+    let signals = signals();
+    let (mut outlet, mut reader) = outlet(&signals);
+    outlet.write_all(&vec![b'a'; CHUNK + CHUNK / 2]).unwrap();
+    interrupt();
+    assert_eq!(outlet.finish().unwrap_err().kind(), ErrorKind::WouldBlock);
+    signals.next().unwrap().unwrap();
+    outlet.write_all(b"too late").unwrap();
+    outlet.0.borrow_mut().linger = Duration::from_secs(60);
+    let reading = thread::spawn(move || {
+        let mut got = Vec::new();
+        reader.read_to_end(&mut got).unwrap();
+        got.len()
+    });
+    outlet.finish().unwrap();
+    drop(outlet);
+    assert_eq!(reading.join().unwrap(), CHUNK + CHUNK / 2);
+}
+
+#[test]
+fn a_wait_lasts_as_long_as_something_is_taken() {
+    let (taken, mut waits) = (AtomicUsize::new(0), 0);
+    while_taken(&taken, || {
+        waits += 1;
+        taken.fetch_add(usize::from(waits < 4), Ordering::Relaxed);
+        Ok(0)
+    })
+    .unwrap();
+    assert_eq!(waits, 4, "the last one in vain");
+    while_taken(&taken, || {
+        waits += 1;
+        taken.fetch_add(1, Ordering::Relaxed);
+        Ok(libc::c_int::from(waits == 6))
+    })
+    .unwrap();
+    assert_eq!(waits, 6, "until there is an event");
+}
+
+#[test]
+fn the_pump_counts_what_was_taken_and_no_more() {
+    let (mut reader, mut queue) = io::pipe().unwrap();
+    let (mut sink, file) = io::pipe().unwrap();
+    let taken = AtomicUsize::new(0);
+    queue.write_all(&vec![b'a'; CHUNK]).unwrap();
+    drop(queue);
+    let mut file = File::from(OwnedFd::from(file));
+    // So the pump fails with a piece where it would otherwise wait for the reader.
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    let full = CHUNK - PIECE;
+    file.write_all(&vec![b'b'; full]).unwrap();
+    let error = pump(&mut reader, &mut file, &taken).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert_eq!(taken.load(Ordering::Relaxed), PIECE);
+    drop(file);
+    assert_eq!(io::copy(&mut sink, &mut io::sink()).unwrap(), CHUNK as u64);
 }
 
 #[test]

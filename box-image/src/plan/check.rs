@@ -1,0 +1,207 @@
+//! What no start of a box could carry out: found out before it is built, shipped or booted.
+
+use std::path::{Component, Path};
+
+use thiserror::Error;
+
+use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan};
+
+/// The greatest run plan that init reads, in bytes of JSON.
+pub const PLAN_MAX: u64 = 1 << 20;
+
+/// libkrunfw's kernels are built for this many.
+const MAX_CPUS: u8 = 16;
+/// The range of cgroup v2's `cpu.weight` (Documentation/admin-guide/cgroup-v2.rst).
+const CPU_WEIGHTS: std::ops::RangeInclusive<u16> = 1..=10_000;
+/// The kernel's `PID_MAX_LIMIT`, above which `pids.max` takes no number.
+const MAX_PIDS: u64 = 4 << 20;
+/// The kernel's `fs.nr_open`, above which it sets no `RLIMIT_NOFILE`.
+const MAX_FILES: u64 = 1 << 20;
+/// The kernel's `__NEW_UTS_LEN`.
+const MAX_HOSTNAME: usize = 64;
+/// Directories that are the kernel's; none of them, and nothing below, can be worked in.
+const KERNELS: [&str; 3] = ["proc", "sys", "dev"];
+
+/// Why a plan cannot be carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// The plan is longer than [`PLAN_MAX`]; holds its length in bytes.
+    #[error(
+        "its plan has {0} bytes as JSON, and init reads at most {PLAN_MAX}; shorten what is \
+         longest in it, such as the environment or the task"
+    )]
+    TooLong(u64),
+    /// There is nothing to start.
+    #[error("its agent has no program to run; name one with `entrypoint`")]
+    NoProgram,
+    /// The machine has no processor, or more than the guest's kernel knows.
+    #[error("it asks for {0} CPUs; 1 to {MAX_CPUS} are possible")]
+    Cpus(u8),
+    /// The machine has no memory.
+    #[error("it asks for no memory")]
+    NoMemory,
+    /// The agent would listen where init does.
+    #[error("its agent's port is {CONTROL_PORT}, which init itself uses; choose another")]
+    ControlPort,
+    /// A component asks for what the kernel, or init, always refuses.
+    #[error("{} {setting}: {reason}", component.name())]
+    Component {
+        /// The component.
+        component: ComponentName,
+        /// The setting as the Boxfile spells it, safe for a terminal.
+        setting: String,
+        /// What is wrong with it, and what to do.
+        reason: &'static str,
+    },
+}
+
+impl RunPlan {
+    /// Refuses a plan that no start could carry out.
+    ///
+    /// This is about values that the kernel or init always refuses; [`RunPlan::unsupported`] is
+    /// about declarations that this version does not know how to keep.
+    ///
+    /// # Errors
+    /// [`PlanError`], for the first such value.
+    pub fn check(&self) -> Result<(), PlanError> {
+        self.check_values()?;
+        // Plans have nothing that JSON cannot express.
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        match u64::try_from(text.len()).unwrap_or(u64::MAX) {
+            length if length > PLAN_MAX => Err(PlanError::TooLong(length)),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`RunPlan::check`], for who has read the plan's JSON and measured it: does not write it
+    /// once more.
+    ///
+    /// # Errors
+    /// As [`RunPlan::check`], but for [`PlanError::TooLong`].
+    pub fn check_values(&self) -> Result<(), PlanError> {
+        if self.agent.argv.is_empty() {
+            return Err(PlanError::NoProgram);
+        }
+        if self.vm.cpus == 0 || self.vm.cpus > MAX_CPUS {
+            return Err(PlanError::Cpus(self.vm.cpus));
+        }
+        if self.vm.memory_mib == 0 {
+            return Err(PlanError::NoMemory);
+        }
+        if self.agent.port.is_some_and(|port| u32::from(port) == CONTROL_PORT) {
+            return Err(PlanError::ControlPort);
+        }
+        let named = |name| self.component(name).map(|plan| (name, plan));
+        ComponentName::ALL
+            .into_iter()
+            .filter_map(named)
+            .find_map(|(component, plan)| {
+                let (setting, reason) = fault(plan)?;
+                Some(PlanError::Component { component, setting, reason })
+            })
+            .map_or(Ok(()), Err)
+    }
+}
+
+/// A setting, and what is wrong with it.
+type Fault = (String, &'static str);
+
+/// Finds the first setting of a component that no start could carry out.
+fn fault(plan: &ComponentPlan) -> Option<Fault> {
+    strings(plan)
+        .or_else(|| root(&plan.root))
+        .or_else(|| workdir(&plan.workdir))
+        .or_else(|| hostname(plan))
+        .or_else(|| numbers(plan))
+        .or_else(|| plan.health.as_ref().and_then(health))
+}
+
+/// The kernel's strings end at a NUL byte.
+fn strings(plan: &ComponentPlan) -> Option<Fault> {
+    let check = match &plan.health {
+        Some(Health::Exec { argv }) => argv.as_slice(),
+        Some(Health::Tcp { .. } | Health::Http { .. }) | None => &[],
+    };
+    let settings = [
+        ("entrypoint and args", plan.argv.as_slice()),
+        ("env", &plan.env),
+        ("workdir", std::slice::from_ref(&plan.workdir)),
+        ("root", std::slice::from_ref(&plan.root)),
+        ("namespaces hostname", std::slice::from_ref(&plan.hostname)),
+        ("health \"exec\"", check),
+    ];
+    let broken = |strings: &[String]| strings.iter().any(|string| string.contains('\0'));
+    let (setting, _) = settings.into_iter().find(|(_, strings)| broken(strings))?;
+    Some((setting.to_owned(), "it has a NUL byte, and the kernel takes none; remove it"))
+}
+
+/// Overlayfs reads its options as a list in which these characters separate or escape.
+fn root(path: &str) -> Option<Fault> {
+    let sound = path.starts_with('/') && !path.contains([',', ':', '\\']);
+    (!sound)
+        .then(|| (format!("root {path:?}"), "it is not an absolute path without `,`, `:` and `\\`"))
+}
+
+fn workdir(path: &str) -> Option<Fault> {
+    let reason = if !path.starts_with('/') {
+        "it is not an absolute path; begin it with `/`"
+    } else if is_kernels(path) {
+        "it is in /proc, /sys or /dev, which are the kernel's; choose another directory"
+    } else {
+        return None;
+    };
+    Some((format!("workdir {path:?}"), reason))
+}
+
+/// Tells whether a path is in one of the kernel's directories, going by its text alone.
+fn is_kernels(path: &str) -> bool {
+    let mut names = Vec::new();
+    for component in Path::new(path).components() {
+        match component {
+            Component::Normal(name) => names.push(name),
+            Component::ParentDir => drop(names.pop()),
+            _ => {}
+        }
+    }
+    names.first().is_some_and(|first| KERNELS.iter().any(|kernels| first == kernels))
+}
+
+fn hostname(plan: &ComponentPlan) -> Option<Fault> {
+    let setting = || format!("namespaces hostname={:?}", plan.hostname);
+    (plan.namespaces.uts && plan.hostname.len() > MAX_HOSTNAME)
+        .then(|| (setting(), "it is longer than 64 bytes, and the kernel takes no more"))
+}
+
+fn numbers(plan: &ComponentPlan) -> Option<Fault> {
+    let (weight, pids, files) = (plan.limits.cpu_weight, plan.limits.pids, plan.rlimits.nofile);
+    if !CPU_WEIGHTS.contains(&weight) {
+        return Some((format!("limits cpu-weight={weight}"), "it is not between 1 and 10000"));
+    }
+    if pids == 0 || pids > MAX_PIDS {
+        return Some((format!("limits pids={pids}"), "it is not between 1 and 4194304"));
+    }
+    let files = files.filter(|files| *files > MAX_FILES)?;
+    Some((format!("rlimits nofile={files}"), "the kernel takes at most 1048576"))
+}
+
+fn health(check: &Health) -> Option<Fault> {
+    match check {
+        Health::Http { path, .. } if !is_request_path(path) => Some((
+            format!("health \"http\" path={path:?}"),
+            "it is not an absolute path of visible ASCII characters; write others as `%` and \
+             two hexadecimal digits per byte",
+        )),
+        Health::Exec { argv } if argv.is_empty() => {
+            Some(("health \"exec\"".to_owned(), "it names no program"))
+        }
+        Health::Tcp { .. } | Health::Http { .. } | Health::Exec { .. } => None,
+    }
+}
+
+/// Tells whether a path can stand in an HTTP request line as it is (RFC 9112, section 3.2.1).
+fn is_request_path(path: &str) -> bool {
+    path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests;

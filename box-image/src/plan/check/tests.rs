@@ -1,0 +1,130 @@
+use super::*;
+use crate::plan::tests::{BEFORE, grown};
+
+fn refusal(change: impl FnOnce(&mut RunPlan)) -> String {
+    let mut plan = grown("{}");
+    plan.check().unwrap();
+    change(&mut plan);
+    plan.check().unwrap_err().to_string()
+}
+
+fn agent_refusal(change: impl FnOnce(&mut ComponentPlan)) -> String {
+    refusal(|plan| change(&mut plan.agent))
+}
+
+#[test]
+fn a_machine_that_cannot_be_is_refused() {
+    assert_eq!(
+        refusal(|plan| plan.agent.argv.clear()),
+        "its agent has no program to run; name one with `entrypoint`"
+    );
+    assert_eq!(refusal(|plan| plan.vm.cpus = 0), "it asks for 0 CPUs; 1 to 16 are possible");
+    assert_eq!(refusal(|plan| plan.vm.cpus = 17), "it asks for 17 CPUs; 1 to 16 are possible");
+    assert_eq!(refusal(|plan| plan.vm.memory_mib = 0), "it asks for no memory");
+    assert_eq!(
+        refusal(|plan| plan.agent.port = Some(1024)),
+        "its agent's port is 1024, which init itself uses; choose another"
+    );
+}
+
+#[test]
+fn both_components_are_checked() {
+    let workdir = |plan: &mut ComponentPlan| plan.workdir = "srv".to_owned();
+    let reason = "workdir \"srv\": it is not an absolute path; begin it with `/`";
+    assert_eq!(agent_refusal(workdir), format!("agent {reason}"));
+    let business = refusal(|plan| workdir(plan.business.as_mut().unwrap()));
+    assert_eq!(business, format!("business {reason}"));
+}
+
+#[test]
+fn the_kernels_directories_are_known_by_any_spelling() {
+    for path in ["/proc", "/proc/self/fd/5", "//sys/", "/srv/../dev/shm", "/./../proc"] {
+        assert_eq!(
+            agent_refusal(|plan| plan.workdir = path.to_owned()),
+            format!(
+                "agent workdir {path:?}: it is in /proc, /sys or /dev, which are the kernel's; \
+                 choose another directory"
+            )
+        );
+    }
+    for path in ["/", "/work", "/processes", "/dev/..", "/home/dev", "/sys/../work"] {
+        let mut plan = grown("{}");
+        plan.agent.workdir = path.to_owned();
+        assert_eq!(plan.check(), Ok(()), "{path}");
+    }
+}
+
+#[test]
+fn a_request_path_can_stand_in_a_request() {
+    for path in ["", "ready", "/bereit/für", "/ready HTTP/1.1\r\nX: y", "/\u{1b}[2J"] {
+        let check = Health::Http { port: 80, path: path.to_owned() };
+        assert_eq!(
+            agent_refusal(|plan| plan.health = Some(check)),
+            format!(
+                "agent health \"http\" path={path:?}: it is not an absolute path of visible ASCII \
+                 characters; write others as `%` and two hexadecimal digits per byte"
+            )
+        );
+    }
+    let mut plan = grown("{}");
+    plan.agent.health = Some(Health::Http { port: 80, path: "/f%C3%BCr?a=b".to_owned() });
+    assert_eq!(plan.check(), Ok(()));
+}
+
+#[test]
+fn what_the_kernel_always_refuses_is_refused() {
+    let refused = [
+        agent_refusal(|plan| plan.root = "/roots/agent,upperdir=/x".to_owned()),
+        agent_refusal(|plan| plan.hostname = "h".repeat(65)).replace(&"h".repeat(65), "…"),
+        agent_refusal(|plan| plan.limits.cpu_weight = 0),
+        agent_refusal(|plan| plan.limits.cpu_weight = 10_001),
+        agent_refusal(|plan| plan.limits.pids = 0),
+        agent_refusal(|plan| plan.limits.pids = (4 << 20) + 1),
+        agent_refusal(|plan| plan.rlimits.nofile = Some((1 << 20) + 1)),
+        agent_refusal(|plan| plan.health = Some(Health::Exec { argv: Vec::new() })),
+    ];
+    assert_eq!(
+        refused,
+        [
+            "agent root \"/roots/agent,upperdir=/x\": it is not an absolute path without `,`, `:` \
+             and `\\`",
+            "agent namespaces hostname=\"…\": it is longer than 64 bytes, and the kernel takes no \
+             more",
+            "agent limits cpu-weight=0: it is not between 1 and 10000",
+            "agent limits cpu-weight=10001: it is not between 1 and 10000",
+            "agent limits pids=0: it is not between 1 and 4194304",
+            "agent limits pids=4194305: it is not between 1 and 4194304",
+            "agent rlimits nofile=1048577: the kernel takes at most 1048576",
+            "agent health \"exec\": it names no program",
+        ]
+    );
+}
+
+#[test]
+fn no_string_for_the_kernel_has_a_nul_byte() {
+    let nul = || "/a\0b".to_owned();
+    let refused = [
+        agent_refusal(|plan| plan.argv.push(nul())),
+        agent_refusal(|plan| plan.env.push(nul())),
+        agent_refusal(|plan| plan.workdir = nul()),
+        agent_refusal(|plan| plan.root = nul()),
+        agent_refusal(|plan| plan.hostname = nul()),
+        agent_refusal(|plan| plan.health = Some(Health::Exec { argv: vec![nul()] })),
+    ];
+    let settings =
+        ["entrypoint and args", "env", "workdir", "root", "namespaces hostname", "health \"exec\""];
+    let reason = "it has a NUL byte, and the kernel takes none; remove it";
+    assert_eq!(refused, settings.map(|setting| format!("agent {setting}: {reason}")));
+}
+
+#[test]
+fn a_plan_is_as_long_as_init_reads_and_no_longer() {
+    let mut plan = grown("{}");
+    let limit = usize::try_from(PLAN_MAX).unwrap();
+    plan.agent.argv[0] = "x".repeat(limit - BEFORE.len() + plan.agent.argv[0].len());
+    assert_eq!(serde_json::to_vec(&plan).unwrap().len(), limit);
+    assert_eq!(plan.check(), Ok(()));
+    plan.agent.argv[0].push('x');
+    assert_eq!(plan.check(), Err(PlanError::TooLong(PLAN_MAX + 1)));
+    assert_eq!(plan.check_values(), Ok(()));
+}

@@ -1,0 +1,135 @@
+//! Declarations that say nothing, and such as lack something.
+
+use insta::assert_snapshot;
+
+use crate::{agent_errors, file_errors, read, shown};
+
+#[test]
+fn a_declaration_that_says_nothing() {
+    assert_snapshot!(file_errors("vm\nbudget"), @r#"
+    error: `vm` says nothing
+      --> Boxfile:3:1
+       |
+     3 | vm
+       | ^^ nothing is given
+       |
+       = help: write `vm cpus=2 memory="2GiB"`
+
+    error: `budget` says nothing
+      --> Boxfile:4:1
+       |
+     4 | budget
+       | ^^^^^^ nothing is given
+       |
+       = help: write `budget total="700ms" kernel="400ms"`
+    "#);
+    assert_snapshot!(agent_errors("    limits\n    rlimits\n    namespaces"), @r#"
+    error: `limits` says nothing
+      --> Boxfile:4:5
+       |
+     4 |     limits
+       |     ^^^^^^ nothing is given
+       |
+       = help: write `limits memory="512MiB" pids=100 cpu-weight=20`
+
+    error: `rlimits` says nothing
+      --> Boxfile:5:5
+       |
+     5 |     rlimits
+       |     ^^^^^^^ nothing is given
+       |
+       = help: write `rlimits nofile=1024 nproc=1024 address-space="2GiB"`
+
+    error: `namespaces` says nothing
+      --> Boxfile:6:5
+       |
+     6 |     namespaces
+       |     ^^^^^^^^^^ nothing is given
+       |
+       = help: write `namespaces net=#true hostname="my-host"`
+    "#);
+    assert_snapshot!(file_errors("sandbox \"ci\" {\n    writable\n    ask\n}\ntask \"t\" type=\"a\" description=\"b\" {\n    tags\n}"), @r#"
+    error: `writable` says nothing
+      --> Boxfile:4:5
+       |
+     4 |     writable
+       |     ^^^^^^^^ nothing is given
+       |
+       = help: write `writable "/workspace"`
+
+    error: `ask` says nothing
+      --> Boxfile:5:5
+       |
+     5 |     ask
+       |     ^^^ nothing is given
+       |
+       = help: write `ask "git commit *"`
+
+    error: `tags` says nothing
+      --> Boxfile:8:5
+       |
+     8 |     tags
+       |     ^^^^ nothing is given
+       |
+       = help: write `tags "parser" "cleanup"`
+    "#);
+}
+
+#[test]
+fn a_table_that_says_nothing() {
+    let text = "box = \"b\"\nvm = {}\n\n[agent]\nimage = \"oci:i\"\nargs = []\n\n[agent.limits]\n\n[logs]\n\n[cap.payments]\n\n[network]\nmode = \"filtered\"\nallow = []\n";
+    assert_snapshot!(shown(&read(&[("Boxfile.toml", text)], None)), @r#"
+    error: `vm` says nothing
+      --> Boxfile.toml:2:1
+       |
+     2 | vm = {}
+       | ^^ nothing is given
+       |
+       = help: write `vm = { cpus = 2, memory = "2GiB" }`
+
+    error: `limits` says nothing
+      --> Boxfile.toml:8:8
+       |
+     8 | [agent.limits]
+       |        ^^^^^^ nothing is given
+       |
+       = help: write `limits = { memory = "512MiB", pids = 100, cpu-weight = 20 }`
+
+    error: `allow` says nothing
+       --> Boxfile.toml:16:1
+        |
+     16 | allow = []
+        | ^^^^^ nothing is given
+        |
+        = help: write `allow = ["api.example.com"]`
+    "#);
+}
+
+#[test]
+fn all_that_a_declaration_lacks_is_one_error() {
+    assert_snapshot!(file_errors("share\nscratch \"s\"\ncap"), @r#"
+    error: `share` needs a name and `guest`
+      --> Boxfile:3:1
+       |
+     3 | share
+       | ^^^^^ without a name and `guest`
+       |
+       = help: write `share "workspace" guest="/a3s/workspace" access="rw"`
+
+    error: `scratch` needs `guest` and `size`
+      --> Boxfile:4:1
+       |
+     4 | scratch "s"
+       | ^^^^^^^ without `guest` and `size`
+       |
+       = help: write `scratch "cache" guest="/var/cache" size="2GiB"`
+
+    error: `cap` needs a kind
+      --> Boxfile:5:1
+       |
+     5 | cap
+       | ^^^ without a kind
+       |
+       = help: write `cap "http" timeout="10s"`
+    "#);
+}

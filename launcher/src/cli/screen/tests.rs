@@ -1,0 +1,127 @@
+use std::fs::File;
+use std::io::{PipeReader, Read, pipe};
+use std::thread;
+
+use nix::sys::pthread::{pthread_kill, pthread_self};
+use nix::sys::signal::Signal;
+
+use super::*;
+
+/// More than all pipes on the way to a reader.
+const TOO_MUCH: usize = 1 << 20;
+
+fn signals() -> Rc<StopSignals> {
+    Rc::new(StopSignals::block().unwrap())
+}
+
+/// A screen, and what reads its standard error.
+fn screen(stdout: impl Into<OwnedFd>, signals: &Rc<StopSignals>) -> (Screen, PipeReader) {
+    let (reader, stderr) = pipe().unwrap();
+    (Screen::over([stdout.into(), stderr.into()], signals), reader)
+}
+
+fn gone() -> OwnedFd {
+    pipe().unwrap().1.into()
+}
+
+fn full() -> File {
+    File::options().write(true).open("/dev/full").unwrap()
+}
+
+/// Closes a screen; returns the code, and what was told.
+fn closed((screen, mut stderr): (Screen, PipeReader), code: u8) -> (u8, String) {
+    let code = screen.close(code);
+    drop(screen);
+    let mut told = String::new();
+    stderr.read_to_string(&mut told).unwrap();
+    (code, told)
+}
+
+#[test]
+fn a_programs_output_for_nobody_is_no_success_however_short() {
+    let short = screen(gone(), &signals());
+    short.0.stdout.program().write_all(b"x").unwrap();
+    assert_eq!(closed(short, 0), (141, String::new()));
+
+    let long = screen(gone(), &signals());
+    let error = long.0.stdout.program().write_all(&vec![b'x'; TOO_MUCH]).unwrap_err();
+    let code = long.0.report(&LaunchError::Output(error).into());
+    assert_eq!(closed(long, code), (141, String::new()));
+}
+
+#[test]
+fn the_same_holds_for_standard_error() {
+    let screen = Screen::over([full().into(), gone()], &signals());
+    let mut program = screen.stderr.program();
+    program.write_all(b"x").unwrap();
+    // Whether this one learns of it or not.
+    screen.notice("boxlaunch: ready\n");
+    assert_eq!(screen.close(0), 141);
+}
+
+#[test]
+fn a_notice_that_takes_the_error_does_not_hide_it() {
+    let screen = Screen::over([full().into(), gone()], &signals());
+    screen.stderr.program().write_all(b"x").unwrap();
+    screen.notice(&"n".repeat(TOO_MUCH));
+    assert_eq!(screen.close(0), 141);
+}
+
+#[test]
+fn what_only_boxlaunch_wrote_may_be_for_nobody() {
+    let result = screen(gone(), &signals());
+    result.0.stdout.program().write_all(b"").unwrap();
+    for text in ["{}\n".to_owned(), "x".repeat(TOO_MUCH)] {
+        result.0.print(&text);
+    }
+    assert_eq!(closed(result, 0), (0, String::new()));
+    let screen = Screen::over([full().into(), gone()], &signals());
+    screen.notice("boxlaunch: ready\n");
+    assert_eq!(screen.close(0), 0);
+}
+
+#[test]
+fn a_programs_status_outlives_its_output() {
+    for (file, told) in [
+        (full().into(), "error: cannot pass on the program's output: No space left on device"),
+        (gone(), ""),
+    ] {
+        let screen = screen(file, &signals());
+        screen.0.stdout.program().write_all(b"x").unwrap();
+        let (code, text) = closed(screen, 7);
+        assert_eq!(code, 7);
+        assert!(text.starts_with(told) && text.is_empty() == told.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_no_success() {
+    for length in [1, TOO_MUCH] {
+        let told = "error: cannot write the result to standard output: No space left on device";
+        for (before, after) in [(0, 1), (7, 7)] {
+            let screen = screen(full(), &signals());
+            screen.0.print(&"x".repeat(length));
+            let (code, text) = closed(screen, before);
+            assert_eq!(code, after);
+            assert!(text.starts_with(told), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_signal_leaves_the_other_stream_its_words() {
+    let (signals, (_reader, stdout)) = (signals(), pipe().unwrap());
+    let (screen, mut stderr) = screen(stdout, &signals);
+    // The reader's pipe takes one half, and ours the other.
+    screen.print(&"x".repeat(96 << 10));
+    screen.notice(&"y".repeat(96 << 10));
+    pthread_kill(pthread_self(), Signal::SIGTERM).unwrap();
+    let reading = thread::spawn(move || {
+        let mut told = String::new();
+        stderr.read_to_string(&mut told).unwrap();
+        told.len()
+    });
+    assert_eq!(screen.close(0), 143);
+    drop(screen);
+    assert_eq!(reading.join().unwrap(), 96 << 10);
+}
