@@ -124,27 +124,40 @@ pub(crate) fn is_repository(text: &str) -> bool {
 }
 
 /// What the names of variables end with that hold secrets.
-const SECRET_ENDS: [&str; 13] = [
+const SECRET_ENDS: [&str; 19] = [
     "PASSWORD",
     "PASSWD",
     "PASSPHRASE",
     "SECRET",
     "SECRET_KEY",
+    "SECRETKEY",
     "ACCESS_KEY",
     "API_KEY",
     "APIKEY",
     "PRIVATE_KEY",
+    "SSH_KEY",
+    "ENCRYPTION_KEY",
+    "SIGNING_KEY",
     "TOKEN",
+    "CREDENTIAL",
     "CREDENTIALS",
+    "_PASS",
     "_PAT",
     "_PWD",
 ];
+/// What the names end with of those that are none all the same: words of language models.
+const MODEL_TOKENS: [&str; 5] = ["BOS_TOKEN", "EOS_TOKEN", "PAD_TOKEN", "STOP_TOKEN", "UNK_TOKEN"];
 /// What the values of well-known tokens begin with.
-const SECRET_STARTS: [&str; 11] = [
+const SECRET_STARTS: [&str; 16] = [
     "sk-",
+    "sk_live_",
     "ghp_",
     "gho_",
+    "ghr_",
     "ghs_",
+    "ghu_",
+    "xapp-",
+    "xoxa-",
     "github_pat_",
     "glpat-",
     "xoxb-",
@@ -156,22 +169,32 @@ const SECRET_STARTS: [&str; 11] = [
 
 /// Tells whether an environment variable looks like one that holds a secret.
 ///
-/// It does if its value begins as a well-known kind of token does (`ghp_…`, `AKIA…`) or is a private
-/// key in PEM; and if its name ends as those of secrets do (`…TOKEN`, `…PASSWORD`, `…API_KEY`,
-/// in upper or lower case), unless the value is empty, an absolute path, a number (`MAX_TOKEN=4096`)
-/// or a truth value. It is a rule for mistakes: what is missed is no proof of anything.
+/// It does if its value begins as a well-known kind of token does (`ghp_…`, `AKIA…`), is a private
+/// key in PEM, or is a URL with a password; and if its name ends as those of secrets do (`…TOKEN`, `…PASSWORD`, `…API_KEY`,
+/// in upper or lower case), unless the value is empty, an absolute path of several parts, a number
+/// (`MAX_TOKEN=4096`) or a truth value, or the name is that of a language model's word (`EOS_TOKEN`). It is a rule for mistakes: what is missed is no proof of anything.
 pub fn looks_secret(name: &str, value: &str) -> bool {
     if SECRET_STARTS.iter().any(|start| value.len() >= 16 && value.starts_with(start))
         || is_private_key(value)
+        || has_password(value)
     {
         return true;
     }
     let name = name.to_ascii_uppercase();
     let harmless = value.is_empty()
-        || value.starts_with('/')
+        || value.strip_prefix('/').is_some_and(|rest| rest.contains('/'))
+        || MODEL_TOKENS.iter().any(|end| name.ends_with(end))
         || is_number(value)
         || matches!(value, "true" | "false" | "yes" | "no" | "on" | "off");
     !harmless && SECRET_ENDS.iter().any(|end| name.ends_with(end))
+}
+
+/// Tells whether a value is a URL with a user's password: `scheme://user:password@host`.
+fn has_password(value: &str) -> bool {
+    let Some((_, rest)) = value.split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+    user.is_some_and(|(_, password)| !password.is_empty())
 }
 
 /// Tells whether a text is a private key in PEM (RFC 7468, section 2): public keys and certificates
@@ -349,6 +372,11 @@ mod tests {
             ("TOKEN", "1.2.3"),
             ("TOKEN", "-"),
             ("BASIC_AUTH_PASSWORD", "x"),
+            ("DB_PASS", "x"),
+            ("DEPLOY_SSH_KEY", "x"),
+            ("PASSWORD", "/hunter2"),
+            ("DATABASE_URL", "postgres://u:hunter2@db/x"),
+            ("STRIPE", "sk_live_0123456789abcdef"),
         ] {
             assert!(looks_secret(name, value), "{name}={value}");
         }
@@ -367,6 +395,8 @@ mod tests {
             ("PASSWORD", "/run/secrets/password"),
             ("TOKENS", "x"),
             ("KEY", "x"),
+            ("EOS_TOKEN", "</s>"),
+            ("DATABASE_URL", "postgres://u@db/x"),
             ("X", "sk-short"),
         ] {
             assert!(!looks_secret(name, value), "{name}={value}");

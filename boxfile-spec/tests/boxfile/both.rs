@@ -853,7 +853,7 @@ fn values_of_another_type() {
      5 | env.PASSWORD = "hunter2"
        |                ^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `[secret.PASSWORD]`; if it is no secret, write `plain-env = { PASSWORD = … }`
+       = help: declare it by name alone, outside of the component: `[secret.PASSWORD]`; if it is no secret, put it under `plain-env` instead of `env`
     "#);
 }
 

@@ -40,6 +40,7 @@ fn variable(declaration: &Declaration, prop: &Prop, sink: &Sink) -> Option<(Stri
         sink.report(error.with_help(
             "a variable's name has letters, digits and `_`, and does not begin with a digit",
         ));
+        return None;
     }
     let value = sink.check(value::text(&prop.value, name))?;
     if declaration.name == schema::ENV.name && rules::looks_secret(name, value) {
@@ -80,12 +81,12 @@ fn secret(prop: &Prop) -> Diagnostic {
     let (name, syntax) = (&prop.name.value, prop.value.syntax);
     let message = format!("{} looks like a secret written as a plain value", quote(name));
     let plain = match syntax {
-        Syntax::Kdl => format!("plain-env {name}=…"),
-        Syntax::Toml => format!("plain-env = {{ {name} = … }}"),
+        Syntax::Kdl => format!("write `plain-env {name}=…`"),
+        Syntax::Toml => "put it under `plain-env` instead of `env`".to_owned(),
     };
     Diagnostic::new(message, prop.value.span, "it would be in the checkout and in every box")
         .with_help(format!(
-            "declare it by name alone, outside of the component: `{}`; if it is no secret, write `{plain}`",
+            "declare it by name alone, outside of the component: `{}`; if it is no secret, {plain}",
             form::keyed(syntax, "secret", name)
         ))
 }
