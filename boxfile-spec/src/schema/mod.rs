@@ -48,7 +48,7 @@ pub(crate) struct Declaration {
     pub(crate) merge: Merge,
     /// How it is written.
     pub(crate) example: Example,
-    /// Whether today's launcher enforces it.
+    /// Whether today's programs do what it says.
     pub(crate) enforced: Enforced,
 }
 
@@ -115,13 +115,15 @@ pub(crate) enum Merge {
     Replace,
 }
 
-/// Whether today's launcher enforces a declaration.
+/// Whether today's programs do what a declaration says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Enforced {
-    /// It does.
+    /// They do.
     Now,
-    /// It refuses to start a box that has it.
+    /// The launcher refuses to start a box that has it.
     Later,
+    /// Today's builder refuses to build it.
+    Unbuilt,
 }
 
 /// An argument.

@@ -1,8 +1,8 @@
 //! What is declared of the box as a whole, and of the build.
 
 use super::{
-    AGENT, BUSINESS, CAP, Choice, Count, Declaration, Example, Kind, LOGS, MOST_MEMORY, Merge,
-    NETWORK, SANDBOX, SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required,
+    AGENT, BUSINESS, CAP, Choice, Count, Declaration, Enforced, Example, Kind, LOGS, MOST_MEMORY,
+    Merge, NETWORK, SANDBOX, SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required,
     required_prop,
 };
 use crate::units::MIB;
@@ -160,6 +160,7 @@ pub(crate) static CONFLICT: Declaration = Declaration {
         kdl: "conflict \"/etc/motd\" policy=\"prefer-agent\"",
         toml: "[conflict.\"/etc/motd\"]\npolicy = \"prefer-agent\"",
     },
+    enforced: Enforced::Unbuilt,
     ..Declaration::NEW
 };
 
