@@ -75,8 +75,8 @@ pub(crate) static NETWORK: Declaration = Declaration {
     children: &[&ALLOW_PEER, &DENY_PEER],
     merge: Merge::Replace,
     example: Example {
-        kdl: "network \"filtered\" {\n    allow \"api.example.com\" \"*.pypi.org\"\n}",
-        toml: "[network]\nmode = \"filtered\"\nallow = [\"api.example.com\", \"*.pypi.org\"]",
+        kdl: "network \"filtered\" {\n    allow \"api.example.com\" \"*.example.org\"\n}",
+        toml: "[network]\nmode = \"filtered\"\nallow = [\"api.example.com\", \"*.example.org\"]",
     },
     enforced: Enforced::Later,
     ..Declaration::NEW

@@ -67,7 +67,7 @@ conflict "/etc/passwd" policy="merge"
 share "workspace" guest="/a3s/workspace" host="work" access="rw"
 scratch "cache" guest="/var/cache" size="2GiB"
 network "filtered" {
-    allow "api.example.com" "*.pypi.org"
+    allow "api.example.com" "*.example.org"
     deny "uploads.example.com"
 }
 secret "API_KEY" path="/run/secrets/api-key"
@@ -160,7 +160,7 @@ size = "2GiB"
 
 [network]
 mode = "filtered"
-allow = ["api.example.com", "*.pypi.org"]
+allow = ["api.example.com", "*.example.org"]
 deny = "uploads.example.com"
 
 [secret.API_KEY]

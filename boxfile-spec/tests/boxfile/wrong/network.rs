@@ -33,7 +33,7 @@ fn a_mode_is_one_of_four() {
        |
        = help: write
              network "filtered" {
-                 allow "api.example.com" "*.pypi.org"
+                 allow "api.example.com" "*.example.org"
              }
     "#);
 }
@@ -145,7 +145,7 @@ fn a_network_that_lets_nothing_through() {
        |
        = help: write "none", or say what may be reached:
              network "filtered" {
-                 allow "api.example.com" "*.pypi.org"
+                 allow "api.example.com" "*.example.org"
              }
     "#);
     assert_snapshot!(file_errors("network \"filtered\" {\n    deny \"example.com\"\n}"), @r#"
@@ -157,7 +157,7 @@ fn a_network_that_lets_nothing_through() {
        |
        = help: write "none", or say what may be reached:
              network "filtered" {
-                 allow "api.example.com" "*.pypi.org"
+                 allow "api.example.com" "*.example.org"
              }
     "#);
     assert_snapshot!(file_errors("network \"cap-only\""), @r#"
