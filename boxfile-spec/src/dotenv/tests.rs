@@ -66,7 +66,7 @@ fn values_in_quotes() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn a_line_that_is_no_variable() {
     assert_snapshot!(errors("A=1\nB=2\nexport A=3\n"), @r"
     error: `A` is given twice
       --> .env:3:8
@@ -106,6 +106,10 @@ fn what_is_wrong_is_said() {
        |
        = help: write `NAME=value`
     ");
+}
+
+#[test]
+fn blanks_around_the_sign() {
     assert_snapshot!(errors("A =1\n"), @r"
     error: blanks stand in front of `=`
       --> .env:1:1
@@ -133,6 +137,10 @@ fn what_is_wrong_is_said() {
        |
        = help: begin the value at once: `A=value`
     "#);
+}
+
+#[test]
+fn quotes_that_do_not_fit() {
     assert_snapshot!(errors("A='one\nB=2\n"), @r"
     error: a quote is not closed
       --> .env:1:3
@@ -169,6 +177,10 @@ fn what_is_wrong_is_said() {
        |
        = help: write `\\` for a backslash; the escapes are `\n`, `\r`, `\t`, `\\`, `\"` and `\$`
     "#);
+}
+
+#[test]
+fn other_mistakes() {
     assert_snapshot!(errors("A=a\0b\n"), @r"
     error: the value of `A` contains a NUL character
       --> .env:1:1

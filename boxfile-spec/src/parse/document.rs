@@ -123,11 +123,9 @@ fn read_platforms(node: &Node, sink: &Sink) -> Option<Vec<Spanned<Platform>>> {
         };
         Ok(Spanned { value: platform, span: value.span })
     };
-    let first = reader.arg();
-    let first = reader.read(first, "platform", platform);
-    let rest = reader.read_args(platform);
+    let platforms = reader.read_some(platform);
     reader.finish();
-    let platforms = [vec![first?], rest?].concat();
+    let platforms = platforms?;
     for (index, platform) in platforms.iter().enumerate() {
         if let Some(earlier) = platforms[..index].iter().find(|it| it.value == platform.value) {
             let message = format!("`{}` is named twice", platform.value);

@@ -118,6 +118,19 @@ impl<'n> Reader<'n> {
         read.into_iter().collect()
     }
 
+    /// Reads all arguments, of which one at least must be there; nothing if one of them is wrong.
+    pub(super) fn read_some<T>(
+        &mut self,
+        read: impl Fn(&'n Value, &str) -> Result<T, Diagnostic>,
+    ) -> Option<Vec<T>> {
+        let first = self.arg();
+        let first = self.read(first, self.name(), &read);
+        let rest = self.read_args(read);
+        let mut all = vec![first?];
+        all.extend(rest?);
+        Some(all)
+    }
+
     /// Takes a property, if it is there.
     pub(super) fn optional_prop(&mut self, name: &'static str) -> Option<&'n Value> {
         let again = self.asked_for(name);

@@ -163,7 +163,8 @@ fn make(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed,
     let Root { tree, contents, plan } = root(request, inputs, store)?;
     let (kernel, kernel_version) = kernel_blob(request, inputs, store)?;
     let rootfs = rootfs_blob(&tree, &contents, store)?;
-    let init = Stored { blob: store.put(&inputs.init)?, size: inputs.init.len() as u64 };
+    let init =
+        Stored { blob: store.put(&inputs.init.bytes)?, size: inputs.init.bytes.len() as u64 };
     seal(store, Contents { plan, tree: tree.digest(), kernel_version, rootfs, init, kernel })
 }
 
@@ -235,7 +236,7 @@ fn kernel_blob(
     inputs: &Inputs,
     store: &Store,
 ) -> Result<(Stored, String), BuildError> {
-    let kernel = kernel::extract(&inputs.kernel)
+    let kernel = kernel::extract(&inputs.kernel.bytes)
         .map_err(|source| BuildError::Kernel { path: request.kernel.to_owned(), source })?;
     let stored = Stored { blob: store.put(&kernel.elf)?, size: kernel.elf.len() as u64 };
     Ok((stored, kernel.version))

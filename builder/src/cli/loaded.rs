@@ -31,22 +31,22 @@ impl Loaded {
     /// Reads the Boxfile that the options name, with a profile if one is given.
     pub(crate) fn read(options: &ProjectOptions, profile: Option<&str>) -> Result<Self, Failure> {
         let project = Project::of(&locate::boxfile(options.file.as_deref())?);
-        let mut document = project.read(profile).map_err(|it| Failure::new(chain(&it)))?;
-        if let Some(unknown) = document.unknown_profile {
-            return Err(Failure::usage(unknown));
+        let read = |profile| project.read(profile).map_err(|it| Failure::new(chain(&it)));
+        let Document { sources, boxfile, found, variants, .. } = read(None)?;
+        let chosen = variants.iter().find(|(name, _)| Some(name.as_str()) == profile);
+        let chosen = chosen.map(|(_, boxfile)| boxfile.clone());
+        if profile.is_some() && chosen.is_none() {
+            // Read with it, the Boxfile says whether that is its name or something in the file.
+            if let Some(unknown) = read(profile)?.unknown_profile {
+                return Err(Failure::usage(unknown));
+            }
         }
-        let chosen = document.boxfile.take();
-        let Some(chosen) = chosen else {
-            return Err(Failure::diagnostics(&document.found, &document.sources));
+        let Some(without) = boxfile else { return Err(Failure::diagnostics(&found, &sources)) };
+        let (boxfile, profile) = match (profile, chosen) {
+            (Some(name), Some(chosen)) => (chosen, Some((name.to_owned(), Box::new(without)))),
+            _ => (without, None),
         };
-        // A profile is put over a Boxfile that is right by itself.
-        let without = match profile {
-            None => chosen.clone(),
-            Some(_) => plain(&project)?,
-        };
-        let Document { sources, found: warnings, variants: profiles, .. } = document;
-        let profile = profile.map(|name| (name.to_owned(), Box::new(without)));
-        Ok(Self { project, sources, boxfile: chosen, profile, profiles, warnings })
+        Ok(Self { project, sources, boxfile, profile, profiles: variants, warnings: found })
     }
 
     /// Returns the same Boxfile without a profile and with each, in this order.
@@ -121,12 +121,6 @@ impl Loaded {
              = help: to have it for {platform} too, write `{line}` in the Boxfile"
         ))
     }
-}
-
-/// Reads a Boxfile without a profile.
-fn plain(project: &Project) -> Result<Boxfile, Failure> {
-    let document = project.read(None).map_err(|error| Failure::new(chain(&error)))?;
-    document.boxfile.ok_or_else(|| Failure::diagnostics(&document.found, &document.sources))
 }
 
 /// What a build reads beside the Boxfile, found.

@@ -108,10 +108,12 @@ fn read_source(path: &Path) -> Result<Source, String> {
 
 /// Reads a regular file up to a length.
 pub(crate) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    let mut bytes = Vec::new();
+    let length = usize::try_from(metadata.len().min(most)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(length);
     fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -192,11 +192,9 @@ fn read_argv(reader: &mut Reader<'_>) -> Option<Vec<String>> {
 
 fn read_env_files(node: &Node, sink: &Sink) -> Option<Vec<Spanned<String>>> {
     let mut reader = Reader::new(node, &schema::ENV_FILE, sink);
-    let first = reader.arg();
-    let first = reader.read(first, "env-file", value::path);
-    let rest = reader.read_args(value::path);
+    let files = reader.read_some(value::path);
     reader.finish();
-    Some([vec![first?], rest?].concat())
+    files
 }
 
 fn read_workdir(node: &Node, sink: &Sink) -> Option<String> {
@@ -248,11 +246,9 @@ fn read_autostart(node: &Node, sink: &Sink) -> Option<bool> {
 
 fn read_tools(node: &Node, sink: &Sink) -> Option<Vec<String>> {
     let mut reader = Reader::new(node, &schema::TOOLS, sink);
-    let first = reader.arg();
-    let first = reader.read(first, "tools", tool);
-    let rest = reader.read_args(tool);
+    let tools = reader.read_some(tool);
     reader.finish();
-    let mut tools = [vec![first?], rest?].concat();
+    let mut tools = tools?;
     tools.sort_unstable();
     tools.dedup();
     Some(tools)

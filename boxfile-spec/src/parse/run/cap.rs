@@ -73,11 +73,9 @@ fn read_relays(node: &Node, sink: &Sink) -> Option<Vec<String>> {
         value::url(value, name, &["wss", "ws"]).map(|relay| relay.value)
     };
     let mut reader = Reader::new(node, &schema::RELAYS, sink);
-    let first = reader.arg();
-    let first = reader.read(first, "relays", relay);
-    let rest = reader.read_args(relay);
+    let relays = reader.read_some(relay);
     reader.finish();
-    let mut relays = [vec![first?], rest?].concat();
+    let mut relays = relays?;
     relays.sort_unstable();
     relays.dedup();
     Some(relays)

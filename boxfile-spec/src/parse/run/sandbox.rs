@@ -9,7 +9,7 @@ use crate::parse::document;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::Node;
+use crate::syntax::{Node, Value};
 use crate::{Diagnostic, Fallback, Preset, Sandbox, Span, Spanned, rules, value};
 
 /// In bytes.
@@ -31,9 +31,9 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Sandbox> {
     let children = reader.children();
     let [writable, deny_read, deny_write] =
         [&schema::WRITABLE, &schema::DENY_READ, &schema::DENY_WRITE]
-            .map(|declaration| paths(&children, declaration, sink));
+            .map(|declaration| list(&children, declaration, value::guest_path, sink));
     let patterns = [&schema::ALLOW, &schema::ASK, &schema::FORBID]
-        .map(|declaration| patterns(&children, declaration, sink));
+        .map(|declaration| list(&children, declaration, value::spanned_text, sink));
     check_writable(&writable, &deny_write, sink);
     check_patterns(&patterns, sink);
     let [allow, ask, forbid] = patterns.map(|list| list.into_iter().map(|it| it.value).collect());
@@ -54,16 +54,18 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Sandbox> {
     })
 }
 
-fn paths(
+/// Reads one of the lists; nothing if one of its texts is wrong.
+fn list(
     children: &Children<'_>,
     declaration: &'static Declaration,
+    read: fn(&Value, &str) -> Result<Spanned<String>, Diagnostic>,
     sink: &Sink,
 ) -> Vec<Spanned<String>> {
     let Some(node) = children.one(declaration) else { return Vec::new() };
     let mut reader = Reader::new(node, declaration, sink);
-    let paths = reader.read_args(value::guest_path);
+    let texts = reader.read_args(read);
     reader.finish();
-    paths.unwrap_or_default()
+    texts.unwrap_or_default()
 }
 
 fn plain(paths: Vec<Spanned<String>>) -> Vec<String> {
@@ -71,18 +73,6 @@ fn plain(paths: Vec<Spanned<String>>) -> Vec<String> {
     paths.sort_unstable();
     paths.dedup();
     paths
-}
-
-fn patterns(
-    children: &Children<'_>,
-    declaration: &'static Declaration,
-    sink: &Sink,
-) -> Vec<Spanned<String>> {
-    let Some(node) = children.one(declaration) else { return Vec::new() };
-    let mut reader = Reader::new(node, declaration, sink);
-    let patterns = reader.read_args(value::spanned_text);
-    reader.finish();
-    patterns.unwrap_or_default()
 }
 
 /// Reports each pattern that stands in two of the lists `allow`, `ask` and `forbid`.

@@ -5,7 +5,7 @@ use box_image::manifest::FORMAT_EPOCH;
 use boxfile_spec::lock::{Digest as Pinned, Entry, Kind};
 use boxfile_spec::{Lock, Span};
 
-use super::{Inputs, Request, files, pins};
+use super::{Inputs, Request, pins};
 use crate::BuildError;
 use crate::source::Image;
 
@@ -41,12 +41,12 @@ pub(super) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
         let content = Content { digest, size: skill.skill.size(), layers: Vec::new() };
         set(&format!("skill:{}", skill.name), &skill.source, Kind::Skill, content);
     }
-    for (name, kind, bytes) in
+    for (name, kind, tool) in
         [("kernel", Kind::Kernel, &inputs.kernel), ("init", Kind::Init, &inputs.init)]
     {
         // Of a platform that cannot be built there is neither.
-        if !bytes.is_empty() {
-            let content = Content::plain(files::sha256(bytes), bytes.len() as u64);
+        if !tool.bytes.is_empty() {
+            let content = Content::plain(tool.sha256, tool.bytes.len() as u64);
             set(name, source(name), kind, content);
         }
     }

@@ -1,16 +1,17 @@
 //! Single files: those with variables, the init and the kernel.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
-use std::{fs, io};
 
 use box_image::{ComponentName, Digest};
-use boxfile_spec::{Boxfile, Component, Diagnostic, Platform, Source, Sources, Spanned, dotenv};
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, elf};
+use boxfile_spec::{Boxfile, Component, Diagnostic, Source, Sources, Spanned, dotenv};
 use sha2::{Digest as _, Sha256};
 
+use super::program::machine;
 use super::{Request, declared};
+use crate::binary::{self, Program};
 use crate::project::read_bounded;
 use crate::{BuildError, Report, checkout};
 
@@ -22,6 +23,24 @@ pub(super) struct EnvFile {
     pub(super) path: String,
     pub(super) digest: Digest,
     pub(super) size: u64,
+}
+
+/// The init or the kernel, hashed once for all who ask.
+pub(in crate::build) struct Tool {
+    pub(in crate::build) bytes: Vec<u8>,
+    pub(super) sha256: Digest,
+}
+
+impl Tool {
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
+        Self { sha256: sha256(&bytes), bytes }
+    }
+}
+
+impl Default for Tool {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
 }
 
 /// The variables of all files of a component, the later over the earlier.
@@ -114,53 +133,47 @@ fn masked(text: &str) -> String {
 }
 
 /// Returns the sha256 of bytes.
-pub(super) fn sha256(bytes: &[u8]) -> Digest {
+fn sha256(bytes: &[u8]) -> Digest {
     Digest::from_bytes(Sha256::digest(bytes).into())
 }
 
 /// Reads the init, which must be a static program for the platform.
-pub(super) fn init(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
-    let init = read_file("init", request.init)?;
-    if !is_static_program(&init, request.platform) {
-        let (path, platform) = (request.init.to_owned(), request.platform);
-        return Err(BuildError::NotAnInit { path, platform });
+pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
+    let (file, bytes) = read_file("init", request.init)?;
+    match binary::inspect(&file, machine(request.platform)) {
+        Ok(Program::Static) => Ok(Tool::new(bytes)),
+        _ => {
+            let (path, platform) = (request.init.to_owned(), request.platform);
+            Err(BuildError::NotAnInit { path, platform })
+        }
     }
-    Ok(init)
 }
 
 /// Reads the kernel, which must be the one that the Boxfile names, if it names one.
-pub(super) fn kernel(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
-    let kernel = read_file("kernel", request.kernel)?;
+pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
+    let kernel = Tool::new(read_file("kernel", request.kernel)?.1);
     let declared = request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256);
-    let Some(expected) = declared.map(|it| Digest::from_bytes(it.0)) else { return Ok(kernel) };
-    let found = sha256(&kernel);
-    if found == expected {
-        return Ok(kernel);
+    match declared.map(|it| Digest::from_bytes(it.0)) {
+        Some(expected) if expected != kernel.sha256 => Err(BuildError::WrongKernel {
+            path: request.kernel.to_owned(),
+            expected,
+            found: kernel.sha256,
+        }),
+        _ => Ok(kernel),
     }
-    Err(BuildError::WrongKernel { path: request.kernel.to_owned(), expected, found })
 }
 
-fn read_file(what: &'static str, path: &Path) -> Result<Vec<u8>, BuildError> {
+/// Reads a whole file, and returns it opened, too.
+fn read_file(what: &'static str, path: &Path) -> Result<(File, Vec<u8>), BuildError> {
     let failed = |source| BuildError::Read { what, path: path.to_owned(), source };
     let metadata = fs::metadata(path).map_err(failed)?;
     if metadata.is_file() && metadata.len() <= FILE_MAX {
-        return fs::read(path).map_err(failed);
+        let mut file = File::open(path).map_err(failed)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        return Ok((file, bytes));
     }
     Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is no file of a sensible size")))
-}
-
-/// Whether a file is a program for the platform that needs no dynamic linker.
-fn is_static_program(file: &[u8], platform: Platform) -> bool {
-    let Ok(elf_file) = ElfFile64::<Endianness>::parse(file) else { return false };
-    let (header, endian) = (elf_file.elf_header(), elf_file.endian());
-    let interpreter =
-        elf_file.elf_program_headers().iter().any(|it| it.p_type(endian) == elf::PT_INTERP);
-    let program = matches!(header.e_type(endian), elf::ET_EXEC | elf::ET_DYN);
-    let machine = match platform {
-        Platform::LinuxAmd64 => elf::EM_X86_64,
-        Platform::LinuxArm64 => elf::EM_AARCH64,
-    };
-    program && header.e_machine(endian) == machine && !interpreter
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ impl Inputs {
             key = key.part(skill.name.as_bytes()).part(mode.as_bytes());
             key = key.part(skill.skill.tree.digest().as_bytes());
         }
-        key.part(&self.init).part(blake3::hash(&self.kernel).as_bytes()).finish()
+        key.part(self.init.sha256.as_bytes()).part(self.kernel.sha256.as_bytes()).finish()
     }
 }
 

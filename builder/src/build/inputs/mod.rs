@@ -20,6 +20,7 @@ use super::Request;
 use crate::binary::Binary;
 use crate::source::Image;
 use crate::{BuildError, Report};
+use files::Tool;
 
 pub use pins::{Pins, Variant, still_declared};
 pub(super) use program::check_interpreter;
@@ -37,8 +38,9 @@ pub(super) struct Inputs {
     /// The variables of all files of a component, the later over the earlier.
     pub(super) env: BTreeMap<ComponentName, BTreeMap<String, String>>,
     env_files: Vec<files::EnvFile>,
-    pub(super) init: Vec<u8>,
-    pub(super) kernel: Vec<u8>,
+    /// Empty for a platform that cannot be built, as the kernel is then.
+    pub(super) init: Tool,
+    pub(super) kernel: Tool,
     /// What is worth a look in the skills' definitions.
     pub(super) warnings: Vec<Report>,
 }
@@ -86,8 +88,8 @@ impl Inputs {
             skills,
             env,
             env_files,
-            init: if built { files::init(request)? } else { Vec::new() },
-            kernel: if built { files::kernel(request)? } else { Vec::new() },
+            init: if built { files::init(request)? } else { Tool::default() },
+            kernel: if built { files::kernel(request)? } else { Tool::default() },
             warnings,
         })
     }

@@ -12,8 +12,9 @@ use crate::fetch::{RemoteUrl, fetch};
 use crate::tree::Tree;
 use crate::{BuildError, checkout};
 
-const fn machine(request: &Request<'_>) -> Machine {
-    match request.platform {
+/// Returns the processor of a platform.
+pub(super) const fn machine(platform: Platform) -> Machine {
+    match platform {
         Platform::LinuxAmd64 => Machine::X86_64,
         Platform::LinuxArm64 => Machine::Aarch64,
     }
@@ -25,7 +26,7 @@ pub(super) fn read(
     request: &Request<'_>,
     store: &Store,
 ) -> Result<Binary, BuildError> {
-    let machine = machine(request);
+    let machine = machine(request.platform);
     match declared {
         Declared::Local { path, sha256 } => {
             let failed = |source| BuildError::Binary { span: path.span, source };
@@ -54,7 +55,7 @@ pub(super) fn check(declared: &Declared, request: &Request<'_>) -> Result<(), Bu
     let file = in_checkout(&path.value, request).map_err(failed)?;
     let opened = binary::open(request.checkout, &file).map_err(failed)?;
     let name = file.display().to_string();
-    let program = binary::inspect(&opened, machine(request))
+    let program = binary::inspect(&opened, machine(request.platform))
         .map_err(|source| failed(BinaryError::Program { name, source }))?;
     check_root(&program, request.boxfile)
 }

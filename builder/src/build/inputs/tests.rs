@@ -69,8 +69,8 @@ fn inputs() -> Inputs {
         }],
         env: BTreeMap::from([(ComponentName::Agent, variables)]),
         env_files: vec![files::EnvFile { path: "a.env".to_owned(), digest: digest(3), size: 4 }],
-        init: b"init".to_vec(),
-        kernel: b"kernel".to_vec(),
+        init: files::Tool::new(b"init".to_vec()),
+        kernel: files::Tool::new(b"kernel".to_vec()),
         warnings: Vec::new(),
     }
 }
@@ -109,8 +109,8 @@ fn contents_and_declarations_make_another_box() {
         |it| it.skills[0].skill = skill(b"greets more"),
         |it| it.skills[0].mode = SkillMode::Mount,
         |it| it.skills[0].name = "other".to_owned(),
-        |it| it.init = b"other".to_vec(),
-        |it| it.kernel = b"other".to_vec(),
+        |it| it.init = files::Tool::new(b"other".to_vec()),
+        |it| it.kernel = files::Tool::new(b"other".to_vec()),
         |it| drop(it.env.get_mut(&ComponentName::Agent).unwrap().insert("A".into(), "2".into())),
         // The same file, but for the other component.
         |it| {
@@ -183,7 +183,7 @@ fn a_profile_names_what_it_declares_otherwise() {
 fn for_a_platform_that_cannot_be_built_there_is_neither_init_nor_kernel() {
     let boxfile = read(BOXFILE, None);
     let request = Request { platform: Platform::LinuxArm64, ..request(&boxfile) };
-    let other = Inputs { init: Vec::new(), kernel: Vec::new(), ..inputs() };
+    let other = Inputs { init: files::Tool::default(), kernel: files::Tool::default(), ..inputs() };
     let lock = other.lock(&request);
     assert!(lock.entries().all(|it| !matches!(it.kind, Kind::Init | Kind::Kernel)));
     assert!(lock.get("agent", Some(Platform::LinuxArm64)).is_some());
