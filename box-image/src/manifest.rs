@@ -16,6 +16,10 @@ pub const ROOTFS_TYPE: &str = "application/vnd.boxbuild.rootfs.v1+erofs";
 pub const INIT_TYPE: &str = "application/vnd.boxbuild.init.v1+elf";
 /// Media type of the kernel blob: an uncompressed ELF kernel with physical load addresses.
 pub const KERNEL_TYPE: &str = "application/vnd.boxbuild.kernel.v1+elf";
+/// Media type of the listing blob: every entry of the rootfs, and where it came from.
+pub const LISTING_TYPE: &str = "application/vnd.boxbuild.listing.v1";
+/// Media type of the SBOM blob: an SPDX 2.3 document.
+pub const SBOM_TYPE: &str = "application/spdx+json";
 /// Media type of an OCI image manifest.
 pub const OCI_MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 /// Media type of an OCI image index.
@@ -103,24 +107,19 @@ pub struct Manifest {
     pub artifact_type: String,
     /// Names the [`BoxConfig`].
     pub config: Descriptor,
-    /// The blobs that boot: rootfs, init and kernel, in this order.
+    /// The blobs that boot, rootfs, init and kernel, then those that tell of it: listing and SBOM.
     pub layers: Vec<Descriptor>,
 }
 
 impl Manifest {
-    /// Returns the manifest over a config and the three blobs that boot.
-    pub fn new(
-        config: Descriptor,
-        rootfs: Descriptor,
-        init: Descriptor,
-        kernel: Descriptor,
-    ) -> Self {
+    /// Returns the manifest over a config and the box's other blobs.
+    pub fn new(config: Descriptor, layers: Vec<Descriptor>) -> Self {
         Self {
             schema_version: 2,
             media_type: OCI_MANIFEST_TYPE.to_owned(),
             artifact_type: ARTIFACT_TYPE.to_owned(),
             config,
-            layers: vec![rootfs, init, kernel],
+            layers,
         }
     }
 
@@ -156,8 +155,10 @@ mod tests {
     #[test]
     fn a_blob_is_found_only_where_it_is_unambiguous() {
         let blob = |kind| Descriptor::new(kind, Digest::from_bytes([7; 32]), 1);
-        let mut manifest =
-            Manifest::new(blob(CONFIG_TYPE), blob(ROOTFS_TYPE), blob(INIT_TYPE), blob(KERNEL_TYPE));
+        let mut manifest = Manifest::new(
+            blob(CONFIG_TYPE),
+            [ROOTFS_TYPE, INIT_TYPE, KERNEL_TYPE].map(blob).into(),
+        );
         assert_eq!(manifest.blob(INIT_TYPE), Some(&blob(INIT_TYPE)));
         assert_eq!(manifest.blob(CONFIG_TYPE), None);
         manifest.layers.push(blob(INIT_TYPE));

@@ -2,7 +2,7 @@
 
 use box_cache::{BlobId, Store};
 use box_image::manifest::{
-    CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
+    CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
 use box_image::{BoxConfig, Descriptor, Digest, Manifest, RunPlan};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,8 @@ pub struct Sealed {
     pub tree: String,
     /// The size of the rootfs in bytes.
     pub rootfs_size: u64,
-    /// Every blob of the box with its size: manifest, config, rootfs, init, kernel.
+    /// Every blob of the box with its size: manifest, config, rootfs, init, kernel, and what tells
+    /// of it.
     pub blobs: Vec<(Digest, u64)>,
 }
 
@@ -46,6 +47,11 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// Puts bytes into the store.
+    pub(crate) fn put(store: &Store, bytes: &[u8]) -> Result<Self, BuildError> {
+        Ok(Self { blob: store.put(bytes)?, size: bytes.len() as u64 })
+    }
+
     fn descriptor(self, media_type: &str) -> Descriptor {
         Descriptor::new(media_type, Digest::from_bytes(self.blob.0), self.size)
     }
@@ -60,6 +66,7 @@ pub(crate) struct Contents {
     pub(crate) rootfs: Stored,
     pub(crate) init: Stored,
     pub(crate) kernel: Stored,
+    pub(crate) listing: Stored,
 }
 
 /// Writes config and manifest.
@@ -76,9 +83,9 @@ pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildErr
         contents.rootfs.descriptor(ROOTFS_TYPE),
         contents.init.descriptor(INIT_TYPE),
         contents.kernel.descriptor(KERNEL_TYPE),
+        contents.listing.descriptor(LISTING_TYPE),
     ];
-    let [rootfs, init, kernel] = layers.clone();
-    let manifest = document(store, &Manifest::new(config.clone(), rootfs, init, kernel))?
+    let manifest = document(store, &Manifest::new(config.clone(), layers.clone().into()))?
         .descriptor(OCI_MANIFEST_TYPE);
     let all = [manifest.clone(), config].into_iter().chain(layers);
     Ok(Sealed {
@@ -91,6 +98,5 @@ pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildErr
 }
 
 fn document(store: &Store, document: &impl Serialize) -> Result<Stored, BuildError> {
-    let bytes = serde_json::to_vec(document)?;
-    Ok(Stored { blob: store.put(&bytes)?, size: bytes.len() as u64 })
+    Stored::put(store, &serde_json::to_vec(document)?)
 }

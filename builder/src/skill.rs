@@ -243,7 +243,7 @@ impl Reader {
         } else {
             return Err(SkillError::SpecialFile(path.to_owned()));
         };
-        Ok(self.tree.add(Inode { meta: Meta::root_owned(mode), kind: Kind::Leaf(leaf) }))
+        Ok(self.tree.add(Inode::leaf(Meta::root_owned(mode), leaf)))
     }
 }
 

@@ -34,6 +34,7 @@ mod error;
 mod identity;
 mod inode;
 mod layout;
+mod places;
 mod sink;
 mod superblock;
 mod tree;
@@ -43,6 +44,7 @@ mod xattr;
 
 pub use content::{ContentId, Contents};
 pub use error::Error;
+pub use places::Places;
 pub use tree::{ImageBuilder, Meta, Node, NodeId};
 pub use write::Summary;
 

@@ -70,9 +70,11 @@ impl TestBox {
         let blob = |kind, bytes: &[u8]| add_blob(dir.path(), kind, bytes);
         let manifest = Manifest::new(
             blob(CONFIG_TYPE, &config),
-            blob(ROOTFS_TYPE, b"a root file system"),
-            blob(INIT_TYPE, b"an init"),
-            blob(KERNEL_TYPE, b"a kernel"),
+            vec![
+                blob(ROOTFS_TYPE, b"a root file system"),
+                blob(INIT_TYPE, b"an init"),
+                blob(KERNEL_TYPE, b"a kernel"),
+            ],
         );
         let made = Self { dir, manifest };
         made.seal(&made.manifest);

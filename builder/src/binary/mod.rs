@@ -21,7 +21,7 @@ pub use program::{Machine, Program, inspect};
 
 use crate::checkout::real;
 use crate::pack::ContentMap;
-use crate::tree::{Content, Inode, Kind, Leaf, Meta, Tree};
+use crate::tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 
 /// Where the file is in the agent's root.
 pub const AGENT_PATH: &str = "/agent/bin/agent";
@@ -131,8 +131,8 @@ fn tree(content: Content) -> Tree {
 fn place(tree: &mut Tree, content: Content) {
     let agent = tree.ensure_directory(Tree::ROOT, b"agent");
     let bin = tree.ensure_directory(agent, b"bin");
-    let kind = Kind::Leaf(Leaf::File(content));
-    let file = tree.add(Inode { meta: Meta::root_owned(0o755), kind });
+    let file = Inode::leaf(Meta::root_owned(0o755), Leaf::File(content)).from(Origin::Program);
+    let file = tree.add(file);
     tree.link(bin, b"agent", file);
 }
 

@@ -87,7 +87,7 @@ fn a_binary_is_one_executable_file_in_its_tree() {
         assert_eq!(binary.tree.inode(*id).meta, Meta::root_owned(0o755));
     }
     let (_, file) = entries.last().unwrap();
-    assert_eq!(binary.tree.inode(*file).kind, Kind::Leaf(Leaf::File(binary.content)));
+    assert_eq!(binary.tree.inode(*file).kind, crate::tree::Kind::Leaf(Leaf::File(binary.content)));
 }
 
 #[test]

@@ -11,12 +11,13 @@ use std::path::Path;
 
 use box_cache::Store;
 use box_image::{ComponentName, RunPlan};
-use boxfile_spec::{Boxfile, Layout, Lock, Platform, SkillMode};
+use boxfile_spec::{Boxfile, Layout, Lock, Platform};
 
 use crate::bake::bake;
 use crate::compose::{ComposeError, Declared, FlatImage, Parts, compose, plan_of};
 use crate::fetch::FetchOptions;
 use crate::layer::{Limits, flatten};
+use crate::listing::{ImageOrigin, Listing, Origins};
 use crate::pack::ContentMap;
 use crate::seal::{Contents, Stored, seal};
 use crate::source::Image;
@@ -144,7 +145,7 @@ fn root(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Root, B
     let plan_content = Content::of(&plan_bytes);
     contents.add(store.put(&plan_bytes)?, &[(plan_content, 0)]);
     store_skills(inputs, store, &mut contents)?;
-    let baked = inputs.skills.iter().filter(|skill| skill.mode == SkillMode::Bake);
+    let baked = inputs.baked_skills();
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
     let parts = Parts { images: &images, skills, plan: plan_content };
     let tree = compose(&parts, request.boxfile).map_err(unfit)?;
@@ -163,9 +164,25 @@ fn make(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed,
     let Root { tree, contents, plan } = root(request, inputs, store)?;
     let (kernel, kernel_version) = kernel_blob(request, inputs, store)?;
     let rootfs = rootfs_blob(&tree, &contents, store)?;
-    let init =
-        Stored { blob: store.put(&inputs.init.bytes)?, size: inputs.init.bytes.len() as u64 };
-    seal(store, Contents { plan, tree: tree.digest(), kernel_version, rootfs, init, kernel })
+    let init = Stored::put(store, &inputs.init.bytes)?;
+    let digest = tree.digest();
+    let listing = Listing { tree, origins: origins(inputs) };
+    let listing = Stored::put(store, &listing.encode()?)?;
+    seal(store, Contents { plan, tree: digest, kernel_version, rootfs, init, kernel, listing })
+}
+
+/// Names what the origins of the tree's entries are numbers of.
+fn origins(inputs: &Inputs) -> Origins {
+    let image = |(component, image): &(ComponentName, Image)| ImageOrigin {
+        component: *component,
+        digest: image.manifest,
+        layers: image.layers.iter().map(|layer| layer.digest).collect(),
+    };
+    Origins {
+        images: inputs.images.iter().map(image).collect(),
+        program: inputs.binary.as_ref().map(|binary| binary.sha256),
+        skills: inputs.baked_skills().map(|skill| skill.name.clone()).collect(),
+    }
 }
 
 /// Flattens the images, and puts the agent's program in its place.
@@ -199,7 +216,7 @@ fn flat(
 ) -> Result<FlatImage, BuildError> {
     let layers =
         image.layers.iter().map(|layer| (layer.digest, &decoded[&layers::id(layer)].index));
-    let tree = flatten(layers).map_err(|source| BuildError::Layer {
+    let tree = flatten(component, layers).map_err(|source| BuildError::Layer {
         component,
         span: inputs::image_span(boxfile, component),
         source,
@@ -238,6 +255,5 @@ fn kernel_blob(
 ) -> Result<(Stored, String), BuildError> {
     let kernel = kernel::extract(&inputs.kernel.bytes)
         .map_err(|source| BuildError::Kernel { path: request.kernel.to_owned(), source })?;
-    let stored = Stored { blob: store.put(&kernel.elf)?, size: kernel.elf.len() as u64 };
-    Ok((stored, kernel.version))
+    Ok((Stored::put(store, &kernel.elf)?, kernel.version))
 }

@@ -80,7 +80,7 @@ mod tests {
         let mut tree = Tree::default();
         tree.ensure_directory(Tree::ROOT, b"empty");
         let full = tree.ensure_directory(Tree::ROOT, b"full");
-        let leaf = |kind| Inode { meta: Meta::root_owned(0o644), kind: Kind::Leaf(kind) };
+        let leaf = |leaf| Inode::leaf(Meta::root_owned(0o644), leaf);
         let file = tree.add(leaf(Leaf::File(Content::of(b"x"))));
         for (directory, name) in [(full, "one"), (full, "two"), (Tree::ROOT, "file")] {
             tree.link(directory, name.as_bytes(), file);

@@ -16,7 +16,7 @@ use boxfile_spec::Boxfile;
 use box_image::plan::{PLAN_PATH, ROOTS_PATH, SKILLS_PATH};
 
 use super::{ComposeError, FlatImage, mounts};
-use crate::tree::{Content, Inode, Kind, Leaf, Meta, Tree};
+use crate::tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 
 /// What a root tree is made of.
 #[derive(Debug)]
@@ -43,7 +43,8 @@ const MOUNT_POINTS: [(&str, &str); 3] = [
 pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile) -> Result<Tree, ComposeError> {
     let mut root = Tree::default();
     for name in ["dev", "proc", "run", "sys"] {
-        root.ensure_directory(Tree::ROOT, name.as_bytes());
+        let directory = root.ensure_directory(Tree::ROOT, name.as_bytes());
+        root.inode_mut(directory).origin = Origin::Init;
     }
     let roots = root.ensure_directory(Tree::ROOT, &ROOTS_PATH.as_bytes()[1..]);
     for flat in parts.images {
@@ -61,16 +62,17 @@ fn put_skills(root: &mut Tree, parts: &Parts<'_>) {
     for name in SKILLS_PATH.split('/').filter(|name| !name.is_empty()) {
         directory = root.ensure_directory(directory, name.as_bytes());
     }
-    for (name, skill) in &parts.skills {
-        root.graft(directory, name.as_bytes(), skill);
+    for (number, (name, skill)) in (0..).zip(&parts.skills) {
+        let skill = (*skill).clone().with_origin(Origin::Skill(number));
+        root.graft(directory, name.as_bytes(), &skill);
     }
 }
 
 fn put_plan(root: &mut Tree, plan: Content) {
     let (directory, name) = PLAN_PATH[1..].split_once('/').unwrap_or(("", PLAN_PATH));
     let directory = root.ensure_directory(Tree::ROOT, directory.as_bytes());
-    let kind = Kind::Leaf(Leaf::File(plan));
-    let inode = root.add(Inode { meta: Meta::root_owned(0o644), kind });
+    let plan = Inode::leaf(Meta::root_owned(0o644), Leaf::File(plan));
+    let inode = root.add(plan.from(Origin::Init));
     root.link(directory, name.as_bytes(), inode);
 }
 

@@ -132,8 +132,7 @@ mod tests {
             index.contents.push((content, pack.len() as u64));
             pack.extend_from_slice(text.as_bytes());
             let etc = tree.ensure_directory(Tree::ROOT, b"etc");
-            let kind = Kind::Leaf(Leaf::File(content));
-            let inode = tree.add(Inode { meta: Meta::root_owned(0o644), kind });
+            let inode = tree.add(Inode::leaf(Meta::root_owned(0o644), Leaf::File(content)));
             tree.link(etc, name.as_bytes(), inode);
         }
         let mut map = ContentMap::default();

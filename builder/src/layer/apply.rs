@@ -1,29 +1,35 @@
 //! Applying layers on each other (OCI image-spec, layer.md, "Applying Changesets").
 
-use box_image::Digest;
+use box_image::{ComponentName, Digest};
 
 use super::path::split;
 use super::{Action, LayerError, LayerErrorKind, LayerIndex};
-use crate::tree::{Inode, InodeId, Kind, Tree};
+use crate::tree::{Inode, InodeId, Origin, Tree};
 
-/// Applies the layers of one image on an empty tree, the lowest first.
+/// Applies the layers of a component's image on an empty tree, the lowest first.
 ///
 /// # Errors
 /// [`LayerError`] for a hard link without its target, or a path through something that is not a
 /// directory.
 pub fn flatten<'a>(
+    component: ComponentName,
     layers: impl IntoIterator<Item = (Digest, &'a LayerIndex)>,
 ) -> Result<Tree, LayerError> {
     let mut tree = Tree::default();
-    for (layer, index) in layers {
-        apply(&mut tree, layer, index)?;
+    for (number, (layer, index)) in (0..).zip(layers) {
+        apply(&mut tree, Origin::Layer(component, number), layer, index)?;
     }
     Ok(tree)
 }
 
 /// Applies one layer. What it hides is hidden first, wherever in the archive it says so: a layer
 /// never hides its own entries.
-fn apply(tree: &mut Tree, layer: Digest, index: &LayerIndex) -> Result<(), LayerError> {
+fn apply(
+    tree: &mut Tree,
+    origin: Origin,
+    layer: Digest,
+    index: &LayerIndex,
+) -> Result<(), LayerError> {
     for change in &index.changes {
         let result = match &change.action {
             Action::Opaque => hide_children(tree, &change.path),
@@ -33,7 +39,8 @@ fn apply(tree: &mut Tree, layer: Digest, index: &LayerIndex) -> Result<(), Layer
         result.map_err(|kind| blame(layer, &change.path, kind))?;
     }
     for change in &index.changes {
-        put(tree, &change.path, &change.action).map_err(|kind| blame(layer, &change.path, kind))?;
+        let result = put(tree, origin, &change.path, &change.action);
+        result.map_err(|kind| blame(layer, &change.path, kind))?;
     }
     Ok(())
 }
@@ -65,11 +72,16 @@ fn hide(tree: &mut Tree, path: &[u8]) -> Result<(), LayerErrorKind> {
     Ok(())
 }
 
-fn put(tree: &mut Tree, path: &[u8], action: &Action) -> Result<(), LayerErrorKind> {
+fn put(
+    tree: &mut Tree,
+    origin: Origin,
+    path: &[u8],
+    action: &Action,
+) -> Result<(), LayerErrorKind> {
     match action {
         Action::Opaque | Action::Whiteout => Ok(()),
         Action::Directory(meta) if path.is_empty() => {
-            tree.inode_mut(Tree::ROOT).meta = meta.clone();
+            tree.dress(Tree::ROOT, meta, origin);
             Ok(())
         }
         Action::Directory(meta) => {
@@ -77,12 +89,11 @@ fn put(tree: &mut Tree, path: &[u8], action: &Action) -> Result<(), LayerErrorKi
             let directory = tree.make_directories(directory)?;
             // A directory over a directory keeps what is in it; over anything else it is new.
             let inode = tree.ensure_directory(directory, name);
-            tree.inode_mut(inode).meta = meta.clone();
+            tree.dress(inode, meta, origin);
             Ok(())
         }
         Action::Leaf(meta, leaf) => {
-            let inode = Inode { meta: meta.clone(), kind: Kind::Leaf(leaf.clone()) };
-            let inode = tree.add(inode);
+            let inode = tree.add(Inode::leaf(meta.clone(), leaf.clone()).from(origin));
             link(tree, path, inode)
         }
         Action::HardLink(target) => {
@@ -120,7 +131,7 @@ fn link_target(tree: &mut Tree, target: &[u8]) -> Result<InodeId, LayerErrorKind
 mod tests {
     use super::*;
     use crate::layer::Change;
-    use crate::tree::{Content, Leaf, Meta, entries};
+    use crate::tree::{Content, Kind, Leaf, Meta, entries};
 
     /// Builds a layer from a few words: `d PATH`, `f PATH CONTENT`, `s PATH TARGET`,
     /// `h PATH TARGET`, `w PATH` (whiteout), `o PATH` (opaque).
@@ -144,7 +155,8 @@ mod tests {
     fn flat(layers: &[&[&str]]) -> Result<Tree, LayerErrorKind> {
         let layers: Vec<_> = layers.iter().map(|lines| layer(lines)).collect();
         let digest = Digest::from_bytes([0; 32]);
-        flatten(layers.iter().map(|layer| (digest, layer))).map_err(|error| *error.kind)
+        flatten(ComponentName::Agent, layers.iter().map(|layer| (digest, layer)))
+            .map_err(|error| *error.kind)
     }
 
     /// Lists a tree but its root: the path, and for a leaf what it is.

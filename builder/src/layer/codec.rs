@@ -4,17 +4,14 @@
 //! and each content. Numbers are little-endian, byte strings are a u32 length and the bytes:
 //!
 //! ```text
-//! change   path, tag u8: 0 whiteout, 1 opaque, 2 hard link (target),
-//!          3 directory (meta), 4 file (meta, BLAKE3 32 bytes, size u64), 5 symlink (meta, target),
-//!          6 char and 7 block device (meta, major u32, minor u32), 8 pipe (meta)
-//! meta     mode u16, uid u32, gid u32, mtime i64, mtime_nsec u32, xattrs u32 (name, value)…
+//! change   path, tag u8: 0 whiteout, 1 opaque, 2 hard link (target), others as in [`encoding`]
 //! content  BLAKE3 32 bytes, size u64, offset in the pack u64
 //! ```
-
-use std::collections::BTreeMap;
+//!
+//! [`encoding`]: crate::encoding
 
 use super::{Action, Change, LayerIndex};
-use crate::tree::{Content, Leaf, Meta};
+use crate::encoding::{DIRECTORY, Reader, Truncated, Writer};
 
 /// The version of the decoder and of this form; it is part of the cache key of a decoded layer.
 pub const DECODER_EPOCH: u32 = 1;
@@ -26,6 +23,12 @@ const MAGIC: &[u8] = b"boxbuild layer 1\n";
 #[error("the stored index of a layer is damaged")]
 pub struct IndexError;
 
+impl From<Truncated> for IndexError {
+    fn from(_: Truncated) -> Self {
+        Self
+    }
+}
+
 impl LayerIndex {
     /// Returns the stored form.
     pub fn encode(&self) -> Vec<u8> {
@@ -33,7 +36,7 @@ impl LayerIndex {
         out.length(self.changes.len());
         for change in &self.changes {
             out.bytes(&change.path);
-            out.action(&change.action);
+            put_action(&mut out, &change.action);
         }
         out.length(self.contents.len());
         for (content, offset) in &self.contents {
@@ -48,163 +51,54 @@ impl LayerIndex {
     /// # Errors
     /// [`IndexError`] for anything that [`LayerIndex::encode`] does not write.
     pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
-        let mut input = Reader(bytes.strip_prefix(MAGIC).ok_or(IndexError)?);
+        let mut input = Reader::new(bytes.strip_prefix(MAGIC).ok_or(IndexError)?);
         let mut index = Self::default();
         for _ in 0..input.u32()? {
-            index.changes.push(Change { path: input.bytes()?, action: input.action()? });
+            let path = input.bytes()?.to_vec();
+            index.changes.push(Change { path, action: action(&mut input)? });
         }
         for _ in 0..input.u32()? {
             index.contents.push((input.content()?, input.u64()?));
         }
-        if input.0.is_empty() { Ok(index) } else { Err(IndexError) }
+        if input.is_empty() { Ok(index) } else { Err(IndexError) }
     }
 }
 
-struct Writer(Vec<u8>);
+const WHITEOUT: u8 = 0;
+const OPAQUE: u8 = 1;
+const HARD_LINK: u8 = 2;
 
-impl Writer {
-    fn u32(&mut self, number: u32) {
-        self.0.extend_from_slice(&number.to_le_bytes());
-    }
-
-    fn u64(&mut self, number: u64) {
-        self.0.extend_from_slice(&number.to_le_bytes());
-    }
-
-    fn length(&mut self, length: usize) {
-        // `Limits` keep every count and every byte string far below 2^32.
-        self.u32(u32::try_from(length).unwrap_or(u32::MAX));
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.length(bytes.len());
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn content(&mut self, content: &Content) {
-        self.0.extend_from_slice(&content.hash);
-        self.u64(content.size);
-    }
-
-    fn action(&mut self, action: &Action) {
-        match action {
-            Action::Whiteout => self.0.push(0),
-            Action::Opaque => self.0.push(1),
-            Action::HardLink(target) => {
-                self.0.push(2);
-                self.bytes(target);
-            }
-            Action::Directory(meta) => self.tagged(3, meta),
-            Action::Leaf(meta, leaf) => self.leaf(meta, leaf),
+fn put_action(out: &mut Writer, action: &Action) {
+    match action {
+        Action::Whiteout => out.0.push(WHITEOUT),
+        Action::Opaque => out.0.push(OPAQUE),
+        Action::HardLink(target) => {
+            out.0.push(HARD_LINK);
+            out.bytes(target);
         }
-    }
-
-    fn leaf(&mut self, meta: &Meta, leaf: &Leaf) {
-        match leaf {
-            Leaf::File(content) => {
-                self.tagged(4, meta);
-                self.content(content);
-            }
-            Leaf::Symlink(target) => {
-                self.tagged(5, meta);
-                self.bytes(target);
-            }
-            Leaf::CharDevice(major, minor) => self.device(6, meta, *major, *minor),
-            Leaf::BlockDevice(major, minor) => self.device(7, meta, *major, *minor),
-            Leaf::Fifo => self.tagged(8, meta),
-        }
-    }
-
-    fn device(&mut self, tag: u8, meta: &Meta, major: u32, minor: u32) {
-        self.tagged(tag, meta);
-        self.u32(major);
-        self.u32(minor);
-    }
-
-    fn tagged(&mut self, tag: u8, meta: &Meta) {
-        self.0.push(tag);
-        self.0.extend_from_slice(&meta.mode.to_le_bytes());
-        self.u32(meta.uid);
-        self.u32(meta.gid);
-        self.0.extend_from_slice(&meta.mtime.to_le_bytes());
-        self.u32(meta.mtime_nsec);
-        self.length(meta.xattrs.len());
-        for (name, value) in &meta.xattrs {
-            self.bytes(name);
-            self.bytes(value);
-        }
+        Action::Directory(meta) => out.directory(meta),
+        Action::Leaf(meta, leaf) => out.leaf(meta, leaf),
     }
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], IndexError> {
-        let (array, rest) = self.0.split_first_chunk().ok_or(IndexError)?;
-        self.0 = rest;
-        Ok(*array)
-    }
-
-    fn u32(&mut self) -> Result<u32, IndexError> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Result<u64, IndexError> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    fn bytes(&mut self) -> Result<Vec<u8>, IndexError> {
-        let length = usize::try_from(self.u32()?).map_err(|_| IndexError)?;
-        let (bytes, rest) = self.0.split_at_checked(length).ok_or(IndexError)?;
-        self.0 = rest;
-        Ok(bytes.to_vec())
-    }
-
-    fn content(&mut self) -> Result<Content, IndexError> {
-        Ok(Content { hash: self.array()?, size: self.u64()? })
-    }
-
-    fn action(&mut self) -> Result<Action, IndexError> {
-        let [tag] = self.array()?;
-        Ok(match tag {
-            0 => Action::Whiteout,
-            1 => Action::Opaque,
-            2 => Action::HardLink(self.bytes()?),
-            3 => Action::Directory(self.meta()?),
-            _ => Action::Leaf(self.meta()?, self.leaf(tag)?),
-        })
-    }
-
-    fn leaf(&mut self, tag: u8) -> Result<Leaf, IndexError> {
-        Ok(match tag {
-            4 => Leaf::File(self.content()?),
-            5 => Leaf::Symlink(self.bytes()?),
-            6 => Leaf::CharDevice(self.u32()?, self.u32()?),
-            7 => Leaf::BlockDevice(self.u32()?, self.u32()?),
-            8 => Leaf::Fifo,
-            _ => return Err(IndexError),
-        })
-    }
-
-    fn meta(&mut self) -> Result<Meta, IndexError> {
-        let mut meta = Meta {
-            mode: self.array().map(u16::from_le_bytes)?,
-            uid: self.u32()?,
-            gid: self.u32()?,
-            mtime: self.array().map(i64::from_le_bytes)?,
-            mtime_nsec: self.u32()?,
-            xattrs: BTreeMap::new(),
-        };
-        for _ in 0..self.u32()? {
-            meta.xattrs.insert(self.bytes()?, self.bytes()?);
+fn action(input: &mut Reader<'_>) -> Result<Action, IndexError> {
+    let tag = input.u8()?;
+    Ok(match tag {
+        WHITEOUT => Action::Whiteout,
+        OPAQUE => Action::Opaque,
+        HARD_LINK => Action::HardLink(input.bytes()?.to_vec()),
+        DIRECTORY => Action::Directory(input.meta()?),
+        _ => {
+            let meta = input.meta()?;
+            Action::Leaf(meta, input.leaf(tag)?)
         }
-        Ok(meta)
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::{Content, Leaf, Meta};
     use proptest::prelude::*;
 
     fn meta() -> impl Strategy<Value = Meta> {

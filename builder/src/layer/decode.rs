@@ -369,7 +369,7 @@ mod tests {
             builder.append_link(&mut header(EntryType::Link, 0), "hard", "link").unwrap();
         });
         let index = plain(&tar).unwrap();
-        let tree = flatten([(digest(&tar), &index)]).unwrap();
+        let tree = flatten(box_image::ComponentName::Agent, [(digest(&tar), &index)]).unwrap();
         let leaf = |name: &[u8]| match &tree.inode(tree.child(Tree::ROOT, name).unwrap()).kind {
             Kind::Leaf(leaf) => leaf.clone(),
             Kind::Directory(_) => panic!("{name:?} is a directory"),

@@ -161,11 +161,8 @@ mod tests {
     fn sample() -> Tree {
         let mut tree = Tree::default();
         let etc = tree.ensure_directory(Tree::ROOT, b"etc");
-        let file = Inode {
-            meta: Meta::root_owned(0o644),
-            kind: Kind::Leaf(Leaf::File(Content::of(b"root\n"))),
-        };
-        let file = tree.add(file);
+        let leaf = Leaf::File(Content::of(b"root\n"));
+        let file = tree.add(Inode::leaf(Meta::root_owned(0o644), leaf));
         tree.link(etc, b"passwd", file);
         tree.link(Tree::ROOT, b"also", file);
         tree

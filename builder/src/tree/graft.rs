@@ -1,8 +1,15 @@
 //! Putting one tree into another.
 
-use super::{InodeId, Kind, Tree};
+use super::{InodeId, Kind, Origin, Tree};
 
 impl Tree {
+    /// Gives every inode this origin.
+    #[must_use]
+    pub(crate) fn with_origin(mut self, origin: Origin) -> Self {
+        self.inodes.iter_mut().for_each(|inode| inode.origin = origin);
+        self
+    }
+
     /// Puts all of `other` under a name in a directory, in the place of what had it. Names that
     /// shared an inode in `other` share one here.
     pub(crate) fn graft(&mut self, directory: InodeId, name: &[u8], other: &Self) {
@@ -26,7 +33,7 @@ mod tests {
     #[test]
     fn hard_links_stay_hard_links() {
         let mut inner = Tree::default();
-        let fifo = Inode { meta: Meta::root_owned(0o600), kind: Kind::Leaf(Leaf::Fifo) };
+        let fifo = Inode::leaf(Meta::root_owned(0o600), Leaf::Fifo);
         let fifo = inner.add(fifo);
         inner.link(Tree::ROOT, b"one", fifo);
         inner.link(Tree::ROOT, b"two", fifo);

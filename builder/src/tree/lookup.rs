@@ -162,8 +162,8 @@ mod tests {
         for (path, target) in links {
             let (directory, name) = path.rsplit_once('/').unwrap();
             let directory = tree.make_directories(directory.as_bytes()).unwrap();
-            let kind = Kind::Leaf(Leaf::Symlink(target.as_bytes().to_vec()));
-            let link = tree.add(Inode { meta: Meta::root_owned(0o777), kind });
+            let leaf = Leaf::Symlink(target.as_bytes().to_vec());
+            let link = tree.add(Inode::leaf(Meta::root_owned(0o777), leaf));
             tree.link(directory, name.as_bytes(), link);
         }
         tree
@@ -186,7 +186,7 @@ mod tests {
         let mut tree = with_links(&[("/a", "b"), ("/b", "a")]);
         assert_eq!(tree.lookup(b"a"), None);
         assert_eq!(tree.make_directories(b"a/c"), Err(LookupError::TooManyLinks));
-        let fifo = tree.add(Inode { meta: Meta::root_owned(0), kind: Kind::Leaf(Leaf::Fifo) });
+        let fifo = tree.add(Inode::leaf(Meta::root_owned(0), Leaf::Fifo));
         tree.link(Tree::ROOT, b"fifo", fifo);
         assert!(matches!(tree.make_directories(b"fifo/c"), Err(LookupError::NotADirectory(_))));
         assert!(matches!(tree.make_directories(b"fifo"), Err(LookupError::NotADirectory(_))));

@@ -6,14 +6,23 @@
 mod digest;
 mod graft;
 mod lookup;
+mod origin;
 
 use std::collections::BTreeMap;
 
 pub use digest::{TREE_EPOCH, TreeDigest, entries};
 pub use lookup::LookupError;
+pub use origin::Origin;
 
 /// A name in a directory: bytes without `/` or NUL, neither empty nor `.` nor `..`.
 pub type Name = Box<[u8]>;
+
+/// Tells whether bytes are a [`Name`] that Linux would take.
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    !matches!(name, b"" | b"." | b"..")
+        && name.len() <= 255
+        && !name.iter().any(|byte| matches!(byte, b'/' | 0))
+}
 
 /// Identifies an inode within its [`Tree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,12 +105,25 @@ pub struct Inode {
     pub meta: Meta,
     /// What it is.
     pub kind: Kind,
+    /// Where it came from. No digest depends on it.
+    pub origin: Origin,
 }
 
 impl Inode {
-    /// Returns an empty directory.
+    /// Returns an empty directory that the builder makes.
     pub const fn directory(meta: Meta) -> Self {
-        Self { meta, kind: Kind::Directory(BTreeMap::new()) }
+        Self { meta, kind: Kind::Directory(BTreeMap::new()), origin: Origin::Generated }
+    }
+
+    /// Returns anything else that the builder makes.
+    pub const fn leaf(meta: Meta, leaf: Leaf) -> Self {
+        Self { meta, kind: Kind::Leaf(leaf), origin: Origin::Generated }
+    }
+
+    /// Returns the same inode with this origin.
+    #[must_use]
+    pub fn from(self, origin: Origin) -> Self {
+        Self { origin, ..self }
     }
 
     /// Returns the names of a directory; nothing for anything else.
@@ -162,6 +184,12 @@ impl Tree {
         if let Kind::Directory(names) = &mut self.inode_mut(directory).kind {
             names.insert(name.into(), inode);
         }
+    }
+
+    /// Gives an inode other attributes, and the origin of the entry that has them.
+    pub(crate) fn dress(&mut self, inode: InodeId, meta: &Meta, origin: Origin) {
+        let inode = self.inode_mut(inode);
+        (inode.meta, inode.origin) = (meta.clone(), origin);
     }
 
     /// Takes a name from a directory, with all that is below it.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use box_cache::Store;
 use box_image::ComponentName;
-use boxfile_spec::{Boxfile, Component, Lock, Platform, Span};
+use boxfile_spec::{Boxfile, Component, Lock, Platform, SkillMode, Span};
 
 use super::Request;
 use crate::binary::Binary;
@@ -103,6 +103,11 @@ impl Inputs {
         let binary = request.boxfile.agent.binary.as_ref();
         let program = binary.and_then(|binary| program::check(binary, request).err());
         (skills.into_iter().chain(files).chain(program).collect(), warnings)
+    }
+
+    /// Returns the skills that are a part of the rootfs, sorted by name.
+    pub(super) fn baked_skills(&self) -> impl Iterator<Item = &SkillInput> {
+        self.skills.iter().filter(|skill| skill.mode == SkillMode::Bake)
     }
 
     /// Returns what the lock is to say of these inputs, and nothing else.

@@ -10,7 +10,7 @@ use boxfile_spec::{Boxfile, SkillMode, Source};
 use super::*;
 use crate::fetch::FetchOptions;
 use crate::skill::Skill;
-use crate::tree::{Content, Inode, Kind as NodeKind, Leaf, Meta, Tree};
+use crate::tree::{Content, Inode, Leaf, Meta, Tree};
 
 const BOXFILE: &str = r#"box "x"
 agent { image "oci:a"; env-file "a.env"; }
@@ -43,8 +43,8 @@ fn request(boxfile: &Boxfile) -> Request<'_> {
 
 fn skill(content: &[u8]) -> Skill {
     let mut tree = Tree::default();
-    let (meta, kind) = (Meta::root_owned(0o644), NodeKind::Leaf(Leaf::File(Content::of(content))));
-    let file = tree.add(Inode { meta, kind });
+    let leaf = Leaf::File(Content::of(content));
+    let file = tree.add(Inode::leaf(Meta::root_owned(0o644), leaf));
     tree.link(Tree::ROOT, b"SKILL.md", file);
     Skill { tree, data: BTreeMap::from([(Content::of(content), content.to_vec())]) }
 }

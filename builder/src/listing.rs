@@ -1,0 +1,308 @@
+//! The listing of a box: every entry of its rootfs, and where each came from.
+//!
+//! With the listing, a box tells of its files without its image being read, and a rootfs whose tree
+//! digest is the listing's has these entries and no others. The form is canonical: equal trees of
+//! equal origins give equal bytes. It is not compressed but for the paths, of which each is told by
+//! its difference to the one before. Numbers are little-endian, byte strings are a u32 length and
+//! the bytes:
+//!
+//! ```text
+//! "boxbuild listing 1\n"
+//! origins  byte string: JSON, see [`Origins`]
+//! entries  u32, and each entry in the order of the tree digest:
+//!   path   u32: how many bytes are as in the path before; byte string: the others
+//!   origin u8: 0 generated, 1 init, 2 agent and 3 business image (layer u32), 4 program,
+//!          5 skill (number u32), 6 merged
+//!   what   u8 0 and the number (u32) of the entry whose inode this is a further name of; or a
+//!          directory or leaf as in [`encoding`](crate::encoding)
+//! ```
+
+use std::collections::HashMap;
+
+use box_image::{ComponentName, Digest};
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::{DIRECTORY, Reader, Truncated, Writer};
+use crate::tree::{Inode, InodeId, Kind, Origin, Tree, entries, is_name};
+
+const MAGIC: &[u8] = b"boxbuild listing 1\n";
+/// The tag of a further name.
+const FURTHER: u8 = 0;
+
+/// Every entry of a box, and where each came from.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    /// The entries; each inode has its [`Origin`].
+    pub tree: Tree,
+    /// What the origins name by number.
+    pub origins: Origins,
+}
+
+/// What the origins of a tree name by number.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Origins {
+    /// The components' images.
+    pub images: Vec<ImageOrigin>,
+    /// sha256 of the agent's program that is in no image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Digest>,
+    /// The baked skills, sorted by name.
+    pub skills: Vec<String>,
+}
+
+/// A component's image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ImageOrigin {
+    /// Whose it is.
+    pub component: ComponentName,
+    /// The image's digest.
+    pub digest: Digest,
+    /// Its layers' digests, the lowest first.
+    pub layers: Vec<Digest>,
+}
+
+/// The bytes are no listing.
+#[derive(Debug, thiserror::Error)]
+#[error("the listing is damaged: {0}")]
+pub struct ListingError(&'static str);
+
+impl From<Truncated> for ListingError {
+    fn from(_: Truncated) -> Self {
+        Self("it ends early")
+    }
+}
+
+impl Listing {
+    /// Returns the canonical form.
+    ///
+    /// # Errors
+    /// The origins', which never occur.
+    pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let mut out = Writer(MAGIC.to_vec());
+        out.bytes(&serde_json::to_vec(&self.origins)?);
+        let count_at = out.0.len();
+        out.u32(0);
+        let (mut count, mut before, mut first) = (0u32, Vec::new(), HashMap::new());
+        for (path, id) in entries(&self.tree) {
+            let shared = before.iter().zip(&path).take_while(|(a, b)| a == b).count();
+            out.length(shared);
+            out.bytes(&path[shared..]);
+            put(&mut out, self.tree.inode(id), first.get(&id).copied());
+            first.entry(id).or_insert(count);
+            (count, before) = (count + 1, path);
+        }
+        out.0[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
+        Ok(out.0)
+    }
+
+    /// Reads the canonical form.
+    ///
+    /// # Errors
+    /// [`ListingError`] for anything that [`Self::encode`] does not write.
+    pub fn decode(bytes: &[u8]) -> Result<Self, ListingError> {
+        let behind = bytes.strip_prefix(MAGIC).ok_or(ListingError("it is of another version"))?;
+        let mut input = Reader::new(behind);
+        let origins = serde_json::from_slice(input.bytes()?);
+        let origins = origins.map_err(|_| ListingError("its origins do not read"))?;
+        let mut builder = Builder::default();
+        for _ in 0..input.u32()? {
+            builder.entry(&mut input)?;
+        }
+        if !input.is_empty() || builder.inodes.is_empty() {
+            return Err(ListingError("it does not end where it should"));
+        }
+        let listing = Self { tree: builder.tree, origins };
+        match listing.encode() {
+            Ok(canonical) if canonical == bytes => Ok(listing),
+            _ => Err(ListingError("it is not in the canonical form")),
+        }
+    }
+}
+
+fn put(out: &mut Writer, inode: &Inode, first: Option<u32>) {
+    let (tag, number) = match inode.origin {
+        Origin::Generated => (0, None),
+        Origin::Init => (1, None),
+        Origin::Layer(ComponentName::Agent, layer) => (2, Some(layer)),
+        Origin::Layer(ComponentName::Business, layer) => (3, Some(layer)),
+        Origin::Program => (4, None),
+        Origin::Skill(skill) => (5, Some(skill)),
+        Origin::Merged => (6, None),
+    };
+    out.0.push(tag);
+    number.into_iter().for_each(|number| out.u32(number));
+    match (first, &inode.kind) {
+        (Some(first), _) => {
+            out.0.push(FURTHER);
+            out.u32(first);
+        }
+        (None, Kind::Directory(_)) => out.directory(&inode.meta),
+        (None, Kind::Leaf(leaf)) => out.leaf(&inode.meta, leaf),
+    }
+}
+
+fn origin(input: &mut Reader<'_>) -> Result<Origin, ListingError> {
+    Ok(match input.u8()? {
+        0 => Origin::Generated,
+        1 => Origin::Init,
+        2 => Origin::Layer(ComponentName::Agent, input.u32()?),
+        3 => Origin::Layer(ComponentName::Business, input.u32()?),
+        4 => Origin::Program,
+        5 => Origin::Skill(input.u32()?),
+        6 => Origin::Merged,
+        _ => return Err(ListingError("it has an unknown origin")),
+    })
+}
+
+/// Builds the tree of a listing, entry by entry.
+#[derive(Debug, Default)]
+struct Builder {
+    tree: Tree,
+    path: Vec<u8>,
+    /// The inode of each entry so far.
+    inodes: Vec<InodeId>,
+    /// The directories that the last path leads through: the length of each one's path.
+    open: Vec<(usize, InodeId)>,
+}
+
+impl Builder {
+    fn entry(&mut self, input: &mut Reader<'_>) -> Result<(), ListingError> {
+        let shared = usize::try_from(input.u32()?).unwrap_or(usize::MAX);
+        let others = input.bytes()?;
+        if shared > self.path.len() {
+            return Err(ListingError("a path shares more than there is"));
+        }
+        self.path.truncate(shared);
+        self.path.extend_from_slice(others);
+        let origin = origin(input)?;
+        let id = match input.u8()? {
+            FURTHER => self.further(input.u32()?)?,
+            DIRECTORY => self.tree.add(Inode::directory(input.meta()?).from(origin)),
+            tag => {
+                let meta = input.meta()?;
+                self.tree.add(Inode::leaf(meta, input.leaf(tag)?).from(origin))
+            }
+        };
+        self.place(id)?;
+        self.inodes.push(id);
+        Ok(())
+    }
+
+    /// Returns the inode of an earlier entry, which must not be a directory.
+    fn further(&self, first: u32) -> Result<InodeId, ListingError> {
+        let first = usize::try_from(first).unwrap_or(usize::MAX);
+        let id = self.inodes.get(first).copied();
+        id.filter(|id| self.tree.inode(*id).names().is_none())
+            .ok_or(ListingError("a further name has no inode"))
+    }
+
+    /// Puts an inode at the current path.
+    fn place(&mut self, id: InodeId) -> Result<(), ListingError> {
+        if self.path == b"/" && self.inodes.is_empty() {
+            let root = self.tree.inode(id).clone();
+            if root.names().is_none() {
+                return Err(ListingError("its root is no directory"));
+            }
+            *self.tree.inode_mut(Tree::ROOT) = root;
+            self.open.push((0, Tree::ROOT));
+            return Ok(());
+        }
+        let slash = self.path.iter().rposition(|byte| *byte == b'/');
+        let slash = slash.ok_or(ListingError("a path is not absolute"))?;
+        self.open.retain(|(length, _)| *length <= slash);
+        let parent = self.open.last().copied().filter(|(length, _)| *length == slash);
+        let (_, parent) = parent.ok_or(ListingError("a path has no directory"))?;
+        let name = &self.path[slash + 1..];
+        let last = self.tree.inode(parent).names().and_then(|names| names.last_key_value());
+        if !is_name(name) || last.is_some_and(|(last, _)| **last >= *name) {
+            return Err(ListingError("its names are not in order"));
+        }
+        self.tree.link(parent, name, id);
+        if self.tree.inode(id).names().is_some() {
+            self.open.push((self.path.len(), id));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tree::{Content, Leaf, Meta};
+
+    fn sample() -> Listing {
+        let mut tree = Tree::default();
+        tree.inode_mut(Tree::ROOT).meta.mode = 0o700;
+        let etc = tree.ensure_directory(Tree::ROOT, b"etc");
+        tree.dress(etc, &Meta::root_owned(0o711), Origin::Layer(ComponentName::Business, 3));
+        for (name, leaf, origin) in [
+            ("etc.conf", Leaf::File(Content::of(b"x")), Origin::Skill(0)),
+            ("link", Leaf::Symlink(b"etc".to_vec()), Origin::Layer(ComponentName::Agent, 0)),
+            ("null", Leaf::CharDevice(1, 3), Origin::Program),
+        ] {
+            let inode = tree.add(Inode::leaf(Meta::root_owned(0o644), leaf).from(origin));
+            tree.link(Tree::ROOT, name.as_bytes(), inode);
+            tree.link(etc, name.as_bytes(), inode);
+        }
+        let image = ImageOrigin {
+            component: ComponentName::Agent,
+            digest: Digest::from_bytes([1; 32]),
+            layers: vec![Digest::from_bytes([2; 32])],
+        };
+        let skills = vec!["greet".to_owned()];
+        Listing { tree, origins: Origins { images: vec![image], program: None, skills } }
+    }
+
+    /// Every name with what it stands for.
+    fn facts(listing: &Listing) -> Vec<(Vec<u8>, Meta, String, Origin)> {
+        let fact = |(path, id)| {
+            let inode = listing.tree.inode(id);
+            let kind = match &inode.kind {
+                Kind::Directory(_) => "directory".to_owned(),
+                Kind::Leaf(leaf) => format!("{leaf:?}"),
+            };
+            (path, inode.meta.clone(), kind, inode.origin)
+        };
+        entries(&listing.tree).map(fact).collect()
+    }
+
+    #[test]
+    fn a_listing_reads_back() {
+        let listing = sample();
+        let read = Listing::decode(&listing.encode().unwrap()).unwrap();
+        assert_eq!(facts(&read), facts(&listing));
+        assert_eq!(read.origins, listing.origins);
+        assert_eq!(read.tree.digest(), listing.tree.digest());
+        assert_eq!(read.encode().unwrap(), listing.encode().unwrap());
+    }
+
+    #[test]
+    fn an_empty_tree_has_a_root() {
+        let empty = Listing { tree: Tree::default(), origins: Origins::default() };
+        let read = Listing::decode(&empty.encode().unwrap()).unwrap();
+        assert_eq!(read.tree.digest(), Tree::default().digest());
+        let bytes = empty.encode().unwrap();
+        let none = bytes.len() - 4 - 9 - 1 - 1 - 2 - 4 - 4 - 8 - 4 - 4;
+        let mut bytes = bytes[..none].to_vec();
+        bytes[none - 4..].fill(0);
+        assert!(Listing::decode(&bytes).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn damage_is_an_error_or_another_listing(
+            at in any::<prop::sample::Index>(), change in 1..=255u8, cut in any::<bool>(),
+        ) {
+            let mut bytes = sample().encode().unwrap();
+            let at = at.index(bytes.len());
+            if cut { bytes.truncate(at) } else { bytes[at] ^= change }
+            if let Ok(read) = Listing::decode(&bytes) {
+                prop_assert_eq!(read.encode().unwrap(), bytes);
+            }
+        }
+    }
+}
