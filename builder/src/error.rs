@@ -14,6 +14,7 @@ use crate::compose::ComposeError;
 use crate::fetch::{FetchError, UrlError};
 use crate::kernel::KernelError;
 use crate::layer::LayerError;
+use crate::pack::Pack;
 use crate::skill::SkillError;
 use crate::source::SourceError;
 
@@ -251,6 +252,14 @@ pub enum BuildError {
     /// The rootfs cannot be written.
     #[error("the rootfs cannot be written")]
     Bake(#[from] erofs_writer::Error),
+    /// What the store holds of the files' data is damaged.
+    #[error("the files' data in the store are damaged; build again")]
+    Pack {
+        /// Where the data lie.
+        pack: Pack,
+        /// How it was noticed.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),

@@ -1,33 +1,68 @@
 //! Where the data of files lies: packs in the store.
 //!
-//! A pack is a blob that holds the contents of one layer (or of the skills) one behind the other.
-//! Every content is hashed again while it is read, so that a damaged pack never reaches a rootfs.
+//! A pack holds contents one behind the other: those of a layer, which are the data of the action
+//! that decoded it, or others in a blob. Every content is hashed again while it is read, so that a
+//! damaged pack never reaches a rootfs.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
-use box_cache::{BlobId, Store};
+use box_cache::{ActionKey, BlobId, Store, StoreError};
 
 use crate::tree::Content;
+
+/// Bytes that are read from a pack at once.
+const BUFFER: usize = 256 << 10;
+
+/// Where contents lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pack {
+    /// A blob of the store.
+    Blob(BlobId),
+    /// The data of a decoded layer.
+    Layer(ActionKey),
+}
+
+impl From<BlobId> for Pack {
+    fn from(blob: BlobId) -> Self {
+        Self::Blob(blob)
+    }
+}
+
+impl Pack {
+    fn open(self, store: &Store) -> Result<File, StoreError> {
+        match self {
+            Self::Blob(blob) => store.open_blob(&blob),
+            Self::Layer(key) => store.open_data(&key),
+        }
+    }
+}
 
 /// Where each content lies.
 #[derive(Debug, Default)]
 pub struct ContentMap {
-    places: HashMap<[u8; 32], (BlobId, u64)>,
+    places: HashMap<[u8; 32], (Pack, u64)>,
 }
 
 impl ContentMap {
     /// Adds the contents of a pack. Of two places for one content, either is right.
-    pub fn add(&mut self, pack: BlobId, contents: &[(Content, u64)]) {
+    pub fn add(&mut self, pack: impl Into<Pack>, contents: &[(Content, u64)]) {
+        let pack = pack.into();
         self.places
             .extend(contents.iter().map(|(content, offset)| (content.hash, (pack, *offset))));
     }
 
     /// Returns a reader of these contents.
     pub fn reader<'a>(&'a self, store: &'a Store) -> PackReader<'a> {
-        PackReader { map: self, store, open: HashMap::new() }
+        PackReader {
+            map: self,
+            store,
+            open: HashMap::new(),
+            buffer: vec![0; BUFFER],
+            damaged: None,
+        }
     }
 }
 
@@ -36,35 +71,40 @@ impl ContentMap {
 pub struct PackReader<'a> {
     map: &'a ContentMap,
     store: &'a Store,
-    open: HashMap<BlobId, File>,
+    open: HashMap<Pack, File>,
+    buffer: Vec<u8>,
+    damaged: Option<Pack>,
 }
 
 impl PackReader<'_> {
+    /// Returns the pack that was found to be damaged, if one was.
+    pub const fn damaged(&self) -> Option<Pack> {
+        self.damaged
+    }
+
     /// Writes a content to `out` and verifies it.
     ///
     /// # Errors
     /// The sink's, the pack's, or `InvalidData` where the pack is damaged.
     pub fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
-        let Some(&(pack, mut offset)) = self.map.places.get(&content.hash) else {
+        let Some(&(pack, offset)) = self.map.places.get(&content.hash) else {
             return Err(io::Error::other("a content of the tree is in no pack"));
         };
-        let file = self.file(pack)?;
-        let mut hasher = blake3::Hasher::new();
-        let mut buffer = [0; 128 << 10];
-        let mut left = content.size;
-        while left > 0 {
-            let chunk = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-            file.read_exact_at(&mut buffer[..chunk], offset)?;
-            hasher.update(&buffer[..chunk]);
-            out.write_all(&buffer[..chunk])?;
-            offset += chunk as u64;
-            left -= chunk as u64;
+        let file = match self.open.entry(pack) {
+            std::collections::hash_map::Entry::Occupied(open) => open.into_mut(),
+            std::collections::hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(pack.open(self.store).map_err(io::Error::other)?)
+            }
+        };
+        match copy(file, offset, content.size, &mut self.buffer, out) {
+            Ok(found) if found == content.hash => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
+            _ => {
+                self.damaged = Some(pack);
+                let advice = "what the store holds of a layer is damaged; build again";
+                Err(io::Error::new(io::ErrorKind::InvalidData, advice))
+            }
         }
-        if *hasher.finalize().as_bytes() == content.hash {
-            return Ok(());
-        }
-        let advice = format!("the pack {pack} in the store is damaged; remove it and build again");
-        Err(io::Error::new(io::ErrorKind::InvalidData, advice))
     }
 
     /// Reads a small content whole.
@@ -79,15 +119,28 @@ impl PackReader<'_> {
         self.copy_content(content, &mut bytes)?;
         Ok(bytes)
     }
+}
 
-    fn file(&mut self, pack: BlobId) -> io::Result<&File> {
-        match self.open.entry(pack) {
-            std::collections::hash_map::Entry::Occupied(open) => Ok(open.into_mut()),
-            std::collections::hash_map::Entry::Vacant(vacant) => {
-                Ok(vacant.insert(self.store.open_blob(&pack).map_err(io::Error::other)?))
-            }
-        }
+/// Copies a part of a file and returns the BLAKE3 of it.
+fn copy(
+    file: &File,
+    mut offset: u64,
+    size: u64,
+    buffer: &mut [u8],
+    out: &mut dyn Write,
+) -> io::Result<[u8; 32]> {
+    let mut hasher = blake3::Hasher::new();
+    let mut left = size;
+    while left > 0 {
+        let chunk = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let chunk = &mut buffer[..chunk];
+        file.read_exact_at(chunk, offset)?;
+        hasher.update(chunk);
+        out.write_all(chunk)?;
+        offset += chunk.len() as u64;
+        left -= chunk.len() as u64;
     }
+    Ok(*hasher.finalize().as_bytes())
 }
 
 impl erofs_writer::Contents for PackReader<'_> {

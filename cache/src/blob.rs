@@ -63,23 +63,54 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes a blob of yet unknown content; without a commit nothing of it stays.
+/// The bytes of a blob to be; without a name nothing of it stays.
 #[derive(Debug)]
-pub struct BlobWriter<'store> {
+pub(crate) struct RawBlob<'store> {
     store: &'store Store,
     file: NamedTempFile,
-    hasher: Sha256,
-    size: u64,
 }
 
-impl<'store> BlobWriter<'store> {
+impl<'store> RawBlob<'store> {
     pub(crate) fn new(store: &'store Store) -> Result<Self, StoreError> {
         let tmp = store.tmp();
         let file = tempfile::Builder::new()
             .permissions(Permissions::from_mode(0o444))
             .tempfile_in(&tmp)
             .context("make a file in", &tmp)?;
-        Ok(Self { store, file, hasher: Sha256::new(), size: 0 })
+        Ok(Self { store, file })
+    }
+
+    /// Flushes the bytes to the disk and gives them the name that they hash to.
+    pub(crate) fn publish(self, blob: &BlobId) -> Result<(), StoreError> {
+        publish(self.file, self.store.blob_path(blob))
+    }
+
+    pub(crate) fn error(&self, doing: &'static str, source: io::Error) -> StoreError {
+        StoreError::Io { doing, path: self.file.path().to_owned(), source }
+    }
+}
+
+impl Write for RawBlob<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.as_file_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_file_mut().flush()
+    }
+}
+
+/// Writes a blob of yet unknown content; without a commit nothing of it stays.
+#[derive(Debug)]
+pub struct BlobWriter<'store> {
+    raw: RawBlob<'store>,
+    hasher: Sha256,
+    size: u64,
+}
+
+impl<'store> BlobWriter<'store> {
+    pub(crate) fn new(store: &'store Store) -> Result<Self, StoreError> {
+        Ok(Self { raw: RawBlob::new(store)?, hasher: Sha256::new(), size: 0 })
     }
 
     /// Returns how many bytes were written so far.
@@ -99,21 +130,21 @@ impl<'store> BlobWriter<'store> {
     /// [`StoreError::Io`]; the store is then as it was.
     pub fn commit(self) -> Result<(BlobId, u64), StoreError> {
         let blob = BlobId(self.hasher.finalize().into());
-        publish(self.file, self.store.blob_path(&blob))?;
+        self.raw.publish(&blob)?;
         Ok((blob, self.size))
     }
 }
 
 impl Write for BlobWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.as_file_mut().write(bytes)?;
+        let written = self.raw.write(bytes)?;
         self.hasher.update(&bytes[..written]);
         self.size += written as u64;
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.as_file_mut().flush()
+        self.raw.flush()
     }
 }
 

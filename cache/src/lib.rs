@@ -6,10 +6,11 @@
 //!   lock                 flock: shared while a process uses the store
 //!   blobs/<sha256 hex>   immutable (0444) bytes, named by their content
 //!   actions/<key hex>    what an action made: a small value behind its checksum
+//!   data/<key hex>       what an action made that is large, and that its readers verify
 //!   tmp/                 what is being written
 //! ```
 //!
-//! **Crash story.** A blob or record is written to `tmp/` under a name that nobody can predict,
+//! **Crash story.** A blob or record (but not the data of an action) is written to `tmp/` under a name that nobody can predict,
 //! flushed to the disk, and only then given its name; the directory is flushed before the call
 //! returns. A crash at any moment leaves an old state or a new one and perhaps a file in `tmp/`,
 //! never a half object under a name. Two writers of the same content are both right: the
@@ -25,11 +26,15 @@
 
 mod action;
 mod blob;
+mod bulk;
+mod data;
 mod error;
 mod key;
 mod store;
 
 pub use blob::{BlobId, BlobWriter};
+pub use bulk::BulkWriter;
+pub use data::DataWriter;
 pub use error::StoreError;
 pub use key::{ActionKey, KeyHasher};
 pub use store::Store;

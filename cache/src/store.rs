@@ -10,7 +10,9 @@ use crate::{ActionKey, BlobId, StoreError};
 
 const VERSION: &str = "boxbuild store 1\n";
 /// Everything that a store has; `version` is made last.
-const PARTS: [&str; 5] = ["blobs", "actions", "tmp", "lock", "version"];
+const PARTS: [&str; 6] = ["blobs", "actions", "data", "tmp", "lock", "version"];
+/// Those of them that are directories.
+const DIRECTORIES: [&str; 4] = ["blobs", "actions", "data", "tmp"];
 
 /// An open store. While it is open it holds a shared lock, for which whoever deletes blobs must wait.
 #[derive(Debug)]
@@ -27,7 +29,7 @@ impl Store {
     /// [`StoreError::Io`], or [`StoreError::NotAStore`] where the directory holds something else.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_new(root)?;
-        for directory in [root.join("blobs"), root.join("actions"), root.join("tmp")] {
+        for directory in DIRECTORIES.map(|directory| root.join(directory)) {
             fs::create_dir_all(&directory).context("make the directory", &directory)?;
         }
         let lock_path = root.join("lock");
@@ -120,6 +122,10 @@ impl Store {
 
     pub(crate) fn actions(&self) -> PathBuf {
         self.root.join("actions")
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.root.join("data")
     }
 
     pub(crate) fn action_path(&self, key: &ActionKey) -> PathBuf {

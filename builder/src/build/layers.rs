@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::inputs::{Inputs, image_span};
 use crate::BuildError;
 use crate::layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, decode};
+use crate::pack::Pack;
 use crate::source::Image;
 
 /// What identifies a layer: the blob and what its image's config says of its content.
@@ -18,7 +19,7 @@ pub(super) type LayerId = (Digest, Digest);
 /// A decoded layer.
 pub(super) struct DecodedLayer {
     pub(super) index: LayerIndex,
-    pub(super) pack: BlobId,
+    pub(super) pack: Pack,
 }
 
 /// Returns what identifies a layer.
@@ -43,12 +44,16 @@ pub(super) fn decode_all(
             jobs.entry(id(layer)).or_insert((*component, image, layer));
         }
     }
-    let jobs: Vec<Job<'_>> = jobs.into_iter().collect();
-    let decoded: Vec<_> = jobs
-        .par_iter()
-        .map(|(id, job)| decode_one(*job, boxfile, store, limits).map(|layer| (*id, layer)))
+    let mut jobs: Vec<Job<'_>> = jobs.into_iter().collect();
+    // The largest first and each to the first thread that is free, so that none works on alone.
+    jobs.sort_by_key(|(_, (_, _, layer))| std::cmp::Reverse(layer.size));
+    let mut decoded: Vec<_> = jobs
+        .into_iter()
+        .par_bridge()
+        .map(|(id, job)| (id, decode_one(job, boxfile, store, limits)))
         .collect();
-    decoded.into_iter().collect()
+    decoded.sort_by_key(|(id, _)| *id);
+    decoded.into_iter().map(|(id, layer)| Ok((id, layer?))).collect()
 }
 
 fn decode_one(
@@ -64,14 +69,13 @@ fn decode_one(
     let span = image_span(boxfile, component);
     let blob =
         image.open_layer(layer).map_err(|source| BuildError::Image { component, span, source })?;
-    let (index, pack) = decode(layer, blob, store, limits).map_err(|source| BuildError::Layer {
-        component,
-        span,
-        source,
-    })?;
+    let mut data = store.data_writer()?;
+    let index = decode(layer, blob, &mut data, limits);
+    let index = index.map_err(|source| BuildError::Layer { component, span, source })?;
+    data.commit(&key)?;
     let stored = store.put(&index.encode())?;
-    store.record_action(&key, &[stored.0, pack.0].concat())?;
-    Ok(DecodedLayer { index, pack })
+    store.record_action(&key, &stored.0)?;
+    Ok(DecodedLayer { index, pack: Pack::Layer(key) })
 }
 
 fn key(layer: &LayerSource) -> ActionKey {
@@ -82,21 +86,18 @@ fn key(layer: &LayerSource) -> ActionKey {
         .finish()
 }
 
-/// Returns a layer that was decoded before, if its index is whole and its pack is there; decoding
-/// it again mends a damaged index. The pack is verified content by content when it is read.
+/// Returns a layer that was decoded before, if its index is whole and its data is as long as that
+/// says; decoding it again mends what is damaged. The data is verified content by content when it
+/// is read.
 fn recall(store: &Store, key: &ActionKey) -> Result<Option<DecodedLayer>, BuildError> {
     let Some(record) = store.action(key)? else { return Ok(None) };
-    let (Some(index), Some(pack)) = (blob(&record, 0), blob(&record, 32)) else { return Ok(None) };
-    if store.size(&pack).is_none() {
-        return Ok(None);
-    }
-    match store.read(&index) {
-        Ok(index) => Ok(LayerIndex::decode(&index).ok().map(|index| DecodedLayer { index, pack })),
-        Err(StoreError::Damaged { .. } | StoreError::Missing(_)) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn blob(record: &[u8], offset: usize) -> Option<BlobId> {
-    record.get(offset..)?.first_chunk().map(|bytes| BlobId(*bytes))
+    let Ok(index) = <[u8; 32]>::try_from(record) else { return Ok(None) };
+    let index = match store.read(&BlobId(index)) {
+        Ok(index) => LayerIndex::decode(&index).ok(),
+        Err(StoreError::Damaged { .. } | StoreError::Missing(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let size = store.open_data(key).ok().and_then(|data| data.metadata().ok());
+    let whole = |index: &LayerIndex| size.is_some_and(|it| it.len() == index.data_size());
+    Ok(index.filter(whole).map(|index| DecodedLayer { index, pack: Pack::Layer(*key) }))
 }

@@ -9,7 +9,7 @@ pub use inputs::{Pins, Variant, still_declared};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use box_cache::Store;
+use box_cache::{BulkWriter, Store};
 use box_image::{ComponentName, RunPlan};
 use boxfile_spec::{Boxfile, Layout, Lock, Platform};
 
@@ -18,7 +18,7 @@ use crate::compose::{ComposeError, Declared, FlatImage, Parts, compose, plan_of}
 use crate::fetch::FetchOptions;
 use crate::layer::{Limits, flatten};
 use crate::listing::{ImageOrigin, Listing, Origins};
-use crate::pack::ContentMap;
+use crate::pack::{ContentMap, Pack};
 use crate::seal::{Contents, Stored, seal};
 use crate::source::Image;
 use crate::tree::{Content, Tree};
@@ -139,7 +139,12 @@ fn root(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Root, B
     let skills = inputs.skills.iter().map(|skill| (skill.name.clone(), skill.mode)).collect();
     let declared = Declared { boxfile: request.boxfile, env: &inputs.env, skills };
     let unfit = |source| unfit(request.boxfile, source);
-    let plan = plan_of(&declared, &images, &mut contents.reader(store)).map_err(unfit)?;
+    let mut reader = contents.reader(store);
+    let plan = plan_of(&declared, &images, &mut reader);
+    let plan = plan.map_err(|source| match reader.damaged() {
+        Some(pack) => BuildError::Pack { pack, source: source.into() },
+        None => unfit(source),
+    })?;
     plan.check()?;
     let plan_bytes = serde_json::to_vec(&plan)?;
     let plan_content = Content::of(&plan_bytes);
@@ -160,7 +165,19 @@ fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
     BuildError::Compose { span: source.span().or(image).or(program), source: Box::new(source) }
 }
 
+/// Makes a box. What the store holds of a layer may be damaged; it is then decoded once more.
 fn make(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed, BuildError> {
+    let made = make_once(request, inputs, store);
+    match &made {
+        Err(BuildError::Pack { pack: Pack::Layer(key), .. }) => {
+            store.remove_data(key)?;
+            make_once(request, inputs, store)
+        }
+        _ => made,
+    }
+}
+
+fn make_once(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed, BuildError> {
     let Root { tree, contents, plan } = root(request, inputs, store)?;
     let (kernel, kernel_version) = kernel_blob(request, inputs, store)?;
     let rootfs = rootfs_blob(&tree, &contents, store)?;
@@ -242,10 +259,18 @@ fn store_skills(
 }
 
 fn rootfs_blob(tree: &Tree, contents: &ContentMap, store: &Store) -> Result<Stored, BuildError> {
-    let mut writer = store.writer()?;
-    bake(tree, &mut contents.reader(store), &mut writer)?;
-    let (blob, size) = writer.commit()?;
-    Ok(Stored { blob, size })
+    std::thread::scope(|scope| {
+        let mut writer = BulkWriter::new(store, scope)?;
+        let mut reader = contents.reader(store);
+        if let Err(source) = bake(tree, &mut reader, &mut writer) {
+            return Err(match reader.damaged() {
+                Some(pack) => BuildError::Pack { pack, source: source.into() },
+                None => source.into(),
+            });
+        }
+        let (blob, size) = writer.commit()?;
+        Ok(Stored { blob, size })
+    })
 }
 
 fn kernel_blob(

@@ -2,7 +2,7 @@
 //!
 //! The reader takes no guess: what two readers could understand in two ways is an error.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead};
 
 use tar::{EntryType, Header};
 
@@ -39,7 +39,7 @@ pub(super) struct Archive<'a, R> {
     here: Option<(Vec<u8>, u64)>,
 }
 
-impl<'a, R: Read> Archive<'a, R> {
+impl<'a, R: BufRead> Archive<'a, R> {
     /// Starts at the archive's first byte.
     pub(super) const fn new(inner: R, limits: &'a Limits) -> Self {
         Self { inner, limits, position: 0, rest: (0, 0), here: None }
@@ -80,21 +80,29 @@ impl<'a, R: Read> Archive<'a, R> {
         }
     }
 
-    /// Reads data of the current member; 0 at its end.
+    /// Returns data of the current member as the stream has it at hand; nothing at its end.
+    /// [`Self::consume`] goes on to the next.
     ///
     /// # Errors
     /// A stream that does not read or ends before the data does.
-    pub(super) fn read_data(&mut self, buffer: &mut [u8]) -> Result<usize, LayerErrorKind> {
-        let length = usize::try_from(self.rest.0).unwrap_or(usize::MAX).min(buffer.len());
+    pub(super) fn data(&mut self) -> Result<&[u8], LayerErrorKind> {
+        let length = self.rest.0;
         if length == 0 {
-            return Ok(0);
+            return Ok(&[]);
         }
-        let read = self.read(&mut buffer[..length])?;
-        if read == 0 {
+        let at_hand = self.at_hand()?;
+        if at_hand.is_empty() {
             return Err(ended());
         }
-        self.rest.0 -= read as u64;
-        Ok(read)
+        let length = usize::try_from(length).unwrap_or(usize::MAX).min(at_hand.len());
+        Ok(&at_hand[..length])
+    }
+
+    /// Goes on behind so many bytes of what [`Self::data`] gave.
+    pub(super) fn consume(&mut self, length: usize) {
+        self.inner.consume(length);
+        self.position += length as u64;
+        self.rest.0 -= length as u64;
     }
 
     fn member(&mut self, header: Header, extensions: Extensions) -> Result<Member, LayerErrorKind> {
@@ -146,10 +154,15 @@ impl<'a, R: Read> Archive<'a, R> {
         }
         self.expect(size);
         let mut body = Vec::new();
-        let read = self.inner.by_ref().take(size).read_to_end(&mut body);
-        let read = read.map_err(|error| self.error(error))? as u64;
-        self.position += read;
-        self.rest.0 -= read;
+        loop {
+            let data = self.data()?;
+            if data.is_empty() {
+                break;
+            }
+            body.extend_from_slice(data);
+            let length = data.len();
+            self.consume(length);
+        }
         self.skip_rest()?;
         Ok(body)
     }
@@ -208,39 +221,54 @@ impl<'a, R: Read> Archive<'a, R> {
     }
 
     fn skip_rest(&mut self) -> Result<(), LayerErrorKind> {
-        for length in [self.rest.0, self.rest.1] {
-            let skipped = io::copy(&mut self.inner.by_ref().take(length), &mut io::sink());
-            let skipped = skipped.map_err(|error| self.error(error))?;
-            self.position += skipped;
-            if skipped != length {
+        let mut left = self.rest.0 + self.rest.1;
+        while left > 0 {
+            let length = self.at_hand()?.len() as u64;
+            if length == 0 {
                 return Err(ended());
             }
+            let skipped = length.min(left);
+            self.inner.consume(usize::try_from(skipped).unwrap_or(usize::MAX));
+            self.position += skipped;
+            left -= skipped;
         }
         self.rest = (0, 0);
         Ok(())
     }
 
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, LayerErrorKind> {
+    /// Returns what the stream has at hand; nothing at its end.
+    fn at_hand(&mut self) -> Result<&[u8], LayerErrorKind> {
+        let limit = self.limits.archive_bytes;
         loop {
-            match self.inner.read(buffer) {
-                Ok(read) => {
-                    self.position += read as u64;
-                    return Ok(read);
-                }
+            match self.inner.fill_buf() {
+                // Filled already: this takes nothing from the stream.
+                Ok(_) => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.error(error)),
+                Err(error) => return Err(unreadable(error, limit)),
             }
         }
+        self.inner.fill_buf().map_err(|error| unreadable(error, limit))
     }
 
-    /// Tells a stream that does not end from one that does not read.
-    fn error(&self, error: io::Error) -> LayerErrorKind {
-        if error.kind() == io::ErrorKind::FileTooLarge {
-            let limit = self.limits.archive_bytes;
-            return LayerErrorKind::TooLarge { what: "bytes when it is uncompressed", limit };
-        }
-        LayerErrorKind::Unreadable(error)
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, LayerErrorKind> {
+        let length = {
+            let at_hand = self.at_hand()?;
+            let length = at_hand.len().min(buffer.len());
+            buffer[..length].copy_from_slice(&at_hand[..length]);
+            length
+        };
+        self.inner.consume(length);
+        self.position += length as u64;
+        Ok(length)
     }
+}
+
+/// Tells a stream that does not end from one that does not read.
+fn unreadable(error: io::Error, limit: u64) -> LayerErrorKind {
+    if error.kind() == io::ErrorKind::FileTooLarge {
+        return LayerErrorKind::TooLarge { what: "bytes when it is uncompressed", limit };
+    }
+    LayerErrorKind::Unreadable(error)
 }
 
 fn ended() -> LayerErrorKind {
@@ -458,11 +486,21 @@ mod tests {
     /// Counts what is taken from an endless stream.
     struct Endless(u64);
 
-    impl Read for Endless {
+    impl io::Read for Endless {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             buffer.fill(b'a');
             self.0 += buffer.len() as u64;
             Ok(buffer.len())
+        }
+    }
+
+    impl BufRead for Endless {
+        fn fill_buf(&mut self) -> io::Result<&[u8]> {
+            Ok(b"aaaaaaaa")
+        }
+
+        fn consume(&mut self, amount: usize) {
+            self.0 += amount as u64;
         }
     }
 
@@ -471,7 +509,8 @@ mod tests {
         let limits = Limits::default();
         for (kind, size) in [(b'x', 2 << 20), (b'g', 2 << 20), (b'L', 4098), (b'K', 1 << 40)] {
             let header = with(kind, b"x", b"", |header| header.set_size(size));
-            let mut archive = Archive::new(header.chain(Endless(0)), &limits);
+            let stream = io::Read::chain(header.as_slice(), Endless(0));
+            let mut archive = Archive::new(stream, &limits);
             let result = archive.next_member();
             assert!(matches!(result, Err(LayerErrorKind::TooLarge { .. })), "{result:?}");
             assert_eq!(archive.into_inner().get_ref().1.0, 0, "nothing of the body is read");
@@ -540,10 +579,10 @@ mod tests {
         let mut archive = Archive::new(file.as_slice(), &limits);
         assert_eq!(archive.next_member().unwrap().unwrap().path, b"a/b/f");
         assert_eq!(archive.here(), Some((b"a/b/f".to_vec(), Some(0))));
-        let mut buffer = [0; 99];
-        assert_eq!(archive.read_data(&mut buffer).unwrap(), 5);
-        assert_eq!(&buffer[..5], b"hello");
-        assert_eq!(archive.read_data(&mut buffer).unwrap(), 0);
+        for (data, taken) in [(b"hello".as_slice(), 2), (b"llo", 3), (b"", 0)] {
+            assert_eq!(archive.data().unwrap(), data);
+            archive.consume(taken);
+        }
         assert!(archive.next_member().unwrap().is_none());
     }
 }

@@ -1,16 +1,15 @@
-//! From a layer's blob to its index, and its files' data to a pack in the store.
+//! From a layer's blob to its index, and its files' data to a pack.
 
-use std::io::{BufReader, Read, Write};
+use std::io::{self, BufRead, BufWriter, Read, Write};
 
-use box_cache::{BlobId, Store};
 use box_image::Digest;
-use flate2::bufread::MultiGzDecoder;
 use tar::EntryType;
 
 use super::archive::Archive;
 use super::metadata::Member;
 use super::path::{Marker, marker, normalize};
 use super::read::HashingReader;
+use super::stream::Stream;
 use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Limits};
 use crate::tree::{Content, Leaf, Meta};
 
@@ -36,44 +35,52 @@ pub struct LayerSource {
     pub diff_id: Digest,
 }
 
-const BUFFER: usize = 256 << 10;
+/// Bytes that are written to a pack at once.
+const PACK_BUFFER: usize = 256 << 10;
 
 /// Reads a layer, verifies both digests, and writes its files' data to a pack.
 ///
-/// Memory does not grow with the files' data. Nothing stays in the store if it fails.
+/// Memory does not grow with the files' data. What a failed layer has written is of no use.
 ///
 /// # Errors
 /// [`LayerError`], which names the layer and, where one is to blame, the entry.
 pub fn decode(
     source: &LayerSource,
-    blob: impl Read,
-    store: &Store,
-    limits: &Limits,
-) -> Result<(LayerIndex, BlobId), LayerError> {
-    let fail = |kind| LayerError { layer: source.digest, entry: None, kind: Box::new(kind) };
-    let mut pack = store.writer().map_err(|error| fail(LayerErrorKind::Store(error.into())))?;
-    let blob = BufReader::with_capacity(BUFFER, HashingReader::new(blob, source.size));
-    let index = match source.compression {
-        Compression::None => read_archive(source, blob, &mut pack, limits, |blob| blob)?,
-        Compression::Gzip => {
-            let plain = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(blob));
-            read_archive(source, plain, &mut pack, limits, |plain| plain.into_inner().into_inner())?
-        }
-    };
-    let (pack, _) = pack.commit().map_err(|error| fail(LayerErrorKind::Store(error.into())))?;
-    Ok((index, pack))
-}
-
-/// Reads the archive to the end, then verifies what passed by. `unwrap` gives the blob's reader
-/// back from under the decompressor.
-fn read_archive<R: Read, B: Read>(
-    source: &LayerSource,
-    plain: R,
+    blob: impl Read + Send,
     pack: &mut impl Write,
     limits: &Limits,
-    unwrap: impl FnOnce(R) -> BufReader<HashingReader<B>>,
 ) -> Result<LayerIndex, LayerError> {
-    let mut archive = Archive::new(HashingReader::new(plain, limits.archive_bytes), limits);
+    let fail = |kind| LayerError { layer: source.digest, entry: None, kind: Box::new(kind) };
+    std::thread::scope(|scope| {
+        let blob = HashingReader::new(blob, source.size);
+        let (stream, unpacking) =
+            Stream::start(scope, blob, source.compression, limits.archive_bytes);
+        let (index, plain) = read_archive(source, stream, pack, limits);
+        if index.as_ref().is_err_and(|error| matches!(*error.kind, LayerErrorKind::TooLarge { .. }))
+        {
+            return index; // What is too large is not read to its end only to be hashed.
+        }
+        let plain = plain.finish();
+        let ended = || LayerErrorKind::Unreadable(io::Error::other("unpacking has failed"));
+        let blob = unpacking.join().map_err(|_| fail(ended()))?;
+        // A damaged blob makes the archive unreadable, too; the digest tells more than the parser.
+        match (index, verify(source, plain, blob)) {
+            (Err(error), Ok(()) | Err(LayerErrorKind::Unreadable(_))) => Err(error),
+            (_, Err(kind)) => Err(fail(kind)),
+            (Ok(index), Ok(())) => Ok(index),
+        }
+    })
+}
+
+/// Reads the archive to its end, and returns what is behind it.
+fn read_archive(
+    source: &LayerSource,
+    stream: Stream,
+    pack: &mut impl Write,
+    limits: &Limits,
+) -> (Result<LayerIndex, LayerError>, Stream) {
+    let mut archive = Archive::new(stream, limits);
+    let pack = BufWriter::with_capacity(PACK_BUFFER, pack);
     let index = Indexer { limits, pack, offset: 0, bytes: 0, index: LayerIndex::default() }
         .read(&mut archive)
         .map_err(|kind| LayerError {
@@ -81,36 +88,23 @@ fn read_archive<R: Read, B: Read>(
             entry: archive.here(),
             kind: Box::new(kind),
         });
-    if let Err(error) = &index
-        && matches!(*error.kind, LayerErrorKind::TooLarge { .. })
-    {
-        return index; // What is too large is not read to its end only to be hashed.
-    }
-    // A damaged blob makes the archive unreadable, too; the digest tells more than the parser.
-    match (index, verify(source, archive.into_inner(), unwrap)) {
-        (Err(error), Ok(()) | Err(LayerErrorKind::Unreadable(_))) => Err(error),
-        (_, Err(kind)) => {
-            Err(LayerError { layer: source.digest, entry: None, kind: Box::new(kind) })
-        }
-        (Ok(index), Ok(())) => Ok(index),
-    }
+    (index, archive.into_inner())
 }
 
-/// Reads both streams to their ends and checks what they hash to; the blob first.
-fn verify<R: Read, B: Read>(
+/// Reads the blob to its end and checks what both streams hash to; the blob first.
+fn verify<B: Read>(
     source: &LayerSource,
-    plain: HashingReader<R>,
-    unwrap: impl FnOnce(R) -> BufReader<HashingReader<B>>,
+    (drained, diff_id): (io::Result<()>, Digest),
+    blob: HashingReader<B>,
 ) -> Result<(), LayerErrorKind> {
-    let plain = plain.finish();
-    let blob = unwrap(plain.inner).into_inner().finish();
+    let blob = blob.finish();
     blob.drained.map_err(LayerErrorKind::Unreadable)?;
     if blob.digest != source.digest || blob.count != source.size {
         return Err(LayerErrorKind::WrongBlob { found: blob.digest });
     }
-    plain.drained.map_err(LayerErrorKind::Unreadable)?;
-    if plain.digest != source.diff_id {
-        let (expected, found) = (source.diff_id, plain.digest);
+    drained.map_err(LayerErrorKind::Unreadable)?;
+    if diff_id != source.diff_id {
+        let (expected, found) = (source.diff_id, diff_id);
         return Err(LayerErrorKind::WrongDiffId { expected, found });
     }
     Ok(())
@@ -121,9 +115,9 @@ const ENTRY_BYTES: usize = 128;
 const XATTR_ENTRY_BYTES: usize = 64;
 
 /// Turns members into changes.
-struct Indexer<'a, W> {
+struct Indexer<'a, W: Write> {
     limits: &'a Limits,
-    pack: &'a mut W,
+    pack: BufWriter<W>,
     /// How many bytes the pack has.
     offset: u64,
     /// How many bytes of names and attributes the index has.
@@ -132,16 +126,20 @@ struct Indexer<'a, W> {
 }
 
 impl<W: Write> Indexer<'_, W> {
-    fn read(mut self, archive: &mut Archive<'_, impl Read>) -> Result<LayerIndex, LayerErrorKind> {
+    fn read(
+        mut self,
+        archive: &mut Archive<'_, impl BufRead>,
+    ) -> Result<LayerIndex, LayerErrorKind> {
         while let Some(member) = archive.next_member()? {
             self.member(archive, member)?;
         }
+        self.pack.flush().map_err(|error| LayerErrorKind::Store(error.into()))?;
         Ok(self.index)
     }
 
     fn member(
         &mut self,
-        archive: &mut Archive<'_, impl Read>,
+        archive: &mut Archive<'_, impl BufRead>,
         member: Member,
     ) -> Result<(), LayerErrorKind> {
         if self.index.changes.len() >= self.limits.entries {
@@ -195,7 +193,7 @@ impl<W: Write> Indexer<'_, W> {
 
     fn action(
         &mut self,
-        archive: &mut Archive<'_, impl Read>,
+        archive: &mut Archive<'_, impl BufRead>,
         member: Member,
     ) -> Result<Action, LayerErrorKind> {
         Ok(match member.kind {
@@ -215,19 +213,23 @@ impl<W: Write> Indexer<'_, W> {
     }
 
     /// Copies a file's data to the pack.
-    fn content(&mut self, archive: &mut Archive<'_, impl Read>) -> Result<Content, LayerErrorKind> {
+    fn content(
+        &mut self,
+        archive: &mut Archive<'_, impl BufRead>,
+    ) -> Result<Content, LayerErrorKind> {
         let mut hasher = blake3::Hasher::new();
-        let mut buffer = [0; 64 << 10];
         let mut size = 0;
         loop {
-            let read = archive.read_data(&mut buffer)?;
-            if read == 0 {
+            let data = archive.data()?;
+            if data.is_empty() {
                 break;
             }
-            hasher.update(&buffer[..read]);
-            let stored = self.pack.write_all(&buffer[..read]);
+            hasher.update(data);
+            let stored = self.pack.write_all(data);
             stored.map_err(|error| LayerErrorKind::Store(error.into()))?;
-            size += read as u64;
+            let length = data.len();
+            size += length as u64;
+            archive.consume(length);
         }
         let content = Content { hash: *hasher.finalize().as_bytes(), size };
         self.index.contents.push((content, self.offset));
@@ -298,19 +300,10 @@ mod tests {
         }
     }
 
-    /// Decodes a layer in a new store; checks that a refused layer leaves nothing there.
+    /// Decodes a layer.
     fn decoded(source: &LayerSource, blob: &[u8]) -> Result<LayerIndex, LayerErrorKind> {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
         let limits = Limits { entries: 8, archive_bytes: 1 << 20, ..Limits::default() };
-        let result = decode(source, Cursor::new(blob), &store, &limits);
-        if result.is_err() {
-            for part in ["blobs", "tmp", "actions"] {
-                let left = std::fs::read_dir(dir.path().join(part)).unwrap().count();
-                assert_eq!(left, 0, "{part}");
-            }
-        }
-        result.map(|(index, _)| index).map_err(|error| *error.kind)
+        decode(source, Cursor::new(blob), &mut Vec::new(), &limits).map_err(|error| *error.kind)
     }
 
     fn plain(bytes: &[u8]) -> Result<LayerIndex, LayerErrorKind> {
@@ -449,11 +442,11 @@ mod tests {
                 builder.append_link(&mut header(EntryType::Symlink, 0), name, &long).unwrap();
             }
         });
-        let (dir, source) = (tempfile::tempdir().unwrap(), source(&tar, &tar, Compression::None));
-        let store = Store::open(dir.path()).unwrap();
+        let source = source(&tar, &tar, Compression::None);
         let read = |index_bytes| {
             let limits = Limits { index_bytes, ..Limits::default() };
-            decode(&source, Cursor::new(&tar), &store, &limits).map_err(|error| *error.kind)
+            decode(&source, Cursor::new(&tar), &mut Vec::new(), &limits)
+                .map_err(|error| *error.kind)
         };
         assert!(read(2 * (1 + 200 + 128)).is_ok());
         let what = "bytes of names and attributes";
@@ -496,9 +489,9 @@ mod tests {
             builder.append_pax_extensions([("path", b"a/../b".as_slice())]).unwrap();
             builder.append(&named(header(EntryType::Regular, 0), b"short"), &[][..]).unwrap();
         });
-        let (dir, source) = (tempfile::tempdir().unwrap(), source(&tar, &tar, Compression::None));
-        let store = Store::open(dir.path()).unwrap();
-        let error = decode(&source, Cursor::new(&tar), &store, &Limits::default()).unwrap_err();
+        let source = source(&tar, &tar, Compression::None);
+        let error =
+            decode(&source, Cursor::new(&tar), &mut Vec::new(), &Limits::default()).unwrap_err();
         assert_eq!(error.entry, Some((b"a/../b".to_vec(), Some(1024))));
         assert!(matches!(*error.kind, LayerErrorKind::ParentInPath));
     }

@@ -13,6 +13,7 @@ mod metadata;
 mod path;
 mod pax;
 mod read;
+mod stream;
 
 pub use apply::flatten;
 pub use codec::{DECODER_EPOCH, IndexError};
@@ -29,6 +30,13 @@ pub struct LayerIndex {
     pub changes: Vec<Change>,
     /// Where each content lies in the layer's pack; in the archive's order.
     pub contents: Vec<(Content, u64)>,
+}
+
+impl LayerIndex {
+    /// Returns how many bytes the layer's pack has.
+    pub fn data_size(&self) -> u64 {
+        self.contents.last().map_or(0, |(content, offset)| offset + content.size)
+    }
 }
 
 /// One change, at a path without leading or trailing slash; the empty path is the root.

@@ -20,23 +20,21 @@ impl<R: Read> HashingReader<R> {
     }
 
     /// Reads what is left as far as possible.
-    pub(super) fn finish(mut self) -> Finished<R> {
+    pub(super) fn finish(mut self) -> Finished {
         let drained = io::copy(&mut self, &mut io::sink()).map(|_| ());
         let digest = Digest::from_bytes(self.hasher.finalize().into());
-        Finished { drained, digest, count: self.count, inner: self.inner }
+        Finished { drained, digest, count: self.count }
     }
 }
 
 /// What a [`HashingReader`] has seen.
-pub(super) struct Finished<R> {
+pub(super) struct Finished {
     /// Whether the stream could be read to its end.
     pub(super) drained: io::Result<()>,
     /// sha256 of what was read.
     pub(super) digest: Digest,
     /// How many bytes were read.
     pub(super) count: u64,
-    /// What was read from.
-    pub(super) inner: R,
 }
 
 impl<R: Read> Read for HashingReader<R> {

@@ -1,0 +1,141 @@
+//! Unpacking ahead: one thread decompresses a layer's blob, another reads the archive in it.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use box_image::Digest;
+use flate2::bufread::MultiGzDecoder;
+use sha2::{Digest as _, Sha256};
+
+use super::decode::Compression;
+use super::read::HashingReader;
+
+/// Bytes of a piece: small enough for the processor's caches, large enough to be worth a message.
+const PIECE: usize = 128 << 10;
+/// How many pieces are there at all, so that memory is bounded.
+const PIECES: usize = 8;
+
+/// Bytes on their way from the thread that unpacks them.
+type Piece = io::Result<Vec<u8>>;
+
+/// An uncompressed archive that another thread unpacks. It is hashed and counted while it is read.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pieces: Receiver<Piece>,
+    /// Where read pieces go to be filled again.
+    spare: Sender<Vec<u8>>,
+    piece: Vec<u8>,
+    position: usize,
+    hasher: Sha256,
+    count: u64,
+    limit: u64,
+}
+
+impl Stream {
+    /// Starts to unpack a blob. The thread's result is what is left of the blob; it ends by itself
+    /// when the stream is dropped or read to its end. More bytes than `limit` are an error.
+    pub(super) fn start<'scope, B: Read + Send + 'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        mut blob: HashingReader<B>,
+        compression: Compression,
+        limit: u64,
+    ) -> (Self, ScopedJoinHandle<'scope, HashingReader<B>>) {
+        let (filled, pieces) = sync_channel(PIECES);
+        let (spare, empty) = channel();
+        for _ in 0..PIECES {
+            // The receiver is here, so that it takes them.
+            drop(spare.send(Vec::new()));
+        }
+        let unpacking = scope.spawn(move || {
+            unpack(&mut blob, compression, &empty, &filled);
+            blob
+        });
+        let hasher = Sha256::new();
+        let (piece, position, count) = (Vec::new(), 0, 0);
+        (Self { pieces, spare, piece, position, hasher, count, limit }, unpacking)
+    }
+
+    /// Reads what is left as far as possible.
+    pub(super) fn finish(mut self) -> (io::Result<()>, Digest) {
+        let drained = loop {
+            match self.fill_buf().map(<[u8]>::len) {
+                Ok(0) => break Ok(()),
+                Ok(length) => self.consume(length),
+                Err(error) => break Err(error),
+            }
+        };
+        (drained, Digest::from_bytes(self.hasher.finalize().into()))
+    }
+
+    /// Takes the next piece, in the place of the one that was read; nothing at the end.
+    fn next_piece(&mut self) -> io::Result<()> {
+        self.position = 0;
+        let read = std::mem::take(&mut self.piece);
+        if read.capacity() > 0 {
+            // Where the other thread has ended, nobody needs it.
+            drop(self.spare.send(read));
+        }
+        let Ok(piece) = self.pieces.recv() else { return Ok(()) };
+        self.piece = piece?;
+        self.hasher.update(&self.piece);
+        self.count += self.piece.len() as u64;
+        if self.count > self.limit {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
+        }
+        Ok(())
+    }
+}
+
+impl BufRead for Stream {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.position >= self.piece.len() {
+            self.next_piece()?;
+        }
+        Ok(&self.piece[self.position..])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.position = self.piece.len().min(self.position + amount);
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+/// Unpacks a blob piece by piece, until it ends or nobody wants more.
+fn unpack(
+    blob: &mut impl Read,
+    compression: Compression,
+    empty: &Receiver<Vec<u8>>,
+    filled: &SyncSender<Piece>,
+) {
+    let blob = BufReader::with_capacity(PIECE, blob);
+    match compression {
+        Compression::None => pump(blob, empty, filled),
+        Compression::Gzip => pump(MultiGzDecoder::new(blob), empty, filled),
+    }
+}
+
+fn pump(mut from: impl Read, empty: &Receiver<Vec<u8>>, filled: &SyncSender<Piece>) {
+    for mut piece in empty {
+        piece.clear();
+        let read = from.by_ref().take(PIECE as u64).read_to_end(&mut piece);
+        let ends = piece.is_empty() || read.is_err();
+        // What was read before an error counts.
+        if !piece.is_empty() && filled.send(Ok(piece)).is_err() {
+            return;
+        }
+        if let Err(error) = read {
+            drop(filled.send(Err(error)));
+        }
+        if ends {
+            return;
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The data of an action: bytes that its record vouches for, and that whoever reads them verifies.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use tempfile::NamedTempFile;
+
+use crate::error::IoContext;
+use crate::{ActionKey, Store, StoreError};
+
+/// Writes the data of an action; without a commit nothing of it stays.
+#[derive(Debug)]
+pub struct DataWriter<'store> {
+    store: &'store Store,
+    file: NamedTempFile,
+}
+
+impl Store {
+    /// Starts the data of an action.
+    ///
+    /// Unlike a blob's, its bytes are neither hashed nor flushed to the disk: after a crash they may
+    /// be wrong, and whoever reads a part of them compares it with a hash of that part.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn data_writer(&self) -> Result<DataWriter<'_>, StoreError> {
+        let tmp = self.tmp();
+        let file = NamedTempFile::new_in(&tmp).context("make a file in", &tmp)?;
+        Ok(DataWriter { store: self, file })
+    }
+
+    /// Opens the data of an action.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], also where there is none.
+    pub fn open_data(&self, key: &ActionKey) -> Result<File, StoreError> {
+        let path = self.data_path(key);
+        File::open(&path).context("open", &path)
+    }
+
+    /// Removes the data of an action, so that the action is done again.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn remove_data(&self, key: &ActionKey) -> Result<(), StoreError> {
+        let path = self.data_path(key);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).context("remove", &path)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn data_path(&self, key: &ActionKey) -> PathBuf {
+        self.data().join(key.hex())
+    }
+}
+
+impl DataWriter<'_> {
+    /// Gives the data to an action. What the action had before is replaced.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; the store is then as it was.
+    pub fn commit(self, key: &ActionKey) -> Result<(), StoreError> {
+        let path = self.store.data_path(key);
+        self.file.persist(&path).map_err(|error| error.error).context("write", &path)?;
+        Ok(())
+    }
+}
+
+impl Write for DataWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.as_file_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_file_mut().flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::KeyHasher;
+
+    #[test]
+    fn data_reads_back_until_it_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let key = KeyHasher::new("test", 1).finish();
+        assert!(store.open_data(&key).is_err());
+        for text in ["one", "two"] {
+            let mut writer = store.data_writer().unwrap();
+            writer.write_all(text.as_bytes()).unwrap();
+            writer.commit(&key).unwrap();
+            let mut read = String::new();
+            store.open_data(&key).unwrap().read_to_string(&mut read).unwrap();
+            assert_eq!(read, text);
+        }
+        store.remove_data(&key).unwrap();
+        store.remove_data(&key).unwrap();
+        assert!(store.open_data(&key).is_err());
+    }
+
+    #[test]
+    fn abandoned_data_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let mut writer = store.data_writer().unwrap();
+        writer.write_all(b"half").unwrap();
+        drop(writer);
+        assert_eq!(fs::read_dir(store.tmp()).unwrap().count(), 0);
+    }
+}
