@@ -8,6 +8,7 @@ mod archive;
 mod codec;
 mod decode;
 mod error;
+mod gzip;
 mod limits;
 mod metadata;
 mod path;

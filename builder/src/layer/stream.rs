@@ -5,10 +5,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use box_image::Digest;
-use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest as _, Sha256};
 
 use super::decode::Compression;
+use super::gzip::Gzip;
 use super::read::HashingReader;
 
 /// Bytes of a piece: small enough for the processor's caches, large enough to be worth a message.
@@ -16,8 +16,8 @@ const PIECE: usize = 128 << 10;
 /// How many pieces are there at all, so that memory is bounded.
 const PIECES: usize = 8;
 
-/// Bytes on their way from the thread that unpacks them.
-type Piece = io::Result<Vec<u8>>;
+/// Bytes on their way from the thread that unpacks them: a buffer, and how much of it they fill.
+type Piece = io::Result<(Vec<u8>, usize)>;
 
 /// An uncompressed archive that another thread unpacks. It is hashed and counted while it is read.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(super) struct Stream {
     /// Where read pieces go to be filled again.
     spare: Sender<Vec<u8>>,
     piece: Vec<u8>,
+    /// How much of the piece is filled, and how much of that is read.
+    filled: usize,
     position: usize,
     hasher: Sha256,
     count: u64,
@@ -41,19 +43,19 @@ impl Stream {
         compression: Compression,
         limit: u64,
     ) -> (Self, ScopedJoinHandle<'scope, HashingReader<B>>) {
-        let (filled, pieces) = sync_channel(PIECES);
+        let (full, pieces) = sync_channel(PIECES);
         let (spare, empty) = channel();
         for _ in 0..PIECES {
             // The receiver is here, so that it takes them.
-            drop(spare.send(Vec::new()));
+            drop(spare.send(vec![0; PIECE]));
         }
         let unpacking = scope.spawn(move || {
-            unpack(&mut blob, compression, &empty, &filled);
+            unpack(&mut blob, compression, &empty, &full);
             blob
         });
         let hasher = Sha256::new();
-        let (piece, position, count) = (Vec::new(), 0, 0);
-        (Self { pieces, spare, piece, position, hasher, count, limit }, unpacking)
+        let (piece, filled, position, count) = (Vec::new(), 0, 0, 0);
+        (Self { pieces, spare, piece, filled, position, hasher, count, limit }, unpacking)
     }
 
     /// Reads what is left as far as possible.
@@ -70,16 +72,16 @@ impl Stream {
 
     /// Takes the next piece, in the place of the one that was read; nothing at the end.
     fn next_piece(&mut self) -> io::Result<()> {
-        self.position = 0;
+        (self.position, self.filled) = (0, 0);
         let read = std::mem::take(&mut self.piece);
-        if read.capacity() > 0 {
+        if !read.is_empty() {
             // Where the other thread has ended, nobody needs it.
             drop(self.spare.send(read));
         }
         let Ok(piece) = self.pieces.recv() else { return Ok(()) };
-        self.piece = piece?;
-        self.hasher.update(&self.piece);
-        self.count += self.piece.len() as u64;
+        (self.piece, self.filled) = piece?;
+        self.hasher.update(&self.piece[..self.filled]);
+        self.count += self.filled as u64;
         if self.count > self.limit {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
         }
@@ -89,14 +91,14 @@ impl Stream {
 
 impl BufRead for Stream {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.position >= self.piece.len() {
+        if self.position >= self.filled {
             self.next_piece()?;
         }
-        Ok(&self.piece[self.position..])
+        Ok(&self.piece[self.position..self.filled])
     }
 
     fn consume(&mut self, amount: usize) {
-        self.position = self.piece.len().min(self.position + amount);
+        self.position = self.filled.min(self.position + amount);
     }
 }
 
@@ -113,29 +115,40 @@ fn unpack(
     blob: &mut impl Read,
     compression: Compression,
     empty: &Receiver<Vec<u8>>,
-    filled: &SyncSender<Piece>,
+    full: &SyncSender<Piece>,
 ) {
     let blob = BufReader::with_capacity(PIECE, blob);
     match compression {
-        Compression::None => pump(blob, empty, filled),
-        Compression::Gzip => pump(MultiGzDecoder::new(blob), empty, filled),
+        Compression::None => pump(blob, empty, full),
+        Compression::Gzip => pump(Gzip::new(blob), empty, full),
     }
 }
 
-fn pump(mut from: impl Read, empty: &Receiver<Vec<u8>>, filled: &SyncSender<Piece>) {
+fn pump(mut from: impl Read, empty: &Receiver<Vec<u8>>, full: &SyncSender<Piece>) {
     for mut piece in empty {
-        piece.clear();
-        let read = from.by_ref().take(PIECE as u64).read_to_end(&mut piece);
-        let ends = piece.is_empty() || read.is_err();
+        let (filled, end) = fill(&mut from, &mut piece);
         // What was read before an error counts.
-        if !piece.is_empty() && filled.send(Ok(piece)).is_err() {
+        if filled > 0 && full.send(Ok((piece, filled))).is_err() {
             return;
         }
-        if let Err(error) = read {
-            drop(filled.send(Err(error)));
-        }
-        if ends {
-            return;
+        match end {
+            None => {}
+            Some(Ok(())) => return,
+            Some(Err(error)) => return drop(full.send(Err(error))),
         }
     }
+}
+
+/// Fills a buffer as far as possible; says how far, and how the stream ended if it did.
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> (usize, Option<io::Result<()>>) {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..]) {
+            Ok(0) => return (filled, Some(Ok(()))),
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (filled, Some(Err(error))),
+        }
+    }
+    (filled, None)
 }
