@@ -1,7 +1,7 @@
 //! Baking: a root tree becomes an EROFS image.
 
 use std::collections::HashMap;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use erofs_writer::{ContentId, ImageBuilder, Node, NodeId, Summary};
 
@@ -15,7 +15,7 @@ use crate::tree::{Inode, InodeId, Kind, Leaf, Meta, Tree, entries};
 pub fn bake(
     tree: &Tree,
     packs: &mut PackReader<'_>,
-    out: impl Write,
+    mut out: impl Write,
 ) -> Result<Summary, erofs_writer::Error> {
     let mut image = ImageBuilder::new(meta(&tree.inode(Tree::ROOT).meta));
     let mut nodes = HashMap::from([(Tree::ROOT, image.root())]);
@@ -26,7 +26,6 @@ pub fn bake(
             image.link(parent, name, node)?;
         }
     }
-    let mut out = BufWriter::with_capacity(1 << 20, out);
     image.write(&mut out, packs)
 }
 

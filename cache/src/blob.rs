@@ -80,6 +80,11 @@ impl<'store> RawBlob<'store> {
         Ok(Self { store, file })
     }
 
+    /// Returns a further handle of the file.
+    pub(crate) fn file(&self) -> Result<File, StoreError> {
+        self.file.as_file().try_clone().context("open again", self.file.path())
+    }
+
     /// Flushes the bytes to the disk and gives them the name that they hash to.
     pub(crate) fn publish(self, blob: &BlobId) -> Result<(), StoreError> {
         publish(self.file, self.store.blob_path(blob))

@@ -1,5 +1,7 @@
-//! Writing a large blob: while one thread writes it, another one hashes it.
+//! Writing a large blob: while one thread writes it, another one hashes it, and a third one flushes
+//! what is written to the disk, so that little is left to wait for at the end.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,6 +16,8 @@ use crate::{BlobId, Store, StoreError};
 const PIECE: usize = 1 << 20;
 /// How many pieces may wait for it.
 const WAITING: usize = 4;
+/// After so many bytes the disk gets to work.
+const FLUSHED: u64 = 64 << 20;
 
 /// Writes a blob of yet unknown content, hashed by a thread of its own; without a commit nothing of
 /// it stays.
@@ -22,6 +26,8 @@ pub struct BulkWriter<'scope, 'store> {
     raw: RawBlob<'store>,
     pieces: SyncSender<Arc<Vec<u8>>>,
     hasher: ScopedJoinHandle<'scope, BlobId>,
+    flushes: SyncSender<()>,
+    flusher: ScopedJoinHandle<'scope, io::Result<()>>,
     piece: Vec<u8>,
     size: u64,
 }
@@ -35,7 +41,11 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
         let raw = RawBlob::new(store)?;
         let (pieces, waiting) = sync_channel(WAITING);
         let hasher = scope.spawn(move || hash(&waiting));
-        Ok(Self { raw, pieces, hasher, piece: Vec::with_capacity(PIECE), size: 0 })
+        let (flushes, wanted) = sync_channel(1);
+        let file = raw.file()?;
+        let flusher = scope.spawn(move || flush(&file, &wanted));
+        let piece = Vec::with_capacity(PIECE);
+        Ok(Self { raw, pieces, hasher, flushes, flusher, piece, size: 0 })
     }
 
     /// Gives the blob its name and returns it with its size in bytes, as
@@ -44,13 +54,13 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
     /// # Errors
     /// [`StoreError::Io`]; the store is then as it was.
     pub fn commit(mut self) -> Result<(BlobId, u64), StoreError> {
-        let raw = self.pass_on().map_err(|source| self.raw.error("write", source));
-        drop(self.pieces);
-        let hashed = self.hasher.join();
-        raw?;
-        let blob = hashed.map_err(|_| {
-            self.raw.error("hash", io::Error::other("the thread that hashes it has ended"))
-        })?;
+        let written = self.pass_on();
+        drop((self.pieces, self.flushes));
+        let (hashed, flushed) = (self.hasher.join(), self.flusher.join());
+        // An error of the disk is told once, to whoever flushes first.
+        let whole = written.and(flushed.unwrap_or_else(|_| Err(ended())));
+        whole.map_err(|source| self.raw.error("write", source))?;
+        let blob = hashed.map_err(|_| self.raw.error("hash", ended()))?;
         self.raw.publish(&blob)?;
         Ok((blob, self.size))
     }
@@ -59,9 +69,13 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
     fn pass_on(&mut self) -> io::Result<()> {
         let piece = Arc::new(std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE)));
         self.size += piece.len() as u64;
-        let ended = || io::Error::other("the thread that hashes it has ended");
         self.pieces.send(Arc::clone(&piece)).map_err(|_| ended())?;
-        self.raw.write_all(&piece)
+        self.raw.write_all(&piece)?;
+        if self.size % FLUSHED < PIECE as u64 {
+            // Where the last flush still goes on, this one is done with the next.
+            self.flushes.try_send(()).ok();
+        }
+        Ok(())
     }
 }
 
@@ -85,6 +99,15 @@ fn hash(pieces: &Receiver<Arc<Vec<u8>>>) -> BlobId {
     let mut hasher = Sha256::new();
     pieces.iter().for_each(|piece| hasher.update(piece.as_slice()));
     BlobId(hasher.finalize().into())
+}
+
+/// Flushes a file whenever that is wanted.
+fn flush(file: &File, wanted: &Receiver<()>) -> io::Result<()> {
+    wanted.iter().try_for_each(|()| file.sync_data())
+}
+
+fn ended() -> io::Error {
+    io::Error::other("a thread that works on it has ended")
 }
 
 #[cfg(test)]

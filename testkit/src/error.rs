@@ -93,13 +93,13 @@ pub enum KitError {
 
 impl KitError {
     /// Returns a function that tells which file an I/O error is about.
-    pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File { what, path, source }
     }
 
     /// Says what is wrong with a document.
-    pub(crate) fn malformed(what: impl Into<String>, why: impl ToString) -> Self {
+    pub fn malformed(what: impl Into<String>, why: impl ToString) -> Self {
         Self::Malformed { what: what.into(), why: why.to_string() }
     }
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask`: the daily work on this repository.
 //!
 //! `demo` builds the example and boots it; `test` runs every check; `docs` writes what is generated;
-//! `fuzz` looks for inputs that break a parser. One file per subcommand lies in
+//! `fuzz` looks for inputs that break a parser; `bench` compares with other programs. One file per subcommand lies in
 //! `commands/`; all output goes through [`say`].
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ mod say;
 use std::process::ExitCode;
 
 use clap::Parser;
-use commands::{demo, docs, fuzz, setup, test, vmhost};
+use commands::{bench, demo, docs, fuzz, setup, test, vmhost};
 
 /// The daily work on this repository.
 #[derive(Debug, Parser)]
@@ -28,6 +28,9 @@ enum Task {
     Test,
     /// Look for inputs that break a parser; what is found is left in target/fuzz/found.
     Fuzz(fuzz::Options),
+    /// Build a box of two images of full size, and let other programs do the like; leaves
+    /// target/bench/report.json.
+    Bench(bench::Options),
     /// Run a command on the virtual host, an emulated machine with KVM; its status is passed on.
     Vmhost(vmhost::Options),
 }
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Task::Docs => docs::run(),
         Task::Test => test::run(),
         Task::Fuzz(options) => fuzz::run(&options),
+        Task::Bench(options) => bench::run(&options),
         Task::Vmhost(options) => vmhost::run(&options),
     };
     outcome.unwrap_or_else(|error| {

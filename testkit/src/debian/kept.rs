@@ -1,0 +1,39 @@
+//! Images that are made once and kept in the build output.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::prerequisites::{Package, Say, lock, packages};
+use crate::{KitError, Result, Workspace, digest};
+
+/// Returns the folder `debian-images/KEY` of the build output, where KEY is a digest of the recipe;
+/// where it is missing, `write` fills it. `write` gets a folder for its scratch files and the folder
+/// to fill; what a crash leaves of either is never taken for the images.
+///
+/// # Errors
+/// mmdebstrap is missing and cannot be installed, or `write` fails, or the disk is full.
+pub(super) fn kept(
+    workspace: &Workspace,
+    recipe: &[&str],
+    say: Say<'_>,
+    write: impl FnOnce(&Path, &Path, Say<'_>) -> Result<()>,
+) -> Result<PathBuf> {
+    let folder = workspace.target("debian-images");
+    let made = folder.join(key(recipe));
+    if made.is_dir() {
+        return Ok(made);
+    }
+    let _lock = lock(&folder)?;
+    if !made.is_dir() {
+        packages(&[Package::Mmdebstrap], say)?;
+        let scratch = tempfile::tempdir_in(&folder).map_err(KitError::file("make", &folder))?;
+        let draft = scratch.path().join("ready");
+        write(scratch.path(), &draft, say)?;
+        fs::rename(&draft, &made).map_err(KitError::file("rename", &draft))?;
+    }
+    Ok(made)
+}
+
+fn key(recipe: &[&str]) -> String {
+    digest::of_bytes(recipe.join("\0").as_bytes()).hex()[..16].to_owned()
+}

@@ -1,0 +1,77 @@
+//! `cargo xtask bench`: how long a box of two images of full size takes from a cold store, and how
+//! long other programs take for the like, in one run and in turn.
+
+mod measure;
+mod peers;
+mod report;
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use testkit::debian::BenchImages;
+use testkit::prerequisites::{Package, microsandbox, packages};
+use testkit::{Artefacts, KitError, Result, Workspace};
+
+use super::{Outcome, setup};
+use crate::say;
+use measure::{Sample, measure};
+use peers::{Contest, Peer};
+
+/// What to compare.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  cargo xtask bench --runs 9")]
+pub(crate) struct Options {
+    /// How often each program runs; the medians count.
+    #[arg(long, default_value_t = 5, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let workspace = Workspace::find();
+    let contest = prepare(&workspace)?;
+    let mut samples: Vec<(Peer, Vec<Sample>)> = Vec::new();
+    for number in 1..=options.runs {
+        for peer in Peer::ALL {
+            let sample = once(&contest, peer)?;
+            let shown = format!("run {number} of {}: {}", options.runs, peer.name());
+            say::step(&shown, "", sample.wall);
+            match samples.iter_mut().find(|(it, _)| *it == peer) {
+                Some((_, list)) => list.push(sample),
+                None => samples.push((peer, vec![sample])),
+            }
+        }
+    }
+    let report = report::of(&samples);
+    let path = workspace.target("bench/report.json");
+    fs::write(&path, format!("{report:#}\n")).map_err(KitError::file("write", &path))?;
+    say::result(&report::for_people(&report));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes sure of everything, and lays out the images as each program wants them.
+fn prepare(workspace: &Workspace) -> Result<Contest> {
+    packages(
+        &[Package::Umoci, Package::Erofs, Package::Libdeflate, Package::Time],
+        &mut say::note,
+    )?;
+    let kernel = setup::for_demo(workspace)?;
+    let msb = microsandbox(workspace, &mut say::note)?;
+    let images = BenchImages::make(workspace, &mut say::note)?;
+    say::note("building the programs");
+    let programs = Artefacts::build(workspace)?;
+    let inputs = workspace.target("bench/inputs");
+    fs::create_dir_all(&inputs).map_err(KitError::file("make", &inputs))?;
+    Contest::new(programs, kernel, msb, &images, &inputs)
+}
+
+/// Lets a program do its work once, in an empty directory.
+fn once(contest: &Contest, peer: Peer) -> Result<Sample> {
+    let scratch = contest.inputs.parent().unwrap_or(Path::new("."));
+    let room = tempfile::tempdir_in(scratch).map_err(KitError::file("make", scratch))?;
+    let commands = contest.commands(peer, room.path());
+    commands.into_iter().try_fold(Sample::default(), |sum, mut command| {
+        Ok(sum.and(measure(&mut command, room.path())?))
+    })
+}
