@@ -1,18 +1,7 @@
 //! Directories: blocks of sorted entries, each block readable on its own.
 //!
-//! ```text
-//! struct erofs_dirent × n    12 bytes each
-//!   nid         u64
-//!   nameoff     u16     where in the block the name starts; the first one's tells n
-//!   file_type   u8      EROFS_FT_*
-//!   reserved    u8
-//! the n names, without anything between them
-//! ```
-//!
-//! Entries are sorted by the bytes of their names, `.` and `..` among them, over all blocks. A
-//! block takes as many as fit; all but the last are padded with zero bytes to a whole block. The
-//! directory's size ends with the last name. Source: `struct erofs_dirent` in
-//! `fs/erofs/erofs_fs.h`; "Directories" in `Documentation/filesystems/erofs.rst`.
+//! `struct erofs_dirent` and how its blocks are filled: [`crate::format`], "Directories". All
+//! blocks but the last are padded with zero bytes by whoever writes them.
 
 use crate::tree::Node;
 use crate::{BLOCK, BLOCK_SIZE};

@@ -1,20 +1,4 @@
-//! Inodes: `struct erofs_inode_extended` in `fs/erofs/erofs_fs.h`, 64 bytes.
-//!
-//! | offset | field | written |
-//! |---|---|---|
-//! | 0 | `i_format` | bit 0: extended; bits 1 to 3: `FLAT_PLAIN` (0) or `FLAT_INLINE` (2) |
-//! | 2 | `i_xattr_icount` | see `xattr` |
-//! | 4 | `i_mode` | the type and the permission bits |
-//! | 6 | `i_reserved` | 0 |
-//! | 8 | `i_size` | bytes of data |
-//! | 16 | `i_u` | `raw_blkaddr`, or `rdev` for devices, or 0 |
-//! | 20 | `i_ino` | the position in the image, from 1 |
-//! | 24 | `i_uid`, `i_gid` | |
-//! | 32 | `i_mtime`, `i_mtime_nsec` | |
-//! | 44 | `i_nlink` | |
-//! | 48 | `i_reserved2` | 0 |
-//!
-//! The compact form of 32 bytes has no time of its own and is never written.
+//! Inodes: `struct erofs_inode_extended`, field by field in [`crate::format`].
 
 use crate::tree::{Inode, Node};
 use crate::xattr;

@@ -1,6 +1,6 @@
 //! The image's destination: written from its first byte to its last, never sought.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
 use crate::{BLOCK, BLOCK_SIZE, ContentId, Contents, Error};
 
@@ -8,15 +8,19 @@ use crate::{BLOCK, BLOCK_SIZE, ContentId, Contents, Error};
 const BUFFER: usize = 256 * 1024;
 
 /// Writes the image in order and knows how far it is.
+///
+/// After an error nothing more is written: what is gathered goes away with the sink, where a
+/// [`std::io::BufWriter`] would try once more to hand it on.
 pub(crate) struct Sink<'a> {
-    out: BufWriter<&'a mut dyn Write>,
+    out: &'a mut dyn Write,
+    gathered: Vec<u8>,
     position: u64,
 }
 
 impl<'a> Sink<'a> {
     /// Starts at the image's first byte.
     pub(crate) fn new(out: &'a mut dyn Write) -> Self {
-        Self { out: BufWriter::with_capacity(BUFFER, out), position: 0 }
+        Self { out, gathered: Vec::with_capacity(BUFFER), position: 0 }
     }
 
     /// Writes the next bytes.
@@ -24,8 +28,26 @@ impl<'a> Sink<'a> {
     /// # Errors
     /// [`Error::Write`].
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.out.write_all(bytes).map_err(Error::Write)?;
+        self.take(bytes).map_err(Error::Write)
+    }
+
+    /// Gathers a small piece, and hands a large one on at once.
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.gathered.len() + bytes.len() > BUFFER {
+            self.hand_on()?;
+        }
+        if bytes.len() < BUFFER {
+            self.gathered.extend_from_slice(bytes);
+        } else {
+            self.out.write_all(bytes)?;
+        }
         self.position += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn hand_on(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.gathered)?;
+        self.gathered.clear();
         Ok(())
     }
 
@@ -77,7 +99,7 @@ impl<'a> Sink<'a> {
     /// # Errors
     /// [`Error::Write`].
     pub(crate) fn finish(mut self) -> Result<(), Error> {
-        self.out.flush().map_err(Error::Write)
+        self.hand_on().and_then(|()| self.out.flush()).map_err(Error::Write)
     }
 }
 
@@ -104,12 +126,11 @@ impl Write for Measure<'_, '_> {
             self.refusal = Some(Refusal::TooLong);
             return Err(io::Error::other("the content has more bytes than its size says"));
         };
-        if let Err(error) = self.sink.out.write_all(bytes) {
+        if let Err(error) = self.sink.take(bytes) {
             let kind = error.kind();
             self.refusal = Some(Refusal::Failed(error));
             return Err(kind.into());
         }
-        self.sink.position += bytes.len() as u64;
         self.left = left;
         Ok(bytes.len())
     }

@@ -1,19 +1,4 @@
-//! The superblock: `struct erofs_super_block` in `fs/erofs/erofs_fs.h`, at byte 1024.
-//!
-//! | offset | field | written |
-//! |---|---|---|
-//! | 0 | `magic` | 0xE0F5E1E2 |
-//! | 4 | `checksum` | CRC-32C from byte 1024 to the block's end, this field being 0 |
-//! | 8 | `feature_compat` | `SB_CHKSUM`, `MTIME` |
-//! | 12 | `blkszbits` | 12 |
-//! | 13 | `sb_extslots` | 0 |
-//! | 14 | `root_nid` | 128 |
-//! | 16 | `inos` | the number of inodes |
-//! | 24 | `build_time`, `build_time_nsec` | 0: every inode has its own time |
-//! | 36 | `blocks` | the image's size in blocks |
-//! | 40 | `meta_blkaddr`, `xattr_blkaddr` | 0 |
-//! | 48 | `uuid` | see `identity` |
-//! | 64 | `volume_name` and all that follows | 0 |
+//! The superblock: `struct erofs_super_block`, field by field in [`crate::format`].
 
 use crate::BLOCK;
 use crate::checksum::crc32c;

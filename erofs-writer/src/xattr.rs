@@ -1,16 +1,6 @@
 //! Extended attributes: what follows an inode that has any.
 //!
-//! ```text
-//! struct erofs_xattr_ibody_header    12 bytes, all zero: no shared attributes, no name filter
-//! then for each attribute, padded with zero bytes to a multiple of 4:
-//!   e_name_len     u8
-//!   e_name_index   u8     which prefix the name has; the prefix itself is not stored
-//!   e_value_size   u16
-//!   e_name, e_value
-//! ```
-//!
-//! Attributes are sorted by their full name. Source: `struct erofs_xattr_entry` and the
-//! `EROFS_XATTR_INDEX_*` in `fs/erofs/erofs_fs.h`.
+//! `struct erofs_xattr_ibody_header` and `struct erofs_xattr_entry`: [`crate::format`].
 
 use crate::Error;
 use crate::error::printable;

@@ -94,19 +94,22 @@ fn computed(directory: &Path) -> Vec<Value> {
     };
     let store = Store::open(&directory.join("another-store")).unwrap();
     let tree = root_tree(&request, &store).unwrap();
-    let mut names: HashMap<InodeId, u64> = HashMap::new();
-    entries(&tree).for_each(|(_, id)| *names.entry(id).or_default() += 1);
     let mut lines: Vec<_> = entries(&tree).collect();
     lines.sort();
-    lines.iter().map(|(path, id)| line(&tree, path, *id, names[id])).collect()
+    let mut names: HashMap<InodeId, Vec<&[u8]>> = HashMap::new();
+    lines.iter().for_each(|(path, id)| names.entry(*id).or_default().push(path));
+    lines.iter().map(|(path, id)| line(&tree, path, *id, &names[id])).collect()
 }
 
-fn line(tree: &Tree, path: &[u8], id: InodeId, names: u64) -> Value {
+fn line(tree: &Tree, path: &[u8], id: InodeId, names: &[&[u8]]) -> Value {
     let Inode { meta, kind } = tree.inode(id);
     let mut line = json!({
         "path": escaped(path), "mode": meta.mode, "uid": meta.uid, "gid": meta.gid,
-        "mtime": meta.mtime, "mtime_nsec": meta.mtime_nsec, "nlink": names,
+        "mtime": meta.mtime, "mtime_nsec": meta.mtime_nsec, "nlink": names.len(),
     });
+    if names.len() > 1 {
+        line["first_name"] = json!(escaped(names[0]));
+    }
     let xattrs = meta.xattrs.iter().map(|(name, value)| (escaped(name), json!(hex(value))));
     line["xattrs"] = Value::Object(xattrs.collect());
     match kind {
@@ -137,12 +140,12 @@ fn line(tree: &Tree, path: &[u8], id: InodeId, names: u64) -> Value {
     line
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     box_image::digest::hex(bytes)
 }
 
 /// Writes bytes as the guest's lister does.
-fn escaped(bytes: &[u8]) -> String {
+pub(crate) fn escaped(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {

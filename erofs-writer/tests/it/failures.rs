@@ -1,27 +1,10 @@
-//! What goes wrong is said, and said rightly.
+//! What is wrong with a tree or a content is said, and said rightly.
 
 use std::io::{self, Write};
 
 use erofs_writer::{ContentId, Contents, Error, ImageBuilder, Meta, Node};
 
 use crate::model::{Store, meta};
-
-/// A destination with room for so many bytes.
-struct Limited {
-    room: usize,
-}
-
-impl Write for Limited {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(self.room);
-        self.room -= taken;
-        if taken == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(taken) }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// Gives every content this many bytes.
 struct Always(usize);
@@ -40,30 +23,6 @@ fn with_files(sizes: &[u64]) -> ImageBuilder {
         builder.link(builder.root(), &[b'a' + number], id).unwrap();
     }
     builder
-}
-
-#[test]
-fn a_destination_that_fails_anywhere_is_reported() {
-    let sizes = [100, 500_000, 300_000];
-    let mut out = Vec::new();
-    let mut contents = Sized;
-    let size = with_files(&sizes).write(&mut out, &mut contents).unwrap().size;
-    let size = usize::try_from(size).unwrap();
-    for room in [0, 1, 4096, 5000, 9000, 300_000, 600_000, size - 1] {
-        let error = with_files(&sizes).write(&mut Limited { room }, &mut contents).unwrap_err();
-        let Error::Write(source) = &error else { panic!("{error}") };
-        assert_eq!(source.kind(), io::ErrorKind::StorageFull);
-    }
-    with_files(&sizes).write(&mut Limited { room: size }, &mut contents).unwrap();
-}
-
-/// Gives every content the size that it should have.
-struct Sized;
-
-impl Contents for Sized {
-    fn copy(&mut self, _: &ContentId, size: u64, out: &mut dyn Write) -> io::Result<()> {
-        io::copy(&mut io::Read::take(io::repeat(b'x'), size), out).map(drop)
-    }
 }
 
 #[test]

@@ -5,6 +5,11 @@
 mod boundaries;
 mod determinism;
 mod failures;
+mod faults;
+mod format;
+mod large;
+mod limits;
+mod memory;
 mod model;
 mod random;
 mod reader;

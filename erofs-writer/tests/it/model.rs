@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use erofs_writer::{ContentId, Contents, Error, ImageBuilder, Meta, Node, NodeId, Summary};
+use erofs_writer::{ContentId, Contents, ImageBuilder, Meta, Node, NodeId, Summary};
 
 /// Inodes and the names that they have. Inode 0 is the root.
 #[derive(Debug, Clone)]
@@ -112,38 +112,42 @@ impl Tree {
 
     /// Writes the image, adding inodes and links in the tree's order.
     pub(crate) fn image(&self) -> (Vec<u8>, Summary) {
-        let inodes: Vec<_> = (1..self.inodes.len()).collect();
-        let links: Vec<_> = (0..self.links.len()).collect();
-        self.image_in_order(&inodes, &links)
+        self.written(self.builder())
     }
 
     /// Writes the image, adding inodes and links in these orders.
     pub(crate) fn image_in_order(&self, inodes: &[usize], links: &[usize]) -> (Vec<u8>, Summary) {
+        self.written(self.builder_in_order(inodes, links))
+    }
+
+    fn written(&self, (builder, mut store): (ImageBuilder, Store)) -> (Vec<u8>, Summary) {
         let mut out = Vec::new();
-        let summary = self.write(inodes, links, &mut out).unwrap();
+        let summary = builder.write(&mut out, &mut store).unwrap();
         assert_eq!(summary.size, out.len() as u64);
         assert_eq!(summary.inodes, self.inodes.len() as u64);
         (out, summary)
     }
 
-    fn write(
-        &self,
-        inodes: &[usize],
-        links: &[usize],
-        out: &mut dyn Write,
-    ) -> Result<Summary, Error> {
+    /// Returns what writes the image, and the contents.
+    pub(crate) fn builder(&self) -> (ImageBuilder, Store) {
+        let inodes: Vec<_> = (1..self.inodes.len()).collect();
+        let links: Vec<_> = (0..self.links.len()).collect();
+        self.builder_in_order(&inodes, &links)
+    }
+
+    fn builder_in_order(&self, inodes: &[usize], links: &[usize]) -> (ImageBuilder, Store) {
         let mut store = Store::default();
         let mut builder = ImageBuilder::new(self.inodes[0].0.clone());
         let mut ids: Vec<NodeId> = vec![builder.root(); self.inodes.len()];
         for &inode in inodes {
             let (meta, kind) = &self.inodes[inode];
-            ids[inode] = builder.add(meta.clone(), kind.node(&mut store))?;
+            ids[inode] = builder.add(meta.clone(), kind.node(&mut store)).unwrap();
         }
         for &link in links {
             let Link { directory, name, inode } = &self.links[link];
-            builder.link(ids[*directory], name, ids[*inode])?;
+            builder.link(ids[*directory], name, ids[*inode]).unwrap();
         }
-        builder.write(out, &mut store)
+        (builder, store)
     }
 }
 

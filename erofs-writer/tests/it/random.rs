@@ -12,10 +12,34 @@ use crate::{reader, tools};
 /// An inode to be added: what it is, and its names, each in the directory that the index picks.
 type Growth = (Meta, Kind, Vec<(prop::sample::Index, Vec<u8>)>);
 
-/// Any tree, of up to 40 inodes.
+/// Any tree, of up to 40 inodes; some have a directory of up to 1000 names more.
 pub(crate) fn tree() -> impl Strategy<Value = Tree> {
     let growth = (meta(), kind(), vec((any::<prop::sample::Index>(), name()), 1..4));
-    (meta(), vec(growth, 0..40)).prop_map(|(root, growths)| grow(root, growths))
+    let crowd = prop_oneof![3 => Just(0), 1 => 1..1000usize];
+    (meta(), vec(growth, 0..40), crowd, 1..=255usize).prop_map(|(root, growths, crowd, length)| {
+        let mut tree = grow(root, growths);
+        add_crowd(&mut tree, crowd, length);
+        tree
+    })
+}
+
+/// Adds a directory with so many names of up to that length, each of one of three inodes.
+fn add_crowd(tree: &mut Tree, count: usize, length: usize) {
+    if count == 0 {
+        return;
+    }
+    let meta = crate::model::meta;
+    let directory = tree.add(0, b"\x02crowd", meta(), Kind::Directory);
+    let kinds = [Kind::Fifo, Kind::File(vec![1; 2048]), Kind::File(b"2".to_vec())];
+    for (number, kind) in kinds.into_iter().enumerate() {
+        tree.add(directory, format!("\x02{number}"), meta(), kind);
+    }
+    let first = tree.inodes.len() - 3;
+    for number in 0..count {
+        let width = 1 + number * 7 % length;
+        let name = format!("{number:0width$}").into_bytes();
+        tree.links.push(Link { directory, name, inode: first + number % 3 });
+    }
 }
 
 fn grow(root: Meta, growths: Vec<Growth>) -> Tree {
@@ -47,17 +71,24 @@ fn grow(root: Meta, growths: Vec<Growth>) -> Tree {
     tree
 }
 
-/// Bytes around `.` and at the ends of the range, and lengths up to the limit.
+/// Every byte that a name can have, those around `.` and at the ends of the range more often, and
+/// lengths up to the limit.
 fn name() -> impl Strategy<Value = Vec<u8>> {
-    let byte = prop_oneof![Just(1), Just(b'-'), Just(b'.'), Just(b'0'), b'a'..b'e', Just(0xFF)];
+    let any = (1..=255u8).prop_filter("a slash ends a name", |byte| *byte != b'/');
+    let few = prop_oneof![Just(1), Just(b'-'), Just(b'.'), Just(b'0'), b'a'..b'e', Just(0xFF)];
+    let byte = prop_oneof![3 => few, 1 => any];
     let name = prop_oneof![4 => vec(byte.clone(), 1..5), 1 => vec(byte, 200..=255)];
     name.prop_filter("`.` and `..` are taken", |name| !matches!(name.as_slice(), b"." | b".."))
 }
 
+/// Sizes of files on both sides of every border.
+const BORDERS: [usize; 14] =
+    [0, 1, 2, 2047, 2048, 2049, 4031, 4032, 4033, 4095, 4096, 4097, 8192, 8193];
+
 fn kind() -> impl Strategy<Value = Kind> {
-    let length = || prop_oneof![0..70usize, 2000..2100usize, 4000..4200usize, 0..20000usize];
-    // A few distinct bytes only, so that contents are often equal.
-    let file = (length(), 0..3u8).prop_map(|(length, byte)| Kind::File(vec![byte; length]));
+    let length = prop_oneof![3 => prop::sample::select(&BORDERS), 1 => 0..20000usize];
+    // A few distinct bytes and lengths only, so that contents are often equal.
+    let file = (length, 0..2u8).prop_map(|(length, byte)| Kind::File(vec![byte; length]));
     let target = prop_oneof![1..100usize, 3900..=4095usize];
     prop_oneof![
         4 => Just(Kind::Directory),

@@ -1,6 +1,6 @@
 //! One line of JSON per entry of a directory tree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, FileType, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,8 @@ use box_init::sys;
 use serde_json::{Map, Value, json};
 
 /// Calls `emit` with the line of `root` and of every entry under it, in the bytewise order of
-/// their paths. These begin with `/`, the root being `/`.
+/// their paths. These begin with `/`, the root being `/`. An inode with several names has the
+/// first of them in the lines of all, so that it is told from its equals.
 ///
 /// # Errors
 /// The first of the file system's, naming the path, or of `emit`.
@@ -20,12 +21,33 @@ pub fn walk(
     root: &Path,
     emit: &mut impl FnMut(String) -> Result<(), InitError>,
 ) -> Result<(), InitError> {
+    let mut first_names = HashMap::new();
     for path in all_paths(root)? {
-        let metadata = path.symlink_metadata();
-        let entry = metadata.and_then(|metadata| describe(root, &path, &metadata));
-        emit(Value::Object(entry.map_err(|error| failed(&path, error))?).to_string())?;
+        let line = line(root, &path, &mut first_names);
+        emit(Value::Object(line.map_err(|error| failed(&path, error))?).to_string())?;
     }
     Ok(())
+}
+
+/// The first path of each inode that has several names, by its number.
+type FirstNames = HashMap<u64, String>;
+
+fn line(root: &Path, path: &Path, first_names: &mut FirstNames) -> io::Result<Map<String, Value>> {
+    let metadata = path.symlink_metadata()?;
+    let name = shown(root, path);
+    let mut entry = describe(path, &metadata)?;
+    if !metadata.is_dir() && metadata.nlink() > 1 {
+        let first = first_names.entry(metadata.ino()).or_insert_with(|| name.clone());
+        entry.insert("first_name".to_owned(), json!(first));
+    }
+    entry.insert("path".to_owned(), json!(name));
+    Ok(entry)
+}
+
+/// Returns the path below `root` as text.
+fn shown(root: &Path, path: &Path) -> String {
+    let relative = path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes();
+    escape(&[b"/", relative].concat())
 }
 
 /// Returns the paths of `root` and all under it, sorted.
@@ -60,12 +82,10 @@ fn failed(path: &Path, error: io::Error) -> InitError {
     InitError::new(format!("list {}", path.display()), error)
 }
 
-fn describe(root: &Path, path: &Path, metadata: &Metadata) -> io::Result<Map<String, Value>> {
-    let relative = path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes();
+fn describe(path: &Path, metadata: &Metadata) -> io::Result<Map<String, Value>> {
     let kind = kind(metadata.file_type());
     let mut entry = Map::new();
     let mut put = |key: &str, value: Value| drop(entry.insert(key.to_owned(), value));
-    put("path", json!(escape(&[b"/", relative].concat())));
     put("type", json!(kind));
     put("mode", json!(metadata.mode() & 0o7777));
     put("uid", json!(metadata.uid()));
@@ -173,6 +193,7 @@ mod tests {
         fs::create_dir_all(root.join("b")).unwrap();
         fs::write(root.join("b/inner"), "abc").unwrap();
         fs::write(root.join("b-"), "").unwrap();
+        fs::hard_link(root.join("b/inner"), root.join("c")).unwrap();
         symlink("b", root.join("a")).unwrap();
         let mut lines = Vec::new();
         walk(&root, &mut |line| {
@@ -182,10 +203,13 @@ mod tests {
         .unwrap();
         fs::remove_dir_all(&root).unwrap();
         let paths: Vec<_> = lines.iter().map(|line| line["path"].as_str().unwrap()).collect();
-        assert_eq!(paths, ["/", "/a", "/b", "/b-", "/b/inner"]);
+        assert_eq!(paths, ["/", "/a", "/b", "/b-", "/b/inner", "/c"]);
         assert_eq!((&lines[1]["type"], &lines[1]["target"]), (&json!("symlink"), &json!("b")));
         assert_eq!((&lines[4]["size"], &lines[4]["type"]), (&json!(3), &json!("file")));
         assert_eq!(lines[4]["blake3"], blake3::hash(b"abc").to_hex().as_str());
-        assert_eq!(lines[2]["nlink"], 2);
+        assert_eq!((&lines[2]["nlink"], &lines[2]["first_name"]), (&json!(2), &Value::Null));
+        for line in &lines[4..] {
+            assert_eq!((&line["nlink"], &line["first_name"]), (&json!(2), &json!("/b/inner")));
+        }
     }
 }
