@@ -102,7 +102,7 @@ fn computed(directory: &Path) -> Vec<Value> {
 }
 
 fn line(tree: &Tree, path: &[u8], id: InodeId, names: &[&[u8]]) -> Value {
-    let Inode { meta, kind } = tree.inode(id);
+    let Inode { meta, kind, .. } = tree.inode(id);
     let mut line = json!({
         "path": escaped(path), "mode": meta.mode, "uid": meta.uid, "gid": meta.gid,
         "mtime": meta.mtime, "mtime_nsec": meta.mtime_nsec, "nlink": names.len(),
