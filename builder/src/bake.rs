@@ -17,6 +17,14 @@ pub fn bake(
     packs: &mut PackReader<'_>,
     mut out: impl Write,
 ) -> Result<Summary, erofs_writer::Error> {
+    image_builder(tree)?.write(&mut out, packs)
+}
+
+/// Gives the image writer a tree.
+///
+/// # Errors
+/// The writer's, where no image can hold the tree.
+pub(crate) fn image_builder(tree: &Tree) -> Result<ImageBuilder, erofs_writer::Error> {
     let mut image = ImageBuilder::new(meta(&tree.inode(Tree::ROOT).meta));
     let mut nodes = HashMap::from([(Tree::ROOT, image.root())]);
     for (_, id) in entries(tree) {
@@ -26,7 +34,7 @@ pub fn bake(
             image.link(parent, name, node)?;
         }
     }
-    image.write(&mut out, packs)
+    Ok(image)
 }
 
 /// Adds an inode where it is met first; a further name of it is a hard link.

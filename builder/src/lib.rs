@@ -11,6 +11,7 @@
 //! compose  Trees, skills      → root Tree, RunPlan
 //! bake     root Tree          → EROFS rootfs
 //! seal     rootfs, init, …    → box
+//! export   box                → image, archive, directory or OCI image
 //! ```
 //!
 //! [`build()`] runs them, and asks the store first whether it has been done before. Nothing is
@@ -24,6 +25,7 @@ mod checkout;
 pub mod compose;
 mod encoding;
 mod error;
+pub mod export;
 pub mod fetch;
 pub mod kernel;
 pub mod layer;

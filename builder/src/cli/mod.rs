@@ -3,6 +3,7 @@
 
 mod build;
 mod check;
+mod export;
 mod failure;
 mod fmt;
 mod generate;
@@ -46,6 +47,7 @@ enum Command {
     Build(build::Args),
     Lock(lock::LockArgs),
     Update(lock::UpdateArgs),
+    Export(export::Args),
     Fmt(fmt::Args),
     Schema(schema::Args),
     Completions(generate::Completions),
@@ -61,6 +63,7 @@ impl Command {
             Self::Build(args) => build::run(args),
             Self::Lock(args) => lock::lock(args),
             Self::Update(args) => lock::update(args),
+            Self::Export(args) => export::run(args),
             Self::Fmt(args) => fmt::run(args),
             Self::Schema(args) => schema::run(args),
             Self::Completions(args) => generate::completions(args),
@@ -76,6 +79,7 @@ impl Command {
             Self::Build(args) => args.project.json,
             Self::Lock(args) => args.project.json,
             Self::Update(args) => args.project.json,
+            Self::Export(args) => args.json,
             Self::Fmt(args) => args.json,
         }
     }

@@ -20,6 +20,11 @@ pub(crate) fn result(text: &str) {
     }
 }
 
+/// Returns where a result goes that is data and not text. Who writes to it tells of errors.
+pub(crate) fn data() -> io::StdoutLock<'static> {
+    io::stdout().lock()
+}
+
 /// Tells whether a result could not be written.
 pub(crate) fn lost() -> bool {
     LOST.load(Ordering::Relaxed)

@@ -23,6 +23,8 @@ pub enum Package {
     Skopeo,
     /// Makes Debian trees.
     Mmdebstrap,
+    /// Reads tar archives otherwise than GNU tar, to check ours.
+    Bsdtar,
     /// Fetches the guest's kernel.
     Pip,
     /// Compiles the fuzzer's own code.
@@ -43,6 +45,7 @@ impl Package {
             Self::Umoci => "umoci",
             Self::Skopeo => "skopeo",
             Self::Mmdebstrap => "mmdebstrap",
+            Self::Bsdtar => "libarchive-tools",
             Self::Pip => "python3-pip",
             Self::Cxx => "g++",
             Self::Libdeflate => "libdeflate-tools",
@@ -59,6 +62,7 @@ impl Package {
             Self::Umoci => "umoci",
             Self::Skopeo => "skopeo",
             Self::Mmdebstrap => "mmdebstrap",
+            Self::Bsdtar => "bsdtar",
             Self::Pip => "pip3",
             Self::Cxx => "g++",
             Self::Libdeflate => "libdeflate-gunzip",

@@ -1,0 +1,211 @@
+//! `boxbuild export`: a box's files for other programs.
+
+mod report;
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use box_image::{ComponentName, Digest};
+use boxbuild::export::{
+    Export, ExportError, LeftOut, OciImage, Ownership, Written, component_of, copy_rootfs, file,
+};
+use boxbuild::opened::OpenedBox;
+use clap::ValueEnum;
+
+use super::failure::{Failure, chain};
+use super::terminal;
+
+/// Writes the files of a box in a form that other programs read.
+///
+/// erofs is the rootfs image as it is, tar an archive, dir a directory, and oci an image of one
+/// component for podman or docker. The same box gives the same bytes everywhere. Nothing that is
+/// there is written over.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild export greet.box                         the rootfs image: ./greet.erofs\n  \
+    boxbuild export greet.box --format tar -o -       an archive on standard output\n  \
+    boxbuild export greet.box --format dir            every file: ./greet.dir\n  \
+    boxbuild export greet.box --format oci --component agent -o agent.tar\n  \
+    \x20                                                 an image for `podman load -i agent.tar`")]
+pub(crate) struct Args {
+    /// The directory of the box, as `boxbuild build` wrote it
+    #[arg(value_name = "BOX")]
+    directory: PathBuf,
+    /// What to write
+    #[arg(long, value_enum, default_value = "erofs")]
+    format: Format,
+    /// Take this component's root only; not with erofs
+    #[arg(long, value_enum)]
+    component: Option<Component>,
+    /// Where to write to; `-` is standard output. An oci image is one file if the name ends in .tar
+    /// [default: ./BOX.FORMAT, ./BOX-COMPONENT.FORMAT]
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// With dir: make all files the caller's own, as is always done for others than root
+    #[arg(long)]
+    no_owner: bool,
+    /// Print JSON, errors included
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The rootfs image
+    Erofs,
+    /// A directory
+    Dir,
+    /// An archive
+    Tar,
+    /// An OCI image of one component
+    Oci,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Component {
+    Agent,
+    Business,
+}
+
+impl Component {
+    const fn name(self) -> ComponentName {
+        match self {
+            Self::Agent => ComponentName::Agent,
+            Self::Business => ComponentName::Business,
+        }
+    }
+}
+
+impl Format {
+    /// Returns the word for it on the command line.
+    fn name(self) -> String {
+        self.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+/// What was exported.
+#[derive(Debug)]
+struct Exported {
+    /// The box digest.
+    of: Digest,
+    component: Option<ComponentName>,
+    output: PathBuf,
+    /// The digest of the exported tree.
+    tree: String,
+    /// The file, or the OCI image's manifest.
+    written: Option<Written>,
+    left_out: LeftOut,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    check_usage(args)?;
+    let opened = OpenedBox::open(&args.directory).map_err(|error| Failure::new(chain(&error)))?;
+    let exported = export(args, &opened).map_err(|error| Failure::new(chain(&error)))?;
+    report::report(args, &exported);
+    Ok(())
+}
+
+/// Refuses what cannot be meant.
+fn check_usage(args: &Args) -> Result<(), Failure> {
+    let stream = is_stream(args);
+    let wrong = match args.format {
+        Format::Erofs if args.component.is_some() => {
+            "the erofs image holds all components; take --format dir, tar or oci with --component"
+        }
+        Format::Dir if stream => "a directory cannot go to standard output; take --format tar",
+        _ if stream && args.json => "standard output cannot take both the data and the JSON",
+        format if args.no_owner && format != Format::Dir => "--no-owner is for --format dir",
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(wrong))
+}
+
+fn is_stream(args: &Args) -> bool {
+    args.output.as_deref() == Some(Path::new("-"))
+}
+
+/// Returns where to write to: beside nothing, in the working directory.
+fn output(args: &Args, component: Option<ComponentName>) -> Result<PathBuf, ExportError> {
+    if let Some(output) = &args.output {
+        return Ok(output.clone());
+    }
+    // A box's own name comes from whoever made it: only that of its directory becomes a path.
+    let failed = |source| ExportError::Io { doing: "find", path: args.directory.clone(), source };
+    let directory = std::fs::canonicalize(&args.directory).map_err(failed)?;
+    let is_box = directory.extension().is_some_and(|it| it == "box");
+    let name = if is_box { directory.file_stem() } else { directory.file_name() };
+    let mut name = name.unwrap_or("box".as_ref()).to_owned();
+    if let Some(component) = component {
+        name.push(format!("-{}", component.name()));
+    }
+    name.push(format!(".{}", args.format.name()));
+    Ok(name.into())
+}
+
+fn export(args: &Args, opened: &OpenedBox) -> Result<Exported, ExportError> {
+    let component = match args.format {
+        Format::Oci => Some(component_of(opened, args.component.map(Component::name))?),
+        _ => args.component.map(Component::name),
+    };
+    let mut exported = Exported {
+        of: opened.digest,
+        component,
+        output: output(args, component)?,
+        tree: opened.config.tree.clone(),
+        written: None,
+        left_out: LeftOut::default(),
+    };
+    if args.format == Format::Erofs {
+        let written = to_file(args, &exported.output, |out| copy_rootfs(opened, out))?;
+        return Ok(Exported { written: Some(written), ..exported });
+    }
+    let export = match component {
+        Some(component) => Export::component(opened, component)?,
+        None => Export::whole(opened)?,
+    };
+    exported.tree = export.tree().digest().to_string();
+    write(args, &export, &mut exported)?;
+    Ok(exported)
+}
+
+/// Writes a tree.
+fn write(args: &Args, export: &Export, exported: &mut Exported) -> Result<(), ExportError> {
+    let to = &exported.output;
+    match args.format {
+        Format::Dir => exported.left_out = export.directory(to, ownership(args))?,
+        Format::Oci => {
+            let image = OciImage::of(export)?;
+            if is_stream(args) || to.extension().is_some_and(|it| it == "tar") {
+                to_file(args, to, |out| image.write_archive(out))?;
+            } else {
+                image.write_directory(to)?;
+            }
+            exported.written = Some(image.manifest());
+        }
+        Format::Tar | Format::Erofs => {
+            exported.written = Some(to_file(args, to, |out| export.tar(out))?);
+        }
+    }
+    Ok(())
+}
+
+/// Writes a new file, or to standard output.
+fn to_file(
+    args: &Args,
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<Written, ExportError>,
+) -> Result<Written, ExportError> {
+    if !is_stream(args) {
+        return file(path, fill);
+    }
+    let mut out = BufWriter::with_capacity(1 << 20, terminal::data());
+    let written = fill(&mut out)?;
+    out.flush().map_err(ExportError::Write)?;
+    Ok(written)
+}
+
+fn ownership(args: &Args) -> Ownership {
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root && !args.no_owner { Ownership::Box } else { Ownership::Caller }
+}

@@ -1,0 +1,48 @@
+//! `boxbuild export` as its users call it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use testkit::{Artefacts, Workspace};
+
+/// Builds `boxbuild` once, and returns where it lies.
+fn boxbuild() -> &'static Path {
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        let workspace = Workspace::find();
+        let mut build = Artefacts::host_build(&workspace, &["boxbuild"]);
+        testkit::program::run(&mut build).unwrap();
+        Artefacts::locate(&workspace).boxbuild
+    });
+    &PROGRAM
+}
+
+/// Returns `boxbuild export` in a directory, with nothing of the environment, under a umask.
+pub(crate) fn under_umask(directory: &Path, umask: &str, args: &[&str]) -> Command {
+    shell(directory, &format!("umask {umask}; exec \"$0\" export \"$@\""), args)
+}
+
+/// Returns a shell whose `$0` is `boxbuild`.
+pub(crate) fn shell(directory: &Path, script: &str, args: &[&str]) -> Command {
+    let mut shell = Command::new("sh");
+    shell.current_dir(directory).env_clear().arg("-c").arg(script);
+    shell.arg(boxbuild()).args(args);
+    shell
+}
+
+/// Runs `boxbuild export` in a directory.
+pub(crate) fn export(directory: &Path, args: &[&str]) -> Output {
+    under_umask(directory, "022", args).output().unwrap()
+}
+
+/// Runs `boxbuild export`, which must succeed, and returns what it printed.
+pub(crate) fn exported(directory: &Path, args: &[&str]) -> String {
+    let output = export(directory, args);
+    assert!(output.status.success(), "{}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Returns what a command told.
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}

@@ -1,0 +1,113 @@
+//! A damaged box gives an error, and leaves nothing behind.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+
+use box_image::ComponentName;
+use box_image::manifest::ROOTFS_TYPE;
+use boxbuild::export::{ExportError, OciImage, Ownership, copy_rootfs, file};
+
+use crate::command::{said, shell};
+use crate::made::Made;
+use crate::specimens::small;
+
+/// Changes the first byte where a box's rootfs has these bytes.
+fn damage(made: &Made, bytes: &[u8]) {
+    let digest = made.opened().manifest.blob(ROOTFS_TYPE).unwrap().digest;
+    let path = made.blob(&digest);
+    let image = fs::read(&path).unwrap();
+    let at = image.windows(bytes.len()).position(|window| window == bytes).unwrap();
+    // The store has the file, too, and protects it.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    File::options().write(true).open(&path).unwrap().write_all_at(b"X", at as u64).unwrap();
+}
+
+/// Checks that every form of a component is refused, and that nothing is left where it would be.
+fn refused(made: &Made, expected: &str) {
+    let before = made.names();
+    let export = made.component(ComponentName::Agent);
+    let errors = [
+        file(&made.path("a"), |out| export.tar(out)).unwrap_err(),
+        export.directory(&made.path("b"), Ownership::Box).unwrap_err(),
+        OciImage::of(&export).map(drop).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.to_string(), expected);
+    }
+    let error = file(&made.path("c"), |out| copy_rootfs(&made.opened(), out)).unwrap_err();
+    assert!(matches!(error, ExportError::DamagedRootfs), "{error}");
+    assert_eq!(made.names(), before);
+}
+
+#[test]
+fn a_file_in_blocks_of_its_own() {
+    let made = Made::of(&small());
+    damage(&made, &[2; 4096]);
+    refused(
+        &made,
+        "the rootfs of the box is damaged at /srv/block-and-one; copy or build the box again",
+    );
+}
+
+#[test]
+fn a_file_behind_its_inode() {
+    let made = Made::of(&small());
+    damage(&made, b"not a program either");
+    refused(&made, "the rootfs of the box is damaged at /bin/ping; copy or build the box again");
+}
+
+#[test]
+fn damage_between_two_readings_of_an_image() {
+    let made = Made::of(&small());
+    let export = made.component(ComponentName::Agent);
+    let image = OciImage::of(&export).unwrap();
+    damage(&made, b"not a program either");
+    let before = made.names();
+    assert!(image.write_directory(&made.path("layout")).is_err());
+    assert!(file(&made.path("image.tar"), |out| image.write_archive(out)).is_err());
+    assert_eq!(made.names(), before);
+}
+
+#[test]
+fn what_a_reader_cannot_take_is_an_error() {
+    /// Takes a number of bytes.
+    struct Full(usize);
+
+    impl std::io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let made = Made::of(&small());
+    let export = made.component(ComponentName::Agent);
+    let mut whole = Vec::new();
+    export.tar(&mut whole).unwrap();
+    for room in [0, 511, 512, 2000, 10_000, whole.len() - 1] {
+        let error = export.tar(&mut Full(room)).unwrap_err();
+        assert!(matches!(error, ExportError::Write(_)), "{room}: {error}");
+    }
+    export.tar(&mut Full(whole.len())).unwrap();
+}
+
+#[test]
+fn a_failed_write_leaves_nothing_behind() {
+    let made = Made::of(&small());
+    fs::create_dir(made.path("full")).unwrap();
+    // No file may have more than 8 blocks of 512 bytes.
+    let script = "trap '' XFSZ; ulimit -f 8; for form in erofs tar dir 'oci --component agent'; do \
+                  \"$0\" export ../made.box --format $form; echo $? $(ls -A); done";
+    let output = shell(&made.path("full"), script, &[]).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout.clone()).unwrap(), "1\n1\n1\n1\n");
+    insta::assert_snapshot!(said(&output), @r"
+    error: cannot write made.erofs: File too large (os error 27)
+    error: cannot write made.tar: File too large (os error 27)
+    error: cannot write /roots/agent/srv/block-and-one of the box: File too large (os error 27)
+    error: cannot write made-agent.oci: File too large (os error 27)
+    ");
+}

@@ -1,0 +1,99 @@
+//! Every form has the tree digest that the box names.
+
+use std::fs;
+
+use box_image::ComponentName;
+use boxbuild::export::{LeftOut, OciImage, Ownership, copy_rootfs};
+
+use testkit::images::{Config, Image, Layer};
+
+use crate::command::{said, shell};
+use crate::made::Made;
+use crate::readers::{assert_same, of_directory, of_erofs, of_oci, of_tar};
+use crate::specimens::{Specimen, large, small};
+
+/// Exports a whole box in every form, and reads all of them back.
+fn whole(specimen: &Specimen) {
+    let made = Made::of(specimen);
+    let export = made.whole();
+    assert_eq!(export.tree().digest().to_string(), made.opened().config.tree);
+    let (mut image, mut archive) = (Vec::new(), Vec::new());
+    let written = copy_rootfs(&made.opened(), &mut image).unwrap();
+    assert_eq!((written.size, written.digest), (image.len() as u64, digest(&image)));
+    assert_same(&of_erofs(&image), export.tree());
+    let written = export.tar(&mut archive).unwrap();
+    assert_eq!((written.size, written.digest), (archive.len() as u64, digest(&archive)));
+    assert_same(&of_tar(&archive), export.tree());
+    let directory = made.path("directory");
+    let left_out = export.directory(&directory, Ownership::Box).unwrap();
+    assert_eq!(left_out, LeftOut::default());
+    assert_same(&of_directory(&directory), export.tree());
+}
+
+fn digest(bytes: &[u8]) -> box_image::Digest {
+    testkit::digest::of_bytes(bytes)
+}
+
+/// Exports a component's root in every form that has it, and reads all of them back.
+fn component(specimen: &Specimen, name: ComponentName) {
+    let made = Made::of(specimen);
+    let export = made.component(name);
+    let mut archive = Vec::new();
+    export.tar(&mut archive).unwrap();
+    assert_same(&of_tar(&archive), export.tree());
+    let directory = made.path("directory");
+    export.directory(&directory, Ownership::Box).unwrap();
+    assert_same(&of_directory(&directory), export.tree());
+    let whole = made.path("whole");
+    made.whole().directory(&whole, Ownership::Box).unwrap();
+    assert_same(&of_directory(&whole.join("roots").join(name.name())), export.tree());
+    let image = OciImage::of(&export).unwrap();
+    let layout = made.path("layout");
+    image.write_directory(&layout).unwrap();
+    assert_same(&of_oci(&layout), export.tree());
+}
+
+#[test]
+fn a_small_box_with_every_kind_of_entry() {
+    whole(&small());
+}
+
+#[test]
+fn a_larger_box() {
+    whole(&large());
+}
+
+#[test]
+fn the_components_of_a_box() {
+    component(&small(), ComponentName::Agent);
+    component(&small(), ComponentName::Business);
+    component(&large(), ComponentName::Agent);
+}
+
+#[test]
+fn links_lead_nothing_out_of_the_directory() {
+    let made = Made::of(&small());
+    let directory = made.path("directory");
+    made.component(ComponentName::Agent).directory(&directory, Ownership::Box).unwrap();
+    let read = |name: &str| fs::read_link(directory.join("srv").join(name)).unwrap();
+    assert_eq!(read("absolute").to_str(), Some("/etc/passwd"));
+    assert_eq!(read("the-same-link").to_str(), Some("/etc/passwd"));
+    assert_eq!(read("up").to_str(), Some("../../../../../../etc"));
+}
+
+#[test]
+fn memory_does_not_grow_with_the_data() {
+    let layer = Layer::new().file("/large", 0o644, vec![7; 128 << 20]);
+    let config = Config { entrypoint: vec!["/large".to_owned()], ..Config::default() };
+    let made = Made::of(&Specimen {
+        boxfile: "box \"large\"\nagent { image \"oci:agent\"; }\n",
+        images: vec![("agent", Image::new(config).with(layer.to_tar()))],
+    });
+    // The program, its stack and its buffers have a few dozen MiB of address space.
+    let script = "ulimit -v 98304; for form in erofs tar dir oci; do \
+                  \"$0\" export made.box --format $form || exit; done";
+    let output = shell(&made.path(""), script, &[]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let exported = fs::metadata(made.path("made.dir/roots/agent/large")).unwrap();
+    assert_eq!(exported.len(), 128 << 20);
+}

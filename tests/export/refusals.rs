@@ -1,0 +1,83 @@
+//! What `boxbuild export` refuses, and what it says.
+
+use std::fs;
+
+use crate::command::{export, said, shell};
+use crate::made::Made;
+use crate::specimens::small;
+
+/// Runs a command that must fail, print nothing and leave nothing behind; returns its exit code and
+/// what it said.
+fn refused(made: &Made, args: &[&str]) -> String {
+    let before = made.names();
+    let output = export(&made.path(""), args);
+    assert_eq!(output.stdout, b"");
+    assert_eq!(made.names(), before);
+    format!("{}: {}", output.status.code().unwrap(), said(&output))
+}
+
+#[test]
+fn what_cannot_be_exported() {
+    let made = Made::of(&small());
+    fs::create_dir(made.path("empty")).unwrap();
+    let said = |args: &[&str]| refused(&made, args);
+    insta::assert_snapshot!(said(&["nothing.box"]), @"1: error: nothing.box is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
+    insta::assert_snapshot!(said(&["empty"]), @"1: error: empty is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
+    insta::assert_snapshot!(said(&["made.box", "--format", "oci"]), @"1: error: the box has an agent and a business application, and an OCI image holds one of them; say which with `--component agent` or `--component business`");
+    insta::assert_snapshot!(said(&["made.box", "--component", "agent"]), @"2: error: the erofs image holds all components; take --format dir, tar or oci with --component");
+    insta::assert_snapshot!(said(&["made.box", "--format", "dir", "-o", "-"]), @"2: error: a directory cannot go to standard output; take --format tar");
+    insta::assert_snapshot!(said(&["made.box", "--format", "tar", "--no-owner"]), @"2: error: --no-owner is for --format dir");
+    let nowhere =
+        said(&["made.box", "--format", "tar", "-o", "none/there", "--component", "agent"]);
+    insta::assert_snapshot!(nowhere, @"1: error: cannot find the directory none: No such file or directory (os error 2)");
+}
+
+#[test]
+fn a_refusal_as_data() {
+    let made = Made::of(&small());
+    let output = export(&made.path(""), &["nothing.box", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let message = report["errors"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with("nothing.box is not a box"), "{message}");
+    assert_eq!((output.status.code(), said(&output)), (Some(1), String::new()));
+}
+
+#[test]
+fn what_is_there_is_left_alone() {
+    let made = Made::of(&small());
+    fs::create_dir(made.path("there")).unwrap();
+    std::os::unix::fs::symlink("nowhere", made.path("dangling")).unwrap();
+    for form in ["erofs", "tar", "dir", "oci"] {
+        for name in ["there", "there/", "dangling", "program"] {
+            let mut args = vec!["made.box", "--format", form, "-o", name];
+            args.extend(["--component", "agent"].iter().filter(|_| form != "erofs"));
+            let said = refused(&made, &args);
+            assert!(
+                said.contains("exists; remove it, or name another place with --output"),
+                "{said}"
+            );
+        }
+    }
+    assert_eq!(fs::read_dir(made.path("there")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_box_without_the_component() {
+    let mut specimen = small();
+    specimen.boxfile = "box \"alone\"\nagent { image \"oci:agent\"; }\n";
+    let made = Made::of(&specimen);
+    let said = refused(&made, &["made.box", "--format", "dir", "--component", "business"]);
+    insta::assert_snapshot!(said, @"1: error: the box has no component `business`; leave out `--component`, or name the other");
+    let said = export(&made.path(""), &["made.box", "--format", "oci"]);
+    assert!(said.status.success(), "the only component needs no name");
+    assert!(made.path("made-agent.oci/index.json").is_file());
+}
+
+#[test]
+fn standard_output_that_is_full() {
+    let made = Made::of(&small());
+    let script = "\"$0\" export made.box --format tar -o - > /dev/full";
+    let output = shell(&made.path(""), script, &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    insta::assert_snapshot!(said(&output), @"error: cannot write the output: No space left on device (os error 28)");
+}
