@@ -1,7 +1,7 @@
 //! What the examples, the tests and xtask share.
 //!
 //! - [`images`] assembles OCI image layouts from declared files;
-//! - [`debian`] makes two real images from Debian packages;
+//! - [`debian`] makes real images from Debian packages;
 //! - [`hello`] makes the two small images of examples/hello;
 //! - [`prerequisites`] installs or fetches what is missing, and says so;
 //! - [`artefacts`] builds the project's own programs and says where they lie;

@@ -42,31 +42,53 @@ pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// What a name says about whiteouts (layer.md, "Whiteouts").
+/// Where AUFS keeps the data of hard links: a directory in the root of a layer. Its files are
+/// targets of hard links, and no files of the image.
+pub(super) const AUFS_LINKS: &[u8] = b".wh..wh.plnk";
+
+/// What a path says about whiteouts (layer.md, "Whiteouts").
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Marker {
-    /// An ordinary name.
+    /// An ordinary path, or one in [`AUFS_LINKS`].
     None,
     /// The layer changes another path; the marker itself is no file.
     Change(Vec<u8>, Action),
-    /// Bookkeeping of AUFS (`.wh..wh.plnk` and the like): no file, no change.
+    /// Bookkeeping of AUFS (`.wh..wh.aufs`, `.wh..wh.orph/…`): no file, no change.
     Skip,
 }
 
 /// Reads a normalized path as a whiteout.
 ///
+/// Only the last part of a path is one. Directories of such a name cannot be in an image; the
+/// extractors in use make them all the same, or forget what is in them.
+///
 /// # Errors
-/// A whiteout that names nothing, or not a name.
+/// A whiteout that names nothing, or not a name; a path below a whiteout.
 pub(super) fn marker(path: &[u8]) -> Result<Marker, LayerErrorKind> {
     let (directory, name) = split(path);
+    if directory == AUFS_LINKS {
+        return Ok(Marker::None);
+    }
+    let mut parts = directory.split(|byte| *byte == b'/');
+    if parts.clone().next().is_some_and(is_of_aufs) {
+        return Ok(Marker::Skip);
+    }
+    if parts.any(|part| part.starts_with(b".wh.")) {
+        return Err(LayerErrorKind::BadPath("it lies below a whiteout"));
+    }
     let Some(hidden) = name.strip_prefix(b".wh.") else { return Ok(Marker::None) };
     match hidden {
         b".wh..opq" => Ok(Marker::Change(directory.to_vec(), Action::Opaque)),
-        hidden if hidden.starts_with(b".wh.") => Ok(Marker::Skip),
+        _ if is_of_aufs(name) => Ok(Marker::Skip),
         b"" | b"." => Err(LayerErrorKind::EmptyWhiteout),
         b".." => Err(LayerErrorKind::ParentInPath),
         hidden => Ok(Marker::Change(join(directory, hidden), Action::Whiteout)),
     }
+}
+
+/// Tells whether a name is one of AUFS' own.
+fn is_of_aufs(name: &[u8]) -> bool {
+    name.starts_with(b".wh..wh.") && name != b".wh..wh..opq"
 }
 
 fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
@@ -113,5 +135,25 @@ mod tests {
         for bad in [b".wh.".as_slice(), b"a/.wh..", b".wh..."] {
             assert!(marker(bad).is_err(), "{:?}", String::from_utf8_lossy(bad));
         }
+    }
+
+    #[test]
+    fn nothing_lies_below_a_marker() {
+        for below in [
+            ".wh.a/b",
+            "a/.wh.b/c",
+            "a/.wh.b/.wh.c",
+            "a/.wh..wh.plnk/c",
+            ".wh./a",
+            ".wh..wh..opq/a",
+        ] {
+            let error = marker(below.as_bytes()).unwrap_err();
+            assert!(matches!(error, LayerErrorKind::BadPath("it lies below a whiteout")));
+        }
+        assert_eq!(marker(b".wh..wh.plnk/1.2").unwrap(), Marker::None, "a target of hard links");
+        for skipped in [".wh..wh.orph/a", ".wh..wh.plnk/a/b", ".wh..wh.aufs", "a/.wh..wh.x"] {
+            assert_eq!(marker(skipped.as_bytes()).unwrap(), Marker::Skip, "{skipped}");
+        }
+        assert_eq!(marker(b"a.wh.b/c").unwrap(), Marker::None);
     }
 }

@@ -8,6 +8,9 @@ use super::{InodeId, Kind, Leaf, Tree};
 const MAX_LINKS: usize = 40;
 /// How many parts one path may have, those of the links in it included.
 const MAX_PARTS: usize = 4096;
+/// How many parts all paths of an image may have that are those of links in them. Each entry of a
+/// real image has two or three; without a bound, a million entries could have thousands each.
+const MAX_DETOURS: usize = 1 << 23;
 /// How deep a directory that an archive does not name may lie.
 const MAX_DEPTH: usize = 1024;
 
@@ -23,13 +26,9 @@ pub enum LookupError {
     /// More parts than any path of a real image has.
     #[error("the path is too long once its links are followed")]
     TooLong,
-}
-
-/// What to do about a directory that a path names and that is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
-    Stop,
-    Make,
+    /// More parts of links than all paths of a real image have.
+    #[error("the image's paths lead through too many symbolic links in all")]
+    TooManyDetours,
 }
 
 /// Splits a path at its slashes; empty parts and `.` mean nothing.
@@ -42,22 +41,30 @@ impl Tree {
     pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
         let mut scratch = Walk::new(path);
         while let Some(part) = scratch.next_part().ok()? {
-            let child = match part.as_slice() {
+            match part.as_slice() {
                 b".." => scratch.up(),
-                name => self.child(scratch.here(), name)?,
-            };
-            scratch.step(self, part, child).ok()?;
+                name => {
+                    let child = self.child(scratch.here(), name)?;
+                    scratch.step(self, part, child).ok()?;
+                }
+            }
         }
         Some(scratch.here())
     }
 
     /// Follows a path to a directory, making those that are not there as an extractor would:
-    /// `0755`, owned by root.
+    /// `0755`, owned by root, of the year 1970.
     ///
     /// # Errors
     /// [`LookupError`] where something else is in the way.
     pub(crate) fn make_directories(&mut self, path: &[u8]) -> Result<InodeId, LookupError> {
-        self.walk(path, Missing::Make).map(|found| found.unwrap_or(Self::ROOT))
+        let walk = self.walk(path)?;
+        // The root stands in the trail, too.
+        if !walk.absent.is_empty() && walk.trail.len() + walk.absent.len() > MAX_DEPTH + 1 {
+            return Err(LookupError::TooLong);
+        }
+        let make = |directory, name: &Vec<u8>| self.ensure_directory(directory, name);
+        Ok(walk.absent.iter().fold(walk.here(), make))
     }
 
     /// Follows a path to a directory; nothing where there is none.
@@ -65,45 +72,57 @@ impl Tree {
     /// # Errors
     /// [`LookupError`] where something else is in the way.
     pub(crate) fn find_directory(&mut self, path: &[u8]) -> Result<Option<InodeId>, LookupError> {
-        self.walk(path, Missing::Stop)
+        let walk = self.walk(path)?;
+        Ok(walk.absent.is_empty().then(|| walk.here()))
     }
 
-    fn walk(&mut self, path: &[u8], missing: Missing) -> Result<Option<InodeId>, LookupError> {
+    /// Follows a path, over what is not there, too: `absent/../there` leads to `there`, as
+    /// extractors read it.
+    fn walk(&mut self, path: &[u8]) -> Result<Walk, LookupError> {
         let mut walk = Walk::new(path);
+        let end = self.walk_on(&mut walk, path);
+        self.detours += walk.detours;
+        if self.detours > MAX_DETOURS {
+            return Err(LookupError::TooManyDetours);
+        }
+        end.map(|()| walk)
+    }
+
+    fn walk_on(&self, walk: &mut Walk, path: &[u8]) -> Result<(), LookupError> {
         while let Some(part) = walk.next_part()? {
-            let child = match part.as_slice() {
+            match part.as_slice() {
+                b".." if walk.absent.pop().is_some() => {}
                 b".." => walk.up(),
-                name => match (self.child(walk.here(), name), missing) {
-                    (Some(child), _) => child,
-                    // The root stands in the trail, too.
-                    (None, Missing::Make) if walk.trail.len() > MAX_DEPTH => {
-                        return Err(LookupError::TooLong);
-                    }
-                    (None, Missing::Make) => self.ensure_directory(walk.here(), name),
-                    (None, Missing::Stop) => return Ok(None),
+                name if walk.absent.is_empty() => match self.child(walk.here(), name) {
+                    Some(child) => walk.step(self, part, child)?,
+                    None => walk.absent.push(part),
                 },
-            };
-            walk.step(self, part, child)?;
+                _ => walk.absent.push(part),
+            }
         }
-        let here = walk.here();
-        match self.inode(here).names() {
-            Some(_) => Ok(Some(here)),
-            None => Err(LookupError::NotADirectory(path.to_vec())),
+        if walk.absent.is_empty() && self.inode(walk.here()).names().is_none() {
+            return Err(LookupError::NotADirectory(path.to_vec()));
         }
+        Ok(())
     }
 }
 
-/// Where a walk stands: the directories from the root, and what is still to come.
+/// Where a walk stands: the directories from the root, those below them that are not there, and
+/// what is still to come.
 struct Walk {
     trail: Vec<InodeId>,
+    absent: Vec<Vec<u8>>,
     pending: VecDeque<Vec<u8>>,
     links: usize,
     steps: usize,
+    /// How many of the parts came from links.
+    detours: usize,
 }
 
 impl Walk {
     fn new(path: &[u8]) -> Self {
-        Self { trail: vec![Tree::ROOT], pending: parts(path).collect(), links: 0, steps: 0 }
+        let (trail, pending) = (vec![Tree::ROOT], parts(path).collect());
+        Self { trail, absent: Vec::new(), pending, links: 0, steps: 0, detours: 0 }
     }
 
     fn next_part(&mut self) -> Result<Option<Vec<u8>>, LookupError> {
@@ -117,9 +136,10 @@ impl Walk {
     }
 
     /// Goes to the parent; the root is its own.
-    fn up(&mut self) -> InodeId {
-        self.trail.pop();
-        self.trail.pop().unwrap_or(Tree::ROOT)
+    fn up(&mut self) {
+        if self.trail.len() > 1 {
+            self.trail.pop();
+        }
     }
 
     /// Goes to `child`, or to where it points.
@@ -142,9 +162,11 @@ impl Walk {
         if target.first() == Some(&b'/') {
             self.trail.truncate(1);
         }
-        if self.pending.len() + self.trail.len() + parts(target).count() > MAX_PARTS {
+        let count = parts(target).count();
+        if self.pending.len() + self.trail.len() + count > MAX_PARTS {
             return Err(LookupError::TooLong);
         }
+        self.detours += count;
         parts(target).rev().for_each(|part| self.pending.push_front(part));
         Ok(())
     }
@@ -218,5 +240,16 @@ mod tests {
         assert!(tree.make_directories(&[b"a/".as_slice(), &b"e/".repeat(124)].concat()).is_ok());
         let deeper = [b"a/".as_slice(), &b"f/".repeat(125)].concat();
         assert_eq!(tree.make_directories(&deeper), Err(LookupError::TooLong));
+    }
+
+    #[test]
+    fn all_detours_of_an_image_are_bounded_together() {
+        let mut tree = with_links(&[("/far", &"usr/../".repeat(1024)), ("/near", "usr")]);
+        let far = tree.walk(b"far").unwrap().detours;
+        assert_eq!((far, tree.walk(b"usr/lib").unwrap().detours), (2048, 0));
+        tree.detours = MAX_DETOURS - far - 1;
+        assert!(tree.find_directory(b"far").is_ok());
+        assert!(tree.make_directories(b"near").is_ok());
+        assert_eq!(tree.find_directory(b"near"), Err(LookupError::TooManyDetours));
     }
 }

@@ -140,13 +140,15 @@ impl Inode {
 pub struct Tree {
     /// Some may have lost their last name; those count for nothing.
     inodes: Vec<Inode>,
+    /// How many parts of symbolic links were followed while the tree was made.
+    detours: usize,
 }
 
 impl Default for Tree {
     /// Returns an empty tree whose root is as an image without an entry for its root has it:
     /// `0755`, owned by root, of the year 1970.
     fn default() -> Self {
-        Self { inodes: vec![Inode::directory(Meta::root_owned(0o755))] }
+        Self { inodes: vec![Inode::directory(Meta::root_owned(0o755))], detours: 0 }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Images of the size and shape that real ones have, made of Debian packages.
 //!
-//! [`DebianImages`] are for the tests that start them, [`BenchImages`] for the benchmark. Those that
-//! belong together stand on the same base layer, byte for byte. Images are made once and kept in the
-//! build output, in a folder that is named by a digest of their recipe:
+//! [`DebianImages`] are for the tests that start them, [`RealImages`] for those that compare trees,
+//! [`BenchImages`] for the benchmark. Those that belong together stand on the same base layer, byte
+//! for byte. Images are made once and kept in the build output, in a folder that is named by a
+//! digest of their recipe:
 //!
 //! ```text
 //! target/debian-images/KEY/agent       an OCI image layout, tag "latest"
@@ -13,10 +14,12 @@ mod bench;
 mod diff;
 mod kept;
 mod pair;
+mod real;
 mod tree;
 
 pub use bench::BenchImages;
 pub use pair::DebianImages;
+pub use real::RealImages;
 
 /// The tag of every image.
 const TAG: &str = "latest";

@@ -1,5 +1,6 @@
 //! A layer: its declaration, and its tar stream (OCI image-spec, layer.md).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +13,8 @@ use crate::{KitError, Result, digest};
 #[derive(Debug, Clone, Default)]
 pub struct Layer {
     entries: Vec<Entry>,
+    /// Further records of the extended headers of some entries, by the entry's number.
+    records: BTreeMap<usize, Vec<(String, Vec<u8>)>>,
     uid: u64,
     gid: u64,
     mtime: u64,
@@ -98,6 +101,15 @@ impl Layer {
         self
     }
 
+    /// Gives the last entry a record in its extended header, such as `mtime=-1.5`, which goes over
+    /// what its header says.
+    #[must_use]
+    pub fn record(mut self, key: &str, value: impl Into<Vec<u8>>) -> Self {
+        let last = self.entries.len().saturating_sub(1);
+        self.records.entry(last).or_default().push((key.to_owned(), value.into()));
+        self
+    }
+
     /// Adds an entry exactly as given: nothing of its name is checked or changed.
     #[must_use]
     pub fn entry(mut self, entry: Entry) -> Self {
@@ -108,8 +120,8 @@ impl Layer {
     /// Returns the layer's tar stream.
     pub fn to_tar(&self) -> LayerTar {
         let mut tar = Vec::new();
-        for entry in &self.entries {
-            entry.append_to(&mut tar);
+        for (number, entry) in self.entries.iter().enumerate() {
+            entry.append_to(&mut tar, self.records.get(&number).map_or(&[], Vec::as_slice));
         }
         tar.resize(tar.len() + 1024, 0);
         LayerTar::from(tar)
@@ -208,6 +220,7 @@ mod tests {
             .mtime(7)
             .file("/etc/motd", 0o4644, "Hello")
             .xattr("user.a", "b")
+            .record("mtime", "-1.5")
             .hardlink("/etc/motd2", "/etc/motd")
             .symlink("/etc/link", "../x")
             .whiteout("/etc/old")
@@ -218,7 +231,7 @@ mod tests {
             listing(&layer),
             [
                 "etc/ Directory 755 0:0 0 None [] ",
-                "etc/motd Regular 4644 1000:3000000 7 None [\"SCHILY.xattr.user.a\"] Hello",
+                "etc/motd Regular 4644 1000:3000000 7 None [\"SCHILY.xattr.user.a\", \"mtime\"] Hello",
                 "etc/motd2 Link 4644 1000:3000000 7 Some(\"etc/motd\") [] ",
                 "etc/link Symlink 777 1000:3000000 7 Some(\"../x\") [] ",
                 "etc/.wh.old Regular 644 1000:3000000 7 None [] ",

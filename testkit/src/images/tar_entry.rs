@@ -41,10 +41,14 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Appends the entry to a tar stream that is not yet ended.
-    pub(crate) fn append_to(&self, tar: &mut Vec<u8>) {
+    /// Appends the entry to a tar stream that is not yet ended; `further` records stand in its
+    /// extended header beside its own.
+    pub(crate) fn append_to(&self, tar: &mut Vec<u8>, further: &[(String, Vec<u8>)]) {
         let (entry_type, target, data) = self.parts();
-        let records = self.pax_records(target);
+        let mut records = self.pax_records(target);
+        for (key, value) in further {
+            push_record(&mut records, key, value);
+        }
         if !records.is_empty() {
             let mut header = Header::new_ustar();
             header.set_entry_type(EntryType::XHeader);

@@ -6,6 +6,7 @@
 
 mod apt;
 mod bundle;
+mod download;
 mod host_kernel;
 mod rust_target;
 
@@ -15,6 +16,7 @@ use std::path::Path;
 use crate::{KitError, Result};
 pub use apt::{Package, packages};
 pub use bundle::{kernel_bundle, microsandbox};
+pub(crate) use download::download;
 pub use host_kernel::host_kernel;
 pub use rust_target::{MUSL, musl_target};
 

@@ -122,7 +122,13 @@ impl Contest {
         let mut roots = Command::new("mkdir");
         roots.arg("roots");
         let mut pack = Command::new("mkfs.erofs");
-        pack.args(["--quiet", "-T0", "-U00000000-0000-0000-0000-000000000000", "rootfs.erofs", "roots"]);
+        pack.args([
+            "--quiet",
+            "-T0",
+            "-U00000000-0000-0000-0000-000000000000",
+            "rootfs.erofs",
+            "roots",
+        ]);
         let unpack = self.layouts.iter().zip(["agent", "business"]).map(unpack);
         std::iter::once(roots).chain(unpack).chain([pack]).collect()
     }

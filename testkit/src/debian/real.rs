@@ -1,0 +1,141 @@
+//! Images to compare unpackers on: whole Debian trees, and Debian packages as layers.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::diff::layer_between;
+use super::kept::kept;
+use super::tree::{SOURCE_DATE_EPOCH, SUITE, debian_tree};
+use super::{DebianImages, TAG};
+use crate::images::{Compression, Config, Image, Layer, LayerTar};
+use crate::prerequisites::{Say, download};
+use crate::{Result, Workspace, program};
+
+const RECIPE: &str = "1";
+const OPTIONS: [&str; 1] = ["--variant=essential"];
+/// Set-uid and set-gid programs, a program with a file capability (ping), and perl.
+const TOOLS: &str = "iputils-ping,libcap2-bin,sudo,openssh-client,perl,man-db";
+/// Images whose upper layers are packages as Debian ships them, each a layer: what the image is
+/// called, whether it stands on the essential packages, and its packages. None is installed, so that
+/// names without a version do: any Debian has them.
+const PACKAGES: [(&str, bool, &[&str]); 8] = [
+    // A thousand programs and links; perl has a hard link.
+    ("git", true, &["git-man", "git", "perl"]),
+    // These replace /bin and /sbin, which are links by now, by directories; set-uid programs.
+    ("login", true, &["coreutils", "login", "passwd", "mount", "sudo", "iputils-ping"]),
+    // Translations, fourteen directories deep.
+    ("django", false, &["python3-django"]),
+    ("vim", false, &["vim-common", "vim-runtime", "vim-tiny"]),
+    ("typescript", false, &["node-typescript"]),
+    ("headers", false, &["linux-libc-dev", "ruby-rspec-core"]),
+    ("busybox", false, &["busybox"]),
+    ("tzdata", false, &["tzdata"]),
+];
+
+/// Many images in OCI image layouts.
+#[derive(Debug, Clone)]
+pub struct RealImages {
+    /// Each image: what it is called, its layout and its tag.
+    pub images: Vec<(&'static str, PathBuf, &'static str)>,
+}
+
+impl RealImages {
+    /// Returns the images, the two of [`DebianImages`] among them, after they were made where they
+    /// were missing; that takes two minutes or more and downloads about 150 MB.
+    ///
+    /// # Errors
+    /// mmdebstrap is missing and cannot be installed, or fails, or a package cannot be downloaded,
+    /// or the disk is full.
+    pub fn make(workspace: &Workspace, say: Say<'_>) -> Result<Self> {
+        let pair = DebianImages::make(workspace, say)?;
+        let packages = format!("{PACKAGES:?}");
+        let edits = [edits(), more_edits()].map(|layer| layer.to_tar().diff_id().hex());
+        let [first, second] = &edits;
+        let recipe = [
+            &["real", RECIPE, SUITE, SOURCE_DATE_EPOCH, OPTIONS[0], TOOLS, &packages][..],
+            &[first, second],
+        ]
+        .concat();
+        let layout = kept(workspace, &recipe, say, write_images)?;
+        let names = DEBIAN.into_iter().chain(PACKAGES.map(|(name, ..)| name));
+        let mut images: Vec<_> = names.map(|name| (name, layout.clone(), name)).collect();
+        images.push(("python", pair.agent, TAG));
+        images.push(("node", pair.business, TAG));
+        Ok(Self { images })
+    }
+}
+
+/// The images of [`write_debian`].
+const DEBIAN: [&str; 5] = ["essential", "tools", "removed", "again", "edited"];
+
+fn write_images(scratch: &Path, layout: &Path, say: Say<'_>) -> Result<()> {
+    let base = debian_tree(&OPTIONS, "", scratch, say)?;
+    write_debian(&base, &debian_tree(&OPTIONS, TOOLS, scratch, say)?, layout)?;
+    let names = PACKAGES.map(|(.., packages)| packages).concat();
+    let files = download(&names, scratch, say)?;
+    let mut files = files.iter();
+    for (name, on_base, packages) in PACKAGES {
+        let below = on_base.then(|| base.clone());
+        let above = files.by_ref().take(packages.len()).map(|file| package_layer(file));
+        let above: Vec<LayerTar> = above.collect::<Result<_>>()?;
+        write_image(layout, name, below.into_iter().chain(above))?;
+    }
+    Ok(())
+}
+
+/// Writes a tree of essential packages; the same with tools; with these removed again, which is a
+/// layer of whiteouts; with the tools' layer a second time; and an edited tree.
+fn write_debian(base: &LayerTar, tools: &LayerTar, layout: &Path) -> Result<()> {
+    let added = layer_between(base, tools)?;
+    let removed = layer_between(tools, base)?;
+    let [base, added, removed] = [base, &added, &removed].map(|layer| move || layer.clone());
+    write_image(layout, "essential", [base()])?;
+    write_image(layout, "tools", [base(), added()])?;
+    write_image(layout, "removed", [base(), added(), removed()])?;
+    write_image(layout, "again", [base(), added(), removed(), added()])?;
+    write_image(layout, "edited", [base(), edits().to_tar(), more_edits().to_tar()])
+}
+
+/// What people do to a base image: directories made anew, types replaced, devices, links across
+/// layers.
+fn edits() -> Layer {
+    Layer::new()
+        .dir("./", 0o555)
+        .mtime(1_700_000_000)
+        .dir("usr/share/doc", 0o750)
+        .opaque("usr/share/doc")
+        .file("usr/share/doc/README", 0o644, "made anew\n")
+        .whiteout("var/lib/apt/lists")
+        .whiteout("etc/apt")
+        .symlink("usr/share/man", "/usr/share/doc")
+        .dir("etc/hostname", 0o711)
+        .owner(1000, 3_000_000_000)
+        .file("etc/hostname/name", 0o2640, "box\n")
+        .xattr("user.note", "a file in the place of a file")
+        .hardlink("usr/local/bin/interpreter", "usr/bin/perl")
+        .hardlink("usr/local/bin/sh", "bin/sh")
+        .device("dev/fuse", 0o666, 10, 229)
+        .fifo("run/pipe", 0o600)
+}
+
+fn more_edits() -> Layer {
+    Layer::new()
+        .whiteout("usr/bin/perl")
+        .opaque("etc/hostname")
+        .file("usr/share/man/through-a-link", 0o644, "this lies in /usr/share/doc\n")
+        .file("usr/local/bin/sh", 0o755, "#!/bin/dash\n")
+}
+
+/// Returns a package's files as a layer, as the package has them.
+fn package_layer(file: &Path) -> Result<LayerTar> {
+    program::run(Command::new("dpkg-deb").arg("--fsys-tarfile").arg(file)).map(LayerTar::from)
+}
+
+fn write_image(
+    layout: &Path,
+    name: &str,
+    layers: impl IntoIterator<Item = LayerTar>,
+) -> Result<()> {
+    let image = layers.into_iter().fold(Image::new(Config::default()), Image::with);
+    image.write_layout(layout, name, Compression::Gzip).map(drop)
+}

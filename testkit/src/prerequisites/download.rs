@@ -1,0 +1,43 @@
+//! The files of Debian packages, which are not installed.
+
+use std::path::{Path, PathBuf};
+
+use super::Say;
+use super::apt::{apt_get, with_fresh_lists};
+use crate::{KitError, Result, program};
+
+/// Downloads packages into a folder and returns their files, in the order of `names`. apt checks
+/// them against Debian's signatures.
+///
+/// # Errors
+/// A package is unknown or cannot be downloaded.
+pub(crate) fn download(names: &[&str], folder: &Path, say: Say<'_>) -> Result<Vec<PathBuf>> {
+    say(&format!("downloading: apt-get download {}", names.join(" ")));
+    let fetch = || program::run(apt_get().arg("download").args(names).current_dir(folder));
+    with_fresh_lists(say, fetch)?;
+    let entries = std::fs::read_dir(folder).map_err(KitError::file("list", folder))?;
+    let files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let of = |name: &&str| {
+        let found = files.iter().find(|path| is_of(path, name)).cloned();
+        found.ok_or_else(|| KitError::malformed(*name, "apt-get download left no .deb file"))
+    };
+    names.iter().map(of).collect()
+}
+
+/// A package's file is called `NAME_VERSION_ARCHITECTURE.deb`.
+fn is_of(path: &Path, name: &str) -> bool {
+    let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+    file.ends_with(".deb") && file.split('_').next() == Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_told_from_those_of_longer_names() {
+        let file = Path::new("/tmp/git_1%3a2.39.5-0+deb12u3_amd64.deb");
+        assert!(is_of(file, "git") && !is_of(file, "gi") && !is_of(file, "git-man"));
+        assert!(!is_of(Path::new("git_1"), "git"));
+    }
+}

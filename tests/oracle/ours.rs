@@ -1,0 +1,79 @@
+//! The tree that boxbuild makes of an image.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+
+use box_image::{ComponentName, Digest};
+use boxbuild::layer::{LayerError, LayerIndex, Limits, decode, flatten};
+use boxbuild::source::{Wanted, open};
+use boxbuild::tree::{Inode, Kind as TreeKind, Leaf, Origin, Tree, entries};
+use boxfile_spec::Platform;
+
+use crate::listing::{Entry, Kind, Listing, with_first_names};
+
+/// Decodes the layers of an image.
+pub(crate) fn layers(layout: &Path, tag: &str) -> Result<Vec<(Digest, LayerIndex)>, LayerError> {
+    let wanted = Wanted { tag: Some(tag), digest: None, platform: Platform::LinuxAmd64 };
+    let image = open(layout, wanted).unwrap();
+    let decoded = image.layers.iter().map(|layer| {
+        let blob = image.open_layer(layer).unwrap();
+        decode(layer, blob, &mut io::sink(), &Limits::default()).map(|index| (layer.digest, index))
+    });
+    decoded.collect()
+}
+
+/// Applies layers on each other.
+pub(crate) fn flat(layers: &[(Digest, LayerIndex)]) -> Result<Tree, LayerError> {
+    flatten(ComponentName::Agent, layers.iter().map(|(digest, index)| (*digest, index)))
+}
+
+/// Returns the tree of an image.
+pub(crate) fn tree(layout: &Path, tag: &str) -> Result<Tree, LayerError> {
+    flat(&layers(layout, tag)?)
+}
+
+pub(crate) fn listing(tree: &Tree) -> Listing {
+    let all = entries(tree).map(|(path, id)| (path, (entry(tree.inode(id)), id)));
+    with_first_names(all.collect::<BTreeMap<_, _>>())
+}
+
+/// Lists the directories that no entry of an archive names.
+pub(crate) fn implicit(tree: &Tree) -> BTreeSet<Vec<u8>> {
+    let is_implicit = |inode: &Inode| inode.names().is_some() && inode.origin == Origin::Generated;
+    entries(tree).filter(|(_, id)| is_implicit(tree.inode(*id))).map(|(path, _)| path).collect()
+}
+
+fn entry(inode: &Inode) -> Entry {
+    let meta = &inode.meta;
+    let mut entry = Entry {
+        kind: Kind::Directory,
+        mode: meta.mode.into(),
+        uid: meta.uid,
+        gid: meta.gid,
+        mtime: (meta.mtime, meta.mtime_nsec.into()),
+        size: 0,
+        target: Vec::new(),
+        xattrs: meta.xattrs.clone(),
+        device: (0, 0),
+        content: [0; 32],
+        first_name: Vec::new(),
+    };
+    let TreeKind::Leaf(leaf) = &inode.kind else { return entry };
+    match leaf {
+        Leaf::File(content) => {
+            (entry.kind, entry.size, entry.content) = (Kind::File, content.size, content.hash);
+        }
+        Leaf::Symlink(target) => {
+            (entry.kind, entry.target) = (Kind::Symlink, target.clone());
+        }
+        Leaf::CharDevice(major, minor) => {
+            (entry.kind, entry.device) = (Kind::CharDevice, (*major, *minor));
+        }
+        Leaf::BlockDevice(major, minor) => {
+            (entry.kind, entry.device) = (Kind::BlockDevice, (*major, *minor));
+        }
+        Leaf::Fifo => entry.kind = Kind::Fifo,
+    }
+    entry
+}
