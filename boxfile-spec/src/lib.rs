@@ -58,3 +58,4 @@ pub use rules::{is_name, looks_secret};
 pub use schema::{json_schema, reference};
 pub use sha256::{NotSha256, Sha256};
 pub use sources::{Source, Sources, Syntax};
+pub use suggest::nearest;

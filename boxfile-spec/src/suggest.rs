@@ -2,7 +2,7 @@
 
 /// Returns the candidate nearest to `name`: at most two edits away, one for a candidate of three
 /// letters or less (there, two edits turn anything into anything).
-pub(crate) fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
+pub fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
     let name: Vec<char> = name.to_lowercase().chars().collect();
     candidates
         .iter()

@@ -17,6 +17,9 @@
 //!          directory or leaf as in [`encoding`](crate::encoding)
 //! ```
 
+mod find;
+mod named;
+
 use std::collections::HashMap;
 
 use box_image::{ComponentName, Digest};
@@ -25,9 +28,16 @@ use serde::{Deserialize, Serialize};
 use crate::encoding::{DIRECTORY, Reader, Truncated, Writer};
 use crate::tree::{Inode, InodeId, Kind, Origin, Tree, entries, is_name};
 
+pub use find::FindError;
+pub(crate) use find::normal;
+pub use named::NamedOrigin;
+
 const MAGIC: &[u8] = b"boxbuild listing 1\n";
 /// The tag of a further name.
 const FURTHER: u8 = 0;
+/// How many bytes all paths of a box may have together. What is stored as differences could else
+/// grow without end.
+const PATHS_MAX: u64 = 4 << 30;
 
 /// Every entry of a box, and where each came from.
 #[derive(Debug, Clone)]
@@ -63,9 +73,9 @@ pub struct ImageOrigin {
     pub layers: Vec<Digest>,
 }
 
-/// The bytes are no listing.
+/// Why bytes are no listing, as a sentence about it.
 #[derive(Debug, thiserror::Error)]
-#[error("the listing is damaged: {0}")]
+#[error("{0}")]
 pub struct ListingError(&'static str);
 
 impl From<Truncated> for ListingError {
@@ -114,10 +124,21 @@ impl Listing {
             return Err(ListingError("it does not end where it should"));
         }
         let listing = Self { tree: builder.tree, origins };
+        if builder.inodes.iter().any(|id| listing.origin(*id).is_none()) {
+            return Err(ListingError("an origin names what is not there"));
+        }
         match listing.encode() {
             Ok(canonical) if canonical == bytes => Ok(listing),
             _ => Err(ListingError("it is not in the canonical form")),
         }
+    }
+}
+
+impl Listing {
+    /// Says where an inode came from; nothing where its origin's number names nothing, which no
+    /// decoded listing has.
+    pub fn origin(&self, id: InodeId) -> Option<NamedOrigin<'_>> {
+        self.origins.named(self.tree.inode(id).origin)
     }
 }
 
@@ -165,6 +186,8 @@ struct Builder {
     inodes: Vec<InodeId>,
     /// The directories that the last path leads through: the length of each one's path.
     open: Vec<(usize, InodeId)>,
+    /// The bytes of all paths so far.
+    paths: u64,
 }
 
 impl Builder {
@@ -176,6 +199,10 @@ impl Builder {
         }
         self.path.truncate(shared);
         self.path.extend_from_slice(others);
+        self.paths += self.path.len() as u64;
+        if self.paths > PATHS_MAX {
+            return Err(ListingError("its paths are longer than those of any box"));
+        }
         let origin = origin(input)?;
         let id = match input.u8()? {
             FURTHER => self.further(input.u32()?)?,
@@ -248,13 +275,17 @@ mod tests {
             tree.link(Tree::ROOT, name.as_bytes(), inode);
             tree.link(etc, name.as_bytes(), inode);
         }
-        let image = ImageOrigin {
-            component: ComponentName::Agent,
+        let image = |component, layers| ImageOrigin {
+            component,
             digest: Digest::from_bytes([1; 32]),
-            layers: vec![Digest::from_bytes([2; 32])],
+            layers: vec![Digest::from_bytes([2; 32]); layers],
         };
-        let skills = vec!["greet".to_owned()];
-        Listing { tree, origins: Origins { images: vec![image], program: None, skills } }
+        let origins = Origins {
+            images: vec![image(ComponentName::Agent, 1), image(ComponentName::Business, 4)],
+            program: Some(Digest::from_bytes([3; 32])),
+            skills: vec!["greet".to_owned()],
+        };
+        Listing { tree, origins }
     }
 
     /// Every name with what it stands for.
@@ -278,6 +309,46 @@ mod tests {
         assert_eq!(read.origins, listing.origins);
         assert_eq!(read.tree.digest(), listing.tree.digest());
         assert_eq!(read.encode().unwrap(), listing.encode().unwrap());
+    }
+
+    #[test]
+    fn an_origin_that_names_nothing_is_refused() {
+        let strip: [fn(&mut Origins); 4] = [
+            |it| it.skills.clear(),
+            |it| it.program = None,
+            |it| drop(it.images.remove(0)),
+            |it| it.images[1].layers.truncate(3),
+        ];
+        for strip in strip {
+            let mut listing = sample();
+            strip(&mut listing.origins);
+            let error = Listing::decode(&listing.encode().unwrap()).unwrap_err();
+            assert!(error.to_string().ends_with("an origin names what is not there"), "{error}");
+        }
+    }
+
+    #[test]
+    fn origins_are_named() {
+        let listing = sample();
+        let named = |path| listing.origin(listing.find(path).unwrap()).unwrap().to_string();
+        assert_eq!(named(b"etc"), "business image 010101010101 layer 4 020202020202");
+        assert_eq!(named(b"/link"), "agent image 010101010101 layer 1 020202020202");
+        assert_eq!(named(b"//etc/./etc.conf"), "skill greet");
+        assert_eq!(named(b"/null"), "agent program 030303030303");
+        assert_eq!(named(b"."), "generated");
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_says_where_it_ends() {
+        let listing = sample();
+        let error = |path| listing.find(path).unwrap_err().to_string();
+        assert_eq!(error(b"/etc/nul"), "there is no /etc/nul; did you mean /etc/null?");
+        assert_eq!(error(b"/wholly/other"), "there is no /wholly");
+        assert_eq!(error(b"/etc/../etc"), "there is no /etc/..");
+        assert_eq!(error(b"/null/x"), "/null is not a directory");
+        let link = "/link is a symbolic link to etc; name the place that it leads to";
+        assert_eq!(error(b"/link/null"), link);
+        assert!(listing.find(b"/link").is_ok());
     }
 
     #[test]

@@ -74,10 +74,18 @@ pub enum OpenError {
         found: u32,
     },
     /// The listing is none.
-    #[error(transparent)]
-    Listing(#[from] ListingError),
+    #[error("the listing of {} is damaged", path.display())]
+    Listing {
+        /// The box.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ListingError,
+    },
     /// The listing is not that of the rootfs.
-    #[error("the listing of {} is not that of its rootfs", path.display())]
+    #[error(
+        "the listing of {} is not that of its rootfs; somebody changed the box: do not use it",
+        path.display()
+    )]
     WrongListing {
         /// The box.
         path: PathBuf,
@@ -127,7 +135,8 @@ impl OpenedBox {
     /// # Errors
     /// [`OpenError`].
     pub fn listing(&self) -> Result<Listing, OpenError> {
-        let listing = Listing::decode(&self.blob(LISTING_TYPE, "listing")?)?;
+        let listing = Listing::decode(&self.blob(LISTING_TYPE, "listing")?)
+            .map_err(|source| OpenError::Listing { path: self.dir.clone(), source })?;
         if listing.tree.digest().to_string() == self.config.tree {
             return Ok(listing);
         }

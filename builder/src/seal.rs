@@ -2,7 +2,8 @@
 
 use box_cache::{BlobId, Store};
 use box_image::manifest::{
-    CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
+    CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE,
+    ROOTFS_TYPE, SBOM_TYPE,
 };
 use box_image::{BoxConfig, Descriptor, Digest, Manifest, RunPlan};
 use serde::{Deserialize, Serialize};
@@ -52,8 +53,13 @@ impl Stored {
         Ok(Self { blob: store.put(bytes)?, size: bytes.len() as u64 })
     }
 
+    /// Returns the sha256 of its bytes.
+    pub(crate) const fn digest(self) -> Digest {
+        Digest::from_bytes(self.blob.0)
+    }
+
     fn descriptor(self, media_type: &str) -> Descriptor {
-        Descriptor::new(media_type, Digest::from_bytes(self.blob.0), self.size)
+        Descriptor::new(media_type, self.digest(), self.size)
     }
 }
 
@@ -67,6 +73,7 @@ pub(crate) struct Contents {
     pub(crate) init: Stored,
     pub(crate) kernel: Stored,
     pub(crate) listing: Stored,
+    pub(crate) sbom: Stored,
 }
 
 /// Writes config and manifest.
@@ -84,6 +91,7 @@ pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildErr
         contents.init.descriptor(INIT_TYPE),
         contents.kernel.descriptor(KERNEL_TYPE),
         contents.listing.descriptor(LISTING_TYPE),
+        contents.sbom.descriptor(SBOM_TYPE),
     ];
     let manifest = document(store, &Manifest::new(config.clone(), layers.clone().into()))?
         .descriptor(OCI_MANIFEST_TYPE);

@@ -19,6 +19,7 @@ use crate::fetch::FetchOptions;
 use crate::layer::{Limits, flatten};
 use crate::listing::{ImageOrigin, Listing, Origins};
 use crate::pack::{ContentMap, Pack};
+use crate::sbom::{self, Subject};
 use crate::seal::{Contents, Stored, seal};
 use crate::source::Image;
 use crate::tree::{Content, Tree};
@@ -184,8 +185,20 @@ fn make_once(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Se
     let init = Stored::put(store, &inputs.init.bytes)?;
     let digest = tree.digest();
     let listing = Listing { tree, origins: origins(inputs) };
+    let subject = Subject {
+        plan: &plan,
+        listing: &listing,
+        tree: &digest.to_string(),
+        kernel: (kernel.digest(), &kernel_version),
+        init: init.digest(),
+    };
+    let sbom = sbom::document(&subject, &mut contents.reader(store)).map_err(BuildError::Sbom)?;
+    let sbom = Stored::put(store, &sbom)?;
     let listing = Stored::put(store, &listing.encode()?)?;
-    seal(store, Contents { plan, tree: digest, kernel_version, rootfs, init, kernel, listing })
+    seal(
+        store,
+        Contents { plan, tree: digest, kernel_version, rootfs, init, kernel, listing, sbom },
+    )
 }
 
 /// Names what the origins of the tree's entries are numbers of.

@@ -17,6 +17,9 @@ const USAGE: u8 = 2;
 /// The lock is out of date, and `--locked` forbids to change it.
 const LOCKED: u8 = 3;
 
+/// A comparison found a difference.
+const DIFFERENT: u8 = 5;
+
 /// A failed command.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Failure {
@@ -38,6 +41,11 @@ impl Failure {
             "severity": "error", "message": text, "help": help, "labels": [],
         })];
         Self { code: FAILED, message: format!("error: {message}"), errors }
+    }
+
+    /// Returns the failure that an error and its causes are.
+    pub(crate) fn of(error: impl Error) -> Self {
+        Self::new(chain(&error))
     }
 
     /// Returns the failure of a command line that cannot be meant.
@@ -85,6 +93,11 @@ impl Failure {
         }
     }
 
+    /// Returns the outcome of a comparison that found a difference, which is told already.
+    pub(crate) const fn different() -> Self {
+        Self { code: DIFFERENT, message: String::new(), errors: Vec::new() }
+    }
+
     /// Returns the same failure as one of `--locked`.
     pub(crate) const fn with_lock(mut self) -> Self {
         self.code = LOCKED;
@@ -118,7 +131,9 @@ impl Failure {
 
     /// Shows the failure, as text or as data, and returns the exit code.
     pub(crate) fn report(self, as_json: bool) -> ExitCode {
-        if as_json {
+        if self.message.is_empty() {
+            // Told already.
+        } else if as_json {
             terminal::result(&json!({ "errors": self.errors }).to_string());
         } else {
             terminal::note(self.message.trim_end());

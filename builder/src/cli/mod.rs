@@ -1,18 +1,23 @@
 //! The command line. One file per subcommand; this is the only part that reads the environment,
 //! and [`terminal`] the only one that prints.
 
+mod base64;
 mod build;
 mod check;
+mod diff;
+mod entry;
 mod export;
 mod failure;
 mod fmt;
 mod generate;
 mod init;
+mod inspect;
 mod json;
 mod loaded;
 mod locate;
 mod lock;
 mod locking;
+mod ls;
 mod options;
 mod schema;
 mod terminal;
@@ -33,6 +38,7 @@ const DEFECT: u8 = 70;
     1   the input or the build failed\n  \
     2   the command line is wrong\n  \
     3   the lock is out of date (--locked)\n  \
+    5   a comparison found a difference (diff)\n  \
     70  a defect of boxbuild\n\n\
     The language: docs/boxfile.md, or `boxbuild schema --reference`.")]
 struct Cli {
@@ -48,6 +54,9 @@ enum Command {
     Lock(lock::LockArgs),
     Update(lock::UpdateArgs),
     Export(export::Args),
+    Ls(ls::Args),
+    Diff(diff::Args),
+    Inspect(inspect::Args),
     Fmt(fmt::Args),
     Schema(schema::Args),
     Completions(generate::Completions),
@@ -64,6 +73,9 @@ impl Command {
             Self::Lock(args) => lock::lock(args),
             Self::Update(args) => lock::update(args),
             Self::Export(args) => export::run(args),
+            Self::Ls(args) => ls::run(args),
+            Self::Diff(args) => diff::run(args),
+            Self::Inspect(args) => inspect::run(args),
             Self::Fmt(args) => fmt::run(args),
             Self::Schema(args) => schema::run(args),
             Self::Completions(args) => generate::completions(args),
@@ -80,6 +92,9 @@ impl Command {
             Self::Lock(args) => args.project.json,
             Self::Update(args) => args.project.json,
             Self::Export(args) => args.json,
+            Self::Ls(args) => args.json,
+            Self::Diff(args) => args.json,
+            Self::Inspect(args) => args.json,
             Self::Fmt(args) => args.json,
         }
     }

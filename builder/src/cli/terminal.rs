@@ -1,7 +1,7 @@
 //! The one place that prints: results go to standard output, everything else to standard error.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use boxfile_spec::shown;
@@ -11,12 +11,20 @@ static LOST: AtomicBool = AtomicBool::new(false);
 
 /// Prints a result. A reader that has gone away is no error; see [`lost`] for others.
 pub(crate) fn result(text: &str) {
-    let mut out = io::stdout().lock();
-    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())
-        && error.kind() != ErrorKind::BrokenPipe
-    {
-        LOST.store(true, Ordering::Relaxed);
-        note(&format!("error: cannot write to standard output: {error}"));
+    pieces([text, "\n"]);
+}
+
+/// Prints a long result piece by piece, until the reader has gone away.
+pub(crate) fn pieces(pieces: impl IntoIterator<Item = impl AsRef<str>>) {
+    let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    let written = pieces.into_iter().try_for_each(|it| out.write_all(it.as_ref().as_bytes()));
+    if let Err(error) = written.and_then(|()| out.flush()) {
+        // What is left in the buffer could not be written either.
+        drop(out.into_parts());
+        if error.kind() != ErrorKind::BrokenPipe {
+            LOST.store(true, Ordering::Relaxed);
+            note(&format!("error: cannot write to standard output: {error}"));
+        }
     }
 }
 

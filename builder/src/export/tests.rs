@@ -113,6 +113,10 @@ fn tree(root: Meta, entries: Vec<Described>) -> (Tree, Data) {
             Entry::Link(index) => *index.get(&leaves),
             Entry::Directory => tree.add(Inode::directory(meta)),
             Entry::File(bytes) => tree.add(Inode::leaf(meta, data.add(&bytes))),
+            // Linux knows no other mode of a link.
+            Entry::Leaf(leaf @ Leaf::Symlink(_)) => {
+                tree.add(Inode::leaf(Meta { mode: 0o777, ..meta }, leaf))
+            }
             Entry::Leaf(leaf) => tree.add(Inode::leaf(meta, leaf)),
         };
         if tree.inode(id).names().is_none() {

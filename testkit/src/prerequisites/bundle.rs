@@ -89,7 +89,7 @@ fn fetch(member: &Member, file: &Path, say: Say<'_>) -> Result<()> {
     fs::rename(&unpacked, file).map_err(KitError::file("rename", &unpacked))
 }
 
-fn has_pip() -> bool {
+pub(super) fn has_pip() -> bool {
     let pip = program::finish(Command::new("python3").args(["-m", "pip", "--version"]));
     pip.is_ok_and(|output| output.status.success())
 }

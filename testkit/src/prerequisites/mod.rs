@@ -2,13 +2,14 @@
 //!
 //! Each function looks first, which takes milliseconds; what is missing it installs (Debian
 //! packages, with apt-get) or fetches into the build output (the virtual host's kernel, the
-//! guest's kernel), and says so in a line before it starts.
+//! guest's kernel, the validator of SPDX documents), and says so in a line before it starts.
 
 mod apt;
 mod bundle;
 mod download;
 mod host_kernel;
 mod rust_target;
+mod spdx;
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -19,6 +20,7 @@ pub use bundle::{kernel_bundle, microsandbox};
 pub(crate) use download::download;
 pub use host_kernel::host_kernel;
 pub use rust_target::{MUSL, musl_target};
+pub use spdx::{SpdxValidator, spdx_validator};
 
 /// Receives a line for people, before something that takes long.
 pub type Say<'a> = &'a mut dyn FnMut(&str);

@@ -7,5 +7,17 @@ mod generated;
 mod init;
 
 /// Every subcommand.
-const COMMANDS: [&str; 9] =
-    ["init", "check", "build", "lock", "update", "fmt", "schema", "completions", "man"];
+const COMMANDS: [&str; 12] = [
+    "init",
+    "check",
+    "build",
+    "lock",
+    "update",
+    "ls",
+    "diff",
+    "inspect",
+    "fmt",
+    "schema",
+    "completions",
+    "man",
+];

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use testkit::prerequisites::{Package, host_kernel, kernel_bundle, musl_target, packages};
+use testkit::prerequisites::{
+    Package, host_kernel, kernel_bundle, musl_target, packages, spdx_validator,
+};
 use testkit::vmhost::HostKernel;
 use testkit::{Result, Workspace};
 
@@ -38,5 +40,6 @@ pub(super) fn for_virtual_host(workspace: &Workspace) -> Result<HostKernel> {
 pub(super) fn for_tests(workspace: &Workspace) -> Result<()> {
     for_demo(workspace)?;
     for_virtual_host(workspace)?;
-    packages(&[Package::Umoci, Package::Skopeo, Package::Mmdebstrap], &mut say::note)
+    packages(&[Package::Umoci, Package::Skopeo, Package::Mmdebstrap], &mut say::note)?;
+    spdx_validator(workspace, &mut say::note).map(drop)
 }

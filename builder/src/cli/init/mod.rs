@@ -94,7 +94,8 @@ fn inspect(reference: &str) -> Result<Found, Failure> {
     Ok(Found::new(reference, &image))
 }
 
-fn parse(reference: &str) -> Result<ImageRef, Failure> {
+/// Reads a reference as the language does.
+pub(super) fn parse(reference: &str) -> Result<ImageRef, Failure> {
     let quoted = reference.escape_default();
     let text = format!("box \"x\"\nagent {{ image \"{quoted}\"; }}\n");
     let read = boxfile_spec::read(Source::new("reference", text), None, |_| Err(String::new()));

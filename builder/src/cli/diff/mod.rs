@@ -1,0 +1,194 @@
+//! `boxbuild diff`: what differs between two boxes, images or directories.
+
+mod operand;
+mod text;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use box_image::ComponentName;
+use boxbuild::difference::{Change, Difference, Field, Side, SideKind, compare};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::entry::{EntryData, PathData, shown_bytes};
+use super::failure::Failure;
+use super::terminal;
+use operand::{Operand, PartDifference};
+
+/// Shows what differs between two boxes, images or directories.
+///
+/// Each of them is the directory of a box, an image as a Boxfile names it (oci:DIR:TAG), or any
+/// other directory. Entries are compared by type, mode, uid, gid, size, content, target, device,
+/// xattrs, mtime and hard links; the first that differs is shown. Exit code 5 says that there are
+/// differences.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild diff old.box new.box                              two boxes\n  \
+    boxbuild diff old.box new.box /roots/agent/etc             only what is there\n  \
+    boxbuild diff --component agent new.box oci:images/agent   a component and its image\n  \
+    boxbuild diff --ignore mtime new.box ./unpacked            a box and a directory")]
+pub(crate) struct Args {
+    /// A box, an image (oci:DIR:TAG), or a directory
+    #[arg(value_name = "A")]
+    a: OsString,
+    /// Another one
+    #[arg(value_name = "B")]
+    b: OsString,
+    /// Compare only what is at this path, or below it
+    #[arg(value_name = "PATH", default_value = "/")]
+    path: OsString,
+    /// Of a box, take this component's root only, as images and most directories are one
+    #[arg(long, value_name = "NAME", value_parser = component)]
+    component: Option<ComponentName>,
+    /// Take a field for equal: mode, uid, gid, size, content, target, device, xattrs, mtime or
+    /// hard-links; several with commas between them
+    #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = field)]
+    ignore: Vec<Field>,
+    /// Print JSON, errors included
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn component(text: &str) -> Result<ComponentName, String> {
+    let found = ComponentName::ALL.into_iter().find(|it| it.name() == text);
+    found.ok_or_else(|| "a component is `agent` or `business`".to_owned())
+}
+
+fn field(text: &str) -> Result<Field, String> {
+    let mut fields = Field::ALL.into_iter().filter(|it| *it != Field::Type);
+    let names: Vec<&str> = fields.clone().map(Field::name).collect();
+    fields.find(|it| it.name() == text).ok_or_else(|| format!("a field is {}", names.join(", ")))
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let (a, b) = (Operand::open(&args.a, args.component)?, Operand::open(&args.b, args.component)?);
+    let path = args.path.as_bytes();
+    if let (Err(error), Err(_)) = (a.side.find(path), b.side.find(path)) {
+        return Err(Failure::of(error));
+    }
+    let differences = compare(&a.side, &b.side, path, &args.ignore);
+    let whole = args.component.is_none() && path == b"/";
+    let parts = if whole { operand::parts(&a, &b, differences.is_empty()) } else { Vec::new() };
+    let counts = Counts::of(&differences);
+    if args.json {
+        print_json(args, (&a.side, &b.side), &differences, &parts);
+    } else {
+        terminal::pieces(text::lines(&differences, &parts).map(|line| line + "\n"));
+        terminal::note(&counts.summary(parts.len()));
+        if args.component.is_none() && is_box_and_image(a.side.kind, b.side.kind) {
+            terminal::note(
+                "note: an image is one component's root; add `--component agent`, or business",
+            );
+        }
+    }
+    // A result that is lost is a failure: see `main`.
+    let same = differences.is_empty() && parts.is_empty();
+    if same || terminal::lost() { Ok(()) } else { Err(Failure::different()) }
+}
+
+/// Tells whether a whole box is compared with an image, which is like a part of it.
+const fn is_box_and_image(a: SideKind, b: SideKind) -> bool {
+    matches!(
+        (a, b),
+        (SideKind::Box(_), SideKind::Image(_)) | (SideKind::Image(_), SideKind::Box(_))
+    )
+}
+
+/// How many entries differ.
+#[derive(Debug, Default, Serialize)]
+struct Counts {
+    added: usize,
+    removed: usize,
+    changed: usize,
+}
+
+impl Counts {
+    fn of(differences: &[Difference<'_>]) -> Self {
+        let mut counts = Self::default();
+        for difference in differences {
+            match difference.change {
+                Change::Added(_) => counts.added += 1,
+                Change::Removed(_) => counts.removed += 1,
+                Change::Changed(..) => counts.changed += 1,
+            }
+        }
+        counts
+    }
+
+    fn summary(&self, parts: usize) -> String {
+        let Self { added, removed, changed } = self;
+        match (added + removed + changed, parts) {
+            (0, 0) => "no difference".to_owned(),
+            (0, _) => "the files are the same".to_owned(),
+            _ => format!("{added} added, {removed} removed, {changed} changed"),
+        }
+    }
+}
+
+/// A difference as data.
+#[derive(Serialize)]
+struct Line<'d> {
+    #[serde(flatten)]
+    path: PathData<'d>,
+    change: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    xattr: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    a: Option<EntryData<'d>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b: Option<EntryData<'d>>,
+}
+
+impl<'d> Line<'d> {
+    fn of(difference: &'d Difference<'d>) -> Self {
+        let path = PathData::of(&difference.path);
+        let none = Self { path, change: "", field: None, xattr: None, a: None, b: None };
+        match &difference.change {
+            Change::Added(b) => Self { change: "added", b: Some(EntryData::of(b)), ..none },
+            Change::Removed(a) => Self { change: "removed", a: Some(EntryData::of(a)), ..none },
+            Change::Changed(field, a, b) => Self {
+                change: "changed",
+                field: Some(field.name()),
+                xattr: (*field == Field::Xattrs)
+                    .then(|| a.differing_xattr(b).map(shown_bytes))
+                    .flatten(),
+                a: Some(EntryData::of(a)),
+                b: Some(EntryData::of(b)),
+                ..none
+            },
+        }
+    }
+}
+
+fn print_json(
+    args: &Args,
+    (a, b): (&Side, &Side),
+    differences: &[Difference<'_>],
+    parts: &[PartDifference],
+) {
+    let head = json!({
+        "a": about(&args.a, a), "b": about(&args.b, b), "counts": Counts::of(differences),
+        "parts": parts,
+    });
+    let head = head.to_string();
+    let head = format!("{},\"differences\":[", head.strip_suffix('}').unwrap_or(&head));
+    let lines = differences.iter().enumerate().map(|(at, difference)| {
+        let comma = if at == 0 { "" } else { "," };
+        // Maps with other keys than texts are all that cannot be written.
+        format!("{comma}{}", serde_json::to_string(&Line::of(difference)).unwrap_or_default())
+    });
+    terminal::pieces([head].into_iter().chain(lines).chain(["]}\n".to_owned()]));
+}
+
+fn about(name: &OsString, side: &Side) -> Value {
+    let name = name.to_string_lossy();
+    match side.kind {
+        SideKind::Box(digest) => json!({ "name": name, "kind": "box", "digest": digest }),
+        SideKind::Image(digest) => json!({ "name": name, "kind": "image", "digest": digest }),
+        SideKind::Directory => json!({ "name": name, "kind": "directory" }),
+    }
+}

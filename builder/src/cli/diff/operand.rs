@@ -1,0 +1,103 @@
+//! What the command line names to be compared.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use box_image::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, SBOM_TYPE};
+use box_image::{ComponentName, Digest, Manifest};
+use boxbuild::difference::Side;
+use boxbuild::opened::{OpenError, OpenedBox};
+use boxfile_spec::Platform;
+use serde::Serialize;
+
+use crate::cli::failure::Failure;
+use crate::cli::init::parse;
+
+/// How a reference to an image begins; anything else is a directory.
+const IMAGES: [&str; 4] = ["oci:", "oci-archive:", "docker-archive:", "docker://"];
+
+/// Something to be compared.
+#[derive(Debug)]
+pub(super) struct Operand {
+    pub(super) side: Side,
+    /// The box that it is of.
+    opened: Option<OpenedBox>,
+}
+
+impl Operand {
+    /// Opens what a word of the command line names.
+    pub(super) fn open(word: &OsStr, component: Option<ComponentName>) -> Result<Self, Failure> {
+        let path = Path::new(word);
+        if let Some(reference) =
+            word.to_str().filter(|it| IMAGES.iter().any(|kind| it.starts_with(kind)))
+        {
+            let side = Side::of_image(&parse(reference)?, Platform::LinuxAmd64);
+            return Ok(Self::without_box(side.map_err(Failure::of)?));
+        }
+        if path.join("oci-layout").is_file() {
+            return Self::of_box(path, component);
+        }
+        let side = Side::of_directory(path);
+        Ok(Self::without_box(side.map_err(Failure::of)?))
+    }
+
+    const fn without_box(side: Side) -> Self {
+        Self { side, opened: None }
+    }
+
+    fn of_box(path: &Path, component: Option<ComponentName>) -> Result<Self, Failure> {
+        let opened = OpenedBox::open(path).map_err(|error| match error {
+            OpenError::NotABox { .. } => Failure::new(format!(
+                "{path} is an OCI image layout, and not of a box\n  \
+                 = help: compare an image in it: oci:{path}",
+                path = path.display()
+            )),
+            error => Failure::of(error),
+        })?;
+        let side = Side::of_box(&opened, component).map_err(Failure::of)?;
+        match (side, component) {
+            (Some(side), _) => Ok(Self { side, opened: Some(opened) }),
+            (None, component) => Err(Failure::new(format!(
+                "the box {} has no {} component",
+                path.display(),
+                component.map_or("such", ComponentName::name)
+            ))),
+        }
+    }
+}
+
+/// A part of a box, beside the rootfs, that differs.
+#[derive(Debug, Serialize)]
+pub(super) struct PartDifference {
+    pub(super) name: &'static str,
+    pub(super) a: Option<Digest>,
+    pub(super) b: Option<Digest>,
+}
+
+/// Compares what two boxes have beside their rootfs: init and kernel. All else follows from the
+/// rootfs and these, and is compared only where they are `equal`.
+pub(super) fn parts(a: &Operand, b: &Operand, equal: bool) -> Vec<PartDifference> {
+    let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Vec::new() };
+    let differing = |names: &[(&'static str, &str)]| -> Vec<PartDifference> {
+        let parts = names.iter().map(|(name, media_type)| PartDifference {
+            name,
+            a: digest(&a.manifest, media_type),
+            b: digest(&b.manifest, media_type),
+        });
+        parts.filter(|part| part.a != part.b).collect()
+    };
+    let boots = differing(&[("init", INIT_TYPE), ("kernel", KERNEL_TYPE)]);
+    if equal && boots.is_empty() {
+        return differing(&[
+            ("config", CONFIG_TYPE),
+            ("listing", LISTING_TYPE),
+            ("SBOM", SBOM_TYPE),
+        ]);
+    }
+    boots
+}
+
+fn digest(manifest: &Manifest, media_type: &str) -> Option<Digest> {
+    let config = Some(&manifest.config).filter(|config| config.media_type == media_type);
+    manifest.blob(media_type).or(config).map(|blob| blob.digest)
+}

@@ -1,0 +1,128 @@
+//! Differences as people read them.
+
+use boxbuild::difference::{Change, Difference, Entry, Field};
+use boxfile_spec::shown;
+
+use super::operand::PartDifference;
+use crate::cli::entry::{origin, shown_bytes, time};
+
+/// How many characters of a content's hash are shown.
+const SHORT: usize = 12;
+
+/// A difference, and how many of the same sort below it are not shown.
+struct Shown<'d> {
+    difference: &'d Difference<'d>,
+    below: usize,
+}
+
+/// Shows the differences, line by line. Of a directory that only one side has, what is in it is
+/// counted.
+pub(super) fn lines<'d>(
+    differences: &'d [Difference<'d>],
+    parts: &'d [PartDifference],
+) -> impl Iterator<Item = String> + 'd {
+    let digest = |it: Option<box_image::Digest>| it.map_or("none".to_owned(), |it| it.to_string());
+    let parts = parts.iter().map(move |part| {
+        let (a, b) = (digest(part.a), digest(part.b));
+        format!("changed  the {}\n         a  {a}\n         b  {b}", part.name)
+    });
+    parts.chain(folded(differences).into_iter().map(|shown| one(&shown)))
+}
+
+/// Leaves out what is below a directory that only one side has.
+fn folded<'d>(differences: &'d [Difference<'d>]) -> Vec<Shown<'d>> {
+    let mut all: Vec<Shown<'d>> = Vec::new();
+    for difference in differences {
+        match all.last_mut() {
+            Some(last) if hides(last.difference, difference) => last.below += 1,
+            _ => all.push(Shown { difference, below: 0 }),
+        }
+    }
+    all
+}
+
+/// Tells whether the first says of a directory what the second says of something in it.
+fn hides(directory: &Difference<'_>, other: &Difference<'_>) -> bool {
+    let is_directory = |entry: &Entry<'_>| entry.kind() == "directory";
+    let alike = match (&directory.change, &other.change) {
+        (Change::Added(entry), Change::Added(_)) | (Change::Removed(entry), Change::Removed(_)) => {
+            is_directory(entry)
+        }
+        (Change::Changed(Field::Type, a, _), Change::Removed(_)) => is_directory(a),
+        (Change::Changed(Field::Type, _, b), Change::Added(_)) => is_directory(b),
+        _ => false,
+    };
+    let rest = other.path.strip_prefix(directory.path.as_slice());
+    alike && rest.is_some_and(|rest| rest.starts_with(b"/") || directory.path == b"/")
+}
+
+fn one(Shown { difference, below }: &Shown<'_>) -> String {
+    let path = shown_bytes(&difference.path);
+    let below = match below {
+        0 => String::new(),
+        1 => ", 1 entry below".to_owned(),
+        below => format!(", {below} entries below"),
+    };
+    match &difference.change {
+        Change::Added(entry) => format!("added    {path}  {}", about(entry, &below)),
+        Change::Removed(entry) => format!("removed  {path}  {}", about(entry, &below)),
+        Change::Changed(field, a, b) => {
+            let xattr = a.differing_xattr(b).filter(|_| *field == Field::Xattrs);
+            let name = xattr.map_or_else(|| field.name().to_owned(), shown_bytes);
+            let (to_a, to_b) = match b.kind() {
+                "directory" => (String::new(), below),
+                _ => (below, String::new()),
+            };
+            format!(
+                "changed  {path}  {name}\n         a  {}\n         b  {}",
+                differing(*field, xattr, a, &to_a),
+                differing(*field, xattr, b, &to_b),
+            )
+        }
+    }
+}
+
+/// Says what an entry is: type, size, origin.
+fn about(entry: &Entry<'_>, below: &str) -> String {
+    let size = entry.content().map_or_else(String::new, |it| format!(", {} bytes", it.size));
+    format!("{}{size}{below}, {}", entry.kind(), origin(entry))
+}
+
+/// Says what an entry has in the field that differs.
+fn differing(field: Field, xattr: Option<&[u8]>, entry: &Entry<'_>, below: &str) -> String {
+    let value = value(field, xattr, entry);
+    let rest = about(entry, below);
+    if value.is_empty() { rest } else { format!("{value}: {rest}") }
+}
+
+fn value(field: Field, xattr: Option<&[u8]>, entry: &Entry<'_>) -> String {
+    let meta = &entry.inode.meta;
+    match field {
+        // Said by the rest.
+        Field::Type | Field::Size => String::new(),
+        Field::Mode => format!("{:04o}", meta.mode),
+        Field::Uid => meta.uid.to_string(),
+        Field::Gid => meta.gid.to_string(),
+        Field::Content => entry.content().map_or_else(String::new, |content| {
+            format!("blake3 {}", &box_image::digest::hex(&content.hash)[..SHORT])
+        }),
+        Field::Target => entry.target().map(shown_bytes).unwrap_or_default(),
+        Field::Device => {
+            entry.device().map_or_else(String::new, |(major, minor)| format!("{major},{minor}"))
+        }
+        Field::Xattrs => {
+            let value = xattr.and_then(|name| meta.xattrs.get(name));
+            value.map_or_else(|| "none".to_owned(), |value| quoted(value))
+        }
+        Field::Mtime => format!("{}.{:09}", time(meta.mtime), meta.mtime_nsec),
+        Field::HardLinks => match entry.first_name() {
+            Some(first) => format!("{} names, first {}", entry.names, shown_bytes(first)),
+            None => "1 name".to_owned(),
+        },
+    }
+}
+
+/// Shows the value of an attribute, which is often not a text.
+fn quoted(value: &[u8]) -> String {
+    shown(&format!("\"{}\"", value.escape_ascii()))
+}

@@ -1,0 +1,173 @@
+//! Entries of a tree, for people and as data.
+
+use std::borrow::Cow;
+
+use boxbuild::difference::Entry;
+use boxbuild::listing::NamedOrigin;
+use boxfile_spec::shown;
+use serde::Serialize;
+
+use super::base64::base64;
+
+/// A path as data. One that is not UTF-8 is there twice: readable, and without loss.
+#[derive(Debug, Serialize)]
+pub(crate) struct PathData<'a> {
+    path: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_base64: Option<String>,
+}
+
+impl<'a> PathData<'a> {
+    pub(crate) fn of(path: &'a [u8]) -> Self {
+        Self { path: String::from_utf8_lossy(path), path_base64: lossless(path) }
+    }
+}
+
+/// An entry as data: docs/inspecting.md describes it.
+#[derive(Debug, Serialize)]
+pub(crate) struct EntryData<'a> {
+    r#type: &'static str,
+    mode: String,
+    uid: u32,
+    gid: u32,
+    mtime: i64,
+    mtime_nsec: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blake3: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<(u32, u32)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    xattrs: Vec<XattrData<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    links: Option<LinksData<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<NamedOrigin<'a>>,
+}
+
+/// An extended attribute as data.
+#[derive(Debug, Serialize)]
+struct XattrData<'a> {
+    name: Cow<'a, str>,
+    value_base64: String,
+}
+
+/// The names of an inode as data.
+#[derive(Debug, Serialize)]
+struct LinksData<'a> {
+    names: usize,
+    #[serde(flatten)]
+    first: PathData<'a>,
+}
+
+impl<'a> EntryData<'a> {
+    pub(crate) fn of(entry: &Entry<'a>) -> Self {
+        let meta = &entry.inode.meta;
+        let xattr = |(name, value): (&'a Vec<u8>, &'a Vec<u8>)| XattrData {
+            name: String::from_utf8_lossy(name),
+            value_base64: base64(value),
+        };
+        let links = |first| LinksData { names: entry.names, first: PathData::of(first) };
+        Self {
+            r#type: entry.kind(),
+            mode: format!("{:04o}", meta.mode),
+            uid: meta.uid,
+            gid: meta.gid,
+            mtime: meta.mtime,
+            mtime_nsec: meta.mtime_nsec,
+            size: entry.content().map(|content| content.size),
+            blake3: entry.content().map(|content| box_image::digest::hex(&content.hash)),
+            target: entry.target().map(String::from_utf8_lossy),
+            target_base64: entry.target().and_then(lossless),
+            device: entry.device(),
+            xattrs: meta.xattrs.iter().map(xattr).collect(),
+            links: entry.first_name().map(links),
+            origin: entry.origin,
+        }
+    }
+}
+
+fn lossless(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).is_err().then(|| base64(bytes))
+}
+
+/// Shows bytes of a name in one line, where nothing can move the cursor.
+pub(crate) fn shown_bytes(bytes: &[u8]) -> String {
+    shown(&String::from_utf8_lossy(bytes))
+}
+
+/// Shows where an entry came from.
+pub(crate) fn origin(entry: &Entry<'_>) -> String {
+    entry.origin.map_or_else(|| "this host".to_owned(), |origin| shown(&origin.to_string()))
+}
+
+/// Shows type and permissions as `ls` does.
+pub(crate) fn permissions(entry: &Entry<'_>) -> String {
+    let kind = match entry.kind() {
+        "directory" => 'd',
+        "symlink" => 'l',
+        "char-device" => 'c',
+        "block-device" => 'b',
+        "fifo" => 'p',
+        _ => '-',
+    };
+    let mode = entry.inode.meta.mode;
+    let mut text = String::from(kind);
+    for (shift, special, lower, upper) in
+        [(6, 0o4000, 's', 'S'), (3, 0o2000, 's', 'S'), (0, 0o1000, 't', 'T')]
+    {
+        let bits = mode >> shift;
+        text.push(if bits & 4 != 0 { 'r' } else { '-' });
+        text.push(if bits & 2 != 0 { 'w' } else { '-' });
+        text.push(match (mode & special != 0, bits & 1 != 0) {
+            (true, true) => lower,
+            (true, false) => upper,
+            (false, true) => 'x',
+            (false, false) => '-',
+        });
+    }
+    text
+}
+
+/// Shows a time as UTC: `2023-11-14 22:13:20` (the proleptic Gregorian calendar).
+pub(crate) fn time(seconds: i64) -> String {
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Days since 0000-03-01, so that a leap day is the last of its year.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year + next;
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01 00:00:00"),
+            (1_700_000_000, "2023-11-14 22:13:20"),
+            (951_782_399, "2000-02-28 23:59:59"),
+            (951_782_400, "2000-02-29 00:00:00"),
+            (-1, "1969-12-31 23:59:59"),
+            (4_107_542_400, "2100-03-01 00:00:00"),
+        ] {
+            assert_eq!(time(seconds), expected);
+        }
+        for extreme in [i64::MIN, i64::MAX] {
+            assert!(time(extreme).ends_with(|it: char| it.is_ascii_digit()));
+        }
+    }
+}

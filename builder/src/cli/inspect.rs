@@ -1,0 +1,188 @@
+//! `boxbuild inspect`: what a box is, what it was made of, and its SBOM.
+
+use std::path::PathBuf;
+
+use box_image::manifest::{INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, ROOTFS_TYPE, SBOM_TYPE};
+use box_image::{ComponentName, Descriptor, Phase, RunPlan, SkillMode};
+use boxbuild::listing::{ImageOrigin, Listing};
+use boxbuild::opened::OpenedBox;
+use boxbuild::tree::entries;
+use boxfile_spec::shown;
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::terminal;
+
+/// Shows what a box is and what it was made of: digests, images and layers, components, sizes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild inspect hello.box\n  \
+    boxbuild inspect hello.box --json | jq .images\n  \
+    boxbuild inspect hello.box --sbom > hello.spdx.json   the packages in it, as SPDX 2.3")]
+pub(crate) struct Args {
+    /// The box's directory
+    #[arg(value_name = "BOX")]
+    bundle: PathBuf,
+    /// Print the SBOM: an SPDX 2.3 document in JSON
+    #[arg(long)]
+    sbom: bool,
+    /// Print JSON, errors included
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let opened = OpenedBox::open(&args.bundle).map_err(Failure::of)?;
+    if args.sbom {
+        let sbom = opened.blob(SBOM_TYPE, "SBOM").map_err(Failure::of)?;
+        terminal::result(&harmless(String::from_utf8_lossy(&sbom).trim_end()));
+        return Ok(());
+    }
+    let listing = opened.listing().map_err(Failure::of)?;
+    if args.json {
+        terminal::result(&report(&opened, &listing).to_string());
+    } else {
+        terminal::pieces(text(&opened, &listing).iter().map(|line| shown(line) + "\n"));
+    }
+    Ok(())
+}
+
+/// Replaces what could move a terminal's cursor. No document of ours has any, but a box can be a
+/// stranger's.
+fn harmless(text: &str) -> String {
+    let line = |line: &str| line.split('\t').map(shown).collect::<Vec<_>>().join("\t");
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn report(opened: &OpenedBox, listing: &Listing) -> Value {
+    let config = &opened.config;
+    let blob = |blob: &Descriptor| {
+        json!({ "name": name(blob), "digest": blob.digest, "size": blob.size,
+                "media_type": blob.media_type })
+    };
+    json!({
+        "box": opened.digest,
+        "name": config.plan.name,
+        "tree": config.tree,
+        "epoch": config.epoch,
+        "kernel_version": config.kernel_version,
+        "entries": entries(&listing.tree).count(),
+        "images": listing.origins.images,
+        "program": listing.origins.program,
+        "plan": config.plan,
+        "unsupported": config.plan.unsupported(),
+        "blobs": opened.manifest.layers.iter().map(blob).collect::<Vec<_>>(),
+    })
+}
+
+/// Returns the name of a blob; of one that another version added, its media type.
+fn name(blob: &Descriptor) -> &str {
+    match blob.media_type.as_str() {
+        ROOTFS_TYPE => "rootfs",
+        INIT_TYPE => "init",
+        KERNEL_TYPE => "kernel",
+        LISTING_TYPE => "listing",
+        SBOM_TYPE => "sbom",
+        other => other,
+    }
+}
+
+/// Shows a box in lines.
+fn text(opened: &OpenedBox, listing: &Listing) -> Vec<String> {
+    let (config, plan) = (&opened.config, &opened.config.plan);
+    let mut lines = vec![
+        format!("name        {}", plan.name),
+        format!("box         {}", opened.digest),
+        format!("tree        {}", config.tree),
+        format!("entries     {}", entries(&listing.tree).count()),
+        format!("epoch       {}", config.epoch),
+        format!("kernel      {}", config.kernel_version.trim_end()),
+        format!("machine     {} CPUs, {} MiB", plan.vm.cpus, plan.vm.memory_mib),
+        format!("budget      {}", budget(plan)),
+    ];
+    lines.extend(plan.skills.iter().map(|skill| {
+        let how = if skill.mode == SkillMode::Mounted { " (mounted)" } else { "" };
+        format!("skill       {}{how}", skill.name)
+    }));
+    for component in ComponentName::ALL {
+        lines.extend(of_component(component, plan, listing));
+    }
+    let unsupported = plan.unsupported();
+    if !unsupported.is_empty() {
+        lines.extend([String::new(), "boxlaunch will not start this box".to_owned()]);
+        lines.extend(unsupported.iter().map(|it| format!("  {it}")));
+    }
+    lines.extend([String::new(), "blobs".to_owned()]);
+    lines.extend(
+        opened.manifest.layers.iter().map(|blob| {
+            format!("  {:<10}{:>11}  {}", name(blob), readable(blob.size), blob.digest)
+        }),
+    );
+    lines
+}
+
+fn of_component(name: ComponentName, plan: &RunPlan, listing: &Listing) -> Vec<String> {
+    let Some(component) = plan.component(name) else { return Vec::new() };
+    let mut lines = vec![String::new(), name.name().to_owned()];
+    let mut line = |label: &str, value: &str| lines.push(format!("  {label:<10}{value}"));
+    if let Some(image) = listing.origins.images.iter().find(|image| image.component == name) {
+        let ImageOrigin { digest, layers, .. } = image;
+        line("image", &digest.to_string());
+        (1..).zip(layers).for_each(|(at, layer)| line(&format!("layer {at}"), &layer.to_string()));
+    }
+    if let Some(digest) = listing.origins.program.filter(|_| name == ComponentName::Agent) {
+        line("file", &digest.to_string());
+    }
+    line("root", &component.root);
+    line("program", &format!("{:?} in {}", component.argv, component.workdir));
+    line("user", &format!("{}:{}", component.user.uid, component.user.gid));
+    let limits = component.limits;
+    let memory = readable(limits.memory_bytes);
+    line(
+        "limits",
+        &format!("{memory} of memory, CPU weight {}, {} processes", limits.cpu_weight, limits.pids),
+    );
+    lines
+}
+
+fn budget(plan: &RunPlan) -> String {
+    let limit =
+        |phase: Phase| plan.budget.limit(phase).map(|ms| format!("{} {ms} ms", phase.name()));
+    let limits: Vec<String> = Phase::ALL.into_iter().filter_map(limit).collect();
+    if limits.is_empty() { "none".to_owned() } else { limits.join(", ") }
+}
+
+/// Writes a number of bytes with the largest fitting binary unit.
+fn readable(bytes: u64) -> String {
+    let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match units.into_iter().find(|(_, size)| bytes >= *size) {
+        Some((unit, size)) => {
+            let tenths = u128::from(bytes) * 10 / u128::from(size);
+            format!("{}.{} {unit}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stranger_s_document_moves_no_cursor() {
+        assert_eq!(
+            harmless("{\n\t\"a\": \"\u{1b}[2J\u{9b}\"\n}"),
+            "{\n\t\"a\": \"\u{fffd}[2J\u{fffd}\"\n}"
+        );
+        assert_eq!(harmless("{}"), "{}");
+    }
+
+    #[test]
+    fn sizes_are_readable() {
+        let sizes = [0, 1023, 1024, 1_572_864, 1 << 33, u64::MAX].map(readable);
+        let expected =
+            ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 MiB", "8.0 GiB", "17179869183.9 GiB"];
+        assert_eq!(sizes, expected);
+    }
+}

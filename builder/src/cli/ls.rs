@@ -1,0 +1,102 @@
+//! `boxbuild ls`: the files of a box.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use boxbuild::difference::{Entry, Side};
+use boxbuild::opened::OpenedBox;
+use serde::Serialize;
+use serde_json::json;
+
+use super::entry::{EntryData, PathData, origin, permissions, shown_bytes, time};
+use super::failure::Failure;
+use super::terminal;
+
+/// Lists the files of a box.
+///
+/// Paths are those of the rootfs: the files of the agent's image are below /roots/agent. Nothing is
+/// mounted or unpacked: a box carries the list.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild ls hello.box                              every file\n  \
+    boxbuild ls hello.box /roots/agent/etc --long      with permissions, owner, size and time\n  \
+    boxbuild ls hello.box --origin | grep skill        where each came from\n  \
+    boxbuild ls hello.box --json | jq '.entries[0]'    as JSON: docs/inspecting.md")]
+pub(crate) struct Args {
+    /// The box's directory
+    #[arg(value_name = "BOX")]
+    bundle: PathBuf,
+    /// List this file, or this directory and all below it
+    #[arg(value_name = "PATH", default_value = "/")]
+    path: OsString,
+    /// Show type and permissions, owner, size, time (UTC) and the targets of links
+    #[arg(short, long)]
+    long: bool,
+    /// Show where each came from: image and layer, skill, program, init, generated or merged
+    #[arg(long)]
+    origin: bool,
+    /// Print JSON, errors included
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// An entry as data.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    path: PathData<'a>,
+    #[serde(flatten)]
+    entry: EntryData<'a>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let opened = OpenedBox::open(&args.bundle).map_err(Failure::of)?;
+    let side = Side::of_box(&opened, None).map_err(Failure::of)?;
+    let Some(side) = side else { return Ok(()) };
+    let path = args.path.as_bytes();
+    side.find(path).map_err(Failure::of)?;
+    if args.json {
+        print_json(&opened, &side, path);
+    } else {
+        terminal::pieces(side.entries(path).map(|(path, entry)| text(args, &path, &entry)));
+    }
+    Ok(())
+}
+
+/// Prints one object; a box can have more entries than should be in memory as JSON.
+fn print_json(opened: &OpenedBox, side: &Side, path: &[u8]) {
+    let head = json!({ "box": opened.digest, "tree": opened.config.tree }).to_string();
+    let head = format!("{},\"entries\":[", head.trim_end_matches('}'));
+    let entries = side.entries(path).enumerate().map(|(at, (path, entry))| {
+        let line = Line { path: PathData::of(&path), entry: EntryData::of(&entry) };
+        let comma = if at == 0 { "" } else { "," };
+        // Maps with other keys than texts are all that cannot be written.
+        format!("{comma}{}", serde_json::to_string(&line).unwrap_or_default())
+    });
+    terminal::pieces([head].into_iter().chain(entries).chain(["]}\n".to_owned()]));
+}
+
+fn text(args: &Args, path: &[u8], entry: &Entry<'_>) -> String {
+    let mut text = if args.long { long(entry) } else { String::new() };
+    if args.origin {
+        text += &format!("{:<50} ", origin(entry));
+    }
+    text += &shown_bytes(path);
+    if let Some(target) = entry.target().filter(|_| args.long) {
+        text += &format!(" -> {}", shown_bytes(target));
+    }
+    text + "\n"
+}
+
+fn long(entry: &Entry<'_>) -> String {
+    let meta = &entry.inode.meta;
+    let owner = format!("{}:{}", meta.uid, meta.gid);
+    let size = match (entry.content(), entry.device()) {
+        (Some(content), _) => content.size.to_string(),
+        (None, Some((major, minor))) => format!("{major},{minor}"),
+        (None, None) => "-".to_owned(),
+    };
+    format!("{} {owner:>9} {size:>11} {} ", permissions(entry), time(meta.mtime))
+}

@@ -1,0 +1,68 @@
+//! apk's database (apk-tools, `apk-package(5)` and `db/installed`): paragraphs of one-letter fields.
+//! `P` name, `V` version, `A` architecture, `L` license, `F` a directory, `R` a file in it.
+
+use std::io;
+
+use super::control::{Paragraph, paragraphs};
+use super::package::{Package, is_word};
+use super::purl::purl;
+use super::release::Distribution;
+use super::scan::Scan;
+
+/// Where it is; the second where `/lib` is a link.
+const FILES: [&str; 2] = ["/lib/apk/db/installed", "/usr/lib/apk/db/installed"];
+const FILE_MAX: u64 = 64 << 20;
+
+/// Reads the database of the component at a root.
+pub(super) fn read(
+    scan: &mut Scan<'_, '_>,
+    root: &str,
+    distribution: &Distribution,
+) -> io::Result<()> {
+    for file in FILES {
+        let path = format!("{root}{file}");
+        let Some(text) = scan.file(&path, FILE_MAX)? else { continue };
+        for paragraph in paragraphs(&text) {
+            match package(scan, root, &path, &paragraph, distribution) {
+                Some(package) => scan.add(package),
+                None => scan.note(&path, "an entry has no name or version that a package can have"),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn package<'a>(
+    scan: &Scan<'a, '_>,
+    root: &str,
+    path: &str,
+    paragraph: &Paragraph<'_>,
+    distribution: &Distribution,
+) -> Option<Package<'a>> {
+    // Here the case of a name counts: `p` is another field than `P`.
+    let value = |name| paragraph.iter().find(|(found, _)| *found == name).map(|(_, it)| *it);
+    let field = |name| value(name).filter(|it| is_word(it));
+    let (name, version) = (field("P")?, field("V")?);
+    let namespace = if distribution.id.is_empty() { "alpine" } else { &distribution.id };
+    let qualifiers =
+        [("arch", field("A").unwrap_or_default()), ("distro", distribution.release.as_str())];
+    // Every layer that installs something writes the whole database; the package's files stay
+    // where they were.
+    let file = first_file(paragraph).map(|file| format!("{root}/{file}"));
+    let origin = file.and_then(|file| scan.origin(&file));
+    Some(Package {
+        kind: "apk",
+        purl: purl("apk", namespace, name, version, &qualifiers),
+        name: name.to_owned(),
+        version: version.to_owned(),
+        license: value("L").map(str::to_owned),
+        origin: origin.or_else(|| scan.origin(path)),
+        path: path.as_bytes().to_vec(),
+    })
+}
+
+fn first_file(paragraph: &Paragraph<'_>) -> Option<String> {
+    let at = paragraph.iter().position(|(name, _)| *name == "R")?;
+    let folder = paragraph[..at].iter().rfind(|(name, _)| *name == "F")?.1;
+    Some(format!("{folder}/{}", paragraph[at].1))
+}

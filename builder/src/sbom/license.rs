@@ -1,0 +1,92 @@
+//! What a package says of its license, as an SPDX license expression (SPDX 2.3, annex D) where it is
+//! one. Anything else becomes a license of the document's own, with the package's words as its text.
+
+use std::collections::BTreeMap;
+
+use boxfile_spec::shown;
+
+/// The most characters of a license's name; longer ones are whole license texts.
+const TEXT_MAX: usize = 200;
+/// How SPDX says that nothing is said.
+pub(super) const UNSAID: &str = "NOASSERTION";
+
+/// The licenses that are known by their identifier. The list is part of the document's bytes, which
+/// never change within a format epoch, so it is no other crate's.
+#[rustfmt::skip]
+const KNOWN: [&str; 62] = [
+    "0BSD", "AFL-2.1", "AFL-3.0", "AGPL-3.0-only", "AGPL-3.0-or-later", "Apache-1.1", "Apache-2.0",
+    "Artistic-1.0-Perl", "Artistic-2.0", "BlueOak-1.0.0", "BSD-1-Clause", "BSD-2-Clause",
+    "BSD-3-Clause", "BSD-4-Clause", "BSL-1.0", "bzip2-1.0.6", "CC-BY-3.0", "CC-BY-4.0",
+    "CC-BY-SA-3.0", "CC-BY-SA-4.0", "CC0-1.0", "CDDL-1.0", "curl", "EPL-1.0", "EPL-2.0",
+    "GFDL-1.3-only", "GFDL-1.3-or-later", "GPL-1.0-only", "GPL-1.0-or-later", "GPL-2.0-only",
+    "GPL-2.0-or-later", "GPL-3.0-only", "GPL-3.0-or-later", "HPND", "ICU", "ISC", "LGPL-2.0-only",
+    "LGPL-2.0-or-later", "LGPL-2.1-only", "LGPL-2.1-or-later", "LGPL-3.0-only",
+    "LGPL-3.0-or-later", "Libpng", "MIT", "MIT-0", "MPL-1.1", "MPL-2.0", "NCSA", "OFL-1.1",
+    "OLDAP-2.8", "OpenSSL", "PostgreSQL", "PSF-2.0", "Python-2.0", "Ruby", "Unicode-3.0",
+    "Unicode-DFS-2016", "Unlicense", "Vim", "WTFPL", "X11", "Zlib",
+];
+
+/// The licenses of a document that no list has: their identifiers and texts.
+#[derive(Debug, Default)]
+pub(super) struct Licenses(pub(super) BTreeMap<String, String>);
+
+impl Licenses {
+    /// Returns the expression for what a package says of its license.
+    pub(super) fn expression(&mut self, declared: Option<&str>) -> String {
+        let text = declared.map(str::trim).filter(|it| (1..=TEXT_MAX).contains(&it.len()));
+        let Some(text) = text else { return UNSAID.to_owned() };
+        if is_expression(text) {
+            return text.to_owned();
+        }
+        let text = shown(text);
+        let hash = blake3::hash(text.as_bytes()).to_hex();
+        let id = format!("LicenseRef-{}", &hash[..16]);
+        self.0.insert(id.clone(), text);
+        id
+    }
+}
+
+/// Tells whether a text is an expression of known licenses, `AND`, `OR` and parentheses.
+fn is_expression(text: &str) -> bool {
+    let spaced = text.replace('(', " ( ").replace(')', " ) ");
+    let (mut open, mut wants_license) = (0usize, true);
+    for word in spaced.split_whitespace() {
+        match word {
+            "(" if wants_license => open += 1,
+            ")" if !wants_license && open > 0 => open -= 1,
+            "AND" | "OR" if !wants_license => wants_license = true,
+            word if wants_license && KNOWN.contains(&word) => wants_license = false,
+            _ => return false,
+        }
+    }
+    open == 0 && !wants_license
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_kept() {
+        for text in ["MIT", "(MIT OR Apache-2.0)", "GPL-2.0-only AND (BSD-3-Clause OR (ISC))"] {
+            assert_eq!(Licenses::default().expression(Some(text)), text);
+        }
+    }
+
+    #[test]
+    fn anything_else_is_a_license_of_the_documents_own() {
+        for text in
+            ["MIT BSD", "mit", "(MIT", "MIT)", "AND MIT", "MIT OR", "()", "BSD License\u{9b}"]
+        {
+            let mut licenses = Licenses::default();
+            let id = licenses.expression(Some(text));
+            assert!(id.starts_with("LicenseRef-"), "{text}: {id}");
+            assert_eq!(licenses.0[&id], shown(text));
+        }
+        let mut licenses = Licenses::default();
+        for text in [None, Some(""), Some("  "), Some(&*"x".repeat(201))] {
+            assert_eq!(licenses.expression(text), UNSAID);
+        }
+        assert!(licenses.0.is_empty());
+    }
+}

@@ -1,0 +1,58 @@
+//! Which distribution a component is (os-release(5)).
+
+use std::io;
+
+use super::package::is_word;
+use super::scan::Scan;
+
+/// Where it is, in the order of precedence. The first is mostly a link to the second.
+const FILES: [&str; 2] = ["/etc/os-release", "/usr/lib/os-release"];
+const FILE_MAX: u64 = 64 << 10;
+
+/// A distribution; empty where nothing says which.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Distribution {
+    /// `ID`: `debian`, `alpine`.
+    pub(super) id: String,
+    /// `ID-VERSION_ID`, or `ID` where there is no version.
+    pub(super) release: String,
+}
+
+/// Reads the distribution of the component at a root.
+pub(super) fn read(scan: &mut Scan<'_, '_>, root: &str) -> io::Result<Distribution> {
+    for file in FILES {
+        if let Some(text) = scan.file(&format!("{root}{file}"), FILE_MAX)? {
+            return Ok(parse(&text));
+        }
+    }
+    Ok(Distribution::default())
+}
+
+fn parse(text: &str) -> Distribution {
+    let value = |name| {
+        let lines = text.lines().filter_map(|line| line.trim().split_once('='));
+        let value = lines.filter(|(found, _)| *found == name).map(|(_, value)| value).next_back();
+        let value = value.unwrap_or_default().trim_matches(['"', '\'']);
+        if is_word(value) { value.to_owned() } else { String::new() }
+    };
+    let (id, version) = (value("ID").to_ascii_lowercase(), value("VERSION_ID"));
+    let release = match (id.as_str(), version.as_str()) {
+        (id, "") => id.to_owned(),
+        ("", _) => String::new(),
+        (id, version) => format!("{id}-{version}"),
+    };
+    Distribution { id, release }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distributions_are_known_by_id_and_version() {
+        let debian = parse("PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\nVERSION_ID=\"12\"\n");
+        assert_eq!((debian.id.as_str(), debian.release.as_str()), ("debian", "debian-12"));
+        assert_eq!(parse("ID='arch'").release, "arch");
+        assert_eq!(parse("ID=\"a b\"\nVERSION_ID=3"), Distribution::default());
+    }
+}

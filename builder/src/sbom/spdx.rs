@@ -1,0 +1,231 @@
+//! The SPDX document (SPDX specification 2.3), as far as it is written here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use box_image::Digest;
+use boxfile_spec::shown;
+use serde::Serialize;
+
+use super::license::{Licenses, UNSAID};
+use super::package::Package;
+use super::parts;
+
+const DOCUMENT_ID: &str = "SPDXRef-DOCUMENT";
+/// The specification wants a time. That of the build would make another box of each.
+const CREATED: &str = "1970-01-01T00:00:00Z";
+const ABOUT_CREATED: &str = "The time is not that of a build: the same input gives the same bytes.";
+
+/// A document that is being made. Everything is sorted by its identifier.
+#[derive(Debug)]
+pub(super) struct Document {
+    name: String,
+    comment: String,
+    licenses: Licenses,
+    items: BTreeMap<String, Item>,
+    relationships: BTreeSet<Relationship>,
+}
+
+/// A package in the sense of SPDX: anything that is distributed as a whole.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Item {
+    #[serde(rename = "SPDXID")]
+    pub(super) id: String,
+    pub(super) name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) version_info: String,
+    download_location: &'static str,
+    files_analyzed: bool,
+    license_concluded: &'static str,
+    license_declared: String,
+    copyright_text: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    checksums: Vec<Checksum>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    external_refs: Vec<ExternalRef>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) source_info: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) primary_package_purpose: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Checksum {
+    algorithm: &'static str,
+    checksum_value: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExternalRef {
+    reference_category: &'static str,
+    reference_type: &'static str,
+    reference_locator: String,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Relationship {
+    spdx_element_id: String,
+    relationship_type: &'static str,
+    related_spdx_element: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExtractedLicense<'a> {
+    license_id: &'a str,
+    extracted_text: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CreationInfo {
+    created: &'static str,
+    creators: [&'static str; 1],
+    comment: &'static str,
+}
+
+/// The document as it is written.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    spdx_version: &'static str,
+    data_license: &'static str,
+    #[serde(rename = "SPDXID")]
+    id: &'static str,
+    name: &'a str,
+    document_namespace: String,
+    comment: &'a str,
+    creation_info: CreationInfo,
+    packages: Vec<&'a Item>,
+    relationships: &'a BTreeSet<Relationship>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    has_extracted_licensing_infos: Vec<ExtractedLicense<'a>>,
+}
+
+impl Item {
+    /// Makes an item of which nothing but its name is known.
+    pub(super) fn new(kind: &str, name: &str, place: &[u8]) -> Self {
+        Self {
+            id: id(kind, &[name], place),
+            name: shown(name),
+            version_info: String::new(),
+            download_location: UNSAID,
+            files_analyzed: false,
+            license_concluded: UNSAID,
+            license_declared: UNSAID.to_owned(),
+            copyright_text: UNSAID,
+            checksums: Vec::new(),
+            external_refs: Vec::new(),
+            source_info: String::new(),
+            primary_package_purpose: None,
+        }
+    }
+
+    /// Adds the sha256 of its bytes.
+    pub(super) fn with_sha256(mut self, digest: &Digest) -> Self {
+        let checksum_value = digest.hex();
+        self.checksums.push(Checksum { algorithm: "SHA256", checksum_value });
+        self
+    }
+}
+
+impl Document {
+    /// Starts a document about the box of a tree.
+    pub(super) fn new(name: String, tree: &str, notes: &[String]) -> Self {
+        let mut comment = format!("The box has the tree {tree}.");
+        if !notes.is_empty() {
+            comment += &shown(&format!(" Left out: {}.", notes.join("; ")));
+        }
+        Self {
+            name,
+            comment,
+            licenses: Licenses::default(),
+            items: BTreeMap::new(),
+            relationships: BTreeSet::new(),
+        }
+    }
+
+    /// Adds what the document is about.
+    pub(super) fn describe(&mut self, item: Item) {
+        self.relate(DOCUMENT_ID, "DESCRIBES", &item.id);
+        self.items.insert(item.id.clone(), item);
+    }
+
+    /// Adds an item that another one contains.
+    pub(super) fn contain(&mut self, container: &str, item: Item) {
+        self.relate(container, "CONTAINS", &item.id);
+        self.items.insert(item.id.clone(), item);
+    }
+
+    /// Adds a package of a database.
+    pub(super) fn add(&mut self, package: &Package<'_>) {
+        let Package { kind, name, version, purl, license, path, origin } = package;
+        let container = parts::container(origin.as_ref());
+        let place = [container.as_bytes(), b"\0", purl.as_bytes(), b"\0", path].concat();
+        let mut item = Item::new(kind, name, b"");
+        item.id = id(kind, &[name, version], &place);
+        item.version_info.clone_from(version);
+        item.license_declared = self.licenses.expression(license.as_deref());
+        item.external_refs.push(ExternalRef {
+            reference_category: "PACKAGE-MANAGER",
+            reference_type: "purl",
+            reference_locator: purl.clone(),
+        });
+        let from = origin.map(|origin| format!(", from {}", parts::whole(&origin)));
+        let path = String::from_utf8_lossy(path);
+        item.source_info = shown(&format!("{path}{}", from.unwrap_or_default()));
+        self.contain(&container, item);
+    }
+
+    fn relate(&mut self, element: &str, relationship_type: &'static str, related: &str) {
+        self.relationships.insert(Relationship {
+            spdx_element_id: element.to_owned(),
+            relationship_type,
+            related_spdx_element: related.to_owned(),
+        });
+    }
+
+    /// Writes the document. Its namespace is a hash of all else that it says, so that different
+    /// documents have different ones.
+    pub(super) fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let mut written = self.written();
+        let hash = blake3::hash(&serde_json::to_vec(&written)?);
+        written.document_namespace = format!("urn:boxbuild:sbom:{}", hash.to_hex());
+        serde_json::to_vec(&written)
+    }
+
+    fn written(&self) -> Written<'_> {
+        let licenses = self.licenses.0.iter();
+        Written {
+            spdx_version: "SPDX-2.3",
+            data_license: "CC0-1.0",
+            id: DOCUMENT_ID,
+            name: &self.name,
+            document_namespace: String::new(),
+            comment: &self.comment,
+            creation_info: CreationInfo {
+                created: CREATED,
+                creators: ["Tool: boxbuild"],
+                comment: ABOUT_CREATED,
+            },
+            packages: self.items.values().collect(),
+            relationships: &self.relationships,
+            has_extracted_licensing_infos: licenses
+                .map(|(id, text)| ExtractedLicense { license_id: id, extracted_text: text })
+                .collect(),
+        }
+    }
+}
+
+/// Makes the identifier of an item: for people its kind and names, for programs a hash over these and
+/// the place.
+fn id(kind: &str, names: &[&str], place: &[u8]) -> String {
+    let names = names.join("-");
+    let hash = blake3::hash(&[names.as_bytes(), b"\0", place].concat()).to_hex();
+    let allowed = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-');
+    let safe: String = names.chars().map(|it| if allowed(it) { it } else { '-' }).collect();
+    format!("SPDXRef-{kind}-{safe}-{}", &hash[..16])
+}

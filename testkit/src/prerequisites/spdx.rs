@@ -1,0 +1,70 @@
+//! The SPDX project's own validator, from the Python index.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::bundle::has_pip;
+use super::{Package, Say, lock, packages};
+use crate::{KitError, Result, Workspace, program};
+
+/// The validator, and of what it needs that which it needs for JSON: 2 MB of plain Python.
+const REQUIREMENTS: &str = "\
+spdx-tools==0.8.3 --hash=sha256:638fd9bd8be61901316eb6d063574e16d5403a1870073ec4d9241426a997501a
+beartype==0.23.1 --hash=sha256:4461b4dc57e3fdd6c8a8464b22cf118002eea107c33e9fef651c69068ab3cce3
+boolean.py==5.0 --hash=sha256:ef28a70bd43115208441b53a045d1549e2f0ec6e3d08a9d142cbc41c1938e8d9
+license-expression==30.4.4 --hash=sha256:421788fdcadb41f049d2dc934ce666626265aeccefddd25e162a26f23bcbf8a4
+semantic-version==2.10.0 --hash=sha256:de78a3b8e0feda74cabc54aab2da702113e33ac9d9eb9d2389bcf1f58b7d9177
+uritools==6.1.3 --hash=sha256:136f113e76e53f85bf2d9cce0c3d40ceec775d0409e7d6de9b28f046a7d42838
+";
+const PROGRAM: &str = include_str!("spdx.py");
+
+/// Checks SPDX documents.
+#[derive(Debug, Clone)]
+pub struct SpdxValidator {
+    folder: PathBuf,
+}
+
+impl SpdxValidator {
+    /// Returns what is wrong with an SPDX 2.3 document in JSON; nothing where all is right.
+    ///
+    /// # Errors
+    /// The document does not read at all.
+    pub fn check(&self, document: &Path) -> Result<String> {
+        let mut python = Command::new("python3");
+        python.env("PYTHONPATH", &self.folder).args(["-c", PROGRAM]).arg(document);
+        Ok(String::from_utf8_lossy(&program::run(&mut python)?).into_owned())
+    }
+}
+
+/// Returns the validator, after it was downloaded where it was missing. It is not installed but kept
+/// in the build output.
+///
+/// # Errors
+/// It cannot be downloaded, or what came is another.
+pub fn spdx_validator(workspace: &Workspace, say: Say<'_>) -> Result<SpdxValidator> {
+    let folder = workspace.target("spdx/0.8.3");
+    if !folder.is_dir() {
+        let _lock = lock(&workspace.target("spdx"))?;
+        if !folder.is_dir() {
+            fetch(&folder, say)?;
+        }
+    }
+    Ok(SpdxValidator { folder })
+}
+
+fn fetch(folder: &Path, say: Say<'_>) -> Result<()> {
+    if !has_pip() {
+        packages(&[Package::Pip], say)?;
+    }
+    say("fetching the SPDX validator: pip install spdx-tools==0.8.3");
+    let parent = folder.parent().unwrap_or(folder);
+    let scratch = tempfile::tempdir_in(parent).map_err(KitError::file("make", parent))?;
+    let (list, draft) = (scratch.path().join("requirements.txt"), scratch.path().join("ready"));
+    fs::write(&list, REQUIREMENTS).map_err(KitError::file("write", &list))?;
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]);
+    pip.args(["--require-hashes", "--no-warn-script-location", "--target"]).arg(&draft);
+    program::run(pip.arg("--requirement").arg(&list))?;
+    fs::rename(&draft, folder).map_err(KitError::file("rename", &draft))
+}

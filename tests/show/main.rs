@@ -1,0 +1,14 @@
+//! What `boxbuild` tells of boxes: `ls`, `diff`, `inspect` and the SBOM.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
+
+#[path = "../build/checkout.rs"]
+#[allow(dead_code, reason = "the tests of the build use the rest")]
+mod checkout;
+mod diff;
+mod fixture;
+mod inspect;
+mod ls;
+mod real;
+mod refused;
+mod sbom;

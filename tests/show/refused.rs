@@ -1,0 +1,106 @@
+//! What cannot be told of, and what is said then.
+
+use std::fs;
+
+use box_image::manifest::{LISTING_TYPE, SBOM_TYPE};
+
+use crate::checkout::{Checkout, files, shown};
+use crate::fixture::{blob, built, manifest, reseal};
+
+#[test]
+fn what_is_no_box() {
+    let checkout = Checkout::new();
+    let ls = |path| checkout.fails(&["ls", path]);
+    insta::assert_snapshot!(ls("missing.box"), @"error: missing.box is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
+    insta::assert_snapshot!(ls("images/agent"), @"error: images/agent is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
+    insta::assert_snapshot!(ls("Boxfile"), @"error: Boxfile is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
+    let ran = checkout.run(&["inspect", "missing.box", "--json"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.json()["errors"][0]["message"].as_str().unwrap().contains("is not a box"));
+    assert_eq!(checkout.run(&["ls"]).code, 2);
+}
+
+#[test]
+fn a_path_that_is_not_in_the_box() {
+    let checkout = built();
+    let ls = |path| checkout.fails(&["ls", "test.box", path]);
+    insta::assert_snapshot!(ls("/roots/agnet/usr"), @"error: there is no /roots/agnet; did you mean /roots/agent?");
+    insta::assert_snapshot!(ls("/etc"), @"error: there is no /etc");
+    insta::assert_snapshot!(ls("/roots/agent/agent/link/x"), @"error: /roots/agent/agent/link is a symbolic link to notes; name the place that it leads to");
+    insta::assert_snapshot!(ls("/roots/agent/agent/run/x"), @"error: /roots/agent/agent/run is not a directory");
+    insta::assert_snapshot!(ls("/roots/agent/agent/wild\u{fffd}\u{1b}[2J"), @"error: there is no /roots/agent/agent/wild��[2J");
+}
+
+#[test]
+fn a_damaged_listing() {
+    let checkout = built();
+    let manifest = manifest(&checkout);
+    let path = blob(&checkout, &manifest.blob(LISTING_TYPE).unwrap().digest);
+    let whole = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    for at in [0, whole.len() / 2, whole.len() - 1] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        for args in [&["ls", "test.box"][..], &["inspect", "test.box"], &["diff", "test.box", "."]]
+        {
+            let said = checkout.fails(args);
+            assert!(said.contains("is not what the box names"), "{args:?}: {said}");
+        }
+    }
+    insta::assert_snapshot!(shown(&checkout.fails(&["ls", "test.box"])), @"error: test.box/blobs/sha256/DIGEST is not what the box names; copy or build the box again");
+    fs::remove_file(&path).unwrap();
+    insta::assert_snapshot!(shown(&checkout.fails(&["ls", "test.box"])), @"error: cannot read test.box/blobs/sha256/DIGEST: No such file or directory (os error 2)");
+}
+
+#[test]
+fn a_listing_that_lies() {
+    let checkout = built();
+    let whole = manifest(&checkout);
+    let bytes = fs::read(blob(&checkout, &whole.blob(LISTING_TYPE).unwrap().digest)).unwrap();
+    let replace = |bytes: &[u8]| {
+        let digest = testkit::digest::of_bytes(bytes);
+        fs::write(blob(&checkout, &digest), bytes).unwrap();
+        let mut manifest = whole.clone();
+        let named = manifest.layers.iter_mut().find(|it| it.media_type == LISTING_TYPE).unwrap();
+        (named.digest, named.size) = (digest, bytes.len() as u64);
+        reseal(&checkout, &manifest);
+        shown(&checkout.fails(&["ls", "test.box"]))
+    };
+    insta::assert_snapshot!(replace(b"boxbuild listing 2\n"), @"error: the listing of test.box is damaged: it is of another version");
+    insta::assert_snapshot!(replace(&bytes[..bytes.len() - 1]), @"error: the listing of test.box is damaged: it ends early");
+    // Of the last entry, the nanoseconds are before the number of attributes.
+    let mut other = bytes.clone();
+    other[bytes.len() - 5] = 1;
+    insta::assert_snapshot!(replace(&other), @"error: the listing of test.box is not that of its rootfs; somebody changed the box: do not use it");
+}
+
+#[test]
+fn a_box_of_a_version_without_listing_and_sbom() {
+    let checkout = built();
+    let mut manifest = manifest(&checkout);
+    manifest.layers.retain(|it| it.media_type != LISTING_TYPE && it.media_type != SBOM_TYPE);
+    reseal(&checkout, &manifest);
+    insta::assert_snapshot!(checkout.fails(&["ls", "test.box"]), @"error: the box test.box has no listing; build it again with this version of boxbuild");
+    insta::assert_snapshot!(checkout.fails(&["inspect", "test.box", "--sbom"]), @"error: the box test.box has no SBOM; build it again with this version of boxbuild");
+}
+
+#[test]
+fn nothing_is_ever_written() {
+    let checkout = built();
+    fs::create_dir(checkout.path("tmp")).unwrap();
+    let before = files(checkout.root());
+    for args in [
+        &["ls", "test.box", "--json"][..],
+        &["inspect", "test.box"],
+        &["inspect", "test.box", "--sbom"],
+        &["diff", "test.box", "test.box"],
+        &["diff", "--component", "agent", "test.box", "oci:images/agent"],
+        &["diff", "test.box", "skills"],
+    ] {
+        let ran = checkout.boxbuild(args).env("TMPDIR", checkout.path("tmp")).output().unwrap();
+        assert!([Some(0), Some(5)].contains(&ran.status.code()), "{args:?}");
+        assert!(files(checkout.root()) == before, "{args:?}");
+        assert_eq!(fs::read_dir(checkout.path("tmp")).unwrap().count(), 0, "{args:?}");
+    }
+}
