@@ -6,6 +6,7 @@
 //! project  a Boxfile's path   → Boxfile, Lock
 //! source   image reference    → Image (digests)
 //! fetch    URL and sha256     → a blob in the store
+//! registry name and digests   → blobs in the store
 //! binary   a program's file   → Tree
 //! layer    layer blob         → LayerIndex and a pack of data; LayerIndexes → Tree
 //! compose  Trees, skills      → root Tree, RunPlan
@@ -28,6 +29,7 @@ mod encoding;
 mod error;
 pub mod export;
 pub mod fetch;
+pub mod http;
 pub mod kernel;
 pub mod layer;
 pub mod listing;
@@ -35,6 +37,7 @@ pub mod opened;
 pub mod output;
 pub mod pack;
 pub mod project;
+pub mod registry;
 mod report;
 mod sbom;
 mod seal;

@@ -5,6 +5,7 @@
 //! - [`hello`] makes the two small images of examples/hello;
 //! - [`prerequisites`] installs or fetches what is missing, and says so;
 //! - [`artefacts`] builds the project's own programs and says where they lie;
+//! - [`registry`] runs a registry on the loopback device;
 //! - [`vmhost`] runs a command on an emulated machine that has hardware virtualization.
 //!
 //! Nothing here prints: what people should know goes to a callback.
@@ -18,10 +19,12 @@ pub mod hello;
 pub mod images;
 pub mod prerequisites;
 pub mod program;
+pub mod registry;
 pub mod vmhost;
 pub mod workspace;
 
 pub use artefacts::Artefacts;
 pub use error::{KitError, Result};
+pub use registry::DockerRegistry;
 pub use vmhost::VirtualHost;
 pub use workspace::Workspace;

@@ -11,6 +11,7 @@ use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue};
 
 use super::client::{Answer, Client, Resume};
 use super::{FetchError, FetchOptions, Progress, RemoteUrl};
+use crate::http::{content_range, timed_out};
 
 /// How often a file is asked for.
 const TRIES: u32 = 3;
@@ -135,9 +136,8 @@ impl Download<'_> {
     }
 
     fn broken(&self, at: &RemoteUrl, received: u64, source: io::Error) -> FetchError {
-        let inner = source.get_ref().and_then(|it| it.downcast_ref::<reqwest::Error>());
-        if inner.is_some_and(reqwest::Error::is_timeout) {
-            return FetchError::Stalled { host: at.host(), waited: self.options.patience };
+        if timed_out(&source) {
+            return self.client.stalled(at);
         }
         FetchError::Truncated { url: self.url.clone(), received, source }
     }
@@ -178,13 +178,6 @@ fn is_strong(tag: &HeaderValue) -> bool {
     matches!(tag.as_bytes(), [b'"', .., b'"'])
 }
 
-/// Reads `bytes FIRST-LAST/TOTAL` (RFC 9110, section 14.4); the total may be unknown, `*`.
-fn content_range(value: &HeaderValue) -> Option<(u64, Option<u64>)> {
-    let (range, total) = value.to_str().ok()?.strip_prefix("bytes ")?.split_once('/')?;
-    let (first, _) = range.split_once('-')?;
-    Some((first.parse().ok()?, total.parse().ok()))
-}
-
 /// Returns the error for an answer without a file. Only a server's own failures and "too many
 /// requests" pass by themselves.
 fn refused(url: &RemoteUrl, status: StatusCode) -> FetchError {
@@ -201,15 +194,5 @@ mod tests {
         let strong = |tag| is_strong(&HeaderValue::from_static(tag));
         assert!(strong("\"abc\"") && strong("\"\""));
         assert!(!strong("W/\"abc\"") && !strong("abc") && !strong("\"") && !strong(""));
-    }
-
-    #[test]
-    fn ranges_are_read() {
-        let read = |value| content_range(&HeaderValue::from_static(value));
-        assert_eq!(read("bytes 5-9/10"), Some((5, Some(10))));
-        assert_eq!(read("bytes 5-9/*"), Some((5, None)));
-        for bad in ["", "bytes */10", "bytes 5/10", "lines 5-9/10", "bytes x-9/10", "bytes 5-9"] {
-            assert_eq!(read(bad), None, "{bad}");
-        }
     }
 }

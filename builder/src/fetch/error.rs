@@ -1,14 +1,11 @@
 //! Why a file cannot be fetched.
 
-use std::error::Error;
 use std::io;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use box_cache::StoreError;
 use box_image::Digest;
 
-use super::{RemoteUrl, UrlError};
+use crate::http::{HttpError, RemoteUrl, UrlError};
 
 /// Why a file cannot be fetched.
 #[derive(Debug, thiserror::Error)]
@@ -27,45 +24,9 @@ pub enum FetchError {
         /// What is wrong with the store's copy.
         held: &'static str,
     },
-    /// The proxy's URL cannot be used. It is not repeated, as it may have a password.
-    #[error("the proxy cannot be used: {0}; write it as \"http://HOST:PORT\"")]
-    Proxy(String),
-    /// The file of root certificates cannot be used.
-    #[error("cannot read root certificates from {}", path.display())]
-    Roots {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// There are no root certificates, so that no https server can be trusted.
-    #[error(
-        "{host} cannot be trusted: this system has no root certificates; \
-         install its package ca-certificates"
-    )]
-    NoRoots {
-        /// The server.
-        host: String,
-    },
-    /// The HTTP client cannot be made.
-    #[error("cannot set up the network client")]
-    Client(#[source] Box<dyn Error + Send + Sync>),
-    /// No connection, or no HTTP answer on it.
-    #[error("{host} cannot be reached or gives no answer")]
-    Unreachable {
-        /// The server.
-        host: String,
-        /// Why not.
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// The server holds the connection but sends nothing.
-    #[error("{host} has sent nothing for {waited:?}")]
-    Stalled {
-        /// The server.
-        host: String,
-        /// How long it was waited for.
-        waited: Duration,
-    },
+    /// There is no answer.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// The server refuses, or cannot.
     #[error("{url} gives \"{status}\" instead of a file")]
     Status {
@@ -162,12 +123,10 @@ pub enum FetchError {
 impl FetchError {
     /// Whether the next try may go better: the connection or the server failed, nothing else.
     pub(super) const fn is_passing(&self) -> bool {
-        matches!(
-            self,
-            Self::Unreachable { .. }
-                | Self::Stalled { .. }
-                | Self::Truncated { .. }
-                | Self::Status { passing: true, .. }
-        )
+        match self {
+            Self::Http(error) => error.is_passing(),
+            Self::Truncated { .. } | Self::Status { passing: true, .. } => true,
+            _ => false,
+        }
     }
 }

@@ -1,11 +1,9 @@
 //! Downloads: a URL and the sha256 of what it must give become a blob in the store.
 //!
 //! ```text
-//! url       text                   → RemoteUrl
-//! options   –                        FetchOptions, Progress
-//! client    RemoteUrl              → the last answer behind its redirects
-//! roots     a file of certificates → the TLS configuration
-//! download  answers                → a verified blob
+//! options   –          FetchOptions, Progress
+//! client    RemoteUrl → the last answer behind its redirects
+//! download  answers   → a verified blob
 //! ```
 //!
 //! **The digest decides.** The store names its blobs by sha256, and so does a Boxfile its
@@ -22,17 +20,15 @@ mod client;
 mod download;
 mod error;
 mod options;
-mod roots;
 #[cfg(test)]
 mod tests;
-mod url;
 
 use box_cache::{BlobId, Store, StoreError};
 use box_image::Digest;
 
+pub use crate::http::{HttpError, RemoteUrl, UrlError};
 pub use error::FetchError;
 pub use options::{FetchOptions, Progress};
-pub use url::{RemoteUrl, UrlError};
 
 /// A file that the store holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,8 +19,8 @@ pub struct FetchOptions<'a> {
     pub patience: Duration,
     /// How long to wait before the second try; before the third, twice as long.
     pub backoff: Duration,
-    /// The proxy for all requests, `http://…` or `https://…`. It may have a name and a password,
-    /// which only the proxy sees.
+    /// The proxy for all requests but those to this machine, `http://…` or `https://…`. It may have
+    /// a name and a password, which only the proxy sees.
     pub proxy: Option<&'a str>,
     /// A PEM file with the root certificates that are trusted, in the place of the system's.
     pub roots: Option<&'a Path>,

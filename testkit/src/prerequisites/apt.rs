@@ -1,7 +1,7 @@
 //! Debian packages.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Say;
@@ -128,6 +128,19 @@ pub(super) fn apt_get() -> Command {
         .env("DEBIAN_FRONTEND", "noninteractive")
         .args(["--quiet=2", "-oDPkg::Lock::Timeout=600"]);
     command
+}
+
+/// Downloads a package and returns the directory into which it was unpacked. It is not installed.
+pub(super) fn download(package: &str, scratch: &Path) -> Result<PathBuf> {
+    program::run(apt_get().args(["download", package]).current_dir(scratch))?;
+    let entries = fs::read_dir(scratch).map_err(KitError::file("list", scratch))?;
+    let archive = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
+        .ok_or_else(|| KitError::malformed(package, "apt-get download left no .deb file"))?;
+    let unpacked = scratch.join("unpacked");
+    program::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(&unpacked))?;
+    Ok(unpacked)
 }
 
 /// The owner of a process's directory in /proc is its effective user (proc(5)).

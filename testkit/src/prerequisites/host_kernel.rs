@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::apt::{apt_get, with_fresh_lists};
+use super::apt::{download, with_fresh_lists};
 use super::{Say, lock};
 use crate::vmhost::{HostKernel, kernel};
 use crate::{KitError, Result, Workspace, program};
@@ -59,19 +59,6 @@ fn newest_package() -> Result<String> {
 fn parse_depends(text: &str) -> Option<String> {
     let names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
     names.into_iter().find(|name| name.starts_with(IMAGE)).map(str::to_owned)
-}
-
-/// Downloads a package and returns the directory into which it was unpacked.
-fn download(package: &str, scratch: &Path) -> Result<PathBuf> {
-    program::run(apt_get().args(["download", package]).current_dir(scratch))?;
-    let entries = fs::read_dir(scratch).map_err(KitError::file("list", scratch))?;
-    let archive = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
-        .ok_or_else(|| KitError::malformed(package, "apt-get download left no .deb file"))?;
-    let unpacked = scratch.join("unpacked");
-    program::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(&unpacked))?;
-    Ok(unpacked)
 }
 
 #[cfg(test)]

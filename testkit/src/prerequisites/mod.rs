@@ -6,6 +6,7 @@
 
 mod apt;
 mod bundle;
+mod docker_registry;
 mod download;
 mod host_kernel;
 mod rust_target;
@@ -17,6 +18,7 @@ use std::path::Path;
 use crate::{KitError, Result};
 pub use apt::{Package, packages};
 pub use bundle::{kernel_bundle, microsandbox};
+pub use docker_registry::docker_registry;
 pub(crate) use download::download;
 pub use host_kernel::host_kernel;
 pub use rust_target::{MUSL, musl_target};

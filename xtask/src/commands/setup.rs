@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use testkit::prerequisites::{
-    Package, host_kernel, kernel_bundle, musl_target, packages, spdx_validator,
+    Package, docker_registry, host_kernel, kernel_bundle, musl_target, packages, spdx_validator,
 };
 use testkit::vmhost::HostKernel;
 use testkit::{Result, Workspace};
@@ -41,5 +41,6 @@ pub(super) fn for_tests(workspace: &Workspace) -> Result<()> {
     for_demo(workspace)?;
     for_virtual_host(workspace)?;
     packages(&[Package::Umoci, Package::Skopeo, Package::Mmdebstrap], &mut say::note)?;
+    docker_registry(workspace, &mut say::note)?;
     spdx_validator(workspace, &mut say::note).map(drop)
 }

@@ -25,14 +25,14 @@ fn a_file_comes_whole_and_its_request_gives_nothing_away() {
 #[test]
 fn https_needs_a_trusted_certificate() {
     let server = Server::https(|_| vec![file(DATA)]);
-    let root = test_root();
+    let root = roots();
     let options = FetchOptions { roots: Some(&root), ..quick() };
     assert!(fetch_new(&server.url("/"), &options).is_ok());
 
-    let server = Server::https(|_| vec![file(DATA); 3]);
+    let server = Server::https(|_| vec![file(DATA)]);
     let error = fetch_new(&server.url("/"), &quick()).unwrap_err();
-    let untrusted = matches!(error, FetchError::NoRoots { .. })
-        || matches!(error, FetchError::Unreachable { .. } if chain(&error).contains("UnknownIssuer"));
+    let untrusted = matches!(error, FetchError::Http(HttpError::NoRoots { .. }))
+        || matches!(error, FetchError::Http(HttpError::Untrusted { .. }) if chain(&error).contains("UnknownIssuer"));
     assert!(untrusted, "{}", chain(&error));
 }
 
@@ -185,10 +185,19 @@ fn a_proxy_is_used_only_where_one_is_named() {
 }
 
 #[test]
+fn no_proxy_is_asked_for_this_machine() {
+    let (proxy, server) = (Server::http(|_| vec![file(DATA)]), Server::http(|_| vec![file(DATA)]));
+    let url = proxy.url("");
+    let options = FetchOptions { proxy: Some(&url), ..quick() };
+    fetch_new(&server.url("/"), &options).unwrap();
+    assert_eq!((proxy.requests().len(), server.requests().len()), (0, 1));
+}
+
+#[test]
 fn a_proxy_that_cannot_be_used_is_refused() {
     for bad in ["", "socks5://127.0.0.1:1", "127.0.0.1:1"] {
         let options = FetchOptions { proxy: Some(bad), ..quick() };
         let error = fetch_new("http://files.invalid/", &options).unwrap_err();
-        assert!(matches!(error, FetchError::Proxy(_)), "{bad:?}: {error}");
+        assert!(matches!(error, FetchError::Http(HttpError::Proxy(_))), "{bad:?}: {error}");
     }
 }

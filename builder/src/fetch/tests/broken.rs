@@ -163,7 +163,7 @@ fn a_slow_server_is_waited_for_as_long_as_it_sends() {
 fn nobody_there() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let error = fetch_new(&format!("http://127.0.0.1:{port}/x?key=secret"), &quick()).unwrap_err();
-    assert!(matches!(error, FetchError::Unreachable { .. }));
+    assert!(matches!(error, FetchError::Http(HttpError::Unreachable { .. })));
     let text = chain(&error);
     let start = format!("127.0.0.1:{port} cannot be reached or gives no answer: ");
     assert!(text.starts_with(&start) && text.contains("refused"), "{text}");
@@ -173,7 +173,7 @@ fn nobody_there() {
 #[test]
 fn something_else_than_http_is_no_answer() {
     let (fetched, _) = asked(&quick(), &vec![vec![Step::Send(b"SSH-2.0-x\r\n".to_vec())]; 3]);
-    assert!(matches!(fetched, Err(FetchError::Unreachable { .. })), "{fetched:?}");
+    assert!(matches!(fetched, Err(FetchError::Http(HttpError::Unreachable { .. }))), "{fetched:?}");
 }
 
 #[test]

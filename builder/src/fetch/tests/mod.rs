@@ -6,13 +6,14 @@ mod redirects;
 mod server;
 mod stored;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use box_cache::{BlobId, Store};
 use box_image::Digest;
 
 use super::*;
+use crate::http::testing::roots;
 
 const DATA: &[u8] = b"the agent's binary";
 
@@ -77,11 +78,6 @@ fn quick() -> FetchOptions<'static> {
 /// Options that give a server up soon.
 fn impatient() -> FetchOptions<'static> {
     FetchOptions { patience: Duration::from_millis(100), ..quick() }
-}
-
-/// The root that signed the certificate of the tests' https server.
-fn test_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fetch/tests/tls/ca.pem")
 }
 
 /// Returns an error's text with those of its causes.

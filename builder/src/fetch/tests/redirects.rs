@@ -77,7 +77,7 @@ fn other_schemes_and_credentials_are_not_followed() {
 #[test]
 fn https_is_never_left() {
     let server = Server::https(|_| vec![redirect("http://127.0.0.1:1/x?key=secret")]);
-    let root = test_root();
+    let root = roots();
     let options = FetchOptions { roots: Some(&root), ..quick() };
     let url = server.url("/");
     let error = fetch_new(&url, &options).unwrap_err();
@@ -93,7 +93,7 @@ fn http_may_lead_to_https() {
     let secure = Server::https(|_| vec![file(DATA)]);
     let to = secure.url("/agent");
     let plain = Server::http(|_| vec![redirect(&to)]);
-    let root = test_root();
+    let root = roots();
     let options = FetchOptions { roots: Some(&root), ..quick() };
     fetch_new(&plain.url("/"), &options).unwrap();
 }

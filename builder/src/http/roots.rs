@@ -13,7 +13,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::FetchError;
+use super::HttpError;
 
 /// Where distributions keep all root certificates in one file: Debian, Arch, Gentoo and NixOS;
 /// Fedora; openSUSE; Alpine. They are the places that curl's and Go's builds look at.
@@ -25,25 +25,25 @@ const SYSTEM: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Reads the root certificates: of the named file, else the system's. There may be none.
-pub(super) fn load(named: Option<&Path>) -> Result<RootCertStore, FetchError> {
+/// Reads the root certificates: of the named file, else the system's, and of a file besides. There
+/// may be none.
+pub(super) fn load(named: Option<&Path>, more: Option<&Path>) -> Result<RootCertStore, HttpError> {
     let system = || SYSTEM.map(Path::new).into_iter().find(|path| path.is_file());
-    let Some(path) = named.or_else(system) else { return Ok(RootCertStore::empty()) };
-    let failed = |source| FetchError::Roots { path: path.to_owned(), source };
-    let roots = read(path).map_err(failed)?;
-    if roots.is_empty() {
-        return Err(failed("it holds none in PEM form".into()));
+    let mut roots = RootCertStore::empty();
+    for path in named.or_else(system).into_iter().chain(more) {
+        let failed = |source| HttpError::Roots { path: path.to_owned(), source };
+        if read(path, &mut roots).map_err(failed)? == 0 {
+            return Err(failed("it holds none in PEM form".into()));
+        }
     }
     Ok(roots)
 }
 
-/// Reads the certificates of a PEM file. One that this version does not understand is left out: a
-/// system's file may hold some.
-fn read(path: &Path) -> Result<RootCertStore, Box<dyn Error + Send + Sync>> {
-    let mut roots = RootCertStore::empty();
+/// Reads the certificates of a PEM file and returns how many there are. One that this version does
+/// not understand is left out: a system's file may hold some.
+fn read(path: &Path, roots: &mut RootCertStore) -> Result<usize, Box<dyn Error + Send + Sync>> {
     let certificates = CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>()?;
-    roots.add_parsable_certificates(certificates);
-    Ok(roots)
+    Ok(roots.add_parsable_certificates(certificates).0)
 }
 
 /// Returns the TLS configuration of a client: versions 1.2 and 1.3, no client certificate.
@@ -62,12 +62,14 @@ mod tests {
     fn a_named_file_must_hold_certificates() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("roots.pem");
-        assert!(matches!(load(Some(&path)), Err(FetchError::Roots { .. })), "it is missing");
+        assert!(matches!(load(Some(&path), None), Err(HttpError::Roots { .. })), "it is missing");
         for bad in
             ["", "no certificates", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"]
         {
             std::fs::write(&path, bad).unwrap();
-            assert!(matches!(load(Some(&path)), Err(FetchError::Roots { .. })), "{bad:?}");
+            for (named, more) in [(Some(&*path), None), (None, Some(&*path))] {
+                assert!(matches!(load(named, more), Err(HttpError::Roots { .. })), "{bad:?}");
+            }
         }
     }
 }

@@ -37,7 +37,7 @@ pub enum UrlError {
 
 impl RemoteUrl {
     /// Returns what a redirect from here to `location` leads to.
-    pub(super) fn join(&self, location: &str) -> Result<Self, UrlError> {
+    pub(crate) fn join(&self, location: &str) -> Result<Self, UrlError> {
         let joined = self.0.join(location);
         let failed = |why: String| malformed(&self.describe(location), &why);
         Self::checked(joined.map_err(|error| failed(error.to_string()))?)
@@ -45,11 +45,38 @@ impl RemoteUrl {
 
     /// Writes a redirect's target for a message: without a password, and without a query, which may
     /// be a signature that gives access.
-    pub(super) fn describe(&self, location: &str) -> String {
+    pub(crate) fn describe(&self, location: &str) -> String {
         match self.0.join(location) {
             Ok(url) => public(url),
             Err(_) => location.split(['?', '#', '@']).next().unwrap_or_default().to_owned(),
         }
+    }
+
+    /// Writes the server that a redirect leads to, for a message that may have nobody's secret in
+    /// it: any other part of a URL may be one.
+    pub(crate) fn describe_server(&self, location: &str) -> String {
+        match self.0.join(location) {
+            Ok(url) => format!("{}://{}", url.scheme(), host_of(&url)),
+            Err(_) => "what is no URL".to_owned(),
+        }
+    }
+
+    /// Whether scheme, host and port are the same (RFC 6454).
+    pub(crate) fn same_origin(&self, other: &Self) -> bool {
+        self.0.origin() == other.0.origin()
+    }
+
+    /// Returns this URL with more in its query.
+    pub(crate) fn with_query(&self, pairs: &[(&str, &str)]) -> Self {
+        let mut url = self.to_url();
+        url.query_pairs_mut().extend_pairs(pairs);
+        Self(Box::new(url))
+    }
+
+    /// Writes pairs as the body of a form (`application/x-www-form-urlencoded`).
+    pub(crate) fn form(pairs: &[(&str, &str)]) -> String {
+        let url = Url::parse_with_params("form:", pairs);
+        url.ok().and_then(|url| url.query().map(str::to_owned)).unwrap_or_default()
     }
 
     fn checked(mut url: Url) -> Result<Self, UrlError> {
@@ -65,8 +92,7 @@ impl RemoteUrl {
 
     /// Returns the host, with the port where it is not the scheme's own.
     pub fn host(&self) -> String {
-        let host = self.0.host_str().unwrap_or("");
-        self.0.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+        host_of(&self.0)
     }
 
     /// Whether the scheme is `https`.
@@ -79,7 +105,7 @@ impl RemoteUrl {
         public(self.to_url())
     }
 
-    pub(super) fn to_url(&self) -> Url {
+    pub(crate) fn to_url(&self) -> Url {
         Url::clone(&self.0)
     }
 }
@@ -99,6 +125,11 @@ impl FromStr for RemoteUrl {
             _ => Err(malformed(text, "it has no host behind \"://\"")),
         }
     }
+}
+
+fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("");
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// Takes out of a URL what not everybody may read.
@@ -180,6 +211,47 @@ mod tests {
             assert!(matches!(error, UrlError::Credentials { .. }), "{text:?}");
             assert!(!error.to_string().contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        let url = |text: &str| text.parse::<RemoteUrl>().unwrap();
+        let own = url("https://a.example.org/x");
+        for same in ["https://a.example.org", "https://A.example.org:443/y?z"] {
+            assert!(own.same_origin(&url(same)), "{same}");
+        }
+        for other in [
+            "http://a.example.org/x",
+            "https://a.example.org:444/x",
+            "https://b.example.org/x",
+            "https://a.example.org.example.net/x",
+            "https://a.example.org./x",
+        ] {
+            assert!(!own.same_origin(&url(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn of_a_redirect_only_the_server_is_told() {
+        let at = "https://a.example.org/x".parse::<RemoteUrl>().unwrap();
+        for (location, told) in [
+            ("/secret", "https://a.example.org"),
+            ("http://me:secret@b.example.org:81/secret?secret#secret", "http://b.example.org:81"),
+            ("data:secret", "data://"),
+            ("https://[secret", "what is no URL"),
+        ] {
+            assert_eq!(at.describe_server(location), told);
+        }
+    }
+
+    #[test]
+    fn pairs_are_encoded() {
+        let pairs = [("a", "b c"), ("d", "e&f=+%")];
+        let encoded = "a=b+c&d=e%26f%3D%2B%25";
+        assert_eq!(RemoteUrl::form(&pairs), encoded);
+        let url = "https://a.example.org/t?x=y".parse::<RemoteUrl>().unwrap();
+        let with = format!("https://a.example.org/t?x=y&{encoded}");
+        assert_eq!(url.with_query(&pairs).to_string(), with);
     }
 
     proptest::proptest! {

@@ -1,0 +1,194 @@
+//! `WWW-Authenticate`: how a registry asks for credentials (RFC 9110, section 11; RFC 6750, section
+//! 3; the distribution project's "Token Authentication Specification").
+
+use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
+
+/// The longest header that is read, in bytes.
+const LONGEST: usize = 4096;
+/// How many such headers are read.
+const MOST: usize = 4;
+
+/// How a registry asks for credentials.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Challenge {
+    /// With a name and a password in the request itself.
+    Basic,
+    /// With a token from another place.
+    Bearer {
+        /// The URL of that place.
+        realm: String,
+        /// The name by which that place knows the registry.
+        service: Option<String>,
+    },
+}
+
+/// What one of the ways to authenticate is called, and what it has behind its name.
+#[derive(Debug)]
+struct Scheme {
+    name: String,
+    params: Vec<(String, String)>,
+}
+
+/// Returns how a registry asks for credentials: by token where it can, as the password then goes to
+/// the place of the tokens only.
+pub(super) fn read(headers: &HeaderMap) -> Result<Challenge, &'static str> {
+    let mut schemes = Vec::new();
+    for value in headers.get_all(WWW_AUTHENTICATE).iter().take(MOST) {
+        let text = value.to_str().map_err(|_| "it is no ASCII")?;
+        if text.len() > LONGEST {
+            return Err("it is too long");
+        }
+        schemes.extend(parse(text).ok_or("it does not read")?);
+    }
+    if let Some(bearer) = schemes.iter_mut().find(|it| it.name == "bearer") {
+        let realm = bearer.take("realm").ok_or("it names no realm")?;
+        return Ok(Challenge::Bearer { realm, service: bearer.take("service") });
+    }
+    let basic = schemes.iter().any(|it| it.name == "basic");
+    basic.then_some(Challenge::Basic).ok_or("it is neither Bearer nor Basic")
+}
+
+impl Scheme {
+    fn take(&mut self, name: &str) -> Option<String> {
+        let place = self.params.iter().position(|it| it.0 == name)?;
+        Some(self.params.swap_remove(place).1)
+    }
+
+    /// Adds a parameter; fails where it is there already.
+    fn add(&mut self, name: String, value: String) -> Option<()> {
+        if self.params.iter().any(|it| it.0 == name) {
+            return None;
+        }
+        self.params.push((name, value));
+        Some(())
+    }
+}
+
+/// Reads one header: `SCHEME NAME=VALUE, NAME="VALUE", SCHEME …`.
+fn parse(text: &str) -> Option<Vec<Scheme>> {
+    let mut schemes: Vec<Scheme> = Vec::new();
+    let mut rest = text.trim_start_matches([' ', '\t', ',']);
+    while !rest.is_empty() {
+        let word;
+        (word, rest) = token(rest)?;
+        let word = word.to_ascii_lowercase();
+        if let Some(behind) = rest.trim_start().strip_prefix('=') {
+            let value;
+            (value, rest) = param_value(behind.trim_start())?;
+            schemes.last_mut()?.add(word, value)?;
+            rest = rest.trim_start();
+            if !rest.is_empty() && !rest.starts_with(',') {
+                return None;
+            }
+        } else {
+            schemes.push(Scheme { name: word, params: Vec::new() });
+        }
+        rest = rest.trim_start_matches([' ', '\t', ',']);
+    }
+    Some(schemes)
+}
+
+/// Splits off a token (RFC 9110, section 5.6.2).
+fn token(text: &str) -> Option<(&str, &str)> {
+    let inner = |it: char| it.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(it);
+    let end = text.find(|it| !inner(it)).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+/// Splits off a parameter's value: a token or a quoted string (RFC 9110, section 5.6.4).
+fn param_value(text: &str) -> Option<(String, &str)> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        return token(text).map(|(value, rest)| (value.to_owned(), rest));
+    };
+    let mut value = String::new();
+    let mut chars = quoted.char_indices();
+    loop {
+        let (place, it) = chars.next()?;
+        match it {
+            '"' => return Some((value, &quoted[place + 1..])),
+            '\\' => value.push(chars.next()?.1),
+            ' '..='~' => value.push(it),
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    fn of(lines: &[&str]) -> Result<Challenge, &'static str> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(WWW_AUTHENTICATE, HeaderValue::from_str(line).unwrap());
+        }
+        read(&headers)
+    }
+
+    fn bearer(realm: &str, service: Option<&str>) -> Result<Challenge, &'static str> {
+        let service = service.map(str::to_owned);
+        Ok(Challenge::Bearer { realm: realm.to_owned(), service })
+    }
+
+    #[test]
+    fn what_registries_send_is_read() {
+        let hub = r#"Bearer realm="https://auth.example.org/token",service="registry.example.org""#;
+        assert_eq!(
+            of(&[hub]),
+            bearer("https://auth.example.org/token", Some("registry.example.org"))
+        );
+        let scoped =
+            r#"bearer Realm = "https://a.example.org/t?x=\"y\"" , scope="repository:a:pull""#;
+        assert_eq!(of(&[scoped]), bearer("https://a.example.org/t?x=\"y\"", None));
+        assert_eq!(of(&["Basic realm=\"Registry\""]), Ok(Challenge::Basic));
+        assert_eq!(of(&["BASIC"]), Ok(Challenge::Basic));
+    }
+
+    #[test]
+    fn a_token_is_preferred() {
+        let both = bearer("https://a.example.org", None);
+        assert_eq!(of(&[r#"Basic realm="x", Bearer realm="https://a.example.org""#]), both);
+        assert_eq!(of(&["Basic realm=x", r#"Bearer realm="https://a.example.org""#]), both);
+    }
+
+    #[test]
+    fn the_rest_is_refused() {
+        for bad in ["", "Digest realm=x", "Negotiate"] {
+            assert_eq!(of(&[bad]), Err("it is neither Bearer nor Basic"), "{bad}");
+        }
+        assert_eq!(of(&[]), Err("it is neither Bearer nor Basic"));
+        assert_eq!(of(&["Bearer service=x"]), Err("it names no realm"));
+        for bad in [
+            "realm=x",
+            "Bearer realm=\"x",
+            "Bearer realm=\"x\\",
+            "Bearer realm=",
+            "Bearer realm=x realm=y",
+            "Bearer realm=x, realm=y",
+            "Bearer realm=\"x\"service=y",
+            "Bearer realm=\"a\tb\"",
+            "Bearer =x",
+            "Bearer (x)",
+        ] {
+            assert_eq!(of(&[bad]), Err("it does not read"), "{bad}");
+        }
+        let long = format!("Bearer realm=\"{}\"", "x".repeat(LONGEST));
+        assert_eq!(of(&[&long]), Err("it is too long"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_panics(text in "[ -~]{0,60}") {
+            parse(&text);
+        }
+
+        #[test]
+        fn any_realm_reads_back(realm in "[ -~]{0,60}") {
+            let quoted = realm.replace('\\', "\\\\").replace('"', "\\\"");
+            let line = format!("Bearer realm=\"{quoted}\"");
+            proptest::prop_assert_eq!(of(&[&line]), bearer(&realm, None));
+        }
+    }
+}

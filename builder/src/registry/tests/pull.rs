@@ -1,0 +1,38 @@
+//! A pull as the builder makes it: by tag, then by digest, then the config and the layers.
+
+use serde_json::Value;
+
+use super::*;
+
+/// Why a pull ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PullError {
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The manifest names a blob by what is no digest.
+    #[error(transparent)]
+    Digest(#[from] ParseDigestError),
+}
+
+/// Pulls an image by its tag.
+pub(super) fn pull(registry: &Registry<'_>, stage: &Stage) -> Result<(), PullError> {
+    let repository = stage.repository();
+    // What a lock would remember, and what is then asked for.
+    let tagged = registry.manifest(&repository, &Reference::Tag(Tag::new("v1")?))?;
+    let mut manifest = registry.manifest(&repository, &Reference::Digest(tagged.digest))?;
+    let mut document: Value = serde_json::from_slice(&manifest.bytes).unwrap();
+    if let Some(child) = document["manifests"].get(0) {
+        let (digest, _) = descriptor(child)?;
+        manifest = registry.manifest(&repository, &Reference::Digest(digest))?;
+        document = serde_json::from_slice(&manifest.bytes).unwrap();
+    }
+    let (config, size) = descriptor(&document["config"])?;
+    let layers = document["layers"].as_array().unwrap().iter().map(descriptor);
+    let layers = layers.collect::<Result<Vec<_>, _>>()?;
+    registry.document(&repository, &config, size, 8 << 20)?;
+    Ok(registry.fetch_blobs(&repository, &layers, &stage.store)?)
+}
+
+fn descriptor(value: &Value) -> Result<(Digest, u64), ParseDigestError> {
+    Ok((value["digest"].as_str().unwrap().parse()?, value["size"].as_u64().unwrap()))
+}

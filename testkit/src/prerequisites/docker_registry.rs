@@ -1,0 +1,35 @@
+//! Debian's registry server.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::apt::{download, with_fresh_lists};
+use super::{Say, lock};
+use crate::{KitError, Result, Workspace};
+
+const PACKAGE: &str = "docker-registry";
+
+/// Returns the program `docker-registry`, after it was downloaded where it was missing. The package
+/// is unpacked into the build output and not installed: it would start a service on every network
+/// of the machine. apt checks it against Debian's signatures.
+///
+/// # Errors
+/// It cannot be downloaded or unpacked.
+pub fn docker_registry(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
+    let folder = workspace.target(PACKAGE);
+    let program = folder.join(PACKAGE);
+    if program.is_file() {
+        return Ok(program);
+    }
+    let _lock = lock(&folder)?;
+    if !program.is_file() {
+        say(&format!("fetching a registry server: apt-get download {PACKAGE}"));
+        let fetch = || {
+            let scratch = tempfile::tempdir_in(&folder).map_err(KitError::file("make", &folder))?;
+            let unpacked = download(PACKAGE, scratch.path())?.join("usr/bin").join(PACKAGE);
+            fs::rename(&unpacked, &program).map_err(KitError::file("rename", &unpacked))
+        };
+        with_fresh_lists(say, fetch)?;
+    }
+    Ok(program)
+}

@@ -1,0 +1,82 @@
+//! A registry that wants a name and a password.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use boxbuild::registry::{Options, RegistryError};
+use testkit::DockerRegistry;
+
+use crate::pushed::{NAME, Pushed, TAG};
+
+/// The right name and password, as docker and podman write them.
+const RIGHT: &str = r#"{"auth": "YWxpOm9wZW4gc2VzYW1l"}"#;
+/// The right name and another password.
+const WRONG: &str = r#"{"auth": "YWxpOm9wZW4="}"#;
+
+/// Writes a file of credentials with one entry.
+fn auth(pushed: &Pushed, key: &str, entry: &str) -> Vec<PathBuf> {
+    vec![pushed.write("auth.json", &format!("{{\"auths\": {{\"{key}\": {entry}}}}}"))]
+}
+
+#[test]
+fn the_right_password_opens_it() {
+    let pushed = Pushed::closed();
+    let host = pushed.registry.host();
+    for key in [host.clone(), format!("http://{host}/v1/"), format!("{host}/{NAME}")] {
+        let auth_files = auth(&pushed, &key, RIGHT);
+        pushed.pull(Options { auth_files, ..pushed.options() }, TAG).unwrap();
+    }
+}
+
+#[test]
+fn a_wrong_password_is_told_and_not_shown() {
+    let pushed = Pushed::closed();
+    let host = pushed.registry.host();
+    let auth_files = auth(&pushed, &host, WRONG);
+    let error = pushed.pull(Options { auth_files, ..pushed.options() }, TAG).unwrap_err();
+    let text = format!(
+        "{host} does not give the manifest of {host}/{NAME}:{TAG} with the credentials that there \
+         are, or does not have it; check the name, or run: docker login {host}"
+    );
+    assert_eq!(error.to_string(), text);
+    assert!(!format!("{error:?}").contains("YWxp"));
+}
+
+#[test]
+fn without_a_password_for_this_very_registry_it_stays_closed() {
+    let pushed = Pushed::closed();
+    let host = pushed.registry.host();
+    for key in ["127.0.0.1", "127.0.0.1:1", &format!("{host}/other"), &format!("{host}0")] {
+        let auth_files = auth(&pushed, key, RIGHT);
+        let error = pushed.pull(Options { auth_files, ..pushed.options() }, TAG).unwrap_err();
+        assert!(matches!(error, RegistryError::NoCredentials { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_helper_may_have_the_password() {
+    let pushed = Pushed::closed();
+    let host = pushed.registry.host();
+    let helpers = format!("{{\"credHelpers\": {{\"{host}\": \"test\"}}}}");
+    let auth_files = vec![pushed.write("config.json", &helpers)];
+    let (user, password) = (DockerRegistry::USER, DockerRegistry::PASSWORD);
+    let answer = format!("{{\"Username\": \"{user}\", \"Secret\": \"{password}\"}}");
+    write_program(
+        &pushed,
+        &format!("#!/bin/sh\nread host && test \"$host\" = {host} && echo '{answer}'\n"),
+    );
+    let helper_path = vec![pushed.dir.path().to_owned()];
+    pushed.pull(Options { auth_files, helper_path, ..pushed.options() }, TAG).unwrap();
+}
+
+/// Writes the helper. Another program does it: a file that this process has open for writing cannot
+/// be run, and another thread's child may hold it open for a moment longer.
+fn write_program(pushed: &Pushed, text: &str) {
+    let path = pushed.dir.path().join("docker-credential-test");
+    let mut sh = Command::new("sh");
+    sh.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut sh = sh.spawn().unwrap();
+    sh.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(sh.wait().unwrap().success());
+}

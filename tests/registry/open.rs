@@ -1,0 +1,86 @@
+//! A registry that anybody may read.
+
+use std::sync::Mutex;
+
+use boxbuild::http::HttpError;
+use boxbuild::registry::{Options, Reference, Registry, RegistryConfig, RegistryError, Repository};
+use serde_json::Value;
+
+use crate::pushed::{NAME, Pushed, TAG, parts, tagged};
+
+#[test]
+fn an_image_comes_as_it_was_pushed() {
+    let pushed = Pushed::open();
+    let told = Mutex::new(0);
+    let progress = |_| *told.lock().unwrap() += 1;
+    let options = Options { progress: Some(&progress), ..pushed.options() };
+    let manifest = pushed.pull(options, TAG).unwrap();
+    assert_eq!(manifest.media_type, "application/vnd.oci.image.manifest.v1+json");
+    assert!(*told.lock().unwrap() > 2, "a large layer comes in pieces");
+    pushed.push_plain("plain");
+    pushed.pull(pushed.options(), "plain").unwrap();
+}
+
+#[test]
+fn an_index_leads_to_its_images() {
+    let pushed = Pushed::open();
+    pushed.push_index("all");
+    let registry = Registry::new(pushed.options());
+    let index = registry.manifest(&pushed.repository(), &tagged("all")).unwrap();
+    assert_eq!(index.media_type, "application/vnd.oci.image.index.v1+json");
+    assert_eq!(index.bytes, pushed.blob(&index.digest));
+    let document: Value = serde_json::from_slice(&index.bytes).unwrap();
+    let images = document["manifests"].as_array().unwrap();
+    assert_eq!(images.len(), 2);
+    for image in images {
+        let digest = image["digest"].as_str().unwrap().parse().unwrap();
+        let found = registry.manifest(&pushed.repository(), &Reference::Digest(digest)).unwrap();
+        assert_eq!(found.digest, digest);
+        assert_eq!(parts(&found).1.len(), 2);
+    }
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let pushed = Pushed::open();
+    let registry = Registry::new(pushed.options());
+    let host = pushed.registry.host();
+    let error = registry.manifest(&pushed.repository(), &tagged("v2")).unwrap_err();
+    let text = format!("{host} does not have the manifest of {host}/{NAME}:v2");
+    assert_eq!(error.to_string(), text);
+    let other = Repository::new(&host, "nobody/nothing").unwrap();
+    let error = registry.manifest(&other, &tagged(TAG)).unwrap_err();
+    assert!(matches!(error, RegistryError::NotFound { .. }), "{error}");
+    // What one repository has, another has not.
+    let (_, layers) = parts(&registry.manifest(&pushed.repository(), &tagged(TAG)).unwrap());
+    let error = registry.fetch_blobs(&other, &layers, &pushed.store).unwrap_err();
+    assert!(matches!(error, RegistryError::NotFound { .. }), "{error}");
+}
+
+#[test]
+fn plain_http_must_be_configured_also_on_this_machine() {
+    let pushed = Pushed::open();
+    let options = Options { config: RegistryConfig::default(), tries: 1, ..pushed.options() };
+    let error = pushed.pull(options, TAG).unwrap_err();
+    let refused = matches!(
+        error,
+        RegistryError::Http(HttpError::Unreachable { .. } | HttpError::NoRoots { .. })
+    );
+    assert!(refused, "{error}");
+}
+
+#[test]
+fn a_mirror_stands_in_for_the_registry() {
+    let pushed = Pushed::open();
+    let host = pushed.registry.host();
+    let config = format!(
+        "[registry.\"registry.invalid\"]\nmirrors = [\"{host}/team\"]\n\
+         [registry.\"{host}\"]\nplain-http = true"
+    );
+    let config = RegistryConfig::parse(&config).unwrap();
+    let registry = Registry::new(Options { config, ..pushed.options() });
+    let there = Repository::new("registry.invalid", "app").unwrap();
+    let manifest = registry.manifest(&there, &tagged(TAG)).unwrap();
+    let (_, layers) = parts(&manifest);
+    registry.fetch_blobs(&there, &layers, &pushed.store).unwrap();
+}

@@ -1,0 +1,126 @@
+//! An image in a layout directory and in a registry, and both compared.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use box_cache::{BlobId, Store};
+use box_image::Digest;
+use boxbuild::registry::{
+    Manifest, Options, Reference, Registry, RegistryConfig, RegistryError, Repository, Tag,
+};
+use serde_json::Value;
+use testkit::images::{Compression, Config, Image, Layer, LayerTar};
+use testkit::{DockerRegistry, Workspace};
+
+/// The name under which the image is pushed, and its tag.
+pub(crate) const NAME: &str = "team/app";
+pub(crate) const TAG: &str = "v1";
+
+/// A registry, and the layout of the image in it.
+pub(crate) struct Pushed {
+    pub(crate) registry: DockerRegistry,
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) store: Store,
+}
+
+impl Pushed {
+    /// Starts a registry that anybody may read.
+    pub(crate) fn open() -> Self {
+        Self::to(DockerRegistry::open(&Workspace::find(), &mut |line| println!("{line}")).unwrap())
+    }
+
+    /// Starts a registry that wants a password.
+    pub(crate) fn closed() -> Self {
+        Self::to(
+            DockerRegistry::closed(&Workspace::find(), &mut |line| println!("{line}")).unwrap(),
+        )
+    }
+
+    /// Pushes an image of two layers.
+    fn to(registry: DockerRegistry) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = dir.path().join("layout");
+        image().write_layout(&layout, TAG, Compression::Gzip).unwrap();
+        registry.push(&layout, TAG, &format!("{NAME}:{TAG}")).unwrap();
+        let store = Store::open(&dir.path().join("store")).unwrap();
+        Self { registry, dir, store }
+    }
+
+    /// Pushes the same image with layers that are not compressed.
+    pub(crate) fn push_plain(&self, tag: &str) {
+        let layout = self.dir.path().join("layout");
+        image().write_layout(&layout, tag, Compression::None).unwrap();
+        self.registry.push(&layout, tag, &format!("{NAME}:{tag}")).unwrap();
+    }
+
+    /// Pushes an index of two images.
+    pub(crate) fn push_index(&self, tag: &str) {
+        let layout = self.dir.path().join("layout");
+        let images = ["amd64", "arm64"].map(|it| image().architecture(it));
+        Image::write_index(&images, &layout, tag).unwrap();
+        self.registry.push(&layout, tag, &format!("{NAME}:{tag}")).unwrap();
+    }
+
+    pub(crate) fn repository(&self) -> Repository {
+        Repository::new(&self.registry.host(), NAME).unwrap()
+    }
+
+    /// Returns options that know that the registry speaks plain http.
+    pub(crate) fn options(&self) -> Options<'static> {
+        let config = format!("[registry.\"{}\"]\nplain-http = true", self.registry.host());
+        let config = RegistryConfig::parse(&config).unwrap();
+        Options { config, backoff: Duration::from_millis(1), ..Options::default() }
+    }
+
+    /// Returns a blob of the layout.
+    pub(crate) fn blob(&self, digest: &Digest) -> Vec<u8> {
+        fs::read(self.dir.path().join("layout/blobs/sha256").join(digest.hex())).unwrap()
+    }
+
+    /// Pulls the image of a tag, and compares everything with the layout.
+    pub(crate) fn pull(&self, options: Options<'_>, tag: &str) -> Result<Manifest, RegistryError> {
+        let registry = Registry::new(options);
+        let repository = self.repository();
+        let manifest = registry.manifest(&repository, &tagged(tag))?;
+        assert_eq!(manifest.bytes, self.blob(&manifest.digest));
+        let (config, layers) = parts(&manifest);
+        let bytes = registry.document(&repository, &config.0, config.1, 8 << 20)?;
+        assert_eq!(bytes, self.blob(&config.0));
+        registry.fetch_blobs(&repository, &layers, &self.store)?;
+        for (digest, _) in layers {
+            let stored = self.store.read(&BlobId(*digest.as_bytes())).unwrap();
+            assert!(stored == self.blob(&digest), "{digest}");
+        }
+        Ok(manifest)
+    }
+
+    /// Writes a file beside the layout.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+pub(crate) fn tagged(tag: &str) -> Reference {
+    Reference::Tag(Tag::new(tag).unwrap())
+}
+
+/// Returns what a manifest names: the config, and the layers.
+pub(crate) fn parts(manifest: &Manifest) -> ((Digest, u64), Vec<(Digest, u64)>) {
+    let manifest: Value = serde_json::from_slice(&manifest.bytes).unwrap();
+    let part = |it: &Value| -> (Digest, u64) {
+        (it["digest"].as_str().unwrap().parse().unwrap(), it["size"].as_u64().unwrap())
+    };
+    (part(&manifest["config"]), manifest["layers"].as_array().unwrap().iter().map(part).collect())
+}
+
+/// Two layers, one of them larger than what is read at once, also when it is compressed.
+fn image() -> Image {
+    let noise: Vec<u8> =
+        (0_u32..400_000).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    let large = Layer::new().file("/large", 0o644, noise).to_tar();
+    let small: LayerTar = Layer::new().file("/small", 0o644, "small").to_tar();
+    Image::new(Config::default()).with(large).with(small)
+}
