@@ -130,19 +130,6 @@ pub(super) fn apt_get() -> Command {
     command
 }
 
-/// Downloads a package and returns the directory into which it was unpacked. It is not installed.
-pub(super) fn download(package: &str, scratch: &Path) -> Result<PathBuf> {
-    program::run(apt_get().args(["download", package]).current_dir(scratch))?;
-    let entries = fs::read_dir(scratch).map_err(KitError::file("list", scratch))?;
-    let archive = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
-        .ok_or_else(|| KitError::malformed(package, "apt-get download left no .deb file"))?;
-    let unpacked = scratch.join("unpacked");
-    program::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(&unpacked))?;
-    Ok(unpacked)
-}
-
 /// The owner of a process's directory in /proc is its effective user (proc(5)).
 pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::apt::{download, with_fresh_lists};
+use super::download::unpacked;
 use super::{Say, lock};
 use crate::{KitError, Result, Workspace};
 
@@ -23,13 +23,10 @@ pub fn docker_registry(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
     }
     let _lock = lock(&folder)?;
     if !program.is_file() {
-        say(&format!("fetching a registry server: apt-get download {PACKAGE}"));
-        let fetch = || {
-            let scratch = tempfile::tempdir_in(&folder).map_err(KitError::file("make", &folder))?;
-            let unpacked = download(PACKAGE, scratch.path())?.join("usr/bin").join(PACKAGE);
-            fs::rename(&unpacked, &program).map_err(KitError::file("rename", &unpacked))
-        };
-        with_fresh_lists(say, fetch)?;
+        say("fetching a registry server");
+        let scratch = tempfile::tempdir_in(&folder).map_err(KitError::file("make", &folder))?;
+        let unpacked = unpacked(PACKAGE, scratch.path(), say)?.join("usr/bin").join(PACKAGE);
+        fs::rename(&unpacked, &program).map_err(KitError::file("rename", &unpacked))?;
     }
     Ok(program)
 }

@@ -1,6 +1,7 @@
 //! The files of Debian packages, which are not installed.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::Say;
 use super::apt::{apt_get, with_fresh_lists};
@@ -22,6 +23,17 @@ pub(crate) fn download(names: &[&str], folder: &Path, say: Say<'_>) -> Result<Ve
         found.ok_or_else(|| KitError::malformed(*name, "apt-get download left no .deb file"))
     };
     names.iter().map(of).collect()
+}
+
+/// Downloads a package and returns the directory below `folder` into which it was unpacked.
+///
+/// # Errors
+/// The package is unknown, or cannot be downloaded or unpacked.
+pub(super) fn unpacked(name: &str, folder: &Path, say: Say<'_>) -> Result<PathBuf> {
+    let files = download(&[name], folder, say)?;
+    let unpacked = folder.join("unpacked");
+    program::run(Command::new("dpkg-deb").arg("-x").args(&files).arg(&unpacked))?;
+    Ok(unpacked)
 }
 
 /// A package's file is called `NAME_VERSION_ARCHITECTURE.deb`.

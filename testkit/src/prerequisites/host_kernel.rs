@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::apt::{download, with_fresh_lists};
+use super::apt::with_fresh_lists;
+use super::download::unpacked;
 use super::{Say, lock};
 use crate::vmhost::{HostKernel, kernel};
 use crate::{KitError, Result, Workspace, program};
@@ -32,10 +33,10 @@ pub fn host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
 
 fn fetch(folder: &Path, say: Say<'_>) -> Result<()> {
     let package = with_fresh_lists(say, newest_package)?;
-    say(&format!("fetching the virtual host's kernel: apt-get download {package}"));
+    say("fetching the virtual host's kernel");
     let version = package.trim_start_matches(IMAGE);
     let scratch = tempfile::tempdir_in(folder).map_err(KitError::file("make", folder))?;
-    let unpacked = download(&package, scratch.path())?;
+    let unpacked = unpacked(&package, scratch.path(), say)?;
     let draft = scratch.path().join("ready");
     kernel::prepare(&unpacked, version, &draft)?;
     let into = folder.join(format!("kernel-{version}"));
