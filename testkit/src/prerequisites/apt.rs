@@ -1,7 +1,7 @@
 //! Debian packages.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use super::Say;
