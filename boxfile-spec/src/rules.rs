@@ -238,7 +238,7 @@ fn is_plain(text: &str) -> bool {
 
 /// Tells whether `text` is a pattern of absolute paths.
 pub(crate) fn is_glob(text: &str) -> bool {
-    text.starts_with('/') && text.len() > 1 && !climbs(text) && !text.contains("***")
+    text.starts_with('/') && !climbs(text) && !text.contains("***")
 }
 
 /// Tells whether a path has a `..` among its parts.
@@ -424,7 +424,7 @@ mod tests {
         ] {
             assert!(!is_peer(bad), "{bad}");
         }
-        assert!(is_glob("/a/**") && is_glob("/*") && !is_glob("/") && !is_glob("a"));
+        assert!(is_glob("/a/**") && is_glob("/*") && is_glob("/") && !is_glob("a"));
         assert!(!is_glob("/a/../b") && !is_glob("/a/***"));
     }
 }

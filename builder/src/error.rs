@@ -10,6 +10,7 @@ use boxfile_spec::{Platform, Span};
 
 use crate::Report;
 use crate::binary::BinaryError;
+use crate::build::Unmerged;
 use crate::compose::ComposeError;
 use crate::fetch::{FetchError, UrlError};
 use crate::kernel::KernelError;
@@ -189,12 +190,12 @@ pub enum BuildError {
         /// The platform.
         platform: Platform,
     },
-    /// A declaration is one that this version does not build.
-    #[error("this version does not build {what}")]
-    NotBuilt {
-        /// What.
-        what: &'static str,
-    },
+    /// Two images that are to have one root differ where nothing decides.
+    #[error(
+        "the images have something different at {}, and layout \"merged\" has each path once",
+        match .0.conflicts.len() { 1 => "a path".to_owned(), count => format!("{count} paths") }
+    )]
+    Conflicts(Box<Unmerged>),
     /// Images and declarations do not fit together.
     #[error("{source}")]
     Compose {

@@ -46,7 +46,8 @@ pub mod source;
 pub mod tree;
 
 pub use build::{
-    Build, Pins, Request, Resolved, Variant, build, check, resolve, root_tree, still_declared,
+    Build, Composition, LayerState, Pins, Preview, PreviewImage, PreviewSkill, Request, Resolved,
+    Unmerged, Variant, build, check, preview, resolve, root_tree, still_declared,
 };
 pub use error::BuildError;
 pub use report::Report;

@@ -8,4 +8,5 @@ mod erofs;
 mod hello;
 mod language;
 mod listing;
+mod merged;
 mod scenario;

@@ -43,7 +43,8 @@ pub use unsupported::Unsupported;
 pub const PLAN_PATH: &str = "/boxbuild/plan.json";
 /// Where skills lie in each component, and baked ones in the rootfs.
 pub const SKILLS_PATH: &str = "/a3s/skills";
-/// The directory of the rootfs that holds one root per component (layout "split").
+/// The directory of the rootfs that holds the components' roots: one for each component, or in the
+/// layout "merged" one for both.
 pub const ROOTS_PATH: &str = "/roots";
 /// The vsock port of the host on which init reports; the host listens.
 pub const CONTROL_PORT: u32 = 1024;
@@ -120,8 +121,8 @@ pub enum Layout {
     /// Each image keeps its whole root: `/roots/agent` and `/roots/business`.
     #[default]
     Split,
-    /// Both images are one root. How its conflicts were settled is the build's matter and lies in
-    /// the rootfs already.
+    /// Both images are one root: `/roots/merged`. Each component has its own scratch layer over it.
+    /// How its conflicts were settled is the build's matter and lies in the rootfs already.
     Merged,
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{ComponentName, Layout, NetworkPlan, RunPlan, SkillMode, SkillPlan};
+use super::{ComponentName, NetworkPlan, RunPlan, SkillMode, SkillPlan};
 
 /// A declaration that this version carries from the Boxfile into the plan, and does not enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -29,16 +29,14 @@ impl RunPlan {
         // No `..`: whoever adds a field decides here whether it is enforced.
         #[rustfmt::skip]
         let Self {
-            layout, tools, business, skills, shares, scratch, network, secrets, task, logs, caps,
-            sandbox, name: _, agent_kind: _, agent: _, vm: _, budget: _,
+            tools, business, skills, shares, scratch, network, secrets, task, logs, caps,
+            sandbox, name: _, layout: _, agent_kind: _, agent: _, vm: _, budget: _,
         } = self;
-        let merged = *layout == Layout::Merged;
         let autostart = business.as_ref().is_some_and(|plan| plan.autostart);
         let one = |declared: bool, declaration: &str, lacks| {
             declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })
         };
         let mut found = Vec::new();
-        found.extend(one(merged, "layout \"merged\"", "knows no box with one root"));
         found.extend(one(!tools.is_empty(), "agent tools", "cannot choose an agent's tools"));
         found.extend(one(autostart, "business autostart", "starts no program in business"));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unheld(name)));

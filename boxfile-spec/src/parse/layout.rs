@@ -9,7 +9,7 @@ use crate::syntax::{Node, Value};
 use crate::{Conflict, ConflictPolicy, Diagnostic, Layout, Spanned, form, rules, schema, value};
 
 /// The files with a meaning of their own, which can be united.
-const MERGEABLE: [&str; 3] = ["/etc/passwd", "/etc/group", "/etc/shadow"];
+const MERGEABLE: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"];
 
 /// Reads the layout and the conflict policies, which need the layout `merged`.
 pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
@@ -56,9 +56,10 @@ fn read_conflict(node: &Node, sink: &Sink) -> Option<Conflict> {
         let message = format!("{} cannot be united from two images", quote(&pattern.value));
         let span = policy_value.map_or(pattern.span, |value| value.span);
         let error = Diagnostic::new(message, span, "only for files that can be united");
-        let [passwd, group, shadow] = MERGEABLE;
+        let [passwd, group, shadow, gshadow] = MERGEABLE;
         let help = format!(
-            "`merge` is for {passwd}, {group} and {shadow}; choose one image's file, or neither"
+            "`merge` is for {passwd}, {group}, {shadow} and {gshadow}; choose one image's file, or \
+             neither"
         );
         sink.report(error.with_help(help));
     }

@@ -122,8 +122,6 @@ pub(crate) enum Enforced {
     Now,
     /// The launcher refuses to start a box that has it.
     Later,
-    /// Today's builder refuses to build it.
-    Unbuilt,
 }
 
 /// An argument.

@@ -35,7 +35,6 @@ fn overview(places: &[Place]) -> String {
         let today = match declaration.enforced {
             Enforced::Now => "works",
             Enforced::Later => "refused at launch",
-            Enforced::Unbuilt => "refused at build",
         };
         vec![link(declaration, places), declaration.summary.to_owned(), today.to_owned()]
     });

@@ -1,8 +1,8 @@
 //! What is declared of the box as a whole, and of the build.
 
 use super::{
-    AGENT, BUSINESS, CAP, Choice, Count, Declaration, Enforced, Example, Kind, LOGS, MOST_MEMORY,
-    Merge, NETWORK, SANDBOX, SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required,
+    AGENT, BUSINESS, CAP, Choice, Count, Declaration, Example, Kind, LOGS, MOST_MEMORY, Merge,
+    NETWORK, SANDBOX, SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required,
     required_prop,
 };
 use crate::units::MIB;
@@ -125,7 +125,8 @@ pub(crate) static VM: Declaration = Declaration {
 pub(crate) static LAYOUT: Declaration = Declaration {
     name: "layout",
     summary: "How the two images lie in the box; `split` by default.",
-    details: "This version builds `split` only.",
+    details: "Which one is right, and what merging does, is told in [Two images, one root](merging.md). \
+        `boxbuild plan` shows what becomes of the images.",
     first: Some(required("kind", Kind::OneOf(LAYOUTS), "The layout.")),
     merge: Merge::Replace,
     example: Example { kdl: "layout \"split\"", toml: "layout = \"split\"" },
@@ -147,8 +148,11 @@ pub(crate) static CONFLICT: Declaration = Declaration {
     name: "conflict",
     summary: "What is done where both images have something different at a path (layout `merged` only).",
     details: "The first pattern that fits a path decides, in the order of the file; over a base, what is new comes \
-        first, and what the base has too keeps its place there. Where none does, the build fails and names both. What is the same in both images is no conflict.\n\n\
-        It needs the layout `merged`, which this version cannot build.",
+        first, and what the base has too keeps its place there. Where none does, the build fails and names both. What is the same in both images is no conflict. A policy that decides nothing is a warning.\n\n\
+        Where a directory stands against something else, a policy decides for all that is below; of two \
+        directories, `prefer-agent` and `prefer-business` choose the attributes alone. Package databases \
+        and `/etc/ld.so.cache` describe a whole system: only a pattern without a star decides them. More in \
+        [Two images, one root](merging.md).",
     count: Count::Keyed,
     first: Some(required(
         "pattern",
@@ -160,7 +164,6 @@ pub(crate) static CONFLICT: Declaration = Declaration {
         kdl: "conflict \"/etc/motd\" policy=\"prefer-agent\"",
         toml: "[conflict.\"/etc/motd\"]\npolicy = \"prefer-agent\"",
     },
-    enforced: Enforced::Unbuilt,
     ..Declaration::NEW
 };
 
@@ -170,7 +173,8 @@ const POLICIES: &[Choice] = &[
     choice("drop", "neither is kept"),
     choice(
         "merge",
-        "both are united: for `/etc/passwd`, `/etc/group` and `/etc/shadow`, by these names",
+        "both are united, line by line: for `/etc/passwd`, `/etc/group`, `/etc/shadow` and \
+         `/etc/gshadow`, by these names",
     ),
 ];
 

@@ -78,6 +78,11 @@ fn decode_one(
     Ok(DecodedLayer { index, pack: Pack::Layer(key) })
 }
 
+/// Tells whether a layer was decoded before.
+pub(super) fn is_decoded(layer: &LayerSource, store: &Store) -> Result<bool, BuildError> {
+    Ok(recall(store, &key(layer))?.is_some())
+}
+
 fn key(layer: &LayerSource) -> ActionKey {
     KeyHasher::new("decode", DECODER_EPOCH)
         .part(layer.digest.as_bytes())

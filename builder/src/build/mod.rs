@@ -2,19 +2,24 @@
 
 mod inputs;
 mod layers;
+mod merging;
+mod preview;
 mod recall;
 
 pub use inputs::{Pins, Variant, still_declared};
+pub use merging::Unmerged;
+pub use preview::{Composition, LayerState, Preview, PreviewImage, PreviewSkill, preview};
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use box_cache::{BulkWriter, Store};
 use box_image::{ComponentName, RunPlan};
-use boxfile_spec::{Boxfile, Layout, Lock, Platform};
+use boxfile_spec::{Boxfile, Lock, Platform};
 
 use crate::bake::bake;
-use crate::compose::{ComposeError, Declared, FlatImage, Parts, compose, plan_of};
+use crate::compose::merged::Unused;
+use crate::compose::{ComposeError, Declared, FlatImage, Merge, Parts, compose, plan_of};
 use crate::fetch::FetchOptions;
 use crate::layer::{Limits, flatten};
 use crate::listing::{ImageOrigin, Listing, Origins};
@@ -58,6 +63,8 @@ pub struct Build {
     pub sealed: Sealed,
     /// Whether it was in the store already, so that nothing was decoded or baked.
     pub cached: bool,
+    /// The policies of the Boxfile that decided nothing.
+    pub unused: Vec<Unused>,
 }
 
 /// What a build would read.
@@ -82,9 +89,7 @@ pub fn resolve(request: &Request<'_>, store: &Store) -> Result<Resolved, BuildEr
 /// Checks what belongs to the checkout: skills, files with variables, the agent's own program. No
 /// image, no kernel and no network is looked at. Returns what is wrong, and what is worth a look.
 pub fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
-    let (mut errors, warnings) = Inputs::check(request);
-    errors.extend(check_built(request.boxfile).err());
-    (errors, warnings)
+    Inputs::check(request)
 }
 
 /// Builds a box into the store, unless `check` refuses what the lock is to say of its inputs.
@@ -96,25 +101,16 @@ pub fn build<E: From<BuildError>>(
     store: &Store,
     check: impl FnOnce(&Resolved) -> Result<(), E>,
 ) -> Result<Build, E> {
-    check_built(request.boxfile)?;
     let mut inputs = Inputs::read(request, store)?;
     let warnings = std::mem::take(&mut inputs.warnings);
     check(&Resolved { lock: inputs.lock(request), warnings })?;
     let key = inputs.key(request);
-    if let Some(sealed) = recall(store, &key)? {
-        return Ok(Build { sealed, cached: true });
+    if let Some((sealed, unused)) = recall(store, &key)? {
+        return Ok(Build { sealed, cached: true, unused });
     }
-    let sealed = make(request, &inputs, store)?;
-    record(store, &key, &sealed)?;
-    Ok(Build { sealed, cached: false })
-}
-
-/// Refuses what the language knows and this version does not build.
-const fn check_built(boxfile: &Boxfile) -> Result<(), BuildError> {
-    match boxfile.layout {
-        Layout::Split => Ok(()),
-        Layout::Merged => Err(BuildError::NotBuilt { what: "the layout `merged`; use `split`" }),
-    }
+    let (sealed, unused) = make(request, &inputs, store)?;
+    record(store, &key, &sealed, &unused)?;
+    Ok(Build { sealed, cached: false, unused })
 }
 
 /// Returns the root tree of a box without baking it: every file of the rootfs.
@@ -130,13 +126,42 @@ struct Root {
     tree: Tree,
     contents: ContentMap,
     plan: RunPlan,
+    /// The policies that decided nothing.
+    unused: Vec<Unused>,
 }
 
 fn root(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Root, BuildError> {
+    let flat = flattened(request, inputs, store)?;
+    let merge = merging::merge(request, &flat, store)?;
+    composed(request, inputs, flat, merge, store)
+}
+
+/// The images, flattened, and where their data lies.
+type Flattened = (Vec<FlatImage>, ContentMap);
+
+fn flattened(
+    request: &Request<'_>,
+    inputs: &Inputs,
+    store: &Store,
+) -> Result<Flattened, BuildError> {
     let decoded = decode_all(inputs, request.boxfile, store, &Limits::default())?;
     let mut contents = ContentMap::default();
     decoded.values().for_each(|layer| contents.add(layer.pack, &layer.index.contents));
     let images = flat_images(inputs, &decoded, request.boxfile, &mut contents)?;
+    Ok((images, contents))
+}
+
+/// Composes the root of what was flattened and, in the layout `merged`, merged.
+fn composed(
+    request: &Request<'_>,
+    inputs: &Inputs,
+    (images, mut contents): Flattened,
+    merge: Option<Merge>,
+    store: &Store,
+) -> Result<Root, BuildError> {
+    let unused = merge.as_ref().map(|it| Unused::of(&it.report.policies)).unwrap_or_default();
+    let accept = |it| merging::accept(it, request.boxfile, inputs, store, &mut contents);
+    let merged = merge.map(accept).transpose()?;
     let skills = inputs.skills.iter().map(|skill| (skill.name.clone(), skill.mode)).collect();
     let declared = Declared { boxfile: request.boxfile, env: &inputs.env, skills };
     let unfit = |source| unfit(request.boxfile, source);
@@ -153,9 +178,10 @@ fn root(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Root, B
     store_skills(inputs, store, &mut contents)?;
     let baked = inputs.baked_skills();
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
-    let parts = Parts { images: &images, skills, plan: plan_content };
+    let roots = merging::roots(&images, merged.as_ref());
+    let parts = Parts { roots, skills, plan: plan_content };
     let tree = compose(&parts, request.boxfile).map_err(unfit)?;
-    Ok(Root { tree, contents, plan })
+    Ok(Root { tree, contents, plan, unused })
 }
 
 /// Says where the Boxfile names what does not fit: the image, or the program without one.
@@ -167,7 +193,11 @@ fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
 }
 
 /// Makes a box. What the store holds of a layer may be damaged; it is then decoded once more.
-fn make(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed, BuildError> {
+fn make(
+    request: &Request<'_>,
+    inputs: &Inputs,
+    store: &Store,
+) -> Result<(Sealed, Vec<Unused>), BuildError> {
     let made = make_once(request, inputs, store);
     match &made {
         Err(BuildError::Pack { pack: Pack::Layer(key), .. }) => {
@@ -178,8 +208,12 @@ fn make(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed,
     }
 }
 
-fn make_once(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Sealed, BuildError> {
-    let Root { tree, contents, plan } = root(request, inputs, store)?;
+fn make_once(
+    request: &Request<'_>,
+    inputs: &Inputs,
+    store: &Store,
+) -> Result<(Sealed, Vec<Unused>), BuildError> {
+    let Root { tree, contents, plan, unused } = root(request, inputs, store)?;
     let (kernel, kernel_version) = kernel_blob(request, inputs, store)?;
     let rootfs = rootfs_blob(&tree, &contents, store)?;
     let init = Stored::put(store, &inputs.init.bytes)?;
@@ -195,10 +229,9 @@ fn make_once(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Se
     let sbom = sbom::document(&subject, &mut contents.reader(store)).map_err(BuildError::Sbom)?;
     let sbom = Stored::put(store, &sbom)?;
     let listing = Stored::put(store, &listing.encode()?)?;
-    seal(
-        store,
-        Contents { plan, tree: digest, kernel_version, rootfs, init, kernel, listing, sbom },
-    )
+    let contents =
+        Contents { plan, tree: digest, kernel_version, rootfs, init, kernel, listing, sbom };
+    Ok((seal(store, contents)?, unused))
 }
 
 /// Names what the origins of the tree's entries are numbers of.

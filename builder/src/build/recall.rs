@@ -13,6 +13,7 @@ use box_cache::{ActionKey, BlobId, Store, StoreError};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::compose::merged::Unused;
 use crate::{BuildError, Sealed};
 
 /// Up to this size in bytes a blob is hashed each time: some 40 ms on one core.
@@ -50,27 +51,38 @@ impl Stamp {
 struct Record {
     sealed: Sealed,
     stamps: Vec<Option<Stamp>>,
+    /// What its build warned of.
+    unused: Vec<Unused>,
 }
 
+/// A box, and the policies of its Boxfile that decided nothing.
+type Recalled = (Sealed, Vec<Unused>);
+
 /// Records a box whose blobs were written or verified just now.
-pub(super) fn record(store: &Store, key: &ActionKey, sealed: &Sealed) -> Result<(), BuildError> {
+pub(super) fn record(
+    store: &Store,
+    key: &ActionKey,
+    sealed: &Sealed,
+    unused: &[Unused],
+) -> Result<(), BuildError> {
     let stamp = |(digest, size): &(box_image::Digest, u64)| {
         let large = *size > ALWAYS_HASHED;
         large.then(|| Stamp::of(store, &BlobId(*digest.as_bytes()))).flatten()
     };
     let stamps = sealed.blobs.iter().map(stamp).collect();
-    write(store, key, &Record { sealed: sealed.clone(), stamps })
+    write(store, key, &Record { sealed: sealed.clone(), stamps, unused: unused.to_vec() })
 }
 
 fn write(store: &Store, key: &ActionKey, record: &Record) -> Result<(), BuildError> {
     Ok(store.record_action(key, &serde_json::to_vec(record)?)?)
 }
 
-/// Returns the box that an earlier build made of the same inputs. Where a blob of it is missing or
+/// Returns the box that an earlier build made of the same inputs, and what that warned of. Where a blob of it is missing or
 /// damaged there is none: building it again mends the store.
-pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Sealed>, BuildError> {
+pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Recalled>, BuildError> {
     let record = store.action(key)?;
-    let Some(Record { sealed, stamps }) = record.and_then(|it| serde_json::from_slice(&it).ok())
+    let Some(Record { sealed, stamps, unused }) =
+        record.and_then(|it| serde_json::from_slice(&it).ok())
     else {
         return Ok(None);
     };
@@ -84,11 +96,11 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Sealed>, B
         .collect();
     let Ok(now) = checked else { return Ok(None) };
     if now == stamps {
-        return Ok(Some(sealed));
+        return Ok(Some((sealed, unused)));
     }
-    let record = Record { sealed, stamps: now };
+    let record = Record { sealed, stamps: now, unused };
     write(store, key, &record)?;
-    Ok(Some(record.sealed))
+    Ok(Some((record.sealed, record.unused)))
 }
 
 /// Checks a blob and returns the stamp to record, which was taken before the blob was hashed.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_image::manifest::FORMAT_EPOCH;
 use boxbuild::project::LockFile;
-use boxbuild::{Build, BuildError, Request, Resolved, build, output};
+use boxbuild::{Build, BuildError, Report, Request, Resolved, build, output};
 use boxfile_spec::{Lock, Platform};
 use serde_json::Value;
 
@@ -75,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let directory = args.output.clone().unwrap_or_else(|| default_output(&loaded));
     output::write(&tools.store, &built.sealed, &directory)
         .map_err(|it| Failure::new(chain(&it)))?;
+    note_unused(&loaded, &built);
     note_unenforced(&tools, &built)?;
     let lock = locking::report(&lock_file, &lock, written);
     report(args, &loaded, (&built, &directory), lock);
@@ -128,6 +129,14 @@ fn save(file: &LockFile, lock: &Lock) -> Result<bool, Failure> {
         }
     }
     Ok(written)
+}
+
+/// Says which policies of the Boxfile decided nothing.
+fn note_unused(loaded: &Loaded, built: &Build) {
+    let found = built.unused.iter().filter_map(|unused| unused.warning(&loaded.boxfile));
+    if let Some(report) = Report::new(loaded.sources.clone(), found) {
+        terminal::note(&report.render());
+    }
 }
 
 /// Says what of the box today's launcher does not enforce, and so refuses to start.

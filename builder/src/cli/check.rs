@@ -36,12 +36,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let mut warnings = Vec::new();
     let mut failures = Vec::new();
-    for (index, variant) in chosen(&loaded).iter().enumerate() {
-        let (mut errors, found) = check(variant);
-        if index > 0 {
-            // A profile that was not asked for may be for a version that builds more.
-            errors.retain(|error| !matches!(error, BuildError::NotBuilt { .. }));
-        }
+    for variant in &chosen(&loaded) {
+        let (errors, found) = check(variant);
         failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
         warnings.extend(found);
     }

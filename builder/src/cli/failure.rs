@@ -8,7 +8,7 @@ use boxbuild::{BuildError, Report};
 use boxfile_spec::{Diagnostic, Sources, shown};
 use serde_json::{Value, json};
 
-use super::{json, terminal};
+use super::{conflicts, json, terminal};
 
 /// The input is wrong, or the build failed.
 const FAILED: u8 = 1;
@@ -69,6 +69,11 @@ impl Failure {
         Self { code: FAILED, message, errors }
     }
 
+    /// Returns the failure of a command whose result says what is wrong.
+    pub(crate) const fn told() -> Self {
+        Self { code: FAILED, message: String::new(), errors: Vec::new() }
+    }
+
     /// Returns the failure that diagnostics of some text are.
     pub(crate) fn diagnostics(found: &[Diagnostic], sources: &Sources) -> Self {
         let report = Report { sources: sources.clone(), found: found.to_vec() };
@@ -80,6 +85,9 @@ impl Failure {
     pub(crate) fn of_build(error: &BuildError, sources: &Sources) -> Self {
         if let BuildError::Rejected(report) = error {
             return Self::diagnostics(&report.found, &report.sources);
+        }
+        if let BuildError::Conflicts(unmerged) = error {
+            return conflicts::failure(&error.to_string(), unmerged, sources);
         }
         match error.span() {
             None => Self::new(chain(error)),
@@ -131,11 +139,9 @@ impl Failure {
 
     /// Shows the failure, as text or as data, and returns the exit code.
     pub(crate) fn report(self, as_json: bool) -> ExitCode {
-        if self.message.is_empty() {
-            // Told already.
-        } else if as_json {
+        if as_json && !self.errors.is_empty() {
             terminal::result(&json!({ "errors": self.errors }).to_string());
-        } else {
+        } else if !self.message.is_empty() {
             terminal::note(self.message.trim_end());
         }
         ExitCode::from(self.code)

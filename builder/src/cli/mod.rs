@@ -4,6 +4,7 @@
 mod base64;
 mod build;
 mod check;
+mod conflicts;
 mod diff;
 mod entry;
 mod export;
@@ -19,6 +20,7 @@ mod lock;
 mod locking;
 mod ls;
 mod options;
+mod plan;
 mod schema;
 mod terminal;
 
@@ -51,6 +53,7 @@ enum Command {
     Init(init::Args),
     Check(check::Args),
     Build(build::Args),
+    Plan(plan::Args),
     Lock(lock::LockArgs),
     Update(lock::UpdateArgs),
     Export(export::Args),
@@ -70,6 +73,7 @@ impl Command {
             Self::Init(args) => init::run(args),
             Self::Check(args) => check::run(args),
             Self::Build(args) => build::run(args),
+            Self::Plan(args) => plan::run(args),
             Self::Lock(args) => lock::lock(args),
             Self::Update(args) => lock::update(args),
             Self::Export(args) => export::run(args),
@@ -89,6 +93,7 @@ impl Command {
             Self::Init(_) | Self::Schema(_) | Self::Completions(_) | Self::Man(_) => false,
             Self::Check(args) => args.project.json,
             Self::Build(args) => args.project.json,
+            Self::Plan(args) => args.project.json,
             Self::Lock(args) => args.project.json,
             Self::Update(args) => args.project.json,
             Self::Export(args) => args.json,

@@ -75,6 +75,19 @@ pub enum ComposeError {
         /// The directory.
         path: String,
     },
+    /// Two images that are to have one root have two C libraries.
+    #[error(
+        "the images have two C libraries, agent ({agent}) and business ({business}), and one root \
+         can have one: a program that is linked with the other one does not start, or fails later. \
+         Declare layout \"split\", in which each image keeps its own, or build both images on the \
+         same base"
+    )]
+    Libc {
+        /// That of the agent's image.
+        agent: String,
+        /// That of the business image.
+        business: String,
+    },
     /// Something would be mounted over what an image has.
     #[error(
         "the {component} image has {found} at {path}, in the way of the {mount}; \
@@ -125,7 +138,7 @@ impl ComposeError {
     /// Returns the component whose image is to blame.
     pub fn component(&self) -> ComponentName {
         let name = match self {
-            Self::NoProgram => ComponentName::Agent.name(),
+            Self::NoProgram | Self::Libc { .. } => ComponentName::Agent.name(),
             Self::Environment { component, .. }
             | Self::Process { component, .. }
             | Self::UnknownUser { component, .. }

@@ -2,16 +2,18 @@
 
 mod error;
 mod labels;
+pub mod merged;
 mod mounts;
 mod plan;
+mod root;
 mod run;
-mod split;
 mod user;
 
 pub use error::ComposeError;
 pub use labels::Defaults;
+pub use merged::{Merge, MergeReport, merge};
 pub use plan::{Declared, plan_of};
-pub use split::{Parts, compose};
+pub use root::{ComponentRoot, Parts, compose};
 
 use box_image::ComponentName;
 

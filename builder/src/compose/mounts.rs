@@ -3,24 +3,29 @@
 use box_image::ComponentName;
 use boxfile_spec::{Boxfile, Scope};
 
-use super::{ComposeError, FlatImage};
+use super::ComposeError;
+use super::root::owner;
 use crate::tree::{Inode, Kind, Leaf, Tree};
 
-/// Checks that nothing is mounted over what an image has.
+/// Checks that nothing is mounted over what a component's root has.
 ///
 /// # Errors
-/// [`ComposeError::Hidden`] where an image has files below a mount, or something other than a
+/// [`ComposeError::Hidden`] where it has files below a mount, or something other than a
 /// directory at one.
-pub(super) fn check(flat: &FlatImage, boxfile: &Boxfile) -> Result<(), ComposeError> {
+pub(super) fn check(
+    tree: &Tree,
+    component: ComponentName,
+    boxfile: &Boxfile,
+) -> Result<(), ComposeError> {
     let shares = boxfile.shares.iter().map(|it| ("share", &it.name, &it.guest, it.component));
     let disks = boxfile.scratch.iter().map(|it| ("scratch", &it.name, &it.guest, it.component));
     for (kind, name, guest, scope) in shares.chain(disks) {
-        if !sees(scope, flat.component) {
+        if !sees(scope, component) {
             continue;
         }
-        if let Some((path, found)) = in_the_way(flat, &guest.value) {
+        if let Some(Hidden { path, found, inode }) = in_the_way(tree, &guest.value) {
             return Err(ComposeError::Hidden {
-                component: flat.component.name(),
+                component: owner(inode, component),
                 path,
                 found,
                 mount: format!("{kind} `{name}`"),
@@ -40,32 +45,40 @@ const fn sees(scope: Scope, component: ComponentName) -> bool {
     }
 }
 
-/// Says what an image has at a path or above it, and where, if nothing can be mounted there without
+/// What nothing may be mounted over.
+struct Hidden<'t> {
+    path: String,
+    found: String,
+    inode: &'t Inode,
+}
+
+/// Says what a root has at a path or above it, and where, if nothing can be mounted there without
 /// hiding it. Links are not followed: a workload could lead the mount elsewhere.
-fn in_the_way(flat: &FlatImage, path: &str) -> Option<(String, String)> {
+fn in_the_way<'t>(tree: &'t Tree, path: &str) -> Option<Hidden<'t>> {
     let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
     for above in ends.map(|end| &path[..end]).filter(|above| !above.is_empty()) {
-        let inode = lookup(flat, above)?;
+        let inode = lookup(tree, above)?;
         if let Kind::Leaf(leaf) = &inode.kind {
             let found = if matches!(leaf, Leaf::Symlink(_)) { "a symbolic link" } else { "a file" };
-            return Some((above.to_owned(), found.to_owned()));
+            return Some(Hidden { path: above.to_owned(), found: found.to_owned(), inode });
         }
     }
-    let names = lookup(flat, path)?.names()?;
-    let first = String::from_utf8_lossy(names.keys().next()?).escape_debug().to_string();
+    let names = lookup(tree, path)?.names()?;
+    let (first, inode) = names.first_key_value()?;
+    let first = String::from_utf8_lossy(first).escape_debug().to_string();
     let more = match names.len() - 1 {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    Some((path.to_owned(), format!("files ({first}{more})")))
+    let found = format!("files ({first}{more})");
+    Some(Hidden { path: path.to_owned(), found, inode: tree.inode(*inode) })
 }
 
 /// Returns what lies at a path; links are not followed.
-fn lookup<'f>(flat: &'f FlatImage, path: &str) -> Option<&'f Inode> {
-    let names = path.split('/').filter(|name| !name.is_empty());
-    let id =
-        names.into_iter().try_fold(Tree::ROOT, |id, name| flat.tree.child(id, name.as_bytes()));
-    id.map(|id| flat.tree.inode(id))
+fn lookup<'t>(tree: &'t Tree, path: &str) -> Option<&'t Inode> {
+    let mut names = path.split('/').filter(|name| !name.is_empty());
+    let id = names.try_fold(Tree::ROOT, |id, name| tree.child(id, name.as_bytes()));
+    id.map(|id| tree.inode(id))
 }
 
 #[cfg(test)]
@@ -76,7 +89,7 @@ mod tests {
     use crate::tree::{Content, Meta};
 
     /// An agent's image with an empty directory, one with two files, a file and a link.
-    fn image() -> FlatImage {
+    fn image() -> Tree {
         let mut tree = Tree::default();
         tree.ensure_directory(Tree::ROOT, b"empty");
         let full = tree.ensure_directory(Tree::ROOT, b"full");
@@ -87,7 +100,7 @@ mod tests {
         }
         let link = tree.add(leaf(Leaf::Symlink(b"empty".to_vec())));
         tree.link(Tree::ROOT, b"link", link);
-        FlatImage { component: ComponentName::Agent, process: Default::default(), tree }
+        tree
     }
 
     /// Checks a declaration against the image.
@@ -96,7 +109,7 @@ mod tests {
             "box \"x\"\nagent {{ image \"oci:a\"; }}\nbusiness {{ image \"oci:b\"; }}\n{declaration}\n"
         );
         let boxfile = parse(&text).unwrap();
-        check(&image(), &boxfile).map_err(|error| error.to_string())
+        check(&image(), ComponentName::Agent, &boxfile).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -7,6 +7,7 @@ use box_image::{Budget, ComponentPlan, Health, Layout, Limits, Namespaces, RunPl
 use boxfile_spec::{Boxfile, Component};
 
 use super::labels::Labels;
+use super::root::root_of;
 use super::user::resolve;
 use super::{ComposeError, FlatImage, run};
 use crate::binary::AGENT_PATH;
@@ -138,7 +139,7 @@ fn component(
     let workdir = workdir(name, component, process, &labels)?;
     check_strings(name, &argv, &env, &workdir)?;
     Ok(ComponentPlan {
-        root: root_of(flat.component),
+        root: root_of(declared.boxfile.layout, flat.component),
         argv,
         env,
         workdir,
@@ -173,11 +174,6 @@ fn check_strings(
         return refuse("a NUL byte in its program, environment or working directory");
     }
     Ok(())
-}
-
-/// Returns where a component's root lies in the rootfs.
-pub(super) fn root_of(component: ComponentName) -> String {
-    format!("{}/{}", box_image::plan::ROOTS_PATH, component.name())
 }
 
 fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {

@@ -1,5 +1,7 @@
 //! Putting one tree into another.
 
+use std::collections::HashMap;
+
 use super::{InodeId, Kind, Origin, Tree};
 
 impl Tree {
@@ -13,15 +15,42 @@ impl Tree {
     /// Puts all of `other` under a name in a directory, in the place of what had it. Names that
     /// shared an inode in `other` share one here.
     pub(crate) fn graft(&mut self, directory: InodeId, name: &[u8], other: &Self) {
+        let root = self.absorb(other, &HashMap::new()).now(Self::ROOT);
+        self.link(directory, name, root);
+    }
+
+    /// Takes over the inodes of `other`, without a name for its root. For an inode that is one with
+    /// an inode of this tree, `known` leads to that.
+    pub(crate) fn absorb<'k>(
+        &mut self,
+        other: &Self,
+        known: &'k HashMap<InodeId, InodeId>,
+    ) -> Absorbed<'k> {
         let offset = u32::try_from(self.inodes.len()).unwrap_or(u32::MAX);
+        let absorbed = Absorbed { offset, known };
         let moved = other.inodes.iter().cloned().map(|mut inode| {
             if let Kind::Directory(names) = &mut inode.kind {
-                names.values_mut().for_each(|child| child.0 += offset);
+                names.values_mut().for_each(|child| *child = absorbed.now(*child));
             }
             inode
         });
         self.inodes.extend(moved);
-        self.link(directory, name, InodeId(offset));
+        absorbed
+    }
+}
+
+/// Where the inodes of a tree are that was taken into another.
+#[derive(Debug)]
+pub(crate) struct Absorbed<'k> {
+    offset: u32,
+    known: &'k HashMap<InodeId, InodeId>,
+}
+
+impl Absorbed<'_> {
+    /// Returns what an inode of the tree is now.
+    pub(crate) fn now(&self, inode: InodeId) -> InodeId {
+        let moved = || InodeId(inode.0.saturating_add(self.offset));
+        self.known.get(&inode).copied().unwrap_or_else(moved)
     }
 }
 

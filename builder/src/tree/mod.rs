@@ -11,6 +11,7 @@ mod origin;
 use std::collections::BTreeMap;
 
 pub use digest::{TREE_EPOCH, TreeDigest, entries};
+pub(crate) use graft::Absorbed;
 pub use lookup::LookupError;
 pub use origin::Origin;
 

@@ -7,6 +7,9 @@
 //! /run/agent/root     overlayfs over /roots/agent: becomes the component's /
 //! ```
 //!
+//! In the layout "merged" both components have one root below, `/roots/merged`, and each its own
+//! scratch layer above: neither sees what the other changes.
+//!
 //! Files on a tmpfs count as the component's memory, and nothing can take them back. Could they fill
 //! it, a program that writes too much would not see "no space left": the kernel would kill one
 //! process after the other and win nothing. So the scratch layer and `/dev/shm` together are

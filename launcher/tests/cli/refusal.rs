@@ -1,8 +1,8 @@
 //! A box that declares what this version does not enforce is shown and verified, and never run.
 
 use box_image::{
-    BoxConfig, CapPlan, Layout, LogsPlan, NetworkMode, SandboxPlan, Scope, ScratchPlan,
-    SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,
+    BoxConfig, CapPlan, LogsPlan, NetworkMode, SandboxPlan, Scope, ScratchPlan, SecretDelivery,
+    SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,
 };
 use serde_json::Value;
 
@@ -13,7 +13,6 @@ use crate::testing::config;
 fn demanding() -> BoxConfig {
     let mut config = config();
     let plan = &mut config.plan;
-    plan.layout = Layout::Merged;
     plan.tools = vec!["bash".into()];
     plan.agent.rlimits.nproc = Some(64);
     plan.business.as_mut().unwrap().autostart = true;
@@ -48,8 +47,7 @@ fn demanding() -> BoxConfig {
     config
 }
 
-const LINES: &str = r#"  layout "merged": it knows no box with one root
-  agent tools: it cannot choose an agent's tools
+const LINES: &str = r#"  agent tools: it cannot choose an agent's tools
   business autostart: it starts no program in business
   agent rlimits nproc: it cannot hold root to it, as the kernel exempts root; use `limits pids`, or another `user`
   skill "greet" mode="mount": it can only bake a skill
@@ -103,7 +101,7 @@ fn inspect_shows_what_is_not_enforced() {
     let declared = json["unsupported"].as_array().unwrap();
     assert_eq!(declared.len(), LINES.lines().count());
     assert_eq!(
-        declared[7],
+        declared[6],
         serde_json::json!(
             {"declaration": "network \"cap-only\"", "lacks": "gives a box loopback alone"}
         )

@@ -7,14 +7,16 @@ mod generated;
 mod init;
 
 /// Every subcommand.
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 14] = [
     "init",
     "check",
     "build",
+    "plan",
     "lock",
     "update",
     "ls",
     "diff",
+    "export",
     "inspect",
     "fmt",
     "schema",

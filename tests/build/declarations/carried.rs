@@ -190,17 +190,6 @@ fn without_a_health_check_the_agent_counts_as_ready_when_it_runs() {
 }
 
 #[test]
-fn what_this_version_cannot_build_is_refused() {
-    let checkout = Checkout::new();
-    checkout.write("Boxfile", format!("{BOXFILE}layout \"merged\"\n"));
-    let said = checkout.refused();
-    assert_eq!(checkout.fails(&["check"]), said);
-    insta::assert_snapshot!(said, @r"
-    error: this version does not build the layout `merged`; use `split`
-    ");
-}
-
-#[test]
 fn the_kernel_that_the_boxfile_names() {
     let checkout = Checkout::new();
     std::fs::copy(&crate::checkout::tools().kernel, checkout.path("kernel.so")).unwrap();

@@ -43,7 +43,7 @@ const RULES: [(&str, &str, &str); 11] = [
         "An absolute path below `/`, without `.`, `..` and empty parts.",
         "^(/([^/.][^/]*|\\.[^/.][^/]*|\\.\\.[^/]+))+$",
     ),
-    ("glob", "Absolute; `*` stands for anything but `/`, `**` for anything.", "^/."),
+    ("glob", "Absolute; `*` stands for anything but `/`, `**` for anything.", "^/"),
     (
         "user",
         "`USER` or `USER:GROUP`, names or numbers.",

@@ -106,7 +106,7 @@ conflict "/etc/passwd" policy="drop""#), @r#"
      5 | conflict "/etc/ld.so.cache" policy="merge"
        |                                    ^^^^^^^ only for files that can be united
        |
-       = help: `merge` is for /etc/passwd, /etc/group and /etc/shadow; choose one image's file, or neither
+       = help: `merge` is for /etc/passwd, /etc/group, /etc/shadow and /etc/gshadow; choose one image's file, or neither
 
     error: `etc/motd` is not a pattern of paths
       --> Boxfile:6:10

@@ -1,0 +1,120 @@
+//! What is shown where two images that are to have one root differ: every conflict, and the lines
+//! that would decide it.
+
+use boxbuild::Unmerged;
+use boxbuild::compose::merged::{Advice, Conflict, Side, advice, describe};
+use boxbuild::listing::Origins;
+use boxbuild::tree::Origin;
+use boxfile_spec::{Diagnostic, Sources, Syntax};
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::json;
+
+/// So many conflicts are shown to a person; as data, there are all of them.
+const MOST_SHOWN: usize = 50;
+/// So many lines are advised to a person.
+const MOST_LINES: usize = 20;
+
+/// Returns the failure of a build whose images differ where nothing decides.
+pub(crate) fn failure(message: &str, unmerged: &Unmerged, sources: &Sources) -> Failure {
+    let Unmerged { conflicts, origins, spans: [agent, business] } = unmerged;
+    let named = |component: usize| {
+        let image = origins.images.get(component);
+        image.map_or_else(|| "this program".to_owned(), |image| image.digest.to_string())
+    };
+    let diagnostic = Diagnostic::new(message, *agent, format!("agent: {}", named(0)))
+        .with_label(*business, format!("business: {}", named(origins.images.len() - 1)));
+    let syntax = sources.as_slice()[0].syntax;
+    let text = format!("{}\n\n{}", diagnostic.render(sources), text(conflicts, origins, syntax));
+    let mut data = json::diagnostic(&diagnostic, sources);
+    data["conflicts"] = all_json(conflicts, origins);
+    data["advice"] = advice_json(conflicts, syntax);
+    Failure::found(text, vec![data])
+}
+
+/// Describes conflicts to a person, and what to write.
+pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) -> String {
+    let shown = conflicts.iter().take(MOST_SHOWN).map(|it| describe(it, origins));
+    let rest = conflicts.len().saturating_sub(MOST_SHOWN);
+    let rest = (rest > 0).then(|| format!("and {rest} more; `--json` has all of them"));
+    let list = shown.chain(rest).collect::<Vec<_>>().join("\n");
+    let split = match syntax {
+        Syntax::Kdl => "`layout \"split\"`",
+        Syntax::Toml => "`layout = \"split\"`",
+    };
+    let help = match advice(conflicts).as_slice() {
+        [] => format!("do as the notes say, or keep each image whole: {split}"),
+        advice => format!("{}\n    or keep each image whole: {split}", lines(advice, syntax)),
+    };
+    format!("{list}\n\n  = help: {help}")
+}
+
+/// Says which lines to write.
+fn lines(advice: &[Advice], syntax: Syntax) -> String {
+    let line = |advice: &Advice| {
+        let declaration = advice.declaration(syntax).replace('\n', "\n      ");
+        match (advice.paths, syntax) {
+            (1, _) => format!("\n      {declaration}"),
+            (paths, Syntax::Kdl) => format!("\n      {declaration}  // {paths} paths"),
+            (paths, Syntax::Toml) => format!("\n      {declaration}  # {paths} paths"),
+        }
+    };
+    let shown: String = advice.iter().take(MOST_LINES).map(line).collect();
+    let rest = match advice.len().saturating_sub(MOST_LINES) {
+        0 => String::new(),
+        rest => format!("\n      and {rest} more; `--json` has all of them"),
+    };
+    format!(
+        "decide in the Boxfile, with lines like these. Choose each policy: prefer-agent,\n    \
+         prefer-business or drop; merge unites accounts. The first pattern that fits decides, so\n    \
+         put them above other `conflict`s:{shown}{rest}"
+    )
+}
+
+/// Writes conflicts down as data.
+pub(crate) fn all_json(conflicts: &[Conflict], origins: &Origins) -> Value {
+    conflicts.iter().map(|it| conflict_json(it, origins)).collect()
+}
+
+/// Writes down which declarations would decide conflicts.
+pub(crate) fn advice_json(conflicts: &[Conflict], syntax: Syntax) -> Value {
+    let one = |it: &Advice| {
+        json!({
+            "pattern": it.pattern, "policy": it.policy(), "paths": it.paths,
+            "declaration": it.declaration(syntax),
+        })
+    };
+    advice(conflicts).iter().map(one).collect()
+}
+
+fn conflict_json(conflict: &Conflict, origins: &Origins) -> Value {
+    let [one, other] = &conflict.difference.values;
+    let [agent, business] = &conflict.sides;
+    json!({
+        "path": String::from_utf8_lossy(&conflict.path),
+        "field": conflict.difference.field,
+        "agent": side_json(agent, one, origins),
+        "business": side_json(business, other, origins),
+        "note": conflict.note.as_ref().map(ToString::to_string),
+    })
+}
+
+fn side_json(side: &Side, value: &str, origins: &Origins) -> Value {
+    let (origin, layer) = match side.origin {
+        Origin::Layer(component, number) => {
+            let image = origins.images.iter().find(|image| image.component == component);
+            let layer = usize::try_from(number).ok();
+            let digest = image.and_then(|image| image.layers.get(layer?));
+            let image = image.map(|image| image.digest);
+            let layer = json!({ "image": image, "number": number + 1, "digest": digest });
+            ("layer", layer)
+        }
+        Origin::Program => ("program", Value::Null),
+        _ => ("generated", Value::Null),
+    };
+    json!({
+        "value": value, "type": side.kind, "size": side.size, "below": side.below,
+        "origin": origin, "layer": layer,
+    })
+}

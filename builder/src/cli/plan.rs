@@ -1,0 +1,228 @@
+//! `boxbuild plan`: what a build will do.
+
+use boxbuild::compose::MergeReport;
+use boxbuild::compose::merged::{PolicyUse, Unused};
+use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, Report, preview};
+use boxfile_spec::{ConflictPolicy, Lock, Platform, SkillMode};
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::loaded::{Loaded, Tools};
+use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
+use super::{conflicts, locking, terminal};
+
+/// Shows what a build will do, without making a box.
+///
+/// Reads everything that a build reads, decodes the layers into the store and composes the root: what
+/// each image is, what the store has already, what both images share, and with layout "merged" what
+/// merging does. Where images conflict, the exit code is 1. Neither a box nor the lock is written.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild plan                     what `boxbuild build` would do\n  \
+    boxbuild plan --profile one-root  with a profile of the Boxfile\n  \
+    boxbuild plan --json              the same as data, with every conflict")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) project: ProjectOptions,
+    #[command(flatten)]
+    profile: ProfileOption,
+    /// Plan for this platform of the Boxfile [default: its first]
+    #[arg(long, value_name = "PLATFORM", value_parser = platform)]
+    platform: Option<Platform>,
+    #[command(flatten)]
+    inputs: InputOptions,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
+    let platform = loaded.platform(args.platform)?;
+    let lock_file = loaded.lock_file(&args.inputs)?;
+    let tools = Tools::find(&args.inputs, &loaded)?;
+    let checkout = loaded.project.checkout(&loaded.boxfile);
+    let old = lock_file.lock.as_ref();
+    let request = tools.request(&loaded, &checkout, platform, old, &[]);
+    let preview = preview(&request, &tools.store)
+        .map_err(|error| Failure::of_build(&error, &loaded.sources))?;
+    let lock = locking::updated(old, &preview.lock, &loaded, platform)?;
+    let changes = locking::describe(old, &lock);
+    show_warnings(&loaded, &preview);
+    if args.project.json {
+        terminal::result(&report(&loaded, platform, &preview, &changes).to_string());
+    } else {
+        let lock = lock_text(old, &changes);
+        terminal::result(text(&loaded, platform, &preview, &lock).trim_end());
+    }
+    match preview.root {
+        Ok(_) => Ok(()),
+        // As data, the plan has said it.
+        Err(_) if args.project.json => Err(Failure::told()),
+        Err(unmerged) => Err(Failure::of_build(&BuildError::Conflicts(unmerged), &loaded.sources)),
+    }
+}
+
+fn show_warnings(loaded: &Loaded, preview: &Preview) {
+    loaded.show_warnings(&preview.warnings);
+    if let Composition::Merged(report) = &preview.composition {
+        let unused = Unused::of(&report.policies);
+        let found = unused.iter().filter_map(|unused| unused.warning(&loaded.boxfile));
+        if let Some(report) = Report::new(loaded.sources.clone(), found) {
+            terminal::note(&report.render());
+        }
+    }
+}
+
+fn lock_text(old: Option<&Lock>, changes: &[String]) -> String {
+    match (old, changes) {
+        (None, _) => "there is none; a build writes it".to_owned(),
+        (Some(_), []) => "up to date".to_owned(),
+        (Some(_), changes) => format!("a build updates it\n  {}", changes.join("\n  ")),
+    }
+}
+
+/// Writes a plan for a person.
+fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> String {
+    let mut text = format!("box       {} for {platform}\nlock      {lock}\n", loaded.boxfile.name);
+    let known = match &preview.known {
+        Some(digest) => format!("the box is there: {digest}"),
+        None => "the box is not there yet".to_owned(),
+    };
+    line(&mut text, "store", &known);
+    for image in &preview.images {
+        text.push_str(&image_text(image));
+    }
+    if let Some(program) = &preview.program {
+        line(&mut text, "program", &program.to_string());
+    }
+    for skill in &preview.skills {
+        let mode = if skill.mode == SkillMode::Bake { "baked" } else { "mounted at launch" };
+        line(&mut text, "skill", &format!("{}, {mode}, {}", skill.name, size(skill.bytes)));
+    }
+    text.push_str(&composition_text(&preview.composition));
+    if let Ok((digest, entries)) = &preview.root {
+        line(&mut text, "rootfs", &format!("{entries} entries, {digest}"));
+    }
+    text
+}
+
+/// Adds a line.
+fn line(text: &mut String, title: &str, value: &str) {
+    text.push_str(&format!("{title:<9} {value}\n"));
+}
+
+fn image_text(image: &PreviewImage) -> String {
+    let mut text = String::new();
+    line(&mut text, image.component.name(), &image.digest.to_string());
+    for (number, LayerState { digest, size: bytes, decoded }) in (1..).zip(&image.layers) {
+        let state = if *decoded { "was decoded before" } else { "decoded now" };
+        let layer = format!("  layer {number} {digest}, {}, {state}", size(*bytes));
+        line(&mut text, "", layer.trim_start());
+    }
+    text
+}
+
+fn composition_text(composition: &Composition) -> String {
+    let mut text = String::new();
+    match composition {
+        Composition::Split { shared_files, shared_bytes } => {
+            line(&mut text, "layout", "split: each image keeps its whole root");
+            let shared =
+                format!("{shared_files} files in both images, {} stored once", size(*shared_bytes));
+            line(&mut text, "shared", &shared);
+        }
+        Composition::Merged(report) => {
+            line(&mut text, "layout", "merged: both images are one root");
+            line(&mut text, "entries", &entries_text(report));
+            for policy in &report.policies {
+                line(&mut text, "policy", &policy_text(policy));
+            }
+            let conflicts = match report.conflicts.len() {
+                0 => "none is left".to_owned(),
+                count => format!("{count} left, which no policy decides"),
+            };
+            line(&mut text, "conflicts", &conflicts);
+        }
+    }
+    text
+}
+
+fn entries_text(report: &MergeReport) -> String {
+    let MergeReport { agent, business, equal, .. } = report;
+    format!(
+        "{agent} from the agent's image, {business} from the business image, {equal} the same in both"
+    )
+}
+
+fn policy_text(policy: &PolicyUse) -> String {
+    let (pattern, word) = (&policy.declared.pattern.value, policy_word(policy.declared.policy));
+    let paths = if policy.decides == 1 { "path" } else { "paths" };
+    format!("\"{pattern}\" {word}: {} {paths}", policy.decides)
+}
+
+const fn policy_word(policy: ConflictPolicy) -> &'static str {
+    match policy {
+        ConflictPolicy::PreferAgent => "prefer-agent",
+        ConflictPolicy::PreferBusiness => "prefer-business",
+        ConflictPolicy::Drop => "drop",
+        ConflictPolicy::Merge => "merge",
+    }
+}
+
+/// Writes a size for a person.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..=10_239 => format!("{bytes} bytes"),
+        10_240..=10_485_759 => format!("{} KiB", bytes.div_ceil(1 << 10)),
+        _ => format!("{} MiB", bytes.div_ceil(1 << 20)),
+    }
+}
+
+/// Writes a plan as data.
+fn report(loaded: &Loaded, platform: Platform, preview: &Preview, changes: &[String]) -> Value {
+    let skill = |it: &boxbuild::PreviewSkill| json!({ "name": it.name, "mode": it.mode, "bytes": it.bytes });
+    json!({
+        "name": loaded.boxfile.name,
+        "platform": platform,
+        "profile": loaded.profile_name(),
+        "lock": changes,
+        "box": preview.known,
+        "images": preview.images.iter().map(image_json).collect::<Vec<_>>(),
+        "program": preview.program,
+        "skills": preview.skills.iter().map(skill).collect::<Vec<_>>(),
+        "layout": loaded.boxfile.layout,
+        "composition": composition_json(loaded, preview),
+        "tree": preview.root.as_ref().ok().map(|(digest, _)| digest.to_string()),
+        "entries": preview.root.as_ref().ok().map(|(_, entries)| entries),
+    })
+}
+
+fn image_json(image: &PreviewImage) -> Value {
+    let layer =
+        |it: &LayerState| json!({ "digest": it.digest, "size": it.size, "decoded": it.decoded });
+    let layers: Vec<_> = image.layers.iter().map(layer).collect();
+    json!({ "component": image.component, "digest": image.digest, "layers": layers })
+}
+
+fn composition_json(loaded: &Loaded, preview: &Preview) -> Value {
+    let report = match &preview.composition {
+        Composition::Split { shared_files, shared_bytes } => {
+            return json!({ "shared_files": shared_files, "shared_bytes": shared_bytes });
+        }
+        Composition::Merged(report) => report,
+    };
+    let policy = |it: &PolicyUse| {
+        json!({
+            "pattern": it.declared.pattern.value, "policy": it.declared.policy,
+            "fits": it.fits, "decides": it.decides,
+        })
+    };
+    let syntax = loaded.sources.as_slice()[0].syntax;
+    json!({
+        "agent": report.agent,
+        "business": report.business,
+        "equal": report.equal,
+        "policies": report.policies.iter().map(policy).collect::<Vec<_>>(),
+        "conflicts": conflicts::all_json(&report.conflicts, &preview.origins),
+        "advice": conflicts::advice_json(&report.conflicts, syntax),
+    })
+}

@@ -1,0 +1,58 @@
+//! Making the merged tree of what was decided.
+
+use std::collections::HashMap;
+
+use super::settle::Edit;
+use super::shared::Shared;
+use crate::tree::{Absorbed, Inode, InodeId, Leaf, Origin, Tree};
+
+/// Lays the business tree over the agent's. `same` leads from its inodes to those of the agent's
+/// tree that they are one with.
+pub(super) fn join(
+    [agent, business]: [&Tree; 2],
+    shared: &[Shared],
+    same: &HashMap<InodeId, InodeId>,
+    edits: Vec<Edit>,
+) -> Tree {
+    let mut tree = agent.clone();
+    let absorbed = tree.absorb(business, same);
+    for entry in shared {
+        add_names(&mut tree, [agent, business], entry.found, &absorbed);
+    }
+    edits.into_iter().for_each(|edit| apply(&mut tree, business, &absorbed, edit));
+    tree
+}
+
+/// Adds to a directory that both trees have the names that only the business tree has there.
+fn add_names(
+    tree: &mut Tree,
+    [agent, business]: [&Tree; 2],
+    [directory, other]: [InodeId; 2],
+    absorbed: &Absorbed<'_>,
+) {
+    let (Some(names), Some(others)) =
+        (agent.inode(directory).names(), business.inode(other).names())
+    else {
+        return;
+    };
+    for (name, inode) in others.iter().filter(|(name, _)| !names.contains_key(*name)) {
+        tree.link(directory, name, absorbed.now(*inode));
+    }
+}
+
+fn apply(tree: &mut Tree, business: &Tree, absorbed: &Absorbed<'_>, edit: Edit) {
+    match edit {
+        Edit::Dress { directory, like } => {
+            let like = business.inode(like);
+            tree.dress(directory, &like.meta, like.origin);
+        }
+        Edit::Replace { directory, name, by } => tree.link(directory, &name, absorbed.now(by)),
+        Edit::Remove { directory, name } => tree.unlink(directory, &name),
+        Edit::Unite { directory, name, like, content } => {
+            let meta = tree.inode(like).meta.clone();
+            let united = Inode::leaf(meta, Leaf::File(content)).from(Origin::Merged);
+            let united = tree.add(united);
+            tree.link(directory, &name, united);
+        }
+    }
+}

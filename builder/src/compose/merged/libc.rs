@@ -1,0 +1,114 @@
+//! Whether both images have the same C library, or one of them has none.
+//!
+//! A dynamic program names its loader by an absolute path, and loader and libc are built as one: a
+//! loader that finds another build's libc fails at once or later. So two libcs cannot share one
+//! root, and no policy mends that. Static programs need neither.
+
+use std::collections::BTreeMap;
+
+use super::super::ComposeError;
+use crate::tree::{Content, Kind, Leaf, Tree};
+
+/// Where loaders lie: the paths that programs name (ELF psABIs; musl's `configure`).
+const DIRECTORIES: [&str; 4] = ["/lib64", "/lib", "/usr/lib64", "/usr/lib"];
+
+/// A loader: where it lies, and what it is.
+type Loader = (String, Content);
+
+/// Checks that no two C libraries meet: the images have one loader in common, or one has none, and a
+/// loader that both have is the same.
+pub(super) fn check(agent: &Tree, business: &Tree) -> Result<(), ComposeError> {
+    let (agent, business) = (loaders(agent), loaders(business));
+    let both = agent.iter().filter_map(|(name, one)| Some([one, business.get(name)?]));
+    let both: Vec<_> = both.collect();
+    let differs = both.iter().find(|[one, other]| one.1 != other.1).copied();
+    let apart = || Some([agent.values().next()?, business.values().next()?]);
+    match differs.or_else(|| if both.is_empty() { apart() } else { None }) {
+        None => Ok(()),
+        Some(loaders) => {
+            let [agent, business] = loaders.map(described);
+            Err(ComposeError::Libc { agent, business })
+        }
+    }
+}
+
+/// Finds a tree's loaders by their names.
+fn loaders(tree: &Tree) -> BTreeMap<Vec<u8>, Loader> {
+    let mut found = BTreeMap::new();
+    for directory in DIRECTORIES {
+        let names = tree.lookup(directory.as_bytes()).and_then(|id| tree.inode(id).names());
+        for name in names.into_iter().flat_map(BTreeMap::keys).filter(|name| is_loader(name)) {
+            let path = [directory.as_bytes(), b"/", name].concat();
+            let inode = tree.lookup(&path).map(|id| &tree.inode(id).kind);
+            if let Some(Kind::Leaf(Leaf::File(content))) = inode {
+                let path = String::from_utf8_lossy(&path).into_owned();
+                found.entry(name.to_vec()).or_insert((path, *content));
+            }
+        }
+    }
+    found
+}
+
+/// Tells whether a name is that of a loader: `ld-linux-x86-64.so.2`, `ld-musl-x86_64.so.1`.
+fn is_loader(name: &[u8]) -> bool {
+    let prefixed = [b"ld-linux", b"ld-musl-".as_slice()].iter().any(|it| name.starts_with(it));
+    prefixed && name.windows(4).any(|part| part == b".so.")
+}
+
+/// Says which library a loader belongs to, and where it is.
+fn described((path, content): &Loader) -> String {
+    let library = if path.contains("/ld-musl-") { "musl" } else { "glibc" };
+    let hash = box_image::digest::hex(&content.hash[..6]);
+    format!("{library}, by {path} (blake3:{hash})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{Inode, Meta};
+
+    /// A tree with files of these paths and contents; `PATH -> TARGET` is a link.
+    fn tree(files: &[(&str, &str)]) -> Tree {
+        let mut tree = Tree::default();
+        for (path, content) in files {
+            let (directory, name) = path.rsplit_once('/').unwrap();
+            let directory = tree.make_directories(directory.as_bytes()).unwrap();
+            let leaf = match content.strip_prefix("-> ") {
+                Some(target) => Leaf::Symlink(target.as_bytes().to_vec()),
+                None => Leaf::File(Content::of(content.as_bytes())),
+            };
+            let inode = tree.add(Inode::leaf(Meta::root_owned(0o755), leaf));
+            tree.link(directory, name.as_bytes(), inode);
+        }
+        tree
+    }
+
+    const GLIBC: &str = "/lib64/ld-linux-x86-64.so.2";
+    const MUSL: &str = "/lib/ld-musl-x86_64.so.1";
+
+    #[test]
+    fn one_library_or_none_is_fine() {
+        let real = "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
+        let debian = tree(&[(real, "a"), (GLIBC, &format!("-> {real}"))]);
+        let merged_usr =
+            tree(&[("/usr/lib64/ld-linux-x86-64.so.2", "a"), ("/lib64", "-> usr/lib64")]);
+        let with_both = tree(&[(GLIBC, "a"), (MUSL, "m")]);
+        let none = tree(&[("/lib/ld-linux.txt", "x"), ("/bin/sh", "static")]);
+        for (one, other) in
+            [(&debian, &merged_usr), (&debian, &none), (&none, &none), (&with_both, &debian)]
+        {
+            check(one, other).unwrap();
+            check(other, one).unwrap();
+        }
+    }
+
+    #[test]
+    fn two_libraries_are_refused() {
+        let [old, new, musl] = [(GLIBC, "old"), (GLIBC, "new"), (MUSL, "m")].map(|it| tree(&[it]));
+        let error = check(&old, &musl).unwrap_err().to_string();
+        assert!(error.contains("(glibc, by /lib64/ld-linux-x86-64.so.2 (blake3:"), "{error}");
+        assert!(error.contains("(musl, by /lib/ld-musl-x86_64.so.1 (blake3:"), "{error}");
+        check(&old, &new).unwrap_err();
+        check(&tree(&[(GLIBC, "old"), (MUSL, "m")]), &new).unwrap_err();
+    }
+}

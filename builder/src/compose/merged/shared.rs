@@ -1,0 +1,46 @@
+//! The paths that both trees have.
+
+use crate::tree::{InodeId, Name, Tree};
+
+/// A path that both trees have; `/` is one of them.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// The path.
+    pub(super) path: Vec<u8>,
+    /// The directory of the agent's tree that it lies in, and its name there; for `/` nothing.
+    pub(super) place: Option<(InodeId, Name)>,
+    /// What is there in the agent's tree and in the business tree.
+    pub(super) found: [InodeId; 2],
+}
+
+/// Lists the paths that both trees have, a directory before what is in it, names in bytewise order.
+/// Where one tree has a directory and the other something else, nothing below is in both.
+pub(super) fn shared(agent: &Tree, business: &Tree) -> Vec<Shared> {
+    let root = Shared { path: b"/".to_vec(), place: None, found: [Tree::ROOT; 2] };
+    let (mut listed, mut pending) = (Vec::new(), vec![root]);
+    while let Some(entry) = pending.pop() {
+        let [one, other] = entry.found;
+        if let (Some(names), Some(others)) =
+            (agent.inode(one).names(), business.inode(other).names())
+        {
+            let both = names.iter().filter_map(|(name, id)| Some((name, *id, *others.get(name)?)));
+            let below = both.map(|(name, id, other)| Shared {
+                path: join(&entry.path, name),
+                place: Some((one, name.clone())),
+                found: [id, other],
+            });
+            let first = pending.len();
+            pending.extend(below);
+            // The last is taken first.
+            pending[first..].reverse();
+        }
+        listed.push(entry);
+    }
+    listed
+}
+
+/// Appends a name to a path.
+pub(super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let directory = directory.strip_suffix(b"/").unwrap_or(directory);
+    [directory, b"/", name].concat()
+}

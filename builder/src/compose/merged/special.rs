@@ -1,0 +1,56 @@
+//! Files that describe a whole system, so that one image's is wrong for both.
+//!
+//! A pattern with a star may mean a thousand files; it never means one of these. Who knows what a
+//! box does with such a file can name it, and so say that its being wrong is no matter.
+
+use std::fmt;
+
+/// What a file is that only its own name can decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Special {
+    /// The database of a package manager; holds the manager's name.
+    Packages(&'static str),
+    /// The cache of the dynamic loader.
+    LoaderCache,
+}
+
+/// Where such files lie: dpkg(1); apk-tools 2 and 3; rpm's `%_dbpath` with each of its backends;
+/// ld.so(8).
+const FILES: [(&str, Special); 11] = [
+    ("/var/lib/dpkg/status", Special::Packages("dpkg")),
+    ("/lib/apk/db/installed", Special::Packages("apk")),
+    ("/usr/lib/apk/db/installed", Special::Packages("apk")),
+    ("/var/lib/apk/db/installed", Special::Packages("apk")),
+    ("/var/lib/rpm/Packages", Special::Packages("rpm")),
+    ("/var/lib/rpm/Packages.db", Special::Packages("rpm")),
+    ("/var/lib/rpm/rpmdb.sqlite", Special::Packages("rpm")),
+    ("/usr/lib/sysimage/rpm/Packages", Special::Packages("rpm")),
+    ("/usr/lib/sysimage/rpm/Packages.db", Special::Packages("rpm")),
+    ("/usr/lib/sysimage/rpm/rpmdb.sqlite", Special::Packages("rpm")),
+    ("/etc/ld.so.cache", Special::LoaderCache),
+];
+
+/// Tells what a path is.
+pub(super) fn special(path: &[u8]) -> Option<Special> {
+    FILES.iter().find(|(file, _)| file.as_bytes() == path).map(|(_, special)| *special)
+}
+
+impl fmt::Display for Special {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packages(manager) => write!(
+                f,
+                "the database of {manager} lists the packages of one image only, and nothing \
+                 unites two: what installs, removes or scans packages would be misled. Layout \
+                 \"split\" keeps both. If nothing in the box asks {manager}, name the file itself \
+                 in a `conflict`; no pattern with a star decides it"
+            ),
+            Self::LoaderCache => f.write_str(
+                "the loader's cache lists the libraries of one image only. Dropped, programs find \
+                 theirs in the loader's own directories (/lib, /usr/lib), and no longer in those \
+                 that only /etc/ld.so.conf names. Name the file itself in a `conflict`; no \
+                 pattern with a star decides it",
+            ),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Merging as a whole.
+
+mod decided;
+mod properties;
+
+use std::collections::BTreeMap;
+
+use box_image::{ComponentName, Digest};
+use boxfile_spec::{Conflict as Declared, ConflictPolicy, Span, Spanned};
+
+use super::{Conflict, Merge, advice, merge};
+use crate::compose::FlatImage;
+use crate::layer::{Action, Change, LayerIndex, flatten};
+use crate::tree::{Content, InodeId, Kind, Leaf, Meta, Tree, entries};
+
+/// Makes a change of a few words: `d PATH [MODE]`, `f PATH CONTENT [MTIME]`, `s PATH TARGET`,
+/// `h PATH TARGET`, `w PATH` (whiteout), `o PATH` (opaque).
+fn change(line: &str) -> Change {
+    let words: Vec<_> = line.split(' ').collect();
+    let word = |at: usize| words.get(at).copied().unwrap_or("");
+    let meta = |mode| Meta::root_owned(mode);
+    let action = match words[0] {
+        "d" => Action::Directory(meta(u16::from_str_radix(word(2), 8).unwrap_or(0o755))),
+        "f" => {
+            let mtime = word(3).parse().unwrap_or(0);
+            let leaf = Leaf::File(Content::of(word(2).replace('|', "\n").as_bytes()));
+            Action::Leaf(Meta { mtime, ..meta(0o644) }, leaf)
+        }
+        "s" => Action::Leaf(meta(0o777), Leaf::Symlink(word(2).into())),
+        "h" => Action::HardLink(word(2).into()),
+        "w" => Action::Whiteout,
+        _ => Action::Opaque,
+    };
+    Change { path: word(1).into(), action }
+}
+
+fn flat(component: ComponentName, layers: &[LayerIndex]) -> FlatImage {
+    let layers = layers.iter().map(|layer| (Digest::from_bytes([0; 32]), layer));
+    let tree = flatten(component, layers).unwrap();
+    FlatImage { component, process: Default::default(), tree }
+}
+
+/// Makes an image of one layer.
+fn image(component: ComponentName, lines: &[&str]) -> FlatImage {
+    let changes = lines.iter().map(|line| change(line)).collect();
+    flat(component, &[LayerIndex { changes, contents: Vec::new() }])
+}
+
+fn both(agent: &[&str], business: &[&str]) -> [FlatImage; 2] {
+    [image(ComponentName::Agent, agent), image(ComponentName::Business, business)]
+}
+
+/// Makes declarations of lines `PATTERN POLICY`.
+fn policies(lines: &[&str]) -> Vec<Declared> {
+    let one = |line: &&str| {
+        let (pattern, policy) = line.split_once(' ').unwrap();
+        let policy = match policy {
+            "prefer-agent" => ConflictPolicy::PreferAgent,
+            "prefer-business" => ConflictPolicy::PreferBusiness,
+            "drop" => ConflictPolicy::Drop,
+            _ => ConflictPolicy::Merge,
+        };
+        let pattern = Spanned { value: pattern.to_owned(), span: Span::default() };
+        Declared { pattern, policy }
+    };
+    lines.iter().map(one).collect()
+}
+
+/// Merges images; the contents that may be read are those of the texts.
+fn merged(images: &[FlatImage], declared: &[&str], texts: &[&str]) -> Merge {
+    let texts: BTreeMap<Content, Vec<u8>> =
+        texts.iter().map(|text| (Content::of(text.as_bytes()), text.as_bytes().to_vec())).collect();
+    merge(images, &policies(declared), &mut |content| Ok(texts[&content].clone())).unwrap()
+}
+
+/// Lists a tree but its root: the path, and what is there.
+fn list(tree: &Tree) -> Vec<String> {
+    let show = |(path, id): (Vec<u8>, InodeId)| {
+        let path = String::from_utf8(path).unwrap();
+        let inode = tree.inode(id);
+        match &inode.kind {
+            Kind::Directory(_) => format!("{path}/ {:o}", inode.meta.mode),
+            Kind::Leaf(Leaf::File(content)) => format!("{path} ={}", content.size),
+            Kind::Leaf(Leaf::Symlink(to)) => format!("{path} >{}", String::from_utf8_lossy(to)),
+            Kind::Leaf(_) => path,
+        }
+    };
+    entries(tree).skip(1).map(show).collect()
+}
+
+/// Merges two images that leave no conflict, and lists the root.
+fn root(agent: &[&str], business: &[&str], declared: &[&str]) -> Vec<String> {
+    let merge = merged(&both(agent, business), declared, &[]);
+    list(&merge.root.unwrap_or_else(|| panic!("{:?}", merge.report.conflicts)).tree)
+}
+
+/// Merges two images, and returns what is left of conflicts.
+fn left(agent: &[&str], business: &[&str], declared: &[&str]) -> Vec<Conflict> {
+    merged(&both(agent, business), declared, &[]).report.conflicts
+}
+
+/// Says where conflicts are, and in what they are.
+fn told(conflicts: &[Conflict]) -> Vec<String> {
+    let one = |it: &Conflict| {
+        let [agent, business] = &it.difference.values;
+        let path = String::from_utf8_lossy(&it.path).into_owned();
+        format!("{path}: {} {agent} {business}", it.difference.field)
+    };
+    conflicts.iter().map(one).collect()
+}

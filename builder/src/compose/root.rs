@@ -1,0 +1,164 @@
+//! The root tree of a box.
+//!
+//! ```text
+//! /roots/agent      the agent image      layout "split": each image keeps its whole root
+//! /roots/business   the business image
+//! /roots/merged     both images          layout "merged": both components have this root
+//! /a3s/skills/NAME  the skills
+//! /boxbuild/plan.json
+//! /dev /proc /sys /run   empty: init mounts there
+//! ```
+//!
+//! In the layout "split" no path of one image can meet a path of the other; what both hold is stored
+//! once, because the image format shares the data of equal files.
+
+use box_image::ComponentName;
+use box_image::plan::{PLAN_PATH, ROOTS_PATH, SKILLS_PATH};
+use boxfile_spec::{Boxfile, Layout};
+
+use super::{ComposeError, FlatImage, mounts};
+use crate::tree::{Content, Inode, InodeId, Leaf, Meta, Origin, Tree};
+
+/// The name of the root that both components have in the layout "merged".
+const MERGED: &str = "merged";
+
+/// What a root tree is made of.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    /// The components' roots.
+    pub roots: Vec<ComponentRoot<'a>>,
+    /// The skills by name.
+    pub skills: Vec<(&'a str, &'a Tree)>,
+    /// The run plan's content.
+    pub plan: Content,
+}
+
+/// The root of one component, or of both.
+#[derive(Debug)]
+pub struct ComponentRoot<'a> {
+    /// Whose it is.
+    pub components: Vec<ComponentName>,
+    /// Its name in [`ROOTS_PATH`].
+    pub name: &'static str,
+    /// Its entries.
+    pub tree: &'a Tree,
+}
+
+impl<'a> ComponentRoot<'a> {
+    /// Makes an image the root of its component.
+    pub fn split(image: &'a FlatImage) -> Self {
+        let FlatImage { component, tree, .. } = image;
+        Self { components: vec![*component], name: component.name(), tree }
+    }
+
+    /// Makes what the images were merged to the root of all their components.
+    pub fn merged(images: &[FlatImage], tree: &'a Tree) -> Self {
+        let components = images.iter().map(|image| image.component).collect();
+        Self { components, name: MERGED, tree }
+    }
+}
+
+/// Returns where a component's root lies in the rootfs.
+pub(super) fn root_of(layout: Layout, component: ComponentName) -> String {
+    let name = match layout {
+        Layout::Split => component.name(),
+        Layout::Merged => MERGED,
+    };
+    format!("{ROOTS_PATH}/{name}")
+}
+
+/// Where the guest mounts something in each component, and what.
+const MOUNT_POINTS: [(&str, &str); 3] = [
+    ("/proc", "the guest mounts the process file system"),
+    ("/sys", "the guest mounts the system's file system"),
+    ("/dev", "the guest mounts the devices"),
+];
+
+/// Composes the root tree.
+///
+/// # Errors
+/// [`ComposeError::MountPoint`] where an image has something in the way of what the guest mounts.
+pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile) -> Result<Tree, ComposeError> {
+    let mut root = Tree::default();
+    for name in ["dev", "proc", "run", "sys"] {
+        let directory = root.ensure_directory(Tree::ROOT, name.as_bytes());
+        root.inode_mut(directory).origin = Origin::Init;
+    }
+    let roots = root.ensure_directory(Tree::ROOT, &ROOTS_PATH.as_bytes()[1..]);
+    for own in &parts.roots {
+        for component in &own.components {
+            check_mount_points(own.tree, *component, !parts.skills.is_empty())?;
+            mounts::check(own.tree, *component, boxfile)?;
+        }
+        root.graft(roots, own.name.as_bytes(), own.tree);
+    }
+    put_skills(&mut root, parts);
+    put_plan(&mut root, parts.plan);
+    Ok(root)
+}
+
+fn put_skills(root: &mut Tree, parts: &Parts<'_>) {
+    let mut directory = Tree::ROOT;
+    for name in SKILLS_PATH.split('/').filter(|name| !name.is_empty()) {
+        directory = root.ensure_directory(directory, name.as_bytes());
+    }
+    for (number, (name, skill)) in (0..).zip(&parts.skills) {
+        let skill = (*skill).clone().with_origin(Origin::Skill(number));
+        root.graft(directory, name.as_bytes(), &skill);
+    }
+}
+
+fn put_plan(root: &mut Tree, plan: Content) {
+    let (directory, name) = PLAN_PATH[1..].split_once('/').unwrap_or(("", PLAN_PATH));
+    let directory = root.ensure_directory(Tree::ROOT, directory.as_bytes());
+    let plan = Inode::leaf(Meta::root_owned(0o644), Leaf::File(plan));
+    let inode = root.add(plan.from(Origin::Init));
+    root.link(directory, name.as_bytes(), inode);
+}
+
+/// A mount point must be a directory or absent: a link would lead the mount elsewhere
+/// (CVE-2026-41579 in another runtime). Skills must not hide what an image has.
+fn check_mount_points(
+    tree: &Tree,
+    component: ComponentName,
+    has_skills: bool,
+) -> Result<(), ComposeError> {
+    for (path, mounted) in MOUNT_POINTS {
+        if let Some(inode) = at(tree, path).map(|id| tree.inode(id))
+            && inode.names().is_none()
+        {
+            let (component, found) = (owner(inode, component), "something other than a directory");
+            return Err(ComposeError::MountPoint { component, path, found, mounted });
+        }
+    }
+    let Some(skills) = at(tree, SKILLS_PATH).filter(|_| has_skills) else { return Ok(()) };
+    let in_the_way = match tree.inode(skills).names().map(|names| names.values().next()) {
+        None => Some(skills),
+        Some(first) => first.copied(),
+    };
+    let Some(in_the_way) = in_the_way else { return Ok(()) };
+    let component = owner(tree.inode(in_the_way), component);
+    let (found, mounted) = ("files", "the box has its skills");
+    Err(ComposeError::MountPoint { component, path: SKILLS_PATH, found, mounted })
+}
+
+/// Names the component whose image an entry of a component's root is from.
+pub(super) const fn owner(inode: &Inode, component: ComponentName) -> &'static str {
+    match inode.origin {
+        Origin::Layer(component, _) => component.name(),
+        _ => component.name(),
+    }
+}
+
+/// Returns what lies at an absolute path, or the first thing on the way that is no directory,
+/// without following links.
+fn at(tree: &Tree, path: &str) -> Option<InodeId> {
+    let mut id = Tree::ROOT;
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        id = tree.child(id, name.as_bytes())?;
+        if tree.inode(id).names().is_none() {
+            break;
+        }
+    }
+    Some(id)
+}

@@ -1,0 +1,66 @@
+//! A box whose components have one root: each sees what both images have, and its own changes.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::scenario::{Scenario, Step, bake, tools};
+
+/// The agent is started by the business image's shell, and shows its `/agent` to the network with
+/// the business image's web server.
+const BOXFILE: &str = r#"box "merged"
+agent {
+    image "oci:images/agent"
+    entrypoint "/bin/sh" "-c" \
+        "echo agent >/agent/mine; httpd -p 127.0.0.1:8080 -h /agent; exec /agent/bin/agent"
+    health "http" path="/health"
+    limits memory="64MiB"
+}
+business {
+    image "oci:images/business"
+    limits memory="64MiB"
+}
+layout "merged"
+vm cpus=1 memory="256MiB"
+"#;
+
+/// Looks at what the agent's image has, then at what the agent has changed; changes something, and
+/// asks the agent for both.
+const BUSINESS: &str = "hostname; ls /agent /workspace; cat /agent/mine || echo not here; \
+    echo business >/agent/theirs; cat /agent/theirs; wget -qO- http://127.0.0.1:8080/mine; \
+    wget -qO- http://127.0.0.1:8080/theirs || echo not there; \
+    wget -qO- http://127.0.0.1:4088/health";
+
+fn report(step: &Step) -> Value {
+    assert_eq!(step.status, 0, "{step:?}");
+    step.json()
+}
+
+#[test]
+fn both_components_see_both_images_and_their_own_changes_alone() {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let images = dir.path().join("images");
+    testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
+    fs::write(dir.path().join("Boxfile"), BOXFILE).unwrap();
+    let bundle = dir.path().join("merged.box");
+    bake(&dir.path().join("Boxfile"), &tools.programs.box_init, &bundle);
+    let steps = Scenario::default()
+        .run("business", "/merged", BUSINESS)
+        .step(
+            "agent",
+            "boxlaunch run --in agent /merged -- sh -c 'hostname; cat /workspace/app/README'",
+        )
+        .start(&tools.host.clone().file(&bundle, "/merged"));
+    let report = report(&steps["business"]);
+    assert_eq!(report["agent"]["ready"], true, "{report}");
+    let lines: Vec<_> = report["command"]["stdout"].as_str().unwrap().lines().collect();
+    let seen = ["business-host", "/agent:", "bin", "", "/workspace:", "app"];
+    assert_eq!(lines[..6], seen, "the agent's files, but not what it wrote: {report}");
+    let changes = ["not here", "business", "agent", "not there"];
+    assert_eq!(lines[6..10], changes, "what one component writes the other does not see: {report}");
+    assert!(lines[10].contains("HEALTHY"), "{report}");
+    let step = &steps["agent"];
+    let expected = "agent-host\nThe business application would be here.\n";
+    assert_eq!((step.status, step.stdout.as_str()), (0, expected), "{step:?}");
+}

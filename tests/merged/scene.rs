@@ -1,0 +1,141 @@
+//! Two images and a Boxfile that gives them one root, and `boxbuild` run on them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use testkit::images::{Compression, Config, Image, Layer};
+use testkit::prerequisites::kernel_bundle;
+use testkit::{Artefacts, Workspace};
+
+struct Tools {
+    boxbuild: PathBuf,
+    init: PathBuf,
+    kernel: PathBuf,
+}
+
+fn tools() -> &'static Tools {
+    static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
+        let workspace = Workspace::find();
+        let Artefacts { boxbuild, box_init: init, .. } = Artefacts::build(&workspace).unwrap();
+        let own = std::env::var_os("BOXBUILD_KERNEL").map(PathBuf::from);
+        let kernel = kernel_bundle(&workspace, own.as_deref(), &mut |line| println!("{line}"));
+        Tools { boxbuild, init, kernel: kernel.unwrap() }
+    });
+    &TOOLS
+}
+
+const BOXFILE: &str = r#"box "one"
+agent {
+    image "oci:agent"
+}
+business {
+    image "oci:business"
+}
+layout "merged"
+"#;
+
+/// A checkout with two images.
+pub(crate) struct Scene {
+    directory: tempfile::TempDir,
+}
+
+/// How a command ended, and what it said.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    /// Its standard output.
+    pub(crate) result: String,
+    /// Its standard error.
+    pub(crate) notes: String,
+}
+
+impl Ran {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.result).unwrap_or_else(|error| panic!("{error}: {}", self.notes))
+    }
+}
+
+/// A layer that both images have.
+pub(crate) fn base() -> Layer {
+    let base = Layer::new().mtime(1_700_000_000).dir("/etc", 0o755);
+    base.file("/etc/os-release", 0o644, "NAME=base\n").file("/bin/sh", 0o755, "a shell")
+}
+
+impl Scene {
+    /// Makes images of the base and one layer each, and a Boxfile that ends with `policies`.
+    pub(crate) fn new(agent: Layer, business: Layer, policies: &str) -> Self {
+        let scene = Self { directory: tempfile::tempdir().unwrap() };
+        let entrypoint = vec!["/agent/run".to_owned()];
+        let agent = agent.file("/agent/run", 0o755, "an agent");
+        scene.image("agent", Config { entrypoint, ..Config::default() }, &[base(), agent]);
+        scene.image("business", Config::default(), &[base(), business]);
+        scene.policies(policies);
+        scene
+    }
+
+    fn image(&self, name: &str, config: Config, layers: &[Layer]) {
+        let image = layers.iter().fold(Image::new(config), |it, layer| it.with(layer.to_tar()));
+        image.write_layout(&self.path(name), "latest", Compression::None).unwrap();
+    }
+
+    /// Writes the Boxfile anew.
+    pub(crate) fn policies(&self, policies: &str) {
+        self.write("Boxfile", &format!("{BOXFILE}{policies}"));
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Runs `boxbuild`, in the checkout.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        let tools = tools();
+        let mut command = Command::new(&tools.boxbuild);
+        command.current_dir(self.directory.path()).env_clear().args(arguments);
+        command.env("BOXBUILD_INIT", &tools.init).env("BOXBUILD_KERNEL", &tools.kernel);
+        let output = command.env("BOXBUILD_STORE", self.path("store")).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let (result, notes) = (text(output.stdout), text(output.stderr));
+        Ran { code: output.status.code().unwrap(), result, notes }
+    }
+
+    /// Runs `boxbuild build`, which must succeed, and returns what it told.
+    pub(crate) fn builds(&self) -> Ran {
+        let ran = self.run(&["build", "--json"]);
+        assert_eq!(ran.code, 0, "{}{}", ran.notes, ran.result);
+        ran
+    }
+
+    /// Runs `boxbuild build`, which must fail with exit code 1 and leave neither a box nor a lock,
+    /// and returns what it told, digests left out.
+    pub(crate) fn refused(&self) -> String {
+        let ran = self.run(&["build"]);
+        assert_eq!((ran.code, ran.result.as_str()), (1, ""), "{}", ran.notes);
+        assert!(!self.path("one.box").exists() && !self.path("Boxfile.lock").exists());
+        shown(&ran.notes)
+    }
+}
+
+/// Replaces digests, and the starts of them that a message shows.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(|it: char| it.is_ascii_hexdigit()) {
+        let behind = &rest[at..];
+        let end = behind.find(|it: char| !it.is_ascii_hexdigit()).unwrap_or(behind.len());
+        shown.push_str(&rest[..at]);
+        shown.push_str(match end {
+            64 => "DIGEST",
+            12 => "DIG",
+            _ => &behind[..end],
+        });
+        rest = &behind[end..];
+    }
+    shown + rest
+}
