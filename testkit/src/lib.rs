@@ -3,6 +3,7 @@
 //! - [`images`] assembles OCI image layouts from declared files;
 //! - [`debian`] makes real images from Debian packages;
 //! - [`hello`] makes the two small images of examples/hello;
+//! - [`hostile`] is a corpus of layers that an attacker would send;
 //! - [`prerequisites`] installs or fetches what is missing, and says so;
 //! - [`artefacts`] builds the project's own programs and says where they lie;
 //! - [`registry`] runs a registry on the loopback device;
@@ -16,6 +17,7 @@ pub mod debian;
 pub mod digest;
 pub mod error;
 pub mod hello;
+pub mod hostile;
 pub mod images;
 pub mod prerequisites;
 pub mod program;

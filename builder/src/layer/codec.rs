@@ -14,7 +14,7 @@ use super::{Action, Change, LayerIndex};
 use crate::encoding::{DIRECTORY, Reader, Truncated, Writer};
 
 /// The version of the decoder and of this form; it is part of the cache key of a decoded layer.
-pub const DECODER_EPOCH: u32 = 3;
+pub const DECODER_EPOCH: u32 = 4;
 
 const MAGIC: &[u8] = b"boxbuild layer 1\n";
 

@@ -40,7 +40,10 @@ pub enum LayerErrorKind {
         /// What the bytes hash to.
         found: Digest,
     },
-    /// The stream ends early or is no gzip or tar stream.
+    /// There is no header where one must be.
+    #[error("there is no tar header at byte {0}; the archive is damaged: build the layer again")]
+    NoHeader(u64),
+    /// The stream ends early or is no stream of its compression.
     #[error("it cannot be read: {0}")]
     Unreadable(#[source] io::Error),
     /// The layer asks for more than a layer may.
@@ -66,9 +69,18 @@ pub enum LayerErrorKind {
     /// A sparse file.
     #[error("sparse files are not supported; build the layer without --sparse")]
     Sparse,
-    /// Data behind an entry that has none, which other readers would take for the next entry.
-    #[error("an entry without content claims to have {0} bytes of it")]
+    /// Data behind an entry that has none: some readers skip it, some take it for the next entry.
+    #[error(
+        "only files have content, but this entry, which is none, claims {0} bytes of it; \
+         build the layer again with a current tar program"
+    )]
     UnexpectedData(u64),
+    /// A file whose name ends with a slash: some readers make a directory of it.
+    #[error("it is a file, but its name ends with a slash as that of a directory")]
+    FileWithSlash,
+    /// Something is said twice: some readers take the first, and some the last.
+    #[error("it has more than one {0}, and programs differ in which of them they take")]
+    Twice(&'static str),
     /// A number or an extended header does not read.
     #[error("its {0} does not read")]
     Malformed(&'static str),

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use tar::{EntryType, Header};
 
 use super::archive::Extensions;
-use super::pax::{Records, SPARSE, XATTR};
+use super::guard::Guard;
+use super::pax::{Records, XATTR};
 use super::{LayerErrorKind, Limits};
 use crate::tree::{Leaf, Meta};
 
 /// The longest value of an extended attribute, in bytes: the disk image has 16 bits for it.
 const XATTR_VALUE_MAX: usize = 65_535;
+/// The largest size that a header's octal digits can say, in bytes: 8 GiB less one.
+const OCTAL_MAX: u64 = (1 << 33) - 1;
 /// Linux has 12 bits for the major and 20 for the minor number of a device.
 const MAJORS: i64 = 1 << 12;
 const MINORS: i64 = 1 << 20;
@@ -34,29 +37,41 @@ pub(super) struct Member {
 impl Member {
     /// Returns the path: of the records, else of a GNU long name, else of the header.
     pub(super) fn path_of(header: &Header, extensions: &Extensions) -> Vec<u8> {
-        let path = extensions.records.get("path").or(extensions.path.as_deref());
+        let record = extensions.records.as_ref().and_then(|records| records.get("path"));
+        let path = record.or(extensions.path.as_deref());
         path.map_or_else(|| header.path_bytes().into_owned(), <[u8]>::to_vec)
     }
 
     /// Reads what the headers say; `path` is that of [`Member::path_of`].
     ///
     /// # Errors
-    /// A number that does not read, a sparse file, attributes beyond the limit or reserved ones.
+    /// A number that does not read, a sparse file, attributes beyond the limit or reserved ones,
+    /// and what other readers would understand in another way.
     pub(super) fn new(
         header: Header,
         extensions: Extensions,
         path: Vec<u8>,
         limits: &Limits,
     ) -> Result<Self, LayerErrorKind> {
-        let Extensions { mut records, target, .. } = extensions;
+        let Extensions { records, target, path: long_path } = extensions;
+        let mut records = records.unwrap_or_default();
         let kind = header.entry_type();
-        if kind == EntryType::GNUSparse || records.with_prefix(SPARSE).next().is_some() {
+        if Guard::Sparse.catches(kind == EntryType::GNUSparse || records.is_sparse()) {
             return Err(LayerErrorKind::Sparse);
         }
-        let size = match records.get("size") {
-            Some(text) => decimal(text).ok_or(LayerErrorKind::Malformed("size"))?,
-            None => header_size(&header)?,
-        };
+        if Guard::EntryType.catches(!is_of_files(kind)) {
+            return Err(LayerErrorKind::EntryType(kind.as_byte().into()));
+        }
+        for (key, long) in [("path", &long_path), ("linkpath", &target)] {
+            if Guard::NameTwice.catches(long.is_some() && records.get(key).is_some()) {
+                return Err(LayerErrorKind::Twice("name"));
+            }
+        }
+        let is_extended = long_path.is_some() || records.get("path").is_some();
+        if Guard::FileSlash.catches(is_file_with_slash(&header, &path, is_extended)) {
+            return Err(LayerErrorKind::FileWithSlash);
+        }
+        let size = size(&header, &records)?;
         let meta = metadata(&header, &records, limits)?;
         let in_header = || header.link_name_bytes().map(std::borrow::Cow::into_owned);
         let target = records.take("linkpath").or(target).or_else(in_header);
@@ -76,8 +91,9 @@ impl Member {
         let malformed = LayerErrorKind::Malformed("device number");
         let Some((major, minor)) = fields else { return Err(malformed) };
         let below = |field: &[u8], limit| {
-            let value = number(field).filter(|value| *value < limit)?;
-            u32::try_from(value).ok()
+            let value = number(field)?;
+            let is_beyond = Guard::DeviceNumber.catches(value >= limit);
+            u32::try_from(value).ok().filter(|_| !is_beyond)
         };
         match (below(&major, MAJORS), below(&minor, MINORS)) {
             (Some(major), Some(minor)) if self.kind == EntryType::Char => {
@@ -89,6 +105,46 @@ impl Member {
     }
 }
 
+/// Tells whether a header is of POSIX (ustar, pax), of GNU, or of Version 7, which has no sign and
+/// no prefix. Readers differ in what they take from the fields of others.
+pub(super) fn is_known(header: &Header) -> bool {
+    let fields = &header.as_bytes()[257..];
+    fields.starts_with(b"ustar\x0000")
+        || fields.starts_with(b"ustar  \0")
+        || fields[..8].iter().chain(&fields[88..]).all(|byte| *byte == 0)
+}
+
+/// Tells whether a file system has such a thing.
+fn is_of_files(kind: EntryType) -> bool {
+    kind.is_file()
+        || kind.is_contiguous()
+        || kind.is_dir()
+        || kind.is_symlink()
+        || kind.is_hard_link()
+        || kind.is_character_special()
+        || kind.is_block_special()
+        || kind.is_fifo()
+}
+
+/// Tells whether some readers take the member for a file and some for a directory. Archives older
+/// than POSIX, whose files have no type, have no sign of a directory but the slash behind its name.
+fn is_file_with_slash(header: &Header, path: &[u8], is_extended: bool) -> bool {
+    let is_old = header.as_old().linkflag == [0] && !is_extended;
+    let is_file = matches!(header.entry_type(), EntryType::Regular | EntryType::Continuous);
+    is_file && !is_old && path.ends_with(b"/")
+}
+
+/// Returns the length of a member's data: of the records, else of the header. An extended header
+/// has it where it is too large for the header; elsewhere the two must agree (RUSTSEC-2025-0110).
+fn size(header: &Header, records: &Records) -> Result<u64, LayerErrorKind> {
+    let Some(text) = records.get("size") else { return header_size(header) };
+    let size = decimal(text).ok_or(LayerErrorKind::Malformed("size"))?;
+    if Guard::SizeTwice.catches(size <= OCTAL_MAX && header_size(header)? != size) {
+        return Err(LayerErrorKind::Twice("size"));
+    }
+    Ok(size)
+}
+
 /// Returns the length of the data behind a header, as the header itself has it.
 ///
 /// # Errors
@@ -98,10 +154,9 @@ pub(super) fn header_size(header: &Header) -> Result<u64, LayerErrorKind> {
     size.ok_or(LayerErrorKind::Malformed("size"))
 }
 
-/// Reads a number of a header: octal digits between spaces and NULs (nothing but these is 0), or,
-/// with the first bit set, the rest of the field in two's complement (GNU base-256).
+/// Reads a number of a header: octal digits behind spaces, or, with the first bit set, the rest of
+/// the field in two's complement (GNU base-256). A field without any digit is 0.
 pub(super) fn number(field: &[u8]) -> Option<i64> {
-    let blank = |byte: &u8| matches!(byte, 0 | b' ');
     match field.first() {
         Some(first) if first & 0x80 != 0 => {
             let sign = if first & 0x40 == 0 { 0 } else { -1 };
@@ -110,17 +165,23 @@ pub(super) fn number(field: &[u8]) -> Option<i64> {
             let rest = field[1..].iter().fold((sign << 7) | i128::from(first & 0x7f), fold);
             i64::try_from(rest).ok()
         }
-        _ => {
-            let start = field.iter().position(|byte| !blank(byte)).unwrap_or(field.len());
-            let text = field[start..].split(|byte| *byte == 0).next().unwrap_or(&[]);
-            let end = text.iter().rposition(|byte| !blank(byte)).map_or(0, |last| last + 1);
-            let digits = &text[..end];
-            digits.iter().try_fold(0i64, |value, digit| {
-                let digit = digit.checked_sub(b'0').filter(|digit| *digit < 8)?;
-                value.checked_mul(8)?.checked_add(i64::from(digit))
-            })
-        }
+        _ => octal(field),
     }
+}
+
+fn octal(field: &[u8]) -> Option<i64> {
+    let blank = |byte: &u8| matches!(byte, 0 | b' ');
+    let start = field.iter().position(|byte| !blank(byte)).unwrap_or(field.len());
+    // Some readers see an empty field, some go on behind the NUL.
+    if Guard::LeadingNul.catches(start < field.len() && field[..start].contains(&0)) {
+        return None;
+    }
+    let text = field[start..].split(|byte| *byte == 0).next().unwrap_or(&[]);
+    let end = text.iter().rposition(|byte| !blank(byte)).map_or(0, |last| last + 1);
+    text[..end].iter().try_fold(0i64, |value, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 8)?;
+        value.checked_mul(8)?.checked_add(i64::from(digit))
+    })
 }
 
 /// Reads a number of an extended header.
@@ -169,7 +230,7 @@ fn xattrs(
             ("bytes in one extended attribute", value.len(), XATTR_VALUE_MAX),
             ("bytes of extended attributes", bytes, limits.xattr_bytes),
         ] {
-            if bytes > limit {
+            if Guard::AttributeBytes.catches(bytes > limit) {
                 return Err(LayerErrorKind::TooLarge { what, limit: limit as u64 });
             }
         }
@@ -185,14 +246,16 @@ fn check_xattr_name(name: &[u8]) -> Result<(), LayerErrorKind> {
             .iter()
             .any(|prefix| name.strip_prefix(prefix.as_bytes()).is_some_and(|rest| !rest.is_empty()))
     };
-    if name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.") {
+    let is_overlay = name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.");
+    if Guard::OverlayAttribute.catches(is_overlay) {
         return Err(LayerErrorKind::OverlayAttribute(shown()));
     }
     if name.is_empty() || name.len() > 255 || name.contains(&0) {
         return Err(LayerErrorKind::Malformed("extended attribute's name"));
     }
     let is_acl = name == b"system.posix_acl_access" || name == b"system.posix_acl_default";
-    if !is_acl && !starts(&["user.", "trusted.", "security."]) {
+    let is_known = is_acl || starts(&["user.", "trusted.", "security."]);
+    if Guard::UnsupportedAttribute.catches(!is_known) {
         return Err(LayerErrorKind::UnsupportedAttribute(shown()));
     }
     Ok(())
@@ -246,6 +309,7 @@ mod tests {
             (b"\x80\0\0\0\x80\0\0\0\0\0\0\0", None),
             (b"0000008\0", None),
             (b"1 2", None),
+            (b"\x00000644", None),
             (b"-1", None),
             (b"+1", None),
             (b"0x1", None),

@@ -8,7 +8,10 @@ mod archive;
 mod codec;
 mod decode;
 mod error;
+mod guard;
 mod gzip;
+#[cfg(test)]
+mod hostile;
 mod limits;
 mod metadata;
 mod path;
@@ -18,7 +21,7 @@ mod stream;
 
 pub use apply::flatten;
 pub use codec::{DECODER_EPOCH, IndexError};
-pub use decode::{Compression, LayerSource, decode};
+pub use decode::{Compression, LayerSource, decode, read_plain};
 pub use error::{LayerError, LayerErrorKind};
 pub use limits::Limits;
 

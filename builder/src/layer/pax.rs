@@ -3,31 +3,39 @@
 use std::collections::BTreeMap;
 
 use super::LayerErrorKind;
+use super::guard::Guard;
 
 /// The prefix of the keys of extended attributes.
 pub(super) const XATTR: &[u8] = b"SCHILY.xattr.";
-/// The prefix of the keys of sparse files.
-pub(super) const SPARSE: &[u8] = b"GNU.sparse.";
+/// The keys of this reader. What an empty value of one means, readers see in different ways.
+const OURS: [&[u8]; 6] = [b"path", b"linkpath", b"size", b"uid", b"gid", b"mtime"];
+/// The prefixes of keys that change a member, in some reader or other.
+const MEANT: [&[u8]; 5] = [b"GNU.", b"SCHILY.", b"SUN.", b"LIBARCHIVE.", b"RHT."];
 
 /// The records that hold for one member: none has an empty value.
 #[derive(Debug, Default)]
 pub(super) struct Records(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl Records {
-    /// Adds the records of an extended header; each goes over earlier ones of its key, and an
-    /// empty value deletes them.
+    /// Adds the records of an extended header. One with an empty value is as if it were not there.
     ///
     /// # Errors
-    /// A record that is malformed.
+    /// A record that is malformed, or that some readers understand in another way.
     pub(super) fn add(&mut self, mut body: &[u8]) -> Result<(), LayerErrorKind> {
         while !body.is_empty() {
             let record = split(body).ok_or(LayerErrorKind::Malformed("extended header"))?;
-            if record.value.is_empty() {
-                self.0.remove(record.key);
-            } else {
-                self.0.insert(record.key.to_vec(), record.value.to_vec());
-            }
             body = record.rest;
+            let is_empty = record.value.is_empty();
+            if Guard::EmptyRecord.catches(is_empty && OURS.contains(&record.key)) {
+                return Err(LayerErrorKind::Malformed("extended header"));
+            }
+            if is_empty {
+                continue;
+            }
+            let before = self.0.insert(record.key.to_vec(), record.value.to_vec());
+            if Guard::RecordTwice.catches(before.is_some()) {
+                return Err(LayerErrorKind::Twice("record of an extended header"));
+            }
         }
         Ok(())
     }
@@ -40,6 +48,13 @@ impl Records {
     /// Takes the value of a key out.
     pub(super) fn take(&mut self, key: &str) -> Option<Vec<u8>> {
         self.0.remove(key.as_bytes())
+    }
+
+    /// Tells whether they describe a sparse file, in the way of GNU, of Solaris or of star.
+    pub(super) fn is_sparse(&self) -> bool {
+        let keys = ["SUN.holesdata", "SCHILY.realsize"];
+        self.with_prefix(b"GNU.sparse.").next().is_some()
+            || keys.iter().any(|key| self.get(key).is_some())
     }
 
     /// Lists what has a key with this prefix: the rest of the key, and the value.
@@ -58,16 +73,19 @@ impl Records {
 /// A record that is malformed or says more than a comment or a vendor's note.
 pub(super) fn check_global(mut body: &[u8]) -> Result<(), LayerErrorKind> {
     while !body.is_empty() {
-        let record = split(body).filter(|record| is_harmless(record.key));
-        body = record.ok_or(LayerErrorKind::Malformed("global extended header"))?.rest;
+        let record = split(body).ok_or(LayerErrorKind::Malformed("global extended header"))?;
+        if Guard::GlobalEffect.catches(!is_harmless(record.key)) {
+            return Err(LayerErrorKind::Malformed("global extended header"));
+        }
+        body = record.rest;
     }
     Ok(())
 }
 
 /// Keys of vendors hold a dot, those of POSIX do not.
 fn is_harmless(key: &[u8]) -> bool {
-    key == b"comment"
-        || (key.contains(&b'.') && !key.starts_with(XATTR) && !key.starts_with(SPARSE))
+    let is_meant = MEANT.iter().any(|prefix| key.starts_with(prefix));
+    key == b"comment" || (key.contains(&b'.') && !is_meant)
 }
 
 struct Record<'a> {
@@ -80,11 +98,15 @@ struct Record<'a> {
 fn split(body: &[u8]) -> Option<Record<'_>> {
     let space = body.iter().position(|byte| !byte.is_ascii_digit())?;
     let digits = std::str::from_utf8(&body[..space]).ok()?;
-    if digits.starts_with('0') {
+    if Guard::RecordLength.catches(digits.starts_with('0')) {
         return None;
     }
     let (record, rest) = body.split_at_checked(digits.parse().ok()?)?;
-    let pair = record.get(space..)?.strip_prefix(b" ")?.strip_suffix(b"\n")?;
+    let pair = record.get(space..)?.strip_prefix(b" ")?;
+    let pair = match pair.strip_suffix(b"\n") {
+        None if Guard::RecordEnd.catches(true) => return None,
+        stripped => stripped.unwrap_or(pair),
+    };
     let equals = pair.iter().position(|byte| *byte == b'=').filter(|at| *at > 0)?;
     Some(Record { key: &pair[..equals], value: &pair[equals + 1..], rest })
 }

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use box_image::Digest;
 use sha2::{Digest as _, Sha256};
 
+use super::guard::Guard;
+
 /// Hashes and counts what is read through it.
 pub(super) struct HashingReader<R> {
     inner: R,
@@ -42,7 +44,7 @@ impl<R: Read> Read for HashingReader<R> {
         let read = self.inner.read(buffer)?;
         self.hasher.update(&buffer[..read]);
         self.count += read as u64;
-        if self.count > self.limit {
+        if Guard::Inflated.catches(self.count > self.limit) {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
         }
         Ok(read)

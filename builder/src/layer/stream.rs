@@ -8,6 +8,7 @@ use box_image::Digest;
 use sha2::{Digest as _, Sha256};
 
 use super::decode::Compression;
+use super::guard::Guard;
 use super::gzip::Gzip;
 use super::read::HashingReader;
 
@@ -32,6 +33,8 @@ pub(super) struct Stream {
     hasher: Sha256,
     count: u64,
     limit: u64,
+    /// How reading has failed; it then goes on failing.
+    failed: Option<io::ErrorKind>,
 }
 
 impl Stream {
@@ -55,7 +58,9 @@ impl Stream {
         });
         let hasher = Sha256::new();
         let (piece, filled, position, count) = (Vec::new(), 0, 0, 0);
-        (Self { pieces, spare, piece, filled, position, hasher, count, limit }, unpacking)
+        let failed = None;
+        let stream = Self { pieces, spare, piece, filled, position, hasher, count, limit, failed };
+        (stream, unpacking)
     }
 
     /// Reads what is left as far as possible.
@@ -70,6 +75,15 @@ impl Stream {
         (drained, Digest::from_bytes(self.hasher.finalize().into()))
     }
 
+    /// Takes the next piece, unless an earlier one has failed.
+    fn advance(&mut self) -> io::Result<()> {
+        let taken = match self.failed {
+            Some(kind) => Err(kind.into()),
+            None => self.next_piece(),
+        };
+        taken.inspect_err(|error| self.failed = Some(error.kind()))
+    }
+
     /// Takes the next piece, in the place of the one that was read; nothing at the end.
     fn next_piece(&mut self) -> io::Result<()> {
         (self.position, self.filled) = (0, 0);
@@ -82,7 +96,7 @@ impl Stream {
         (self.piece, self.filled) = piece?;
         self.hasher.update(&self.piece[..self.filled]);
         self.count += self.filled as u64;
-        if self.count > self.limit {
+        if Guard::Inflated.catches(self.count > self.limit) {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
         }
         Ok(())
@@ -92,7 +106,7 @@ impl Stream {
 impl BufRead for Stream {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.position >= self.filled {
-            self.next_piece()?;
+            self.advance()?;
         }
         Ok(&self.piece[self.position..self.filled])
     }

@@ -33,6 +33,10 @@ pub enum Package {
     Libdeflate,
     /// Measures what a program takes, for the benchmark.
     Time,
+    /// Tells which files a program names to the kernel.
+    Strace,
+    /// Reads tar archives with its library, to check our reader.
+    Python,
 }
 
 impl Package {
@@ -50,6 +54,8 @@ impl Package {
             Self::Cxx => "g++",
             Self::Libdeflate => "libdeflate-tools",
             Self::Time => "time",
+            Self::Strace => "strace",
+            Self::Python => "python3",
         }
     }
 
@@ -67,6 +73,8 @@ impl Package {
             Self::Cxx => "g++",
             Self::Libdeflate => "libdeflate-gunzip",
             Self::Time => "time",
+            Self::Strace => "strace",
+            Self::Python => "python3",
         }
     }
 

@@ -16,8 +16,14 @@ use testkit::{KitError, Result, Workspace, program};
 use super::Outcome;
 use crate::say;
 
-/// The targets: programs of fuzz/Cargo.toml.
-const TARGETS: [&str; 2] = ["boxfile_kdl", "boxfile_toml"];
+/// The targets, programs of fuzz/Cargo.toml, each with the file of words that it tries.
+const TARGETS: [(&str, &str); 5] = [
+    ("boxfile_kdl", "boxfile.dict"),
+    ("boxfile_toml", "boxfile.dict"),
+    ("index", "image.dict"),
+    ("layer", "layer.dict"),
+    ("manifest", "image.dict"),
+];
 
 /// Counts how often each edge of the program is taken, says which edge belongs to which function,
 /// and passes on what is compared with what.
@@ -44,7 +50,7 @@ pub(crate) struct Options {
           value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
     /// What to try; without it, everything.
-    #[arg(value_parser = clap::builder::PossibleValuesParser::new(TARGETS))]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(TARGETS.map(|it| it.0)))]
     target: Vec<String>,
 }
 
@@ -52,11 +58,12 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let workspace = Workspace::find();
     packages(&[Package::Cxx], &mut say::note)?;
     let programs = build(&workspace)?;
-    let all = || TARGETS.map(str::to_owned).to_vec();
-    let targets = if options.target.is_empty() { all() } else { options.target.clone() };
-    for target in &targets {
+    for (target, words) in TARGETS {
+        if !options.target.is_empty() && !options.target.iter().any(|wanted| wanted == target) {
+            continue;
+        }
         let started = Instant::now();
-        let outcome = fuzz(&workspace, &programs, target, options.seconds);
+        let outcome = fuzz(&workspace, &programs, (target, words), options.seconds);
         let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
         say::step(&format!("fuzz {target}"), verdict, started.elapsed());
         outcome?;
@@ -82,7 +89,12 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
 }
 
 /// Runs a target, and fails if it found an input that breaks it.
-fn fuzz(workspace: &Workspace, programs: &Path, target: &str, seconds: u32) -> Result<()> {
+fn fuzz(
+    workspace: &Workspace,
+    programs: &Path,
+    (target, words): (&str, &str),
+    seconds: u32,
+) -> Result<()> {
     let corpus = made(workspace.target("fuzz/corpus").join(target))?;
     let found = made(workspace.target("fuzz/found").join(target))?;
     let log = found.join("log");
@@ -93,7 +105,7 @@ fn fuzz(workspace: &Workspace, programs: &Path, target: &str, seconds: u32) -> R
         .arg(format!("-max_len={LONGEST}"))
         .arg(format!("-timeout={PATIENCE}"))
         .arg(format!("-rss_limit_mb={MEMORY}"))
-        .arg(format!("-dict={}", workspace.path("fuzz/boxfile.dict").display()))
+        .arg(format!("-dict={}", workspace.path("fuzz").join(words).display()))
         // A directory only with the slash.
         .arg(format!("-artifact_prefix={}/", found.display()))
         .arg(corpus)
@@ -154,7 +166,8 @@ mod tests {
     fn every_target_is_a_program_with_inputs_to_start_from() {
         let fuzz = Workspace::find().path("fuzz");
         let manifest = fs::read_to_string(fuzz.join("Cargo.toml")).unwrap();
-        for target in TARGETS {
+        for (target, words) in TARGETS {
+            assert!(fuzz.join(words).is_file(), "{words}");
             assert!(manifest.contains(&format!("name = \"{target}\"")), "{target}");
             assert!(fuzz.join(format!("targets/{target}.rs")).is_file(), "{target}");
             assert!(fs::read_dir(fuzz.join("corpus").join(target)).unwrap().count() > 0);

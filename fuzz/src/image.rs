@@ -1,0 +1,92 @@
+//! The documents of images.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
+
+use box_image::Digest;
+use boxbuild::source::{Image, Wanted, open};
+use boxfile_spec::Platform;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+/// What parts an input into a manifest and its image's config.
+const SEPARATOR: &[u8] = b"\n--\n";
+
+thread_local! {
+    /// The layout that the inputs are written into, in memory where the machine has a place there.
+    static LAYOUT: RefCell<Option<TempDir>> = const { RefCell::new(None) };
+}
+
+/// Opens a layout whose `index.json` holds these bytes.
+pub fn index(bytes: &[u8]) {
+    with_layout(|layout| {
+        fs::write(layout.join("index.json"), bytes).expect("the index can be written");
+        check(layout, opened(layout));
+    });
+}
+
+/// Opens an image of this manifest and config. Where the manifest names any config, it is this.
+pub fn manifest(bytes: &[u8]) {
+    let at = bytes.windows(SEPARATOR.len()).position(|part| part == SEPARATOR);
+    let (manifest, config) =
+        at.map_or((bytes, &b"{}"[..]), |at| (&bytes[..at], &bytes[at + SEPARATOR.len()..]));
+    with_layout(|layout| {
+        let config = blob(layout, config);
+        let text = String::from_utf8_lossy(manifest);
+        let text = text.replace("CONFIG", &config.0.to_string()).replace("4242", &config.1);
+        let (digest, size) = blob(layout, text.as_bytes());
+        let size: u64 = size.parse().expect("a size");
+        let index = json!({ "schemaVersion": 2, "manifests": [{
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "digest": digest, "size": size,
+        }]});
+        fs::write(layout.join("index.json"), index.to_string()).expect("the index can be written");
+        check(layout, opened(layout));
+        for named in [config.0, digest] {
+            let _gone = fs::remove_file(layout.join("blobs/sha256").join(named.hex()));
+        }
+    });
+}
+
+fn opened(layout: &Path) -> Result<Image, String> {
+    let wanted = Wanted { tag: None, digest: None, platform: Platform::LinuxAmd64 };
+    open(layout, wanted).map_err(|error| error.to_string())
+}
+
+fn check(layout: &Path, opened: Result<Image, String>) {
+    match opened {
+        Ok(image) => {
+            assert_eq!(image.layers.len(), image.config.rootfs.diff_ids.len());
+            assert!(image.size() >= image.manifest_size);
+            assert!(image.layers.iter().all(|layer| image.open_layer(layer).is_err()));
+        }
+        Err(text) => {
+            let place = layout.to_string_lossy();
+            assert!(text.contains(&*place), "it does not say where: {text}");
+        }
+    }
+}
+
+/// Writes a blob, and returns its digest and size.
+fn blob(layout: &Path, bytes: &[u8]) -> (Digest, String) {
+    let digest = Digest::from_bytes(Sha256::digest(bytes).into());
+    let path = layout.join("blobs/sha256").join(digest.hex());
+    fs::write(path, bytes).expect("a blob can be written");
+    (digest, bytes.len().to_string())
+}
+
+fn with_layout(run: impl FnOnce(&Path)) {
+    LAYOUT.with_borrow_mut(|layout| run(layout.get_or_insert_with(new_layout).path()));
+}
+
+fn new_layout() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let directory = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
+    let directory = directory.expect("a directory can be made");
+    let version = r#"{"imageLayoutVersion":"1.0.0"}"#;
+    fs::write(directory.path().join("oci-layout"), version).expect("a layout can be written");
+    fs::create_dir_all(directory.path().join("blobs/sha256")).expect("a layout can be written");
+    directory
+}

@@ -1,0 +1,124 @@
+//! What must become of a case.
+
+use std::fmt;
+
+use super::bytes::unescape;
+
+/// What must become of a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// A tree of these entries, sorted.
+    Tree(Vec<Entry>),
+    /// An error whose debug form starts so.
+    Refused(String),
+}
+
+/// An entry of an expected tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path, without a slash before or behind it.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub node: Node,
+    /// Its permission bits.
+    pub mode: u16,
+    /// Its owner and group.
+    pub owner: (u32, u32),
+    /// When it was changed, in seconds since 1970.
+    pub mtime: i64,
+    /// Its extended attributes, sorted.
+    pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// A directory.
+    Directory,
+    /// A file of this content.
+    File(Vec<u8>),
+    /// A symbolic link.
+    Symlink(Vec<u8>),
+    /// A further name of the inode at this path.
+    Same(Vec<u8>),
+    /// A character device.
+    Char(u32, u32),
+    /// A block device.
+    Block(u32, u32),
+    /// A named pipe.
+    Fifo,
+}
+
+impl Expected {
+    /// Lists the entries of the tree, with `hash` for the content of each file.
+    pub fn lines(&self, hash: impl Fn(&[u8]) -> [u8; 32]) -> Option<Vec<String>> {
+        let Self::Tree(entries) = self else { return None };
+        let hashed = |entry: &Entry| match &entry.node {
+            Node::File(content) => {
+                Entry { node: Node::File(hash(content).to_vec()), ..entry.clone() }.to_string()
+            }
+            _ => entry.to_string(),
+        };
+        Some(entries.iter().map(hashed).collect())
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.escape_ascii();
+        match &self.node {
+            // A further name has the attributes of the first.
+            Node::Same(first) => return write!(f, "h:{path}={}", first.escape_ascii()),
+            Node::Directory => write!(f, "d:{path}"),
+            Node::File(content) => write!(f, "f:{path}={}", content.escape_ascii()),
+            Node::Symlink(target) => write!(f, "l:{path}={}", target.escape_ascii()),
+            Node::Char(major, minor) => write!(f, "c:{path}={major},{minor}"),
+            Node::Block(major, minor) => write!(f, "b:{path}={major},{minor}"),
+            Node::Fifo => write!(f, "p:{path}"),
+        }?;
+        write!(f, " {:o} {}:{} {}", self.mode, self.owner.0, self.owner.1, self.mtime)?;
+        self.xattrs.iter().try_for_each(|(name, value)| {
+            write!(f, " {}={}", name.escape_ascii(), value.escape_ascii())
+        })
+    }
+}
+
+/// Reads an entry of an expected tree.
+pub(super) fn entry(word: &str) -> Entry {
+    let mut parts = word.split('[');
+    let (kind, rest) = parts.next().and_then(|it| it.split_once(':')).expect("KIND:PATH");
+    let (path, value) = rest.split_once('=').unwrap_or((rest, ""));
+    let value = unescape(value);
+    let numbers = || {
+        let text = String::from_utf8_lossy(&value).into_owned();
+        let (major, minor) = text.split_once(',').expect("MAJOR,MINOR");
+        (major.parse().expect("a major number"), minor.parse().expect("a minor number"))
+    };
+    let (node, mode) = match kind {
+        "d" => (Node::Directory, 0o755),
+        "l" => (Node::Symlink(value), 0o777),
+        "h" => (Node::Same(value), 0),
+        "p" => (Node::Fifo, 0o644),
+        "c" => (Node::Char(numbers().0, numbers().1), 0o644),
+        "b" => (Node::Block(numbers().0, numbers().1), 0o644),
+        _ => (Node::File(value), 0o644),
+    };
+    let path = unescape(path);
+    let mut entry = Entry { path, node, mode, owner: (0, 0), mtime: 0, xattrs: Vec::new() };
+    parts.for_each(|part| attribute(&mut entry, part.trim_end_matches(']')));
+    entry
+}
+
+fn attribute(entry: &mut Entry, pair: &str) {
+    let (key, value) = pair.split_once('=').expect("[KEY=VALUE]");
+    match key {
+        "mode" => entry.mode = u16::from_str_radix(value, 8).expect("an octal mode"),
+        "uid" => entry.owner.0 = value.parse().expect("an owner"),
+        "gid" => entry.owner.1 = value.parse().expect("a group"),
+        "mtime" => entry.mtime = value.parse().expect("seconds"),
+        name => {
+            let name = name.strip_prefix("x.").expect("[x.NAME=VALUE]");
+            entry.xattrs.push((name.as_bytes().to_vec(), unescape(value)));
+        }
+    }
+}

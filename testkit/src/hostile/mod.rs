@@ -1,0 +1,58 @@
+//! A corpus of hostile layers: what an attacker would send, and what must become of it.
+//!
+//! The cases are texts in `cases/`, whose language `case.rs` describes. Each is run as one layer
+//! and split over two, because much of what is refused in one archive has been forgotten across
+//! archives. Every name in them holds the word [`MARKER`], so that no program but one that follows
+//! an archive's paths has a reason to touch a file of such a name.
+
+mod bytes;
+mod case;
+mod entry;
+mod header;
+mod random;
+
+pub use case::Case;
+pub use entry::{Entry, Expected, Node};
+pub use random::{Random, mutate};
+
+/// The word that each case's names hold.
+pub const MARKER: &str = "evil";
+
+const FILES: [(&str, &str); 8] = [
+    ("paths", include_str!("cases/paths.txt")),
+    ("links", include_str!("cases/links.txt")),
+    ("breakouts", include_str!("cases/breakouts.txt")),
+    ("whiteouts", include_str!("cases/whiteouts.txt")),
+    ("extended", include_str!("cases/extended.txt")),
+    ("numbers", include_str!("cases/numbers.txt")),
+    ("shapes", include_str!("cases/shapes.txt")),
+    ("system", include_str!("cases/system.txt")),
+];
+
+/// Returns all cases, in the order of their files.
+///
+/// # Panics
+/// A text that is no case; the message names the case.
+pub fn corpus() -> Vec<Case> {
+    FILES.iter().flat_map(|(file, text)| case::read(file, text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_corpus_is_large_and_every_case_is_marked() {
+        let corpus = corpus();
+        assert!(corpus.len() >= 150, "only {} cases", corpus.len());
+        let names: BTreeSet<_> = corpus.iter().map(|case| &case.name).collect();
+        assert_eq!(names.len(), corpus.len(), "a name is used twice");
+        for case in &corpus {
+            let layer = case.one_layer();
+            let marker = MARKER.as_bytes();
+            assert!(layer.windows(4).any(|part| part == marker), "{} has no marker", case.name);
+            assert!(!case.why.is_empty(), "{} says not what it is", case.name);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The corpus of hostile layers, each as one layer and split over two, while every file that the
+//! program names to the kernel is watched.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use box_image::Digest;
+use testkit::hostile::{Expected, MARKER, corpus};
+use testkit::program;
+
+use crate::layout::Layout;
+use crate::outcome::Outcome;
+use crate::run::{MEMORY, PROBE, Work, said};
+use crate::syscalls::{everything, named, watched};
+
+/// One run of a case.
+struct Run {
+    name: String,
+    expected: Expected,
+    layers: Vec<Digest>,
+}
+
+/// Writes the layouts of all runs, which the probe reads in this order.
+fn prepare(work: &Work) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (number, case) in corpus().into_iter().enumerate() {
+        let one = Layout::new(&work.layout(&format!("{number:04}-1")));
+        let layers = one.of_archives(&[case.one_layer()], true);
+        runs.push(Run {
+            name: format!("{}, one layer", case.name),
+            expected: case.one.clone(),
+            layers,
+        });
+        let two = Layout::new(&work.layout(&format!("{number:04}-2")));
+        let layers = two.of_archives(&case.two_layers(), false);
+        runs.push(Run { name: format!("{}, two layers", case.name), expected: case.two, layers });
+    }
+    runs
+}
+
+/// Makes a place where escapes have something to hit: it holds what the cases name, and the probe
+/// runs in the midst of it.
+fn canary(work: &Work) -> PathBuf {
+    let root = work.path().join("canary");
+    let inside = root.join("a/b/c");
+    for directory in [root.clone(), root.join("a"), root.join("a/b"), inside.clone()] {
+        fs::create_dir_all(directory.join("evil-etc")).unwrap();
+        fs::create_dir_all(directory.join("evil-tmp")).unwrap();
+        fs::write(directory.join("evil-etc/evil-passwd"), "host").unwrap();
+        fs::write(directory.join("evil-canary"), "host").unwrap();
+        symlink("evil-canary", directory.join("evil-link")).unwrap();
+    }
+    inside
+}
+
+fn check(run: &Run, outcome: &Outcome) -> Option<String> {
+    let lines = run.expected.lines(|content| *blake3::hash(content).as_bytes());
+    let right = match (&run.expected, &outcome.tree) {
+        (Expected::Refused(start), None) => {
+            let blamed = run.layers.iter().any(|layer| layer.to_string() == outcome.layer);
+            let named = outcome.text.contains(&outcome.layer) && is_located(outcome);
+            outcome.kind.starts_with(start) && blamed && named
+        }
+        (_, tree) => lines.is_some() && lines == *tree,
+    };
+    let clean = outcome.left == 0;
+    (!right || !clean).then(|| format!("{}: {:?}\n{outcome:#?}", run.name, run.expected))
+}
+
+/// Tells whether an error says where in the layer it is: the entry and its offset, except where the
+/// archive itself has no entry there, or where it is the tree that has no place for the entry.
+fn is_located(outcome: &Outcome) -> bool {
+    let starts = |kinds: &[&str]| kinds.iter().any(|kind| outcome.kind.starts_with(kind));
+    match &outcome.entry {
+        Some((_, Some(_))) => true,
+        Some((_, None)) => starts(&["Unreachable", "MissingTarget", "DirectoryTarget"]),
+        None => starts(&["NoHeader", "Unreadable", "Malformed(\"end of archive\")"]),
+    }
+}
+
+/// Tells whether a program of ours may name a file: its own, the system's libraries, and the work.
+fn is_allowed(name: &str, work: &Path) -> bool {
+    let own = [work.join("layouts"), work.join("stores")];
+    let system = ["/lib/", "/usr/lib/", "/lib64/", "/etc/ld.so.", "/proc/self/", "/sys/fs/cgroup"];
+    name.is_empty()
+        || name == PROBE
+        || own.iter().any(|directory| Path::new(name).starts_with(directory))
+        || system.iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[test]
+fn no_layer_reaches_the_host_and_each_ends_as_it_must() {
+    let work = Work::new();
+    let runs = prepare(&work);
+    assert!(runs.len() >= 240, "only {} runs", runs.len());
+    let inside = canary(&work);
+    let before = everything(&work.path().join("canary"));
+    let log = work.path().join("log");
+    let report = said(watched(PROBE, &log).arg(work.path()).current_dir(inside));
+    assert_eq!(everything(&work.path().join("canary")), before, "the canary is not what it was");
+
+    let named = named(&log);
+    let allowed = |name: &&String| is_allowed(name, work.path()) && !name.contains(MARKER);
+    let foreign: Vec<_> = named.iter().filter(|name| !allowed(name)).collect();
+    assert!(foreign.is_empty(), "it named files that are none of its own: {foreign:#?}");
+    assert!(named.len() > 1000, "the watch has seen nothing: {named:?}");
+
+    assert_eq!(report.outcomes.len(), runs.len());
+    let wrong: Vec<_> =
+        runs.iter().zip(&report.outcomes).filter_map(|(run, it)| check(run, it)).collect();
+    assert!(wrong.is_empty(), "{} of the runs:\n{}", wrong.len(), wrong.join("\n"));
+    let refused = report.outcomes.iter().filter(|outcome| outcome.tree.is_none()).count();
+    println!("{} runs, {refused} refused, peak {} KiB", runs.len(), report.peak);
+    assert!(report.peak < MEMORY, "{} KiB", report.peak);
+}
+
+#[test]
+fn the_watch_sees_what_a_program_does_that_extracts() {
+    let work = Work::new();
+    let inside = canary(&work);
+    let (log, archive) = (work.path().join("log"), work.path().join("archive"));
+    let case = corpus().into_iter().find(|case| case.name == "paths/here").unwrap();
+    fs::write(&archive, case.one_layer()).unwrap();
+    let before = everything(&inside);
+    let mut tar = watched("tar", &log);
+    program::run(tar.arg("-xf").arg(&archive).current_dir(&inside)).unwrap();
+    assert!(named(&log).iter().any(|name| name.contains(MARKER)));
+    assert_ne!(everything(&inside), before);
+}

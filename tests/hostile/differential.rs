@@ -1,0 +1,243 @@
+//! Archives changed at random: what this reader accepts, others that accept it see alike.
+
+use std::io;
+
+use boxbuild::layer::{Action, LayerIndex, Limits, read_plain};
+use boxbuild::tree::Leaf;
+use testkit::hostile::{Random, corpus, mutate};
+use testkit::prerequisites::{Package, packages};
+
+use crate::readers::{Listing, Seen, bsd, gnu, python, tar_crate};
+
+/// How many archives are made, and how many of those that we accept are given to a program of
+/// their own each.
+const ARCHIVES: usize = 12_000;
+const LISTED: usize = 2_000;
+/// Larger archives only take time.
+const LARGEST: usize = 16 << 10;
+
+/// An archive, and what this reader sees in it.
+struct Accepted {
+    /// Its place among those made.
+    number: usize,
+    archive: Vec<u8>,
+    lines: Vec<String>,
+}
+
+fn archives() -> Vec<Vec<u8>> {
+    let corpus: Vec<_> = corpus().iter().map(|case| case.one_layer()).collect();
+    let small: Vec<_> = corpus.into_iter().filter(|archive| archive.len() <= LARGEST).collect();
+    let mut random = Random::new(4);
+    (0..ARCHIVES)
+        .map(|number| {
+            let other = &small[random.below(small.len())];
+            mutate(&small[number % small.len()], other, &mut random)
+        })
+        .collect()
+}
+
+fn accepted(archives: Vec<Vec<u8>>) -> Vec<Accepted> {
+    let limits = Limits::default();
+    let read = |(number, archive): (usize, Vec<u8>)| {
+        let index = read_plain(archive.as_slice(), &mut io::sink(), &limits).ok()?;
+        Some(Accepted { number, lines: ours(&index), archive })
+    };
+    archives.into_iter().enumerate().filter_map(read).collect()
+}
+
+/// Lists what this reader sees.
+fn ours(index: &LayerIndex) -> Vec<String> {
+    let line = |change: &boxbuild::layer::Change| {
+        let path = change.path.as_slice();
+        match &change.action {
+            Action::Directory(_) => line('d', path, ""),
+            Action::HardLink(target) => line('h', path, shown(target)),
+            Action::Whiteout => line('w', path, ""),
+            Action::Opaque => line('o', path, ""),
+            Action::Leaf(_, Leaf::File(content)) => {
+                line('f', path, format!("{} {:02x?}", content.size, content.hash))
+            }
+            Action::Leaf(_, Leaf::Symlink(target)) => line('l', path, shown(target)),
+            Action::Leaf(_, Leaf::CharDevice(major, minor)) => {
+                line('c', path, format!("{major},{minor}"))
+            }
+            Action::Leaf(_, Leaf::BlockDevice(major, minor)) => {
+                line('b', path, format!("{major},{minor}"))
+            }
+            Action::Leaf(_, Leaf::Fifo) => line('p', path, ""),
+        }
+    };
+    index.changes.iter().map(line).collect()
+}
+
+/// Lists what another reader sees, in the same words.
+fn theirs(listing: &[Seen]) -> Vec<String> {
+    listing.iter().filter_map(their_line).collect()
+}
+
+fn their_line(seen: &Seen) -> Option<String> {
+    let path = normal(&seen.path);
+    let split = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let (folder, name) = path.split_at(split);
+    if let Some(hidden) = name.strip_prefix(b".wh.") {
+        return match hidden {
+            b".wh..opq" => Some(line('o', folder.strip_suffix(b"/").unwrap_or(folder), "")),
+            hidden if hidden.starts_with(b".wh.") => None, // AUFS
+            hidden => Some(line('w', &[folder, hidden].concat(), "")),
+        };
+    }
+    let (major, minor) = seen.device;
+    Some(match seen.kind {
+        'f' => {
+            let hash = *blake3::hash(&seen.content).as_bytes();
+            line('f', &path, format!("{} {hash:02x?}", seen.content.len()))
+        }
+        'l' => line('l', &path, shown(&seen.target)),
+        'h' => line('h', &path, shown(&normal(&seen.target))),
+        'c' | 'b' => line(seen.kind, &path, format!("{major},{minor}")),
+        kind => line(kind, &path, ""),
+    })
+}
+
+fn line(kind: char, path: &[u8], what: impl std::fmt::Display) -> String {
+    format!("{kind} {} {what}", shown(path))
+}
+
+fn shown(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}
+
+/// Brings the spellings of a path to one.
+fn normal(path: &[u8]) -> Vec<u8> {
+    let parts = path.split(|byte| *byte == b'/').filter(|part| !matches!(part, [] | [b'.']));
+    parts.collect::<Vec<_>>().join(&b'/')
+}
+
+/// Leaves out what programs that only list do not say: what is in a file.
+fn without_content(lines: &[String]) -> Vec<String> {
+    let cut = |line: &String| line.split(" [").next().unwrap_or(line).to_owned();
+    lines.iter().map(cut).collect()
+}
+
+/// Compares the listings of a reader with ours, and says how many archives both accept.
+///
+/// # Panics
+/// They differ.
+fn compare(reader: &Reader, found: &[(&Accepted, Listing)]) -> usize {
+    let mut both = 0;
+    let mut wrong = Vec::new();
+    for (ours, listing) in found {
+        let Some(listing) = listing else { continue };
+        both += 1;
+        let (mut expected, mut seen) = (ours.lines.clone(), theirs(listing));
+        if reader.only_lists {
+            (expected, seen) = (without_content(&expected), without_content(&seen));
+        }
+        if expected == seen {
+            continue;
+        }
+        match reader.known.iter().find(|known| (known.applies)(&ours.archive)) {
+            Some(known) => println!("{}, archive {}: {}", reader.name, ours.number, known.why),
+            None => wrong.push(format!("{}: they {seen:#?}, we {expected:#?}\n", ours.number)),
+        }
+    }
+    let count = wrong.len();
+    wrong.truncate(5);
+    assert!(wrong.is_empty(), "{}: {count} of {both} differ:\n{}", reader.name, wrong.concat());
+    both
+}
+
+/// Another reader.
+struct Reader {
+    name: &'static str,
+    /// Whether it does not tell what is in the files.
+    only_lists: bool,
+    /// The differences that may stay.
+    known: &'static [Known],
+}
+
+struct Known {
+    /// What is different, and why it may be.
+    why: &'static str,
+    /// Tells which archives have it.
+    applies: fn(&[u8]) -> bool,
+}
+
+const PYTHON: Reader = Reader {
+    name: "Python",
+    only_lists: false,
+    known: &[Known {
+        why: "where GNU's headers have the time of access, it reads a prefix of the name",
+        applies: has_gnu_times,
+    }],
+};
+const GNU: Reader = Reader { name: "GNU tar", only_lists: true, known: &[] };
+const BSD: Reader = Reader { name: "bsdtar", only_lists: true, known: &[] };
+const TAR_CRATE: Reader = Reader {
+    name: "the tar crate",
+    only_lists: false,
+    known: &[
+        Known {
+            why: "it ends a record at the first newline, not where its length says",
+            applies: has_newline_in_record,
+        },
+        Known {
+            why: "a file without a type but with a slash is a directory to all but it",
+            applies: has_old_directory,
+        },
+    ],
+};
+
+/// Lists the blocks that have the sign of a header, and where they end.
+fn headers(archive: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let blocks = archive.chunks_exact(512).zip(1..).map(|(block, number)| (number * 512, block));
+    blocks.filter(|(_, block)| block[257..].starts_with(b"ustar") || block[257..265] == [0; 8])
+}
+
+fn name(header: &[u8]) -> &[u8] {
+    header[..100].split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+fn has_gnu_times(archive: &[u8]) -> bool {
+    headers(archive).any(|(_, header)| header[257..].starts_with(b"ustar  ") && header[345] != 0)
+}
+
+fn has_old_directory(archive: &[u8]) -> bool {
+    headers(archive).any(|(_, header)| header[156] == 0 && name(header).ends_with(b"/"))
+}
+
+fn has_newline_in_record(archive: &[u8]) -> bool {
+    let is_record = |line: &[u8]| {
+        let digits = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+        std::str::from_utf8(digits).is_ok_and(|text| text.parse() == Ok(line.len()))
+    };
+    headers(archive).filter(|(_, header)| header[156] == b'x').any(|(end, header)| {
+        let size = std::str::from_utf8(&header[124..135]).unwrap_or_default();
+        let size = usize::from_str_radix(size.trim(), 8).unwrap_or_default();
+        let body = &archive[end..archive.len().min(end.saturating_add(size))];
+        !body.split_inclusive(|byte| *byte == b'\n').all(is_record)
+    })
+}
+
+#[test]
+fn other_readers_see_what_we_see() {
+    let wanted = [Package::Bsdtar, Package::Python];
+    packages(&wanted, &mut |line| println!("{line}")).unwrap();
+    let accepted = accepted(archives());
+    let all: Vec<_> = accepted.iter().map(|it| it.archive.clone()).collect();
+    let zip = |listings: Vec<Listing>| accepted.iter().zip(listings).collect::<Vec<_>>();
+    let python = compare(&PYTHON, &zip(python(&all)));
+    let each = |list: fn(&[u8]) -> Listing, count: usize| {
+        zip(all.iter().take(count).map(|archive| list(archive)).collect())
+    };
+    let tar_crate = compare(&TAR_CRATE, &each(tar_crate, all.len()));
+    let (gnu, bsd) = (compare(&GNU, &each(gnu, LISTED)), compare(&BSD, &each(bsd, LISTED)));
+    println!(
+        "{ARCHIVES} archives, {} accepted; of these as well by Python {python}, the tar crate \
+         {tar_crate}, GNU tar {gnu} and bsdtar {bsd} of the first {LISTED}",
+        all.len()
+    );
+    for both in [python, tar_crate, gnu, bsd] {
+        assert!(both >= 1_000, "only {both} archives were compared");
+    }
+}
