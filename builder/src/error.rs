@@ -43,6 +43,12 @@ pub enum BuildError {
         /// Why.
         source: LayerError,
     },
+    /// The images have more entries than a build may hold.
+    #[error("the layers of the images have more than {limit} entries together")]
+    Entries {
+        /// How many they may have.
+        limit: usize,
+    },
     /// A skill cannot be read.
     #[error("the skill `{name}` cannot be read")]
     Skill {
@@ -157,9 +163,8 @@ pub enum BuildError {
     },
     /// What the lock pins is not there any more.
     #[error(
-        "the lock pins `{name}` to {digest}, which is no longer in {}; \
-         put it back, or run `boxbuild update {name}` to take what is there now",
-        path.display()
+        "the lock pins `{name}` to {digest}, which is no longer in {place}; \
+         put it back, or run `boxbuild update {name}` to take what is there now"
     )]
     PinGone {
         /// Where the Boxfile names it.
@@ -167,7 +172,7 @@ pub enum BuildError {
         /// The lock's name for it.
         name: String,
         /// Where it was looked for.
-        path: PathBuf,
+        place: String,
         /// The pinned digest.
         digest: Digest,
     },

@@ -5,6 +5,7 @@
 //! ```text
 //! project  a Boxfile's path   → Boxfile, Lock
 //! source   image reference    → Image (digests)
+//! registry name and digests   → blobs in the store
 //! fetch    URL and sha256     → a blob in the store
 //! registry name and digests   → blobs in the store
 //! binary   a program's file   → Tree

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use box_image::Digest;
-use boxbuild::source::{Image, Wanted, open};
-use boxfile_spec::Platform;
+use boxbuild::source::{Access, Image, open};
+use boxfile_spec::{ImageRef, Platform};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -50,9 +50,15 @@ pub fn manifest(bytes: &[u8]) {
     });
 }
 
+/// The layouts' paths are absolute, and no registry is asked.
+fn access() -> Access<'static> {
+    Access { base: Path::new(""), registries: None }
+}
+
 fn opened(layout: &Path) -> Result<Image, String> {
-    let wanted = Wanted { tag: None, digest: None, platform: Platform::LinuxAmd64 };
-    open(layout, wanted).map_err(|error| error.to_string())
+    let path = layout.display().to_string();
+    let reference = ImageRef::OciLayout { path, tag: None, digest: None };
+    open(&reference, None, Platform::LinuxAmd64, &access()).map_err(|error| error.to_string())
 }
 
 fn check(layout: &Path, opened: Result<Image, String>) {
@@ -60,7 +66,7 @@ fn check(layout: &Path, opened: Result<Image, String>) {
         Ok(image) => {
             assert_eq!(image.layers.len(), image.config.rootfs.diff_ids.len());
             assert!(image.size() >= image.manifest_size);
-            assert!(image.layers.iter().all(|layer| image.open_layer(layer).is_err()));
+            assert!(image.layers.iter().all(|layer| image.open_layer(layer, &access()).is_err()));
         }
         Err(text) => {
             let place = layout.to_string_lossy();

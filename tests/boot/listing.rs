@@ -88,6 +88,7 @@ fn computed(directory: &Path) -> Vec<Value> {
         platform: Platform::LinuxAmd64,
         pins: Pins::default(),
         fetch: FetchOptions { offline: true, ..FetchOptions::default() },
+        remote: None,
         init: &tools.programs.list_init,
         kernel: &tools.kernel,
         builder: [0; 32],

@@ -125,7 +125,7 @@ fn a_truncated_layer() {
     let (path, bytes) = base_layer(&checkout);
     fs::write(path, &bytes[..bytes.len() - 1000]).unwrap();
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
-    error: the image of `agent` cannot be read: images/agent/blobs/sha256/DIGEST (a layer) has 159316 bytes, but the image names 160316; the layout is damaged: copy the image again
+    error: the image of `agent` cannot be read: images/agent/blobs/sha256/DIGEST (a layer) has 159316 bytes, but the image names 160316; the image is damaged: copy it again
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
@@ -145,7 +145,7 @@ fn a_manifest_with_the_wrong_digest() {
         }
     }
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
-    error: the image of `agent` cannot be read: images/agent/blobs/sha256/DIGEST (an image manifest) has the content sha256:DIGEST, not the one that its name says; the layout is damaged: copy the image again
+    error: the image of `agent` cannot be read: images/agent/blobs/sha256/DIGEST (an image manifest) has the content sha256:DIGEST, not the one that its name says; the image is damaged: copy it again
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"

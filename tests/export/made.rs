@@ -42,6 +42,7 @@ impl Made {
             platform: Platform::LinuxAmd64,
             pins: Pins::default(),
             fetch: FetchOptions { offline: true, ..FetchOptions::default() },
+            remote: None,
             init: &self.path("program"),
             kernel: &self.path("program"),
             builder: [0; 32],

@@ -12,9 +12,9 @@ use box_image::{ComponentName, Digest};
 use boxbuild::layer::{
     Action, Change, Compression, LayerIndex, LayerSource, Limits, decode, flatten,
 };
-use boxbuild::source::{Wanted, open};
+use boxbuild::source::{Access, open};
 use boxbuild::tree::{Content, Leaf, Meta, Tree};
-use boxfile_spec::Platform;
+use boxfile_spec::{ImageRef, Platform};
 use erofs_rs::EroFS;
 use erofs_rs::backend::SliceImage;
 
@@ -40,10 +40,12 @@ fn of_layer(layer: &LayerSource, blob: impl Read + Send) -> Tree {
 
 /// Reads the one image of an image layout.
 pub(crate) fn of_oci(layout: &Path) -> Tree {
-    let wanted = Wanted { tag: Some("latest"), digest: None, platform: Platform::LinuxAmd64 };
-    let image = open(layout, wanted).unwrap();
+    let (path, tag) = (layout.display().to_string(), Some("latest".to_owned()));
+    let reference = ImageRef::OciLayout { path, tag, digest: None };
+    let access = Access { base: Path::new(""), registries: None };
+    let image = open(&reference, None, Platform::LinuxAmd64, &access).unwrap();
     let [layer] = image.layers.as_slice() else { panic!("{:?}", image.layers) };
-    of_layer(layer, image.open_layer(layer).unwrap())
+    of_layer(layer, image.open_layer(layer, &access).unwrap())
 }
 
 /// Collects the entries of a tree that has inode numbers.

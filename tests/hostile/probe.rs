@@ -14,9 +14,9 @@ use box_image::ComponentName;
 use boxbuild::bake::bake;
 use boxbuild::layer::{LayerError, LayerIndex, Limits, decode, flatten};
 use boxbuild::pack::{ContentMap, Pack};
-use boxbuild::source::{Image, Wanted, open};
+use boxbuild::source::{Access, Image, open};
 use boxbuild::tree;
-use boxfile_spec::Platform;
+use boxfile_spec::{ImageRef, Platform};
 
 mod outcome;
 mod seen;
@@ -36,12 +36,18 @@ fn main() {
     println!("{}", serde_json::to_string(&report).unwrap());
 }
 
+/// The layouts' paths are absolute, and no registry is asked.
+fn access() -> Access<'static> {
+    Access { base: Path::new(""), registries: None }
+}
+
 fn probe(layout: &Path, stores: &Path) -> Outcome {
     let name = layout.file_name().unwrap().to_string_lossy().into_owned();
     let place = stores.join(&name);
     let mut outcome = Outcome { name, ..Outcome::default() };
-    let wanted = Wanted { tag: None, digest: None, platform: Platform::LinuxAmd64 };
-    let packs = match open(layout, wanted) {
+    let path = layout.display().to_string();
+    let reference = ImageRef::OciLayout { path, tag: None, digest: None };
+    let packs = match open(&reference, None, Platform::LinuxAmd64, &access()) {
         Ok(image) => build(&image, &Store::open(&place).unwrap(), &mut outcome),
         Err(error) => {
             outcome.kind = format!("Source({error:?})");
@@ -60,7 +66,7 @@ fn build(image: &Image, store: &Store, outcome: &mut Outcome) -> usize {
     let mut indexes: Vec<LayerIndex> = Vec::new();
     let mut contents = ContentMap::default();
     for layer in &image.layers {
-        let blob = image.open_layer(layer).unwrap();
+        let blob = image.open_layer(layer, &access()).unwrap();
         let mut data = store.data_writer().unwrap();
         match decode(layer, blob, &mut data, &Limits::default()) {
             Ok(index) => {

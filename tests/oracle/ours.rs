@@ -6,18 +6,20 @@ use std::path::Path;
 
 use box_image::{ComponentName, Digest};
 use boxbuild::layer::{LayerError, LayerIndex, Limits, decode, flatten};
-use boxbuild::source::{Wanted, open};
+use boxbuild::source::{Access, open};
 use boxbuild::tree::{Inode, Kind as TreeKind, Leaf, Origin, Tree, entries};
-use boxfile_spec::Platform;
+use boxfile_spec::{ImageRef, Platform};
 
 use crate::listing::{Entry, Kind, Listing, with_first_names};
 
 /// Decodes the layers of an image.
 pub(crate) fn layers(layout: &Path, tag: &str) -> Result<Vec<(Digest, LayerIndex)>, LayerError> {
-    let wanted = Wanted { tag: Some(tag), digest: None, platform: Platform::LinuxAmd64 };
-    let image = open(layout, wanted).unwrap();
+    let (path, tag) = (layout.display().to_string(), Some(tag.to_owned()));
+    let reference = ImageRef::OciLayout { path, tag, digest: None };
+    let access = Access { base: Path::new(""), registries: None };
+    let image = open(&reference, None, Platform::LinuxAmd64, &access).unwrap();
     let decoded = image.layers.iter().map(|layer| {
-        let blob = image.open_layer(layer).unwrap();
+        let blob = image.open_layer(layer, &access).unwrap();
         decode(layer, blob, &mut io::sink(), &Limits::default()).map(|index| (layer.digest, index))
     });
     decoded.collect()

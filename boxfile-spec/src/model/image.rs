@@ -32,11 +32,12 @@ pub enum ImageRef {
         /// What the image's manifest hashes to.
         digest: Option<Sha256>,
     },
-    /// What `docker save` writes: `docker-archive:PATH[:TAG]`.
+    /// What `docker save` writes: `docker-archive:PATH[:NAME[:TAG]]` or `docker-archive:PATH[:TAG]`.
     DockerArchive {
         /// The file, by the same rule as the directory above.
         path: String,
-        /// Which of the archive's images, where it holds several.
+        /// Which of the archive's images, where it holds several: a name as docker has it, perhaps with
+        /// a tag, or a tag alone.
         tag: Option<String>,
     },
     /// An image of a registry: `docker://HOST/NAME[:TAG][@DIGEST]`, or as people type it:

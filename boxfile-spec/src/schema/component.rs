@@ -90,7 +90,7 @@ pub(crate) static IMAGE: Declaration = Declaration {
     name: "image",
     summary: "The OCI image that holds the component's files.",
     details: "`oci:PATH[:TAG]` is an OCI image layout directory, `oci-archive:PATH[:TAG]` the same in a \
-        tar file, `docker-archive:PATH[:TAG]` what `docker save` writes, and `docker://HOST/NAME[:TAG]` \
+        tar file, `docker-archive:PATH[:NAME:TAG]` what `docker save` writes, and `docker://HOST/NAME[:TAG]` \
         an image of a registry. `NAME[:TAG]` alone is short for one of `docker.io`, and a registry's image \
         has the tag `latest` where neither tag nor digest is given.\n\n\
         All but `docker-archive` take `@sha256:DIGEST` behind them, the digest that the image's manifest \
@@ -99,7 +99,7 @@ pub(crate) static IMAGE: Declaration = Declaration {
         What the Boxfile says counts before the image's config, and this before the image's labels: \
         `a3s.entrypoint`, `a3s.workdir`, `a3s.port` and `a3s.box.env.NAME` are read, and an image whose \
         `a3s.type` names the other component is refused.\n\n\
-        This version builds from `oci:` only.",
+        docs/images.md says what is read of each, and what is refused.",
     first: Some(required("reference", Kind::Image, "Where the image is.")),
     merge: Merge::Replace,
     example: Example { kdl: "image \"oci:images/agent\"", toml: "image = \"oci:images/agent\"" },

@@ -26,7 +26,7 @@ use crate::listing::{ImageOrigin, Listing, Origins};
 use crate::pack::{ContentMap, Pack};
 use crate::sbom::{self, Subject};
 use crate::seal::{Contents, Stored, seal};
-use crate::source::Image;
+use crate::source::{Image, Remote};
 use crate::tree::{Content, Tree};
 use crate::{BuildError, Report, Sealed, kernel};
 use inputs::Inputs;
@@ -48,6 +48,8 @@ pub struct Request<'a> {
     pub pins: Pins<'a>,
     /// How files are downloaded.
     pub fetch: FetchOptions<'a>,
+    /// How registries are asked for images; nothing where none is to be asked.
+    pub remote: Option<&'a dyn Remote>,
     /// The init: a static program.
     pub init: &'a Path,
     /// The kernel: a libkrunfw library or an ELF kernel.
@@ -144,7 +146,7 @@ fn flattened(
     inputs: &Inputs,
     store: &Store,
 ) -> Result<Flattened, BuildError> {
-    let decoded = decode_all(inputs, request.boxfile, store, &Limits::default())?;
+    let decoded = decode_all(inputs, request, store, &Limits::default())?;
     let mut contents = ContentMap::default();
     decoded.values().for_each(|layer| contents.add(layer.pack, &layer.index.contents));
     let images = flat_images(inputs, &decoded, request.boxfile, &mut contents)?;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::failure::{Failure, chain};
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
+use super::registries::Registries;
 use super::{locking, terminal};
 
 /// Builds a box from a Boxfile and prints its digest.
@@ -54,7 +55,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let lock_file = lock_file.map_err(|it| if args.locked { it.with_lock() } else { it })?;
     let tools = Tools::find(&args.inputs, &loaded)?;
     let checkout = loaded.project.checkout(&loaded.boxfile);
-    let request = tools.request(&loaded, &checkout, platform, lock_file.lock.as_ref(), &[]);
+    let registries = Registries::find(&args.inputs.registries, args.project.json)?;
+    let remote = registries.client();
+    let lock = lock_file.lock.as_ref();
+    let request = tools.request(&loaded, &checkout, platform, lock, &[], &remote);
     let settled = RefCell::new(None);
     let check = |resolved: &Resolved| -> Result<(), Stop> {
         loaded.show_warnings(&resolved.warnings);

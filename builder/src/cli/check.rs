@@ -73,6 +73,7 @@ fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
         platform: loaded.platform(None).unwrap_or(Platform::LinuxAmd64),
         pins: Pins::default(),
         fetch: FetchOptions { offline: true, ..FetchOptions::default() },
+        remote: None,
         init: Path::new(""),
         kernel: Path::new(""),
         builder: [0; 32],

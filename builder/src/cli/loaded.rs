@@ -1,16 +1,17 @@
 //! A Boxfile that was read for a command, and what commands ask of it.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use boxbuild::fetch::FetchOptions;
 use boxbuild::project::{LockFile, Project};
+use boxbuild::source::Remote;
 use boxbuild::{Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
 
 use super::failure::{Failure, chain};
 use super::options::{InputOptions, ProjectOptions};
+use super::registries::Network;
 use super::{locate, terminal};
 
 /// A Boxfile without errors, as one of its profiles makes it.
@@ -130,15 +131,13 @@ pub(crate) struct Tools {
     kernel: PathBuf,
     builder: [u8; 32],
     offline: bool,
-    proxy: Option<String>,
-    roots: Option<PathBuf>,
+    network: Network,
 }
 
 impl Tools {
     /// Finds what a build of the Boxfile needs.
     pub(crate) fn find(options: &InputOptions, loaded: &Loaded) -> Result<Self, Failure> {
         let store = locate::store(options.store.as_deref())?;
-        let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
         Ok(Self {
             store: Store::open(&store).map_err(|it| Failure::new(chain(&it)))?,
             init: locate::init(options.init.as_deref())?,
@@ -149,8 +148,7 @@ impl Tools {
             )?,
             builder: builder_identity()?,
             offline: options.offline,
-            proxy: set("HTTPS_PROXY").or_else(|| set("https_proxy")),
-            roots: set("SSL_CERT_FILE").map(PathBuf::from),
+            network: Network::of_environment(),
         })
     }
 
@@ -162,6 +160,7 @@ impl Tools {
         platform: Platform,
         lock: Option<&'a Lock>,
         refresh: &'a [String],
+        remote: &'a dyn Remote,
     ) -> Request<'a> {
         Request {
             boxfile: &loaded.boxfile,
@@ -171,10 +170,11 @@ impl Tools {
             pins: Pins { lock, profile: loaded.variant(), refresh },
             fetch: FetchOptions {
                 offline: self.offline,
-                proxy: self.proxy.as_deref(),
-                roots: self.roots.as_deref(),
+                proxy: self.network.proxy.as_deref(),
+                roots: self.network.roots.as_deref(),
                 ..FetchOptions::default()
             },
+            remote: Some(remote),
             init: &self.init,
             kernel: &self.kernel,
             builder: self.builder,

@@ -5,12 +5,14 @@ use std::path::Path;
 
 use boxbuild::project::{LockFile, LockFileError};
 use boxbuild::resolve;
+use boxbuild::source::Remote;
 use boxfile_spec::lock::{Entry, Kind};
 use boxfile_spec::{Lock, Platform};
 
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProjectOptions};
+use super::registries::Registries;
 use super::{locking, terminal};
 
 /// Writes Boxfile.lock without building.
@@ -54,7 +56,9 @@ pub(crate) struct UpdateArgs {
 pub(crate) fn lock(args: &LockArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, None)?;
     let file = readable(&loaded.lock_path(&args.inputs))?;
-    let lock = resolve_all(&loaded, &args.inputs, file.lock.as_ref(), &[])?;
+    let registries = Registries::find(&args.inputs.registries, args.project.json)?;
+    let remote = registries.client();
+    let lock = resolve_all((&loaded, &args.inputs), &remote, file.lock.as_ref(), &[])?;
     finish(&file, &lock, false, args.project.json)
 }
 
@@ -89,7 +93,9 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
         [] => names(old, |it| it.kind == Kind::Image),
         names => names.to_vec(),
     };
-    let lock = resolve_all(&loaded, &args.inputs, old, &refresh)?;
+    let registries = Registries::find(&args.inputs.registries, args.project.json)?;
+    let remote = registries.client();
+    let lock = resolve_all((&loaded, &args.inputs), &remote, old, &refresh)?;
     let known = names(old, |_| true).into_iter().chain(names(Some(&lock), |_| true)).collect();
     check_names(&args.names, known)?;
     finish(&file, &lock, args.dry_run, args.project.json)
@@ -110,8 +116,8 @@ fn check_names(names: &[String], known: BTreeSet<String>) -> Result<(), Failure>
 
 /// Resolves everything that the Boxfile names, in all its profiles, for all its platforms.
 fn resolve_all(
-    loaded: &Loaded,
-    inputs: &InputOptions,
+    (loaded, inputs): (&Loaded, &InputOptions),
+    remote: &dyn Remote,
     old: Option<&Lock>,
     refresh: &[String],
 ) -> Result<Lock, Failure> {
@@ -122,7 +128,7 @@ fn resolve_all(
         let platforms: Vec<Platform> =
             variant.boxfile.platforms.iter().map(|it| it.value).collect();
         for platform in platforms {
-            let request = tools.request(variant, &checkout, platform, old, refresh);
+            let request = tools.request(variant, &checkout, platform, old, refresh, remote);
             let resolved = resolve(&request, &tools.store)
                 .map_err(|error| Failure::of_build(&error, &variant.sources))?;
             if index == 0 {

@@ -21,6 +21,8 @@ mod locking;
 mod ls;
 mod options;
 mod plan;
+mod progress;
+mod registries;
 mod schema;
 mod terminal;
 

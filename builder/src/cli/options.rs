@@ -31,9 +31,20 @@ pub(crate) struct InputOptions {
     /// The directory of the store [default: $BOXBUILD_STORE, ~/.cache/boxbuild]
     #[arg(long, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
-    /// Never touch a network: take downloads from the store only
+    /// Never touch a network: take downloads and images of registries from the store only
     #[arg(long)]
     pub(crate) offline: bool,
+    #[command(flatten)]
+    pub(crate) registries: RegistryOptions,
+}
+
+/// How registries are asked.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct RegistryOptions {
+    /// Mirrors, plain http and certificates of registries
+    /// [default: ~/.config/boxbuild/registries.toml, if it is there]
+    #[arg(long, value_name = "PATH", env = "BOXBUILD_REGISTRIES", hide_env_values = true)]
+    pub(crate) registry_config: Option<PathBuf>,
 }
 
 /// The profile that a command applies.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
+use super::registries::Registries;
 use super::{conflicts, locking, terminal};
 
 /// Shows what a build will do, without making a box.
@@ -40,8 +41,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let lock_file = loaded.lock_file(&args.inputs)?;
     let tools = Tools::find(&args.inputs, &loaded)?;
     let checkout = loaded.project.checkout(&loaded.boxfile);
+    let registries = Registries::find(&args.inputs.registries, args.project.json)?;
+    let remote = registries.client();
     let old = lock_file.lock.as_ref();
-    let request = tools.request(&loaded, &checkout, platform, old, &[]);
+    let request = tools.request(&loaded, &checkout, platform, old, &[], &remote);
     let preview = preview(&request, &tools.store)
         .map_err(|error| Failure::of_build(&error, &loaded.sources))?;
     let lock = locking::updated(old, &preview.lock, &loaded, platform)?;

@@ -1,7 +1,7 @@
 //! The one place that prints: results go to standard output, everything else to standard error.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use boxfile_spec::shown;
@@ -36,6 +36,17 @@ pub(crate) fn data() -> io::StdoutLock<'static> {
 /// Tells whether a result could not be written.
 pub(crate) fn lost() -> bool {
     LOST.load(Ordering::Relaxed)
+}
+
+/// Tells whether a person watches.
+pub(crate) fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Shows how far something is, on a line that the next such text, or any other, replaces.
+pub(crate) fn status(text: &str) {
+    let mut out = io::stderr().lock();
+    drop(write!(out, "\r\x1b[K{}", shown(text)).and_then(|()| out.flush()));
 }
 
 /// Prints something for the person who watches, line by line; nothing in it can move the cursor.

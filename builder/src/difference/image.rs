@@ -1,7 +1,6 @@
 //! The tree of an image, which is decoded for the purpose.
 
 use std::io;
-use std::path::Path;
 
 use box_image::{ComponentName, Digest};
 use boxfile_spec::{ImageRef, Platform};
@@ -10,7 +9,7 @@ use rayon::prelude::*;
 use super::{Side, SideKind};
 use crate::layer::{LayerError, Limits, decode, flatten};
 use crate::listing::{ImageOrigin, Listing, Origins};
-use crate::source::{self, Image, SourceError, Wanted};
+use crate::source::{self, Access, SourceError};
 
 /// Why an image cannot be compared.
 #[derive(Debug, thiserror::Error)]
@@ -35,17 +34,21 @@ pub enum ImageError {
 }
 
 impl Side {
-    /// Takes an image, whose layers are decoded; the files' data are hashed and kept nowhere. A relative path of the reference starts from the working directory.
+    /// Takes an image, whose layers are decoded; the files' data are hashed and kept nowhere.
     ///
     /// # Errors
     /// [`ImageError`].
-    pub fn of_image(reference: &ImageRef, platform: Platform) -> Result<Self, ImageError> {
+    pub fn of_image(
+        reference: &ImageRef,
+        platform: Platform,
+        access: &Access<'_>,
+    ) -> Result<Self, ImageError> {
         let named = || reference.to_string();
-        let image = open(reference, platform)
-            .map_err(|source| ImageError::Source { reference: named(), source })?;
+        let unreadable = |source| ImageError::Source { reference: named(), source };
+        let image = source::open(reference, None, platform, access).map_err(unreadable)?;
+        image.fetch_layers(&image.layers.iter().collect::<Vec<_>>(), access).map_err(unreadable)?;
         let decode_one = |layer| {
-            let blob = image.open_layer(layer);
-            let blob = blob.map_err(|source| ImageError::Source { reference: named(), source })?;
+            let blob = image.open_layer(layer, access).map_err(unreadable)?;
             let decoded = decode(layer, blob, &mut io::sink(), &Limits::default());
             decoded.map_err(|source| ImageError::Layer { reference: named(), source })
         };
@@ -62,13 +65,4 @@ impl Side {
         let kind = SideKind::Image(image.manifest);
         Ok(Self::new(kind, Listing { tree, origins }, Vec::new()))
     }
-}
-
-/// Opens the image that a reference names.
-fn open(reference: &ImageRef, platform: Platform) -> Result<Image, SourceError> {
-    let ImageRef::OciLayout { path, tag, digest } = reference else {
-        return Err(SourceError::Unsupported { reference: reference.to_string() });
-    };
-    let digest = digest.map(|digest| Digest::from_bytes(digest.0));
-    source::open(Path::new(path), Wanted { tag: tag.as_deref(), digest, platform })
 }

@@ -19,8 +19,10 @@ use crate::tree::{Content, Leaf, Meta};
 pub enum Compression {
     /// A plain tar stream.
     None,
-    /// gzip (RFC 1952), of one or several members.
+    /// gzip (RFC 1952), of one or several members. What is behind the last one is not passed over.
     Gzip,
+    /// zstd (RFC 8878), of one or several frames.
+    Zstd,
 }
 
 /// A layer as its image names it.

@@ -13,17 +13,20 @@ mod gzip;
 #[cfg(test)]
 mod hostile;
 mod limits;
+mod members;
 mod metadata;
 mod path;
 mod pax;
 mod read;
 mod stream;
+mod zstd;
 
 pub use apply::flatten;
 pub use codec::{DECODER_EPOCH, IndexError};
 pub use decode::{Compression, LayerSource, decode, read_plain};
 pub use error::{LayerError, LayerErrorKind};
 pub use limits::Limits;
+pub(crate) use members::{Member, MemberKind, member};
 
 use crate::tree::{Content, Leaf, Meta};
 

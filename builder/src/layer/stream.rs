@@ -11,6 +11,7 @@ use super::decode::Compression;
 use super::guard::Guard;
 use super::gzip::Gzip;
 use super::read::HashingReader;
+use super::zstd::Zstd;
 
 /// Bytes of a piece: small enough for the processor's caches, large enough to be worth a message.
 const PIECE: usize = 128 << 10;
@@ -135,6 +136,10 @@ fn unpack(
     match compression {
         Compression::None => pump(blob, empty, full),
         Compression::Gzip => pump(Gzip::new(blob), empty, full),
+        Compression::Zstd => match Zstd::new(blob) {
+            Ok(plain) => pump(plain, empty, full),
+            Err(error) => drop(full.send(Err(error))),
+        },
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use box_image::Digest;
 use serde::Deserialize;
 
+use super::documents::null_is_empty;
+
 /// An image's config, as far as a box needs it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ImageConfig {
@@ -16,7 +18,11 @@ pub struct ImageConfig {
     #[serde(default)]
     pub config: Option<Process>,
     /// The layers' uncompressed digests.
+    #[serde(default, deserialize_with = "null_is_empty")]
     pub rootfs: RootFs,
+    /// What made the image, step by step; many tools leave it out.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub history: Vec<Step>,
 }
 
 /// How the image's program runs; everything is optional.
@@ -47,8 +53,76 @@ pub struct Process {
 }
 
 /// The layers' uncompressed digests.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub struct RootFs {
     /// The lowest first.
+    #[serde(default, deserialize_with = "null_is_empty")]
     pub diff_ids: Vec<Digest>,
+}
+
+/// A step of an image's history.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Step {
+    /// Whether it changed no file, so that there is no layer of it.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub empty_layer: bool,
+}
+
+impl ImageConfig {
+    /// Checks that the image's documents agree on the number of its layers.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub(super) fn check(&self, layers: usize) -> Result<(), String> {
+        let diff_ids = self.rootfs.diff_ids.len();
+        if layers != diff_ids {
+            return Err(format!(
+                "layers in its manifest: {layers}, diff_ids in its config: {diff_ids}"
+            ));
+        }
+        let made = self.history.iter().filter(|step| !step.empty_layer).count();
+        if !self.history.is_empty() && made != layers {
+            return Err(format!("layers in its manifest: {layers}, in its history: {made}"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(rest: &str, layers: usize) -> Result<(), String> {
+        let text = format!(r#"{{"architecture":"amd64","os":"linux",{rest}}}"#);
+        serde_json::from_str::<ImageConfig>(&text).unwrap().check(layers)
+    }
+
+    #[test]
+    fn steps_that_changed_nothing_have_no_layer() {
+        let id = format!("\"sha256:{}\"", "0".repeat(64));
+        let rootfs = format!(r#""rootfs":{{"type":"layers","diff_ids":[{id}]}}"#);
+        check(&rootfs, 1).unwrap();
+        let history = r#""history":[{"empty_layer":true},{"created_by":"x"},{"empty_layer":null,"empty_layer_":1}]"#;
+        assert_eq!(
+            check(&format!("{rootfs},{history}"), 1).unwrap_err(),
+            "layers in its manifest: 1, in its history: 2"
+        );
+        let history = r#""history":[{"empty_layer":true},{"created_by":"x"}]"#;
+        check(&format!("{rootfs},{history}"), 1).unwrap();
+        assert_eq!(
+            check(&rootfs, 2).unwrap_err(),
+            "layers in its manifest: 2, diff_ids in its config: 1"
+        );
+    }
+
+    #[test]
+    fn null_and_nothing_are_empty() {
+        for rest in [
+            r#""rootfs":{"type":"layers","diff_ids":null},"history":null,"config":null"#,
+            r#""rootfs":{"type":"layers"}"#,
+            r#""rootfs":null,"config":{"Env":null,"Cmd":null,"Labels":null,"ExposedPorts":null}"#,
+        ] {
+            check(rest, 0).unwrap();
+        }
+    }
 }

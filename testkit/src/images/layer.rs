@@ -117,6 +117,11 @@ impl Layer {
         self
     }
 
+    /// Tells whether there is an entry of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name.as_bytes())
+    }
+
     /// Returns the layer's tar stream.
     pub fn to_tar(&self) -> LayerTar {
         let mut tar = Vec::new();
@@ -142,11 +147,12 @@ pub struct LayerTar(Arc<Shared>);
 struct Shared {
     tar: Vec<u8>,
     gzip: OnceLock<Vec<u8>>,
+    zstd: OnceLock<Vec<u8>>,
 }
 
 impl From<Vec<u8>> for LayerTar {
     fn from(tar: Vec<u8>) -> Self {
-        Self(Arc::new(Shared { tar, gzip: OnceLock::new() }))
+        Self(Arc::new(Shared { tar, gzip: OnceLock::new(), zstd: OnceLock::new() }))
     }
 }
 
@@ -172,6 +178,12 @@ impl LayerTar {
     /// Returns the stream compressed with gzip, without a time or a name in its header.
     pub fn gzip(&self) -> &[u8] {
         self.0.gzip.get_or_init(|| compress(&self.0.tar))
+    }
+
+    /// Returns the stream compressed with zstd.
+    pub fn zstd(&self) -> &[u8] {
+        let compress = || zstd::encode_all(self.bytes(), 3).expect("writing to memory cannot fail");
+        self.0.zstd.get_or_init(compress)
     }
 }
 
@@ -271,6 +283,7 @@ mod tests {
         flate2::read::GzDecoder::new(tar.gzip()).read_to_end(&mut back).unwrap();
         assert_eq!(back, tar.bytes());
         assert_eq!(tar.gzip()[4..8], [0; 4]);
+        assert_eq!(zstd::decode_all(tar.zstd()).unwrap(), tar.bytes());
         assert_eq!(tar.diff_id(), digest::of_bytes(&back));
     }
 }

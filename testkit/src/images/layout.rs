@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use box_image::manifest::{OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
+use box_image::manifest::OCI_INDEX_TYPE;
 use box_image::{Descriptor, Digest, Index, OciLayout};
 use serde_json::{Map, Value, json};
 
+use super::blobs::LayoutDir;
 use super::layer::LayerTar;
-use crate::{KitError, Result, digest};
+use super::types::Types;
+use crate::{KitError, Result};
 
-const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
-const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
 /// The annotation of an index's entry that holds the image's tag.
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
@@ -21,6 +21,8 @@ const REF_NAME: &str = "org.opencontainers.image.ref.name";
 pub enum Compression {
     /// gzip.
     Gzip,
+    /// zstd.
+    Zstd,
     /// Not at all.
     None,
 }
@@ -67,18 +69,26 @@ pub struct Image {
     layers: Vec<LayerTar>,
     config: Config,
     architecture: &'static str,
+    types: Types,
 }
 
 impl Image {
     /// Starts an image without layers.
     pub const fn new(config: Config) -> Self {
-        Self { layers: Vec::new(), config, architecture: "amd64" }
+        Self { layers: Vec::new(), config, architecture: "amd64", types: Types::OCI }
     }
 
     /// Sets the CPU that the image is for, in Go's spelling.
     #[must_use]
     pub const fn architecture(mut self, architecture: &'static str) -> Self {
         self.architecture = architecture;
+        self
+    }
+
+    /// Makes the documents Docker's: the same, by other media types.
+    #[must_use]
+    pub const fn with_docker_types(mut self) -> Self {
+        self.types = Types::DOCKER;
         self
     }
 
@@ -106,8 +116,7 @@ impl Image {
         let index = json!({
             "schemaVersion": 2, "mediaType": OCI_INDEX_TYPE, "manifests": manifests,
         });
-        let blobs = dir.join("blobs/sha256");
-        tag_it(dir, write_json(&blobs, OCI_INDEX_TYPE, &index)?, tag)
+        tag_it(dir, LayoutDir::make(dir)?.put_json(OCI_INDEX_TYPE, &index)?, tag)
     }
 
     /// Writes the image into an OCI image layout directory, made where it is missing, and returns
@@ -119,20 +128,36 @@ impl Image {
         tag_it(dir, self.write_blobs(dir, compression)?, tag)
     }
 
-    /// Writes the image's blobs and returns what names its manifest.
-    fn write_blobs(&self, dir: &Path, compression: Compression) -> Result<Descriptor> {
-        let blobs = dir.join("blobs/sha256");
-        fs::create_dir_all(&blobs).map_err(KitError::file("make", &blobs))?;
-        let layers = self.layers.iter().map(|layer| write_layer(&blobs, layer, compression));
-        let layers = layers.collect::<Result<Vec<_>>>()?;
-        let config = write_json(&blobs, CONFIG_TYPE, &self.config_json())?;
-        let manifest = json!({
-            "schemaVersion": 2, "mediaType": OCI_MANIFEST_TYPE, "config": config, "layers": layers,
+    /// Writes the image's blobs into an OCI image layout directory, whose index does not name them
+    /// then, and returns what names the manifest.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn write_blobs(&self, dir: &Path, compression: Compression) -> Result<Descriptor> {
+        let blobs = LayoutDir::make(dir)?;
+        let layers = self.layers.iter().map(|layer| {
+            let (suffix, bytes) = match compression {
+                Compression::Gzip => (self.types.gzip, layer.gzip()),
+                Compression::Zstd => (self.types.zstd, layer.zstd()),
+                Compression::None => ("", layer.bytes()),
+            };
+            blobs.put(&format!("{}{suffix}", self.types.layer), bytes)
         });
-        write_json(&blobs, OCI_MANIFEST_TYPE, &manifest)
+        let layers = layers.collect::<Result<Vec<_>>>()?;
+        let config = blobs.put_json(self.types.config, &self.config_json())?;
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": self.types.manifest, "config": config, "layers": layers,
+        });
+        blobs.put_json(self.types.manifest, &manifest)
     }
 
-    fn config_json(&self) -> Value {
+    /// Returns the layers, the lowest first.
+    pub(super) fn layers(&self) -> &[LayerTar] {
+        &self.layers
+    }
+
+    /// Returns the config's document.
+    pub(super) fn config_json(&self) -> Value {
         let diff_ids: Vec<_> = self.layers.iter().map(LayerTar::diff_id).collect();
         json!({
             "architecture": self.architecture,
@@ -149,26 +174,6 @@ fn tag_it(dir: &Path, mut named: Descriptor, tag: &str) -> Result<Digest> {
     let digest = named.digest;
     write_index(dir, named)?;
     Ok(digest)
-}
-
-fn write_layer(blobs: &Path, layer: &LayerTar, compression: Compression) -> Result<Descriptor> {
-    match compression {
-        Compression::Gzip => write_blob(blobs, &format!("{LAYER_TYPE}+gzip"), layer.gzip()),
-        Compression::None => write_blob(blobs, LAYER_TYPE, layer.bytes()),
-    }
-}
-
-fn write_json(blobs: &Path, media_type: &str, value: &Value) -> Result<Descriptor> {
-    write_blob(blobs, media_type, value.to_string().as_bytes())
-}
-
-fn write_blob(blobs: &Path, media_type: &str, bytes: &[u8]) -> Result<Descriptor> {
-    let digest = digest::of_bytes(bytes);
-    let path = blobs.join(digest.hex());
-    if !path.exists() {
-        fs::write(&path, bytes).map_err(KitError::file("write", &path))?;
-    }
-    Ok(Descriptor::new(media_type, digest, bytes.len() as u64))
 }
 
 /// Puts the manifest into the index under its tag, sorted by tag.

@@ -11,10 +11,17 @@
 //!
 //! The same declaration gives the same bytes on every machine.
 
+mod archive;
+mod blobs;
+mod docker;
 mod layer;
 mod layout;
 mod tar_entry;
+mod types;
 
+pub use archive::pack;
+pub use blobs::LayoutDir;
+pub use docker::Saved;
 pub use layer::{Layer, LayerTar};
 pub use layout::{Compression, Config, Image};
 pub use tar_entry::{Entry, Kind};

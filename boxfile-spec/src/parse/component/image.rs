@@ -35,7 +35,7 @@ fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
         return Ok(ImageRef::OciArchive { path, tag, digest });
     }
     if let Some(place) = text.strip_prefix("docker-archive:") {
-        let (path, tag) = place_and_tag(value, place, "file")?;
+        let (path, tag) = place_and_name(value, place)?;
         if digest.is_some() {
             let message = "a docker archive has no digests to name";
             return Err(error(value, message, "behind the `@`")
@@ -61,13 +61,33 @@ fn place_and_tag(
     place: &str,
     what: &str,
 ) -> Result<(String, Option<String>), Diagnostic> {
+    let (path, tag) = split_place(value, place, what)?;
+    Ok((path, tag.map(|tag| checked_tag(value, tag)).transpose()?))
+}
+
+/// Reads the file of a docker archive, and the name of one of its images: a tag, or as docker has it,
+/// `NAME[:TAG]`.
+fn place_and_name(value: &Value, place: &str) -> Result<(String, Option<String>), Diagnostic> {
+    let (path, name) = split_place(value, place, "file")?;
+    if let Some(name) = name.filter(|name| !rules::is_tag(name)) {
+        registry(value, name, None)?;
+    }
+    Ok((path, name.map(str::to_owned)))
+}
+
+/// Splits a path from what is behind it.
+fn split_place<'p>(
+    value: &Value,
+    place: &'p str,
+    what: &str,
+) -> Result<(String, Option<&'p str>), Diagnostic> {
     // The first colon: a tag holds none, so a path with colons would be read as a wrong one.
     let (path, tag) = place.split_once(':').map_or((place, None), |(path, tag)| (path, Some(tag)));
     if path.is_empty() {
         let message = format!("the reference names no {what}");
         return Err(error(value, &message, "nothing behind the first colon").with_help(FORM));
     }
-    Ok((path.to_owned(), tag.map(|tag| checked_tag(value, tag)).transpose()?))
+    Ok((path.to_owned(), tag))
 }
 
 fn checked_tag(value: &Value, tag: &str) -> Result<String, Diagnostic> {

@@ -23,6 +23,13 @@ fn every_kind_of_reference() {
         (&*format!("oci:images/agent:v1{digest}"), &*format!("oci:images/agent:v1{digest}")),
         ("oci-archive:a.tar:latest", "oci-archive:a.tar:latest"),
         ("docker-archive:a.tar", "docker-archive:a.tar"),
+        ("docker-archive:a.tar:v1", "docker-archive:a.tar:v1"),
+        ("docker-archive:./a.tar:app:v1", "docker-archive:a.tar:app:v1"),
+        ("docker-archive:a.tar:team/app", "docker-archive:a.tar:team/app"),
+        (
+            "docker-archive:a.tar:localhost:5000/team/app:v1",
+            "docker-archive:a.tar:localhost:5000/team/app:v1",
+        ),
         ("docker://example.com/a/b:v1", "docker://example.com/a/b:v1"),
         ("example.com/a", "docker://example.com/a:latest"),
         ("localhost:5000/a/b", "docker://localhost:5000/a/b:latest"),

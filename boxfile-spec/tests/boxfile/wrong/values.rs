@@ -126,6 +126,15 @@ fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
        |
        = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
     "#);
+    assert_snapshot!(image_error("docker-archive:a.tar:Team//App"), @r#"
+    error: `Team/App` is not an image that can be read
+      --> Boxfile:2:15
+       |
+     2 | agent { image "docker-archive:a.tar:Team//App"; }
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not a repository of a registry
+       |
+       = help: a repository has lower-case letters only: "team/app"
+    "#);
     assert_snapshot!(image_error("oci:a:b/c"), @r#"
     error: `b/c` is not a tag
       --> Boxfile:2:15

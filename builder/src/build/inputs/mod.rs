@@ -22,6 +22,7 @@ use crate::source::Image;
 use crate::{BuildError, Report};
 use files::Tool;
 
+pub(super) use image::access;
 pub use pins::{Pins, Variant, still_declared};
 pub(super) use program::check_interpreter;
 pub(super) use skills::SkillInput;
@@ -73,7 +74,7 @@ impl Inputs {
     pub(super) fn resolve(request: &Request<'_>, store: &Store) -> Result<Self, BuildError> {
         let boxfile = request.boxfile;
         let built = request.platform == BUILT;
-        let images = image::read(request)?;
+        let images = image::read(request, store)?;
         let mut warnings = Vec::new();
         let skills = skills::read(request, &mut warnings)?;
         let (env_files, env) = files::env(request)?;

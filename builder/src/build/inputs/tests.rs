@@ -35,6 +35,7 @@ fn request(boxfile: &Boxfile) -> Request<'_> {
         platform: Platform::LinuxAmd64,
         pins: Pins::default(),
         fetch: FetchOptions::default(),
+        remote: None,
         init: Path::new("init"),
         kernel: Path::new("kernel"),
         builder: [0; 32],

@@ -7,6 +7,7 @@ use box_image::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, SBO
 use box_image::{ComponentName, Digest, Manifest};
 use boxbuild::difference::Side;
 use boxbuild::opened::{OpenError, OpenedBox};
+use boxbuild::source::Access;
 use boxfile_spec::Platform;
 use serde::Serialize;
 
@@ -31,7 +32,8 @@ impl Operand {
         if let Some(reference) =
             word.to_str().filter(|it| IMAGES.iter().any(|kind| it.starts_with(kind)))
         {
-            let side = Side::of_image(&parse(reference)?, Platform::LinuxAmd64);
+            let access = Access { base: Path::new(""), registries: None };
+            let side = Side::of_image(&parse(reference)?, Platform::LinuxAmd64, &access);
             return Ok(Self::without_box(side.map_err(Failure::of)?));
         }
         if path.join("oci-layout").is_file() {

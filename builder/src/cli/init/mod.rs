@@ -6,24 +6,26 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use box_image::Digest;
+use box_cache::Store;
 use boxbuild::project::NAMES;
-use boxbuild::source::{self, Image, Wanted};
+use boxbuild::source::{self, Access, Image, Registries, SourceError};
 use boxfile_spec::{ImageRef, Platform, Source, Spanned, Syntax};
 
 use super::failure::{Failure, chain};
-use super::{locate, terminal};
+use super::options::RegistryOptions;
+use super::{locate, registries, terminal};
 use scaffold::{Found, Scaffold};
 
 /// Writes a first Boxfile for images that it inspects, commented and ready to build.
 ///
-/// Without references, the OCI image layouts in ./ and ./images are looked at: an image whose label
-/// `a3s.type` or whose directory says business is the business application, another the agent.
+/// Without references, the images in ./ and ./images are looked at: OCI image layouts, and archives
+/// (*.tar) of such or of `docker save`. An image whose label `a3s.type` or whose name says business is
+/// the business application, another the agent. Every form of a reference: docs/images.md
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    boxbuild init                                     from the layouts in ./images\n  \
+    boxbuild init                                     from the images in ./images\n  \
     boxbuild init oci:images/agent oci:images/app     name the agent and the business image\n  \
-    boxbuild init --toml --name my-agent oci:agent")]
+    boxbuild init --toml --name my-agent docker-archive:agent.tar")]
 pub(crate) struct Args {
     /// The agent's image
     #[arg(value_name = "AGENT")]
@@ -37,6 +39,8 @@ pub(crate) struct Args {
     /// Write Boxfile.toml instead of Boxfile
     #[arg(long)]
     toml: bool,
+    #[command(flatten)]
+    registries: RegistryOptions,
 }
 
 /// Runs the command.
@@ -45,8 +49,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let message = format!("there is a {} already; it is left as it is", there.display());
         return Err(Failure::new(message));
     }
+    let look = |reference: &String| inspect(reference, &args.registries);
     let (agent, business) = match &args.agent {
-        Some(agent) => (inspect(agent)?, args.business.as_deref().map(inspect).transpose()?),
+        Some(agent) => (look(agent)?, args.business.as_ref().map(look).transpose()?),
         None => discover()?,
     };
     let name = match &args.name {
@@ -80,18 +85,23 @@ fn has_skills() -> bool {
 }
 
 /// Reads a reference as the language does, and opens the image.
-fn inspect(reference: &str) -> Result<Found, Failure> {
+fn inspect(reference: &str, options: &RegistryOptions) -> Result<Found, Failure> {
     let parsed = parse(reference)?;
-    let ImageRef::OciLayout { path, tag, digest } = &parsed else {
-        return Err(Failure::new(format!(
-            "{reference} cannot be looked at: this version reads OCI image layout directories\n  \
-             = help: copy it into one: skopeo copy {parsed} oci:images/NAME:latest"
-        )));
-    };
-    let digest = digest.map(|it| Digest::from_bytes(it.0));
-    let wanted = Wanted { tag: tag.as_deref(), digest, platform: Platform::LinuxAmd64 };
-    let image = source::open(Path::new(path), wanted).map_err(|it| Failure::new(chain(&it)))?;
-    Ok(Found::new(reference, &image))
+    let failed = |error: SourceError| Failure::new(chain(&error));
+    if !matches!(parsed, ImageRef::Registry { .. }) {
+        return open(&parsed, None).map(|image| Found::new(reference, &image)).map_err(failed);
+    }
+    let store = Store::open(&locate::store(None)?).map_err(|it| Failure::new(chain(&it)))?;
+    let asked = registries::Registries::find(options, false)?;
+    let (store, remote) = (&store, &asked.client());
+    let image = open(&parsed, Some(Registries { store, remote, offline: false }));
+    image.map(|image| Found::new(reference, &image)).map_err(failed)
+}
+
+/// Opens an image; its path starts here.
+fn open(reference: &ImageRef, registries: Option<Registries<'_>>) -> Result<Image, SourceError> {
+    let access = Access { base: Path::new(""), registries };
+    source::open(reference, None, Platform::LinuxAmd64, &access)
 }
 
 /// Reads a reference as the language does.
@@ -111,8 +121,8 @@ pub(super) fn parse(reference: &str) -> Result<ImageRef, Failure> {
 fn discover() -> Result<(Found, Option<Found>), Failure> {
     let mut agents = Vec::new();
     let mut businesses = Vec::new();
-    for layout in layouts() {
-        match look_at(&layout) {
+    for (kind, path) in images() {
+        match look_at(kind, &path) {
             Ok((found, true)) => businesses.push(found),
             Ok((found, false)) => agents.push(found),
             Err(why) => terminal::note(&format!("warning: not looked at: {why}")),
@@ -136,41 +146,38 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
     }
 }
 
-/// Opens the only image of a layout, and tells whether it is the business application's.
-fn look_at(layout: &Path) -> Result<(Found, bool), String> {
-    let reference = format!("oci:{}", layout.display());
+/// Opens the only image of a directory or file, and tells whether it is the business application's.
+fn look_at(kind: &str, path: &Path) -> Result<(Found, bool), String> {
+    let reference = format!("{kind}:{}", path.display());
     // A path with a colon would be read as one with a tag.
-    let named = matches!(
-        parse(&reference),
-        Ok(ImageRef::OciLayout { path, tag: None, digest: None }) if Path::new(&path) == layout
-    );
-    if !named {
-        return Err(format!("a Boxfile cannot name {}: rename it", layout.display()));
-    }
-    let wanted = Wanted { tag: None, digest: None, platform: Platform::LinuxAmd64 };
-    let image = source::open(layout, wanted).map_err(|error| chain(&error))?;
-    Ok((Found::new(&reference, &image), is_business(layout, &image)))
+    let named = parse(&reference).ok().filter(|parsed| parsed.to_string() == reference);
+    let named = named.filter(|_| path.to_str().is_some_and(|path| !path.contains(':')));
+    let Some(named) = named else {
+        return Err(format!("a Boxfile cannot name {}: rename it", path.display()));
+    };
+    let image = open(&named, None).map_err(|error| chain(&error))?;
+    Ok((Found::new(&reference, &image), is_business(path, &image)))
 }
 
-/// Returns the OCI image layouts of this directory and of `images`, sorted.
-fn layouts() -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = [".", "images"]
+/// Returns what holds images in this directory and in `images`, sorted, and of which kind each is.
+fn images() -> Vec<(&'static str, PathBuf)> {
+    let mut found: Vec<_> = [".", "images"]
         .iter()
         .filter_map(|directory| std::fs::read_dir(directory).ok())
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .map(|path| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
-        .filter(|path| path.join("oci-layout").is_file())
+        .filter_map(|path| Some((source::kind_of(&path)?, path)))
         .collect();
-    found.sort();
+    found.sort_by(|(_, one), (_, other)| one.cmp(other));
     found
 }
 
-fn is_business(layout: &Path, image: &Image) -> bool {
+fn is_business(path: &Path, image: &Image) -> bool {
     let labels = image.config.config.as_ref().and_then(|it| it.labels.as_ref());
     match labels.and_then(|labels| labels.get("a3s.type")) {
         Some(kind) => kind == "business",
-        None => layout.file_name().is_some_and(|name| name == "business"),
+        None => path.file_stem().is_some_and(|name| name == "business"),
     }
 }
 

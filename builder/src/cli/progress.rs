@@ -1,0 +1,123 @@
+//! How far the downloads of layers are, for people.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use box_image::Digest;
+use boxbuild::registry;
+
+use super::terminal;
+
+/// From this size in bytes on, a blob that is done gets a line that stays.
+const WORTH_A_LINE: u64 = 1 << 20;
+/// How often a watched line changes at most.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Tells how far downloads are: on one line that changes where a person watches, else with a line for
+/// each that is done, and not at all where a machine reads along.
+pub(crate) struct Progress {
+    silent: bool,
+    watched: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Bytes received and bytes in all, of what is under way.
+    blobs: BTreeMap<Digest, (u64, u64)>,
+    told: Option<Instant>,
+}
+
+impl Progress {
+    /// Starts with nothing under way.
+    pub(crate) fn new(silent: bool) -> Self {
+        Self { silent, watched: terminal::is_watched(), state: Mutex::default() }
+    }
+
+    /// Tells of one more piece. Called often, and from several threads.
+    pub(crate) fn tell(&self, piece: registry::Progress) {
+        if self.silent {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = state.add(piece);
+        if self.watched && state.is_time(done) {
+            terminal::status(&state.line());
+        }
+        if done && self.watched {
+            terminal::status("");
+        }
+        if done && piece.total >= WORTH_A_LINE {
+            terminal::note(&fetched(piece));
+        }
+    }
+}
+
+impl State {
+    /// Notes a piece, and tells whether its blob is whole now.
+    fn add(&mut self, piece: registry::Progress) -> bool {
+        let registry::Progress { digest, received, total } = piece;
+        if received < total {
+            self.blobs.insert(digest, (received, total));
+            return false;
+        }
+        self.blobs.remove(&digest);
+        true
+    }
+
+    fn is_time(&mut self, done: bool) -> bool {
+        let now = Instant::now();
+        let recent = self.told.is_some_and(|told| now.duration_since(told) < PAUSE);
+        if done || recent {
+            return false;
+        }
+        self.told = Some(now);
+        true
+    }
+
+    fn line(&self) -> String {
+        let sums = self.blobs.values().fold((0, 0), |sums, it| (sums.0 + it.0, sums.1 + it.1));
+        let layers = if self.blobs.len() == 1 { "blob" } else { "blobs" };
+        format!("fetching {} {layers}: {} of {}", self.blobs.len(), mib(sums.0), mib(sums.1))
+    }
+}
+
+fn fetched(piece: registry::Progress) -> String {
+    format!("fetched sha256:{} ({})", &piece.digest.hex()[..12], mib(piece.total))
+}
+
+/// Writes a size with one digit behind the point.
+fn mib(bytes: u64) -> String {
+    let tenths = bytes.saturating_mul(10).div_ceil(1 << 20);
+    format!("{}.{} MiB", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(byte: u8, received: u64, total: u64) -> registry::Progress {
+        registry::Progress { digest: Digest::from_bytes([byte; 32]), received, total }
+    }
+
+    #[test]
+    fn what_is_under_way_is_summed_up() {
+        let mut state = State::default();
+        assert!(!state.add(piece(1, 1 << 20, 4 << 20)));
+        assert_eq!(state.line(), "fetching 1 blob: 1.0 MiB of 4.0 MiB");
+        assert!(!state.add(piece(2, 0, 1 << 20)));
+        assert!(!state.add(piece(1, 3 << 20, 4 << 20)));
+        assert_eq!(state.line(), "fetching 2 blobs: 3.0 MiB of 5.0 MiB");
+        assert!(state.add(piece(1, 4 << 20, 4 << 20)));
+        assert_eq!(state.line(), "fetching 1 blob: 0.0 MiB of 1.0 MiB");
+    }
+
+    #[test]
+    fn a_watched_line_does_not_change_at_each_piece() {
+        let mut state = State::default();
+        assert!(state.is_time(false));
+        assert!(!state.is_time(false), "within a tenth of a second");
+        assert_eq!(fetched(piece(0xab, 1, 1)), "fetched sha256:abababababab (0.1 MiB)");
+    }
+}

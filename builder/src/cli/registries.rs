@@ -1,0 +1,109 @@
+//! Finding what registries are asked with: their configuration, credentials, certificates, a proxy.
+
+use std::env;
+use std::path::PathBuf;
+
+use boxbuild::registry::{Options, Registry, RegistryConfig};
+
+use super::failure::Failure;
+use super::options::RegistryOptions;
+use super::progress::Progress;
+
+/// How the network is reached.
+pub(crate) struct Network {
+    pub(crate) proxy: Option<String>,
+    /// Trusted certificates, in the place of the system's.
+    pub(crate) roots: Option<PathBuf>,
+}
+
+impl Network {
+    /// Reads what the environment says.
+    pub(crate) fn of_environment() -> Self {
+        Self {
+            proxy: text("HTTPS_PROXY").or_else(|| text("https_proxy")),
+            roots: path("SSL_CERT_FILE"),
+        }
+    }
+}
+
+/// What registries are asked with.
+pub(crate) struct Registries {
+    config: RegistryConfig,
+    auth_files: Vec<PathBuf>,
+    helper_path: Vec<PathBuf>,
+    network: Network,
+    progress: Box<dyn Fn(boxbuild::registry::Progress) + Sync>,
+}
+
+impl Registries {
+    /// Finds it. How far things are is told to people, unless a machine reads along.
+    pub(crate) fn find(options: &RegistryOptions, as_json: bool) -> Result<Self, Failure> {
+        let progress = Progress::new(as_json);
+        let path = env::var_os("PATH").unwrap_or_default();
+        Ok(Self {
+            config: config(options)?,
+            auth_files: auth_files(),
+            helper_path: env::split_paths(&path).filter(|it| it.is_absolute()).collect(),
+            network: Network::of_environment(),
+            progress: Box::new(move |it| progress.tell(it)),
+        })
+    }
+
+    /// Makes a client.
+    pub(crate) fn client(&self) -> Registry<'_> {
+        Registry::new(Options {
+            config: self.config.clone(),
+            auth_files: self.auth_files.clone(),
+            helper_path: self.helper_path.clone(),
+            proxy: self.network.proxy.as_deref(),
+            roots: self.network.roots.as_deref(),
+            progress: Some(&*self.progress),
+            ..Options::default()
+        })
+    }
+}
+
+/// Reads the configuration that is named, or the user's, or none.
+fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
+    let users = || config_home().map(|it| it.join("boxbuild/registries.toml"));
+    let file = match &options.registry_config {
+        Some(named) => named.clone(),
+        None => match users().filter(|file| file.exists()) {
+            Some(file) => file,
+            None => return Ok(RegistryConfig::default()),
+        },
+    };
+    let shown = file.display();
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| Failure::new(format!("cannot read {shown}: {error}")))?;
+    RegistryConfig::parse(&text).map_err(|error| {
+        Failure::new(format!(
+            "{shown}: {error}\n  = help: docs/registries.md says what can be there"
+        ))
+    })
+}
+
+/// Returns the files that may have credentials, the first to count first: as podman has it, then as
+/// docker has it.
+fn auth_files() -> Vec<PathBuf> {
+    let docker = path("DOCKER_CONFIG").or_else(|| path("HOME").map(|home| home.join(".docker")));
+    let files = [
+        path("REGISTRY_AUTH_FILE"),
+        path("XDG_RUNTIME_DIR").map(|it| it.join("containers/auth.json")),
+        config_home().map(|it| it.join("containers/auth.json")),
+        docker.map(|it| it.join("config.json")),
+    ];
+    files.into_iter().flatten().collect()
+}
+
+fn config_home() -> Option<PathBuf> {
+    path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")))
+}
+
+fn path(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn text(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}

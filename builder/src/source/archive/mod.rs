@@ -1,0 +1,73 @@
+//! The files of a tar archive, which is read in place: nothing is extracted.
+
+mod index;
+mod magic;
+mod section;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::error::SourceError;
+use super::files::{Files, open_file};
+use super::place::Opened;
+use index::Index;
+use section::Section;
+
+/// An archive whose members are known.
+#[derive(Debug)]
+pub(super) struct Archive {
+    path: PathBuf,
+    file: Arc<File>,
+    index: Index,
+}
+
+impl Archive {
+    /// Opens an archive and reads the headers of its members.
+    ///
+    /// # Errors
+    /// There is no such file, it is no archive, or it has what could be read in two ways.
+    pub(super) fn open(path: &Path) -> Result<Self, SourceError> {
+        if path.is_dir() {
+            let why =
+                format!("it is a directory; an image layout in one is \"oci:{}\"", path.display());
+            return Err(SourceError::NotAnArchive { path: path.to_owned(), why });
+        }
+        if !path.exists() {
+            return Err(SourceError::NoFile { path: path.to_owned() });
+        }
+        let failed = |source| SourceError::Io { at: path.display().to_string(), source };
+        let file = open_file(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let file = Arc::new(file);
+        magic::check(path, &mut Section::new(&file, 0, length))?;
+        let index = Index::read(path, &file, length)?;
+        Ok(Self { path: path.to_owned(), file, index })
+    }
+
+    /// Tells whether there is a member of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.index.has(name)
+    }
+}
+
+impl Files for Archive {
+    fn title(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn at(&self, name: &str) -> String {
+        format!("{name} in {}", self.path.display())
+    }
+
+    fn open(&self, name: &str) -> Result<Option<Opened>, SourceError> {
+        let leads_nowhere = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+        let place = self.index.find(name).map_err(leads_nowhere);
+        let place = place.map_err(SourceError::io(self.at(name)))?;
+        Ok(place.map(|(offset, size)| {
+            let reader = Section::new(&self.file, offset, size);
+            Opened { reader: Box::new(reader), size }
+        }))
+    }
+}

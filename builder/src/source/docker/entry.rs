@@ -1,0 +1,102 @@
+//! The entries of `manifest.json`, and the configs that they name.
+
+use box_image::Digest;
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use super::super::archive::Archive;
+use super::super::config::ImageConfig;
+use super::super::documents::{Descriptor, null_is_empty};
+use super::super::error::SourceError;
+use super::super::files::Files;
+use super::super::media::DOCKER_CONFIG;
+use super::super::place::{CONFIG_MAX, MANIFEST_MAX, Opened, parse, read_bounded};
+use super::MANIFEST_FILE;
+
+/// How many images an archive may have: the config of each may have to be looked at.
+const IMAGES_MAX: usize = 256;
+const LIST: &str = "a list of images";
+const CONFIG: &str = "an image config";
+
+/// An image of an archive. Other fields (`Parent`, `LayerSources`) say nothing that is needed.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Entry {
+    /// The config's file.
+    pub(super) config: String,
+    /// Its names.
+    #[serde(default, rename = "RepoTags", deserialize_with = "null_is_empty")]
+    pub(super) names: Vec<String>,
+    /// The layers' files, the lowest first.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) layers: Vec<String>,
+}
+
+/// The config of an image, as far as it is needed to name the rest.
+pub(super) struct Config {
+    pub(super) named: Descriptor,
+    pub(super) diff_ids: Vec<Digest>,
+}
+
+/// Reads `manifest.json`.
+pub(super) fn entries(archive: &Archive) -> Result<Vec<Entry>, SourceError> {
+    let at = || archive.at(MANIFEST_FILE);
+    let opened = file(archive, MANIFEST_FILE, LIST)?;
+    let list: Vec<Entry> = parse(&read_bounded(opened, at, (LIST, MANIFEST_MAX))?, at, LIST)?;
+    if list.len() <= IMAGES_MAX {
+        return Ok(list);
+    }
+    let message = format!("it has {} images; {IMAGES_MAX} are read", list.len());
+    Err(SourceError::Malformed { at: at(), what: LIST, message })
+}
+
+impl Config {
+    /// Reads the config of an image. Its file's name mostly says what it hashes to.
+    pub(super) fn read(archive: &Archive, entry: &Entry) -> Result<Self, SourceError> {
+        let at = || archive.at(&entry.config);
+        let opened = file(archive, &entry.config, CONFIG)?;
+        let bytes = read_bounded(opened, at, (CONFIG, CONFIG_MAX))?;
+        let digest = Digest::from_bytes(Sha256::digest(&bytes).into());
+        if named_digest(&entry.config).is_some_and(|named| named != digest) {
+            return Err(SourceError::WrongDigest { at: at(), what: CONFIG, found: digest });
+        }
+        let config: ImageConfig = parse(&bytes, at, CONFIG)?;
+        let named = Descriptor::new(DOCKER_CONFIG, digest, bytes.len() as u64);
+        Ok(Self { named, diff_ids: config.rootfs.diff_ids })
+    }
+}
+
+/// Opens a file that an image needs.
+pub(super) fn file(
+    archive: &Archive,
+    name: &str,
+    what: &'static str,
+) -> Result<Opened, SourceError> {
+    let missing = || SourceError::MissingBlob { at: archive.at(name), what };
+    archive.open(name)?.ok_or_else(missing)
+}
+
+/// Returns the digest that the name of a file is made of: `HEX`, `HEX.json` or `HEX.tar`, in whatever
+/// directory.
+pub(super) fn named_digest(name: &str) -> Option<Digest> {
+    let last = name.rsplit('/').next()?;
+    let hex = last.strip_suffix(".json").or_else(|| last.strip_suffix(".tar")).unwrap_or(last);
+    format!("sha256:{hex}").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_made_of_digests_are_known() {
+        let hex = "0f".repeat(32);
+        let digest: Digest = format!("sha256:{hex}").parse().unwrap();
+        for name in [hex.clone(), format!("{hex}.json"), format!("blobs/sha256/{hex}")] {
+            assert_eq!(named_digest(&name), Some(digest));
+        }
+        for name in [format!("{hex}/layer.tar"), format!("x{hex}.json"), hex.to_uppercase()] {
+            assert_eq!(named_digest(&name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Damaged archives: an error, or the very same image; never another one, and never a panic.
+
+use std::fs;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use testkit::images::{Compression, Image as Declared, Saved, pack};
+
+use super::*;
+
+/// An archive, the reference that it is read by, and what it gives.
+type Whole = (&'static str, Vec<u8>, Option<(Digest, TreeDigest)>);
+
+/// Each form of archive.
+static ARCHIVES: LazyLock<Vec<Whole>> = LazyLock::new(|| {
+    let whole = |(text, archive): (_, Vec<u8>)| {
+        let outcome = outcome(text, &archive);
+        assert!(outcome.is_some());
+        (text, archive, outcome)
+    };
+    archives().into_iter().map(whole).collect()
+});
+
+fn archives() -> Vec<(&'static str, Vec<u8>)> {
+    let directory = tempfile::tempdir().unwrap();
+    let saved = |form| Declared::docker_archive(&[(&sample(), &["app:v1"])], form).bytes().to_vec();
+    let layout = |name: &str, compression| {
+        let layout = directory.path().join(name);
+        sample().write_layout(&layout, "v1", compression).unwrap();
+        pack(&layout).unwrap().bytes().to_vec()
+    };
+    vec![
+        ("oci-archive:a.tar", layout("gzip", Compression::Gzip)),
+        ("oci-archive:a.tar", layout("zstd", Compression::Zstd)),
+        ("docker-archive:a.tar", saved(Saved::Legacy)),
+        ("docker-archive:a.tar", saved(Saved::Modern(Compression::Zstd))),
+    ]
+}
+
+/// What an archive gives: an identity and a tree, or nothing.
+fn outcome(text: &str, archive: &[u8]) -> Option<(Digest, TreeDigest)> {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a.tar"), archive).unwrap();
+    let image = opened(directory.path(), text).ok()?;
+    let access = Access { base: directory.path(), registries: None };
+    tree(&image, &access).ok().map(|tree| (image.manifest, tree))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_damaged_archive_gives_the_same_image_or_none(
+        at in any::<prop::sample::Index>(),
+        bit in 0u8..8,
+        cut in any::<prop::sample::Index>(),
+    ) {
+        for (text, archive, whole) in &*ARCHIVES {
+            let mut flipped = archive.clone();
+            flipped[at.index(archive.len())] ^= 1 << bit;
+            let flipped = outcome(text, &flipped);
+            prop_assert!(flipped.is_none() || flipped == *whole);
+            let short = outcome(text, &archive[..cut.index(archive.len())]);
+            prop_assert!(short.is_none() || short == *whole);
+        }
+    }
+}
+
+#[test]
+fn an_archive_that_ends_before_its_last_file_does_is_refused() {
+    for (text, archive, _) in &*ARCHIVES {
+        // Behind the last file there are at most its padding and two blocks of zeros.
+        for end in [0, 1, 511, 512, archive.len() / 2, archive.len() - 512 - 1024] {
+            assert_eq!(outcome(text, &archive[..end]), None, "{text} {end}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! An OCI image layout directory that is written blob by blob.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use box_image::{Descriptor, OciLayout};
+use serde_json::{Value, json};
+
+use crate::{KitError, Result, digest};
+
+/// A layout directory for documents that [`Image`] does not write: indexes as builders nest them, or
+/// what no honest tool makes.
+///
+/// [`Image`]: super::Image
+#[derive(Debug)]
+pub struct LayoutDir(PathBuf);
+
+impl LayoutDir {
+    /// Makes the directory where it is missing.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn make(dir: &Path) -> Result<Self> {
+        let blobs = dir.join("blobs/sha256");
+        fs::create_dir_all(&blobs).map_err(KitError::file("make", &blobs))?;
+        Ok(Self(dir.to_owned()))
+    }
+
+    /// Writes a blob and returns what names it.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn put(&self, media_type: &str, bytes: &[u8]) -> Result<Descriptor> {
+        let digest = digest::of_bytes(bytes);
+        write(&self.0.join("blobs/sha256").join(digest.hex()), bytes)?;
+        Ok(Descriptor::new(media_type, digest, bytes.len() as u64))
+    }
+
+    /// Writes a document as a blob and returns what names it.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn put_json(&self, media_type: &str, document: &Value) -> Result<Descriptor> {
+        self.put(media_type, document.to_string().as_bytes())
+    }
+
+    /// Writes `index.json` exactly as given, and the file `oci-layout`.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn finish(&self, index: &Value) -> Result<()> {
+        write(&self.0.join("index.json"), index.to_string().as_bytes())?;
+        write(&self.0.join("oci-layout"), json!(OciLayout::default()).to_string().as_bytes())
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).map_err(KitError::file("write", path))
+}

@@ -1,0 +1,74 @@
+//! What `docker save` writes.
+
+use serde_json::{Value, json};
+
+use super::layer::{Layer, LayerTar};
+use super::layout::{Compression, Image};
+use crate::digest;
+
+/// How an archive of `docker save` is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saved {
+    /// As before version 25: `HEX.json`, and `ID/layer.tar` for each layer. A layer that comes a second
+    /// time is a symbolic link to the first.
+    Legacy,
+    /// As since then: `blobs/sha256/HEX`. Whether layers are compressed depends on docker's own store.
+    Modern(Compression),
+}
+
+impl Image {
+    /// Returns an archive with some images, each under its names, as `docker save` writes it.
+    pub fn docker_archive(images: &[(&Self, &[&str])], form: Saved) -> LayerTar {
+        let mut archive = Layer::new();
+        let mut list = Vec::new();
+        for (image, names) in images {
+            let (grown, config, layers) = save(archive, image, form);
+            archive = grown;
+            list.push(json!({ "Config": config, "RepoTags": names, "Layers": layers }));
+        }
+        archive.file("manifest.json", 0o644, Value::from(list).to_string()).to_tar()
+    }
+}
+
+/// Adds an image, and returns the names of its config and its layers.
+fn save(mut archive: Layer, image: &Image, form: Saved) -> (Layer, String, Vec<String>) {
+    let mut names = Vec::new();
+    for layer in image.layers() {
+        let (name, bytes) = stored(layer, form, names.len());
+        let first = image.layers().iter().position(|it| it.bytes() == layer.bytes());
+        archive = match (form, first) {
+            _ if archive.has(&name) => archive,
+            (Saved::Legacy, Some(first)) if first < names.len() => {
+                archive.symlink(&name, &format!("../{}", names[first]))
+            }
+            _ => archive.file(&name, 0o644, bytes),
+        };
+        names.push(name);
+    }
+    let config = image.config_json().to_string();
+    let hex = digest::of_bytes(config.as_bytes()).hex();
+    let name = match form {
+        Saved::Legacy => format!("{hex}.json"),
+        Saved::Modern(_) => format!("blobs/sha256/{hex}"),
+    };
+    let archive = if archive.has(&name) { archive } else { archive.file(&name, 0o644, config) };
+    (archive, name, names)
+}
+
+/// Returns a layer's file: its name and its bytes.
+fn stored(layer: &LayerTar, form: Saved, number: usize) -> (String, &[u8]) {
+    let bytes = match form {
+        Saved::Legacy | Saved::Modern(Compression::None) => layer.bytes(),
+        Saved::Modern(Compression::Gzip) => layer.gzip(),
+        Saved::Modern(Compression::Zstd) => layer.zstd(),
+    };
+    let name = match form {
+        // The ID depends on all layers below.
+        Saved::Legacy => {
+            let id = digest::of_bytes(format!("{number} {}", layer.diff_id()).as_bytes());
+            format!("{}/layer.tar", id.hex())
+        }
+        Saved::Modern(_) => format!("blobs/sha256/{}", digest::of_bytes(bytes).hex()),
+    };
+    (name, bytes)
+}

@@ -1,0 +1,32 @@
+//! The media types of an image's documents and layers.
+
+/// One family of media types.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Types {
+    pub(super) manifest: &'static str,
+    pub(super) config: &'static str,
+    /// An uncompressed layer; the others have a suffix.
+    pub(super) layer: &'static str,
+    pub(super) gzip: &'static str,
+    pub(super) zstd: &'static str,
+}
+
+impl Types {
+    /// OCI's (image-spec, media-types.md).
+    pub(super) const OCI: Self = Self {
+        manifest: "application/vnd.oci.image.manifest.v1+json",
+        config: "application/vnd.oci.image.config.v1+json",
+        layer: "application/vnd.oci.image.layer.v1.tar",
+        gzip: "+gzip",
+        zstd: "+zstd",
+    };
+
+    /// Docker's (image manifest version 2, schema 2).
+    pub(super) const DOCKER: Self = Self {
+        manifest: "application/vnd.docker.distribution.manifest.v2+json",
+        config: "application/vnd.docker.container.image.v1+json",
+        layer: "application/vnd.docker.image.rootfs.diff.tar",
+        gzip: ".gzip",
+        zstd: ".zstd",
+    };
+}

@@ -1,0 +1,138 @@
+//! Images of a registry, from the command line: a real one, on the loopback device.
+
+use std::process::Command;
+
+use testkit::{DockerRegistry, Workspace};
+
+use crate::boxfile;
+use crate::checkout::{Checkout, Ran, agent_with, shown};
+
+/// A checkout whose images are in a registry.
+struct Scene {
+    checkout: Checkout,
+    registry: DockerRegistry,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let say = &mut |line: &str| println!("{line}");
+        let registry = DockerRegistry::open(&Workspace::find(), say).unwrap();
+        let scene = Self { checkout: Checkout::new(), registry };
+        scene.push();
+        let named = |name| format!("docker://{}/team/{name}:v1", scene.registry.host());
+        scene.checkout.write("Boxfile", boxfile(&named("agent"), &named("business")));
+        let config = format!("[registry.\"{}\"]\nplain-http = true\n", scene.registry.host());
+        scene.checkout.write("registries.toml", config);
+        scene
+    }
+
+    /// Pushes both images as they are in their layouts.
+    fn push(&self) {
+        for name in ["agent", "business"] {
+            let layout = self.checkout.path(&format!("images/{name}"));
+            self.registry.push(&layout, "latest", &format!("team/{name}:v1")).unwrap();
+        }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.checkout.boxbuild(args);
+        command.env("BOXBUILD_REGISTRIES", self.checkout.path("registries.toml"));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(&mut self.command(args))
+    }
+
+    /// Runs a command that must succeed, and returns what it reports.
+    fn reported(&self, args: &[&str]) -> serde_json::Value {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 0, "{}{}", ran.notes, ran.result);
+        assert!(!ran.notes.contains("fetch"), "{}", ran.notes);
+        ran.json()
+    }
+
+    /// Runs a command that must fail, and returns what it says, without the registry's port.
+    fn fails(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 1, "{}", ran.notes);
+        let host = self.registry.host();
+        // The line that underlines is as long as the host.
+        let lines = ran.notes.lines().filter(|line| !line.contains('^'));
+        let text: Vec<_> = lines.map(|line| line.replace(&host, "HOST")).collect();
+        shown(&text.join("\n"))
+    }
+}
+
+#[test]
+fn a_box_of_a_registry_is_built_again_without_it() {
+    let scene = Scene::new();
+    let local = Checkout::new();
+    let expected = local.built(&[]);
+    let first = scene.reported(&["build", "--json"]);
+    assert_eq!((&first["tree"], &first["box"]), (&expected["tree"], &expected["box"]));
+    let Scene { checkout, registry } = scene;
+    let config = checkout.path("registries.toml");
+    drop(registry);
+    let again = |args: &[&str]| {
+        let ran = Ran::of(checkout.boxbuild(args).env("BOXBUILD_REGISTRIES", &config));
+        assert_eq!(ran.code, 0, "{}", ran.notes);
+        assert_eq!(ran.json()["box"], expected["box"]);
+    };
+    again(&["build", "--json", "--locked"]);
+    again(&["build", "--json", "--locked", "--offline"]);
+}
+
+#[test]
+fn a_tag_that_moved_is_followed_by_update_only() {
+    let scene = Scene::new();
+    scene.reported(&["lock", "--json"]);
+    let lock = scene.checkout.read("Boxfile.lock");
+    scene.checkout.image("agent", &agent_with("newer"));
+    scene.push();
+    scene.reported(&["build", "--json", "--locked"]);
+    assert_eq!(scene.checkout.read("Boxfile.lock"), lock);
+    let ran = scene.run(&["update"]);
+    assert_eq!(ran.code, 0, "{}", ran.notes);
+    assert!(ran.result.starts_with("agent (linux/amd64): sha256:"), "{}", ran.result);
+}
+
+#[test]
+fn what_needs_the_network_says_so() {
+    let scene = Scene::new();
+    let mut found = vec![scene.fails(&["build", "--offline"])];
+    scene.reported(&["lock", "--json"]);
+    found.push(scene.fails(&["build", "--offline"]));
+    found.push(scene.fails(&["update", "--offline"]));
+    insta::assert_snapshot!(found.join("\n"), @r#"
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and --offline forbids to ask for it; run `boxbuild lock` once without it
+      --> Boxfile:3:11
+       |
+     3 |     image "docker://HOST/team/agent:v1"
+
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: sha256:DIGEST is not in the store, and --offline forbids to ask for it; build once without it
+      --> Boxfile:3:11
+       |
+     3 |     image "docker://HOST/team/agent:v1"
+
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and --offline forbids to ask for it; run `boxbuild lock` once without it
+      --> Boxfile:3:11
+       |
+     3 |     image "docker://HOST/team/agent:v1"
+    "#);
+}
+
+#[test]
+fn init_looks_at_an_image_of_a_registry() {
+    let scene = Scene::new();
+    std::fs::remove_file(scene.checkout.path("Boxfile")).unwrap();
+    let reference = format!("docker://{}/team/agent:v1", scene.registry.host());
+    let ran = scene.run(&["init", &reference]);
+    assert_eq!(ran.code, 0, "{}", ran.notes);
+    assert!(scene.checkout.read("Boxfile").contains(&reference));
+    std::fs::remove_file(scene.checkout.path("Boxfile")).unwrap();
+    let missing = format!("docker://{}/team/agnet:v1", scene.registry.host());
+    insta::assert_snapshot!(scene.fails(&["init", &missing]), @r"
+    error: docker://HOST/team/agnet cannot be read: HOST does not have the manifest of HOST/team/agnet:v1
+    ");
+}
