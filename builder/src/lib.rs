@@ -3,21 +3,23 @@
 //! Each stage takes one noun and gives one noun:
 //!
 //! ```text
-//! project  a Boxfile's path   → Boxfile, Lock
-//! source   image reference    → Image (digests)
-//! registry name and digests   → blobs in the store
-//! fetch    URL and sha256     → a blob in the store
-//! registry name and digests   → blobs in the store
-//! binary   a program's file   → Tree
-//! layer    layer blob         → LayerIndex and a pack of data; LayerIndexes → Tree
-//! compose  Trees, skills      → root Tree, RunPlan
-//! bake     root Tree          → EROFS rootfs
-//! seal     rootfs, init, …    → box
-//! export   box                → image, archive, directory or OCI image
+//! project    a Boxfile's path   → Boxfile, Lock
+//! source     image reference    → Image (digests)
+//! registry   name and digests   → blobs in the store
+//! fetch      URL and sha256     → a blob in the store
+//! binary     a program's file   → Tree
+//! layer      layer blob         → LayerIndex and a pack of data; LayerIndexes → Tree
+//! compose    Trees, skills      → root Tree, RunPlan
+//! bake       root Tree          → EROFS rootfs
+//! seal       rootfs, init, …    → box
+//! opened     a box's directory  → its documents and its Listing
+//! difference two of anything    → what differs
+//! export     box                → image, archive, directory or OCI image
 //! ```
 //!
-//! [`build()`] runs them, and asks the store first whether it has been done before. Nothing is
-//! extracted to a disk: no path of an image ever reaches the host's file system.
+//! [`build()`] runs them up to the box, and asks the store first whether it has been done before.
+//! Nothing is extracted to a disk: no path of an image reaches the host's file system, unless
+//! [`export::Export::directory`] is asked for just that.
 #![forbid(unsafe_code)]
 
 pub mod bake;
