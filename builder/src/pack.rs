@@ -92,19 +92,24 @@ impl PackReader<'_> {
         };
         let file = match self.open.entry(pack) {
             std::collections::hash_map::Entry::Occupied(open) => open.into_mut(),
-            std::collections::hash_map::Entry::Vacant(vacant) => {
-                vacant.insert(pack.open(self.store).map_err(io::Error::other)?)
-            }
+            std::collections::hash_map::Entry::Vacant(vacant) => match pack.open(self.store) {
+                Ok(file) => vacant.insert(file),
+                Err(error) if is_gone(&error) => return Err(self.give_up(pack)),
+                Err(error) => return Err(io::Error::other(error)),
+            },
         };
         match copy(file, offset, content.size, &mut self.buffer, out) {
             Ok(found) if found == content.hash => Ok(()),
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
-            _ => {
-                self.damaged = Some(pack);
-                let advice = "what the store holds of a layer is damaged; build again";
-                Err(io::Error::new(io::ErrorKind::InvalidData, advice))
-            }
+            _ => Err(self.give_up(pack)),
         }
+    }
+
+    /// Remembers the pack that is damaged or gone.
+    fn give_up(&mut self, pack: Pack) -> io::Error {
+        self.damaged = Some(pack);
+        let advice = "what the store holds of a layer is damaged; build again";
+        io::Error::new(io::ErrorKind::InvalidData, advice)
     }
 
     /// Reads a small content whole.
@@ -118,6 +123,14 @@ impl PackReader<'_> {
         let mut bytes = Vec::new();
         self.copy_content(content, &mut bytes)?;
         Ok(bytes)
+    }
+}
+
+/// Tells whether a pack is no longer in the store.
+fn is_gone(error: &StoreError) -> bool {
+    match error {
+        StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        error => matches!(error, StoreError::Missing(_)),
     }
 }
 

@@ -137,6 +137,46 @@ fn a_blob_damaged_through_the_exported_box_is_never_sealed() {
     damage_each(damage, &BOXFILE.replace("\"test\"", "\"renamed\""), "renamed.box");
 }
 
+/// Asserts that a build and a plan take what is damaged of the layers' data anew, all of it at once.
+fn assert_healing(layout: &str) {
+    let checkout = Checkout::new();
+    let boxfile = format!("{BOXFILE}\n{layout}\n");
+    checkout.write("Boxfile", &boxfile);
+    checkout.built(&[]);
+    let data = files(&checkout.path("store/data"));
+    assert!(data.len() >= 2, "the layers of two images");
+    let damage_all = |zeros: fn(usize) -> usize| {
+        for (name, bytes) in &data {
+            fs::write(checkout.path("store/data").join(name), vec![0; zeros(bytes.len())]).unwrap();
+        }
+    };
+    checkout.write("Boxfile", boxfile.replace("\"test\"", "\"renamed\""));
+    for zeros in [|length| length, |length: usize| length / 2] {
+        damage_all(zeros);
+        checkout.result(&["plan"]);
+        damage_all(zeros);
+        assert_eq!(checkout.built(&["--output", "renamed.box"])["cached"], false);
+        assert_whole(&checkout.path("renamed.box"));
+        assert!(files(&checkout.path("store/data")) == data, "the data is as it was");
+        for directory in ["store/actions", "renamed.box"] {
+            fs::remove_dir_all(checkout.path(directory)).unwrap();
+        }
+        checkout.write("Boxfile", &boxfile);
+        checkout.built(&[]);
+        checkout.write("Boxfile", boxfile.replace("\"test\"", "\"renamed\""));
+    }
+}
+
+#[test]
+fn damaged_data_of_layers_heals() {
+    assert_healing("");
+}
+
+#[test]
+fn damaged_data_of_layers_heals_where_images_are_merged() {
+    assert_healing("layout \"merged\"\nconflict \"/**\" policy=\"prefer-agent\"");
+}
+
 #[test]
 fn a_damaged_box_is_mended_where_it_lies() {
     let checkout = Checkout::new();

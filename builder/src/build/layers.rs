@@ -45,8 +45,8 @@ type Job<'a> = (LayerId, (ComponentName, &'a Image, &'a LayerSource));
 pub(super) fn decode_all(
     inputs: &Inputs,
     request: &Request<'_>,
+    stale: Option<ActionKey>,
     store: &Store,
-    limits: &Limits,
 ) -> Result<BTreeMap<LayerId, DecodedLayer>, BuildError> {
     let mut jobs = BTreeMap::new();
     for (component, image) in &inputs.images {
@@ -55,8 +55,11 @@ pub(super) fn decode_all(
         }
     }
     let jobs: Vec<Job<'_>> = jobs.into_iter().collect();
-    let recalled: Vec<_> =
-        jobs.par_iter().map(|(_, (.., layer))| recall(store, &key(layer))).collect();
+    let known = |layer: &LayerSource| match key(layer) {
+        key if Some(key) == stale => Ok(None),
+        key => recall(store, &key),
+    };
+    let recalled: Vec<_> = jobs.par_iter().map(|(_, (.., layer))| known(layer)).collect();
     let (mut decoded, mut missing) = (BTreeMap::new(), Vec::new());
     for ((id, job), recalled) in jobs.into_iter().zip(recalled) {
         match recalled? {
@@ -73,7 +76,7 @@ pub(super) fn decode_all(
         .par_bridge()
         .map(|(id, job)| {
             check_entries(entries.load(Ordering::Relaxed))?;
-            let layer = decode_one(job, request, store, limits);
+            let layer = decode_one(job, request, store);
             entries.fetch_add(layer.as_ref().map_or(0, DecodedLayer::entries), Ordering::Relaxed);
             Ok((id, layer))
         })
@@ -117,7 +120,6 @@ fn decode_one(
     (component, image, layer): (ComponentName, &Image, &LayerSource),
     request: &Request<'_>,
     store: &Store,
-    limits: &Limits,
 ) -> Result<DecodedLayer, BuildError> {
     let key = key(layer);
     let span = image_span(request.boxfile, component);
@@ -125,7 +127,7 @@ fn decode_one(
         .open_layer(layer, &access(request, store))
         .map_err(|source| BuildError::Image { component, span, source })?;
     let mut data = store.data_writer()?;
-    let index = decode(layer, blob, &mut data, limits);
+    let index = decode(layer, blob, &mut data, &Limits::default());
     let index = index.map_err(|source| BuildError::Layer { component, span, source })?;
     data.commit(&key)?;
     let stored = store.put(&index.encode())?;

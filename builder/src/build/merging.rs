@@ -40,7 +40,10 @@ pub(super) fn merge(
     let mut packs = contents.reader(store);
     let mut read = |content: Content| packs.read(content, ACCOUNTS_MAX);
     let merge = compose::merge(images, &boxfile.conflicts, &mut read);
-    merge.map(Some).map_err(|source| unfit(boxfile, source))
+    merge.map(Some).map_err(|source| match packs.damaged() {
+        Some(pack) => BuildError::Pack { pack, source: source.into() },
+        None => unfit(boxfile, source),
+    })
 }
 
 /// Takes the merged root, and puts what was united into the store.

@@ -10,10 +10,10 @@ pub use inputs::{Pins, Variant, still_declared};
 pub use merging::Unmerged;
 pub use preview::{Composition, LayerState, Preview, PreviewImage, PreviewSkill, preview};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use box_cache::{BulkWriter, Store};
+use box_cache::{ActionKey, BulkWriter, Store};
 use box_image::{ComponentName, RunPlan};
 use boxfile_spec::{Boxfile, Lock, Platform};
 
@@ -21,7 +21,7 @@ use crate::bake::bake;
 use crate::compose::merged::Unused;
 use crate::compose::{ComposeError, Declared, FlatImage, Merge, Parts, compose, plan_of};
 use crate::fetch::FetchOptions;
-use crate::layer::{Limits, flatten};
+use crate::layer::flatten;
 use crate::listing::{ImageOrigin, Listing, Origins};
 use crate::pack::{ContentMap, Pack};
 use crate::sbom::{self, Subject};
@@ -110,7 +110,7 @@ pub fn build<E: From<BuildError>>(
     if let Some((sealed, unused)) = recall(store, &key)? {
         return Ok(Build { sealed, cached: true, unused });
     }
-    let (sealed, unused) = make(request, &inputs, store)?;
+    let (sealed, unused) = healing(|stale| make(request, &inputs, stale, store))?;
     record(store, &key, &sealed, &unused)?;
     Ok(Build { sealed, cached: false, unused })
 }
@@ -120,7 +120,8 @@ pub fn build<E: From<BuildError>>(
 /// # Errors
 /// [`BuildError`].
 pub fn root_tree(request: &Request<'_>, store: &Store) -> Result<Tree, BuildError> {
-    root(request, &Inputs::read(request, store)?, store).map(|root| root.tree)
+    let inputs = Inputs::read(request, store)?;
+    healing(|stale| root(request, &inputs, stale, store)).map(|root| root.tree)
 }
 
 /// A root tree, where its data lies, and the plan in it.
@@ -132,8 +133,13 @@ struct Root {
     unused: Vec<Unused>,
 }
 
-fn root(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Root, BuildError> {
-    let flat = flattened(request, inputs, store)?;
+fn root(
+    request: &Request<'_>,
+    inputs: &Inputs,
+    stale: Option<ActionKey>,
+    store: &Store,
+) -> Result<Root, BuildError> {
+    let flat = flattened(request, inputs, stale, store)?;
     let merge = merging::merge(request, &flat, store)?;
     composed(request, inputs, flat, merge, store)
 }
@@ -141,12 +147,14 @@ fn root(request: &Request<'_>, inputs: &Inputs, store: &Store) -> Result<Root, B
 /// The images, flattened, and where their data lies.
 type Flattened = (Vec<FlatImage>, ContentMap);
 
+/// Flattens the images; of the layer that is named as stale, what the store holds is not taken.
 fn flattened(
     request: &Request<'_>,
     inputs: &Inputs,
+    stale: Option<ActionKey>,
     store: &Store,
 ) -> Result<Flattened, BuildError> {
-    let decoded = decode_all(inputs, request, store, &Limits::default())?;
+    let decoded = decode_all(inputs, request, stale, store)?;
     let mut contents = ContentMap::default();
     decoded.values().for_each(|layer| contents.add(layer.pack, &layer.index.contents));
     let images = flat_images(inputs, &decoded, request.boxfile, &mut contents)?;
@@ -194,28 +202,30 @@ fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
     BuildError::Compose { span: source.span().or(image).or(program), source: Box::new(source) }
 }
 
-/// Makes a box. What the store holds of a layer may be damaged; it is then decoded once more.
-fn make(
-    request: &Request<'_>,
-    inputs: &Inputs,
-    store: &Store,
-) -> Result<(Sealed, Vec<Unused>), BuildError> {
-    let made = make_once(request, inputs, store);
-    match &made {
-        Err(BuildError::Pack { pack: Pack::Layer(key), .. }) => {
-            store.remove_data(key)?;
-            make_once(request, inputs, store)
+/// Does something with the data of layers. What the store holds of a layer may be damaged or gone: it
+/// is then decoded anew and its place taken, each layer once. Who reads the old data goes on reading it.
+fn healing<T>(
+    mut attempt: impl FnMut(Option<ActionKey>) -> Result<T, BuildError>,
+) -> Result<T, BuildError> {
+    let mut healed = HashSet::new();
+    let mut stale = None;
+    loop {
+        match attempt(stale) {
+            Err(BuildError::Pack { pack: Pack::Layer(key), .. }) if healed.insert(key) => {
+                stale = Some(key);
+            }
+            done => return done,
         }
-        _ => made,
     }
 }
 
-fn make_once(
+fn make(
     request: &Request<'_>,
     inputs: &Inputs,
+    stale: Option<ActionKey>,
     store: &Store,
 ) -> Result<(Sealed, Vec<Unused>), BuildError> {
-    let Root { tree, contents, plan, unused } = root(request, inputs, store)?;
+    let Root { tree, contents, plan, unused } = root(request, inputs, stale, store)?;
     let (kernel, kernel_version) = kernel_blob(request, inputs, store)?;
     let rootfs = rootfs_blob(&tree, &contents, store)?;
     let init = Stored::put(store, &inputs.init.bytes)?;

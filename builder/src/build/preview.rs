@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use box_cache::Store;
+use box_cache::{ActionKey, Store};
 use box_image::{ComponentName, Digest};
 use boxfile_spec::{Lock, SkillMode};
 
 use super::inputs::{Inputs, SkillInput};
 use super::recall::recall;
-use super::{Request, Unmerged, composed, flattened, layers, merging, origins};
+use super::{Request, Unmerged, composed, flattened, healing, layers, merging, origins};
 use crate::compose::{FlatImage, MergeReport};
 use crate::layer::LayerSource;
 use crate::listing::Origins;
@@ -95,7 +95,7 @@ pub fn preview(request: &Request<'_>, store: &Store) -> Result<Preview, BuildErr
     let known = recall(store, &inputs.key(request))?.map(|(sealed, _)| sealed.manifest);
     let images = inputs.images.iter().map(|(component, image)| look(*component, image, store));
     let images = images.collect::<Result<_, _>>()?;
-    let (composition, root) = compose(request, &inputs, store)?;
+    let (composition, root) = healing(|stale| compose(request, &inputs, stale, store))?;
     Ok(Preview {
         images,
         program: inputs.binary.as_ref().map(|binary| binary.sha256),
@@ -115,9 +115,10 @@ type Summary = Result<(TreeDigest, usize), Box<Unmerged>>;
 fn compose(
     request: &Request<'_>,
     inputs: &Inputs,
+    stale: Option<ActionKey>,
     store: &Store,
 ) -> Result<(Composition, Summary), BuildError> {
-    let flat = flattened(request, inputs, store)?;
+    let flat = flattened(request, inputs, stale, store)?;
     let merge = merging::merge(request, &flat, store)?;
     let composition = match &merge {
         None => shared(&flat.0),

@@ -115,7 +115,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
             here.clone_from(&path);
         }
         let member = Member::new(header, extensions, path, self.limits)?;
-        self.expect(member.size);
+        self.expect(member.size)?;
         Ok(member)
     }
 
@@ -164,7 +164,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         if Guard::HeaderBytes.catches(size > limit) {
             return Err(LayerErrorKind::TooLarge { what: "bytes in its extended header", limit });
         }
-        self.expect(size);
+        self.expect(size)?;
         let mut body = Vec::new();
         loop {
             let data = self.data()?;
@@ -226,9 +226,11 @@ impl<'a, R: BufRead> Archive<'a, R> {
     }
 
     /// Notes the length of the data behind a header.
-    const fn expect(&mut self, size: u64) {
-        let over = size % BLOCK as u64;
-        self.rest = (size, if over == 0 { 0 } else { BLOCK as u64 - over });
+    fn expect(&mut self, size: u64) -> Result<(), LayerErrorKind> {
+        let padded = size.checked_next_multiple_of(BLOCK as u64);
+        let padded = padded.ok_or(LayerErrorKind::Malformed("size"))?;
+        self.rest = (size, padded - size);
+        Ok(())
     }
 
     fn skip_rest(&mut self) -> Result<(), LayerErrorKind> {
