@@ -22,11 +22,10 @@ use super::terminal;
 /// there is written over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    boxbuild export greet.box                         the rootfs image: ./greet.erofs\n  \
-    boxbuild export greet.box --format tar -o -       an archive on standard output\n  \
-    boxbuild export greet.box --format dir            every file: ./greet.dir\n  \
-    boxbuild export greet.box --format oci --component agent -o agent.tar\n  \
-    \x20                                                 an image for `podman load -i agent.tar`")]
+    boxbuild export greet.box                       the rootfs image: ./greet.erofs\n  \
+    boxbuild export greet.box --format tar -o -     an archive on standard output\n  \
+    boxbuild export greet.box --format dir          every file: ./greet.dir\n  \
+    boxbuild export greet.box --format oci -o a.tar --component agent   for `podman load -i a.tar`")]
 pub(crate) struct Args {
     /// The directory of the box, as `boxbuild build` wrote it
     #[arg(value_name = "BOX")]
