@@ -21,6 +21,9 @@ const CHAR_DEVICE: u8 = 6;
 const BLOCK_DEVICE: u8 = 7;
 const FIFO: u8 = 8;
 
+/// The most bytes that the names and values of one inode's extended attributes have.
+pub(crate) const XATTR_BYTES: usize = 128 << 10;
+
 /// The bytes end before what they should hold, or hold what no writer writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Truncated;
@@ -159,8 +162,14 @@ impl<'a> Reader<'a> {
             mtime_nsec: self.u32()?,
             xattrs: BTreeMap::new(),
         };
+        let mut bytes = 0;
         for _ in 0..self.u32()? {
-            meta.xattrs.insert(self.bytes()?.to_vec(), self.bytes()?.to_vec());
+            let (name, value) = (self.bytes()?, self.bytes()?);
+            bytes += name.len() + value.len();
+            if bytes > XATTR_BYTES {
+                return Err(Truncated);
+            }
+            meta.xattrs.insert(name.to_vec(), value.to_vec());
         }
         Ok(meta)
     }

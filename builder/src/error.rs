@@ -15,6 +15,7 @@ use crate::compose::ComposeError;
 use crate::fetch::{FetchError, UrlError};
 use crate::kernel::KernelError;
 use crate::layer::LayerError;
+use crate::listing::ListingError;
 use crate::pack::Pack;
 use crate::skill::SkillError;
 use crate::source::SourceError;
@@ -49,6 +50,17 @@ pub enum BuildError {
         /// How many they may have.
         limit: usize,
     },
+    /// The images have more names and attributes than a build may hold.
+    #[error(
+        "the layers of the images have more than {limit} bytes of names and attributes together"
+    )]
+    IndexBytes {
+        /// How many they may have.
+        limit: usize,
+    },
+    /// The box has more than a listing can tell of.
+    #[error("the box is too large: nobody could list what is in it")]
+    Listing(#[from] ListingError),
     /// A skill cannot be read.
     #[error("the skill `{name}` cannot be read")]
     Skill {

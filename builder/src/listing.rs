@@ -17,17 +17,21 @@
 //!          directory or leaf as in [`encoding`](crate::encoding)
 //! ```
 
+mod bounds;
 mod find;
 mod named;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use box_image::{ComponentName, Digest};
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{DIRECTORY, Reader, Truncated, Writer};
-use crate::tree::{Inode, InodeId, Kind, Origin, Tree, entries, is_name};
+use crate::tree::{Inode, InodeId, Kind, Meta, Origin, Tree, entries, is_name};
 
+pub(crate) use bounds::LISTING_BYTES;
+use bounds::Totals;
 pub use find::FindError;
 pub(crate) use find::normal;
 pub use named::NamedOrigin;
@@ -35,9 +39,6 @@ pub use named::NamedOrigin;
 const MAGIC: &[u8] = b"boxbuild listing 1\n";
 /// The tag of a further name.
 const FURTHER: u8 = 0;
-/// How many bytes all paths of a box may have together. What is stored as differences could else
-/// grow without end.
-const PATHS_MAX: u64 = 4 << 30;
 
 /// Every entry of a box, and where each came from.
 #[derive(Debug, Clone)]
@@ -88,20 +89,31 @@ impl Listing {
     /// Returns the canonical form.
     ///
     /// # Errors
-    /// The origins', which never occur.
-    pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+    /// [`ListingError`] where it would be larger than [`Self::decode`] takes.
+    pub fn encode(&self) -> Result<Vec<u8>, ListingError> {
         let mut out = Writer(MAGIC.to_vec());
-        out.bytes(&serde_json::to_vec(&self.origins)?);
+        let origins = serde_json::to_vec(&self.origins);
+        let origins = origins.map_err(|_| ListingError("its origins do not become JSON"))?;
+        bounds::check_origins(&origins)?;
+        out.bytes(&origins);
+        let mut totals = Totals::default();
         let count_at = out.0.len();
         out.u32(0);
         let (mut count, mut before, mut first) = (0u32, Vec::new(), HashMap::new());
         for (path, id) in entries(&self.tree) {
+            totals.path(&path)?;
             let shared = before.iter().zip(&path).take_while(|(a, b)| a == b).count();
             out.length(shared);
             out.bytes(&path[shared..]);
-            put(&mut out, self.tree.inode(id), first.get(&id).copied());
-            first.entry(id).or_insert(count);
+            let inode = self.tree.inode(id);
+            put(&mut out, inode, first.get(&id).copied());
+            if let Entry::Vacant(vacant) = first.entry(id) {
+                vacant.insert(count);
+                totals.meta(&inode.meta)?;
+            }
             (count, before) = (count + 1, path);
+            bounds::check_entries(count)?;
+            bounds::check_length(out.0.len())?;
         }
         out.0[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
         Ok(out.0)
@@ -113,11 +125,16 @@ impl Listing {
     /// [`ListingError`] for anything that [`Self::encode`] does not write.
     pub fn decode(bytes: &[u8]) -> Result<Self, ListingError> {
         let behind = bytes.strip_prefix(MAGIC).ok_or(ListingError("it is of another version"))?;
+        bounds::check_length(bytes.len())?;
         let mut input = Reader::new(behind);
-        let origins = serde_json::from_slice(input.bytes()?);
+        let origins = input.bytes()?;
+        bounds::check_origins(origins)?;
+        let origins = serde_json::from_slice(origins);
         let origins = origins.map_err(|_| ListingError("its origins do not read"))?;
         let mut builder = Builder::default();
-        for _ in 0..input.u32()? {
+        let count = input.u32()?;
+        bounds::check_entries(count)?;
+        for _ in 0..count {
             builder.entry(&mut input)?;
         }
         if !input.is_empty() || builder.inodes.is_empty() {
@@ -186,8 +203,8 @@ struct Builder {
     inodes: Vec<InodeId>,
     /// The directories that the last path leads through: the length of each one's path.
     open: Vec<(usize, InodeId)>,
-    /// The bytes of all paths so far.
-    paths: u64,
+    /// What the entries so far have together.
+    totals: Totals,
 }
 
 impl Builder {
@@ -199,22 +216,29 @@ impl Builder {
         }
         self.path.truncate(shared);
         self.path.extend_from_slice(others);
-        self.paths += self.path.len() as u64;
-        if self.paths > PATHS_MAX {
-            return Err(ListingError("its paths are longer than those of any box"));
-        }
+        self.totals.path(&self.path)?;
         let origin = origin(input)?;
         let id = match input.u8()? {
             FURTHER => self.further(input.u32()?)?,
-            DIRECTORY => self.tree.add(Inode::directory(input.meta()?).from(origin)),
+            DIRECTORY => {
+                let meta = self.meta(input)?;
+                self.tree.add(Inode::directory(meta).from(origin))
+            }
             tag => {
-                let meta = input.meta()?;
+                let meta = self.meta(input)?;
                 self.tree.add(Inode::leaf(meta, input.leaf(tag)?).from(origin))
             }
         };
         self.place(id)?;
         self.inodes.push(id);
         Ok(())
+    }
+
+    /// Reads the attributes of a new inode.
+    fn meta(&mut self, input: &mut Reader<'_>) -> Result<Meta, ListingError> {
+        let meta = input.meta()?;
+        self.totals.meta(&meta)?;
+        Ok(meta)
     }
 
     /// Returns the inode of an earlier entry, which must not be a directory.
@@ -259,7 +283,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tree::{Content, Leaf, Meta};
+    use crate::tree::{Content, Leaf};
 
     fn sample() -> Listing {
         let mut tree = Tree::default();
@@ -361,6 +385,41 @@ mod tests {
         let mut bytes = bytes[..none].to_vec();
         bytes[none - 4..].fill(0);
         assert!(Listing::decode(&bytes).is_err());
+    }
+
+    /// The listing of a root and of a pipe with so many attributes, each of four bytes.
+    fn with_attributes(count: u32) -> Vec<u8> {
+        let mut listing = Listing { tree: Tree::default(), origins: Origins::default() };
+        let mut meta = Meta::root_owned(0);
+        for at in 0..count {
+            meta.xattrs.insert(at.to_be_bytes().to_vec(), Vec::new());
+        }
+        let pipe = listing.tree.add(Inode::leaf(meta, Leaf::Fifo));
+        listing.tree.link(Tree::ROOT, b"pipe", pipe);
+        listing.encode().unwrap()
+    }
+
+    #[test]
+    fn a_listing_takes_no_more_memory_than_that_of_a_build() {
+        let most = 128 << 10;
+        assert!(Listing::decode(&with_attributes(most / 4)).is_ok());
+        assert!(Listing::decode(&with_attributes(most / 4 + 1)).is_err());
+        let mut bytes = sample().encode().unwrap();
+        let origins = serde_json::to_vec(&sample().origins).unwrap();
+        let count_at = MAGIC.len() + 4 + origins.len();
+        bytes[count_at..count_at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+        let error = Listing::decode(&bytes).unwrap_err().to_string();
+        assert_eq!(error, "it has more than 2097152 entries");
+    }
+
+    #[test]
+    fn what_could_not_be_read_back_is_not_written() {
+        let mut listing = sample();
+        listing.origins.skills.extend(vec![String::new(); 1 << 20]);
+        assert!(listing.encode().is_ok());
+        listing.origins.skills.extend(vec![String::new(); 1 << 20]);
+        let error = listing.encode().unwrap_err().to_string();
+        assert_eq!(error, "its origins have more than 4 MiB");
     }
 
     proptest! {

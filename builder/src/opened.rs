@@ -12,9 +12,9 @@ use box_image::{BoxConfig, Descriptor, Digest, Index, Manifest};
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use crate::listing::{Listing, ListingError};
+use crate::listing::{LISTING_BYTES, Listing, ListingError};
 
-/// Bounds on documents, in bytes. A listing of a million entries has some 100 MiB.
+/// Bounds on documents, in bytes.
 const DOCUMENT_MAX: u64 = 4 << 20;
 const BLOB_MAX: u64 = 512 << 20;
 
@@ -135,7 +135,8 @@ impl OpenedBox {
     /// # Errors
     /// [`OpenError`].
     pub fn listing(&self) -> Result<Listing, OpenError> {
-        let listing = Listing::decode(&self.blob(LISTING_TYPE, "listing")?)
+        let named = self.named(LISTING_TYPE, "listing")?;
+        let listing = Listing::decode(&verified(&self.dir, named, LISTING_BYTES as u64)?)
             .map_err(|source| OpenError::Listing { path: self.dir.clone(), source })?;
         if listing.tree.digest().to_string() == self.config.tree {
             return Ok(listing);

@@ -10,11 +10,15 @@
 //!   tmp/                 what is being written
 //! ```
 //!
-//! **Crash story.** A blob or record (but not the data of an action) is written to `tmp/` under a name that nobody can predict,
-//! flushed to the disk, and only then given its name; the directory is flushed before the call
-//! returns. A crash at any moment leaves an old state or a new one and perhaps a file in `tmp/`,
-//! never a half object under a name. Two writers of the same content are both right: the
-//! last one's file stays.
+//! **Crash story.** A blob or record (but not the data of an action) is written to `tmp/` under a
+//! name that nobody can predict, flushed to the disk, and only then given its name; the directory is
+//! flushed before the call returns. A crash at any moment leaves an old state or a new one and
+//! perhaps a file in `tmp/`, never a half object under a name. Two writers of the same content are
+//! both right: the last one's file stays.
+//!
+//! Whoever opens the store while nobody else has it open, as `lock` tells, empties `tmp/`. A process
+//! that is killed loses its lock with its life, so its files stay until then and no longer; those of
+//! a process that still lives are never touched.
 //!
 //! **Trust.** A blob is right when it gets its name, but a disk or another program may damage it
 //! later, also through a hard link that [`Store::export`] made. So its name alone proves nothing:

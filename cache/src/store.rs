@@ -25,6 +25,9 @@ pub struct Store {
 impl Store {
     /// Opens the store in a directory; makes it where there is none.
     ///
+    /// What processes that were killed have left in `tmp/` is removed, where no other process uses
+    /// the store at this moment.
+    ///
     /// # Errors
     /// [`StoreError::Io`], or [`StoreError::NotAStore`] where the directory holds something else.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
@@ -34,8 +37,16 @@ impl Store {
         }
         let lock_path = root.join("lock");
         let lock = File::create(&lock_path).context("open", &lock_path)?;
-        lock.lock_shared().context("lock", &lock_path)?;
+        // Nobody else uses the store if nobody else holds the lock, not even a shared one.
+        let alone = lock.try_lock().is_ok();
+        if !alone {
+            lock.lock_shared().context("lock", &lock_path)?;
+        }
         check_version(root)?;
+        if alone {
+            sweep(&root.join("tmp"))?;
+            lock.lock_shared().context("lock", &lock_path)?;
+        }
         Ok(Self { root: root.to_owned(), _lock: lock })
     }
 
@@ -171,6 +182,15 @@ fn write_version(root: &Path, path: &Path) -> Result<(), StoreError> {
     crate::blob::publish(file, path.to_owned())
 }
 
+/// Removes what is in `tmp/`; to be called while no other process uses the store.
+fn sweep(tmp: &Path) -> Result<(), StoreError> {
+    for entry in fs::read_dir(tmp).context("read", tmp)? {
+        // What cannot be removed takes space, and is no reason to refuse the store.
+        fs::remove_file(entry.context("read", tmp)?.path()).ok();
+    }
+    Ok(())
+}
+
 /// Flushes a directory, so that the names in it survive a crash.
 pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     File::open(path).and_then(|directory| directory.sync_all()).context("flush", path)
@@ -223,6 +243,56 @@ mod tests {
         drop(writer);
         assert_eq!(leftovers(&store), 0);
         assert_eq!(fs::read_dir(store.root.join("blobs")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_vanishes_when_the_next_one_opens_the_store() {
+        let (dir, store) = store();
+        let mut writer = store.writer().unwrap();
+        writer.write_all(b"half").unwrap();
+        // A killed process drops nothing; its lock is gone.
+        std::mem::forget(writer);
+        fs::write(store.tmp().join("older"), "half").unwrap();
+        assert_eq!(leftovers(&store), 2);
+        drop(store);
+        let store = Store::open(dir.path()).unwrap();
+        assert_eq!(leftovers(&store), 0);
+    }
+
+    #[test]
+    fn what_another_process_is_writing_stays() {
+        let (dir, store) = store();
+        let kept = store.put(b"kept").unwrap();
+        let mut writer = store.writer().unwrap();
+        writer.write_all(b"half").unwrap();
+        // Each open store has the lock for itself, be it of this process or of another one.
+        let other = Store::open(dir.path()).unwrap();
+        assert_eq!(leftovers(&other), 1);
+        drop(other);
+        drop(Store::open(dir.path()).unwrap());
+        writer.write_all(b" and whole").unwrap();
+        let (blob, _) = writer.commit().unwrap();
+        assert_eq!(store.read(&blob).unwrap(), b"half and whole");
+        assert_eq!(store.read(&kept).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn nothing_is_removed_from_what_is_no_store() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("version"), "something").unwrap();
+        fs::create_dir(dir.path().join("tmp")).unwrap();
+        fs::write(dir.path().join("tmp").join("dear"), "something").unwrap();
+        assert!(matches!(Store::open(dir.path()), Err(StoreError::NotAStore { .. })));
+        assert!(dir.path().join("tmp").join("dear").exists());
+    }
+
+    #[test]
+    fn a_swept_store_is_still_shared() {
+        let (dir, _store) = store();
+        let _other = Store::open(dir.path()).unwrap();
+        let lock = File::open(dir.path().join("lock")).unwrap();
+        assert!(lock.try_lock().is_err());
+        assert!(lock.try_lock_shared().is_ok());
     }
 
     /// Damages a blob but keeps its size.

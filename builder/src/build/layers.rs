@@ -10,7 +10,9 @@ use rayon::prelude::*;
 use super::Request;
 use super::inputs::{Inputs, access, image_span};
 use crate::BuildError;
-use crate::layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, decode};
+use crate::layer::{
+    ALL_INDEX_BYTES, DECODER_EPOCH, ENTRIES_MAX, LayerIndex, LayerSource, Limits, decode,
+};
 use crate::pack::Pack;
 use crate::source::Image;
 
@@ -29,8 +31,24 @@ impl DecodedLayer {
     }
 }
 
-/// How many entries the layers may have together. Real images have a tenth of it.
-const ENTRIES_MAX: usize = 1 << 20;
+/// What the layers have together that are held.
+#[derive(Default)]
+struct Held {
+    entries: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl Held {
+    fn add(&self, layer: &DecodedLayer) {
+        self.entries.fetch_add(layer.entries(), Ordering::Relaxed);
+        self.bytes.fetch_add(layer.index.cost(), Ordering::Relaxed);
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        check_entries(self.entries.load(Ordering::Relaxed))?;
+        check_bytes(self.bytes.load(Ordering::Relaxed))
+    }
+}
 
 /// Returns what identifies a layer.
 pub(super) const fn id(layer: &LayerSource) -> LayerId {
@@ -55,9 +73,13 @@ pub(super) fn decode_all(
         }
     }
     let jobs: Vec<Job<'_>> = jobs.into_iter().collect();
-    let known = |layer: &LayerSource| match key(layer) {
-        key if Some(key) == stale => Ok(None),
-        key => recall(store, &key),
+    let held = Held::default();
+    let known = |layer: &LayerSource| {
+        held.check()?;
+        let key = key(layer);
+        let layer = if Some(key) == stale { None } else { recall(store, &key)? };
+        layer.iter().for_each(|layer| held.add(layer));
+        Ok::<_, BuildError>(layer)
     };
     let recalled: Vec<_> = jobs.par_iter().map(|(_, (.., layer))| known(layer)).collect();
     let (mut decoded, mut missing) = (BTreeMap::new(), Vec::new());
@@ -70,14 +92,13 @@ pub(super) fn decode_all(
     fetch(inputs, &missing, request, store)?;
     // The largest first and each to the first thread that is free, so that none works on alone.
     missing.sort_by_key(|(_, (_, _, layer))| std::cmp::Reverse(layer.size));
-    let entries = AtomicUsize::new(decoded.values().map(DecodedLayer::entries).sum());
     let mut new: Vec<_> = missing
         .into_iter()
         .par_bridge()
         .map(|(id, job)| {
-            check_entries(entries.load(Ordering::Relaxed))?;
+            held.check()?;
             let layer = decode_one(job, request, store);
-            entries.fetch_add(layer.as_ref().map_or(0, DecodedLayer::entries), Ordering::Relaxed);
+            layer.iter().for_each(|layer| held.add(layer));
             Ok((id, layer))
         })
         .collect::<Result<_, BuildError>>()?;
@@ -85,16 +106,23 @@ pub(super) fn decode_all(
     for (id, layer) in new {
         decoded.insert(id, layer?);
     }
-    for (_, image) in &inputs.images {
-        // A layer may be there several times.
-        check_entries(image.layers.iter().map(|layer| decoded[&id(layer)].entries()).sum())?;
-    }
+    // A layer may be there several times.
+    let applied = || inputs.images.iter().flat_map(|(_, image)| &image.layers);
+    check_entries(applied().map(|layer| decoded[&id(layer)].entries()).sum())?;
+    check_bytes(applied().map(|layer| decoded[&id(layer)].index.cost()).sum())?;
     Ok(decoded)
 }
 
 /// Refuses what would take more memory than a build may: the layers' entries are all held at once.
 const fn check_entries(entries: usize) -> Result<(), BuildError> {
     if entries > ENTRIES_MAX { Err(BuildError::Entries { limit: ENTRIES_MAX }) } else { Ok(()) }
+}
+
+/// Refuses layers whose names and attributes take more memory than a build may. A listing can tell of
+/// whatever is below it.
+const fn check_bytes(bytes: usize) -> Result<(), BuildError> {
+    let limit = ALL_INDEX_BYTES;
+    if bytes > limit { Err(BuildError::IndexBytes { limit }) } else { Ok(()) }
 }
 
 /// Fetches the layers that are to be decoded and lie in a registry: those of an image at once.
@@ -175,6 +203,25 @@ mod tests {
         insta::assert_snapshot!(
             error,
             @"the layers of the images have more than 1048576 entries together"
+        );
+    }
+
+    #[test]
+    fn names_and_attributes_are_bounded_over_all_layers() {
+        let mut meta = crate::tree::Meta::root_owned(0o755);
+        meta.xattrs.insert(b"user.a".to_vec(), vec![0; 65_000]);
+        let action = crate::layer::Action::Directory(meta);
+        let change = crate::layer::Change { path: b"a".to_vec(), action };
+        let index = LayerIndex { changes: vec![change; 10], contents: Vec::new() };
+        let layer = DecodedLayer { index, pack: Pack::Layer(KeyHasher::new("test", 1).finish()) };
+        let held = Held::default();
+        let fit = ALL_INDEX_BYTES / layer.index.cost();
+        (0..fit).for_each(|_| held.add(&layer));
+        assert!(held.check().is_ok());
+        held.add(&layer);
+        insta::assert_snapshot!(
+            held.check().unwrap_err(),
+            @"the layers of the images have more than 201326592 bytes of names and attributes together"
         );
     }
 }

@@ -1,13 +1,17 @@
 //! The tree of an image, which is decoded for the purpose.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use box_image::{ComponentName, Digest};
 use boxfile_spec::{ImageRef, Platform};
 use rayon::prelude::*;
 
 use super::{Side, SideKind};
-use crate::layer::{LayerError, Limits, decode, flatten};
+use crate::layer::{
+    ALL_INDEX_BYTES, ENTRIES_MAX, LayerError, LayerIndex, LayerSource, Limits, decode, flatten,
+};
 use crate::listing::{ImageOrigin, Listing, Origins};
 use crate::source::{self, Access, SourceError};
 
@@ -31,6 +35,25 @@ pub enum ImageError {
         /// Why.
         source: LayerError,
     },
+    /// The image has more entries than can be held.
+    #[error("the layers of the image {reference} have more than {limit} entries together")]
+    Entries {
+        /// The image.
+        reference: String,
+        /// How many they may have.
+        limit: usize,
+    },
+    /// The image has more names and attributes than can be held.
+    #[error(
+        "the layers of the image {reference} have more than {limit} bytes of names and attributes \
+         together"
+    )]
+    IndexBytes {
+        /// The image.
+        reference: String,
+        /// How many they may have.
+        limit: usize,
+    },
 }
 
 impl Side {
@@ -47,22 +70,122 @@ impl Side {
         let unreadable = |source| ImageError::Source { reference: named(), source };
         let image = source::open(reference, None, platform, access).map_err(unreadable)?;
         image.fetch_layers(&image.layers.iter().collect::<Vec<_>>(), access).map_err(unreadable)?;
-        let decode_one = |layer| {
+        let refused = |source| ImageError::Layer { reference: named(), source };
+        let decoded = decode_each(&image.layers, &named, |layer| {
             let blob = image.open_layer(layer, access).map_err(unreadable)?;
-            let decoded = decode(layer, blob, &mut io::sink(), &Limits::default());
-            decoded.map_err(|source| ImageError::Layer { reference: named(), source })
-        };
-        let decoded: Vec<_> = image.layers.par_iter().map(decode_one).collect();
-        let indexes: Vec<_> = decoded.into_iter().collect::<Result<_, _>>()?;
+            decode(layer, blob, &mut io::sink(), &Limits::default()).map_err(refused)
+        })?;
         let layers: Vec<Digest> = image.layers.iter().map(|layer| layer.digest).collect();
-        let both = layers.iter().copied().zip(&indexes);
-        let tree = flatten(ComponentName::Agent, both)
-            .map_err(|source| ImageError::Layer { reference: named(), source })?;
+        let both = image.layers.iter().map(|layer| (layer.digest, &decoded[&id(layer)]));
+        let tree = flatten(ComponentName::Agent, both).map_err(refused)?;
         // Whose the image would be is nobody's matter here: see `Side::origin`.
         let component = ComponentName::Agent;
         let images = vec![ImageOrigin { component, digest: image.manifest, layers }];
         let origins = Origins { images, ..Origins::default() };
         let kind = SideKind::Image(image.manifest);
         Ok(Self::new(kind, Listing { tree, origins }, Vec::new()))
+    }
+}
+
+/// What identifies a layer: the blob and what its image's config says of its content.
+type LayerId = (Digest, Digest);
+
+const fn id(layer: &LayerSource) -> LayerId {
+    (layer.digest, layer.diff_id)
+}
+
+/// Decodes the layers of an image, several at a time, and each once however often it is there.
+fn decode_each(
+    layers: &[LayerSource],
+    named: &(impl Fn() -> String + Sync),
+    decode_one: impl Fn(&LayerSource) -> Result<LayerIndex, ImageError> + Sync,
+) -> Result<BTreeMap<LayerId, LayerIndex>, ImageError> {
+    let check = |entries: usize, bytes: usize| {
+        if entries > ENTRIES_MAX {
+            return Err(ImageError::Entries { reference: named(), limit: ENTRIES_MAX });
+        }
+        let limit = ALL_INDEX_BYTES;
+        if bytes > limit {
+            return Err(ImageError::IndexBytes { reference: named(), limit });
+        }
+        Ok(())
+    };
+    let distinct: BTreeMap<LayerId, &LayerSource> = layers.iter().map(|it| (id(it), it)).collect();
+    let (entries, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let decode_bounded = |(id, layer): (LayerId, &LayerSource)| {
+        check(entries.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))?;
+        let index = decode_one(layer)?;
+        entries.fetch_add(index.changes.len(), Ordering::Relaxed);
+        bytes.fetch_add(index.cost(), Ordering::Relaxed);
+        Ok((id, index))
+    };
+    let decoded: Vec<_> = distinct.into_par_iter().map(decode_bounded).collect();
+    let decoded = decoded.into_iter().collect::<Result<BTreeMap<_, _>, ImageError>>()?;
+    let applied = || layers.iter().map(|layer| &decoded[&id(layer)]);
+    check(applied().map(|it| it.changes.len()).sum(), applied().map(LayerIndex::cost).sum())?;
+    Ok(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::{Action, Change, Compression};
+
+    fn layer(number: u8) -> LayerSource {
+        let digest = Digest::from_bytes([number; 32]);
+        LayerSource { digest, size: 1, compression: Compression::None, diff_id: digest }
+    }
+
+    /// Decodes layers, each of which has so many entries; tells how many were decoded for it.
+    fn decode_all(layers: &[LayerSource], entries: usize) -> (usize, Result<usize, ImageError>) {
+        decode_named(layers, entries, b"")
+    }
+
+    /// The same, of entries with this path.
+    fn decode_named(
+        layers: &[LayerSource],
+        entries: usize,
+        path: &[u8],
+    ) -> (usize, Result<usize, ImageError>) {
+        let calls = AtomicUsize::new(0);
+        let decoded = decode_each(layers, &|| "oci:a".to_owned(), |_| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            let change = Change { path: path.to_vec(), action: Action::Whiteout };
+            Ok(LayerIndex { changes: vec![change; entries], contents: Vec::new() })
+        });
+        (calls.into_inner(), decoded.map(|decoded| decoded.len()))
+    }
+
+    #[test]
+    fn a_layer_that_is_there_again_is_decoded_once() {
+        let layers = [layer(1), layer(2), layer(1), layer(1)];
+        assert!(matches!(decode_all(&layers, 3), (2, Ok(2))));
+    }
+
+    #[test]
+    fn entries_are_bounded_over_all_layers() {
+        let again = vec![layer(1); 256];
+        assert!(matches!(decode_all(&again, ENTRIES_MAX / 256), (1, Ok(1))));
+        let (calls, refused) = decode_all(&again, ENTRIES_MAX / 256 + 1);
+        assert_eq!(calls, 1);
+        insta::assert_snapshot!(
+            refused.unwrap_err(),
+            @"the layers of the image oci:a have more than 1048576 entries together"
+        );
+        // Once they are too many, none more is decoded, but for what other threads are at.
+        let many: Vec<_> = (0..=255).map(layer).collect();
+        let (calls, refused) = decode_all(&many, ENTRIES_MAX / 8);
+        assert!(calls < 9 + rayon::current_num_threads(), "{calls}");
+        assert!(matches!(refused, Err(ImageError::Entries { .. })));
+    }
+
+    #[test]
+    fn names_are_bounded_over_all_layers() {
+        let (calls, refused) = decode_named(&vec![layer(1); 256], 1 << 10, &[b'n'; 1 << 10]);
+        assert_eq!(calls, 1);
+        insta::assert_snapshot!(
+            refused.unwrap_err(),
+            @"the layers of the image oci:a have more than 201326592 bytes of names and attributes together"
+        );
     }
 }

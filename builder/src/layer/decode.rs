@@ -12,7 +12,7 @@ use super::path::{Marker, marker, normalize};
 use super::read::HashingReader;
 use super::stream::Stream;
 use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Limits};
-use crate::tree::{Content, Leaf, Meta};
+use crate::tree::{Content, Leaf};
 
 /// How a layer's blob is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,10 +135,6 @@ fn verify<B: Read>(
     Ok(())
 }
 
-/// What an entry and an attribute cost beyond their bytes, roughly.
-const ENTRY_BYTES: usize = 128;
-const XATTR_ENTRY_BYTES: usize = 64;
-
 /// Turns members into changes.
 struct Indexer<'a, W: Write> {
     limits: &'a Limits,
@@ -198,18 +194,7 @@ impl<W: Write> Indexer<'_, W> {
 
     /// Counts what a change takes in memory.
     fn charge(&mut self, change: &Change) -> Result<(), LayerErrorKind> {
-        let attributes = |meta: &Meta| -> usize {
-            let sizes = meta.xattrs.iter().map(|(name, value)| name.len() + value.len());
-            sizes.map(|size| size + XATTR_ENTRY_BYTES).sum()
-        };
-        let action = match &change.action {
-            Action::Directory(meta) => attributes(meta),
-            Action::Leaf(meta, Leaf::Symlink(target)) => attributes(meta) + target.len(),
-            Action::Leaf(meta, _) => attributes(meta),
-            Action::HardLink(target) => target.len(),
-            Action::Whiteout | Action::Opaque => 0,
-        };
-        self.bytes += change.path.len() + action + ENTRY_BYTES;
+        self.bytes += change.cost();
         if Guard::IndexBytes.catches(self.bytes > self.limits.index_bytes) {
             let limit = self.limits.index_bytes as u64;
             return Err(LayerErrorKind::TooLarge { what: "bytes of names and attributes", limit });

@@ -1,4 +1,14 @@
-//! What one layer may ask for before it counts as an attack.
+//! What one layer, and all layers of a build, may ask for before it counts as an attack.
+
+use crate::encoding::XATTR_BYTES;
+
+/// Bytes of all paths, targets and extended attributes of all layers of a build, each as often as it
+/// is applied, and a little for each entry. Real images have a tenth of it.
+pub(crate) const ALL_INDEX_BYTES: usize = 192 << 20;
+
+/// How many inodes the layers of an image may make: one for each entry, and for each directory that
+/// an entry's path goes through and that no entry names.
+pub(super) const INODES_MAX: usize = 1 << 20;
 
 /// Bounds on one layer. Real images stay far below the defaults.
 ///
@@ -35,7 +45,7 @@ impl Default for Limits {
             growth: 100,
             path_bytes: 4096,
             depth: 256,
-            xattr_bytes: 128 << 10,
+            xattr_bytes: XATTR_BYTES,
             header_bytes: 1 << 20,
             index_bytes: 96 << 20,
         }

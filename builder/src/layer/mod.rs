@@ -6,6 +6,7 @@
 mod apply;
 mod archive;
 mod codec;
+mod cost;
 mod decode;
 mod error;
 mod guard;
@@ -19,14 +20,17 @@ mod path;
 mod pax;
 mod read;
 mod stream;
+mod total;
 mod zstd;
 
 pub use apply::flatten;
 pub use codec::{DECODER_EPOCH, IndexError};
 pub use decode::{Compression, LayerSource, decode, read_plain};
 pub use error::{LayerError, LayerErrorKind};
+pub(crate) use limits::ALL_INDEX_BYTES;
 pub use limits::Limits;
 pub(crate) use members::{Member, MemberKind, member};
+pub(crate) use total::ENTRIES_MAX;
 
 use crate::tree::{Content, Leaf, Meta};
 

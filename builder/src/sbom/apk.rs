@@ -22,7 +22,7 @@ pub(super) fn read(
     for file in FILES {
         let path = format!("{root}{file}");
         let Some(text) = scan.file(&path, FILE_MAX)? else { continue };
-        for paragraph in paragraphs(&text) {
+        for paragraph in paragraphs(&text, take) {
             match package(scan, root, &path, &paragraph, distribution) {
                 Some(package) => scan.add(package),
                 None => scan.note(&path, "an entry has no name or version that a package can have"),
@@ -39,7 +39,6 @@ fn package<'a>(
     paragraph: &Paragraph<'_>,
     distribution: &Distribution,
 ) -> Option<Package<'a>> {
-    // Here the case of a name counts: `p` is another field than `P`.
     let value = |name| paragraph.iter().find(|(found, _)| *found == name).map(|(_, it)| *it);
     let field = |name| value(name).filter(|it| is_word(it));
     let (name, version) = (field("P")?, field("V")?);
@@ -61,8 +60,36 @@ fn package<'a>(
     })
 }
 
+/// Takes the first of each field that counts; of the folders, the last before the first file. Here
+/// the case of a name counts: `p` is another field than `P`.
+fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
+    let at = |name: &str| paragraph.iter().position(|(found, _)| *found == name);
+    match (name, at(name)) {
+        ("P" | "V" | "A" | "L" | "F" | "R", None) if name != "F" || at("R").is_none() => {
+            paragraph.push((name, value));
+        }
+        ("F", Some(folder)) if at("R").is_none() => paragraph[folder].1 = value,
+        _ => {}
+    }
+}
+
 fn first_file(paragraph: &Paragraph<'_>) -> Option<String> {
-    let at = paragraph.iter().position(|(name, _)| *name == "R")?;
-    let folder = paragraph[..at].iter().rfind(|(name, _)| *name == "F")?.1;
-    Some(format!("{folder}/{}", paragraph[at].1))
+    let value = |name| paragraph.iter().find(|(found, _)| *found == name).map(|(_, it)| *it);
+    Some(format!("{}/{}", value("F")?, value("R")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_has_the_folder_of_its_first_file() {
+        let text = "p:x\nP:a\nP:b\nF:one\nF:two\nR:first\nF:three\nR:second\n\nP:c\nR:x\nF:y\n";
+        let found: Vec<_> = paragraphs(text, take).collect();
+        assert_eq!(found[0], [("P", "a"), ("F", "two"), ("R", "first")]);
+        assert_eq!(first_file(&found[0]).as_deref(), Some("two/first"));
+        assert_eq!(first_file(&found[1]), None);
+        let many = "F:a\n".repeat(100_000) + &"R:b\n".repeat(100_000) + &":\n".repeat(100_000);
+        assert_eq!(paragraphs(&many, take).map(|it| it.len()).collect::<Vec<_>>(), [2]);
+    }
 }

@@ -1,25 +1,39 @@
 //! Paragraphs of `Name: value` lines: dpkg's status (deb-control(5)), Python's metadata (the headers
 //! of a mail), apk's index (without the space).
 
-/// The lines of a paragraph: each a name and a value.
+/// The wanted lines of a paragraph: each a name and a value. What nobody wants is not kept: all of a
+/// large file may be one paragraph.
 pub(super) type Paragraph<'t> = Vec<(&'t str, &'t str)>;
 
+/// Takes a line into a paragraph, or passes it over.
+pub(super) type Take<'t> = fn(&mut Paragraph<'t>, &'t str, &'t str);
+
 /// Splits a text into paragraphs, which have an empty line between them. A line that continues the
-/// one before, and one without a colon, is passed over.
-pub(super) fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
+/// one before, and one without a colon, is passed over; of the others, `take` takes what it wants.
+pub(super) fn paragraphs<'t>(text: &'t str, take: Take<'t>) -> impl Iterator<Item = Paragraph<'t>> {
     let mut lines = text.lines();
     std::iter::from_fn(move || {
-        let mut paragraph = Vec::new();
+        let (mut paragraph, mut is_empty) = (Vec::new(), true);
         for line in lines.by_ref() {
-            match line.trim_end() {
-                "" if paragraph.is_empty() => {}
-                "" => return Some(paragraph),
-                line if line.starts_with([' ', '\t']) => {}
-                line => paragraph.extend(line.split_once(':').map(|(name, it)| (name, it.trim()))),
+            let line = line.trim_end();
+            if line.is_empty() && !is_empty {
+                return Some(paragraph);
+            }
+            let field = line.split_once(':').filter(|_| !line.starts_with([' ', '\t']));
+            if let Some((name, value)) = field {
+                is_empty = false;
+                take(&mut paragraph, name, value.trim());
             }
         }
-        (!paragraph.is_empty()).then_some(paragraph)
+        (!is_empty).then_some(paragraph)
     })
+}
+
+/// Takes a line if there is none of its name yet, whose case means nothing.
+pub(super) fn take_first<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, text: &'t str) {
+    if value(paragraph, name).is_none() {
+        paragraph.push((name, text));
+    }
 }
 
 /// Returns the first value of a name, whose case means nothing.
@@ -31,13 +45,30 @@ pub(super) fn value<'t>(paragraph: &Paragraph<'t>, name: &str) -> Option<&'t str
 mod tests {
     use super::*;
 
+    /// Wants `a`, `b` and `c`.
+    fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
+        if matches!(name, "A" | "a" | "b" | "C") {
+            take_first(paragraph, name, value);
+        }
+    }
+
     #[test]
-    fn paragraphs_have_their_first_lines() {
-        let text = "\n\nA: 1\n continued\nb:2:3\nno colon\nA: second\n\n\n  \nC:\n";
-        let found: Vec<_> = paragraphs(text).collect();
-        assert_eq!(found, [vec![("A", "1"), ("b", "2:3"), ("A", "second")], vec![("C", "")]]);
+    fn paragraphs_have_the_first_of_the_wanted_lines() {
+        let text = "\n\nA: 1\n continued\nb:2:3\nno colon\na: second\nD:\n\n\n  \nC:\n\nD: 1\n";
+        let found: Vec<_> = paragraphs(text, take).collect();
+        assert_eq!(found, [vec![("A", "1"), ("b", "2:3")], vec![("C", "")], vec![]]);
         assert_eq!(value(&found[0], "a"), Some("1"));
         assert_eq!(value(&found[0], "c"), None);
-        assert_eq!(paragraphs("").count(), 0);
+        assert_eq!(paragraphs("", take).count(), 0);
+    }
+
+    #[test]
+    fn a_paragraph_has_no_more_lines_than_are_wanted() {
+        for line in [":\n", "A:\n", "b: 1\nx: 2\n"] {
+            let text = line.repeat(100_000);
+            let found: Vec<_> = paragraphs(&text, take).collect();
+            assert!(found.len() == 1 && found[0].len() <= 1, "{line}");
+            assert!(found[0].capacity() < 10, "{line}");
+        }
     }
 }

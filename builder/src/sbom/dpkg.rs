@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::control::{Paragraph, paragraphs, value};
+use super::control::{Paragraph, paragraphs, take_first, value};
 use super::package::{Package, is_word};
 use super::purl::purl;
 use super::release::Distribution;
@@ -39,13 +39,22 @@ fn one(
     distribution: &Distribution,
 ) -> io::Result<()> {
     let Some(text) = scan.file(path, limit)? else { return Ok(()) };
-    for paragraph in paragraphs(&text).filter(is_installed) {
+    for paragraph in paragraphs(&text, take).filter(is_installed) {
         match package(scan, root, path, &paragraph, distribution) {
             Some(package) => scan.add(package),
             None => scan.note(path, "an entry has no name or version that a package can have"),
         }
     }
     Ok(())
+}
+
+fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
+    if ["Package", "Status", "Version", "Architecture"]
+        .iter()
+        .any(|it| it.eq_ignore_ascii_case(name))
+    {
+        take_first(paragraph, name, value);
+    }
 }
 
 /// Tells whether a package is there: it may be removed but for its settings. In `status.d` nothing

@@ -1,7 +1,7 @@
 //! Python's installed distributions (PyPA, "Recording installed projects"): `NAME.dist-info/METADATA`,
 //! and of older tools `NAME.egg-info/PKG-INFO` or the file `NAME.egg-info`.
 
-use super::control::{Paragraph, paragraphs, value};
+use super::control::{Paragraph, paragraphs, take_first, value};
 use super::package::{Package, is_word};
 use super::purl::purl;
 use crate::listing::NamedOrigin;
@@ -19,7 +19,7 @@ pub(super) fn package<'a>(
     path: &[u8],
     origin: Option<NamedOrigin<'a>>,
 ) -> Option<Package<'a>> {
-    let paragraph = paragraphs(text).next()?;
+    let paragraph = paragraphs(text, take).next()?;
     let field = |name| value(&paragraph, name).filter(|it| is_word(it));
     let (name, version) = (field("Name")?, field("Version")?);
     let usual = name.to_ascii_lowercase().replace('_', "-");
@@ -32,6 +32,15 @@ pub(super) fn package<'a>(
         path: path.to_vec(),
         origin,
     })
+}
+
+fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
+    if ["Name", "Version", "License-Expression", "License"]
+        .iter()
+        .any(|it| it.eq_ignore_ascii_case(name))
+    {
+        take_first(paragraph, name, value);
+    }
 }
 
 fn license<'t>(paragraph: &Paragraph<'t>) -> Option<&'t str> {

@@ -116,7 +116,10 @@ impl<'a, 'r> Scan<'a, 'r> {
         } else {
             self.left -= content.size;
             let bytes = (self.read)(content, limit)?;
-            return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
+            let text = String::from_utf8(bytes);
+            return Ok(Some(
+                text.unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()),
+            ));
         };
         self.note(&String::from_utf8_lossy(path), &why);
         Ok(None)

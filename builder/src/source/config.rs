@@ -6,6 +6,7 @@ use box_image::Digest;
 use serde::Deserialize;
 
 use super::documents::null_is_empty;
+use super::keys::{Document, Shape};
 
 /// An image's config, as far as a box needs it.
 #[derive(Debug, Clone, Deserialize)]
@@ -66,6 +67,28 @@ pub struct Step {
     /// Whether it changed no file, so that there is no layer of it.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub empty_layer: bool,
+}
+
+impl Document for ImageConfig {
+    const SHAPE: Shape = Shape::Object(&[
+        ("architecture", Shape::Any),
+        ("os", Shape::Any),
+        ("config", Process::SHAPE),
+        ("rootfs", Shape::Object(&[("diff_ids", Shape::Any)])),
+        ("history", Shape::List(&Shape::Object(&[("empty_layer", Shape::Any)]))),
+    ]);
+}
+
+impl Process {
+    const SHAPE: Shape = Shape::Object(&[
+        ("User", Shape::Any),
+        ("Env", Shape::Any),
+        ("Entrypoint", Shape::Any),
+        ("Cmd", Shape::Any),
+        ("WorkingDir", Shape::Any),
+        ("Labels", Shape::Any),
+        ("ExposedPorts", Shape::Any),
+    ]);
 }
 
 impl ImageConfig {

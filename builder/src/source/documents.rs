@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use box_image::Digest;
 use serde::{Deserialize, Deserializer};
 
+use super::keys::{self, Shape};
 use super::media::{self, Kind};
 
 /// Names a blob (descriptor.md). What it has beside these (`urls`, `data`) is not looked at: a blob is
@@ -23,6 +24,14 @@ pub(super) struct Descriptor {
 }
 
 impl Descriptor {
+    const SHAPE: Shape = Shape::Object(&[
+        ("mediaType", Shape::Any),
+        ("digest", Shape::Any),
+        ("size", Shape::Any),
+        ("platform", Platform::SHAPE),
+        ("annotations", Shape::Any),
+    ]);
+
     /// Names a blob by what is known of it.
     pub(super) fn new(media_type: &str, digest: Digest, size: u64) -> Self {
         let (media_type, annotations) = (media_type.to_owned(), BTreeMap::new());
@@ -45,6 +54,11 @@ pub(super) struct Platform {
     pub(super) os: String,
     #[serde(default)]
     pub(super) variant: Option<String>,
+}
+
+impl Platform {
+    const SHAPE: Shape =
+        Shape::Object(&[("architecture", Shape::Any), ("os", Shape::Any), ("variant", Shape::Any)]);
 }
 
 /// The manifest of an image (manifest.md).
@@ -70,6 +84,10 @@ pub(super) struct LayoutVersion {
     pub(super) image_layout_version: String,
 }
 
+impl keys::Document for LayoutVersion {
+    const SHAPE: Shape = Shape::Object(&[("imageLayoutVersion", Shape::Any)]);
+}
+
 /// A document of either sort, as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -88,13 +106,24 @@ struct Written {
     layers: Option<Vec<Descriptor>>,
 }
 
+impl keys::Document for Written {
+    const SHAPE: Shape = Shape::Object(&[
+        ("schemaVersion", Shape::Any),
+        ("mediaType", Shape::Any),
+        ("artifactType", Shape::Any),
+        ("manifests", Shape::List(&Descriptor::SHAPE)),
+        ("config", Descriptor::SHAPE),
+        ("layers", Shape::List(&Descriptor::SHAPE)),
+    ]);
+}
+
 /// Reads an index or a manifest. Which of the two is said by the media type of the descriptor that led
 /// here, where there was one; the document must agree with it (CVE-2021-41190).
 ///
 /// # Errors
 /// What is wrong with it.
 pub(super) fn read(bytes: &[u8], expected: Option<&str>) -> Result<Document, String> {
-    let written: Written = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let written: Written = keys::read(bytes).map_err(|error| error.to_string())?;
     if written.schema_version == Some(1) {
         return Err(media::SCHEMA_1.to_owned());
     }
@@ -244,7 +273,7 @@ mod tests {
     it is no image, but an artifact of type "application/vnd.example.sbom"
     it names no config
     it is of type "text/plain", which is no image
-    it names no config
+    invalid type: sequence, expected an object at line 1 column 2
     duplicate field `layers` at line 1 column 21
     "#);
     }

@@ -182,6 +182,34 @@ pub enum SourceError {
         /// What is allowed.
         limit: usize,
     },
+    /// A layer's blob is larger than one may be.
+    #[error(
+        "layer {number} of the image in {place} has {size} bytes; a layer may have {limit}: \
+         split it into several"
+    )]
+    LayerTooLarge {
+        /// Where.
+        place: String,
+        /// Which layer, the lowest being 1.
+        number: usize,
+        /// The named size in bytes.
+        size: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// The layers' blobs are together larger than they may be.
+    #[error(
+        "the layers of the image in {place} have {size} bytes together; {limit} are read: \
+         build it with less in it"
+    )]
+    LayersTooLarge {
+        /// Where.
+        place: String,
+        /// The sum of the named sizes in bytes.
+        size: u64,
+        /// What is allowed.
+        limit: u64,
+    },
     /// A registry does not give what is needed.
     #[error("{place} cannot be read")]
     Registry {

@@ -8,15 +8,13 @@ use boxfile_spec::Platform;
 
 use super::Access;
 use super::config::ImageConfig;
-use super::documents::{Descriptor, Manifest};
+use super::documents::Manifest;
 use super::error::SourceError;
-use super::media;
+use super::layers::layers;
 use super::place::{Blobs, open_blob, parse, read_config};
 use crate::layer::LayerSource;
 use crate::registry::Repository;
 
-/// Images have some ten layers; Docker makes at most 127.
-pub(super) const LAYERS_MAX: usize = 256;
 const CONFIG: &str = "an image config";
 const LAYER: &str = "a layer";
 
@@ -160,31 +158,4 @@ fn check_platform(
     }
     let found = format!("{os}/{architecture}");
     Err(SourceError::Platform { place: blobs.title(), found, wanted })
-}
-
-fn layers(
-    blobs: &dyn Blobs,
-    manifest: &Manifest,
-    config: &ImageConfig,
-) -> Result<Vec<LayerSource>, SourceError> {
-    let (place, count) = (|| blobs.title(), manifest.layers.len());
-    if count > LAYERS_MAX {
-        return Err(SourceError::TooManyLayers {
-            place: place(),
-            layers: count,
-            limit: LAYERS_MAX,
-        });
-    }
-    config.check(count).map_err(|why| SourceError::Inconsistent { place: place(), why })?;
-    let source = |(index, (layer, diff_id)): (usize, (&Descriptor, &Digest))| {
-        let media_type = &layer.media_type;
-        let compression = media::compression(media_type).map_err(|why| SourceError::LayerType {
-            place: place(),
-            number: index + 1,
-            media_type: media_type.clone(),
-            why,
-        })?;
-        Ok(LayerSource { digest: layer.digest, size: layer.size, compression, diff_id: *diff_id })
-    };
-    manifest.layers.iter().zip(&config.rootfs.diff_ids).enumerate().map(source).collect()
 }

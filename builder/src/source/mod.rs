@@ -16,6 +16,8 @@
 //! docker     digests            → those files, by manifest.json
 //! find       a tag or a digest  → a manifest, through indexes, for a platform
 //! image      a manifest         → config and layers, checked against each other
+//! layers     descriptors        → layers, bounded
+//! keys       a document         → the same, where all programs read the same in it
 //! ```
 //!
 //! Formats: OCI image-spec v1.1, image-layout.md, image-index.md, manifest.md and config.md, and
@@ -31,6 +33,8 @@ mod error;
 mod files;
 mod find;
 mod image;
+mod keys;
+mod layers;
 mod layout;
 mod media;
 mod place;

@@ -4,11 +4,11 @@ use std::fmt;
 use std::io::Read;
 
 use box_image::Digest;
-use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
 use super::documents::Descriptor;
 use super::error::SourceError;
+use super::keys::{self, Document};
 
 /// Bounds on the size of a document, in bytes. Registries bound manifests at 4 MiB.
 pub(super) const MANIFEST_MAX: u64 = 4 << 20;
@@ -146,12 +146,12 @@ pub(super) fn read_bounded(
 }
 
 /// Reads a document.
-pub(super) fn parse<T: DeserializeOwned>(
+pub(super) fn parse<T: Document>(
     bytes: &[u8],
     at: impl Fn() -> String,
     what: &'static str,
 ) -> Result<T, SourceError> {
-    serde_json::from_slice(bytes).map_err(|error| SourceError::Malformed {
+    keys::read(bytes).map_err(|error| SourceError::Malformed {
         at: at(),
         what,
         message: error.to_string(),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{InodeId, Kind, Leaf, Tree};
+use super::{InodeId, Kind, Leaf, Tree, is_name};
 
 /// How many symbolic links one path may lead through, as in Linux (path_resolution(7)).
 const MAX_LINKS: usize = 40;
@@ -61,6 +61,10 @@ impl Tree {
         let walk = self.walk(path)?;
         // The root stands in the trail, too.
         if !walk.absent.is_empty() && walk.trail.len() + walk.absent.len() > MAX_DEPTH + 1 {
+            return Err(LookupError::TooLong);
+        }
+        // The parts of a path were looked at when it was read, but not those of links.
+        if !walk.absent.iter().all(|name| is_name(name)) {
             return Err(LookupError::TooLong);
         }
         let make = |directory, name: &Vec<u8>| self.ensure_directory(directory, name);
@@ -240,6 +244,15 @@ mod tests {
         assert!(tree.make_directories(&[b"a/".as_slice(), &b"e/".repeat(124)].concat()).is_ok());
         let deeper = [b"a/".as_slice(), &b"f/".repeat(125)].concat();
         assert_eq!(tree.make_directories(&deeper), Err(LookupError::TooLong));
+    }
+
+    #[test]
+    fn links_lead_to_no_new_directory_that_linux_could_not_have() {
+        let (fits, long) = ("n".repeat(255), "n".repeat(256));
+        let mut tree = with_links(&[("/fits", &fits), ("/long", &long)]);
+        assert!(tree.make_directories(b"fits").is_ok());
+        assert_eq!(tree.make_directories(b"long"), Err(LookupError::TooLong));
+        assert_eq!(tree.find_directory(b"long"), Ok(None));
     }
 
     #[test]

@@ -73,6 +73,11 @@ impl Meta {
     pub const fn root_owned(mode: u16) -> Self {
         Self { mode, uid: 0, gid: 0, mtime: 0, mtime_nsec: 0, xattrs: BTreeMap::new() }
     }
+
+    /// Returns what the extended attributes take in memory, roughly: their bytes, and 64 for each.
+    pub(crate) fn xattrs_cost(&self) -> usize {
+        self.xattrs.iter().map(|(name, value)| name.len() + value.len() + 64).sum()
+    }
 }
 
 /// What an inode is, other than a directory.
@@ -169,10 +174,15 @@ impl Tree {
 
     /// Adds an inode without a name.
     pub(crate) fn add(&mut self, inode: Inode) -> InodeId {
-        // A layer has at most `Limits::entries` (below 2^32) entries.
+        // Neither the layers of an image nor a listing make as many as 2^32.
         let id = u32::try_from(self.inodes.len()).unwrap_or(u32::MAX);
         self.inodes.push(inode);
         InodeId(id)
+    }
+
+    /// Returns how many inodes were made, those included that have lost their last name.
+    pub(crate) const fn made(&self) -> usize {
+        self.inodes.len()
     }
 
     /// Returns what a name in a directory stands for.

@@ -25,6 +25,7 @@
 //! | *own*: a hard link to a symbolic link is another name of that link | `hard_links_name_one_inode` |
 //! | *own*: a hard link replaces its path first; one to itself has no target | `impossible_links_and_paths_are_errors` |
 //! | *own*: directories that no entry names are `0755`, of root, of 1970: an extractor would give them its own time, which would change the digest | `directories_that_no_entry_names_are_made` |
+//! | *own*: entries, and directories that no entry names, are bounded together | `directories_that_no_entry_names_are_bounded` |
 //! | *own*: a root that no entry names likewise | `the_root_takes_its_own_entry` |
 //! | *own*: a path may lead through symbolic links, of the layer or of lower ones, and never out of the image | `paths_through_links_stay_inside_the_image` |
 //! | *own*: so may a marker's; but not through a link that its own layer hides or replaces | `markers_follow_links_that_the_layer_keeps` |
@@ -38,6 +39,7 @@ mod tests;
 
 use box_image::{ComponentName, Digest};
 
+use super::limits::INODES_MAX;
 use super::path::{AUFS_LINKS, split};
 use super::{Action, LayerError, LayerErrorKind, LayerIndex};
 use crate::tree::{Inode, InodeId, Leaf, Meta, Origin, Tree};
@@ -45,8 +47,8 @@ use crate::tree::{Inode, InodeId, Leaf, Meta, Origin, Tree};
 /// Applies the layers of a component's image on an empty tree, the lowest first.
 ///
 /// # Errors
-/// [`LayerError`] for a hard link without its target, or a path through something that is not a
-/// directory.
+/// [`LayerError`] for a hard link without its target, a path through something that is not a
+/// directory, or paths that make too many directories.
 pub fn flatten<'a>(
     component: ComponentName,
     layers: impl IntoIterator<Item = (Digest, &'a LayerIndex)>,
@@ -72,10 +74,20 @@ fn apply(
     hidden::hide(tree, index).map_err(|(path, error)| blame(path, error.into()))?;
     for change in &index.changes {
         put(tree, origin, &change.path, &change.action)
+            .and_then(|()| check_made(tree))
             .map_err(|kind| blame(&change.path, kind))?;
     }
     tree.unlink(Tree::ROOT, AUFS_LINKS);
     Ok(())
+}
+
+/// Refuses what would take more memory than an image may: one entry can make hundreds of directories.
+fn check_made(tree: &Tree) -> Result<(), LayerErrorKind> {
+    if tree.made() <= INODES_MAX {
+        return Ok(());
+    }
+    let what = "entries, with those of lower layers and with the directories that no entry names";
+    Err(LayerErrorKind::TooLarge { what, limit: INODES_MAX as u64 })
 }
 
 fn put(

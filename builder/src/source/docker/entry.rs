@@ -9,6 +9,7 @@ use super::super::config::ImageConfig;
 use super::super::documents::{Descriptor, null_is_empty};
 use super::super::error::SourceError;
 use super::super::files::Files;
+use super::super::keys::{Document, Shape};
 use super::super::media::DOCKER_CONFIG;
 use super::super::place::{CONFIG_MAX, MANIFEST_MAX, Opened, parse, read_bounded};
 use super::MANIFEST_FILE;
@@ -30,6 +31,14 @@ pub(super) struct Entry {
     /// The layers' files, the lowest first.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) layers: Vec<String>,
+}
+
+impl Document for Vec<Entry> {
+    const SHAPE: Shape = Shape::List(&Shape::Object(&[
+        ("Config", Shape::Any),
+        ("RepoTags", Shape::Any),
+        ("Layers", Shape::Any),
+    ]));
 }
 
 /// The config of an image, as far as it is needed to name the rest.

@@ -10,7 +10,7 @@ use super::super::archive::Archive;
 use super::super::documents::Descriptor;
 use super::super::error::SourceError;
 use super::super::files::Files;
-use super::super::image::LAYERS_MAX;
+use super::super::layers::LAYERS_MAX;
 use super::super::media::docker_layer;
 use super::entry::{Entry, file, named_digest};
 use crate::layer::Compression;

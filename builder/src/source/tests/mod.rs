@@ -4,6 +4,8 @@ mod compressed;
 mod damage;
 mod forms;
 mod indexes;
+mod keys;
+mod layers;
 mod refused;
 mod registry;
 

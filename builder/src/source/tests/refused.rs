@@ -11,8 +11,8 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 
-/// Returns what is said of an image with this manifest and config.
-fn with(change: impl FnOnce(&mut Value, &mut Value)) -> String {
+/// Makes an image with this manifest and config: `oci:a`.
+pub(super) fn made(change: impl FnOnce(&mut Value, &mut Value)) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let layout = LayoutDir::make(&directory.path().join("a")).unwrap();
     let tar = layer("a", "a");
@@ -28,7 +28,12 @@ fn with(change: impl FnOnce(&mut Value, &mut Value)) -> String {
     }
     let named = layout.put_json(MANIFEST, &manifest).unwrap();
     layout.finish(&json!({ "schemaVersion": 2, "manifests": [named] })).unwrap();
-    refusal(directory.path(), "oci:a")
+    directory
+}
+
+/// Returns what is said of an image with this manifest and config.
+pub(super) fn with(change: impl FnOnce(&mut Value, &mut Value)) -> String {
+    refusal(made(change).path(), "oci:a")
 }
 
 #[test]

@@ -1,0 +1,71 @@
+//! What a manifest may say of its layers.
+
+use serde_json::{Value, json};
+
+use super::refused::{made, with};
+use super::*;
+
+const GIB: u64 = 1 << 30;
+
+/// Names layers of these sizes, none of which is there.
+fn sized(manifest: &mut Value, config: &mut Value, sizes: &[u64]) {
+    let digests: Vec<_> =
+        (1u8..).take(sizes.len()).map(|it| Digest::from_bytes([it; 32])).collect();
+    let layer = |(digest, size): (&Digest, &u64)| json!({ "mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": digest, "size": size });
+    manifest["layers"] = digests.iter().zip(sizes).map(layer).collect();
+    config["rootfs"]["diff_ids"] = json!(digests);
+}
+
+#[test]
+fn the_sizes_of_layers_are_bounded_before_any_is_fetched() {
+    let most = [&[16 * GIB; 3][..], &[10 * GIB, 6 * GIB]].concat();
+    let allowed = made(|manifest, config| sized(manifest, config, &most));
+    assert_eq!(opened(allowed.path(), "oci:a").unwrap().layers.len(), 5);
+    let found = [
+        with(|manifest, config| sized(manifest, config, &[5, 16 * GIB + 1])),
+        with(|manifest, config| sized(manifest, config, &[u64::MAX, u64::MAX])),
+        with(|manifest, config| sized(manifest, config, &[&most[..], &[1]].concat())),
+    ];
+    insta::assert_snapshot!(found.join("\n"), @r"
+    layer 2 of the image in a has 17179869185 bytes; a layer may have 17179869184: split it into several
+    layer 1 of the image in a has 18446744073709551615 bytes; a layer may have 17179869184: split it into several
+    the layers of the image in a have 68719476737 bytes together; 68719476736 are read: build it with less in it
+    ");
+}
+
+#[test]
+fn a_layer_is_named_in_one_way() {
+    let again = |change: fn(&mut Value, &mut Value)| {
+        with(|manifest, config| {
+            let mut layer = manifest["layers"][0].clone();
+            let mut diff_id = config["rootfs"]["diff_ids"][0].clone();
+            change(&mut layer, &mut diff_id);
+            manifest["layers"].as_array_mut().unwrap().push(layer);
+            config["rootfs"]["diff_ids"].as_array_mut().unwrap().push(diff_id);
+        })
+    };
+    let found = [
+        again(|layer, _| layer["size"] = json!(layer["size"].as_u64().unwrap() + 77)),
+        again(|layer, _| {
+            layer["mediaType"] = json!("application/vnd.oci.image.layer.v1.tar+gzip");
+        }),
+        again(|_, diff_id| *diff_id = json!(Digest::from_bytes([1; 32]))),
+    ];
+    insta::assert_snapshot!(found.join("\n"), @r"
+    the image in a is inconsistent: its layers 1 and 2 are both sha256:DIGEST, but of different sizes; build or copy it again
+    the image in a is inconsistent: its layers 1 and 2 are both sha256:DIGEST, but of different compressions; build or copy it again
+    the image in a is inconsistent: its layers 1 and 2 are both sha256:DIGEST, but of different diff_ids; build or copy it again
+    ");
+}
+
+#[test]
+fn a_layer_may_be_named_again_by_the_other_family_of_types() {
+    let twice = made(|manifest, config| {
+        let mut layer = manifest["layers"][0].clone();
+        layer["mediaType"] = json!("application/vnd.docker.image.rootfs.diff.tar");
+        manifest["layers"].as_array_mut().unwrap().push(layer);
+        let diff_id = config["rootfs"]["diff_ids"][0].clone();
+        config["rootfs"]["diff_ids"].as_array_mut().unwrap().push(diff_id);
+    });
+    assert_eq!(opened(twice.path(), "oci:a").unwrap().layers.len(), 2);
+}
