@@ -22,7 +22,16 @@ const BLOB_MAX: u64 = 512 << 20;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is no box.
+    /// There is nothing.
+    #[error(
+        "there is no {}; name the directory that `boxbuild build` wrote, such as NAME.box",
+        path.display()
+    )]
+    Missing {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It is no box.
     #[error(
         "{} is not a box; name the directory that `boxbuild build` wrote, such as NAME.box",
         path.display()
@@ -111,10 +120,9 @@ impl OpenedBox {
     /// [`OpenError`].
     pub fn open(dir: &Path) -> Result<Self, OpenError> {
         let path = dir.join("index.json");
-        let index = read(&path, DOCUMENT_MAX).ok();
-        let index: Option<Index> = index.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let named = index.map(|index| index.manifests).unwrap_or_default();
-        let [named] = named.as_slice() else {
+        let bytes = read(&path, DOCUMENT_MAX).map_err(|error| without_index(dir, error))?;
+        let index: Index = parsed(path, &bytes)?;
+        let [named] = index.manifests.as_slice() else {
             return Err(OpenError::NotABox { path: dir.to_owned() });
         };
         if named.artifact_type.as_deref() != Some(ARTIFACT_TYPE) {
@@ -173,12 +181,27 @@ impl OpenedBox {
     }
 }
 
+/// Says why a directory has no index that can be read.
+fn without_index(dir: &Path, error: OpenError) -> OpenError {
+    let path = dir.to_owned();
+    match &error {
+        OpenError::Io { source, .. } => match source.kind() {
+            io::ErrorKind::NotFound if !dir.exists() => OpenError::Missing { path },
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => OpenError::NotABox { path },
+            _ => error,
+        },
+        _ => error,
+    }
+}
+
 fn document<T: DeserializeOwned>(dir: &Path, named: &Descriptor) -> Result<T, OpenError> {
     let bytes = verified(dir, named, DOCUMENT_MAX)?;
-    serde_json::from_slice(&bytes).map_err(|error| OpenError::Malformed {
-        path: blob_path(dir, &named.digest),
-        message: error.to_string(),
-    })
+    parsed(blob_path(dir, &named.digest), &bytes)
+}
+
+fn parsed<T: DeserializeOwned>(path: PathBuf, bytes: &[u8]) -> Result<T, OpenError> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| OpenError::Malformed { path, message: error.to_string() })
 }
 
 fn verified(dir: &Path, named: &Descriptor, limit: u64) -> Result<Vec<u8>, OpenError> {

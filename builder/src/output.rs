@@ -27,6 +27,16 @@ pub enum OutputError {
         /// What is there instead, as the end of a sentence.
         what: String,
     },
+    /// A symbolic link is there.
+    #[error(
+        "{} is a symbolic link, which no box replaces; name the directory that it leads to with \
+         --output",
+        path.display()
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
     /// Replacing the box failed, and so did putting back what was there.
     #[error(
         "cannot write {}; what was there is kept as {}: move it back",
@@ -59,6 +69,30 @@ pub enum OutputError {
     Document(#[from] serde_json::Error),
 }
 
+impl OutputError {
+    /// Names the box in the place of a file of its that is still in the staging directory.
+    fn outside(self, staging: &Path, output: &Path) -> Self {
+        match self {
+            Self::Io { path, source, .. } | Self::Store(StoreError::Io { path, source, .. })
+                if path.starts_with(staging) =>
+            {
+                Self::Io { doing: "write", path: output.to_owned(), source }
+            }
+            error => error,
+        }
+    }
+}
+
+/// Takes out of an error of the crate `tempfile` the path that it ends with, which tells nobody
+/// anything.
+pub(crate) fn without_path(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(error.kind(), reason),
+        None => error,
+    }
+}
+
 trait Context<T> {
     fn context(self, doing: &'static str, path: &Path) -> Result<T, OutputError>;
 }
@@ -80,7 +114,10 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<(), Output
     let documents = documents(sealed)?;
     // Without a slash at the end, which would follow a symbolic link.
     let output: &Path = &output.components().collect::<PathBuf>();
-    if fs::symlink_metadata(output).is_ok() {
+    if let Ok(there) = fs::symlink_metadata(output) {
+        if there.is_symlink() {
+            return Err(OutputError::Link { path: output.to_owned() });
+        }
         if let Some(what) = obstacle(output).context("read", output)? {
             return Err(OutputError::Occupied { path: output.to_owned(), what });
         }
@@ -97,8 +134,10 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<(), Output
         .prefix(".boxbuild-")
         .permissions(Permissions::from_mode(0o755))
         .tempdir_in(parent)
-        .context("make a directory in", parent)?;
-    fill(store, sealed, &documents, &staging.path().join("new"))?;
+        .map_err(without_path)
+        .context("write", output)?;
+    fill(store, sealed, &documents, &staging.path().join("new"))
+        .map_err(|error| error.outside(staging.path(), output))?;
     swap(staging, output)?;
     File::open(parent).and_then(|directory| directory.sync_all()).context("flush", parent)
 }
@@ -159,9 +198,6 @@ fn restore(staging: TempDir, output: &Path) -> Result<(), OutputError> {
 /// everything in the directory goes with it.
 fn obstacle(path: &Path) -> io::Result<Option<String>> {
     let kind = fs::symlink_metadata(path)?.file_type();
-    if kind.is_symlink() {
-        return Ok(Some("is a symbolic link; name the directory that it leads to".to_owned()));
-    }
     if !kind.is_dir() || !has_box_index(path) {
         return Ok(Some("is not a box".to_owned()));
     }

@@ -21,7 +21,7 @@ fn what_cannot_be_exported() {
     let made = Made::of(&small());
     fs::create_dir(made.path("empty")).unwrap();
     let said = |args: &[&str]| refused(&made, args);
-    insta::assert_snapshot!(said(&["nothing.box"]), @"1: error: nothing.box is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
+    insta::assert_snapshot!(said(&["nothing.box"]), @"1: error: there is no nothing.box; name the directory that `boxbuild build` wrote, such as NAME.box");
     insta::assert_snapshot!(said(&["empty"]), @"1: error: empty is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
     insta::assert_snapshot!(said(&["made.box", "--format", "oci"]), @"1: error: the box has an agent and a business application, and an OCI image holds one of them; say which with `--component agent` or `--component business`");
     insta::assert_snapshot!(said(&["made.box", "--component", "agent"]), @"2: error: the erofs image holds all components; take --format dir, tar or oci with --component");
@@ -29,7 +29,24 @@ fn what_cannot_be_exported() {
     insta::assert_snapshot!(said(&["made.box", "--format", "tar", "--no-owner"]), @"2: error: --no-owner is for --format dir");
     let nowhere =
         said(&["made.box", "--format", "tar", "-o", "none/there", "--component", "agent"]);
-    insta::assert_snapshot!(nowhere, @"1: error: cannot find the directory none: No such file or directory (os error 2)");
+    insta::assert_snapshot!(nowhere, @r"
+    1: error: cannot write none/there: No such file or directory (os error 2)
+    ");
+    let below_a_file = ["made.box", "--component", "agent", "-o", "program/there", "--format"];
+    for form in ["tar", "dir", "oci"] {
+        let args = [&below_a_file[..], &[form]].concat();
+        let said = said(&args);
+        assert_eq!(
+            said.trim_end(),
+            "1: error: cannot write program/there: Not a directory (os error 20)"
+        );
+    }
+    for name in ["agent.tar.gz", "agent.tgz"] {
+        let args = ["made.box", "--format", "oci", "--component", "agent", "-o", name];
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(said(&args), @"2: error: an OCI archive is not compressed here; name it .tar, or write `-o - | gzip`");
+        }
+    }
 }
 
 #[test]
@@ -38,7 +55,7 @@ fn a_refusal_as_data() {
     let output = export(&made.path(""), &["nothing.box", "--json"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let message = report["errors"][0]["message"].as_str().unwrap();
-    assert!(message.starts_with("nothing.box is not a box"), "{message}");
+    assert!(message.starts_with("there is no nothing.box"), "{message}");
     assert_eq!((output.status.code(), said(&output)), (Some(1), String::new()));
 }
 

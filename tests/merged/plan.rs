@@ -28,11 +28,11 @@ fn a_plan_tells_what_merging_does_and_what_the_store_has() {
     lock      there is none; a build writes it
     store     the box is not there yet
     agent     sha256:DIGEST
-              layer 1 sha256:DIGEST, 3584 bytes, decoded now
-              layer 2 sha256:DIGEST, 4096 bytes, decoded now
+              layer 1 sha256:DIGEST, 3.5 KiB, decoded now
+              layer 2 sha256:DIGEST, 4.0 KiB, decoded now
     business  sha256:DIGEST
-              layer 1 sha256:DIGEST, 3584 bytes, decoded now
-              layer 2 sha256:DIGEST, 3072 bytes, decoded now
+              layer 1 sha256:DIGEST, 3.5 KiB, decoded now
+              layer 2 sha256:DIGEST, 3.0 KiB, decoded now
     layout    merged: both images are one root
     entries   2 from the agent's image, 0 from the business image, 8 the same in both
     policy    "/etc/motd" prefer-business: 1 path
@@ -67,6 +67,16 @@ fn conflicts_fail_a_plan() {
     assert_eq!(composition["conflicts"][0]["path"], "/usr/share/doc/a");
     assert_eq!(composition["policies"][0]["decides"], 1);
     assert_eq!(ran.json()["tree"], serde_json::Value::Null);
+}
+
+#[test]
+fn one_image_has_no_layout() {
+    let [agent, business] = layers();
+    let scene = Scene::new(agent, business, "");
+    scene.write("Boxfile", "box \"one\"\nagent { image \"oci:agent\"; }\n");
+    let ran = scene.run(&["plan"]);
+    let titles: Vec<_> = ran.result.lines().filter_map(|it| it.split(' ').next()).collect();
+    assert_eq!(titles, ["box", "lock", "store", "agent", "", "", "rootfs"]);
 }
 
 #[test]

@@ -63,24 +63,26 @@ fn conflicts_as_data() {
     {
       "agent": {
         "below": 0,
-        "layer": {
-          "digest": "sha256:DIGEST",
+        "origin": {
+          "component": "agent",
           "image": "sha256:DIGEST",
-          "number": 2
+          "kind": "image",
+          "layer": 2,
+          "layer_digest": "sha256:DIGEST"
         },
-        "origin": "layer",
         "size": 16,
         "type": "file",
         "value": "16"
       },
       "business": {
         "below": 0,
-        "layer": {
-          "digest": "sha256:DIGEST",
+        "origin": {
+          "component": "business",
           "image": "sha256:DIGEST",
-          "number": 2
+          "kind": "image",
+          "layer": 2,
+          "layer_digest": "sha256:DIGEST"
         },
-        "origin": "layer",
         "size": 9,
         "type": "file",
         "value": "9"
@@ -278,7 +280,7 @@ fn a_policy_that_decides_nothing_is_a_warning_each_time() {
         |
         = help: remove it, or put it above the other: the first pattern that fits decides
 
-    warning: this policy decides nothing: the images have the same wherever it fits
+    warning: this policy decides nothing: no conflict is where it fits
        --> Boxfile:11:10
         |
      11 | conflict "/srv/**" policy="drop"

@@ -270,6 +270,14 @@ fn what_cannot_be_compared() {
     ");
     insta::assert_snapshot!(fails(&["test.box", "missing"]), @"error: cannot read missing: No such file or directory (os error 2)");
     insta::assert_snapshot!(fails(&["oci:images/missing", "test.box"]), @r#"error: the image oci:images/missing cannot be read: images/missing is not an OCI image layout: it has no file "oci-layout"; copy an image there: skopeo copy docker://NAME oci:images/missing:latest"#);
+    insta::assert_snapshot!(fails(&["docker://registry.example.org/a:v1", "test.box"]), @r"
+    error: docker://registry.example.org/a:v1 is not looked at here: no registry is asked
+      = help: copy it first: skopeo copy docker://registry.example.org/a:v1 oci:DIR:latest
+    ");
+    insta::assert_snapshot!(fails(&["oci:", "test.box"]), @r#"
+    error: the reference names no directory
+      = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+    "#);
     insta::assert_snapshot!(fails(&["test.box", "test.box", "/roots/agemt"]), @"error: there is no /roots/agemt; did you mean /roots/agent?");
     checkout.write("Boxfile", "box \"alone\"\nagent {\n    image \"oci:images/agent\"\n}\n");
     checkout.built(&[]);

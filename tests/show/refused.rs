@@ -11,10 +11,15 @@ use crate::fixture::{blob, built, manifest, reseal};
 fn what_is_no_box() {
     let checkout = Checkout::new();
     let ls = |path| checkout.fails(&["ls", path]);
-    insta::assert_snapshot!(ls("missing.box"), @"error: missing.box is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
+    insta::assert_snapshot!(ls("missing.box"), @"error: there is no missing.box; name the directory that `boxbuild build` wrote, such as NAME.box");
     insta::assert_snapshot!(ls("images/agent"), @"error: images/agent is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
     insta::assert_snapshot!(ls("Boxfile"), @"error: Boxfile is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
-    let ran = checkout.run(&["inspect", "missing.box", "--json"]);
+    checkout.write("bad.box/index.json", "{");
+    insta::assert_snapshot!(ls("bad.box"), @"error: bad.box/index.json does not read: EOF while parsing an object at line 1 column 1");
+    fs::create_dir(checkout.path("pipe.box")).unwrap();
+    fs::create_dir(checkout.path("pipe.box/index.json")).unwrap();
+    insta::assert_snapshot!(ls("pipe.box"), @"error: cannot read pipe.box/index.json: it is not a regular file");
+    let ran = checkout.run(&["inspect", "images", "--json"]);
     assert_eq!(ran.code, 1);
     assert!(ran.json()["errors"][0]["message"].as_str().unwrap().contains("is not a box"));
     assert_eq!(checkout.run(&["ls"]).code, 2);

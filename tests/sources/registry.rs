@@ -105,17 +105,17 @@ fn what_needs_the_network_says_so() {
     found.push(scene.fails(&["build", "--offline"]));
     found.push(scene.fails(&["update", "--offline"]));
     insta::assert_snapshot!(found.join("\n"), @r#"
-    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and --offline forbids to ask for it; run `boxbuild lock` once without it
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and --offline forbids to ask for it; run the same command once without it
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
 
-    error: the image of `agent` cannot be read: docker://HOST/team/agent: sha256:DIGEST is not in the store, and --offline forbids to ask for it; build once without it
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: sha256:DIGEST is not in the store, and --offline forbids to ask for it; run the same command once without it
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
 
-    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and --offline forbids to ask for it; run `boxbuild lock` once without it
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and --offline forbids to ask for it; run the same command once without it
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
@@ -133,6 +133,6 @@ fn init_looks_at_an_image_of_a_registry() {
     std::fs::remove_file(scene.checkout.path("Boxfile")).unwrap();
     let missing = format!("docker://{}/team/agnet:v1", scene.registry.host());
     insta::assert_snapshot!(scene.fails(&["init", &missing]), @r"
-    error: docker://HOST/team/agnet cannot be read: HOST does not have the manifest of HOST/team/agnet:v1
+    error: docker://HOST/team/agnet: HOST does not have the manifest of HOST/team/agnet:v1
     ");
 }

@@ -9,7 +9,7 @@ use boxbuild::{Build, BuildError, Report, Request, Resolved, build, output};
 use boxfile_spec::{Lock, Platform};
 use serde_json::Value;
 
-use super::failure::{Failure, chain};
+use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
 use super::registries::Registries;
@@ -77,8 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let lock = settled.take().unwrap_or_else(|| Lock::new(FORMAT_EPOCH));
     let written = save(&lock_file, &lock)?;
     let directory = args.output.clone().unwrap_or_else(|| default_output(&loaded));
-    output::write(&tools.store, &built.sealed, &directory)
-        .map_err(|it| Failure::new(chain(&it)))?;
+    output::write(&tools.store, &built.sealed, &directory).map_err(Failure::of)?;
     note_unused(&loaded, &built);
     note_unenforced(&tools, &built)?;
     let lock = locking::report(&lock_file, &lock, written);
@@ -145,7 +144,7 @@ fn note_unused(loaded: &Loaded, built: &Build) {
 
 /// Says what of the box today's launcher does not enforce, and so refuses to start.
 fn note_unenforced(tools: &Tools, built: &Build) -> Result<(), Failure> {
-    let plan = built.sealed.plan(&tools.store).map_err(|error| Failure::new(chain(&error)))?;
+    let plan = built.sealed.plan(&tools.store).map_err(Failure::of)?;
     for unsupported in plan.unsupported() {
         terminal::note(&format!("warning: boxlaunch will not start this box: {unsupported}"));
     }
@@ -169,7 +168,7 @@ fn default_output(loaded: &Loaded) -> PathBuf {
 /// Runs a job with a bounded number of threads.
 fn with_threads<T>(jobs: Option<u16>, job: impl FnOnce() -> T) -> Result<T, Failure> {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from));
-    threads.use_current_thread().build_global().map_err(|error| Failure::new(chain(&error)))?;
+    threads.use_current_thread().build_global().map_err(Failure::of)?;
     Ok(job())
 }
 

@@ -3,11 +3,12 @@
 
 use boxbuild::Unmerged;
 use boxbuild::compose::merged::{Advice, Conflict, Side, advice, describe};
-use boxbuild::listing::Origins;
-use boxbuild::tree::Origin;
+use boxbuild::listing::{NamedOrigin, Origins};
 use boxfile_spec::{Diagnostic, Sources, Syntax};
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::entry::PathData;
 use super::failure::Failure;
 use super::json;
 
@@ -72,9 +73,51 @@ fn lines(advice: &[Advice], syntax: Syntax) -> String {
     )
 }
 
+/// A conflict as data.
+#[derive(Debug, Serialize)]
+struct ConflictData<'a> {
+    #[serde(flatten)]
+    path: PathData<'a>,
+    field: &'a str,
+    agent: SideData<'a>,
+    business: SideData<'a>,
+    note: Option<String>,
+}
+
+/// What one image has, as data.
+#[derive(Debug, Serialize)]
+struct SideData<'a> {
+    value: &'a str,
+    r#type: &'static str,
+    size: Option<u64>,
+    below: usize,
+    origin: Option<NamedOrigin<'a>>,
+}
+
+impl<'a> ConflictData<'a> {
+    fn of(conflict: &'a Conflict, origins: &'a Origins) -> Self {
+        let [agent, business] = &conflict.sides;
+        let [agents, businesses] = &conflict.difference.values;
+        Self {
+            path: PathData::of(&conflict.path),
+            field: &conflict.difference.field,
+            agent: SideData::of(agent, agents, origins),
+            business: SideData::of(business, businesses, origins),
+            note: conflict.note.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+impl<'a> SideData<'a> {
+    fn of(side: &Side, value: &'a str, origins: &'a Origins) -> Self {
+        let Side { kind, size, below, origin } = *side;
+        Self { value, r#type: kind, size, below, origin: origins.named(origin) }
+    }
+}
+
 /// Writes conflicts down as data.
 pub(crate) fn all_json(conflicts: &[Conflict], origins: &Origins) -> Value {
-    conflicts.iter().map(|it| conflict_json(it, origins)).collect()
+    conflicts.iter().map(|it| json!(ConflictData::of(it, origins))).collect()
 }
 
 /// Writes down which declarations would decide conflicts.
@@ -86,35 +129,4 @@ pub(crate) fn advice_json(conflicts: &[Conflict], syntax: Syntax) -> Value {
         })
     };
     advice(conflicts).iter().map(one).collect()
-}
-
-fn conflict_json(conflict: &Conflict, origins: &Origins) -> Value {
-    let [one, other] = &conflict.difference.values;
-    let [agent, business] = &conflict.sides;
-    json!({
-        "path": String::from_utf8_lossy(&conflict.path),
-        "field": conflict.difference.field,
-        "agent": side_json(agent, one, origins),
-        "business": side_json(business, other, origins),
-        "note": conflict.note.as_ref().map(ToString::to_string),
-    })
-}
-
-fn side_json(side: &Side, value: &str, origins: &Origins) -> Value {
-    let (origin, layer) = match side.origin {
-        Origin::Layer(component, number) => {
-            let image = origins.images.iter().find(|image| image.component == component);
-            let layer = usize::try_from(number).ok();
-            let digest = image.and_then(|image| image.layers.get(layer?));
-            let image = image.map(|image| image.digest);
-            let layer = json!({ "image": image, "number": number + 1, "digest": digest });
-            ("layer", layer)
-        }
-        Origin::Program => ("program", Value::Null),
-        _ => ("generated", Value::Null),
-    };
-    json!({
-        "value": value, "type": side.kind, "size": side.size, "below": side.below,
-        "origin": origin, "layer": layer,
-    })
 }

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use boxbuild::difference::Entry;
 use boxbuild::listing::NamedOrigin;
 use boxfile_spec::shown;
 use serde::Serialize;
-
-use super::base64::base64;
 
 /// A path as data. One that is not UTF-8 is there twice: readable, and without loss.
 #[derive(Debug, Serialize)]
@@ -70,7 +70,7 @@ impl<'a> EntryData<'a> {
         let meta = &entry.inode.meta;
         let xattr = |(name, value): (&'a Vec<u8>, &'a Vec<u8>)| XattrData {
             name: String::from_utf8_lossy(name),
-            value_base64: base64(value),
+            value_base64: BASE64_STANDARD.encode(value),
         };
         let links = |first| LinksData { names: entry.names, first: PathData::of(first) };
         Self {
@@ -93,7 +93,7 @@ impl<'a> EntryData<'a> {
 }
 
 fn lossless(bytes: &[u8]) -> Option<String> {
-    std::str::from_utf8(bytes).is_err().then(|| base64(bytes))
+    std::str::from_utf8(bytes).is_err().then(|| BASE64_STANDARD.encode(bytes))
 }
 
 /// Shows bytes of a name in one line, where nothing can move the cursor.

@@ -90,7 +90,7 @@ impl Failure {
             return conflicts::failure(&error.to_string(), unmerged, sources);
         }
         match error.span() {
-            None => Self::new(chain(error)),
+            None => Self::of(error),
             Some(span) => {
                 let diagnostic = Diagnostic::new(chain(error), span, "named here");
                 let other = error.other_span().into_iter();
@@ -122,7 +122,7 @@ impl Failure {
                 "{}\n  = help: name a place that can be written with --lock-file PATH",
                 chain(error)
             )),
-            error => Self::new(chain(error)),
+            error => Self::of(error),
         }
     }
 
@@ -139,7 +139,8 @@ impl Failure {
 
     /// Shows the failure, as text or as data, and returns the exit code.
     pub(crate) fn report(self, as_json: bool) -> ExitCode {
-        if as_json && !self.errors.is_empty() {
+        // Of a wrong command line, it is not sure that it wants data.
+        if as_json && self.code != USAGE && !self.errors.is_empty() {
             terminal::result(&json!({ "errors": self.errors }).to_string());
         } else if !self.message.is_empty() {
             terminal::note(self.message.trim_end());

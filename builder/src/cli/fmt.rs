@@ -6,7 +6,7 @@ use boxbuild::project::{Project, replace};
 use boxfile_spec::{Document, MAX_SOURCE, Severity, Syntax, format_kdl, format_toml};
 use serde_json::json;
 
-use super::failure::{Failure, chain};
+use super::failure::Failure;
 use super::{locate, terminal};
 
 /// Formats Boxfiles in place.
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Change nothing; exit with 1 if a file is not formatted
     #[arg(long)]
     check: bool,
-    /// Print JSON, errors included
+    /// Print JSON, errors included, but for a wrong command line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -106,5 +106,5 @@ fn formatted(file: &Path) -> Result<Option<String>, Failure> {
 
 /// Reads a file by itself; what else is wrong with it is not this command's affair.
 fn read(file: &Path) -> Result<Document, Failure> {
-    Project::of(file).read(None).map_err(|error| Failure::new(chain(&error)))
+    Project::of(file).read(None).map_err(Failure::of)
 }

@@ -11,6 +11,7 @@ use boxfile_spec::shown;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
+use super::size::readable;
 use super::terminal;
 
 /// Shows what a box is and what it was made of: digests, images and layers, components, sizes.
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     /// Print the SBOM: an SPDX 2.3 document in JSON
     #[arg(long)]
     sbom: bool,
-    /// Print JSON, errors included
+    /// Print JSON, errors included, but for a wrong command line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -153,18 +154,6 @@ fn budget(plan: &RunPlan) -> String {
     if limits.is_empty() { "none".to_owned() } else { limits.join(", ") }
 }
 
-/// Writes a number of bytes with the largest fitting binary unit.
-fn readable(bytes: u64) -> String {
-    let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match units.into_iter().find(|(_, size)| bytes >= *size) {
-        Some((unit, size)) => {
-            let tenths = u128::from(bytes) * 10 / u128::from(size);
-            format!("{}.{} {unit}", tenths / 10, tenths % 10)
-        }
-        None => format!("{bytes} bytes"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,13 +165,5 @@ mod tests {
             "{\n\t\"a\": \"\u{fffd}[2J\u{fffd}\"\n}"
         );
         assert_eq!(harmless("{}"), "{}");
-    }
-
-    #[test]
-    fn sizes_are_readable() {
-        let sizes = [0, 1023, 1024, 1_572_864, 1 << 33, u64::MAX].map(readable);
-        let expected =
-            ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 MiB", "8.0 GiB", "17179869183.9 GiB"];
-        assert_eq!(sizes, expected);
     }
 }

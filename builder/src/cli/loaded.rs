@@ -9,7 +9,7 @@ use boxbuild::source::Remote;
 use boxbuild::{Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
 
-use super::failure::{Failure, chain};
+use super::failure::Failure;
 use super::options::{InputOptions, ProjectOptions};
 use super::registries::Network;
 use super::{locate, terminal};
@@ -32,7 +32,7 @@ impl Loaded {
     /// Reads the Boxfile that the options name, with a profile if one is given.
     pub(crate) fn read(options: &ProjectOptions, profile: Option<&str>) -> Result<Self, Failure> {
         let project = Project::of(&locate::boxfile(options.file.as_deref())?);
-        let read = |profile| project.read(profile).map_err(|it| Failure::new(chain(&it)));
+        let read = |profile| project.read(profile).map_err(Failure::of);
         let Document { sources, boxfile, found, variants, .. } = read(None)?;
         let chosen = variants.iter().find(|(name, _)| Some(name.as_str()) == profile);
         let chosen = chosen.map(|(_, boxfile)| boxfile.clone());
@@ -137,9 +137,9 @@ pub(crate) struct Tools {
 impl Tools {
     /// Finds what a build of the Boxfile needs.
     pub(crate) fn find(options: &InputOptions, loaded: &Loaded) -> Result<Self, Failure> {
-        let store = locate::store(options.store.as_deref())?;
+        let store = locate::store(options.store.store.as_deref())?;
         Ok(Self {
-            store: Store::open(&store).map_err(|it| Failure::new(chain(&it)))?,
+            store: Store::open(&store).map_err(Failure::of)?,
             init: locate::init(options.init.as_deref())?,
             kernel: locate::kernel(
                 options.kernel.as_deref(),

@@ -15,8 +15,9 @@ use super::terminal;
 
 /// Lists the files of a box.
 ///
-/// Paths are those of the rootfs: the files of the agent's image are below /roots/agent. Nothing is
-/// mounted or unpacked: a box carries the list.
+/// Paths are those of the rootfs: the files of the agent's image are below /roots/agent, with layout
+/// "merged" those of both images below /roots/merged. Nothing is mounted or unpacked: a box carries
+/// the list. What boots is not hashed; `boxlaunch verify` does that.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild ls hello.box                              every file\n  \
@@ -36,7 +37,7 @@ pub(crate) struct Args {
     /// Show where each came from: image and layer, skill, program, init, generated or merged
     #[arg(long)]
     origin: bool,
-    /// Print JSON, errors included
+    /// Print JSON, errors included, but for a wrong command line
     #[arg(long)]
     pub(crate) json: bool,
 }

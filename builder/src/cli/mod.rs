@@ -1,7 +1,6 @@
 //! The command line. One file per subcommand; this is the only part that reads the environment,
 //! and [`terminal`] the only one that prints.
 
-mod base64;
 mod build;
 mod check;
 mod conflicts;
@@ -24,6 +23,7 @@ mod plan;
 mod progress;
 mod registries;
 mod schema;
+mod size;
 mod terminal;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

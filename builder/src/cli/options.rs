@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use box_image::ComponentName;
 use boxfile_spec::Platform;
+use clap::ValueEnum;
 
 /// Which Boxfile, and how its command reports.
 #[derive(Debug, Clone, clap::Args)]
@@ -10,7 +12,7 @@ pub(crate) struct ProjectOptions {
     /// The Boxfile [default: ./Boxfile, ./Boxfile.kdl, ./Boxfile.toml]
     #[arg(short, long, value_name = "PATH")]
     pub(crate) file: Option<PathBuf>,
-    /// Print JSON, errors included
+    /// Print JSON, errors included, but for a wrong command line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -28,9 +30,8 @@ pub(crate) struct InputOptions {
     /// [default: as installed]
     #[arg(long, value_name = "PATH", env = "BOXBUILD_KERNEL", hide_env_values = true)]
     pub(crate) kernel: Option<PathBuf>,
-    /// The directory of the store [default: $BOXBUILD_STORE, ~/.cache/boxbuild]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreOption,
     /// Never touch a network: take downloads and images of registries from the store only
     #[arg(long)]
     pub(crate) offline: bool,
@@ -38,11 +39,20 @@ pub(crate) struct InputOptions {
     pub(crate) registries: RegistryOptions,
 }
 
+/// Where the store is.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct StoreOption {
+    /// The directory of the store
+    /// [default: $BOXBUILD_STORE, $XDG_CACHE_HOME/boxbuild, ~/.cache/boxbuild]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) store: Option<PathBuf>,
+}
+
 /// How registries are asked.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RegistryOptions {
     /// Mirrors, plain http and certificates of registries
-    /// [default: ~/.config/boxbuild/registries.toml, if it is there]
+    /// [default: boxbuild/registries.toml in $XDG_CONFIG_HOME or ~/.config, if it is there]
     #[arg(long, value_name = "PATH", env = "BOXBUILD_REGISTRIES", hide_env_values = true)]
     pub(crate) registry_config: Option<PathBuf>,
 }
@@ -53,6 +63,23 @@ pub(crate) struct ProfileOption {
     /// Apply this profile of the Boxfile
     #[arg(long = "profile", value_name = "NAME")]
     pub(crate) name: Option<String>,
+}
+
+/// A component, as the command line names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Component {
+    Agent,
+    Business,
+}
+
+impl Component {
+    /// Returns its name elsewhere.
+    pub(crate) const fn name(self) -> ComponentName {
+        match self {
+            Self::Agent => ComponentName::Agent,
+            Self::Business => ComponentName::Business,
+        }
+    }
 }
 
 /// Reads a platform of the command line.

@@ -1,15 +1,16 @@
 //! `boxbuild plan`: what a build will do.
 
 use boxbuild::compose::MergeReport;
-use boxbuild::compose::merged::{PolicyUse, Unused};
+use boxbuild::compose::merged::{PolicyUse, Unused, policy_word};
 use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, Report, preview};
-use boxfile_spec::{ConflictPolicy, Lock, Platform, SkillMode};
+use boxfile_spec::{Lock, Platform, SkillMode};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
 use super::registries::Registries;
+use super::size::readable;
 use super::{conflicts, locking, terminal};
 
 /// Shows what a build will do, without making a box.
@@ -99,9 +100,12 @@ fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> S
     }
     for skill in &preview.skills {
         let mode = if skill.mode == SkillMode::Bake { "baked" } else { "mounted at launch" };
-        line(&mut text, "skill", &format!("{}, {mode}, {}", skill.name, size(skill.bytes)));
+        line(&mut text, "skill", &format!("{}, {mode}, {}", skill.name, readable(skill.bytes)));
     }
-    text.push_str(&composition_text(&preview.composition));
+    // One image has nothing to share a root with.
+    if preview.images.len() > 1 {
+        text.push_str(&composition_text(&preview.composition));
+    }
     if let Ok((digest, entries)) = &preview.root {
         line(&mut text, "rootfs", &format!("{entries} entries, {digest}"));
     }
@@ -118,7 +122,7 @@ fn image_text(image: &PreviewImage) -> String {
     line(&mut text, image.component.name(), &image.digest.to_string());
     for (number, LayerState { digest, size: bytes, decoded }) in (1..).zip(&image.layers) {
         let state = if *decoded { "was decoded before" } else { "decoded now" };
-        let layer = format!("  layer {number} {digest}, {}, {state}", size(*bytes));
+        let layer = format!("  layer {number} {digest}, {}, {state}", readable(*bytes));
         line(&mut text, "", layer.trim_start());
     }
     text
@@ -129,8 +133,10 @@ fn composition_text(composition: &Composition) -> String {
     match composition {
         Composition::Split { shared_files, shared_bytes } => {
             line(&mut text, "layout", "split: each image keeps its whole root");
-            let shared =
-                format!("{shared_files} files in both images, {} stored once", size(*shared_bytes));
+            let shared = format!(
+                "{shared_files} files in both images, {} stored once",
+                readable(*shared_bytes)
+            );
             line(&mut text, "shared", &shared);
         }
         Composition::Merged(report) => {
@@ -160,24 +166,6 @@ fn policy_text(policy: &PolicyUse) -> String {
     let (pattern, word) = (&policy.declared.pattern.value, policy_word(policy.declared.policy));
     let paths = if policy.decides == 1 { "path" } else { "paths" };
     format!("\"{pattern}\" {word}: {} {paths}", policy.decides)
-}
-
-const fn policy_word(policy: ConflictPolicy) -> &'static str {
-    match policy {
-        ConflictPolicy::PreferAgent => "prefer-agent",
-        ConflictPolicy::PreferBusiness => "prefer-business",
-        ConflictPolicy::Drop => "drop",
-        ConflictPolicy::Merge => "merge",
-    }
-}
-
-/// Writes a size for a person.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..=10_239 => format!("{bytes} bytes"),
-        10_240..=10_485_759 => format!("{} KiB", bytes.div_ceil(1 << 10)),
-        _ => format!("{} MiB", bytes.div_ceil(1 << 20)),
-    }
 }
 
 /// Writes a plan as data.

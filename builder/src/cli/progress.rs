@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use box_image::Digest;
 use boxbuild::registry;
 
+use super::size::readable;
 use super::terminal;
 
 /// From this size in bytes on, a blob that is done gets a line that stays.
@@ -79,18 +80,17 @@ impl State {
     fn line(&self) -> String {
         let sums = self.blobs.values().fold((0, 0), |sums, it| (sums.0 + it.0, sums.1 + it.1));
         let layers = if self.blobs.len() == 1 { "blob" } else { "blobs" };
-        format!("fetching {} {layers}: {} of {}", self.blobs.len(), mib(sums.0), mib(sums.1))
+        format!(
+            "fetching {} {layers}: {} of {}",
+            self.blobs.len(),
+            readable(sums.0),
+            readable(sums.1)
+        )
     }
 }
 
 fn fetched(piece: registry::Progress) -> String {
-    format!("fetched sha256:{} ({})", &piece.digest.hex()[..12], mib(piece.total))
-}
-
-/// Writes a size with one digit behind the point.
-fn mib(bytes: u64) -> String {
-    let tenths = bytes.saturating_mul(10).div_ceil(1 << 20);
-    format!("{}.{} MiB", tenths / 10, tenths % 10)
+    format!("fetched sha256:{} ({})", &piece.digest.hex()[..12], readable(piece.total))
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
         assert!(!state.add(piece(1, 3 << 20, 4 << 20)));
         assert_eq!(state.line(), "fetching 2 blobs: 3.0 MiB of 5.0 MiB");
         assert!(state.add(piece(1, 4 << 20, 4 << 20)));
-        assert_eq!(state.line(), "fetching 1 blob: 0.0 MiB of 1.0 MiB");
+        assert_eq!(state.line(), "fetching 1 blob: 0 bytes of 1.0 MiB");
     }
 
     #[test]
@@ -118,6 +118,6 @@ mod tests {
         let mut state = State::default();
         assert!(state.is_time(false));
         assert!(!state.is_time(false), "within a tenth of a second");
-        assert_eq!(fetched(piece(0xab, 1, 1)), "fetched sha256:abababababab (0.1 MiB)");
+        assert_eq!(fetched(piece(0xab, 1, 1)), "fetched sha256:abababababab (1 bytes)");
     }
 }

@@ -1,13 +1,17 @@
 //! The one place that prints: results go to standard output, everything else to standard error.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, StderrLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use boxfile_spec::shown;
 
 /// Whether a result was lost.
 static LOST: AtomicBool = AtomicBool::new(false);
+/// Whether a text of [`status`] stands; changed only by who holds standard error.
+static STANDS: AtomicBool = AtomicBool::new(false);
+/// Begins the line anew.
+const CLEAR: &str = "\r\x1b[K";
 
 /// Prints a result. A reader that has gone away is no error; see [`lost`] for others.
 pub(crate) fn result(text: &str) {
@@ -16,6 +20,8 @@ pub(crate) fn result(text: &str) {
 
 /// Prints a long result piece by piece, until the reader has gone away.
 pub(crate) fn pieces(pieces: impl IntoIterator<Item = impl AsRef<str>>) {
+    // Standard output is often the same terminal.
+    drop(cleared());
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     let written = pieces.into_iter().try_for_each(|it| out.write_all(it.as_ref().as_bytes()));
     if let Err(error) = written.and_then(|()| out.flush()) {
@@ -46,11 +52,21 @@ pub(crate) fn is_watched() -> bool {
 /// Shows how far something is, on a line that the next such text, or any other, replaces.
 pub(crate) fn status(text: &str) {
     let mut out = io::stderr().lock();
-    drop(write!(out, "\r\x1b[K{}", shown(text)).and_then(|()| out.flush()));
+    STANDS.store(!text.is_empty(), Ordering::Relaxed);
+    drop(write!(out, "{CLEAR}{}", shown(text)).and_then(|()| out.flush()));
 }
 
 /// Prints something for the person who watches, line by line; nothing in it can move the cursor.
 pub(crate) fn note(text: &str) {
     let lines: Vec<String> = text.split('\n').map(shown).collect();
-    drop(writeln!(io::stderr().lock(), "{}", lines.join("\n")));
+    drop(writeln!(cleared(), "{}", lines.join("\n")));
+}
+
+/// Returns standard error, without the text of [`status`] where one stands.
+fn cleared() -> StderrLock<'static> {
+    let mut out = io::stderr().lock();
+    if STANDS.swap(false, Ordering::Relaxed) {
+        drop(out.write_all(CLEAR.as_bytes()));
+    }
+    out
 }

@@ -1,7 +1,7 @@
 //! Putting something new where it was asked for: whole or not at all, and over nothing.
 
 use std::fs::{self, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::ExportError;
 use super::error::io_at;
+use crate::output::without_path;
 
 /// What unfinished files and directories start with.
 const PREFIX: &str = ".boxbuild-";
@@ -22,12 +23,11 @@ pub fn file<T>(
     fill: impl FnOnce(&mut dyn Write) -> Result<T, ExportError>,
 ) -> Result<T, ExportError> {
     check_absent(path)?;
-    let directory = directory_of(path)?;
     let draft = tempfile::Builder::new()
         .prefix(PREFIX)
         .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory)
-        .map_err(|error| io_at("make a file in", directory)(plain(&error)))?;
+        .tempfile_in(directory_of(path))
+        .map_err(|error| io_at("write", path)(without_path(error)))?;
     let mut out = BufWriter::with_capacity(1 << 20, draft.as_file());
     let filled = fill(&mut out).map_err(|error| error.writing(path))?;
     out.flush().map_err(io_at("write", path))?;
@@ -53,12 +53,11 @@ impl Draft {
         // Without a slash at the end, which would follow a symbolic link.
         let to: PathBuf = to.components().collect();
         check_absent(&to)?;
-        let parent = directory_of(&to)?;
         let directory = tempfile::Builder::new()
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(mode))
-            .tempdir_in(parent)
-            .map_err(|error| io_at("make a directory in", parent)(plain(&error)))?;
+            .tempdir_in(directory_of(&to))
+            .map_err(|error| io_at("write", &to)(without_path(error)))?;
         Ok(Self { directory, to })
     }
 
@@ -77,11 +76,6 @@ impl Draft {
     }
 }
 
-/// Takes the temporary name out of an error: it tells nobody anything.
-fn plain(error: &io::Error) -> io::Error {
-    io::Error::from(error.kind())
-}
-
 fn check_absent(path: &Path) -> Result<(), ExportError> {
     match fs::symlink_metadata(path) {
         Ok(_) => Err(ExportError::Exists { path: path.to_owned() }),
@@ -89,14 +83,12 @@ fn check_absent(path: &Path) -> Result<(), ExportError> {
     }
 }
 
-/// Returns the directory in which something is to be, which must be there.
-fn directory_of(path: &Path) -> Result<&Path, ExportError> {
-    let directory = match path.parent() {
+/// Returns the directory in which something is to be.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
-    };
-    fs::metadata(directory).map_err(io_at("find the directory", directory))?;
-    Ok(directory)
+    }
 }
 
 #[cfg(test)]
@@ -135,11 +127,13 @@ mod tests {
     fn an_error_names_no_temporary_file() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("file"), "").unwrap();
-        for (parent, text) in
-            [("none", "No such file or directory (os error 2)"), ("file", "not a directory")]
-        {
+        for (parent, text) in [
+            ("none", "No such file or directory (os error 2)"),
+            ("file", "Not a directory (os error 20)"),
+        ] {
             let to = directory.path().join(parent).join("there");
             for error in [file(&to, |_| Ok(())).unwrap_err(), Draft::new(&to, 0o700).unwrap_err()] {
+                assert_eq!(error.to_string(), format!("cannot write {}", to.display()));
                 assert_eq!(std::error::Error::source(&error).unwrap().to_string(), text);
             }
         }

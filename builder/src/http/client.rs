@@ -8,6 +8,7 @@ use std::time::Duration;
 use reqwest::blocking::{self, RequestBuilder, Response};
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap};
 use reqwest::{NoProxy, Proxy, Url, redirect};
+use rustls::InvalidMessage;
 
 use super::{HttpError, RemoteUrl, roots};
 
@@ -87,10 +88,16 @@ impl Client {
         }
         // The URL may be a redirect's, and then be signed.
         let source = error.without_url();
-        if is_untrusted(&source) {
-            return HttpError::Untrusted { host, source: source.into() };
+        match tls_error(&source) {
+            Some(rustls::Error::InvalidCertificate(_)) => {
+                HttpError::Untrusted { host, source: source.into() }
+            }
+            // The first byte of an answer in plain http is no type of a TLS record.
+            Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+                HttpError::NotTls { host }
+            }
+            _ => HttpError::Unreachable { host, source: source.into() },
         }
-        HttpError::Unreachable { host, source: source.into() }
     }
 
     /// Returns the error of a server that has fallen silent.
@@ -105,19 +112,19 @@ pub(crate) fn timed_out(error: &io::Error) -> bool {
     inner.is_some_and(reqwest::Error::is_timeout)
 }
 
-/// Whether a connection failed because of the server's certificate. An [`io::Error`] leaves out
-/// what it holds when it is asked for its source, so it is opened here.
-fn is_untrusted(error: &reqwest::Error) -> bool {
+/// Finds the error of TLS because of which a connection failed. An [`io::Error`] leaves out what it
+/// holds when it is asked for its source, so it is opened here.
+fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
     let mut cause = error.source();
     while let Some(error) = cause {
         let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let tls = held.map_or_else(|| error.downcast_ref(), |held| held.downcast_ref());
-        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
-            return true;
+        if tls.is_some() {
+            return tls;
         }
         cause = held.map_or_else(|| error.source(), |held| Some(held as &dyn Error));
     }
-    false
+    None
 }
 
 /// Reads a proxy's URL.

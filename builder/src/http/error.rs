@@ -39,6 +39,12 @@ pub enum HttpError {
         /// Why not.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// What answers does not speak TLS.
+    #[error("{host} answers, but not with TLS")]
+    NotTls {
+        /// The server.
+        host: String,
+    },
     /// No connection, or no HTTP answer on it.
     #[error("{host} cannot be reached or gives no answer")]
     Unreachable {

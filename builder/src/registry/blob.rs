@@ -137,8 +137,9 @@ impl<'a> Download<'a> {
                 .writer
                 .write_all(&buffer[..length])
                 .map_err(|source| RegistryError::Write { what: what.to_owned(), source })?;
-            if let Some(progress) = self.session.options.progress {
-                progress(Progress { digest: self.digest, received, total: self.size });
+            // The last piece is told of when the blob is verified.
+            if received < self.size {
+                self.tell(received);
             }
         }
     }
@@ -155,7 +156,14 @@ impl<'a> Download<'a> {
             check_digest(self.session, what, self.digest, Digest::from_bytes(found.0))?;
         }
         partial.writer.commit()?;
+        self.tell(self.size);
         Ok(())
+    }
+
+    fn tell(&self, received: u64) {
+        if let Some(progress) = self.session.options.progress {
+            progress(Progress { digest: self.digest, received, total: self.size });
+        }
     }
 
     fn stopped(&self) -> RegistryError {

@@ -27,6 +27,15 @@ pub enum RegistryError {
     /// There is no answer.
     #[error(transparent)]
     Http(#[from] HttpError),
+    /// The registry answers, but not with TLS.
+    #[error(
+        "{host} answers, but not with TLS; if it speaks http, write plain-http = true under \
+         [registry.{host:?}] in registries.toml"
+    )]
+    NotTls {
+        /// The registry or mirror.
+        host: String,
+    },
     /// The server sends, but too slowly to ever end.
     #[error("{host} sends less than {rate} bytes per second")]
     TooSlow {

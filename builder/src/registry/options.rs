@@ -38,7 +38,8 @@ pub struct Options<'a> {
     pub proxy: Option<&'a str>,
     /// A PEM file with the root certificates that are trusted, in the place of the system's.
     pub roots: Option<&'a Path>,
-    /// Is told after each piece how far a blob is: often, and from several threads.
+    /// Is told after each piece how far a blob is: often, and from several threads. That all bytes
+    /// are there is told when the store has the blob, verified.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 

@@ -12,7 +12,7 @@ use super::config::Host;
 use super::guard::{Guard, Guards};
 use super::retry::Tries;
 use super::{Options, Reference, RegistryError, Repository};
-use crate::http::{self, Client, Refused, RemoteUrl};
+use crate::http::{self, Client, HttpError, Refused, RemoteUrl};
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 5;
@@ -117,6 +117,10 @@ impl Session<'_> {
         }
     }
 
+    fn not_tls(&self) -> RegistryError {
+        RegistryError::NotTls { host: self.repository.host().to_owned() }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,7 +136,10 @@ impl Session<'_> {
             if let Some(auth) = auth.filter(|_| own || !self.guards.hold(Guard::OwnOrigin)) {
                 headers.insert(AUTHORIZATION, auth.clone());
             }
-            let response = self.client.get(&at, headers)?;
+            let response = self.client.get(&at, headers).map_err(|error| match error {
+                HttpError::NotTls { .. } if own => self.not_tls(),
+                error => error.into(),
+            })?;
             match http::location(&response) {
                 None => return Ok(Answer { url: at, own, response }),
                 Some(location) => at = self.redirected(ask, &at, location)?,

@@ -45,7 +45,7 @@ pub enum SourceError {
         why: String,
     },
     /// The archive is one, but cannot be read safely.
-    #[error("{} cannot be read as an image: at byte {offset}: {why}", path.display())]
+    #[error("{}, at byte {offset}: {why}", path.display())]
     Archive {
         /// The archive.
         path: PathBuf,
@@ -211,7 +211,7 @@ pub enum SourceError {
         limit: u64,
     },
     /// A registry does not give what is needed.
-    #[error("{place} cannot be read")]
+    #[error("{place}")]
     Registry {
         /// The registry and its repository.
         place: String,

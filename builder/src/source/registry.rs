@@ -105,7 +105,11 @@ impl Repo<'_> {
 
     fn offline(&self, digest: &Digest) -> SourceError {
         let place = self.title();
-        SourceError::Offline { place, what: digest.to_string(), help: "build once without it" }
+        SourceError::Offline {
+            place,
+            what: digest.to_string(),
+            help: "run the same command once without it",
+        }
     }
 }
 
@@ -140,7 +144,7 @@ impl Place for Repo<'_> {
         let tag = tag.unwrap_or("latest");
         if self.registries.offline {
             let (place, what) = (self.title(), format!("what the tag {tag:?} means"));
-            let help = "run `boxbuild lock` once without it";
+            let help = "run the same command once without it";
             return Err(SourceError::Offline { place, what, help });
         }
         let named = Tag::new(tag).map(Reference::Tag);

@@ -200,6 +200,10 @@ fn references_that_cannot_be_looked_at() {
     insta::assert_snapshot!(checkout.fails(&["init", "oci:/images/agent"]), @r#"
     error: /images/agent is not an OCI image layout: it has no file "oci-layout"; copy an image there: skopeo copy docker://NAME oci:/images/agent:latest
     "#);
+    insta::assert_snapshot!(checkout.fails(&["init", "docker://Registry/App"]), @r#"
+    error: `docker://Registry/App` is not an image that can be read
+      = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+    "#);
     insta::assert_snapshot!(checkout.fails(&["init", "--name", "My Agent"]), @r#"
     error: "My Agent" is not a valid name: it has lower-case letters, digits and inner hyphens, at most 63
     "#);

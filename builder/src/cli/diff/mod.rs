@@ -6,20 +6,20 @@ mod text;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use box_image::ComponentName;
 use boxbuild::difference::{Change, Difference, Field, Side, SideKind, compare};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::entry::{EntryData, PathData, shown_bytes};
 use super::failure::Failure;
+use super::options::Component;
 use super::terminal;
 use operand::{Operand, PartDifference};
 
 /// Shows what differs between two boxes, images or directories.
 ///
-/// Each of them is the directory of a box, an image as a Boxfile names it (oci:DIR:TAG), or any
-/// other directory. Entries are compared by type, mode, uid, gid, size, content, target, device,
+/// Each of them is the directory of a box, an image as a Boxfile names it (oci:DIR:TAG,
+/// oci-archive:FILE:TAG, docker-archive:FILE:NAME:TAG), or any other directory. Entries are compared by type, mode, uid, gid, size, content, target, device,
 /// xattrs, mtime and hard links; the first that differs is shown. Exit code 5 says that there are
 /// differences.
 #[derive(Debug, clap::Args)]
@@ -39,20 +39,15 @@ pub(crate) struct Args {
     #[arg(value_name = "PATH", default_value = "/")]
     path: OsString,
     /// Of a box, take this component's root only, as images and most directories are one
-    #[arg(long, value_name = "NAME", value_parser = component)]
-    component: Option<ComponentName>,
+    #[arg(long, value_enum)]
+    component: Option<Component>,
     /// Take a field for equal: mode, uid, gid, size, content, target, device, xattrs, mtime or
     /// hard-links; several with commas between them
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = field)]
     ignore: Vec<Field>,
-    /// Print JSON, errors included
+    /// Print JSON, errors included, but for a wrong command line
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-fn component(text: &str) -> Result<ComponentName, String> {
-    let found = ComponentName::ALL.into_iter().find(|it| it.name() == text);
-    found.ok_or_else(|| "a component is `agent` or `business`".to_owned())
 }
 
 fn field(text: &str) -> Result<Field, String> {
@@ -63,7 +58,8 @@ fn field(text: &str) -> Result<Field, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (a, b) = (Operand::open(&args.a, args.component)?, Operand::open(&args.b, args.component)?);
+    let component = args.component.map(Component::name);
+    let (a, b) = (Operand::open(&args.a, component)?, Operand::open(&args.b, component)?);
     let path = args.path.as_bytes();
     if let (Err(error), Err(_)) = (a.side.find(path), b.side.find(path)) {
         return Err(Failure::of(error));

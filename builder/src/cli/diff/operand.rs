@@ -8,7 +8,7 @@ use box_image::{ComponentName, Digest, Manifest};
 use boxbuild::difference::Side;
 use boxbuild::opened::{OpenError, OpenedBox};
 use boxbuild::source::Access;
-use boxfile_spec::Platform;
+use boxfile_spec::{ImageRef, Platform};
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
@@ -32,8 +32,12 @@ impl Operand {
         if let Some(reference) =
             word.to_str().filter(|it| IMAGES.iter().any(|kind| it.starts_with(kind)))
         {
+            let image = parse(reference)?;
+            if let ImageRef::Registry { .. } = image {
+                return Err(not_asked(reference));
+            }
             let access = Access { base: Path::new(""), registries: None };
-            let side = Side::of_image(&parse(reference)?, Platform::LinuxAmd64, &access);
+            let side = Side::of_image(&image, Platform::LinuxAmd64, &access);
             return Ok(Self::without_box(side.map_err(Failure::of)?));
         }
         if path.join("oci-layout").is_file() {
@@ -66,6 +70,14 @@ impl Operand {
             ))),
         }
     }
+}
+
+/// Returns the failure of an image that only a registry has.
+fn not_asked(reference: &str) -> Failure {
+    Failure::new(format!(
+        "{reference} is not looked at here: no registry is asked\n  \
+         = help: copy it first: skopeo copy {reference} oci:DIR:latest"
+    ))
 }
 
 /// A part of a box, beside the rootfs, that differs.

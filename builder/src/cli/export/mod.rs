@@ -12,7 +12,8 @@ use boxbuild::export::{
 use boxbuild::opened::OpenedBox;
 use clap::ValueEnum;
 
-use super::failure::{Failure, chain};
+use super::failure::Failure;
+use super::options::Component;
 use super::terminal;
 
 /// Writes the files of a box in a form that other programs read.
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     /// With dir: make all files the caller's own, as is always done for others than root
     #[arg(long)]
     no_owner: bool,
-    /// Print JSON, errors included
+    /// Print JSON, errors included, but for a wrong command line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -58,21 +59,6 @@ enum Format {
     Tar,
     /// An OCI image of one component
     Oci,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Component {
-    Agent,
-    Business,
-}
-
-impl Component {
-    const fn name(self) -> ComponentName {
-        match self {
-            Self::Agent => ComponentName::Agent,
-            Self::Business => ComponentName::Business,
-        }
-    }
 }
 
 impl Format {
@@ -99,8 +85,8 @@ struct Exported {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_usage(args)?;
-    let opened = OpenedBox::open(&args.directory).map_err(|error| Failure::new(chain(&error)))?;
-    let exported = export(args, &opened).map_err(|error| Failure::new(chain(&error)))?;
+    let opened = OpenedBox::open(&args.directory).map_err(Failure::of)?;
+    let exported = export(args, &opened).map_err(Failure::of)?;
     report::report(args, &exported);
     Ok(())
 }
@@ -114,10 +100,21 @@ fn check_usage(args: &Args) -> Result<(), Failure> {
         }
         Format::Dir if stream => "a directory cannot go to standard output; take --format tar",
         _ if stream && args.json => "standard output cannot take both the data and the JSON",
+        Format::Oci if args.output.as_deref().is_some_and(is_compressed) => {
+            "an OCI archive is not compressed here; name it .tar, or write `-o - | gzip`"
+        }
         format if args.no_owner && format != Format::Dir => "--no-owner is for --format dir",
         _ => return Ok(()),
     };
     Err(Failure::usage(wrong))
+}
+
+/// Whether a name is that of a compressed archive.
+fn is_compressed(path: &Path) -> bool {
+    let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let archive =
+        path.file_stem().is_some_and(|it| Path::new(it).extension() == Some("tar".as_ref()));
+    matches!(extension, "tgz" | "tbz" | "txz") || archive && !extension.is_empty()
 }
 
 fn is_stream(args: &Args) -> bool {

@@ -12,7 +12,7 @@ use boxbuild::source::{self, Access, Image, Registries, SourceError};
 use boxfile_spec::{ImageRef, Platform, Source, Spanned, Syntax};
 
 use super::failure::{Failure, chain};
-use super::options::RegistryOptions;
+use super::options::{RegistryOptions, StoreOption};
 use super::{locate, registries, terminal};
 use scaffold::{Found, Scaffold};
 
@@ -40,6 +40,8 @@ pub(crate) struct Args {
     #[arg(long)]
     toml: bool,
     #[command(flatten)]
+    store: StoreOption,
+    #[command(flatten)]
     registries: RegistryOptions,
 }
 
@@ -49,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let message = format!("there is a {} already; it is left as it is", there.display());
         return Err(Failure::new(message));
     }
-    let look = |reference: &String| inspect(reference, &args.registries);
+    let look = |reference: &String| inspect(reference, args);
     let (agent, business) = match &args.agent {
         Some(agent) => (look(agent)?, args.business.as_ref().map(look).transpose()?),
         None => discover()?,
@@ -85,17 +87,16 @@ fn has_skills() -> bool {
 }
 
 /// Reads a reference as the language does, and opens the image.
-fn inspect(reference: &str, options: &RegistryOptions) -> Result<Found, Failure> {
+fn inspect(reference: &str, args: &Args) -> Result<Found, Failure> {
     let parsed = parse(reference)?;
-    let failed = |error: SourceError| Failure::new(chain(&error));
     if !matches!(parsed, ImageRef::Registry { .. }) {
-        return open(&parsed, None).map(|image| Found::new(reference, &image)).map_err(failed);
+        return open(&parsed, None).map(|image| Found::new(reference, &image)).map_err(Failure::of);
     }
-    let store = Store::open(&locate::store(None)?).map_err(|it| Failure::new(chain(&it)))?;
-    let asked = registries::Registries::find(options, false)?;
+    let store = Store::open(&locate::store(args.store.store.as_deref())?).map_err(Failure::of)?;
+    let asked = registries::Registries::find(&args.registries, false)?;
     let (store, remote) = (&store, &asked.client());
     let image = open(&parsed, Some(Registries { store, remote, offline: false }));
-    image.map(|image| Found::new(reference, &image)).map_err(failed)
+    image.map(|image| Found::new(reference, &image)).map_err(Failure::of)
 }
 
 /// Opens an image; its path starts here.
@@ -110,7 +111,10 @@ pub(super) fn parse(reference: &str) -> Result<ImageRef, Failure> {
     let text = format!("box \"x\"\nagent {{ image \"{quoted}\"; }}\n");
     let read = boxfile_spec::read(Source::new("reference", text), None, |_| Err(String::new()));
     let image = read.boxfile.and_then(|boxfile| boxfile.agent.component.image);
-    let message = read.found.first().map(|it| it.message().to_owned());
+    let message = read.found.first().map(|it| match it.help() {
+        Some(help) => format!("{}\n  = help: {}", it.message(), help.replace('\n', "\n    ")),
+        None => it.message().to_owned(),
+    });
     match (image, message) {
         (Some(Spanned { value, .. }), None) => Ok(value),
         (_, message) => Err(Failure::new(message.unwrap_or_else(|| "no image".to_owned()))),

@@ -1,5 +1,7 @@
 //! The lines of a Boxfile that would decide conflicts.
 
+use std::collections::HashMap;
+
 use boxfile_spec::{ConflictPolicy, Syntax, shown};
 
 use super::accounts::unitable;
@@ -30,12 +32,7 @@ impl Advice {
 
     /// Returns the policy as the Boxfile spells it.
     pub const fn policy(&self) -> &'static str {
-        match self.policy {
-            ConflictPolicy::PreferAgent => "prefer-agent",
-            ConflictPolicy::PreferBusiness => "prefer-business",
-            ConflictPolicy::Drop => "drop",
-            ConflictPolicy::Merge => "merge",
-        }
+        policy_word(self.policy)
     }
 
     /// Writes the declaration as the Boxfile has it: one line, in TOML two.
@@ -74,7 +71,23 @@ pub fn advice(conflicts: &[Conflict]) -> Vec<Advice> {
         |path: &'_ [u8]| path.split(|byte| *byte == b'/').map(<[u8]>::to_vec).collect::<Vec<_>>();
     plain.sort_by_cached_key(|path| parts(path));
     own.extend(grouped(&plain, b"/", 0));
-    own
+    distinct(own)
+}
+
+/// Puts declarations with the same pattern into one: a star can stand for several names.
+fn distinct(advice: Vec<Advice>) -> Vec<Advice> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut distinct: Vec<Advice> = Vec::new();
+    for one in advice {
+        match places.get(&one.pattern) {
+            Some(place) => distinct[*place].paths += one.paths,
+            None => {
+                places.insert(one.pattern.clone(), distinct.len());
+                distinct.push(one);
+            }
+        }
+    }
+    distinct
 }
 
 /// Advises on paths at or below a directory, which are sorted.
@@ -93,6 +106,7 @@ fn grouped(paths: &[&[u8]], directory: &[u8], parts: usize) -> Vec<Advice> {
         advice.extend(grouped(&rest[..count], &child, parts + 1));
         rest = &rest[count..];
     }
+    let mut advice = distinct(advice);
     if parts < LEAST_PARTS || advice.len() <= MOST_LINES {
         return advice;
     }
@@ -123,6 +137,16 @@ fn pattern(path: &[u8]) -> String {
         pattern = pattern.replace("**", "*");
     }
     pattern
+}
+
+/// Returns a policy as the Boxfile spells it.
+pub const fn policy_word(policy: ConflictPolicy) -> &'static str {
+    match policy {
+        ConflictPolicy::PreferAgent => "prefer-agent",
+        ConflictPolicy::PreferBusiness => "prefer-business",
+        ConflictPolicy::Drop => "drop",
+        ConflictPolicy::Merge => "merge",
+    }
 }
 
 /// Quotes a text; both syntaxes escape alike.

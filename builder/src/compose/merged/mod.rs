@@ -33,7 +33,7 @@ mod tests;
 mod text;
 
 pub use accounts::AccountClash;
-pub use advice::{Advice, advice};
+pub use advice::{Advice, advice, policy_word};
 pub use compare::Difference;
 pub use policies::{PolicyUse, Unused};
 pub use report::{Conflict, MergeReport, Note, Side};

@@ -44,7 +44,7 @@ impl Unused {
             )
         } else {
             (
-                "this policy decides nothing: the images have the same wherever it fits",
+                "this policy decides nothing: no conflict is where it fits",
                 "fits no conflict",
                 "remove it",
             )

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::harness::{fails, is, succeeds};
-use super::stage::{Plan, manifest};
+use super::pull::pull;
+use super::stage::{Plan, manifest, quick};
 use super::*;
 use crate::http::testing::Server;
 
@@ -200,4 +201,16 @@ cases! {
         stage.foreign[0].requests().is_empty()
             && is!(outcome, RegistryError::NotFound { .. })
     };
+}
+
+#[test]
+fn what_is_something_else_is_never_told_of_as_whole() {
+    let stage = layer(changed).set();
+    let told = std::sync::Mutex::new(Vec::new());
+    let progress = |progress: Progress| told.lock().unwrap().push(progress);
+    let registry = Registry::new(Options { progress: Some(&progress), ..stage.options(quick()) });
+    pull(&registry, &stage).unwrap_err();
+    let layer = digest(&stage.image.layer);
+    let whole = |it: &Progress| it.digest == layer && it.received == it.total;
+    assert!(!told.lock().unwrap().iter().any(whole));
 }

@@ -200,3 +200,28 @@ cases! {
         Some(reply("403 Forbidden", &[&length(body.len())], body.as_bytes()))
     }) => fails!(RegistryError::Status { code: None, .. });
 }
+
+#[test]
+fn a_registry_that_speaks_http_is_told_by_what_to_write() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let hello = std::io::Read::read(&mut stream, &mut [0; 4096]).unwrap();
+        std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        hello
+    });
+    let stage = Plan::new().set();
+    let registry = Registry::new(super::stage::quick());
+    let repository = Repository::new(&host, "app").unwrap();
+    let blob = (digest(b"x"), 1);
+    let error = registry.fetch_blobs(&repository, &[blob], &stage.store).unwrap_err();
+    assert!(server.join().unwrap() > 0);
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{host} answers, but not with TLS; if it speaks http, write plain-http = true under \
+             [registry.\"{host}\"] in registries.toml"
+        )
+    );
+}

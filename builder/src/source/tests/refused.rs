@@ -220,8 +220,8 @@ fn archives_that_could_be_read_in_two_ways_or_lead_elsewhere() {
         }),
     ];
     insta::assert_snapshot!(found.join("\n"), @r#"
-    a.tar cannot be read as an image: at byte 1024: it has two files "manifest.json"; write the archive anew
-    a.tar cannot be read as an image: at byte 0: the path leaves the image by ".."
+    a.tar, at byte 1024: it has two files "manifest.json"; write the archive anew
+    a.tar, at byte 0: the path leaves the image by ".."
     cannot read manifest.json in a.tar: it is a link out of the archive
     cannot read manifest.json in a.tar: it is a link out of the archive
     cannot read manifest.json in a.tar: too many links lead to it

@@ -198,3 +198,18 @@ fn advice_groups_what_lies_in_one_directory() {
         ]
     );
 }
+
+#[test]
+fn names_that_a_boxfile_cannot_spell_are_advised_on_once() {
+    let paths = ["opt/a/\u{fffd}", "opt/a/\u{fffd}\u{fffd}", "opt/b\u{fffd}/x", "opt/c/x"];
+    let lines = |content| paths.map(|path| format!("f {path} {content}"));
+    let [agent, business] = [lines("1"), lines("2")];
+    let [agent, business] = [&agent, &business].map(|it| it.each_ref().map(String::as_str));
+    let advice = advice(&left(&agent, &business, &[]));
+    let said: Vec<_> = advice.iter().map(|it| (it.pattern.as_str(), it.paths)).collect();
+    assert_eq!(said, [("/opt/a/*", 2), ("/opt/b*/x", 1), ("/opt/c/x", 1)]);
+    let declared: Vec<_> =
+        advice.iter().map(|it| format!("{} {}", it.pattern, it.policy())).collect();
+    let declared: Vec<_> = declared.iter().map(String::as_str).collect();
+    assert_eq!(left(&agent, &business, &declared), []);
+}
