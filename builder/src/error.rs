@@ -14,7 +14,7 @@ use crate::build::Unmerged;
 use crate::compose::ComposeError;
 use crate::fetch::{FetchError, UrlError};
 use crate::kernel::KernelError;
-use crate::layer::LayerError;
+use crate::layer::{Excess, LayerError};
 use crate::listing::ListingError;
 use crate::pack::Pack;
 use crate::skill::SkillError;
@@ -287,6 +287,15 @@ pub enum BuildError {
     /// A document of the box cannot be written as JSON.
     #[error("a document of the box does not become JSON")]
     Document(#[from] serde_json::Error),
+}
+
+impl From<Excess> for BuildError {
+    fn from(excess: Excess) -> Self {
+        match excess {
+            Excess::Entries(limit) => Self::Entries { limit },
+            Excess::IndexBytes(limit) => Self::IndexBytes { limit },
+        }
+    }
 }
 
 impl BuildError {

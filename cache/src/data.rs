@@ -1,6 +1,6 @@
 //! The data of an action: bytes that its record vouches for, and that whoever reads them verifies.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -39,20 +39,6 @@ impl Store {
         File::open(&path).context("open", &path)
     }
 
-    /// Removes the data of an action, so that the action is done again.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn remove_data(&self, key: &ActionKey) -> Result<(), StoreError> {
-        let path = self.data_path(key);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(error).context("remove", &path)
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn data_path(&self, key: &ActionKey) -> PathBuf {
         self.data().join(key.hex())
     }
@@ -88,7 +74,7 @@ mod tests {
     use crate::KeyHasher;
 
     #[test]
-    fn data_reads_back_until_it_is_removed() {
+    fn data_reads_back_and_the_newest_counts() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let key = KeyHasher::new("test", 1).finish();
@@ -101,9 +87,6 @@ mod tests {
             store.open_data(&key).unwrap().read_to_string(&mut read).unwrap();
             assert_eq!(read, text);
         }
-        store.remove_data(&key).unwrap();
-        store.remove_data(&key).unwrap();
-        assert!(store.open_data(&key).is_err());
     }
 
     #[test]
@@ -113,6 +96,6 @@ mod tests {
         let mut writer = store.data_writer().unwrap();
         writer.write_all(b"half").unwrap();
         drop(writer);
-        assert_eq!(fs::read_dir(store.tmp()).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(store.tmp()).unwrap().count(), 0);
     }
 }

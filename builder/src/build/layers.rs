@@ -1,7 +1,6 @@
 //! Decoding the layers of all images, each once, in parallel; or taking them from the store.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use box_cache::{ActionKey, BlobId, KeyHasher, Store, StoreError};
 use box_image::{ComponentName, Digest};
@@ -10,9 +9,7 @@ use rayon::prelude::*;
 use super::Request;
 use super::inputs::{Inputs, access, image_span};
 use crate::BuildError;
-use crate::layer::{
-    ALL_INDEX_BYTES, DECODER_EPOCH, ENTRIES_MAX, LayerIndex, LayerSource, Limits, decode,
-};
+use crate::layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, Total, decode};
 use crate::pack::Pack;
 use crate::source::Image;
 
@@ -25,31 +22,6 @@ pub(super) struct DecodedLayer {
     pub(super) pack: Pack,
 }
 
-impl DecodedLayer {
-    fn entries(&self) -> usize {
-        self.index.changes.len()
-    }
-}
-
-/// What the layers have together that are held.
-#[derive(Default)]
-struct Held {
-    entries: AtomicUsize,
-    bytes: AtomicUsize,
-}
-
-impl Held {
-    fn add(&self, layer: &DecodedLayer) {
-        self.entries.fetch_add(layer.entries(), Ordering::Relaxed);
-        self.bytes.fetch_add(layer.index.cost(), Ordering::Relaxed);
-    }
-
-    fn check(&self) -> Result<(), BuildError> {
-        check_entries(self.entries.load(Ordering::Relaxed))?;
-        check_bytes(self.bytes.load(Ordering::Relaxed))
-    }
-}
-
 /// Returns what identifies a layer.
 pub(super) const fn id(layer: &LayerSource) -> LayerId {
     (layer.digest, layer.diff_id)
@@ -58,8 +30,8 @@ pub(super) const fn id(layer: &LayerSource) -> LayerId {
 /// A layer to decode, and whose it is.
 type Job<'a> = (LayerId, (ComponentName, &'a Image, &'a LayerSource));
 
-/// Decodes the layers of all images. Of several errors, the first by layer digest is returned,
-/// however many threads there are.
+/// Decodes the layers of all images. Of several refused layers, the first by digest is named, however
+/// many threads there are, unless there is too much of all of them.
 pub(super) fn decode_all(
     inputs: &Inputs,
     request: &Request<'_>,
@@ -73,12 +45,12 @@ pub(super) fn decode_all(
         }
     }
     let jobs: Vec<Job<'_>> = jobs.into_iter().collect();
-    let held = Held::default();
+    let held = Total::default();
     let known = |layer: &LayerSource| {
         held.check()?;
         let key = key(layer);
         let layer = if Some(key) == stale { None } else { recall(store, &key)? };
-        layer.iter().for_each(|layer| held.add(layer));
+        layer.iter().for_each(|layer| held.add(&layer.index));
         Ok::<_, BuildError>(layer)
     };
     let recalled: Vec<_> = jobs.par_iter().map(|(_, (.., layer))| known(layer)).collect();
@@ -98,7 +70,7 @@ pub(super) fn decode_all(
         .map(|(id, job)| {
             held.check()?;
             let layer = decode_one(job, request, store);
-            layer.iter().for_each(|layer| held.add(layer));
+            layer.iter().for_each(|layer| held.add(&layer.index));
             Ok((id, layer))
         })
         .collect::<Result<_, BuildError>>()?;
@@ -107,22 +79,9 @@ pub(super) fn decode_all(
         decoded.insert(id, layer?);
     }
     // A layer may be there several times.
-    let applied = || inputs.images.iter().flat_map(|(_, image)| &image.layers);
-    check_entries(applied().map(|layer| decoded[&id(layer)].entries()).sum())?;
-    check_bytes(applied().map(|layer| decoded[&id(layer)].index.cost()).sum())?;
+    let applied = inputs.images.iter().flat_map(|(_, image)| &image.layers);
+    Total::of(applied.map(|layer| &decoded[&id(layer)].index)).check()?;
     Ok(decoded)
-}
-
-/// Refuses what would take more memory than a build may: the layers' entries are all held at once.
-const fn check_entries(entries: usize) -> Result<(), BuildError> {
-    if entries > ENTRIES_MAX { Err(BuildError::Entries { limit: ENTRIES_MAX }) } else { Ok(()) }
-}
-
-/// Refuses layers whose names and attributes take more memory than a build may. A listing can tell of
-/// whatever is below it.
-const fn check_bytes(bytes: usize) -> Result<(), BuildError> {
-    let limit = ALL_INDEX_BYTES;
-    if bytes > limit { Err(BuildError::IndexBytes { limit }) } else { Ok(()) }
 }
 
 /// Fetches the layers that are to be decoded and lie in a registry: those of an image at once.
@@ -195,13 +154,28 @@ fn recall(store: &Store, key: &ActionKey) -> Result<Option<DecodedLayer>, BuildE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layer::{ALL_INDEX_BYTES, Action, Change, ENTRIES_MAX};
+
+    /// Adds a layer up that has one change so often, to more than there may be of something.
+    fn refused(
+        change: &Change,
+        changes: usize,
+        limit: usize,
+        each: fn(&LayerIndex) -> usize,
+    ) -> BuildError {
+        let index = LayerIndex { changes: vec![change.clone(); changes], contents: Vec::new() };
+        let total = Total::default();
+        (0..limit / each(&index)).for_each(|_| total.add(&index));
+        assert_eq!(total.check(), Ok(()));
+        total.add(&index);
+        total.check().unwrap_err().into()
+    }
 
     #[test]
     fn entries_are_bounded_over_all_layers() {
-        assert!(check_entries(ENTRIES_MAX).is_ok());
-        let error = check_entries(ENTRIES_MAX + 1).unwrap_err();
+        let change = Change { path: b"a".to_vec(), action: Action::Whiteout };
         insta::assert_snapshot!(
-            error,
+            refused(&change, 1024, ENTRIES_MAX, |index| index.changes.len()),
             @"the layers of the images have more than 1048576 entries together"
         );
     }
@@ -210,17 +184,9 @@ mod tests {
     fn names_and_attributes_are_bounded_over_all_layers() {
         let mut meta = crate::tree::Meta::root_owned(0o755);
         meta.xattrs.insert(b"user.a".to_vec(), vec![0; 65_000]);
-        let action = crate::layer::Action::Directory(meta);
-        let change = crate::layer::Change { path: b"a".to_vec(), action };
-        let index = LayerIndex { changes: vec![change; 10], contents: Vec::new() };
-        let layer = DecodedLayer { index, pack: Pack::Layer(KeyHasher::new("test", 1).finish()) };
-        let held = Held::default();
-        let fit = ALL_INDEX_BYTES / layer.index.cost();
-        (0..fit).for_each(|_| held.add(&layer));
-        assert!(held.check().is_ok());
-        held.add(&layer);
+        let change = Change { path: b"a".to_vec(), action: Action::Directory(meta) };
         insta::assert_snapshot!(
-            held.check().unwrap_err(),
+            refused(&change, 10, ALL_INDEX_BYTES, LayerIndex::cost),
             @"the layers of the images have more than 201326592 bytes of names and attributes together"
         );
     }

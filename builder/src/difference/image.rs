@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use box_image::{ComponentName, Digest};
 use boxfile_spec::{ImageRef, Platform};
 use rayon::prelude::*;
 
 use super::{Side, SideKind};
-use crate::layer::{
-    ALL_INDEX_BYTES, ENTRIES_MAX, LayerError, LayerIndex, LayerSource, Limits, decode, flatten,
-};
+use crate::layer::{Excess, LayerError, LayerIndex, LayerSource, Limits, Total, decode, flatten};
 use crate::listing::{ImageOrigin, Listing, Origins};
 use crate::source::{self, Access, SourceError};
 
@@ -54,6 +51,15 @@ pub enum ImageError {
         /// How many they may have.
         limit: usize,
     },
+}
+
+impl ImageError {
+    const fn too_much(excess: Excess, reference: String) -> Self {
+        match excess {
+            Excess::Entries(limit) => Self::Entries { reference, limit },
+            Excess::IndexBytes(limit) => Self::IndexBytes { reference, limit },
+        }
+    }
 }
 
 impl Side {
@@ -100,36 +106,28 @@ fn decode_each(
     named: &(impl Fn() -> String + Sync),
     decode_one: impl Fn(&LayerSource) -> Result<LayerIndex, ImageError> + Sync,
 ) -> Result<BTreeMap<LayerId, LayerIndex>, ImageError> {
-    let check = |entries: usize, bytes: usize| {
-        if entries > ENTRIES_MAX {
-            return Err(ImageError::Entries { reference: named(), limit: ENTRIES_MAX });
-        }
-        let limit = ALL_INDEX_BYTES;
-        if bytes > limit {
-            return Err(ImageError::IndexBytes { reference: named(), limit });
-        }
-        Ok(())
-    };
     let distinct: BTreeMap<LayerId, &LayerSource> = layers.iter().map(|it| (id(it), it)).collect();
-    let (entries, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let held = Total::default();
+    let too_much = |excess| ImageError::too_much(excess, named());
     let decode_bounded = |(id, layer): (LayerId, &LayerSource)| {
-        check(entries.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))?;
+        held.check().map_err(too_much)?;
         let index = decode_one(layer)?;
-        entries.fetch_add(index.changes.len(), Ordering::Relaxed);
-        bytes.fetch_add(index.cost(), Ordering::Relaxed);
+        held.add(&index);
         Ok((id, index))
     };
     let decoded: Vec<_> = distinct.into_par_iter().map(decode_bounded).collect();
     let decoded = decoded.into_iter().collect::<Result<BTreeMap<_, _>, ImageError>>()?;
-    let applied = || layers.iter().map(|layer| &decoded[&id(layer)]);
-    check(applied().map(|it| it.changes.len()).sum(), applied().map(LayerIndex::cost).sum())?;
+    let applied = layers.iter().map(|layer| &decoded[&id(layer)]);
+    Total::of(applied).check().map_err(too_much)?;
     Ok(decoded)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
-    use crate::layer::{Action, Change, Compression};
+    use crate::layer::{Action, Change, Compression, ENTRIES_MAX};
 
     fn layer(number: u8) -> LayerSource {
         let digest = Digest::from_bytes([number; 32]);

@@ -30,7 +30,9 @@ pub use error::{LayerError, LayerErrorKind};
 pub(crate) use limits::ALL_INDEX_BYTES;
 pub use limits::Limits;
 pub(crate) use members::{Member, MemberKind, member};
+#[cfg(test)]
 pub(crate) use total::ENTRIES_MAX;
+pub(crate) use total::{Excess, Total};
 
 use crate::tree::{Content, Leaf, Meta};
 

@@ -5,7 +5,6 @@
 //! to start from are in `fuzz/`.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -98,7 +97,7 @@ fn fuzz(
     let corpus = made(workspace.target("fuzz/corpus").join(target))?;
     let found = made(workspace.target("fuzz/found").join(target))?;
     let log = found.join("log");
-    let file = fs::File::create(&log).map_err(unusable("make", &log))?;
+    let file = fs::File::create(&log).map_err(KitError::file("make", &log))?;
     let mut command = Command::new(programs.join(target));
     command
         .arg(format!("-max_total_time={seconds}"))
@@ -125,20 +124,14 @@ fn fuzz(
 }
 
 fn made(directory: PathBuf) -> Result<PathBuf> {
-    fs::create_dir_all(&directory).map_err(unusable("make", &directory))?;
+    fs::create_dir_all(&directory).map_err(KitError::file("make", &directory))?;
     Ok(directory)
-}
-
-/// Makes the error of a file or directory.
-fn unusable(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> KitError {
-    let path = path.to_owned();
-    move |source| KitError::File { what, path, source }
 }
 
 /// Returns what people should know of the fuzzer's log: which file it wrote, what the program said
 /// before, and where the rest is.
 fn report(log: &Path) -> Result<String> {
-    let bytes = fs::read(log).map_err(unusable("read", log))?;
+    let bytes = fs::read(log).map_err(KitError::file("read", log))?;
     let text = String::from_utf8_lossy(&bytes);
     // A panic's message stands below its place.
     let above = std::iter::once("").chain(text.lines());
