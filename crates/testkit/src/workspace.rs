@@ -14,7 +14,7 @@ impl Workspace {
     /// which cargo puts there. So `CARGO_TARGET_DIR` and `--target-dir` are followed.
     pub fn find() -> Self {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let root = here.parent().unwrap_or(here).to_owned();
+        let root = here.ancestors().nth(2).unwrap_or(here).to_owned();
         let target = marked_target().unwrap_or_else(|| root.join("target"));
         Self { root, target }
     }
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn the_root_holds_this_crate_and_the_target_this_test() {
         let workspace = Workspace::find();
-        assert!(workspace.path("testkit/Cargo.toml").is_file());
+        assert!(workspace.path("crates/testkit/Cargo.toml").is_file());
         assert!(std::env::current_exe().unwrap().starts_with(workspace.target("")));
     }
 }
