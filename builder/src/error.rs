@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use box_cache::StoreError;
 use box_image::plan::PlanError;
 use box_image::{ComponentName, Digest};
+use box_tree::listing::ListingError;
 use boxfile_spec::{Platform, Span};
+use download::fetch::{FetchError, UrlError};
+use oci_image::SourceError;
+use oci_layer::{Excess, LayerError};
 
 use crate::Report;
 use crate::binary::BinaryError;
-use crate::build::Unmerged;
 use crate::compose::ComposeError;
-use crate::fetch::{FetchError, UrlError};
 use crate::kernel::KernelError;
-use crate::layer::{Excess, LayerError};
-use crate::listing::ListingError;
 use crate::pack::Pack;
+use crate::pipeline::Unmerged;
 use crate::skill::SkillError;
-use crate::source::SourceError;
 
 /// Why a box cannot be built.
 #[derive(Debug, thiserror::Error)]

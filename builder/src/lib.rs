@@ -24,34 +24,22 @@
 
 pub mod bake;
 pub mod binary;
-mod build;
 mod checkout;
 pub mod compose;
-pub mod difference;
-mod encoding;
 mod error;
-pub mod export;
-pub mod fetch;
-pub mod http;
 pub mod kernel;
-pub mod layer;
-pub mod listing;
-pub mod opened;
 pub mod output;
 pub mod pack;
+mod pipeline;
 pub mod project;
-pub mod registry;
 mod report;
-mod sbom;
 mod seal;
 pub mod skill;
-pub mod source;
-pub mod tree;
 
-pub use build::{
+pub use error::BuildError;
+pub use pipeline::{
     Build, Composition, LayerState, Pins, Preview, PreviewImage, PreviewSkill, Request, Resolved,
     Unmerged, Variant, build, check, preview, resolve, root_tree, still_declared,
 };
-pub use error::BuildError;
 pub use report::Report;
 pub use seal::Sealed;

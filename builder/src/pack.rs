@@ -10,8 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
 use box_cache::{ActionKey, BlobId, Store, StoreError};
-
-use crate::tree::Content;
+use box_tree::{Content, ReadContent};
 
 /// Bytes that are read from a pack at once.
 const BUFFER: usize = 256 << 10;
@@ -111,12 +110,10 @@ impl PackReader<'_> {
         let advice = "what the store holds of a layer is damaged; build again";
         io::Error::new(io::ErrorKind::InvalidData, advice)
     }
+}
 
-    /// Reads a small content whole.
-    ///
-    /// # Errors
-    /// As [`Self::copy_content`]; also where it has more than `limit` bytes.
-    pub fn read(&mut self, content: Content, limit: u64) -> io::Result<Vec<u8>> {
+impl ReadContent for PackReader<'_> {
+    fn read(&mut self, content: Content, limit: u64) -> io::Result<Vec<u8>> {
         if content.size > limit {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
         }

@@ -6,10 +6,10 @@ use box_image::manifest::{
     ROOTFS_TYPE, SBOM_TYPE,
 };
 use box_image::{BoxConfig, Descriptor, Digest, Manifest, RunPlan};
+use box_tree::TreeDigest;
 use serde::{Deserialize, Serialize};
 
 use crate::BuildError;
-use crate::tree::TreeDigest;
 
 /// A sealed box: its blobs are in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,10 +11,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use box_tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
 use boxfile_spec::skill_md::{self, SkillManifest};
 use boxfile_spec::{Diagnostic, Source, Sources, Span, Spanned};
 
-use crate::tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
 use crate::{Report, checkout};
 
 /// The most bytes that one skill may have. It is read into memory.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use box_image::Digest;
-use boxbuild::source::{Access, Image, open};
+use oci_image::{Access, Image, open};
 use boxfile_spec::{ImageRef, Platform};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};

@@ -3,8 +3,8 @@
 use std::io;
 
 use box_image::{ComponentName, Digest};
-use boxbuild::layer::{Action, Change, LayerIndex, Limits, flatten, read_plain};
-use boxbuild::tree::entries;
+use oci_layer::{Action, Change, LayerIndex, Limits, flatten, read_plain};
+use box_tree::entries;
 
 /// What parts an input into two layers.
 const SEPARATOR: &[u8] = b"\n--\n";

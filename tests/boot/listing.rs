@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use box_cache::Store;
-use boxbuild::fetch::FetchOptions;
-use boxbuild::tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
+use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
 use boxbuild::{Pins, Request, root_tree};
 use boxfile_spec::Platform;
+use download::fetch::FetchOptions;
 use serde_json::{Value, json};
 use testkit::images::{Compression, Config, Image, Layer};
 

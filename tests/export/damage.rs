@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use box_image::ComponentName;
 use box_image::manifest::ROOTFS_TYPE;
-use boxbuild::export::{ExportError, OciImage, Ownership, copy_rootfs, file};
+use box_inspect::export::{ExportError, OciImage, Ownership, copy_rootfs, file};
 
 use crate::command::{said, shell};
 use crate::made::Made;

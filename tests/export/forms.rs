@@ -3,8 +3,7 @@
 use std::fs;
 
 use box_image::ComponentName;
-use boxbuild::export::{LeftOut, OciImage, Ownership, copy_rootfs};
-
+use box_inspect::export::{LeftOut, OciImage, Ownership, copy_rootfs};
 use testkit::images::{Config, Image, Layer};
 
 use crate::command::{said, shell};

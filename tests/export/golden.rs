@@ -6,7 +6,7 @@
 
 use box_image::ComponentName;
 use box_image::manifest::{FORMAT_EPOCH, LISTING_TYPE, ROOTFS_TYPE};
-use boxbuild::export::OciImage;
+use box_inspect::export::OciImage;
 
 use crate::made::Made;
 use crate::specimens::{Specimen, large, small};

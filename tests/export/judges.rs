@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use box_image::ComponentName;
-use boxbuild::export::{OciImage, file};
+use box_inspect::export::{OciImage, file};
 use serde_json::{Value, json};
 use testkit::prerequisites::{Package, packages};
 use testkit::program::run;
@@ -65,7 +65,7 @@ fn fsck_finds_nothing_wrong_with_the_image() {
     need(Package::Erofs);
     let made = Made::of(&large());
     let image = made.path("box.erofs");
-    file(&image, |out| boxbuild::export::copy_rootfs(&made.opened(), out)).unwrap();
+    file(&image, |out| box_inspect::export::copy_rootfs(&made.opened(), out)).unwrap();
     let extract = format!("--extract={}", made.path("directory").display());
     run(Command::new("fsck.erofs").arg(extract).arg("--preserve").arg(&image)).unwrap();
     let names = crate::made::names(&made.path("directory/roots/agent"));

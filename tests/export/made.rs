@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use box_image::ComponentName;
-use boxbuild::export::Export;
-use boxbuild::fetch::FetchOptions;
-use boxbuild::opened::OpenedBox;
+use box_inspect::export::Export;
+use box_inspect::opened::OpenedBox;
 use boxbuild::{Pins, Request, Resolved, output};
 use boxfile_spec::Platform;
+use download::fetch::FetchOptions;
 use testkit::images::Compression;
 
 use crate::specimens::Specimen;

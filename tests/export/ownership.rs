@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use box_image::ComponentName;
-use boxbuild::export::{LeftOut, Ownership};
-use boxbuild::tree::{Kind, entries};
+use box_inspect::export::{LeftOut, Ownership};
+use box_tree::{Kind, entries};
 
 use crate::command::{export, said};
 use crate::made::Made;

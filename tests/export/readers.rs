@@ -9,14 +9,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use box_image::{ComponentName, Digest};
-use boxbuild::layer::{
-    Action, Change, Compression, LayerIndex, LayerSource, Limits, decode, flatten,
-};
-use boxbuild::source::{Access, open};
-use boxbuild::tree::{Content, Leaf, Meta, Tree};
+use box_tree::{Content, Leaf, Meta, Tree};
 use boxfile_spec::{ImageRef, Platform};
 use erofs_rs::EroFS;
 use erofs_rs::backend::SliceImage;
+use oci_image::{Access, open};
+use oci_layer::{Action, Change, Compression, LayerIndex, LayerSource, Limits, decode, flatten};
 
 /// Makes a tree of entries in the order in which their directories come before them.
 fn tree(changes: Vec<Change>) -> Tree {
@@ -193,10 +191,10 @@ fn lines(tree: &Tree) -> Vec<String> {
     let line = |(path, id): (Vec<u8>, _)| {
         let inode = tree.inode(id);
         let kind = match &inode.kind {
-            boxbuild::tree::Kind::Directory(_) => "directory".to_owned(),
-            boxbuild::tree::Kind::Leaf(leaf) => format!("{leaf:?}"),
+            box_tree::Kind::Directory(_) => "directory".to_owned(),
+            box_tree::Kind::Leaf(leaf) => format!("{leaf:?}"),
         };
         format!("{} {:?} {kind}", path.escape_ascii(), inode.meta)
     };
-    boxbuild::tree::entries(tree).map(line).collect()
+    box_tree::entries(tree).map(line).collect()
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use boxbuild::export::Ownership;
+use box_inspect::export::Ownership;
 
 use crate::command::{exported, said, under_umask};
 use crate::made::Made;
@@ -57,8 +57,9 @@ fn neither_umask_nor_time_zone_has_a_part_in_it() {
 }
 
 /// Lists the files of a tree with their contents.
-fn contents(tree: &boxbuild::tree::Tree) -> Vec<String> {
-    use boxbuild::tree::{Kind, entries};
+fn contents(tree: &box_tree::Tree) -> Vec<String> {
+    use box_tree::{Kind, entries};
+
     let line = |(path, id): (Vec<u8>, _)| match &tree.inode(id).kind {
         Kind::Leaf(leaf) => Some(format!("{} {leaf:?}", path.escape_ascii())),
         Kind::Directory(_) => None,

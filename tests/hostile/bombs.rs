@@ -3,9 +3,9 @@
 
 use std::io::{self, Write};
 
-use boxbuild::layer::Limits;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use oci_layer::Limits;
 use serde_json::{Value, json};
 
 use crate::layout::{GZIP, INDEX, Layout, MANIFEST, digest};

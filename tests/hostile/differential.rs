@@ -2,8 +2,8 @@
 
 use std::io;
 
-use boxbuild::layer::{Action, LayerIndex, Limits, read_plain};
-use boxbuild::tree::Leaf;
+use box_tree::Leaf;
+use oci_layer::{Action, LayerIndex, Limits, read_plain};
 use testkit::hostile::{Random, corpus, mutate};
 use testkit::prerequisites::{Package, packages};
 
@@ -47,7 +47,7 @@ fn accepted(archives: Vec<Vec<u8>>) -> Vec<Accepted> {
 
 /// Lists what this reader sees.
 fn ours(index: &LayerIndex) -> Vec<String> {
-    let line = |change: &boxbuild::layer::Change| {
+    let line = |change: &oci_layer::Change| {
         let path = change.path.as_slice();
         match &change.action {
             Action::Directory(_) => line('d', path, ""),

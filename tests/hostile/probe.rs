@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use box_cache::{KeyHasher, Store};
 use box_image::ComponentName;
+use box_tree as tree;
 use boxbuild::bake::bake;
-use boxbuild::layer::{LayerError, LayerIndex, Limits, decode, flatten};
 use boxbuild::pack::{ContentMap, Pack};
-use boxbuild::source::{Access, Image, open};
-use boxbuild::tree;
 use boxfile_spec::{ImageRef, Platform};
+use oci_image::{Access, Image, open};
+use oci_layer::{LayerError, LayerIndex, Limits, decode, flatten};
 
 mod outcome;
 mod seen;

@@ -5,10 +5,10 @@ use std::io;
 use std::path::Path;
 
 use box_image::{ComponentName, Digest};
-use boxbuild::layer::{LayerError, LayerIndex, Limits, decode, flatten};
-use boxbuild::source::{Access, open};
-use boxbuild::tree::{Inode, Kind as TreeKind, Leaf, Origin, Tree, entries};
+use box_tree::{Inode, Kind as TreeKind, Leaf, Origin, Tree, entries};
 use boxfile_spec::{ImageRef, Platform};
+use oci_image::{Access, open};
+use oci_layer::{LayerError, LayerIndex, Limits, decode, flatten};
 
 use crate::listing::{Entry, Kind, Listing, with_first_names};
 

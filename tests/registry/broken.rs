@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use box_cache::BlobId;
-use boxbuild::registry::{Options, Registry, RegistryConfig, Repository};
+use oci_registry::{Options, Registry, RegistryConfig, Repository};
 
 use crate::pushed::{NAME, Pushed, TAG, parts, tagged};
 

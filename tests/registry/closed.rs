@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use boxbuild::registry::{Options, RegistryError};
+use oci_registry::{Options, RegistryError};
 use testkit::DockerRegistry;
 
 use crate::pushed::{NAME, Pushed, TAG};

@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use boxbuild::http::HttpError;
-use boxbuild::registry::{Options, Reference, Registry, RegistryConfig, RegistryError, Repository};
+use download::http::HttpError;
+use oci_registry::{Options, Reference, Registry, RegistryConfig, RegistryError, Repository};
 use serde_json::Value;
 
 use crate::pushed::{NAME, Pushed, TAG, parts, tagged};

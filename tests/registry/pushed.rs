@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use box_cache::{BlobId, Store};
 use box_image::Digest;
-use boxbuild::registry::{
+use oci_registry::{
     Manifest, Options, Reference, Registry, RegistryConfig, RegistryError, Repository, Tag,
 };
 use serde_json::Value;

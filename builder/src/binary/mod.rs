@@ -15,13 +15,12 @@ use std::path::Path;
 
 use box_cache::{BlobId, Store};
 use box_image::Digest;
-
-pub use error::{BinaryError, ProgramError};
-pub use program::{Machine, Program, inspect};
+use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 
 use crate::checkout::real;
 use crate::pack::ContentMap;
-use crate::tree::{Content, Inode, Leaf, Meta, Origin, Tree};
+pub use error::{BinaryError, ProgramError};
+pub use program::{Machine, Program, inspect};
 
 /// Where the file is in the agent's root.
 pub const AGENT_PATH: &str = "/agent/bin/agent";

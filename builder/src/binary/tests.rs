@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use box_tree::ReadContent as _;
 use object::elf;
 use proptest::{collection, num};
 
@@ -80,14 +81,14 @@ fn a_binary_is_one_executable_file_in_its_tree() {
     assert_eq!(binary.content, Content::of(&static_program()));
     assert_eq!(binary.sha256.as_bytes(), &BlobId::of(&static_program()).0);
 
-    let entries: Vec<_> = crate::tree::entries(&binary.tree).collect();
+    let entries: Vec<_> = box_tree::entries(&binary.tree).collect();
     let paths: Vec<_> = entries.iter().map(|(path, _)| path.as_slice()).collect();
     assert_eq!(paths, [b"/".as_slice(), b"/agent", b"/agent/bin", AGENT_PATH.as_bytes()]);
     for (_, id) in &entries {
         assert_eq!(binary.tree.inode(*id).meta, Meta::root_owned(0o755));
     }
     let (_, file) = entries.last().unwrap();
-    assert_eq!(binary.tree.inode(*file).kind, crate::tree::Kind::Leaf(Leaf::File(binary.content)));
+    assert_eq!(binary.tree.inode(*file).kind, box_tree::Kind::Leaf(Leaf::File(binary.content)));
 }
 
 #[test]

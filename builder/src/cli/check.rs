@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use boxbuild::fetch::FetchOptions;
 use boxbuild::{BuildError, Pins, Report, Request};
 use boxfile_spec::Platform;
+use download::fetch::FetchOptions;
 use serde_json::json;
 
 use super::failure::Failure;

@@ -1,9 +1,9 @@
 //! What is shown where two images that are to have one root differ: every conflict, and the lines
 //! that would decide it.
 
+use box_tree::listing::{NamedOrigin, Origins};
 use boxbuild::Unmerged;
 use boxbuild::compose::merged::{Advice, Conflict, Side, advice, describe};
-use boxbuild::listing::{NamedOrigin, Origins};
 use boxfile_spec::{Diagnostic, Sources, Syntax};
 use serde::Serialize;
 use serde_json::{Value, json};

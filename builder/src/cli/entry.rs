@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use boxbuild::difference::Entry;
-use boxbuild::listing::NamedOrigin;
+use box_inspect::diff::Entry;
+use box_tree::listing::NamedOrigin;
 use boxfile_spec::shown;
 use serde::Serialize;
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use box_image::manifest::{INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, ROOTFS_TYPE, SBOM_TYPE};
 use box_image::{ComponentName, Descriptor, Phase, RunPlan, SkillMode};
-use boxbuild::listing::{ImageOrigin, Listing};
-use boxbuild::opened::OpenedBox;
-use boxbuild::tree::entries;
+use box_inspect::opened::OpenedBox;
+use box_tree::entries;
+use box_tree::listing::{ImageOrigin, Listing};
 use boxfile_spec::shown;
 use serde_json::{Value, json};
 

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use box_cache::Store;
-use boxbuild::fetch::FetchOptions;
 use boxbuild::project::{LockFile, Project};
-use boxbuild::source::Remote;
 use boxbuild::{Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
+use download::fetch::FetchOptions;
+use oci_image::Remote;
 
 use super::failure::Failure;
 use super::options::{InputOptions, ProjectOptions};

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use boxbuild::project::{LockFile, LockFileError};
 use boxbuild::resolve;
-use boxbuild::source::Remote;
 use boxfile_spec::lock::{Entry, Kind};
 use boxfile_spec::{Lock, Platform};
+use oci_image::Remote;
 
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};

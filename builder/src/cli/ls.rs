@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use boxbuild::difference::{Entry, Side};
-use boxbuild::opened::OpenedBox;
+use box_inspect::diff::{Entry, Side};
+use box_inspect::opened::OpenedBox;
 use serde::Serialize;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use box_image::Digest;
-use boxbuild::registry;
+use oci_registry as registry;
 
 use super::size::readable;
 use super::terminal;

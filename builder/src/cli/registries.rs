@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use boxbuild::registry::{Options, Registry, RegistryConfig};
+use oci_registry::{Options, Registry, RegistryConfig};
 
 use super::failure::Failure;
 use super::options::RegistryOptions;
@@ -32,7 +32,7 @@ pub(crate) struct Registries {
     auth_files: Vec<PathBuf>,
     helper_path: Vec<PathBuf>,
     network: Network,
-    progress: Box<dyn Fn(boxbuild::registry::Progress) + Sync>,
+    progress: Box<dyn Fn(oci_registry::Progress) + Sync>,
 }
 
 impl Registries {

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use box_image::ComponentName;
+use oci_image::Process;
 
 use super::ComposeError;
-use crate::source::Process;
 
 const TYPE: &str = "a3s.type";
 const ENTRYPOINT: &str = "a3s.entrypoint";

@@ -9,16 +9,15 @@ mod root;
 mod run;
 mod user;
 
+use box_image::ComponentName;
+use box_tree::Tree;
+use oci_image::Process;
+
 pub use error::ComposeError;
 pub use labels::Defaults;
 pub use merged::{Merge, MergeReport, merge};
 pub use plan::{Declared, plan_of};
 pub use root::{ComponentRoot, Parts, compose};
-
-use box_image::ComponentName;
-
-use crate::source::Process;
-use crate::tree::Tree;
 
 /// A component's image, flattened.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! Shares and scratch disks: what they must not hide.
 
 use box_image::ComponentName;
+use box_tree::{Inode, Kind, Leaf, Tree};
 use boxfile_spec::{Boxfile, Scope};
 
 use super::ComposeError;
 use super::root::owner;
-use crate::tree::{Inode, Kind, Leaf, Tree};
 
 /// Checks that nothing is mounted over what a component's root has.
 ///
@@ -83,10 +83,10 @@ fn lookup<'t>(tree: &'t Tree, path: &str) -> Option<&'t Inode> {
 
 #[cfg(test)]
 mod tests {
+    use box_tree::{Content, Meta};
     use boxfile_spec::parse;
 
     use super::*;
-    use crate::tree::{Content, Meta};
 
     /// An agent's image with an empty directory, one with two files, a file and a link.
     fn image() -> Tree {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use box_image::plan::{ComponentName, SkillMode, SkillPlan};
 use box_image::{Budget, ComponentPlan, Health, Layout, Limits, Namespaces, RunPlan, Vm};
 use boxfile_spec::{Boxfile, Component};
+use oci_image::Process;
 
 use super::labels::Labels;
 use super::root::root_of;
@@ -12,7 +13,6 @@ use super::user::resolve;
 use super::{ComposeError, FlatImage, run};
 use crate::binary::AGENT_PATH;
 use crate::pack::PackReader;
-use crate::source::Process;
 
 /// What programs are looked up in where neither Boxfile nor image says.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

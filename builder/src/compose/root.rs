@@ -14,10 +14,10 @@
 
 use box_image::ComponentName;
 use box_image::plan::{PLAN_PATH, ROOTS_PATH, SKILLS_PATH};
+use box_tree::{Content, Inode, InodeId, Leaf, Meta, Origin, Tree};
 use boxfile_spec::{Boxfile, Layout};
 
 use super::{ComposeError, FlatImage, mounts};
-use crate::tree::{Content, Inode, InodeId, Leaf, Meta, Origin, Tree};
 
 /// The name of the root that both components have in the layout "merged".
 const MERGED: &str = "merged";

@@ -4,10 +4,10 @@
 //! `user:gid`. Files: passwd(5), group(5).
 
 use box_image::User;
+use box_tree::{Kind, Leaf, ReadContent, Tree};
 
 use super::ComposeError;
 use crate::pack::PackReader;
-use crate::tree::{Kind, Leaf, Tree};
 
 const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
@@ -112,11 +112,12 @@ fn line(text: &str) -> Option<Line> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::layer::LayerIndex;
-    use crate::pack::ContentMap;
-    use crate::tree::{Content, Inode, Meta};
     use box_cache::Store;
+    use box_tree::{Content, Inode, Meta};
+    use oci_layer::LayerIndex;
+
+    use super::*;
+    use crate::pack::ContentMap;
 
     fn resolved(wanted: &str) -> Result<Account, ComposeError> {
         let dir = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ mod metadata;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
-use boxbuild::layer::LayerError;
+use oci_layer::LayerError;
 use testkit::images::{Compression, Config, Image, Layer};
 
 use crate::listing::{Kind, Listing};

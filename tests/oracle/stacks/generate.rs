@@ -1,8 +1,8 @@
 //! Random stacks of layers over few names, so that their paths collide.
 
 use box_image::Digest;
-use boxbuild::layer::{Action, Change, LayerIndex};
-use boxbuild::tree::{Content, Leaf, Meta};
+use box_tree::{Content, Leaf, Meta};
+use oci_layer::{Action, Change, LayerIndex};
 use proptest::prelude::*;
 use proptest::sample::select;
 use testkit::images::{Entry, Kind, Layer};

@@ -14,8 +14,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use box_image::Digest;
-use boxbuild::layer::{Action, LayerError, LayerIndex};
-use boxbuild::tree::{InodeId, Kind, Leaf, Tree};
+use box_tree::{InodeId, Kind, Leaf, Tree};
+use oci_layer::{Action, LayerError, LayerIndex};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use testkit::images::{self, Compression, Image};

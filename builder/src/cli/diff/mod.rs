@@ -6,7 +6,7 @@ mod text;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use boxbuild::difference::{Change, Difference, Field, Side, SideKind, compare};
+use box_inspect::diff::{Change, Difference, Field, Side, SideKind, compare};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use box_image::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, SBOM_TYPE};
 use box_image::{ComponentName, Digest, Manifest};
-use boxbuild::difference::Side;
-use boxbuild::opened::{OpenError, OpenedBox};
-use boxbuild::source::Access;
+use box_inspect::diff::Side;
+use box_inspect::opened::{OpenError, OpenedBox};
 use boxfile_spec::{ImageRef, Platform};
+use oci_image::Access;
 use serde::Serialize;
 
 use crate::cli::failure::Failure;

@@ -1,6 +1,6 @@
 //! Differences as people read them.
 
-use boxbuild::difference::{Change, Difference, Entry, Field};
+use box_inspect::diff::{Change, Difference, Entry, Field};
 use boxfile_spec::shown;
 
 use super::operand::PartDifference;

@@ -6,10 +6,10 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use box_image::{ComponentName, Digest};
-use boxbuild::export::{
+use box_inspect::export::{
     Export, ExportError, LeftOut, OciImage, Ownership, Written, component_of, copy_rootfs, file,
 };
-use boxbuild::opened::OpenedBox;
+use box_inspect::opened::OpenedBox;
 use clap::ValueEnum;
 
 use super::failure::Failure;

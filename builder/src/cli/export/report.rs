@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use boxbuild::export::LeftOut;
+use box_inspect::export::LeftOut;
 use serde_json::json;
 
 use super::super::terminal;

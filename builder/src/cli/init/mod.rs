@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use boxbuild::project::NAMES;
-use boxbuild::source::{self, Access, Image, Registries, SourceError};
 use boxfile_spec::{ImageRef, Platform, Source, Spanned, Syntax};
+use oci_image::{Access, Image, Registries, SourceError};
 
 use super::failure::{Failure, chain};
 use super::options::{RegistryOptions, StoreOption};
@@ -102,7 +102,7 @@ fn inspect(reference: &str, args: &Args) -> Result<Found, Failure> {
 /// Opens an image; its path starts here.
 fn open(reference: &ImageRef, registries: Option<Registries<'_>>) -> Result<Image, SourceError> {
     let access = Access { base: Path::new(""), registries };
-    source::open(reference, None, Platform::LinuxAmd64, &access)
+    oci_image::open(reference, None, Platform::LinuxAmd64, &access)
 }
 
 /// Reads a reference as the language does.
@@ -171,7 +171,7 @@ fn images() -> Vec<(&'static str, PathBuf)> {
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .map(|path| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
-        .filter_map(|path| Some((source::kind_of(&path)?, path)))
+        .filter_map(|path| Some((oci_image::kind_of(&path)?, path)))
         .collect();
     found.sort_by(|(_, one), (_, other)| one.cmp(other));
     found

@@ -1,8 +1,8 @@
 //! The text of a first Boxfile.
 
 use boxbuild::compose::Defaults;
-use boxbuild::source::Image;
 use boxfile_spec::Syntax;
+use oci_image::Image;
 
 /// What is known of an image.
 pub(super) struct Found {

@@ -1,8 +1,7 @@
 //! In what two entries at one path differ.
 
+use box_tree::{Content, Inode, Kind, Leaf, Meta, Origin};
 use boxfile_spec::shown;
-
-use crate::tree::{Content, Inode, Kind, Leaf, Meta, Origin};
 
 /// The first field in which two entries differ, and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use box_tree::{Absorbed, Inode, InodeId, Leaf, Origin, Tree};
+
 use super::settle::Edit;
 use super::shared::Shared;
-use crate::tree::{Absorbed, Inode, InodeId, Leaf, Origin, Tree};
 
 /// Lays the business tree over the agent's. `same` leads from its inodes to those of the agent's
 /// tree that they are one with.

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use box_tree::{Content, Kind, Leaf, Tree};
+
 use super::super::ComposeError;
-use crate::tree::{Content, Kind, Leaf, Tree};
 
 /// Where loaders lie: the paths that programs name (ELF psABIs; musl's `configure`).
 const DIRECTORIES: [&str; 4] = ["/lib64", "/lib", "/usr/lib64", "/usr/lib"];
@@ -64,8 +65,9 @@ fn described((path, content): &Loader) -> String {
 
 #[cfg(test)]
 mod tests {
+    use box_tree::{Inode, Meta};
+
     use super::*;
-    use crate::tree::{Inode, Meta};
 
     /// A tree with files of these paths and contents; `PATH -> TARGET` is a link.
     fn tree(files: &[(&str, &str)]) -> Tree {

@@ -32,24 +32,23 @@ mod special;
 mod tests;
 mod text;
 
-pub use accounts::AccountClash;
-pub use advice::{Advice, advice, policy_word};
-pub use compare::Difference;
-pub use policies::{PolicyUse, Unused};
-pub use report::{Conflict, MergeReport, Note, Side};
-pub use special::Special;
-pub use text::{describe, origin_text};
-
 use std::io;
 
 use box_image::ComponentName;
+use box_tree::{Content, Tree};
 use boxfile_spec::Conflict as Declared;
 
 use super::{ComposeError, FlatImage};
-use crate::tree::{Content, Tree};
+pub use accounts::AccountClash;
+pub use advice::{Advice, advice, policy_word};
+pub use compare::Difference;
 use join::join;
 use policies::Policies;
+pub use policies::{PolicyUse, Unused};
+pub use report::{Conflict, MergeReport, Note, Side};
 use settle::Settler;
+pub use special::Special;
+pub use text::{describe, origin_text};
 
 /// Reads a file of an image by its content.
 pub type ReadContent<'r> = dyn FnMut(Content) -> io::Result<Vec<u8>> + 'r;

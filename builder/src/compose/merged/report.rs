@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use box_tree::{Inode, Kind, Leaf, Origin, Tree};
+
 use super::compare::{Difference, kind};
 use super::settle::{Tally, below};
 use super::{AccountClash, PolicyUse, Special};
-use crate::tree::{Inode, Kind, Leaf, Origin, Tree};
 
 /// What merging did. Entries are counted by their names.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use box_image::ComponentName;
+use box_tree::{Content, Inode, InodeId, Kind, Leaf, Name, Origin, Tree};
 use boxfile_spec::ConflictPolicy;
 
 use super::super::ComposeError;
@@ -12,7 +13,6 @@ use super::policies::{Policies, PolicyUse};
 use super::shared::Shared;
 use super::special::special;
 use super::{Conflict, Note, ReadContent, Side};
-use crate::tree::{Content, Inode, InodeId, Kind, Leaf, Name, Origin, Tree};
 
 /// What the merged root has otherwise than the agent's tree, at a path that both have.
 #[derive(Debug)]

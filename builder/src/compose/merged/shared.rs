@@ -1,6 +1,6 @@
 //! The paths that both trees have.
 
-use crate::tree::{InodeId, Name, Tree};
+use box_tree::{InodeId, Name, Tree};
 
 /// A path that both trees have; `/` is one of them.
 #[derive(Debug)]

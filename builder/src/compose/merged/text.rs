@@ -1,11 +1,11 @@
 //! Conflicts as a person reads them.
 
 use box_image::Digest;
+use box_tree::Origin;
+use box_tree::listing::Origins;
 use boxfile_spec::shown;
 
 use super::{Conflict, Side};
-use crate::listing::Origins;
-use crate::tree::Origin;
 
 /// Describes a conflict in a few lines, each safe for a terminal.
 pub fn describe(conflict: &Conflict, origins: &Origins) -> String {

@@ -1,8 +1,9 @@
 //! What is one, what conflicts, and what each policy makes of it.
 
+use box_tree::Origin;
+
 use super::super::{Note, Special, Unused};
 use super::*;
-use crate::tree::Origin;
 
 #[test]
 fn each_image_brings_its_own_paths_and_the_rest_is_one() {

@@ -6,12 +6,12 @@ mod properties;
 use std::collections::BTreeMap;
 
 use box_image::{ComponentName, Digest};
+use box_tree::{Content, InodeId, Kind, Leaf, Meta, Tree, entries};
 use boxfile_spec::{Conflict as Declared, ConflictPolicy, Span, Spanned};
+use oci_layer::{Action, Change, LayerIndex, flatten};
 
 use super::{Conflict, Merge, advice, merge};
 use crate::compose::FlatImage;
-use crate::layer::{Action, Change, LayerIndex, flatten};
-use crate::tree::{Content, InodeId, Kind, Leaf, Meta, Tree, entries};
 
 /// Makes a change of a few words: `d PATH [MODE]`, `f PATH CONTENT [MTIME]`, `s PATH TARGET`,
 /// `h PATH TARGET`, `w PATH` (whiteout), `o PATH` (opaque).

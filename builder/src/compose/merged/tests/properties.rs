@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use box_tree::listing::{Listing, Origins};
+use box_tree::{Inode, Origin};
 use proptest::prelude::*;
 
 use super::super::Difference;
 use super::*;
-use crate::listing::{Listing, Origins};
-use crate::tree::{Inode, Origin};
 
 fn line() -> impl Strategy<Value = String> {
     let path = prop_oneof!["[abc]", "[abc]/[abc]", "[abc]/[abc]/[abc]"];
@@ -92,6 +92,7 @@ proptest! {
     #[test]
     fn conflicts_are_symmetric(agent in layers(), business in layers()) {
         use ComponentName::{Agent, Business};
+
         let one = merged(&[flat(Agent, &agent), flat(Business, &business)], &[], &[]).report;
         let other = merged(&[flat(Agent, &business), flat(Business, &agent)], &[], &[]).report;
         let swapped = other.conflicts.iter().map(|it| {

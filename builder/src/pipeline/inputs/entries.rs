@@ -1,0 +1,103 @@
+//! The lock's entries for what a build reads.
+
+use box_image::Digest;
+use box_image::manifest::FORMAT_EPOCH;
+use boxfile_spec::lock::{Digest as Pinned, Entry, Kind};
+use boxfile_spec::{Lock, Span};
+use oci_image::Image;
+
+use super::{Inputs, Request, pins};
+use crate::BuildError;
+
+/// Writes down what was read.
+pub(super) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
+    let mut lock = Lock::new(FORMAT_EPOCH);
+    let declared = pins::declared(request.boxfile);
+    let mut set = |name: &str, source: &str, kind: Kind, content: Content| {
+        lock.set(Entry {
+            name: request.pins.name(name, source),
+            kind,
+            source: source.to_owned(),
+            platform: kind.has_platform().then_some(request.platform),
+            digest: content.digest,
+            size: content.size,
+            layers: content.layers,
+        });
+    };
+    let source = |name: &str| declared.get(name).map(|(_, source)| source.as_str()).unwrap_or("");
+    for (component, image) in &inputs.images {
+        let name = component.name();
+        set(name, source(name), Kind::Image, Content::image(image));
+    }
+    if let (Some(binary), Some((kind, source))) = (&inputs.binary, declared.get("binary")) {
+        set("binary", source, *kind, Content::plain(binary.sha256, binary.content.size));
+    }
+    for file in &inputs.env_files {
+        let content = Content::plain(file.digest, file.size);
+        set(&format!("env:{}", file.path), &file.path, Kind::EnvFile, content);
+    }
+    for skill in &inputs.skills {
+        let digest = Pinned::Blake3(*skill.skill.tree.digest().as_bytes());
+        let content = Content { digest, size: skill.skill.size(), layers: Vec::new() };
+        set(&format!("skill:{}", skill.name), &skill.source, Kind::Skill, content);
+    }
+    for (name, kind, tool) in
+        [("kernel", Kind::Kernel, &inputs.kernel), ("init", Kind::Init, &inputs.init)]
+    {
+        // Of a platform that cannot be built there is neither.
+        if !tool.bytes.is_empty() {
+            let content = Content::plain(tool.sha256, tool.bytes.len() as u64);
+            set(name, source(name), kind, content);
+        }
+    }
+    lock
+}
+
+/// What an entry says of a content.
+struct Content {
+    digest: Pinned,
+    size: u64,
+    layers: Vec<Pinned>,
+}
+
+impl Content {
+    fn plain(digest: Digest, size: u64) -> Self {
+        Self { digest: Pinned::Sha256(*digest.as_bytes()), size, layers: Vec::new() }
+    }
+
+    fn image(image: &Image) -> Self {
+        let layers = image.layers.iter();
+        Self {
+            digest: Pinned::Sha256(*image.manifest.as_bytes()),
+            size: image.size(),
+            layers: layers.map(|layer| Pinned::Sha256(*layer.digest.as_bytes())).collect(),
+        }
+    }
+}
+
+/// Returns the digest that an entry pins an image to.
+pub(super) fn image_digest(entry: &Entry, span: Span) -> Result<Digest, BuildError> {
+    match entry.digest {
+        Pinned::Sha256(bytes) => Ok(Digest::from_bytes(bytes)),
+        Pinned::Blake3(_) => Err(mismatch(entry, span, "it names the image by a blake3")),
+    }
+}
+
+/// Checks that an entry says of an image what is so.
+pub(super) fn check_image(entry: &Entry, image: &Image, span: Span) -> Result<(), BuildError> {
+    let content = Content::image(image);
+    if entry.digest != content.digest {
+        return Err(mismatch(entry, span, "the Boxfile names another digest"));
+    }
+    if entry.size != content.size {
+        return Err(mismatch(entry, span, "the image has another size"));
+    }
+    if entry.layers != content.layers {
+        return Err(mismatch(entry, span, "the image has other layers"));
+    }
+    Ok(())
+}
+
+fn mismatch(entry: &Entry, span: Span, what: &'static str) -> BuildError {
+    BuildError::PinMismatch { span, name: entry.name.clone(), what }
+}

@@ -1,0 +1,190 @@
+//! Single files: those with variables, the init and the kernel.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use box_image::{ComponentName, Digest};
+use boxfile_spec::{Boxfile, Component, Diagnostic, Source, Sources, Spanned, dotenv};
+use sha2::{Digest as _, Sha256};
+
+use super::program::machine;
+use super::{Request, declared};
+use crate::binary::{self, Program};
+use crate::project::read_bounded;
+use crate::{BuildError, Report, checkout};
+
+/// The most bytes that an init or a kernel may have.
+const FILE_MAX: u64 = 512 << 20;
+
+/// A file with variables, as the lock pins it.
+pub(super) struct EnvFile {
+    pub(super) path: String,
+    pub(super) digest: Digest,
+    pub(super) size: u64,
+}
+
+/// The init or the kernel, hashed once for all who ask.
+pub(in crate::pipeline) struct Tool {
+    pub(in crate::pipeline) bytes: Vec<u8>,
+    pub(super) sha256: Digest,
+}
+
+impl Tool {
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
+        Self { sha256: sha256(&bytes), bytes }
+    }
+}
+
+impl Default for Tool {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
+/// The variables of all files of a component, the later over the earlier.
+type Env = BTreeMap<ComponentName, BTreeMap<String, String>>;
+
+/// Reads the files with variables of all components.
+pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildError> {
+    let (mut files, mut env) = (Vec::new(), Env::new());
+    for component in ComponentName::ALL {
+        let Some(declared) = declared(request.boxfile, component) else { continue };
+        for file in &declared.env_files {
+            let path = request.base.join(&file.value);
+            let read = |source| BuildError::EnvFile { span: file.span, path: path.clone(), source };
+            checkout::inside(request.checkout, &path).map_err(read)?;
+            let bytes = read_bounded(&path, dotenv::MAX_DOTENV as u64 + 1).map_err(read)?;
+            let (digest, size) = (sha256(&bytes), bytes.len() as u64);
+            files.push(EnvFile { path: file.value.clone(), digest, size });
+            let variables = variables(&path, bytes, declared, request.boxfile)?;
+            env.entry(component).or_default().extend(variables);
+        }
+    }
+    Ok((files, env))
+}
+
+fn variables(
+    path: &Path,
+    bytes: Vec<u8>,
+    component: &Component,
+    boxfile: &Boxfile,
+) -> Result<BTreeMap<String, String>, BuildError> {
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        BuildError::NotText { path: path.to_owned(), at }
+    })?;
+    let (found, variables) = match dotenv::parse(&text) {
+        Ok(variables) => (secrets(&variables, component, boxfile), variables),
+        Err(diagnostics) => (diagnostics.into_iter().collect(), dotenv::Variables::new()),
+    };
+    let sources = Sources::single(Source::new(path.display().to_string(), masked(&text)));
+    if let Some(report) = Report::new(sources, found) {
+        return Err(BuildError::Rejected(Box::new(report)));
+    }
+    Ok(variables.into_iter().map(|(name, value)| (name, value.value)).collect())
+}
+
+/// Returns the errors of variables that would put a secret into the box. What the Boxfile itself
+/// says of a variable counts, and was judged there.
+fn secrets(
+    variables: &dotenv::Variables,
+    component: &Component,
+    boxfile: &Boxfile,
+) -> Vec<Diagnostic> {
+    let declared = |name: &str| boxfile.secrets.iter().any(|secret| secret.name.value == name);
+    let error = |(name, value): (&String, &Spanned<String>)| {
+        let message = if declared(name) {
+            format!("`{name}` is declared as a secret, and has a value here")
+        } else if boxfile_spec::looks_secret(name, &value.value) {
+            format!("`{name}` looks like a secret written as a plain value")
+        } else {
+            return None;
+        };
+        let help = format!(
+            "take it out of this file, and declare it by name alone in the Boxfile, as the secret \
+             `{name}`; if it is none, write it there as `plain-env`"
+        );
+        let error = Diagnostic::new(message, value.span, "it would be in every box");
+        Some(error.with_help(help))
+    };
+    variables
+        .iter()
+        .filter(|(name, _)| !component.env.contains_key(*name))
+        .filter_map(error)
+        .collect()
+}
+
+/// Hides the values of a text of variables, so that no message shows one; every place stays where it
+/// was.
+fn masked(text: &str) -> String {
+    let hidden = |part: &str| -> String {
+        part.chars()
+            .map(|c| if c == '\r' { "\r".to_owned() } else { "*".repeat(c.len_utf8()) })
+            .collect()
+    };
+    let line = |line: &str| match line.split_once('=') {
+        Some((name, value)) => format!("{name}={}", hidden(value)),
+        None if line.trim_start().starts_with('#') => line.to_owned(),
+        None => hidden(line),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the sha256 of bytes.
+fn sha256(bytes: &[u8]) -> Digest {
+    Digest::from_bytes(Sha256::digest(bytes).into())
+}
+
+/// Reads the init, which must be a static program for the platform.
+pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
+    let (file, bytes) = read_file("init", request.init)?;
+    match binary::inspect(&file, machine(request.platform)) {
+        Ok(Program::Static) => Ok(Tool::new(bytes)),
+        _ => {
+            let (path, platform) = (request.init.to_owned(), request.platform);
+            Err(BuildError::NotAnInit { path, platform })
+        }
+    }
+}
+
+/// Reads the kernel, which must be the one that the Boxfile names, if it names one.
+pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
+    let kernel = Tool::new(read_file("kernel", request.kernel)?.1);
+    let declared = request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256);
+    match declared.map(|it| Digest::from_bytes(it.0)) {
+        Some(expected) if expected != kernel.sha256 => Err(BuildError::WrongKernel {
+            path: request.kernel.to_owned(),
+            expected,
+            found: kernel.sha256,
+        }),
+        _ => Ok(kernel),
+    }
+}
+
+/// Reads a whole file, and returns it opened, too.
+fn read_file(what: &'static str, path: &Path) -> Result<(File, Vec<u8>), BuildError> {
+    let failed = |source| BuildError::Read { what, path: path.to_owned(), source };
+    let metadata = fs::metadata(path).map_err(failed)?;
+    if metadata.is_file() && metadata.len() <= FILE_MAX {
+        let mut file = File::open(path).map_err(failed)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        return Ok((file, bytes));
+    }
+    Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is no file of a sensible size")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_of_a_file_is_shown_and_every_place_stays() {
+        let text = "# a = b\nNAME=sécret \"x\r\nrest of it\nA B=c\n";
+        let hidden = masked(text);
+        assert_eq!(hidden.len(), text.len());
+        assert_eq!(hidden, "# a =**\nNAME=**********\r\n**********\nA B=*\n");
+    }
+}

@@ -1,0 +1,57 @@
+//! The images: as the lock pins them, or as their references lead to them.
+
+use box_cache::Store;
+use box_image::ComponentName;
+use boxfile_spec::{ImageRef, Spanned};
+use oci_image::{Access, Image, Registries, SourceError};
+
+use super::{Request, declared};
+use crate::BuildError;
+
+/// Opens the images of all components that have one.
+pub(super) fn read(
+    request: &Request<'_>,
+    store: &Store,
+) -> Result<Vec<(ComponentName, Image)>, BuildError> {
+    let mut images = Vec::new();
+    for component in ComponentName::ALL {
+        let image = declared(request.boxfile, component).and_then(|it| it.image.as_ref());
+        if let Some(image) = image {
+            images.push((component, open(request, component, image, store)?));
+        }
+    }
+    Ok(images)
+}
+
+fn open(
+    request: &Request<'_>,
+    component: ComponentName,
+    reference: &Spanned<ImageRef>,
+    store: &Store,
+) -> Result<Image, BuildError> {
+    let span = reference.span;
+    let pin = request.pins.image(component, &reference.value.to_string(), request.platform);
+    let pinned = pin.map(|entry| super::entries::image_digest(entry, span)).transpose()?;
+    let access = access(request, store);
+    let image = oci_image::open(&reference.value, pinned, request.platform, &access);
+    let image = image.map_err(|source| match (source, pin) {
+        (SourceError::Gone { place, digest }, Some(entry)) if Some(digest) == pinned => {
+            BuildError::PinGone { span, name: entry.name.clone(), place, digest }
+        }
+        (source, _) => BuildError::Image { component, span, source },
+    })?;
+    if let Some(entry) = pin {
+        super::entries::check_image(entry, &image, span)?;
+    }
+    Ok(image)
+}
+
+/// Returns what is needed to get at the images of a build.
+pub(in crate::pipeline) const fn access<'a>(request: &Request<'a>, store: &'a Store) -> Access<'a> {
+    let (base, offline) = (request.base, request.fetch.offline);
+    let registries = match request.remote {
+        Some(remote) => Some(Registries { store, remote, offline }),
+        None => None,
+    };
+    Access { base, registries }
+}

@@ -1,0 +1,117 @@
+//! Everything that a build reads, and what the lock says of it.
+
+mod entries;
+mod files;
+mod image;
+mod key;
+mod pins;
+mod program;
+mod skills;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use box_cache::Store;
+use box_image::ComponentName;
+use boxfile_spec::{Boxfile, Component, Lock, Platform, SkillMode, Span};
+use oci_image::Image;
+
+use super::Request;
+use crate::binary::Binary;
+use crate::{BuildError, Report};
+use files::Tool;
+pub(super) use image::access;
+pub use pins::{Pins, Variant, still_declared};
+pub(super) use program::check_interpreter;
+pub(super) use skills::SkillInput;
+
+/// The platform that this version builds for.
+const BUILT: Platform = Platform::LinuxAmd64;
+
+/// What a build reads. Of images only the documents: their layers are opened when needed.
+pub(super) struct Inputs {
+    pub(super) images: Vec<(ComponentName, Image)>,
+    /// The agent's program, where it is not in an image.
+    pub(super) binary: Option<Binary>,
+    pub(super) skills: Vec<SkillInput>,
+    /// The variables of all files of a component, the later over the earlier.
+    pub(super) env: BTreeMap<ComponentName, BTreeMap<String, String>>,
+    env_files: Vec<files::EnvFile>,
+    /// Empty for a platform that cannot be built, as the kernel is then.
+    pub(super) init: Tool,
+    pub(super) kernel: Tool,
+    /// What is worth a look in the skills' definitions.
+    pub(super) warnings: Vec<Report>,
+}
+
+/// Returns what the Boxfile declares of a component.
+pub(super) fn declared(boxfile: &Boxfile, component: ComponentName) -> Option<&Component> {
+    match component {
+        ComponentName::Agent => Some(&boxfile.agent.component),
+        ComponentName::Business => boxfile.business.as_ref().map(|it| &it.component),
+    }
+}
+
+/// Returns where the Boxfile names a component's image.
+pub(super) fn image_span(boxfile: &Boxfile, component: ComponentName) -> Span {
+    let image = declared(boxfile, component).and_then(|it| it.image.as_ref());
+    image.map(|image| image.span).unwrap_or_default()
+}
+
+impl Inputs {
+    /// Reads all inputs. A remote program comes from the store, or is fetched into it.
+    pub(super) fn read(request: &Request<'_>, store: &Store) -> Result<Self, BuildError> {
+        if request.platform != BUILT {
+            return Err(BuildError::Platform { platform: request.platform });
+        }
+        Self::resolve(request, store)
+    }
+
+    /// Reads all inputs, for a platform that may be one that cannot be built: of such, neither init
+    /// nor kernel.
+    pub(super) fn resolve(request: &Request<'_>, store: &Store) -> Result<Self, BuildError> {
+        let boxfile = request.boxfile;
+        let built = request.platform == BUILT;
+        let images = image::read(request, store)?;
+        let mut warnings = Vec::new();
+        let skills = skills::read(request, &mut warnings)?;
+        let (env_files, env) = files::env(request)?;
+        let binary = boxfile.agent.binary.as_ref();
+        let binary = binary.map(|it| program::read(it, request, store)).transpose()?;
+        if let Some(binary) = &binary {
+            program::check_root(&binary.program, boxfile)?;
+        }
+        Ok(Self {
+            images,
+            binary,
+            skills,
+            env,
+            env_files,
+            init: if built { files::init(request)? } else { Tool::default() },
+            kernel: if built { files::kernel(request)? } else { Tool::default() },
+            warnings,
+        })
+    }
+
+    /// Reads what belongs to the checkout, and names everything that is wrong with it. Neither an image
+    /// nor the network is looked at.
+    pub(super) fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
+        let mut warnings = Vec::new();
+        let skills = skills::check(request, &mut warnings);
+        let files = files::env(request).err();
+        let binary = request.boxfile.agent.binary.as_ref();
+        let program = binary.and_then(|binary| program::check(binary, request).err());
+        (skills.into_iter().chain(files).chain(program).collect(), warnings)
+    }
+
+    /// Returns the skills that are a part of the rootfs, sorted by name.
+    pub(super) fn baked_skills(&self) -> impl Iterator<Item = &SkillInput> {
+        self.skills.iter().filter(|skill| skill.mode == SkillMode::Bake)
+    }
+
+    /// Returns what the lock is to say of these inputs, and nothing else.
+    pub(super) fn lock(&self, request: &Request<'_>) -> Lock {
+        entries::lock(self, request)
+    }
+}

@@ -1,0 +1,112 @@
+//! The agent's program, where it is not in an image.
+
+use std::path::PathBuf;
+
+use box_cache::Store;
+use box_image::Digest;
+use box_tree::Tree;
+use boxfile_spec::{Binary as Declared, Boxfile, Platform, Sha256, Span};
+use download::fetch::{RemoteUrl, fetch};
+
+use super::Request;
+use crate::binary::{self, Binary, BinaryError, Machine, Program};
+use crate::{BuildError, checkout};
+
+/// Returns the processor of a platform.
+pub(super) const fn machine(platform: Platform) -> Machine {
+    match platform {
+        Platform::LinuxAmd64 => Machine::X86_64,
+        Platform::LinuxArm64 => Machine::Aarch64,
+    }
+}
+
+/// Reads the program into the store.
+pub(super) fn read(
+    declared: &Declared,
+    request: &Request<'_>,
+    store: &Store,
+) -> Result<Binary, BuildError> {
+    let machine = machine(request.platform);
+    match declared {
+        Declared::Local { path, sha256 } => {
+            let failed = |source| BuildError::Binary { span: path.span, source };
+            let file = in_checkout(&path.value, request).map_err(failed)?;
+            let binary =
+                binary::from_checkout(request.checkout, &file, machine, store).map_err(failed)?;
+            check_digest(&binary, *sha256, path.span)?;
+            Ok(binary)
+        }
+        Declared::Remote { url, sha256 } => {
+            let span = url.span;
+            let remote: RemoteUrl =
+                url.value.parse().map_err(|source| BuildError::Url { span, source })?;
+            let fetched = fetch(&remote, &Digest::from_bytes(sha256.0), store, &request.fetch)
+                .map_err(|source| BuildError::Fetch { span, source })?;
+            binary::from_store(&fetched.blob, &remote.without_query(), machine, store)
+                .map_err(|source| BuildError::Binary { span, source })
+        }
+    }
+}
+
+/// Checks a program of the checkout without a store; nothing of one that is downloaded.
+pub(super) fn check(declared: &Declared, request: &Request<'_>) -> Result<(), BuildError> {
+    let Declared::Local { path, .. } = declared else { return Ok(()) };
+    let failed = |source| BuildError::Binary { span: path.span, source };
+    let file = in_checkout(&path.value, request).map_err(failed)?;
+    let opened = binary::open(request.checkout, &file).map_err(failed)?;
+    let name = file.display().to_string();
+    let program = binary::inspect(&opened, machine(request.platform))
+        .map_err(|source| failed(BinaryError::Program { name, source }))?;
+    check_root(&program, request.boxfile)
+}
+
+/// Returns a path of the Boxfile as one of the checkout.
+fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError> {
+    let base = checkout::relative(request.checkout, request.base)
+        .map_err(|source| BinaryError::Read { path: request.base.to_owned(), source })?;
+    Ok(base.join(path))
+}
+
+fn check_digest(binary: &Binary, expected: Option<Sha256>, span: Span) -> Result<(), BuildError> {
+    let Some(expected) = expected.map(|it| Digest::from_bytes(it.0)) else { return Ok(()) };
+    if binary.sha256 == expected {
+        return Ok(());
+    }
+    Err(BuildError::WrongBinary { span, expected, found: binary.sha256 })
+}
+
+/// Checks that a program which does not start by itself has an image under it.
+pub(super) fn check_root(program: &Program, boxfile: &Boxfile) -> Result<(), BuildError> {
+    let needs = match program {
+        Program::Static => return Ok(()),
+        Program::Dynamic { interpreter } | Program::Script { interpreter, .. } => interpreter,
+    };
+    if boxfile.agent.component.image.is_some() {
+        return Ok(());
+    }
+    let (span, interpreter) = named(boxfile, needs);
+    Err(BuildError::NeedsImage { span, interpreter })
+}
+
+/// Checks that the image under a program has what the program is started by.
+pub(in crate::pipeline) fn check_interpreter(
+    program: &Program,
+    root: &Tree,
+    boxfile: &Boxfile,
+) -> Result<(), BuildError> {
+    let needs = match program {
+        Program::Static => return Ok(()),
+        Program::Dynamic { interpreter } | Program::Script { interpreter, .. } => interpreter,
+    };
+    if root.lookup(needs).is_some() {
+        return Ok(());
+    }
+    let (span, interpreter) = named(boxfile, needs);
+    Err(BuildError::NoInterpreter { span, interpreter })
+}
+
+/// Returns where the Boxfile names the agent's program, and an interpreter for a message.
+fn named(boxfile: &Boxfile, interpreter: &[u8]) -> (Span, String) {
+    let span = boxfile.agent.binary.as_ref().map(Declared::span).unwrap_or_default();
+    (span, String::from_utf8_lossy(interpreter).escape_debug().to_string())
+}

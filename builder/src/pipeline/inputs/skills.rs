@@ -1,0 +1,122 @@
+//! The skills: those that are declared one by one, and those of a directory.
+
+use std::fs;
+use std::path::Path;
+
+use boxfile_spec::{SkillMode, SkillsDir, Span};
+
+use super::Request;
+use crate::skill::{self, Skill, SkillError};
+use crate::{BuildError, Report};
+
+/// A skill, and where it is declared.
+pub(in crate::pipeline) struct SkillInput {
+    pub(in crate::pipeline) name: String,
+    /// Its directory as the lock writes it, relative to the Boxfile's.
+    pub(in crate::pipeline) source: String,
+    pub(in crate::pipeline) mode: SkillMode,
+    pub(in crate::pipeline) skill: Skill,
+}
+
+/// Reads all skills, and sorts them by name.
+pub(super) fn read(
+    request: &Request<'_>,
+    warnings: &mut Vec<Report>,
+) -> Result<Vec<SkillInput>, BuildError> {
+    places(request)?.into_iter().map(|place| read_one(request, place, warnings)).collect()
+}
+
+/// Reads all skills, and returns everything that is wrong with them.
+pub(super) fn check(request: &Request<'_>, warnings: &mut Vec<Report>) -> Vec<BuildError> {
+    match places(request) {
+        Err(error) => vec![error],
+        Ok(places) => {
+            let read = |place| read_one(request, place, warnings).err();
+            places.into_iter().filter_map(read).collect()
+        }
+    }
+}
+
+/// Finds all skills, sorted by name.
+fn places(request: &Request<'_>) -> Result<Vec<Place>, BuildError> {
+    let mut places: Vec<Place> = request.boxfile.skills.iter().map(Place::single).collect();
+    if let Some(skills) = &request.boxfile.skills_dir {
+        places.extend(in_directory(request, skills)?);
+    }
+    places.sort_by(|one, other| one.name.cmp(&other.name));
+    if let Some([one, other]) = places.array_windows().find(|[one, other]| one.name == other.name) {
+        let (name, first, second) = (one.name.clone(), one.span, other.span);
+        let paths = [one.source.clone(), other.source.clone()];
+        return Err(BuildError::SkillClash { name, first, second, paths });
+    }
+    Ok(places)
+}
+
+/// Where a skill is.
+struct Place {
+    name: String,
+    source: String,
+    mode: SkillMode,
+    span: Span,
+}
+
+impl Place {
+    fn single(skill: &boxfile_spec::Skill) -> Self {
+        Self {
+            name: skill.name.clone(),
+            source: skill.path.value.clone(),
+            mode: skill.mode,
+            span: skill.path.span,
+        }
+    }
+}
+
+/// Finds the skills of a directory: every directory in it that has a `SKILL.md`.
+fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>, BuildError> {
+    let directory = request.base.join(&skills.dir.value);
+    let span = skills.dir.span;
+    let failed = |source| BuildError::SkillsDir { path: directory.clone(), span, source };
+    if !directory.is_dir() {
+        return Err(failed(SkillError::NotADirectory(directory.clone())));
+    }
+    skill::inside(request.checkout, &directory).map_err(failed)?;
+    let unread = |source| failed(SkillError::Io { path: directory.clone(), source });
+    let mut places = Vec::new();
+    for entry in fs::read_dir(&directory).map_err(unread)? {
+        let path = entry.map_err(unread)?.path();
+        if path.join(skill::DEFINITION).is_file() {
+            let name = named(&path).ok_or_else(|| failed(SkillError::Name(path.clone())))?;
+            let source = format!("{}/{name}", skills.dir.value.trim_end_matches('/'));
+            places.push(Place { name, source, mode: skills.mode, span });
+        }
+    }
+    if places.is_empty() {
+        return Err(failed(SkillError::NoSkills(directory.clone())));
+    }
+    Ok(places)
+}
+
+/// Returns the name of a skill's directory, if a skill may have it.
+fn named(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    boxfile_spec::is_name(name).then(|| name.to_owned())
+}
+
+fn read_one(
+    request: &Request<'_>,
+    place: Place,
+    warnings: &mut Vec<Report>,
+) -> Result<SkillInput, BuildError> {
+    let path = request.base.join(&place.source);
+    let failed = |source| BuildError::Skill { name: place.name.clone(), span: place.span, source };
+    let mut skill = skill::read(request.checkout, &path).map_err(failed)?;
+    let tools = request.boxfile.agent.tools.as_deref();
+    let warning =
+        skill::check(&mut skill, &place.name, &path, tools).map_err(|error| match error {
+            SkillError::Rejected(report) => BuildError::Rejected(report),
+            error => failed(error),
+        })?;
+    warnings.extend(warning);
+    let Place { name, source, mode, .. } = place;
+    Ok(SkillInput { name, source, mode, skill })
+}

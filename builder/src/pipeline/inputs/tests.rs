@@ -1,0 +1,212 @@
+//! What the lock says of inputs, and which box they make: names belong to the one, contents to both.
+
+use std::path::Path;
+
+use box_cache::ActionKey;
+use box_image::Digest;
+use box_tree::{Content, Inode, Leaf, Meta, Tree};
+use boxfile_spec::lock::{Digest as Pinned, Kind};
+use boxfile_spec::{Boxfile, SkillMode, Source};
+use download::fetch::FetchOptions;
+
+use super::*;
+use crate::skill::Skill;
+
+const BOXFILE: &str = r#"box "x"
+agent { image "oci:a"; env-file "a.env"; }
+business { image "oci:b"; }
+skill "greet" path="greet"
+profile "ci" {
+    agent { image "oci:ci"; }
+}
+"#;
+
+fn read(text: &str, profile: Option<&str>) -> Boxfile {
+    let none = |_: &str| Err(String::new());
+    let document = boxfile_spec::read(Source::new("Boxfile", text), profile, none);
+    document.boxfile.unwrap_or_else(|| panic!("{:?}", document.found))
+}
+
+fn request(boxfile: &Boxfile) -> Request<'_> {
+    Request {
+        boxfile,
+        base: Path::new(""),
+        checkout: Path::new(""),
+        platform: Platform::LinuxAmd64,
+        pins: Pins::default(),
+        fetch: FetchOptions::default(),
+        remote: None,
+        init: Path::new("init"),
+        kernel: Path::new("kernel"),
+        builder: [0; 32],
+    }
+}
+
+fn skill(content: &[u8]) -> Skill {
+    let mut tree = Tree::default();
+    let leaf = Leaf::File(Content::of(content));
+    let file = tree.add(Inode::leaf(Meta::root_owned(0o644), leaf));
+    tree.link(Tree::ROOT, b"SKILL.md", file);
+    Skill { tree, data: BTreeMap::from([(Content::of(content), content.to_vec())]) }
+}
+
+fn digest(byte: u8) -> Digest {
+    Digest::from_bytes([byte; 32])
+}
+
+fn inputs() -> Inputs {
+    let variables = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
+    Inputs {
+        images: vec![
+            (ComponentName::Agent, Image::sample(digest(1), &[digest(11)])),
+            (ComponentName::Business, Image::sample(digest(2), &[digest(11), digest(12)])),
+        ],
+        binary: None,
+        skills: vec![SkillInput {
+            name: "greet".to_owned(),
+            source: "greet".to_owned(),
+            mode: SkillMode::Bake,
+            skill: skill(b"greets"),
+        }],
+        env: BTreeMap::from([(ComponentName::Agent, variables)]),
+        env_files: vec![files::EnvFile { path: "a.env".to_owned(), digest: digest(3), size: 4 }],
+        init: files::Tool::new(b"init".to_vec()),
+        kernel: files::Tool::new(b"kernel".to_vec()),
+        warnings: Vec::new(),
+    }
+}
+
+fn key_of(text: &str, inputs: &Inputs) -> ActionKey {
+    inputs.key(&request(&read(text, None)))
+}
+
+#[test]
+fn names_do_not_make_another_box() {
+    let key = key_of(BOXFILE, &inputs());
+    for (from, to) in [
+        ("oci:a", "oci:other:v2"),
+        ("path=\"greet\"", "path=\"skills/greet\""),
+        ("skill \"greet\" path=\"greet\"", "skills dir=\".\""),
+        ("a.env", "env/a.env"),
+        ("box \"x\"", "box \"x\"\nplatform \"linux/arm64\" \"linux/amd64\""),
+        ("box \"x\"", "// a comment\nbox \"x\"\nkernel \"kernel.so\""),
+    ] {
+        assert!(BOXFILE.contains(from));
+        assert_eq!(key_of(&BOXFILE.replace(from, to), &inputs()), key, "{to}");
+    }
+    let mut renamed = inputs();
+    renamed.skills[0].source = "elsewhere/greet".to_owned();
+    renamed.env_files[0] = files::EnvFile { path: "b.env".to_owned(), digest: digest(9), size: 40 };
+    assert_eq!(key_of(BOXFILE, &renamed), key, "another comment in a file, another place");
+}
+
+#[test]
+fn contents_and_declarations_make_another_box() {
+    let key = key_of(BOXFILE, &inputs());
+    let changes: [fn(&mut Inputs); 10] = [
+        |it| it.images[0].1.manifest = digest(7),
+        |it| it.images.truncate(1),
+        |it| it.images.swap(0, 1),
+        |it| it.skills[0].skill = skill(b"greets more"),
+        |it| it.skills[0].mode = SkillMode::Mount,
+        |it| it.skills[0].name = "other".to_owned(),
+        |it| it.init = files::Tool::new(b"other".to_vec()),
+        |it| it.kernel = files::Tool::new(b"other".to_vec()),
+        |it| drop(it.env.get_mut(&ComponentName::Agent).unwrap().insert("A".into(), "2".into())),
+        // The same file, but for the other component.
+        |it| {
+            let variables = it.env.remove(&ComponentName::Agent).unwrap();
+            it.env.insert(ComponentName::Business, variables);
+        },
+    ];
+    let mut keys = vec![key];
+    for change in changes {
+        let mut changed = inputs();
+        change(&mut changed);
+        keys.push(key_of(BOXFILE, &changed));
+    }
+    for (from, to) in [
+        ("box \"x\"", "box \"y\""),
+        ("a.env\";", "a.env\"; port 4090;"),
+        ("box \"x\"", "box \"x\"\nvm cpus=3"),
+    ] {
+        keys.push(key_of(&BOXFILE.replace(from, to), &inputs()));
+    }
+    let boxfile = read(BOXFILE, None);
+    keys.push(inputs().key(&Request { builder: [1; 32], ..request(&boxfile) }));
+    let all = keys.len();
+    keys.sort_by_key(|key| format!("{key:?}"));
+    keys.dedup();
+    assert_eq!(keys.len(), all, "two different boxes have one key");
+}
+
+/// What the lock says: name, kind, source, platform and size of each entry.
+fn told(inputs: &Inputs, request: &Request<'_>) -> Vec<String> {
+    let entry = |it: &boxfile_spec::lock::Entry| {
+        let platform = it.platform.map_or("all", Platform::as_str);
+        format!("{} {} {:?} {platform} {}", it.name, it.kind, it.source, it.size)
+    };
+    inputs.lock(request).entries().map(entry).collect()
+}
+
+#[test]
+fn the_lock_has_an_entry_for_each_input() {
+    let boxfile = read(BOXFILE, None);
+    assert_eq!(
+        told(&inputs(), &request(&boxfile)),
+        [
+            "agent image \"oci:a\" linux/amd64 111",
+            "business image \"oci:b\" linux/amd64 211",
+            "env:a.env env-file \"a.env\" all 4",
+            "init init \"\" linux/amd64 4",
+            "kernel kernel \"\" linux/amd64 6",
+            "skill:greet skill \"greet\" all 6",
+        ]
+    );
+    let lock = inputs().lock(&request(&boxfile));
+    let business = lock.get("business", Some(Platform::LinuxAmd64)).unwrap();
+    assert_eq!(business.digest, Pinned::Sha256([2; 32]));
+    assert_eq!(business.layers, [Pinned::Sha256([11; 32]), Pinned::Sha256([12; 32])]);
+    assert!(matches!(lock.get("skill:greet", None).unwrap().digest, Pinned::Blake3(_)));
+}
+
+#[test]
+fn a_profile_names_what_it_declares_otherwise() {
+    let (without, with) = (read(BOXFILE, None), read(BOXFILE, Some("ci")));
+    let profile = Some(Variant { name: "ci", without: &without });
+    let request = Request { pins: Pins { profile, ..Pins::default() }, ..request(&with) };
+    let told = told(&inputs(), &request);
+    let own: Vec<_> = told.iter().filter(|it| it.contains('@')).collect();
+    assert_eq!(own, ["ci@agent image \"oci:ci\" linux/amd64 111"]);
+}
+
+#[test]
+fn for_a_platform_that_cannot_be_built_there_is_neither_init_nor_kernel() {
+    let boxfile = read(BOXFILE, None);
+    let request = Request { platform: Platform::LinuxArm64, ..request(&boxfile) };
+    let other = Inputs { init: files::Tool::default(), kernel: files::Tool::default(), ..inputs() };
+    let lock = other.lock(&request);
+    assert!(lock.entries().all(|it| !matches!(it.kind, Kind::Init | Kind::Kernel)));
+    assert!(lock.get("agent", Some(Platform::LinuxArm64)).is_some());
+}
+
+#[test]
+fn an_entry_must_fit_its_image() {
+    let boxfile = read(BOXFILE, None);
+    let lock = inputs().lock(&request(&boxfile));
+    let entry = lock.get("agent", Some(Platform::LinuxAmd64)).unwrap();
+    let image = &inputs().images[0].1;
+    let check = |entry: &_| entries::check_image(entry, image, Span::default());
+    check(entry).unwrap();
+    assert_eq!(entries::image_digest(entry, Span::default()).unwrap(), digest(1));
+    let mut wrong = entry.clone();
+    wrong.size += 1;
+    assert!(check(&wrong).unwrap_err().to_string().contains("the image has another size"));
+    let mut wrong = entry.clone();
+    wrong.layers.clear();
+    assert!(check(&wrong).unwrap_err().to_string().contains("the image has other layers"));
+    let mut wrong = entry.clone();
+    wrong.digest = Pinned::Blake3([1; 32]);
+    let error = entries::image_digest(&wrong, Span::default()).unwrap_err().to_string();
+    assert!(error.ends_with("run `boxbuild update agent` to write it anew"), "{error}");
+}

@@ -1,0 +1,87 @@
+//! The layout `merged` in the pipeline.
+
+use box_cache::Store;
+use box_image::ComponentName;
+use box_tree::listing::Origins;
+use box_tree::{Content, ReadContent, Tree};
+use boxfile_spec::{Boxfile, Layout, Span};
+
+use super::inputs::{Inputs, declared};
+use super::{Flattened, Request, origins, unfit};
+use crate::BuildError;
+use crate::compose::merged::{Conflict, MergedRoot};
+use crate::compose::{self, ComponentRoot, FlatImage, Merge};
+use crate::pack::ContentMap;
+
+/// A file of accounts with more bytes is none.
+const ACCOUNTS_MAX: u64 = 4 << 20;
+
+/// The conflicts of two images that are to have one root, and what they came from.
+#[derive(Debug)]
+pub struct Unmerged {
+    /// The conflicts; at least one.
+    pub conflicts: Vec<Conflict>,
+    /// What their origins are numbers of.
+    pub origins: Origins,
+    /// Where the Boxfile names the agent's image, or its program, and the business image.
+    pub spans: [Span; 2],
+}
+
+/// Merges the images where the layout asks for it.
+pub(super) fn merge(
+    request: &Request<'_>,
+    (images, contents): &Flattened,
+    store: &Store,
+) -> Result<Option<Merge>, BuildError> {
+    let boxfile = request.boxfile;
+    if boxfile.layout == Layout::Split {
+        return Ok(None);
+    }
+    let mut packs = contents.reader(store);
+    let mut read = |content: Content| packs.read(content, ACCOUNTS_MAX);
+    let merge = compose::merge(images, &boxfile.conflicts, &mut read);
+    merge.map(Some).map_err(|source| match packs.damaged() {
+        Some(pack) => BuildError::Pack { pack, source: source.into() },
+        None => unfit(boxfile, source),
+    })
+}
+
+/// Takes the merged root, and puts what was united into the store.
+///
+/// # Errors
+/// [`BuildError::Conflicts`] where a conflict is left.
+pub(super) fn accept(
+    Merge { root, report }: Merge,
+    boxfile: &Boxfile,
+    inputs: &Inputs,
+    store: &Store,
+    contents: &mut ContentMap,
+) -> Result<Tree, BuildError> {
+    let Some(MergedRoot { tree, united }) = root else {
+        let spans = ComponentName::ALL.map(|component| root_span(boxfile, component));
+        let unmerged = Unmerged { conflicts: report.conflicts, origins: origins(inputs), spans };
+        return Err(BuildError::Conflicts(Box::new(unmerged)));
+    };
+    for file in united {
+        contents.add(store.put(&file)?, &[(Content::of(&file), 0)]);
+    }
+    Ok(tree)
+}
+
+/// Returns where the Boxfile names what a component's root is made of.
+fn root_span(boxfile: &Boxfile, component: ComponentName) -> Span {
+    let image = declared(boxfile, component).and_then(|it| it.image.as_ref());
+    let program = boxfile.agent.binary.as_ref().map(boxfile_spec::Binary::span);
+    image.map(|image| image.span).or(program).unwrap_or_default()
+}
+
+/// Returns the components' roots.
+pub(super) fn roots<'a>(
+    images: &'a [FlatImage],
+    merged: Option<&'a Tree>,
+) -> Vec<ComponentRoot<'a>> {
+    match merged {
+        None => images.iter().map(ComponentRoot::split).collect(),
+        Some(tree) => vec![ComponentRoot::merged(images, tree)],
+    }
+}

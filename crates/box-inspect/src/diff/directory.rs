@@ -1,0 +1,199 @@
+//! The tree of a directory of this host. Symbolic links are never followed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use box_tree::listing::{Listing, Origins};
+use box_tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
+use rayon::prelude::*;
+use rustix::fs::{OFlags, lgetxattr, llistxattr, llistxattr_query, major, minor};
+
+use super::{Side, SideKind};
+
+/// What the host's policy gives every file of its own accord.
+const OF_THE_HOST: &[u8] = b"security.selinux";
+/// The most that Linux lets a list of names or a value have (limits.h).
+const XATTR_MAX: usize = 64 << 10;
+
+/// Why a directory cannot be compared.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirectoryError {
+    /// Something cannot be read.
+    #[error("cannot read {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A socket, which neither box nor image can have.
+    #[error("{} is a socket, which neither box nor image can have", path.display())]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The file is another one than a moment before.
+    #[error("{} changes while it is read", path.display())]
+    Changing {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Side {
+    /// Takes a directory and all below it.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], which names the file.
+    pub fn of_directory(path: &Path) -> Result<Self, DirectoryError> {
+        let mut walk = Walk::default();
+        walk.run(path)?;
+        walk.hash()?;
+        let listing = Listing { tree: walk.tree, origins: Origins::default() };
+        Ok(Self::new(SideKind::Directory, listing, Vec::new()))
+    }
+}
+
+/// Collects a directory.
+#[derive(Default)]
+struct Walk {
+    tree: Tree,
+    /// The inodes with several names, by device and inode number.
+    linked: HashMap<(u64, u64), InodeId>,
+    /// The regular files, to be read when all are known.
+    files: Vec<(InodeId, PathBuf)>,
+}
+
+impl Walk {
+    fn run(&mut self, path: &Path) -> Result<(), DirectoryError> {
+        let of_root = fs::metadata(path).map_err(failed(path))?;
+        self.tree.inode_mut(Tree::ROOT).meta = meta(path, &of_root)?;
+        let mut pending = vec![(path.to_owned(), Tree::ROOT)];
+        while let Some((directory, id)) = pending.pop() {
+            for entry in fs::read_dir(&directory).map_err(failed(&directory))? {
+                let entry = entry.map_err(failed(&directory))?;
+                let path = entry.path();
+                let child = self.add(&path)?;
+                self.tree.link(id, entry.file_name().as_bytes(), child);
+                if self.tree.inode(child).names().is_some() {
+                    pending.push((path, child));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what is at a path, or finds it where it has another name already.
+    fn add(&mut self, path: &Path) -> Result<InodeId, DirectoryError> {
+        let found = fs::symlink_metadata(path).map_err(failed(path))?;
+        let number = (found.dev(), found.ino());
+        if let Some(id) = self.linked.get(&number) {
+            return Ok(*id);
+        }
+        let kind = kind(path, &found)?;
+        let inode = Inode { kind, ..Inode::directory(meta(path, &found)?) };
+        let id = self.tree.add(inode);
+        if found.nlink() > 1 && !found.is_dir() {
+            self.linked.insert(number, id);
+        }
+        if found.is_file() {
+            self.files.push((id, path.to_owned()));
+        }
+        Ok(id)
+    }
+
+    /// Hashes the files.
+    fn hash(&mut self) -> Result<(), DirectoryError> {
+        let hash = |(id, path): &(InodeId, PathBuf)| Ok((*id, content(path)?));
+        let hashed: Vec<Result<_, DirectoryError>> = self.files.par_iter().map(hash).collect();
+        for hashed in hashed {
+            let (id, content) = hashed?;
+            self.tree.inode_mut(id).kind = Kind::Leaf(Leaf::File(content));
+        }
+        Ok(())
+    }
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> DirectoryError + '_ {
+    |source| DirectoryError::Io { path: path.to_owned(), source }
+}
+
+fn kind(path: &Path, found: &Metadata) -> Result<Kind, DirectoryError> {
+    let (kind, device) = (found.file_type(), found.rdev());
+    Ok(Kind::Leaf(if kind.is_dir() {
+        return Ok(Kind::Directory(BTreeMap::new()));
+    } else if kind.is_file() {
+        // Read later: see `Walk::hash`.
+        Leaf::File(Content { hash: [0; 32], size: 0 })
+    } else if kind.is_symlink() {
+        Leaf::Symlink(fs::read_link(path).map_err(failed(path))?.into_os_string().into_vec())
+    } else if kind.is_char_device() {
+        Leaf::CharDevice(major(device), minor(device))
+    } else if kind.is_block_device() {
+        Leaf::BlockDevice(major(device), minor(device))
+    } else if kind.is_fifo() {
+        Leaf::Fifo
+    } else {
+        return Err(DirectoryError::Socket { path: path.to_owned() });
+    }))
+}
+
+fn meta(path: &Path, found: &Metadata) -> Result<Meta, DirectoryError> {
+    Ok(Meta {
+        mode: u16::try_from(found.mode() & 0o7777).unwrap_or_default(),
+        uid: found.uid(),
+        gid: found.gid(),
+        mtime: found.mtime(),
+        mtime_nsec: u32::try_from(found.mtime_nsec()).unwrap_or_default(),
+        xattrs: xattrs(path).map_err(|error| failed(path)(error.into()))?,
+    })
+}
+
+/// Reads the extended attributes, of the link itself where it is one.
+fn xattrs(path: &Path) -> rustix::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    match llistxattr_query(path) {
+        // The file system has none.
+        Ok(0) | Err(rustix::io::Errno::NOTSUP) => return Ok(found),
+        length => length?,
+    };
+    let mut names = vec![0; XATTR_MAX];
+    let length = llistxattr(path, &mut names[..])?;
+    let names = names[..length].split(|byte| *byte == 0);
+    for name in names.filter(|name| !name.is_empty() && *name != OF_THE_HOST) {
+        let mut value = vec![0; XATTR_MAX];
+        let length = lgetxattr(path, name, &mut value[..])?;
+        found.insert(name.to_vec(), value[..length].to_vec());
+    }
+    Ok(found)
+}
+
+/// Reads a file, unless it has become something else: opening a pipe would wait for a writer.
+fn content(path: &Path) -> Result<Content, DirectoryError> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(flags).open(path).map_err(failed(path))?;
+    if !file.metadata().map_err(failed(path))?.is_file() {
+        return Err(DirectoryError::Changing { path: path.to_owned() });
+    }
+    digest(file).map_err(failed(path))
+}
+
+fn digest(mut file: File) -> io::Result<Content> {
+    let (mut hasher, mut size, mut buffer) = (blake3::Hasher::new(), 0, [0; 64 << 10]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Content { hash: *hasher.finalize().as_bytes(), size }),
+            read => {
+                hasher.update(&buffer[..read]);
+                size += read as u64;
+            }
+        }
+    }
+}

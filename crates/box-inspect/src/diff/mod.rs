@@ -1,0 +1,92 @@
+//! What differs between two trees, entry by entry: of boxes, images or directories.
+//!
+//! Both trees are listed in the canonical order and walked side by side, so that the work grows with
+//! the number of entries and with nothing else.
+
+mod directory;
+mod entry;
+mod field;
+mod image;
+mod side;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+pub use directory::DirectoryError;
+pub use entry::Entry;
+pub use field::Field;
+pub use image::ImageError;
+pub use side::{Side, SideKind};
+
+/// A path at which two trees differ.
+#[derive(Debug)]
+pub struct Difference<'a> {
+    /// The path, absolute in what is compared.
+    pub path: Vec<u8>,
+    /// How they differ.
+    pub change: Change<'a>,
+}
+
+/// How two trees differ at a path.
+#[derive(Debug)]
+pub enum Change<'a> {
+    /// Only the second has it.
+    Added(Entry<'a>),
+    /// Only the first has it.
+    Removed(Entry<'a>),
+    /// Both have it, and this is the first field that differs.
+    Changed(Field, Entry<'a>, Entry<'a>),
+}
+
+/// Compares two trees, at a path and below. A field that is in `ignored` is as if it were equal.
+///
+/// The differences are in the canonical order, a directory before what is in it.
+pub fn compare<'a>(
+    a: &'a Side,
+    b: &'a Side,
+    path: &[u8],
+    ignored: &[Field],
+) -> Vec<Difference<'a>> {
+    let fields: Vec<Field> = Field::ALL.into_iter().filter(|it| !ignored.contains(it)).collect();
+    let (mut ones, mut others) = (a.entries(path).peekable(), b.entries(path).peekable());
+    let mut found = Vec::new();
+    loop {
+        let order = match (ones.peek(), others.peek()) {
+            (None, None) => return found,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((one, _)), Some((other, _))) => canonical(one, other),
+        };
+        let one = if order.is_le() { ones.next() } else { None };
+        let other = if order.is_ge() { others.next() } else { None };
+        found.extend(difference(one, other, &fields));
+    }
+}
+
+fn difference<'a>(
+    one: Option<(Vec<u8>, Entry<'a>)>,
+    other: Option<(Vec<u8>, Entry<'a>)>,
+    fields: &[Field],
+) -> Option<Difference<'a>> {
+    match (one, other) {
+        (Some((path, one)), None) => Some(Difference { path, change: Change::Removed(one) }),
+        (None, Some((path, other))) => Some(Difference { path, change: Change::Added(other) }),
+        (Some((path, one)), Some((_, other))) => {
+            let field = *fields.iter().find(|field| field.differs(&one, &other))?;
+            Some(Difference { path, change: Change::Changed(field, one, other) })
+        }
+        (None, None) => None,
+    }
+}
+
+/// Compares paths as the canonical order has them: part by part, so that what is in a directory
+/// comes before what is named like it and longer.
+fn canonical(one: &[u8], other: &[u8]) -> Ordering {
+    // No name has a NUL, and the root is the path that ends first.
+    let key = |path| {
+        let path: &[u8] = if path == b"/" { b"" } else { path };
+        path.iter().map(|byte| if *byte == b'/' { 0 } else { *byte })
+    };
+    key(one).cmp(key(other))
+}

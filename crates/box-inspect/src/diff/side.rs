@@ -1,0 +1,120 @@
+//! What is compared: the tree of a box, of an image or of a directory.
+
+use std::collections::HashMap;
+
+use box_image::{ComponentName, Digest};
+use box_tree::listing::{Listing, NamedOrigin, normal};
+use box_tree::{InodeId, entries};
+
+use super::Entry;
+use crate::opened::{OpenError, OpenedBox};
+
+/// What a compared tree is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SideKind {
+    /// A box of this digest.
+    Box(Digest),
+    /// An image of this digest.
+    Image(Digest),
+    /// A directory of this host.
+    Directory,
+}
+
+/// A tree to be compared.
+#[derive(Debug)]
+pub struct Side {
+    /// What the tree is of.
+    pub kind: SideKind,
+    /// The entries and, but for a directory, where they came from.
+    pub listing: Listing,
+    /// The directory of the tree that is compared, as the root of what is compared.
+    root: Vec<u8>,
+    /// Of each inode with several names below the root: how many, and the first.
+    groups: HashMap<InodeId, (usize, Vec<u8>)>,
+}
+
+impl Side {
+    /// Takes the rootfs of a box, or what is in it of one component; nothing where the box has no
+    /// such component.
+    ///
+    /// # Errors
+    /// [`OpenError`] where the box's listing cannot be read.
+    pub fn of_box(
+        opened: &OpenedBox,
+        component: Option<ComponentName>,
+    ) -> Result<Option<Self>, OpenError> {
+        let root = match component.map(|name| opened.config.plan.component(name)) {
+            None => Vec::new(),
+            Some(None) => return Ok(None),
+            Some(Some(component)) => normal(component.root.as_bytes()),
+        };
+        Ok(Some(Self::new(SideKind::Box(opened.digest), opened.listing()?, root)))
+    }
+
+    pub(super) fn new(kind: SideKind, listing: Listing, root: Vec<u8>) -> Self {
+        let mut side = Self { kind, listing, root, groups: HashMap::new() };
+        side.groups = side.groups();
+        side
+    }
+
+    /// Finds the inodes that have several names below the root.
+    fn groups(&self) -> HashMap<InodeId, (usize, Vec<u8>)> {
+        let mut named = HashMap::new();
+        for (path, id) in self.below(b"") {
+            if self.listing.tree.inode(id).names().is_none() {
+                named.entry(id).or_insert((0, path)).0 += 1;
+            }
+        }
+        named.retain(|_, (names, _)| *names > 1);
+        named
+    }
+
+    /// Lists what is at a path of the compared root and below, in the canonical order.
+    fn below(&self, path: &[u8]) -> impl Iterator<Item = (Vec<u8>, InodeId)> + '_ {
+        let (root, path) = (self.root.len(), normal(path));
+        let prefix = [self.root.as_slice(), &path].concat();
+        entries(&self.listing.tree).filter_map(move |(path, id)| {
+            let path = if path == b"/" { Vec::new() } else { path };
+            let rest = path.strip_prefix(prefix.as_slice())?;
+            let is_below = rest.is_empty() || rest.starts_with(b"/");
+            is_below.then(|| match &path[root..] {
+                b"" => (b"/".to_vec(), id),
+                path => (path.to_vec(), id),
+            })
+        })
+    }
+
+    /// Lists the entries at a path of the compared root and below, in the canonical order.
+    pub fn entries(&self, path: &[u8]) -> impl Iterator<Item = (Vec<u8>, Entry<'_>)> {
+        self.below(path).map(|(path, id)| (path, self.entry(id)))
+    }
+
+    fn entry(&self, id: InodeId) -> Entry<'_> {
+        let group = self.groups.get(&id);
+        Entry {
+            inode: self.listing.tree.inode(id),
+            origin: self.origin(id),
+            names: group.map_or(1, |(names, _)| *names),
+            group: group.map(|(_, first)| first.as_slice()),
+            on_host: self.kind == SideKind::Directory,
+        }
+    }
+
+    fn origin(&self, id: InodeId) -> Option<NamedOrigin<'_>> {
+        match (self.kind, self.listing.origin(id)?) {
+            (SideKind::Directory, _) => None,
+            (SideKind::Image(_), NamedOrigin::Image { image, layer, layer_digest, .. }) => {
+                Some(NamedOrigin::Image { component: None, image, layer, layer_digest })
+            }
+            (_, origin) => Some(origin),
+        }
+    }
+
+    /// Finds what a path of the compared root names.
+    ///
+    /// # Errors
+    /// [`FindError`](box_tree::listing::FindError), which names the place where the path ends.
+    pub fn find(&self, path: &[u8]) -> Result<InodeId, box_tree::listing::FindError> {
+        self.listing.find(&[self.root.as_slice(), b"/", path].concat())
+    }
+}

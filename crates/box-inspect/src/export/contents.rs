@@ -1,0 +1,64 @@
+//! The data of files, read from a box's rootfs.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+
+use box_tree::erofs::image_builder;
+use box_tree::{Content, Tree};
+use erofs_writer::{ContentId, Places};
+
+use super::ExportError;
+use super::error::lossy;
+use crate::opened::OpenedBox;
+
+/// How many bytes are read at once.
+const CHUNK: usize = 256 << 10;
+
+/// A rootfs, and where each content lies in it.
+#[derive(Debug)]
+pub(super) struct Contents {
+    rootfs: File,
+    places: Places,
+}
+
+impl Contents {
+    /// Opens the rootfs of a box whose whole tree this is.
+    pub(super) fn open(opened: &OpenedBox, tree: &Tree) -> Result<Self, ExportError> {
+        Ok(Self { places: image_builder(tree)?.places()?, rootfs: opened.rootfs()? })
+    }
+
+    /// Takes a rootfs of which nothing is checked.
+    #[cfg(test)]
+    pub(super) const fn of(rootfs: File, places: Places) -> Self {
+        Self { rootfs, places }
+    }
+
+    /// Writes a file's content to `out` and verifies it; `path` is the file's, for people.
+    pub(super) fn copy(
+        &self,
+        path: &[u8],
+        content: Content,
+        out: &mut dyn Write,
+    ) -> Result<(), ExportError> {
+        let damaged = || ExportError::Damaged { path: lossy(path) };
+        // A content without bytes lies nowhere.
+        let mut offset = self.places.offset(&ContentId(content.hash)).unwrap_or_default();
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; CHUNK.min(usize::try_from(content.size).unwrap_or(CHUNK))];
+        let mut left = content.size;
+        while left > 0 {
+            let chunk = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let chunk = &mut buffer[..chunk];
+            self.rootfs.read_exact_at(chunk, offset).map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => damaged(),
+                _ => ExportError::Rootfs(error),
+            })?;
+            hasher.update(chunk);
+            out.write_all(chunk).map_err(ExportError::Write)?;
+            offset += chunk.len() as u64;
+            left -= chunk.len() as u64;
+        }
+        if *hasher.finalize().as_bytes() == content.hash { Ok(()) } else { Err(damaged()) }
+    }
+}

@@ -1,0 +1,212 @@
+//! The form `dir`: a tree in a directory of the host.
+//!
+//! This is the one place where names of an image become names on the host. What keeps them where
+//! they belong:
+//!
+//! - The directory is new, made beside its final place under a name that nobody can predict, and
+//!   closed to all others until it is done; then it is renamed.
+//! - Every name is used below a handle of its directory, and is one name: a tree has no `/`, no
+//!   `..` and no second entry of a name. A directory's handle is opened without following links,
+//!   right after the directory was made there.
+//! - Nothing is made over something else, and nothing that was made is opened again but
+//!   directories, without following links. Devices and pipes are never opened.
+//!
+//! Directories get their owners, permissions and times when all is in them, the deepest first, so
+//! that nothing stands in the way before. No umask has a part in it.
+
+mod dress;
+
+use std::fs::File;
+use std::path::Path;
+
+use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::ExportError;
+use super::contents::Contents;
+use super::error::lossy;
+use super::names::FirstNames;
+use super::place::Draft;
+use dress::{Dresser, Step};
+pub use dress::{LeftOut, Ownership};
+
+/// How deep a directory may lie: each on the way down is held open.
+const DEPTH_MAX: usize = 500;
+const CLOSED: Mode = Mode::RWXU;
+
+/// Writes a tree into a directory, which must not be there.
+pub(super) fn extract(
+    tree: &Tree,
+    contents: &Contents,
+    to: &Path,
+    ownership: Ownership,
+) -> Result<LeftOut, ExportError> {
+    let draft = Draft::new(to, CLOSED.bits())?;
+    let root = open_directory(CWD, draft.path()).map_err(at("open", b"/"))?;
+    let first = FirstNames::of(tree);
+    let dresser = Dresser::new(ownership);
+    let mut extraction = Extraction { tree, contents, first, root, dresser };
+    extraction.fill()?;
+    extraction.finish_directories()?;
+    let left_out = extraction.dresser.left_out;
+    draft.finish()?;
+    Ok(left_out)
+}
+
+/// Says at which entry something was being done.
+fn at(doing: &'static str, path: &[u8]) -> impl FnOnce(Errno) -> ExportError {
+    move |errno| ExportError::Entry { doing, path: lossy(path), source: errno.into() }
+}
+
+fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, name, flags, Mode::empty())
+}
+
+/// Splits an absolute path into its directory's, without a slash at the end, and its name.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let slash = path.iter().rposition(|byte| *byte == b'/').unwrap_or_default();
+    (&path[..slash], &path[slash + 1..])
+}
+
+/// A tree on its way to a directory.
+struct Extraction<'a> {
+    tree: &'a Tree,
+    contents: &'a Contents,
+    first: FirstNames,
+    /// The directory that the tree's root becomes.
+    root: OwnedFd,
+    dresser: Dresser,
+}
+
+impl Extraction<'_> {
+    /// Makes everything; directories stay closed.
+    fn fill(&mut self) -> Result<(), ExportError> {
+        let tree = self.tree;
+        // The directories that the last path leads through: the length of each one's path.
+        let mut open = vec![(0, self.directory(b"").map_err(at("open", b"/"))?)];
+        for (path, id) in entries(tree).skip(1) {
+            let (directory, name) = split(&path);
+            open.retain(|(length, _)| *length <= directory.len());
+            let Some((_, parent)) = open.last() else { continue };
+            if let Some(made) = self.make(parent.as_fd(), &path, name, id)? {
+                open.push((path.len(), made));
+            }
+            if open.len() > DEPTH_MAX {
+                return Err(ExportError::NoPlace {
+                    path: lossy(&path),
+                    what: "500 directories above it",
+                    form: "the form dir",
+                    advice: "export the box with `--format tar`",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one entry, and returns its handle where it is a directory.
+    fn make(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        path: &[u8],
+        name: &[u8],
+        id: InodeId,
+    ) -> Result<Option<OwnedFd>, ExportError> {
+        let inode = self.tree.inode(id);
+        if !self.dresser.makes(inode) {
+            return Ok(None);
+        }
+        if let Some(first) = self.first.before(path, id) {
+            self.link(first, parent, name).map_err(at("link", path))?;
+            return Ok(None);
+        }
+        let failed = at("make", path);
+        match &inode.kind {
+            Kind::Directory(_) => {
+                let made = rustix::fs::mkdirat(parent, name, CLOSED);
+                made.and_then(|()| open_directory(parent, name)).map(Some).map_err(failed)
+            }
+            Kind::Leaf(Leaf::File(content)) => {
+                let mut file = new_file(parent, name).map_err(failed)?;
+                let copied = self.contents.copy(path, *content, &mut file);
+                copied.map_err(|error| match error {
+                    ExportError::Write(source) => {
+                        ExportError::Entry { doing: "write", path: lossy(path), source }
+                    }
+                    error => error,
+                })?;
+                self.dresser
+                    .dress(&file, &inode.meta, Step::ALL)
+                    .map_err(at("set the owner and attributes of", path))?;
+                Ok(None)
+            }
+            Kind::Leaf(leaf) => {
+                make_special(parent, name, leaf).map_err(failed)?;
+                self.dresser
+                    .dress_name(parent, name, inode)
+                    .map_err(at("set the owner and attributes of", path))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Gives what has a first name a further one.
+    fn link(&self, first: &[u8], parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+        let (directory, first) = split(first);
+        let directory = self.directory(directory)?;
+        rustix::fs::linkat(directory, first, parent, name, AtFlags::empty())
+    }
+
+    /// Opens a directory that was made, name by name.
+    fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let mut directory = self.root.try_clone().map_err(|source| errno(&source))?;
+        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            directory = open_directory(&directory, name)?;
+        }
+        Ok(directory)
+    }
+
+    /// Gives the directories what the tree says of them, the deepest first; permissions, which can
+    /// be in the way of all else, at the very end.
+    fn finish_directories(&mut self) -> Result<(), ExportError> {
+        let tree = self.tree;
+        let directories = entries(tree).filter(|(_, id)| tree.inode(*id).names().is_some());
+        let directories: Vec<_> = directories.collect();
+        for steps in [[Step::Owner, Step::Attributes].as_slice(), &[Step::Permissions]] {
+            for (path, id) in directories.iter().rev() {
+                let Inode { meta, .. } = tree.inode(*id);
+                let dressed = self.directory(path);
+                let dressed = dressed.and_then(|it| self.dresser.dress(&it, meta, steps));
+                dressed.map_err(at("set the owner and attributes of", path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+fn new_file(parent: BorrowedFd<'_>, name: &[u8]) -> Result<File, Errno> {
+    let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    let flags = new | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
+}
+
+/// Makes what is neither a directory nor a file.
+fn make_special(parent: BorrowedFd<'_>, name: &[u8], leaf: &Leaf) -> Result<(), Errno> {
+    let node = |kind, (major, minor)| {
+        let device = rustix::fs::makedev(major, minor);
+        rustix::fs::mknodat(parent, name, kind, Mode::RUSR | Mode::WUSR, device)
+    };
+    match leaf {
+        Leaf::Symlink(target) => rustix::fs::symlinkat(target.as_slice(), parent, name),
+        Leaf::CharDevice(major, minor) => node(FileType::CharacterDevice, (*major, *minor)),
+        Leaf::BlockDevice(major, minor) => node(FileType::BlockDevice, (*major, *minor)),
+        Leaf::Fifo => node(FileType::Fifo, (0, 0)),
+        Leaf::File(_) => new_file(parent, name).map(drop),
+    }
+}

@@ -1,0 +1,107 @@
+//! Exporting: a box's files in a form that other programs read.
+//!
+//! ```text
+//! erofs  the rootfs image as it is                      rootfs
+//! tar    an archive of the tree                         member, tar
+//! dir    the tree in a directory of the host            directory
+//! oci    one component's tree as an image of one layer  oci
+//! ```
+//!
+//! The tree is that of the box's listing, and the data of its files are read from the rootfs where
+//! the writer of images puts them; the rootfs's own structures are not read. Every content is
+//! hashed on its way, so that a damaged box gives an error and never wrong bytes.
+//!
+//! Only `dir` brings names of a box to the host's file system; the module `directory` says what
+//! keeps them where they belong. The bytes of all other forms follow from the box alone.
+
+mod contents;
+mod directory;
+mod error;
+mod member;
+mod names;
+mod oci;
+mod place;
+mod rootfs;
+mod tar;
+mod written;
+
+use std::io::Write;
+use std::path::Path;
+
+use box_image::{ComponentName, ComponentPlan};
+use box_tree::{InodeId, Tree};
+
+use crate::opened::OpenedBox;
+use contents::Contents;
+pub use directory::{LeftOut, Ownership};
+pub use error::ExportError;
+pub use oci::{OciImage, component_of};
+pub use place::file;
+pub use rootfs::copy_rootfs;
+pub use written::Written;
+
+/// A tree of a box, and where its data lies.
+#[derive(Debug)]
+pub struct Export {
+    tree: Tree,
+    contents: Contents,
+    /// How the component runs that the tree is the root of.
+    plan: Option<ComponentPlan>,
+}
+
+impl Export {
+    /// Takes the whole tree of a box.
+    ///
+    /// # Errors
+    /// [`ExportError`] where the box cannot be read.
+    pub fn whole(opened: &OpenedBox) -> Result<Self, ExportError> {
+        let tree = opened.listing()?.tree;
+        Ok(Self { contents: Contents::open(opened, &tree)?, tree, plan: None })
+    }
+
+    /// Takes the root of a component.
+    ///
+    /// # Errors
+    /// [`ExportError`] where the box cannot be read or has no such component.
+    pub fn component(opened: &OpenedBox, name: ComponentName) -> Result<Self, ExportError> {
+        let plan = opened.config.plan.component(name);
+        let plan = plan.ok_or(ExportError::NoComponent { component: name.name() })?;
+        let mut export = Self::whole(opened)?;
+        let root = directory_at(&export.tree, &plan.root);
+        let root = root.ok_or_else(|| ExportError::NoRoot { root: plan.root.clone() })?;
+        *export.tree.inode_mut(Tree::ROOT) = export.tree.inode(root).clone();
+        export.plan = Some(plan.clone());
+        Ok(export)
+    }
+
+    /// Returns the tree.
+    pub const fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Writes the tree as a tar archive.
+    ///
+    /// # Errors
+    /// [`ExportError`]; what was written then is no archive.
+    pub fn tar(&self, out: &mut dyn Write) -> Result<Written, ExportError> {
+        Written::count(out, |out| tar::write(&self.tree, &self.contents, out))
+    }
+
+    /// Writes the tree into a directory, which must not be there.
+    ///
+    /// # Errors
+    /// [`ExportError`]; nothing is left behind then.
+    pub fn directory(&self, to: &Path, ownership: Ownership) -> Result<LeftOut, ExportError> {
+        directory::extract(&self.tree, &self.contents, to, ownership)
+    }
+}
+
+/// Returns the directory at an absolute path, without following links.
+fn directory_at(tree: &Tree, path: &str) -> Option<InodeId> {
+    let mut names = path.split('/').filter(|name| !name.is_empty());
+    let found = names.try_fold(Tree::ROOT, |id, name| tree.child(id, name.as_bytes()))?;
+    tree.inode(found).names().map(|_| found)
+}
+
+#[cfg(test)]
+mod tests;

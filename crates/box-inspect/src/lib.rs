@@ -1,0 +1,12 @@
+//! Inspects and exports built boxes.
+//!
+//! ```text
+//! opened  a box's directory  → its documents and its Listing
+//! diff    two of anything    → what differs
+//! export  box                → image, archive, directory or OCI image
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod diff;
+pub mod export;
+pub mod opened;

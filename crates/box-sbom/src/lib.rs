@@ -1,0 +1,73 @@
+//! The SBOM of a box: an SPDX 2.3 document in JSON.
+//!
+//! What is in it comes from the tree alone, and so is the same on every machine: the packages that
+//! the package databases of the images name, the images and skills themselves, kernel and init.
+//! Databases are input from strangers. Each file has a bound, and all together have one; an entry
+//! that does not read is left out, and the document says so.
+//!
+//! Format: SPDX specification 2.3 (ISO/IEC 5962 and its schema `spdx-schema.json`).
+#![forbid(unsafe_code)]
+
+mod apk;
+mod control;
+mod dpkg;
+mod license;
+mod npm;
+mod package;
+mod parts;
+mod purl;
+mod python;
+mod release;
+mod scan;
+mod spdx;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use box_image::{Digest, RunPlan};
+use box_tree::ReadContent;
+use box_tree::listing::Listing;
+
+use scan::Scan;
+use spdx::Document;
+
+/// What an SBOM is made of.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// How the box runs, which names the components' roots.
+    pub plan: &'a RunPlan,
+    /// Every entry, and where it came from.
+    pub listing: &'a Listing,
+    /// The tree digest as text.
+    pub tree: &'a str,
+    /// The kernel's sha256, and its own version line.
+    pub kernel: (Digest, &'a str),
+    /// The init's sha256.
+    pub init: Digest,
+}
+
+/// Writes the SBOM of a box.
+///
+/// # Errors
+/// A pack's.
+pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Result<Vec<u8>> {
+    write(subject, &mut |content, limit| contents.read(content, limit))
+}
+
+fn write(subject: &Subject<'_>, read: scan::Read<'_>) -> io::Result<Vec<u8>> {
+    let mut scan = Scan::new(subject.listing, read);
+    for root in parts::roots(subject.plan) {
+        let distribution = release::read(&mut scan, &root)?;
+        dpkg::read(&mut scan, &root, &distribution)?;
+        apk::read(&mut scan, &root, &distribution)?;
+    }
+    scan.modules()?;
+    let (packages, notes) = scan.finish();
+    let mut document = Document::new(subject.plan.name.clone(), subject.tree, &notes);
+    parts::add(&mut document, subject);
+    for package in &packages {
+        document.add(package);
+    }
+    document.encode().map_err(io::Error::from)
+}

@@ -1,0 +1,120 @@
+//! npm's installed packages (package.json(5)): `node_modules/NAME/package.json` and
+//! `node_modules/@SCOPE/NAME/package.json`.
+
+use box_tree::listing::NamedOrigin;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::package::{Package, is_word};
+use super::purl::purl;
+
+/// What is read of a package.json. In the wild, any field can be of any type.
+#[derive(Debug, Deserialize)]
+struct Manifest {
+    name: Option<Value>,
+    version: Option<Value>,
+    license: Option<Value>,
+    /// The older form.
+    licenses: Option<Value>,
+}
+
+/// Tells whether a path is that of an installed package's package.json.
+pub(super) fn is_manifest(path: &[u8]) -> bool {
+    let Some(folder) = path.strip_suffix(b"/package.json") else { return false };
+    let mut parts = folder.rsplit(|byte| *byte == b'/');
+    let (name, above) = (parts.next(), parts.next());
+    let over = if above.is_some_and(|it| it.starts_with(b"@")) { parts.next() } else { above };
+    name.is_some_and(|it| !it.starts_with(b"@")) && over == Some(b"node_modules")
+}
+
+/// Reads a package.json; nothing where it has no name or version.
+pub(super) fn package<'a>(
+    text: &str,
+    path: &[u8],
+    origin: Option<NamedOrigin<'a>>,
+) -> Option<Package<'a>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let manifest: Manifest = serde_json::from_str(text).ok()?;
+    let word = |value: &Option<Value>| {
+        let text = value.as_ref()?.as_str()?;
+        is_word(text).then(|| text.to_owned())
+    };
+    let (name, version) = (word(&manifest.name)?, word(&manifest.version)?);
+    let lower = name.to_ascii_lowercase();
+    let (scope, bare) = match lower.split_once('/') {
+        Some((scope, bare)) if scope.starts_with('@') => (scope, bare),
+        _ => ("", lower.as_str()),
+    };
+    let purl = purl("npm", scope, bare, &version, &[]);
+    let license = manifest.license.as_ref().or(manifest.licenses.as_ref()).and_then(license);
+    Some(Package { kind: "npm", name, version, purl, license, path: path.to_vec(), origin })
+}
+
+/// Reads a license: a text, an object with a type, or several of them, of which any may be chosen.
+fn license(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Object(fields) => fields.get("type")?.as_str().map(str::to_owned),
+        Value::Array(several) => {
+            let one = |it: &Value| match it {
+                Value::Array(_) => None,
+                it => license(it),
+            };
+            let several: Vec<String> = several.iter().filter_map(one).collect();
+            (!several.is_empty()).then(|| several.join(" OR "))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_packages_that_are_installed_count() {
+        for (path, expected) in [
+            ("/app/node_modules/left-pad/package.json", true),
+            ("/app/node_modules/@scope/pad/package.json", true),
+            ("/app/node_modules/a/node_modules/b/package.json", true),
+            ("/app/node_modules/@scope/package.json", false),
+            ("/app/node_modules/a/lib/package.json", false),
+            ("/app/package.json", false),
+            ("/node_modules/package.json", false),
+        ] {
+            assert_eq!(is_manifest(path.as_bytes()), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_people_write_for_a_license() {
+        for (text, expected) in [
+            (r#""MIT""#, Some("MIT")),
+            (r#"{"type":"ISC","url":"x"}"#, Some("ISC")),
+            (r#"[{"type":"MIT"},"GPL-2.0-only",[["x"]]]"#, Some("MIT OR GPL-2.0-only")),
+            ("[]", None),
+            ("7", None),
+        ] {
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(license(&value).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_package_needs_a_name_and_a_version() {
+        let read = |text| package(text, b"/x", None);
+        let found =
+            read("\u{feff}{\"name\":\"@S/Pad\",\"version\":\"1.0\",\"license\":7}").unwrap();
+        assert_eq!((found.purl.as_str(), found.license), ("pkg:npm/%40s/pad@1.0", None));
+        for bad in [
+            r#"{"name":"a"}"#,
+            r#"{"name":7,"version":"1"}"#,
+            "[",
+            "",
+            "{\"name\":\"a b\",\"version\":\"1\"}",
+        ] {
+            assert!(read(bad).is_none(), "{bad}");
+        }
+        assert!(read(&format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000))).is_none());
+    }
+}

@@ -1,0 +1,84 @@
+//! What a box consists of: images, skills, a program, kernel and init.
+
+use box_image::{ComponentName, RunPlan};
+use box_tree::listing::{ImageOrigin, NamedOrigin};
+
+use super::Subject;
+use super::spdx::{Document, Item};
+
+/// Returns the directories that are roots of components, each once; `""` is the rootfs itself.
+pub(super) fn roots(plan: &RunPlan) -> Vec<String> {
+    let components = ComponentName::ALL.into_iter().filter_map(|name| plan.component(name));
+    let mut roots: Vec<String> =
+        components.map(|it| it.root.trim_end_matches('/').to_owned()).collect();
+    roots.dedup();
+    roots
+}
+
+/// Adds the box and its parts.
+pub(super) fn add(document: &mut Document, subject: &Subject<'_>) {
+    let whole = box_id();
+    let mut of_box = Item::new("box", "box", b"");
+    of_box.name.clone_from(&subject.plan.name);
+    of_box.source_info = format!("tree {}", subject.tree);
+    document.describe(of_box);
+    let origins = &subject.listing.origins;
+    for image in &origins.images {
+        document.contain(&whole, of_image(image));
+    }
+    for name in &origins.skills {
+        document.contain(&whole, Item::new("skill", name, b""));
+    }
+    if let Some(digest) = &origins.program {
+        document.contain(&whole, Item::new("program", "agent", b"").with_sha256(digest));
+    }
+    let (digest, line) = &subject.kernel;
+    let mut kernel = Item::new("kernel", "linux", b"").with_sha256(digest);
+    kernel.version_info = kernel_version(line);
+    kernel.primary_package_purpose = Some("OPERATING-SYSTEM");
+    document.contain(&whole, kernel);
+    document.contain(&whole, Item::new("init", "box-init", b"").with_sha256(&subject.init));
+}
+
+fn of_image(image: &ImageOrigin) -> Item {
+    let mut item = Item::new("image", image.component.name(), b"").with_sha256(&image.digest);
+    item.version_info = image.digest.to_string();
+    item.primary_package_purpose = Some("CONTAINER");
+    let layers: Vec<String> = image.layers.iter().map(ToString::to_string).collect();
+    item.source_info = format!("layers, the lowest first: {}", layers.join(", "));
+    item
+}
+
+/// Returns the identifier of the part that something came with: the box, where it is none of them.
+pub(super) fn container(origin: Option<&NamedOrigin<'_>>) -> String {
+    match origin {
+        Some(NamedOrigin::Image { component: Some(component), .. }) => {
+            Item::new("image", component.name(), b"").id
+        }
+        Some(NamedOrigin::Skill { name }) => Item::new("skill", name, b"").id,
+        Some(NamedOrigin::Program { .. }) => Item::new("program", "agent", b"").id,
+        _ => box_id(),
+    }
+}
+
+fn box_id() -> String {
+    Item::new("box", "box", b"").id
+}
+
+/// Writes an origin with its whole digests.
+pub(super) fn whole(origin: &NamedOrigin<'_>) -> String {
+    match origin {
+        NamedOrigin::Image { component, layer, layer_digest, .. } => {
+            let whose = component.map_or("an", ComponentName::name);
+            format!("{whose} image layer {layer} {layer_digest}")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Takes the version out of the kernel's own line: `Linux version 6.12.34 (…) …`.
+fn kernel_version(line: &str) -> String {
+    let rest = line.strip_prefix("Linux version ");
+    let version = rest.and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
+    version.chars().filter(char::is_ascii_graphic).collect()
+}

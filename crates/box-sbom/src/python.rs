@@ -1,0 +1,50 @@
+//! Python's installed distributions (PyPA, "Recording installed projects"): `NAME.dist-info/METADATA`,
+//! and of older tools `NAME.egg-info/PKG-INFO` or the file `NAME.egg-info`.
+
+use box_tree::listing::NamedOrigin;
+
+use super::control::{Paragraph, paragraphs, take_first, value};
+use super::package::{Package, is_word};
+use super::purl::purl;
+
+/// Tells whether a path is that of a distribution's metadata.
+pub(super) fn is_metadata(path: &[u8]) -> bool {
+    path.ends_with(b".dist-info/METADATA")
+        || path.ends_with(b".egg-info/PKG-INFO")
+        || path.ends_with(b".egg-info")
+}
+
+/// Reads a distribution's metadata; nothing where it has no name or version.
+pub(super) fn package<'a>(
+    text: &str,
+    path: &[u8],
+    origin: Option<NamedOrigin<'a>>,
+) -> Option<Package<'a>> {
+    let paragraph = paragraphs(text, take).next()?;
+    let field = |name| value(&paragraph, name).filter(|it| is_word(it));
+    let (name, version) = (field("Name")?, field("Version")?);
+    let usual = name.to_ascii_lowercase().replace('_', "-");
+    Some(Package {
+        kind: "pypi",
+        purl: purl("pypi", "", &usual, version, &[]),
+        name: name.to_owned(),
+        version: version.to_owned(),
+        license: license(&paragraph).map(str::to_owned),
+        path: path.to_vec(),
+        origin,
+    })
+}
+
+fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
+    if ["Name", "Version", "License-Expression", "License"]
+        .iter()
+        .any(|it| it.eq_ignore_ascii_case(name))
+    {
+        take_first(paragraph, name, value);
+    }
+}
+
+fn license<'t>(paragraph: &Paragraph<'t>) -> Option<&'t str> {
+    let license = value(paragraph, "License-Expression").or_else(|| value(paragraph, "License"));
+    license.filter(|it| *it != "UNKNOWN")
+}

@@ -1,0 +1,128 @@
+//! Reading the package databases of a tree, within bounds.
+
+use std::io;
+
+use box_tree::listing::{Listing, NamedOrigin};
+use box_tree::{Content, InodeId, Kind, Leaf, entries};
+
+use super::package::Package;
+use super::{npm, python};
+
+/// Reads a content, which has at most so many bytes.
+pub(super) type Read<'r> = &'r mut dyn FnMut(Content, u64) -> io::Result<Vec<u8>>;
+
+/// The bytes of all databases of a box.
+const ALL_MAX: u64 = 512 << 20;
+/// One file of Python's or npm's metadata.
+const METADATA_MAX: u64 = 1 << 20;
+/// The packages of a box. A desktop with everything has some 5000.
+const PACKAGES_MAX: usize = 100_000;
+/// How many of the files that do not read are named.
+const NOTES_MAX: usize = 50;
+
+/// What was found so far.
+pub(super) struct Scan<'a, 'r> {
+    listing: &'a Listing,
+    read: Read<'r>,
+    /// How many bytes may still be read.
+    left: u64,
+    packages: Vec<Package<'a>>,
+    notes: Vec<String>,
+    /// How many notes there would be.
+    noted: usize,
+}
+
+impl<'a, 'r> Scan<'a, 'r> {
+    pub(super) fn new(listing: &'a Listing, read: Read<'r>) -> Self {
+        let (packages, notes) = (Vec::new(), Vec::new());
+        Self { listing, read, left: ALL_MAX, packages, notes, noted: 0 }
+    }
+
+    /// Reads the file at a path as text; nothing where there is no file.
+    pub(super) fn file(&mut self, path: &str, limit: u64) -> io::Result<Option<String>> {
+        match self.listing.at(path.as_bytes()) {
+            Some(id) => self.text(id, path.as_bytes(), limit),
+            None => Ok(None),
+        }
+    }
+
+    /// Lists the names in a directory that are UTF-8.
+    pub(super) fn names(&self, path: &str) -> Vec<String> {
+        let id = self.listing.at(path.as_bytes());
+        let names = id.and_then(|id| self.listing.tree.inode(id).names()).into_iter().flatten();
+        names.filter_map(|(name, _)| String::from_utf8(name.to_vec()).ok()).collect()
+    }
+
+    /// Says where what is at a path came from; nothing where nothing is there.
+    pub(super) fn origin(&self, path: &str) -> Option<NamedOrigin<'a>> {
+        self.listing.origin(self.listing.at(path.as_bytes())?)
+    }
+
+    /// Adds a package.
+    pub(super) fn add(&mut self, package: Package<'a>) {
+        if self.packages.len() < PACKAGES_MAX {
+            self.packages.push(package);
+        } else {
+            self.note(&String::from_utf8_lossy(&package.path), "a box has fewer packages");
+        }
+    }
+
+    /// Notes that something of a file was left out.
+    pub(super) fn note(&mut self, path: &str, why: &str) {
+        self.noted += 1;
+        if self.noted <= NOTES_MAX {
+            self.notes.push(format!("{path}: {why}"));
+        }
+    }
+
+    /// Finds what Python and npm installed, wherever that is.
+    pub(super) fn modules(&mut self) -> io::Result<()> {
+        let listing = self.listing;
+        for (path, id) in entries(&listing.tree) {
+            let parse = if python::is_metadata(&path) {
+                python::package
+            } else if npm::is_manifest(&path) {
+                npm::package
+            } else {
+                continue;
+            };
+            let Some(text) = self.text(id, &path, METADATA_MAX)? else { continue };
+            match parse(&text, &path, listing.origin(id)) {
+                Some(package) => self.add(package),
+                None => {
+                    let path = String::from_utf8_lossy(&path);
+                    self.note(&path, "it has no name and version that a package can have");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the packages, and what was left out.
+    pub(super) fn finish(mut self) -> (Vec<Package<'a>>, Vec<String>) {
+        if let Some(more) = self.noted.checked_sub(NOTES_MAX).filter(|more| *more > 0) {
+            self.notes.push(format!("and {more} more"));
+        }
+        (self.packages, self.notes)
+    }
+
+    fn text(&mut self, id: InodeId, path: &[u8], limit: u64) -> io::Result<Option<String>> {
+        let Kind::Leaf(Leaf::File(content)) = self.listing.tree.inode(id).kind else {
+            return Ok(None);
+        };
+        let why = if content.size > limit {
+            format!("it is not read, having more than {limit} bytes")
+        } else if content.size > self.left {
+            format!("it is not read: the files before it had {ALL_MAX} bytes together")
+        } else {
+            self.left -= content.size;
+            let bytes = (self.read)(content, limit)?;
+            let text = String::from_utf8(bytes);
+            return Ok(Some(
+                text.unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()),
+            ));
+        };
+        self.note(&String::from_utf8_lossy(path), &why);
+        Ok(None)
+    }
+}

@@ -1,0 +1,379 @@
+//! Databases as they are in images, and as no honest one has them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+
+use box_image::{
+    AgentKind, Budget, ComponentName, ComponentPlan, Digest, Layout, Limits, Namespaces,
+    NetworkPlan, Rlimits, RunPlan, User, Vm,
+};
+use box_tree::listing::{ImageOrigin, Origins};
+use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+
+fn component(root: &str) -> ComponentPlan {
+    ComponentPlan {
+        root: root.to_owned(),
+        argv: Vec::new(),
+        env: Vec::new(),
+        workdir: "/".to_owned(),
+        user: User::ROOT,
+        hostname: "host".to_owned(),
+        namespaces: Namespaces::default(),
+        limits: Limits { memory_bytes: 1, cpu_weight: 1, pids: 1 },
+        rlimits: Rlimits::default(),
+        autostart: false,
+        port: None,
+        health: None,
+    }
+}
+
+fn plan() -> RunPlan {
+    RunPlan {
+        name: "test".to_owned(),
+        layout: Layout::Split,
+        agent_kind: AgentKind::OciImage,
+        tools: Vec::new(),
+        agent: component("/roots/agent"),
+        business: Some(component("/roots/business")),
+        skills: Vec::new(),
+        shares: Vec::new(),
+        scratch: Vec::new(),
+        network: NetworkPlan::default(),
+        secrets: Vec::new(),
+        task: None,
+        logs: None,
+        caps: Vec::new(),
+        sandbox: None,
+        vm: Vm { cpus: 1, memory_mib: 64 },
+        budget: Budget::default(),
+    }
+}
+
+/// A tree that is being made, and the bytes of its files.
+#[derive(Default)]
+struct Fixture {
+    tree: Tree,
+    data: HashMap<[u8; 32], Vec<u8>>,
+}
+
+impl Fixture {
+    /// Adds a file of the agent's image (layer 0 or 1), or of the skill.
+    fn file(mut self, origin: Origin, path: &str, data: impl AsRef<[u8]>) -> Self {
+        let content = Content::of(data.as_ref());
+        self.data.insert(content.hash, data.as_ref().to_vec());
+        self.leaf(origin, path, Leaf::File(content))
+    }
+
+    fn leaf(mut self, origin: Origin, path: &str, leaf: Leaf) -> Self {
+        let (directory, name) = path.rsplit_once('/').unwrap();
+        let directory = self.tree.make_directories(directory.as_bytes()).unwrap();
+        let inode = Inode::leaf(Meta::root_owned(0o644), leaf);
+        let inode = self.tree.add(inode.from(origin));
+        self.tree.link(directory, name.as_bytes(), inode);
+        self
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let image = |component, number: u8| ImageOrigin {
+            component,
+            digest: Digest::from_bytes([number; 32]),
+            layers: vec![
+                Digest::from_bytes([number + 1; 32]),
+                Digest::from_bytes([number + 2; 32]),
+            ],
+        };
+        let origins = Origins {
+            images: vec![image(ComponentName::Agent, 0x10), image(ComponentName::Business, 0x20)],
+            program: None,
+            skills: vec!["greet".to_owned()],
+        };
+        let listing = Listing { tree: self.tree.clone(), origins };
+        let subject = Subject {
+            plan: &plan(),
+            listing: &listing,
+            tree: "blake3:00",
+            kernel: (Digest::from_bytes([3; 32]), "Linux version 6.12.34 (me@here) #1\n"),
+            init: Digest::from_bytes([4; 32]),
+        };
+        write(&subject, &mut |content, limit| {
+            assert!(content.size <= limit);
+            self.data.get(&content.hash).cloned().ok_or_else(|| io::Error::other("no data"))
+        })
+        .unwrap()
+    }
+
+    fn document(&self) -> Value {
+        serde_json::from_slice(&self.bytes()).unwrap()
+    }
+
+    /// Lists the packages of databases: purl, license, and where they came from.
+    fn packages(&self) -> Vec<String> {
+        let document = self.document();
+        let packages = document["packages"].as_array().unwrap().iter();
+        let text = |it: &Value| it.as_str().unwrap().to_owned();
+        let mut packages: Vec<String> = packages
+            .filter_map(|it| {
+                let purl = text(&it["externalRefs"].get(0)?["referenceLocator"]);
+                let from = text(&it["sourceInfo"]).split(" sha256:").next().unwrap().to_owned();
+                Some(format!("{purl} {} {from}", text(&it["licenseDeclared"])))
+            })
+            .collect();
+        packages.sort();
+        packages
+    }
+
+    fn comment(&self) -> String {
+        self.document()["comment"].as_str().unwrap().to_owned()
+    }
+}
+
+const AGENT: [Origin; 2] =
+    [Origin::Layer(ComponentName::Agent, 0), Origin::Layer(ComponentName::Agent, 1)];
+
+const STATUS: &str = "Package: libc6
+Status: install ok installed
+Maintainer: Somebody <somebody@example.org>
+Architecture: amd64
+Multi-Arch: same
+Version: 2.36-9+deb12u4
+Description: a library
+ Version: of the description
+
+Package: gone
+Status: deinstall ok config-files
+Version: 1
+
+Package: base-files
+Status: install ok installed
+Architecture: amd64
+Version: 12.4+deb12u5
+
+Package: broken
+Status: install ok installed
+
+Package: bad name
+Version: 1
+";
+
+#[test]
+fn dpkg() {
+    let fixture = Fixture::default()
+        .file(AGENT[0], "/roots/agent/usr/lib/os-release", "ID=debian\nVERSION_ID=\"12\"\n")
+        .leaf(
+            AGENT[0],
+            "/roots/agent/etc/os-release",
+            Leaf::Symlink(b"../usr/lib/os-release".into()),
+        )
+        .file(AGENT[1], "/roots/agent/var/lib/dpkg/status", STATUS)
+        .file(AGENT[0], "/roots/agent/var/lib/dpkg/info/base-files.list", "")
+        .file(AGENT[0], "/roots/agent/var/lib/dpkg/info/libc6:amd64.list", "")
+        .file(
+            AGENT[1],
+            "/roots/agent/var/lib/dpkg/status.d/tzdata",
+            "Package: tzdata\nVersion: 2024a-0\n",
+        )
+        .file(AGENT[1], "/roots/agent/var/lib/dpkg/status.d/tzdata.md5sums", "00  usr/x\n");
+    insta::assert_snapshot!(fixture.packages().join("\n"), @r"
+    pkg:deb/debian/base-files@12.4%2Bdeb12u5?arch=amd64&distro=debian-12 NOASSERTION /roots/agent/var/lib/dpkg/status, from agent image layer 1
+    pkg:deb/debian/libc6@2.36-9%2Bdeb12u4?arch=amd64&distro=debian-12 NOASSERTION /roots/agent/var/lib/dpkg/status, from agent image layer 1
+    pkg:deb/debian/tzdata@2024a-0?distro=debian-12 NOASSERTION /roots/agent/var/lib/dpkg/status.d/tzdata, from agent image layer 2
+    ");
+    insta::assert_snapshot!(fixture.comment(), @"The box has the tree blake3:00. Left out: /roots/agent/var/lib/dpkg/status: an entry has no name or version that a package can have; /roots/agent/var/lib/dpkg/status: an entry has no name or version that a package can have.");
+}
+
+#[test]
+fn apk() {
+    let installed = "C:Q1\nP:musl\nV:1.2.5-r0\nA:x86_64\nL:MIT\np:so:libc.musl=1\nF:lib\nR:ld-musl.so\n\
+                     \nP:busybox\nV:1.36.1-r29\nA:x86_64\nL:GPL-2.0-only\nF:bin\nF:etc\nR:none\n\nV:1\n";
+    let business = Origin::Layer(ComponentName::Business, 1);
+    let fixture = Fixture::default()
+        .file(business, "/roots/business/etc/os-release", "ID=alpine\nVERSION_ID=3.20.1\n")
+        .file(Origin::Layer(ComponentName::Business, 0), "/roots/business/lib/ld-musl.so", "")
+        .file(business, "/roots/business/lib/apk/db/installed", installed);
+    insta::assert_snapshot!(fixture.packages().join("\n"), @r"
+    pkg:apk/alpine/busybox@1.36.1-r29?arch=x86_64&distro=alpine-3.20.1 GPL-2.0-only /roots/business/lib/apk/db/installed, from business image layer 2
+    pkg:apk/alpine/musl@1.2.5-r0?arch=x86_64&distro=alpine-3.20.1 MIT /roots/business/lib/apk/db/installed, from business image layer 1
+    ");
+    insta::assert_snapshot!(fixture.comment(), @"The box has the tree blake3:00. Left out: /roots/business/lib/apk/db/installed: an entry has no name or version that a package can have.");
+}
+
+#[test]
+fn python_and_npm() {
+    let python = "/roots/agent/usr/lib/python3/dist-packages";
+    let fixture = Fixture::default()
+        .file(
+            AGENT[1],
+            &format!("{python}/Flask_Cors-4.0.dist-info/METADATA"),
+            "Metadata-Version: 2.1\nName: Flask_Cors\nVersion: 4.0\nLicense: MIT License\n\nVersion: 9\n",
+        )
+        .file(
+            AGENT[0],
+            &format!("{python}/new-1.dist-info/METADATA"),
+            "Name: new\nVersion: 1\nLicense: UNKNOWN\nLicense-Expression: MIT OR Apache-2.0\n",
+        )
+        .file(AGENT[0], &format!("{python}/old.egg-info"), "Name: old\nVersion: 0.1\nLicense: UNKNOWN\n")
+        .file(AGENT[0], &format!("{python}/odd.egg-info/PKG-INFO"), [0xff, 0xfe, 0x00])
+        .file(
+            Origin::Skill(0),
+            "/a3s/skills/greet/node_modules/@scope/pad/package.json",
+            r#"{"name":"@scope/pad","version":"1.0.0","license":{"type":"ISC"}}"#,
+        )
+        .file(AGENT[0], "/roots/agent/app/node_modules/x/package.json", r#"{"name":"x"}"#);
+    insta::assert_snapshot!(fixture.packages().join("\n"), @r"
+    pkg:npm/%40scope/pad@1.0.0 ISC /a3s/skills/greet/node_modules/@scope/pad/package.json, from skill greet
+    pkg:pypi/flask-cors@4.0 LicenseRef-d159267eeb888180 /roots/agent/usr/lib/python3/dist-packages/Flask_Cors-4.0.dist-info/METADATA, from agent image layer 2
+    pkg:pypi/new@1 MIT OR Apache-2.0 /roots/agent/usr/lib/python3/dist-packages/new-1.dist-info/METADATA, from agent image layer 1
+    pkg:pypi/old@0.1 NOASSERTION /roots/agent/usr/lib/python3/dist-packages/old.egg-info, from agent image layer 1
+    ");
+    insta::assert_snapshot!(fixture.comment(), @"The box has the tree blake3:00. Left out: /roots/agent/app/node_modules/x/package.json: it has no name and version that a package can have; /roots/agent/usr/lib/python3/dist-packages/odd.egg-info/PKG-INFO: it has no name and version that a package can have.");
+}
+
+#[test]
+fn a_whole_document() {
+    let package = r#"{"name":"pad","version":"1.0.0","license":"Beerware"}"#;
+    let fixture =
+        Fixture::default().file(AGENT[1], "/roots/agent/node_modules/pad/package.json", package);
+    let Value::Object(fields) = fixture.document() else { panic!("no object") };
+    let lines = fields.iter().flat_map(|(name, value)| match value {
+        Value::Array(items) => items.iter().map(|item| format!("{name}: {item}")).collect(),
+        value => vec![format!("{name}: {value}")],
+    });
+    // The digests of the fixture are of one digit each.
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let text = ["10", "11", "12", "20", "21", "22", "03", "04"]
+        .iter()
+        .fold(text, |text, byte| text.replace(&byte.repeat(32), &format!("{byte}…")));
+    insta::assert_snapshot!(text, @r#"
+    SPDXID: "SPDXRef-DOCUMENT"
+    comment: "The box has the tree blake3:00."
+    creationInfo: {"comment":"The time is not that of a build: the same input gives the same bytes.","created":"1970-01-01T00:00:00Z","creators":["Tool: boxbuild"]}
+    dataLicense: "CC0-1.0"
+    documentNamespace: "urn:boxbuild:sbom:45d43ccb21c2fc109479b26d5376eec59fc6ca81615177c3ef160b671841758d"
+    hasExtractedLicensingInfos: {"extractedText":"Beerware","licenseId":"LicenseRef-ab108a2a14d206d0"}
+    name: "test"
+    packages: {"SPDXID":"SPDXRef-box-box-6a00edf385bdb672","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"test","sourceInfo":"tree blake3:00"}
+    packages: {"SPDXID":"SPDXRef-image-agent-ed46138788b87ab9","checksums":[{"algorithm":"SHA256","checksumValue":"10…"}],"copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"agent","primaryPackagePurpose":"CONTAINER","sourceInfo":"layers, the lowest first: sha256:11…, sha256:12…","versionInfo":"sha256:10…"}
+    packages: {"SPDXID":"SPDXRef-image-business-adca5f6c0480f90c","checksums":[{"algorithm":"SHA256","checksumValue":"20…"}],"copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"business","primaryPackagePurpose":"CONTAINER","sourceInfo":"layers, the lowest first: sha256:21…, sha256:22…","versionInfo":"sha256:20…"}
+    packages: {"SPDXID":"SPDXRef-init-box-init-1c78426cee81b8c4","checksums":[{"algorithm":"SHA256","checksumValue":"04…"}],"copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"box-init"}
+    packages: {"SPDXID":"SPDXRef-kernel-linux-65df69a785a31041","checksums":[{"algorithm":"SHA256","checksumValue":"03…"}],"copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"linux","primaryPackagePurpose":"OPERATING-SYSTEM","versionInfo":"6.12.34"}
+    packages: {"SPDXID":"SPDXRef-npm-pad-1.0.0-00c89fe9806c188b","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","externalRefs":[{"referenceCategory":"PACKAGE-MANAGER","referenceLocator":"pkg:npm/pad@1.0.0","referenceType":"purl"}],"filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"LicenseRef-ab108a2a14d206d0","name":"pad","sourceInfo":"/roots/agent/node_modules/pad/package.json, from agent image layer 2 sha256:12…","versionInfo":"1.0.0"}
+    packages: {"SPDXID":"SPDXRef-skill-greet-011788819c5809ad","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"greet"}
+    relationships: {"relatedSpdxElement":"SPDXRef-box-box-6a00edf385bdb672","relationshipType":"DESCRIBES","spdxElementId":"SPDXRef-DOCUMENT"}
+    relationships: {"relatedSpdxElement":"SPDXRef-image-agent-ed46138788b87ab9","relationshipType":"CONTAINS","spdxElementId":"SPDXRef-box-box-6a00edf385bdb672"}
+    relationships: {"relatedSpdxElement":"SPDXRef-image-business-adca5f6c0480f90c","relationshipType":"CONTAINS","spdxElementId":"SPDXRef-box-box-6a00edf385bdb672"}
+    relationships: {"relatedSpdxElement":"SPDXRef-init-box-init-1c78426cee81b8c4","relationshipType":"CONTAINS","spdxElementId":"SPDXRef-box-box-6a00edf385bdb672"}
+    relationships: {"relatedSpdxElement":"SPDXRef-kernel-linux-65df69a785a31041","relationshipType":"CONTAINS","spdxElementId":"SPDXRef-box-box-6a00edf385bdb672"}
+    relationships: {"relatedSpdxElement":"SPDXRef-skill-greet-011788819c5809ad","relationshipType":"CONTAINS","spdxElementId":"SPDXRef-box-box-6a00edf385bdb672"}
+    relationships: {"relatedSpdxElement":"SPDXRef-npm-pad-1.0.0-00c89fe9806c188b","relationshipType":"CONTAINS","spdxElementId":"SPDXRef-image-agent-ed46138788b87ab9"}
+    spdxVersion: "SPDX-2.3"
+    "#);
+}
+
+#[test]
+fn equal_trees_have_equal_documents_and_others_other_namespaces() {
+    let make = |version| {
+        let status = format!("Package: a\nVersion: {version}\n");
+        Fixture::default().file(AGENT[0], "/roots/agent/var/lib/dpkg/status", status)
+    };
+    assert_eq!(make(1).bytes(), make(1).bytes());
+    let namespace = |fixture: &Fixture| fixture.document()["documentNamespace"].clone();
+    assert_ne!(namespace(&make(1)), namespace(&make(2)));
+}
+
+#[test]
+fn what_is_too_large_or_hostile_is_left_out_and_said() {
+    let hostile = "Package: \u{1b}[2Jx\nVersion: 1\n\nPackage: ok\nVersion: 1\u{9b}\n\nPackage: a\nVersion: 1\n";
+    let deep = "[".repeat(200_000);
+    let mut fixture = Fixture::default()
+        .file(AGENT[0], "/roots/agent/var/lib/dpkg/status", hostile)
+        .file(AGENT[0], "/roots/agent/node_modules/deep/package.json", deep)
+        .leaf(
+            AGENT[0],
+            "/roots/agent/node_modules/\u{1b}huge/package.json",
+            Leaf::File(Content { hash: [9; 32], size: 1 << 40 }),
+        )
+        .leaf(AGENT[0], "/roots/agent/node_modules/pipe/package.json", Leaf::Fifo);
+    for number in 0..60 {
+        let path = format!("/roots/agent/node_modules/n{number}/package.json");
+        fixture = fixture.file(AGENT[0], &path, "{}");
+    }
+    assert_eq!(
+        fixture.packages(),
+        [
+            "pkg:deb/debian/a@1 NOASSERTION /roots/agent/var/lib/dpkg/status, from agent image layer 1"
+        ]
+    );
+    let comment = fixture.comment();
+    assert!(
+        comment
+            .contains("\u{fffd}huge/package.json: it is not read, having more than 1048576 bytes")
+    );
+    assert!(comment.ends_with("; and 14 more."), "{comment}");
+    let bytes = String::from_utf8(fixture.bytes()).unwrap();
+    assert!(!bytes.contains(['\u{1b}', '\u{9b}']));
+}
+
+#[test]
+fn all_databases_together_have_a_bound() {
+    let mut fixture = Fixture::default().file(AGENT[0], "/data", "Name: a\nVersion: 1\n");
+    let hash = Content::of(b"Name: a\nVersion: 1\n").hash;
+    for number in 0..520 {
+        let path = format!("/roots/agent/{number}.dist-info/METADATA");
+        fixture = fixture.leaf(AGENT[0], &path, Leaf::File(Content { hash, size: 1 << 20 }));
+    }
+    assert_eq!(fixture.packages().len(), 512);
+    assert!(fixture.comment().contains("it is not read: the files before it had 536870912 bytes"));
+}
+
+/// Something like a database: lines with fields that are read, and others.
+fn database() -> impl Strategy<Value = Vec<u8>> {
+    let name = prop_oneof![
+        Just("Package"),
+        Just("Version"),
+        Just("Name"),
+        Just("P"),
+        Just("V"),
+        Just("F"),
+        Just("R"),
+        Just("License"),
+        Just("Status"),
+        Just("ID"),
+        Just("VERSION_ID"),
+    ];
+    let line = prop_oneof![
+        (name, "[ :=]{1,2}", "\\PC{0,6}")
+            .prop_map(|(name, sign, value)| { format!("{name}{sign}{value}\n").into_bytes() }),
+        Just(b"\n".to_vec()),
+        Just(br#"{"name":"a","version":"1"}"#.to_vec()),
+        prop::collection::vec(any::<u8>(), 0..8),
+    ];
+    prop::collection::vec(line, 0..12).prop_map(|lines| lines.concat())
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_in_a_database_there_is_a_document(data in database()) {
+        let mut fixture = Fixture::default();
+        for path in [
+            "/roots/agent/etc/os-release",
+            "/roots/agent/var/lib/dpkg/status",
+            "/roots/agent/lib/apk/db/installed",
+            "/roots/agent/a.dist-info/METADATA",
+            "/roots/agent/node_modules/a/package.json",
+        ] {
+            fixture = fixture.file(AGENT[0], path, &data);
+        }
+        let document = fixture.document();
+        let packages = document["packages"].as_array().unwrap();
+        let ids: BTreeSet<&str> = packages.iter().filter_map(|it| it["SPDXID"].as_str()).collect();
+        prop_assert_eq!(ids.len(), packages.len());
+        let allowed = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-');
+        prop_assert!(ids.iter().all(|id| id.starts_with("SPDXRef-") && id.chars().all(allowed)));
+        let text = String::from_utf8(fixture.bytes()).unwrap();
+        prop_assert_eq!(boxfile_spec::shown(&text), text);
+    }
+}

@@ -1,0 +1,67 @@
+//! The tree as an EROFS image.
+
+use std::collections::HashMap;
+
+use erofs_writer::{ContentId, ImageBuilder, Node, NodeId};
+
+use crate::{Inode, InodeId, Kind, Leaf, Meta, Tree, entries};
+
+/// Returns an image builder that holds a tree; [`ImageBuilder::write`] writes the image.
+///
+/// # Errors
+/// The writer's, where no image can hold the tree.
+pub fn image_builder(tree: &Tree) -> Result<ImageBuilder, erofs_writer::Error> {
+    let mut image = ImageBuilder::new(meta(&tree.inode(Tree::ROOT).meta));
+    let mut nodes = HashMap::from([(Tree::ROOT, image.root())]);
+    for (_, id) in entries(tree) {
+        let parent = nodes[&id];
+        for (name, child) in tree.inode(id).names().into_iter().flatten() {
+            let node = node_of(&mut image, &mut nodes, *child, tree.inode(*child))?;
+            image.link(parent, name, node)?;
+        }
+    }
+    Ok(image)
+}
+
+/// Adds an inode where it is met first; a further name of it is a hard link.
+fn node_of(
+    image: &mut ImageBuilder,
+    nodes: &mut HashMap<InodeId, NodeId>,
+    id: InodeId,
+    inode: &Inode,
+) -> Result<NodeId, erofs_writer::Error> {
+    if let Some(node) = nodes.get(&id) {
+        return Ok(*node);
+    }
+    let node = image.add(meta(&inode.meta), node(&inode.kind))?;
+    nodes.insert(id, node);
+    Ok(node)
+}
+
+fn meta(meta: &Meta) -> erofs_writer::Meta {
+    erofs_writer::Meta {
+        mode: meta.mode,
+        uid: meta.uid,
+        gid: meta.gid,
+        mtime: meta.mtime,
+        mtime_nsec: meta.mtime_nsec,
+        xattrs: meta.xattrs.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+    }
+}
+
+fn node(kind: &Kind) -> Node {
+    match kind {
+        Kind::Directory(_) => Node::Directory,
+        Kind::Leaf(Leaf::File(content)) => {
+            Node::File { size: content.size, content: ContentId(content.hash) }
+        }
+        Kind::Leaf(Leaf::Symlink(target)) => Node::Symlink { target: target.clone() },
+        Kind::Leaf(Leaf::CharDevice(major, minor)) => {
+            Node::CharDevice { major: *major, minor: *minor }
+        }
+        Kind::Leaf(Leaf::BlockDevice(major, minor)) => {
+            Node::BlockDevice { major: *major, minor: *minor }
+        }
+        Kind::Leaf(Leaf::Fifo) => Node::Fifo,
+    }
+}

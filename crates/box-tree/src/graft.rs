@@ -1,0 +1,77 @@
+//! Putting one tree into another.
+
+use std::collections::HashMap;
+
+use super::{InodeId, Kind, Origin, Tree};
+
+impl Tree {
+    /// Gives every inode this origin.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        self.inodes.iter_mut().for_each(|inode| inode.origin = origin);
+        self
+    }
+
+    /// Puts all of `other` under a name in a directory, in the place of what had it. Names that
+    /// shared an inode in `other` share one here.
+    pub fn graft(&mut self, directory: InodeId, name: &[u8], other: &Self) {
+        let root = self.absorb(other, &HashMap::new()).now(Self::ROOT);
+        self.link(directory, name, root);
+    }
+
+    /// Takes over the inodes of `other`, without a name for its root. For an inode that is one with
+    /// an inode of this tree, `known` leads to that.
+    pub fn absorb<'k>(
+        &mut self,
+        other: &Self,
+        known: &'k HashMap<InodeId, InodeId>,
+    ) -> Absorbed<'k> {
+        let offset = u32::try_from(self.inodes.len()).unwrap_or(u32::MAX);
+        let absorbed = Absorbed { offset, known };
+        let moved = other.inodes.iter().cloned().map(|mut inode| {
+            if let Kind::Directory(names) = &mut inode.kind {
+                names.values_mut().for_each(|child| *child = absorbed.now(*child));
+            }
+            inode
+        });
+        self.inodes.extend(moved);
+        absorbed
+    }
+}
+
+/// Where the inodes of a tree are that was taken into another.
+#[derive(Debug)]
+pub struct Absorbed<'k> {
+    offset: u32,
+    known: &'k HashMap<InodeId, InodeId>,
+}
+
+impl Absorbed<'_> {
+    /// Returns what an inode of the tree is now.
+    pub fn now(&self, inode: InodeId) -> InodeId {
+        let moved = || InodeId(inode.0.saturating_add(self.offset));
+        self.known.get(&inode).copied().unwrap_or_else(moved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Inode, Leaf, Meta};
+
+    #[test]
+    fn hard_links_stay_hard_links() {
+        let mut inner = Tree::default();
+        let fifo = Inode::leaf(Meta::root_owned(0o600), Leaf::Fifo);
+        let fifo = inner.add(fifo);
+        inner.link(Tree::ROOT, b"one", fifo);
+        inner.link(Tree::ROOT, b"two", fifo);
+        let mut outer = Tree::default();
+        outer.ensure_directory(Tree::ROOT, b"other");
+        outer.graft(Tree::ROOT, b"inner", &inner);
+        let grafted = outer.child(Tree::ROOT, b"inner").unwrap();
+        let one = outer.child(grafted, b"one");
+        assert!(one.is_some());
+        assert_eq!(one, outer.child(grafted, b"two"));
+    }
+}

@@ -1,0 +1,248 @@
+//! An in-memory file tree: inodes with names, never files on a disk.
+//!
+//! A hard link is an inode with several names. Paths and names are bytes. The data of a file is
+//! named by its content: [`ReadContent`] gets at the bytes.
+//!
+//! [`listing`] is the form in which a box carries its tree, [`erofs`] the one that boots.
+#![forbid(unsafe_code)]
+
+mod digest;
+pub mod encoding;
+pub mod erofs;
+mod graft;
+pub mod listing;
+mod lookup;
+mod origin;
+
+use std::collections::BTreeMap;
+
+pub use digest::{TREE_EPOCH, TreeDigest, entries};
+pub use graft::Absorbed;
+pub use lookup::LookupError;
+pub use origin::Origin;
+
+/// Reads the bytes of the files of a tree.
+pub trait ReadContent {
+    /// Reads a small content whole.
+    ///
+    /// # Errors
+    /// When the content has more than `limit` bytes, is missing or damaged, or cannot be read.
+    fn read(&mut self, content: Content, limit: u64) -> std::io::Result<Vec<u8>>;
+}
+
+/// A name in a directory: bytes without `/` or NUL, neither empty nor `.` nor `..`.
+pub type Name = Box<[u8]>;
+
+/// Tells whether bytes are a [`Name`] that Linux would take.
+pub fn is_name(name: &[u8]) -> bool {
+    !matches!(name, b"" | b"." | b"..")
+        && name.len() <= 255
+        && !name.iter().any(|byte| matches!(byte, b'/' | 0))
+}
+
+/// Identifies an inode within its [`Tree`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InodeId(u32);
+
+impl InodeId {
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The content of a regular file: BLAKE3 of its bytes, and how many they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Content {
+    /// BLAKE3 of the bytes.
+    pub hash: [u8; 32],
+    /// The number of bytes.
+    pub size: u64,
+}
+
+impl Content {
+    /// Hashes bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { hash: *blake3::hash(bytes).as_bytes(), size: bytes.len() as u64 }
+    }
+}
+
+/// Owner, permissions, time and extended attributes of an inode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta {
+    /// Permission bits with set-uid, set-gid and sticky: `0o0000` to `0o7777`.
+    pub mode: u16,
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+    /// Modification time in seconds since 1970.
+    pub mtime: i64,
+    /// Nanoseconds within the second, 0 to 999,999,999.
+    pub mtime_nsec: u32,
+    /// Extended attributes by their full names.
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Meta {
+    /// Returns metadata with the given permissions, owned by root, of the year 1970.
+    pub const fn root_owned(mode: u16) -> Self {
+        Self { mode, uid: 0, gid: 0, mtime: 0, mtime_nsec: 0, xattrs: BTreeMap::new() }
+    }
+
+    /// Returns what the extended attributes take in memory, roughly: their bytes, and 64 for each.
+    pub fn xattrs_cost(&self) -> usize {
+        self.xattrs.iter().map(|(name, value)| name.len() + value.len() + 64).sum()
+    }
+}
+
+/// What an inode is, other than a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leaf {
+    /// A regular file.
+    File(Content),
+    /// A symbolic link to this target.
+    Symlink(Vec<u8>),
+    /// A character device: major and minor number.
+    CharDevice(u32, u32),
+    /// A block device: major and minor number.
+    BlockDevice(u32, u32),
+    /// A named pipe.
+    Fifo,
+}
+
+/// What an inode is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory and its names.
+    Directory(BTreeMap<Name, InodeId>),
+    /// Anything else.
+    Leaf(Leaf),
+}
+
+/// An inode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inode {
+    /// Owner, permissions, time, attributes.
+    pub meta: Meta,
+    /// What it is.
+    pub kind: Kind,
+    /// Where it came from. No digest depends on it.
+    pub origin: Origin,
+}
+
+impl Inode {
+    /// Returns an empty directory that the builder makes.
+    pub const fn directory(meta: Meta) -> Self {
+        Self { meta, kind: Kind::Directory(BTreeMap::new()), origin: Origin::Generated }
+    }
+
+    /// Returns anything else that the builder makes.
+    pub const fn leaf(meta: Meta, leaf: Leaf) -> Self {
+        Self { meta, kind: Kind::Leaf(leaf), origin: Origin::Generated }
+    }
+
+    /// Returns the same inode with this origin.
+    #[must_use]
+    pub fn from(self, origin: Origin) -> Self {
+        Self { origin, ..self }
+    }
+
+    /// Returns the names of a directory; nothing for anything else.
+    pub const fn names(&self) -> Option<&BTreeMap<Name, InodeId>> {
+        match &self.kind {
+            Kind::Directory(names) => Some(names),
+            Kind::Leaf(_) => None,
+        }
+    }
+}
+
+/// A file tree. The root is a directory and is always there.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    /// Some may have lost their last name; those count for nothing.
+    inodes: Vec<Inode>,
+    /// How many parts of symbolic links were followed while the tree was made.
+    detours: usize,
+}
+
+impl Default for Tree {
+    /// Returns an empty tree whose root is as an image without an entry for its root has it:
+    /// `0755`, owned by root, of the year 1970.
+    fn default() -> Self {
+        Self { inodes: vec![Inode::directory(Meta::root_owned(0o755))], detours: 0 }
+    }
+}
+
+impl Tree {
+    /// The root directory.
+    pub const ROOT: InodeId = InodeId(0);
+
+    /// Returns an inode.
+    pub fn inode(&self, id: InodeId) -> &Inode {
+        &self.inodes[id.index()]
+    }
+
+    /// Returns an inode to change.
+    pub fn inode_mut(&mut self, id: InodeId) -> &mut Inode {
+        &mut self.inodes[id.index()]
+    }
+
+    /// Adds an inode without a name.
+    pub fn add(&mut self, inode: Inode) -> InodeId {
+        // Neither the layers of an image nor a listing make as many as 2^32.
+        let id = u32::try_from(self.inodes.len()).unwrap_or(u32::MAX);
+        self.inodes.push(inode);
+        InodeId(id)
+    }
+
+    /// Returns how many inodes were made, those included that have lost their last name.
+    pub const fn made(&self) -> usize {
+        self.inodes.len()
+    }
+
+    /// Returns what a name in a directory stands for.
+    pub fn child(&self, directory: InodeId, name: &[u8]) -> Option<InodeId> {
+        self.inode(directory).names()?.get(name).copied()
+    }
+
+    /// Gives an inode a name in a directory, in the place of what had it.
+    ///
+    /// Does nothing where `directory` is none.
+    pub fn link(&mut self, directory: InodeId, name: &[u8], inode: InodeId) {
+        if let Kind::Directory(names) = &mut self.inode_mut(directory).kind {
+            names.insert(name.into(), inode);
+        }
+    }
+
+    /// Gives an inode other attributes, and the origin of the entry that has them.
+    pub fn dress(&mut self, inode: InodeId, meta: &Meta, origin: Origin) {
+        let inode = self.inode_mut(inode);
+        (inode.meta, inode.origin) = (meta.clone(), origin);
+    }
+
+    /// Takes a name from a directory, with all that is below it.
+    pub fn unlink(&mut self, directory: InodeId, name: &[u8]) {
+        if let Kind::Directory(names) = &mut self.inode_mut(directory).kind {
+            names.remove(name);
+        }
+    }
+
+    /// Takes all names from a directory.
+    pub fn clear(&mut self, directory: InodeId) {
+        if let Kind::Directory(names) = &mut self.inode_mut(directory).kind {
+            names.clear();
+        }
+    }
+
+    /// Returns the directory of this name, which is made where there is none yet.
+    pub fn ensure_directory(&mut self, directory: InodeId, name: &[u8]) -> InodeId {
+        match self.child(directory, name) {
+            Some(child) if self.inode(child).names().is_some() => child,
+            _ => {
+                let child = self.add(Inode::directory(Meta::root_owned(0o755)));
+                self.link(directory, name, child);
+                child
+            }
+        }
+    }
+}

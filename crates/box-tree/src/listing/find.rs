@@ -1,0 +1,95 @@
+//! Finding a path in a listing, as people write it.
+
+use boxfile_spec::nearest;
+
+use super::Listing;
+use crate::{InodeId, Kind, Leaf, Tree};
+
+/// How many names of a directory are looked at for one that was meant.
+const CANDIDATES: usize = 10_000;
+
+/// Why a path names nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FindError {
+    /// There is nothing of the name.
+    #[error("there is no {path}{}", .near.as_ref().map(|it| format!("; did you mean {it}?")).unwrap_or_default())]
+    Missing {
+        /// The path, up to what is missing.
+        path: String,
+        /// What was probably meant.
+        near: Option<String>,
+    },
+    /// The path leads through a symbolic link, which is not followed.
+    #[error("{path} is a symbolic link to {target}; name the place that it leads to")]
+    Link {
+        /// The link.
+        path: String,
+        /// Its target.
+        target: String,
+    },
+    /// The path leads through something that is no directory.
+    #[error("{path} is not a directory")]
+    NotADirectory {
+        /// What it leads through.
+        path: String,
+    },
+}
+
+/// Returns a path in its one form: absolute, without needless slashes and `.`; the root is empty.
+pub fn normal(path: &[u8]) -> Vec<u8> {
+    let parts = path.split(|byte| *byte == b'/').filter(|part| !matches!(part, [] | [b'.']));
+    parts.flat_map(|part| [b"/".as_slice(), part]).flatten().copied().collect()
+}
+
+impl Listing {
+    /// Returns what a path names, without following links; nothing where it names nothing.
+    pub fn at(&self, path: &[u8]) -> Option<InodeId> {
+        let path = normal(path);
+        let mut names = path.split(|byte| *byte == b'/').skip(1);
+        names.try_fold(Tree::ROOT, |here, name| self.tree.child(here, name))
+    }
+
+    /// Finds what a path names. Links in it are not followed: whose root they would start from is
+    /// known in the guest alone.
+    ///
+    /// # Errors
+    /// [`FindError`], which names the place where the path ends.
+    pub fn find(&self, path: &[u8]) -> Result<InodeId, FindError> {
+        let path = normal(path);
+        let (mut here, mut walked) = (Tree::ROOT, Vec::new());
+        for name in path.split(|byte| *byte == b'/').skip(1) {
+            let child = match &self.tree.inode(here).kind {
+                Kind::Directory(names) => names.get(name).copied(),
+                Kind::Leaf(leaf) => return Err(in_the_way(&walked, leaf)),
+            };
+            here = child.ok_or_else(|| self.missing(&walked, here, name))?;
+            walked.push(b'/');
+            walked.extend_from_slice(name);
+        }
+        Ok(here)
+    }
+
+    fn missing(&self, directory: &[u8], id: InodeId, name: &[u8]) -> FindError {
+        let name = String::from_utf8_lossy(name);
+        let names = self.tree.inode(id).names().into_iter().flatten();
+        // Other lengths are far away, and comparing long names takes long.
+        let near = |it: &&str| it.len().abs_diff(name.len()) <= 2;
+        let names = names.filter_map(|(name, _)| std::str::from_utf8(name).ok()).filter(near);
+        let names: Vec<&str> = names.take(CANDIDATES).collect();
+        let directory = String::from_utf8_lossy(directory);
+        FindError::Missing {
+            path: format!("{directory}/{name}"),
+            near: nearest(&name, &names).map(|near| format!("{directory}/{near}")),
+        }
+    }
+}
+
+fn in_the_way(path: &[u8], leaf: &Leaf) -> FindError {
+    let path = String::from_utf8_lossy(path).into_owned();
+    match leaf {
+        Leaf::Symlink(target) => {
+            FindError::Link { path, target: String::from_utf8_lossy(target).into_owned() }
+        }
+        _ => FindError::NotADirectory { path },
+    }
+}

@@ -1,0 +1,41 @@
+//! A server that follows a script: each connection gets its next reply.
+
+use std::sync::Mutex;
+
+use crate::http::testing::{self, Identity};
+pub(super) use crate::http::testing::{Reply, Step, file, length, redirect, reply};
+
+/// A running server.
+#[derive(Debug)]
+pub(super) struct Server(testing::Server);
+
+impl Server {
+    /// Starts a server for plain HTTP.
+    pub(super) fn http(replies: impl FnOnce(u16) -> Vec<Reply>) -> Self {
+        Self::start(Identity::None, replies)
+    }
+
+    /// Starts a server for https, with a valid certificate.
+    pub(super) fn https(replies: impl FnOnce(u16) -> Vec<Reply>) -> Self {
+        Self::start(Identity::Valid, replies)
+    }
+
+    /// `replies` makes the script, which may name the server's port. Behind its end nothing is
+    /// answered.
+    fn start(identity: Identity, replies: impl FnOnce(u16) -> Vec<Reply>) -> Self {
+        Self(testing::Server::start(identity, |port| {
+            let replies = Mutex::new(replies(port).into_iter());
+            move |_: &testing::Request| replies.lock().unwrap().next().unwrap_or_default()
+        }))
+    }
+
+    /// Returns the URL of a path on this server.
+    pub(super) fn url(&self, path: &str) -> String {
+        self.0.url(path)
+    }
+
+    /// Ends the script; returns the requests, in lower case.
+    pub(super) fn requests(self) -> Vec<String> {
+        self.0.requests().into_iter().map(|request| request.head.to_lowercase()).collect()
+    }
+}

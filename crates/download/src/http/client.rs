@@ -1,0 +1,139 @@
+//! One request and its answer.
+
+use std::error::Error;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::blocking::{self, RequestBuilder, Response};
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap};
+use reqwest::{NoProxy, Proxy, Url, redirect};
+use rustls::InvalidMessage;
+
+use super::{HttpError, RemoteUrl, roots};
+
+/// What no proxy is asked for: it would be another machine there.
+const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";
+
+/// How a client connects.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientOptions<'a> {
+    /// How long to wait for the connection, for the answer, and for each next byte of it.
+    pub patience: Duration,
+    /// The proxy for all requests but those to this machine.
+    pub proxy: Option<&'a str>,
+    /// A PEM file with the root certificates that are trusted, in the place of the system's.
+    pub roots: Option<&'a Path>,
+    /// A PEM file with certificates that are trusted besides.
+    pub more_roots: Option<&'a Path>,
+    /// How many connections to a host are kept for later requests.
+    pub idle: usize,
+}
+
+/// An HTTP client. Redirects are answers like any other.
+#[derive(Debug)]
+pub struct Client {
+    http: blocking::Client,
+    has_roots: bool,
+    patience: Duration,
+}
+
+impl Client {
+    /// Makes a client.
+    pub fn new(options: &ClientOptions<'_>) -> Result<Self, HttpError> {
+        let roots = roots::load(options.roots, options.more_roots)?;
+        let has_roots = !roots.is_empty();
+        let tls = roots::tls(roots).map_err(|error| HttpError::Client(error.into()))?;
+        let mut builder = blocking::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .user_agent(concat!("boxbuild/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .timeout(options.patience)
+            .connect_timeout(options.patience)
+            .pool_max_idle_per_host(options.idle)
+            .no_proxy();
+        if let Some(proxy) = options.proxy {
+            builder = builder.proxy(parse_proxy(proxy)?);
+        }
+        let http = builder.build().map_err(|error| HttpError::Client(error.into()))?;
+        Ok(Self { http, has_roots, patience: options.patience })
+    }
+
+    /// Asks for what is at a URL.
+    pub fn get(&self, at: &RemoteUrl, headers: HeaderMap) -> Result<Response, HttpError> {
+        self.send(at, self.http.get(at.to_url()).headers(headers))
+    }
+
+    /// Sends a form to a URL.
+    pub fn post(
+        &self,
+        at: &RemoteUrl,
+        headers: HeaderMap,
+        form: String,
+    ) -> Result<Response, HttpError> {
+        self.send(at, self.http.post(at.to_url()).headers(headers).body(form))
+    }
+
+    fn send(&self, at: &RemoteUrl, request: RequestBuilder) -> Result<Response, HttpError> {
+        if at.is_https() && !self.has_roots {
+            return Err(HttpError::NoRoots { host: at.host() });
+        }
+        request.header(ACCEPT_ENCODING, "identity").send().map_err(|error| self.failed(at, error))
+    }
+
+    fn failed(&self, at: &RemoteUrl, error: reqwest::Error) -> HttpError {
+        let host = at.host();
+        if error.is_timeout() && !error.is_connect() {
+            return self.stalled(host);
+        }
+        // The URL may be a redirect's, and then be signed.
+        let source = error.without_url();
+        match tls_error(&source) {
+            Some(rustls::Error::InvalidCertificate(_)) => {
+                HttpError::Untrusted { host, source: source.into() }
+            }
+            // The first byte of an answer in plain http is no type of a TLS record.
+            Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+                HttpError::NotTls { host }
+            }
+            _ => HttpError::Unreachable { host, source: source.into() },
+        }
+    }
+
+    /// Returns the error of a server that has fallen silent.
+    pub const fn stalled(&self, host: String) -> HttpError {
+        HttpError::Stalled { host, waited: self.patience }
+    }
+}
+
+/// Whether reading a body failed because nothing came for too long.
+pub fn timed_out(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|it| it.downcast_ref::<reqwest::Error>());
+    inner.is_some_and(reqwest::Error::is_timeout)
+}
+
+/// Finds the error of TLS because of which a connection failed. An [`io::Error`] leaves out what it
+/// holds when it is asked for its source, so it is opened here.
+fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let tls = held.map_or_else(|| error.downcast_ref(), |held| held.downcast_ref());
+        if tls.is_some() {
+            return tls;
+        }
+        cause = held.map_or_else(|| error.source(), |held| Some(held as &dyn Error));
+    }
+    None
+}
+
+/// Reads a proxy's URL.
+fn parse_proxy(text: &str) -> Result<Proxy, HttpError> {
+    let url = Url::parse(text).map_err(|error| HttpError::Proxy(error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(HttpError::Proxy(format!("it speaks {:?}", url.scheme())));
+    }
+    let proxy = Proxy::all(url);
+    let proxy = proxy.map_err(|error| HttpError::Proxy(error.without_url().to_string()))?;
+    Ok(proxy.no_proxy(NoProxy::from_string(THIS_MACHINE)))
+}

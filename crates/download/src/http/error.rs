@@ -1,0 +1,71 @@
+//! Why there is no answer.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// The proxy's URL cannot be used. It is not repeated, as it may have a password.
+    #[error("the proxy cannot be used: {0}; write it as \"http://HOST:PORT\"")]
+    Proxy(String),
+    /// A file of root certificates cannot be used.
+    #[error("cannot read root certificates from {}", path.display())]
+    Roots {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// There are no root certificates, so that no https server can be trusted.
+    #[error(
+        "{host} cannot be trusted: this system has no root certificates; \
+         install its package ca-certificates"
+    )]
+    NoRoots {
+        /// The server.
+        host: String,
+    },
+    /// The HTTP client cannot be made.
+    #[error("cannot set up the network client")]
+    Client(#[source] Box<dyn Error + Send + Sync>),
+    /// The server's certificate proves nothing.
+    #[error("{host} cannot be trusted: its certificate is not valid here")]
+    Untrusted {
+        /// The server.
+        host: String,
+        /// Why not.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// What answers does not speak TLS.
+    #[error("{host} answers, but not with TLS")]
+    NotTls {
+        /// The server.
+        host: String,
+    },
+    /// No connection, or no HTTP answer on it.
+    #[error("{host} cannot be reached or gives no answer")]
+    Unreachable {
+        /// The server.
+        host: String,
+        /// Why not.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The server holds the connection but sends nothing.
+    #[error("{host} has sent nothing for {waited:?}")]
+    Stalled {
+        /// The server.
+        host: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+}
+
+impl HttpError {
+    /// Whether the next try may go better: the connection failed, nothing else.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Stalled { .. })
+    }
+}

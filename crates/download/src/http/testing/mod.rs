@@ -1,0 +1,188 @@
+//! A small HTTP server on the loopback device, which answers as a test wants, right or wrong.
+#![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test that uses it")]
+
+mod reply;
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+pub use reply::{Reply, Step, file, length, redirect, reply};
+
+/// How a server proves who it is.
+#[derive(Debug, Clone, Copy)]
+pub enum Identity {
+    /// Not at all: plain HTTP.
+    None,
+    /// With the certificate in `tls/server.pem`: made for these tests, for 127.0.0.1, valid from
+    /// 2020 to 2119. As for all of them, its key protects nothing; that of its root is destroyed.
+    Valid,
+    /// With a certificate that was valid in 2020 only.
+    Expired,
+    /// With a certificate that nobody else has signed.
+    SelfSigned,
+}
+
+/// What a client has sent.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The request line and the headers.
+    pub head: String,
+    /// The body.
+    pub body: String,
+}
+
+impl Request {
+    /// Returns the path, with the query.
+    pub fn path(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// Returns a header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        lines.find(|line| line.0.eq_ignore_ascii_case(name)).map(|line| line.1)
+    }
+}
+
+/// A running server: each connection carries one request.
+#[derive(Debug)]
+pub struct Server {
+    scheme: &'static str,
+    port: u16,
+    stop: Arc<AtomicBool>,
+    log: Arc<Mutex<Vec<Request>>>,
+}
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+type Handler = Box<dyn Fn(&Request) -> Reply + Send + Sync>;
+
+impl Server {
+    /// Starts a server. `handler` gets its port, and returns what answers each request.
+    pub fn start<H>(identity: Identity, handler: impl FnOnce(u16) -> H) -> Self
+    where
+        H: Fn(&Request) -> Reply + Send + Sync + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let handler: Arc<Handler> = Arc::new(Box::new(handler(port)));
+        let (stop, log) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        let server = Self { scheme: scheme(identity), port, stop, log };
+        let (stop, log) = (Arc::clone(&server.stop), Arc::clone(&server.log));
+        let tls = tls(identity);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let (tls, handler, log) = (tls.clone(), Arc::clone(&handler), Arc::clone(&log));
+                // A client that breaks off is part of some tests.
+                thread::spawn(move || serve(wrap(stream, tls), &handler, &log).ok());
+            }
+        });
+        server
+    }
+
+    /// Returns the URL of a path on this server.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}://{}{path}", self.scheme, self.host())
+    }
+
+    /// Returns the server's host and port.
+    pub fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Returns what came so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.log.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Wakes the server, which waits for the next connection.
+        drop(TcpStream::connect(("127.0.0.1", self.port)));
+    }
+}
+
+/// Returns a file with the roots of the valid and of the expired certificate.
+pub fn roots() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/testing/tls/ca.pem")
+}
+
+const fn scheme(identity: Identity) -> &'static str {
+    if matches!(identity, Identity::None) { "http" } else { "https" }
+}
+
+fn tls(identity: Identity) -> Option<Arc<ServerConfig>> {
+    let (certificate, key): (&[u8], &[u8]) = match identity {
+        Identity::None => return None,
+        Identity::Valid => (include_bytes!("tls/server.pem"), include_bytes!("tls/server.key")),
+        Identity::Expired => (include_bytes!("tls/expired.pem"), include_bytes!("tls/expired.key")),
+        Identity::SelfSigned => {
+            (include_bytes!("tls/self-signed.pem"), include_bytes!("tls/self-signed.key"))
+        }
+    };
+    let certificate = CertificateDer::from_pem_slice(certificate).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(key).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    Some(Arc::new(config))
+}
+
+fn wrap(stream: TcpStream, tls: Option<Arc<ServerConfig>>) -> Box<dyn Stream> {
+    match tls {
+        None => Box::new(stream),
+        Some(tls) => Box::new(StreamOwned::new(ServerConnection::new(tls).unwrap(), stream)),
+    }
+}
+
+/// Reads a request, remembers it, and answers it.
+fn serve(
+    mut stream: Box<dyn Stream>,
+    handler: &Handler,
+    log: &Mutex<Vec<Request>>,
+) -> io::Result<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let mut request = Request { head, body: String::new() };
+    let length = request.header("content-length").and_then(|it| it.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    request.body = String::from_utf8_lossy(&body).into_owned();
+    log.lock().unwrap().push(request.clone());
+    play(&mut stream, handler(&request))
+}
+
+fn play(stream: &mut Box<dyn Stream>, reply: Reply) -> io::Result<()> {
+    for step in reply {
+        match step {
+            Step::Send(bytes) => stream.write_all(&bytes)?,
+            Step::Pause(pause) => thread::sleep(pause),
+            Step::Hang => while stream.read(&mut [0; 64])? > 0 {},
+        }
+        stream.flush()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! What a server answers.
+
+use std::time::Duration;
+
+/// What a reply is made of.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Sends bytes.
+    Send(Vec<u8>),
+    /// Waits a little.
+    Pause(Duration),
+    /// Sends nothing more until the client hangs up.
+    Hang,
+}
+
+/// What one connection gets, after its request was read.
+pub type Reply = Vec<Step>;
+
+/// Makes a reply of a status, header lines and a body, which is not measured.
+pub fn reply(status: &str, headers: &[&str], body: &[u8]) -> Reply {
+    let mut head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
+    headers.iter().for_each(|header| head.extend([header, "\r\n"]));
+    head.push_str("\r\n");
+    vec![Step::Send(head.into_bytes()), Step::Send(body.to_vec())]
+}
+
+/// Makes a whole answer: its length and its body.
+pub fn file(body: &[u8]) -> Reply {
+    reply("200 OK", &[&length(body.len())], body)
+}
+
+/// Makes a redirect.
+pub fn redirect(location: &str) -> Reply {
+    reply("302 Found", &[&format!("Location: {location}"), "Content-Length: 0"], b"")
+}
+
+/// Makes the header line for a body's length.
+pub fn length(bytes: usize) -> String {
+    format!("Content-Length: {bytes}")
+}

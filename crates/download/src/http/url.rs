@@ -1,0 +1,266 @@
+//! URLs that a file may be fetched from.
+
+use std::fmt;
+use std::str::FromStr;
+
+use reqwest::Url;
+
+/// A URL of a file: `http` or `https`, with a host, without credentials and fragment.
+///
+/// It is read as the WHATWG's URL standard says, but strictly where that repairs what was written:
+/// blanks, control characters, backslashes and missing slashes are refused.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RemoteUrl(Box<Url>);
+
+/// Why a text is not a [`RemoteUrl`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UrlError {
+    /// It is no URL.
+    #[error("{text:?} is not a URL: {why}; write it as \"https://HOST/PATH\"")]
+    Malformed {
+        /// The text.
+        text: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// It has another scheme.
+    #[error("a file is fetched over https or http, not over {0:?}")]
+    Scheme(String),
+    /// It has a user name or a password. The text is not repeated here, where it could be logged.
+    #[error("the URL of {host} has a user name or a password; a URL is public: take it out")]
+    Credentials {
+        /// The URL's host.
+        host: String,
+    },
+}
+
+impl RemoteUrl {
+    /// Returns what a redirect from here to `location` leads to.
+    pub fn join(&self, location: &str) -> Result<Self, UrlError> {
+        let joined = self.0.join(location);
+        let failed = |why: String| malformed(&self.describe(location), &why);
+        Self::checked(joined.map_err(|error| failed(error.to_string()))?)
+    }
+
+    /// Writes a redirect's target for a message: without a password, and without a query, which may
+    /// be a signature that gives access.
+    pub fn describe(&self, location: &str) -> String {
+        match self.0.join(location) {
+            Ok(url) => public(url),
+            Err(_) => location.split(['?', '#', '@']).next().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Writes the server that a redirect leads to, for a message that may have nobody's secret in
+    /// it: any other part of a URL may be one.
+    pub fn describe_server(&self, location: &str) -> String {
+        match self.0.join(location) {
+            Ok(url) => format!("{}://{}", url.scheme(), host_of(&url)),
+            Err(_) => "what is no URL".to_owned(),
+        }
+    }
+
+    /// Whether scheme, host and port are the same (RFC 6454).
+    pub fn same_origin(&self, other: &Self) -> bool {
+        self.0.origin() == other.0.origin()
+    }
+
+    /// Returns this URL with more in its query.
+    pub fn with_query(&self, pairs: &[(&str, &str)]) -> Self {
+        let mut url = self.to_url();
+        url.query_pairs_mut().extend_pairs(pairs);
+        Self(Box::new(url))
+    }
+
+    /// Writes pairs as the body of a form (`application/x-www-form-urlencoded`).
+    pub fn form(pairs: &[(&str, &str)]) -> String {
+        let url = Url::parse_with_params("form:", pairs);
+        url.ok().and_then(|url| url.query().map(str::to_owned)).unwrap_or_default()
+    }
+
+    fn checked(mut url: Url) -> Result<Self, UrlError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(UrlError::Scheme(url.scheme().to_owned()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(UrlError::Credentials { host: url.host_str().unwrap_or("").to_owned() });
+        }
+        url.set_fragment(None);
+        Ok(Self(Box::new(url)))
+    }
+
+    /// Returns the host, with the port where it is not the scheme's own.
+    pub fn host(&self) -> String {
+        host_of(&self.0)
+    }
+
+    /// Whether the scheme is `https`.
+    pub fn is_https(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
+    /// Returns the URL for a message, like [`Self::describe`].
+    pub fn without_query(&self) -> String {
+        public(self.to_url())
+    }
+
+    /// Returns the URL for a request, with its query.
+    pub fn to_url(&self) -> Url {
+        Url::clone(&self.0)
+    }
+}
+
+impl FromStr for RemoteUrl {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        if text.chars().any(|it| it.is_whitespace() || it.is_control() || it == '\\') {
+            let why = "it has a blank, a control character or a backslash";
+            return Err(malformed(text, why));
+        }
+        let url = Url::parse(text).map_err(|error| malformed(text, &error.to_string()))?;
+        let url = Self::checked(url)?;
+        match text.split_once("://") {
+            Some((_, rest)) if !rest.starts_with(['/', '?', '#']) => Ok(url),
+            _ => Err(malformed(text, "it has no host behind \"://\"")),
+        }
+    }
+}
+
+fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("");
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// Takes out of a URL what not everybody may read.
+fn public(mut url: Url) -> String {
+    url.set_query(None);
+    url.set_fragment(None);
+    // These fail for schemes that have neither.
+    url.set_username("").and_then(|()| url.set_password(None)).ok();
+    url.into()
+}
+
+fn malformed(text: &str, why: &str) -> UrlError {
+    UrlError::Malformed { text: text.to_owned(), why: why.to_owned() }
+}
+
+impl fmt::Display for RemoteUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str())
+    }
+}
+
+impl fmt::Debug for RemoteUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<String, UrlError> {
+        text.parse::<RemoteUrl>().map(|url| url.to_string())
+    }
+
+    #[test]
+    fn ordinary_urls_are_taken() {
+        for (text, expected) in [
+            ("https://example.com/agent", "https://example.com/agent"),
+            ("HTTP://Example.COM:80/a?b=c#d", "http://example.com/a?b=c"),
+            ("http://127.0.0.1:8080/", "http://127.0.0.1:8080/"),
+            ("https://[::1]:4430/x", "https://[::1]:4430/x"),
+        ] {
+            assert_eq!(parse(text).as_deref(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn what_is_repaired_elsewhere_is_refused() {
+        for text in [
+            "",
+            "agent",
+            "/bin/agent",
+            "https:example.com",
+            "https:/example.com",
+            "https:///example.com/agent",
+            "https://",
+            "https://?x",
+            " https://example.com",
+            "https://example.com/a\tb",
+            "https://example.com/a\n",
+            "https:\\\\example.com",
+            "https://exa mple.com",
+            "https://example.com:99999/",
+            "https://[::1/",
+        ] {
+            assert!(matches!(parse(text), Err(UrlError::Malformed { .. })), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn other_schemes_and_credentials_are_refused() {
+        for text in ["file:///etc/passwd", "ftp://example.com/", "data:,x", "mailto:a@b"] {
+            assert!(matches!(parse(text), Err(UrlError::Scheme(_))), "{text:?}");
+        }
+        for text in ["https://u:secret@example.com/", "https://u@example.com", "http://:secret@h/"]
+        {
+            let error = parse(text).unwrap_err();
+            assert!(matches!(error, UrlError::Credentials { .. }), "{text:?}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        let url = |text: &str| text.parse::<RemoteUrl>().unwrap();
+        let own = url("https://a.example.org/x");
+        for same in ["https://a.example.org", "https://A.example.org:443/y?z"] {
+            assert!(own.same_origin(&url(same)), "{same}");
+        }
+        for other in [
+            "http://a.example.org/x",
+            "https://a.example.org:444/x",
+            "https://b.example.org/x",
+            "https://a.example.org.example.net/x",
+            "https://a.example.org./x",
+        ] {
+            assert!(!own.same_origin(&url(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn of_a_redirect_only_the_server_is_told() {
+        let at = "https://a.example.org/x".parse::<RemoteUrl>().unwrap();
+        for (location, told) in [
+            ("/secret", "https://a.example.org"),
+            ("http://me:secret@b.example.org:81/secret?secret#secret", "http://b.example.org:81"),
+            ("data:secret", "data://"),
+            ("https://[secret", "what is no URL"),
+        ] {
+            assert_eq!(at.describe_server(location), told);
+        }
+    }
+
+    #[test]
+    fn pairs_are_encoded() {
+        let pairs = [("a", "b c"), ("d", "e&f=+%")];
+        let encoded = "a=b+c&d=e%26f%3D%2B%25";
+        assert_eq!(RemoteUrl::form(&pairs), encoded);
+        let url = "https://a.example.org/t?x=y".parse::<RemoteUrl>().unwrap();
+        let with = format!("https://a.example.org/t?x=y&{encoded}");
+        assert_eq!(url.with_query(&pairs).to_string(), with);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_panics_and_what_is_taken_reads_back(text in "(https?://)?\\PC{0,40}") {
+            if let Ok(url) = text.parse::<RemoteUrl>() {
+                assert_eq!(url.to_string().parse::<RemoteUrl>(), Ok(url));
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The names in an archive, and where their data lies.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+
+use oci_layer::{LayerErrorKind, Limits, Member, MemberKind, member};
+
+use super::super::error::SourceError;
+use super::section::Section;
+
+/// Bounds on an archive: `docker save` writes three members for each layer, a layout has one for each
+/// blob.
+const MEMBERS_MAX: usize = 1 << 16;
+const NAMES_MAX: usize = 16 << 20;
+/// How many links may lead to a file.
+const LINKS_MAX: usize = 8;
+/// The headers of a member are read together: they are seldom longer.
+const HEADERS: usize = 1536;
+
+/// The names in an archive. Directories are left out: nothing here asks for one.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    members: BTreeMap<Vec<u8>, MemberKind>,
+    /// Bytes of all names and targets.
+    bytes: usize,
+}
+
+impl Index {
+    /// Reads the headers of all members of an archive of `length` bytes.
+    pub(super) fn read(path: &Path, file: &Arc<File>, length: u64) -> Result<Self, SourceError> {
+        let mut index = Self::default();
+        let mut offset = 0;
+        let limits = Limits::default();
+        let mut read = || -> Result<(), (u64, String)> {
+            loop {
+                let here = offset;
+                let fail = |kind: LayerErrorKind| (here, kind.to_string());
+                let headers = Section::new(file, here, length.saturating_sub(here));
+                let headers = BufReader::with_capacity(HEADERS, headers);
+                let Some(member) = member(headers, here, &limits).map_err(fail)? else {
+                    return Ok(());
+                };
+                offset = member.next;
+                index.add(member, length).map_err(|why| (here, why))?;
+            }
+        };
+        let failed = |(offset, why)| SourceError::Archive { path: path.to_owned(), offset, why };
+        read().map_err(failed)?;
+        Ok(index)
+    }
+
+    fn add(&mut self, member: Member, length: u64) -> Result<(), String> {
+        let Member { path, kind, .. } = member;
+        if let MemberKind::File { offset, size } = kind
+            && offset.saturating_add(size) > length
+        {
+            let name = String::from_utf8_lossy(&path);
+            return Err(format!("the archive ends in the middle of {name:?}; copy it again"));
+        }
+        let target = match &kind {
+            MemberKind::Other => return Ok(()),
+            MemberKind::Symlink(target) | MemberKind::HardLink(target) => target.len(),
+            MemberKind::File { .. } => 0,
+        };
+        self.bytes += path.len() + target;
+        if self.members.len() >= MEMBERS_MAX || self.bytes > NAMES_MAX {
+            return Err(format!("it has more than {MEMBERS_MAX} files"));
+        }
+        let name = String::from_utf8_lossy(&path).into_owned();
+        match self.members.insert(path, kind) {
+            None => Ok(()),
+            // Readers differ in which of them they take.
+            Some(_) => Err(format!("it has two files {name:?}; write the archive anew")),
+        }
+    }
+
+    /// Tells whether there is a member of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.members.contains_key(name.as_bytes())
+    }
+
+    /// Returns offset and size of a file's data, perhaps behind links; nothing where there is no such
+    /// name.
+    ///
+    /// # Errors
+    /// It is a link that leads to nothing, out of the archive, or in a circle.
+    pub(super) fn find(&self, name: &str) -> Result<Option<(u64, u64)>, &'static str> {
+        let mut name = name.as_bytes().to_vec();
+        for links in 0..=LINKS_MAX {
+            name = match self.members.get(&name) {
+                None if links == 0 => return Ok(None),
+                None => return Err("it is a link to what is not in the archive"),
+                Some(MemberKind::File { offset, size }) => return Ok(Some((*offset, *size))),
+                Some(MemberKind::Symlink(target)) => beside(&name, target)?,
+                Some(MemberKind::HardLink(target)) => beside(b"", target)?,
+                Some(MemberKind::Other) => return Ok(None),
+            };
+        }
+        Err("too many links lead to it")
+    }
+}
+
+/// Returns where a link leads: its target, taken from the directory that the link is in.
+fn beside(link: &[u8], target: &[u8]) -> Result<Vec<u8>, &'static str> {
+    if target.first() == Some(&b'/') {
+        return Err("it is a link out of the archive");
+    }
+    let mut parts: Vec<&[u8]> = link.split(|byte| *byte == b'/').collect();
+    parts.pop();
+    for part in target.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop().ok_or("it is a link out of the archive")?),
+            part => parts.push(part),
+        }
+    }
+    Ok(parts.join(&b'/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(members: &[(&str, MemberKind)]) -> Index {
+        let members = members.iter().map(|(name, kind)| (name.as_bytes().to_vec(), kind.clone()));
+        Index { members: members.collect(), bytes: 0 }
+    }
+
+    fn symlink(target: &str) -> MemberKind {
+        MemberKind::Symlink(target.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn links_lead_to_files_of_the_archive_only() {
+        let hard = |target: &str| MemberKind::HardLink(target.as_bytes().to_vec());
+        let index = index(&[
+            ("a.tar", MemberKind::File { offset: 512, size: 3 }),
+            ("x/layer.tar", symlink("../a.tar")),
+            ("y/layer.tar", symlink("./../x//layer.tar")),
+            ("z/layer.tar", hard("./y/layer.tar")),
+            ("out", symlink("../a.tar")),
+            ("absolute", symlink("/a.tar")),
+            ("dangling", symlink("b.tar")),
+            ("circle", symlink("circle")),
+            ("hard-out", hard("../a.tar")),
+        ]);
+        for name in ["a.tar", "x/layer.tar", "y/layer.tar", "z/layer.tar"] {
+            assert_eq!(index.find(name), Ok(Some((512, 3))), "{name}");
+        }
+        assert_eq!(index.find("nothing"), Ok(None));
+        for (name, why) in [
+            ("out", "it is a link out of the archive"),
+            ("absolute", "it is a link out of the archive"),
+            ("hard-out", "it is a link out of the archive"),
+            ("dangling", "it is a link to what is not in the archive"),
+            ("circle", "too many links lead to it"),
+        ] {
+            assert_eq!(index.find(name), Err(why), "{name}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The layers of an image in an archive.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use box_cache::BlobId;
+use box_image::Digest;
+use oci_layer::Compression;
+
+use super::super::archive::Archive;
+use super::super::documents::Descriptor;
+use super::super::error::SourceError;
+use super::super::files::Files;
+use super::super::layers::LAYERS_MAX;
+use super::super::media::docker_layer;
+use super::entry::{Entry, file, named_digest};
+
+const LAYER: &str = "a layer";
+/// How gzip (RFC 1952) and zstd (RFC 8878) streams begin.
+const GZIP: &[u8] = b"\x1f\x8b";
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+
+/// Names the layers of an image by digests, and says which file each of them is.
+pub(super) fn layers(
+    archive: &Archive,
+    entry: &Entry,
+    diff_ids: &[Digest],
+) -> Result<(Vec<Descriptor>, BTreeMap<Digest, String>), SourceError> {
+    check_count(archive, entry.layers.len(), diff_ids.len())?;
+    let (mut layers, mut names) = (Vec::new(), BTreeMap::new());
+    for (name, diff_id) in entry.layers.iter().zip(diff_ids) {
+        let layer = layer(archive, name, *diff_id)?;
+        names.insert(layer.digest, name.clone());
+        layers.push(layer);
+    }
+    Ok((layers, names))
+}
+
+fn check_count(archive: &Archive, layers: usize, diff_ids: usize) -> Result<(), SourceError> {
+    let place = archive.title();
+    if layers > LAYERS_MAX {
+        return Err(SourceError::TooManyLayers { place, layers, limit: LAYERS_MAX });
+    }
+    if layers == diff_ids {
+        return Ok(());
+    }
+    let why = format!("layers in its manifest: {layers}, diff_ids in its config: {diff_ids}");
+    Err(SourceError::Inconsistent { place, why })
+}
+
+/// Names a layer. Nothing but its content says whether it is compressed: docker, too, looks there. An
+/// uncompressed one is named by what its config says of it; another by its file's name, or, where that
+/// is no digest, by what it hashes to. All of this is verified when the layer is read.
+fn layer(archive: &Archive, name: &str, diff_id: Digest) -> Result<Descriptor, SourceError> {
+    let mut opened = file(archive, name, LAYER)?;
+    let failed = || SourceError::io(archive.at(name));
+    let mut start = Vec::new();
+    opened.reader.by_ref().take(ZSTD.len() as u64).read_to_end(&mut start).map_err(failed())?;
+    let compression = match start.as_slice() {
+        ZSTD => Compression::Zstd,
+        start if start.starts_with(GZIP) => Compression::Gzip,
+        _ => Compression::None,
+    };
+    let digest = match (compression, named_digest(name)) {
+        (Compression::None, _) => diff_id,
+        // The older form names layers by what they are uncompressed.
+        (_, Some(named)) if named != diff_id => named,
+        _ => hash(start.as_slice().chain(opened.reader)).map_err(failed())?,
+    };
+    Ok(Descriptor::new(docker_layer(compression), digest, opened.size))
+}
+
+fn hash(reader: impl Read) -> io::Result<Digest> {
+    BlobId::of_reader(reader).map(|blob| Digest::from_bytes(blob.0))
+}

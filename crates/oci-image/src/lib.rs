@@ -1,0 +1,205 @@
+//! Where images come from.
+//!
+//! ```text
+//! oci:DIR            an OCI image layout directory
+//! oci-archive:FILE   the same in a tar archive
+//! docker-archive:FILE  what `docker save` writes
+//! docker://HOST/NAME   a registry
+//! ```
+//!
+//! All of them lead the same way: index → manifest → config → layers. They differ in where documents
+//! and blobs lie, and how they are named:
+//!
+//! ```text
+//! files      names              → streams: of a directory, or of an archive that is read in place
+//! layout     digests, tags      → those files
+//! docker     digests            → those files, by manifest.json
+//! find       a tag or a digest  → a manifest, through indexes, for a platform
+//! image      a manifest         → config and layers, checked against each other
+//! layers     descriptors        → layers, bounded
+//! keys       a document         → the same, where all programs read the same in it
+//! ```
+//!
+//! Formats: OCI image-spec v1.1, image-layout.md, image-index.md, manifest.md and config.md, and
+//! Docker's documents for the same. All of it is input from strangers: every document is bounded, and
+//! its digest and size are verified before it is read; a digest is parsed before it becomes a file
+//! name; no name of an archive becomes one.
+#![forbid(unsafe_code)]
+
+mod archive;
+mod config;
+mod docker;
+mod documents;
+mod error;
+mod files;
+mod find;
+mod image;
+mod keys;
+mod layers;
+mod layout;
+mod media;
+mod place;
+mod platform;
+mod registry;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use box_cache::Store;
+use box_image::Digest;
+use boxfile_spec::{ImageRef, Platform};
+use oci_registry::Repository;
+
+use archive::Archive;
+pub use config::{ImageConfig, Process, RootFs, Step};
+pub use error::SourceError;
+use files::{Directory, Files};
+use find::Wanted;
+use image::Home;
+pub use image::Image;
+use layout::{Layout, MARKER};
+pub use registry::Remote;
+use registry::Repo;
+
+/// What is needed to get at images.
+#[derive(Debug, Clone, Copy)]
+pub struct Access<'a> {
+    /// The directory that relative paths start from.
+    pub base: &'a Path,
+    /// What is needed for images of registries; nothing where they are not read.
+    pub registries: Option<Registries<'a>>,
+}
+
+/// What is needed to get at images of registries.
+#[derive(Debug, Clone, Copy)]
+pub struct Registries<'a> {
+    /// Where they are kept.
+    pub store: &'a Store,
+    /// How registries are asked.
+    pub remote: &'a dyn Remote,
+    /// Whether no network may be touched.
+    pub offline: bool,
+}
+
+impl Access<'_> {
+    fn repo<'r>(&'r self, repository: &'r Repository) -> Result<Repo<'r>, SourceError> {
+        let registries = self.registries.ok_or_else(|| SourceError::NotAsked {
+            place: format!("docker://{}/{}", repository.host(), repository.name()),
+        })?;
+        Ok(Repo { repository, registries })
+    }
+}
+
+/// Opens the image that a reference names, for a platform. One that is pinned is looked for by its
+/// digest, whatever its tag leads to by now; a digest in the reference goes before that.
+///
+/// # Errors
+/// [`SourceError`], which says what to do.
+pub fn open(
+    reference: &ImageRef,
+    pinned: Option<Digest>,
+    platform: Platform,
+    access: &Access<'_>,
+) -> Result<Image, SourceError> {
+    let (tag, declared) = tag_and_digest(reference);
+    let wanted = Wanted { tag, digest: declared.or(pinned), platform };
+    match reference {
+        ImageRef::OciLayout { path, .. } => directory(&access.base.join(path), wanted),
+        ImageRef::OciArchive { path, .. } => archive(&access.base.join(path), wanted),
+        ImageRef::DockerArchive { path, .. } => docker::find(&access.base.join(path), wanted),
+        ImageRef::Registry { host, repository, .. } => remote(host, repository, wanted, access),
+    }
+}
+
+/// Tells what kind of image a directory or an archive (`*.tar`) holds, as a reference spells it;
+/// nothing where it holds none.
+pub fn kind_of(path: &Path) -> Option<&'static str> {
+    if path.join(MARKER).is_file() {
+        return Some("oci");
+    }
+    if path.extension().is_none_or(|extension| extension != "tar") {
+        return None;
+    }
+    let archive = Archive::open(path).ok()?;
+    match (archive.has(docker::MANIFEST_FILE), archive.has(MARKER)) {
+        // What `docker save` writes today is a layout, too.
+        (true, _) => Some("docker-archive"),
+        (false, true) => Some("oci-archive"),
+        (false, false) => None,
+    }
+}
+
+fn tag_and_digest(reference: &ImageRef) -> (Option<&str>, Option<Digest>) {
+    let (tag, digest) = match reference {
+        ImageRef::OciLayout { tag, digest, .. }
+        | ImageRef::OciArchive { tag, digest, .. }
+        | ImageRef::Registry { tag, digest, .. } => (tag, *digest),
+        ImageRef::DockerArchive { tag, .. } => (tag, None),
+    };
+    (tag.as_deref(), digest.map(|digest| Digest::from_bytes(digest.0)))
+}
+
+/// Opens an image of a layout directory.
+fn directory(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
+    let lacks = |_: &Directory| SourceError::NotALayout {
+        path: path.to_owned(),
+        missing: MARKER,
+        help: instead_of_a_layout(path),
+    };
+    layout(Layout::open(Directory(path.to_owned()), "oci:PATH:TAG", lacks)?, wanted)
+}
+
+/// Opens an image of a layout in an archive.
+fn archive(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
+    let lacks = |archive: &Archive| {
+        let help = if archive.has(docker::MANIFEST_FILE) {
+            format!("`docker save` wrote it: write \"docker-archive:{}\"", path.display())
+        } else {
+            format!("make it with `skopeo copy docker://NAME oci-archive:{}`", path.display())
+        };
+        SourceError::NoImage { path: path.to_owned(), missing: MARKER, help }
+    };
+    layout(Layout::open(Archive::open(path)?, "oci-archive:PATH:TAG", lacks)?, wanted)
+}
+
+fn layout<F: Files + 'static>(layout: Layout<F>, wanted: Wanted<'_>) -> Result<Image, SourceError> {
+    let layout = Arc::new(layout);
+    let (identity, manifest) = find::find(&*layout, wanted)?;
+    let home = Home::Local(layout.clone());
+    Image::assemble(&*layout, home, (identity, &manifest), wanted.platform)
+}
+
+/// Opens an image of a registry.
+fn remote(
+    host: &str,
+    name: &str,
+    wanted: Wanted<'_>,
+    access: &Access<'_>,
+) -> Result<Image, SourceError> {
+    let repository = Repository::new(host, name).map_err(|source| {
+        let place = format!("docker://{host}/{name}");
+        SourceError::Registry { place, source: Box::new(source) }
+    })?;
+    let repo = access.repo(&repository)?;
+    let (identity, manifest) = find::find(&repo, wanted)?;
+    let home = Home::Registry(repository.clone());
+    Image::assemble(&repo, home, (identity, &manifest), wanted.platform)
+}
+
+/// Says what to do about a path without a layout.
+fn instead_of_a_layout(path: &Path) -> String {
+    let shown = path.display();
+    if path.is_file() {
+        format!("it is a file: write \"oci-archive:{shown}\" or \"docker-archive:{shown}\"")
+    } else if path.join(docker::MANIFEST_FILE).is_file() {
+        format!(
+            "it looks like a copy of skopeo's kind `dir:`: skopeo copy dir:{shown} oci:IMAGE:latest"
+        )
+    } else {
+        format!("copy an image there: skopeo copy docker://NAME oci:{shown}:latest")
+    }
+}

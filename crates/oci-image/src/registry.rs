@@ -1,0 +1,172 @@
+//! Images of a registry, whose documents and layers are kept in the store.
+//!
+//! What is named by a digest is looked for in the store first: an image that was read once needs the
+//! network no more. Only what a tag means is always asked anew.
+
+use std::fmt;
+use std::fs::File;
+
+use box_cache::{BlobId, Store};
+use box_image::Digest;
+use oci_layer::LayerSource;
+use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag};
+
+use super::Registries;
+use super::documents::Descriptor;
+use super::error::SourceError;
+use super::place::{Blobs, CONFIG_MAX, Opened, Place};
+
+/// What is asked of registries. Its calls may come from several threads, and block.
+pub trait Remote: fmt::Debug + Sync {
+    /// Fetches a manifest or an index, verified against the digest that it is asked for by.
+    ///
+    /// # Errors
+    /// [`RegistryError`].
+    fn manifest(&self, from: &Repository, reference: &Reference)
+    -> Result<Manifest, RegistryError>;
+
+    /// Fetches those blobs that the store does not hold undamaged, each verified.
+    ///
+    /// # Errors
+    /// [`RegistryError`].
+    fn fetch(
+        &self,
+        from: &Repository,
+        blobs: &[(Digest, u64)],
+        store: &Store,
+    ) -> Result<(), RegistryError>;
+}
+
+impl Remote for Registry<'_> {
+    fn manifest(
+        &self,
+        from: &Repository,
+        reference: &Reference,
+    ) -> Result<Manifest, RegistryError> {
+        self.manifest(from, reference)
+    }
+
+    fn fetch(
+        &self,
+        from: &Repository,
+        blobs: &[(Digest, u64)],
+        store: &Store,
+    ) -> Result<(), RegistryError> {
+        self.fetch_blobs(from, blobs, store)
+    }
+}
+
+/// A repository, and what is needed to get at what it has.
+#[derive(Debug)]
+pub(super) struct Repo<'a> {
+    pub(super) repository: &'a Repository,
+    pub(super) registries: Registries<'a>,
+}
+
+impl Repo<'_> {
+    /// Makes sure that the store holds blobs.
+    fn fetch(&self, blobs: &[(Digest, u64)]) -> Result<(), SourceError> {
+        if self.registries.offline {
+            let missing = blobs.iter().find(|(digest, _)| !self.holds(digest));
+            return missing.map_or(Ok(()), |(digest, _)| Err(self.offline(digest)));
+        }
+        let fetched = self.registries.remote.fetch(self.repository, blobs, self.registries.store);
+        fetched.map_err(|source| self.failed(source))
+    }
+
+    /// Makes sure that the store holds layers.
+    pub(super) fn fetch_layers(&self, layers: &[&LayerSource]) -> Result<(), SourceError> {
+        let blobs: Vec<_> = layers.iter().map(|layer| (layer.digest, layer.size)).collect();
+        self.fetch(&blobs)
+    }
+
+    /// Fetches a manifest or an index into the store, and names it.
+    fn fetch_manifest(&self, reference: &Reference) -> Result<Descriptor, RegistryError> {
+        let manifest = self.registries.remote.manifest(self.repository, reference)?;
+        self.registries.store.put(&manifest.bytes)?;
+        let size = manifest.bytes.len() as u64;
+        Ok(Descriptor::new(&manifest.media_type, manifest.digest, size))
+    }
+
+    /// Whether the store has a blob whole.
+    fn holds(&self, digest: &Digest) -> bool {
+        self.registries.store.verify(&blob(digest)).is_ok()
+    }
+
+    fn stored(&self, digest: &Digest) -> Result<Opened, SourceError> {
+        let file: File = self.registries.store.open_blob(&blob(digest))?;
+        let size = file.metadata().map_err(SourceError::io(self.at(digest)))?.len();
+        Ok(Opened { reader: Box::new(file), size })
+    }
+
+    fn failed(&self, source: RegistryError) -> SourceError {
+        SourceError::Registry { place: self.title(), source: Box::new(source) }
+    }
+
+    fn offline(&self, digest: &Digest) -> SourceError {
+        let place = self.title();
+        SourceError::Offline {
+            place,
+            what: digest.to_string(),
+            help: "run the same command once without it",
+        }
+    }
+}
+
+const fn blob(digest: &Digest) -> BlobId {
+    BlobId(*digest.as_bytes())
+}
+
+impl Blobs for Repo<'_> {
+    fn title(&self) -> String {
+        format!("docker://{}/{}", self.repository.host(), self.repository.name())
+    }
+
+    fn at(&self, digest: &Digest) -> String {
+        format!("{digest} of {}", self.title())
+    }
+
+    fn open(&self, digest: &Digest, size: u64) -> Result<Option<Opened>, SourceError> {
+        // A damaged config is fetched again. A layer is hashed when it is fetched and when it is read.
+        let is_here = match size {
+            ..=CONFIG_MAX => self.holds(digest),
+            _ => self.registries.store.size(&blob(digest)) == Some(size),
+        };
+        if !is_here {
+            self.fetch(&[(*digest, size)])?;
+        }
+        self.stored(digest).map(Some)
+    }
+}
+
+impl Place for Repo<'_> {
+    fn tagged(&self, tag: Option<&str>) -> Result<Vec<Descriptor>, SourceError> {
+        let tag = tag.unwrap_or("latest");
+        if self.registries.offline {
+            let (place, what) = (self.title(), format!("what the tag {tag:?} means"));
+            let help = "run the same command once without it";
+            return Err(SourceError::Offline { place, what, help });
+        }
+        let named = Tag::new(tag).map(Reference::Tag);
+        let found = named.and_then(|reference| self.fetch_manifest(&reference));
+        found.map(|found| vec![found]).map_err(|source| self.failed(source))
+    }
+
+    fn open_manifest(&self, digest: &Digest) -> Result<Option<Opened>, SourceError> {
+        if self.holds(digest) {
+            return self.stored(digest).map(Some);
+        }
+        if self.registries.offline {
+            return Err(self.offline(digest));
+        }
+        match self.fetch_manifest(&Reference::Digest(*digest)) {
+            Ok(_) => self.stored(digest).map(Some),
+            Err(RegistryError::NotFound { .. }) => Ok(None),
+            Err(source) => Err(self.failed(source)),
+        }
+    }
+
+    fn form(&self) -> &'static str {
+        "docker://HOST/NAME:TAG"
+    }
+}

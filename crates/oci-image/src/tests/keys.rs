@@ -1,0 +1,164 @@
+//! Keys that are others to other programs.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::refused::with;
+use super::*;
+use crate::config::ImageConfig;
+use crate::documents::read;
+use crate::keys;
+
+fn zeros() -> String {
+    format!("sha256:{}", "0".repeat(64))
+}
+
+fn descriptor(media_type: &str) -> Value {
+    json!({
+        "mediaType": media_type, "digest": zeros(), "size": 1, "annotations": {},
+        "platform": { "os": "linux", "architecture": "arm64", "variant": "v8" },
+    })
+}
+
+/// Reads a document, and keeps nothing of it.
+type Reader = fn(&[u8]) -> Result<(), String>;
+
+/// Documents with every key that is read, and what reads them.
+fn documents() -> [(Value, Reader); 3] {
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "artifactType": null,
+        "config": descriptor("application/vnd.oci.image.config.v1+json"),
+        "layers": [descriptor("application/vnd.oci.image.layer.v1.tar")],
+    });
+    let index = json!({ "manifests": [descriptor("application/vnd.oci.image.manifest.v1+json")] });
+    let config = json!({
+        "architecture": "amd64", "os": "linux", "rootfs": { "diff_ids": [zeros()] },
+        "config": {
+            "User": "u", "Env": [], "Entrypoint": [], "Cmd": [], "WorkingDir": "/", "Labels": {},
+            "ExposedPorts": {},
+        },
+        "history": [{ "empty_layer": false }],
+    });
+    [
+        (manifest, |bytes| read(bytes, None).map(drop)),
+        (index, |bytes| read(bytes, None).map(drop)),
+        (config, |bytes| match keys::read::<ImageConfig>(bytes) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }),
+    ]
+}
+
+/// Returns a document once for each of its keys, with another one beside that or in its stead.
+fn changed(document: &Value, change: &dyn Fn(&str) -> Vec<String>) -> Vec<Value> {
+    let mut all = Vec::new();
+    match document {
+        Value::Array(list) => {
+            for (index, element) in list.iter().enumerate() {
+                for inner in changed(element, change) {
+                    let mut list = list.clone();
+                    list[index] = inner;
+                    all.push(Value::Array(list));
+                }
+            }
+        }
+        Value::Object(map) => {
+            for (key, value) in map {
+                for other in change(key) {
+                    let mut beside = map.clone();
+                    beside.insert(other, value.clone());
+                    let mut instead = beside.clone();
+                    instead.remove(key);
+                    all.extend([Value::Object(beside), Value::Object(instead)]);
+                }
+                for inner in changed(value, change) {
+                    let mut map = map.clone();
+                    map[key] = inner;
+                    all.push(Value::Object(map));
+                }
+            }
+        }
+        _ => {}
+    }
+    all
+}
+
+#[test]
+fn no_key_that_is_read_is_there_in_another_case() {
+    let near = |key: &str| {
+        let first = key[..1].to_uppercase() + &key[1..];
+        let folded = [key.replace('s', "\u{17f}"), key.replace('k', "\u{212a}")];
+        let mut all = vec![key.to_uppercase(), key.to_lowercase(), first];
+        all.extend(folded);
+        all.retain(|it| it != key);
+        all
+    };
+    let mut count = 0;
+    for (document, read) in documents() {
+        read(document.to_string().as_bytes()).unwrap();
+        for changed in changed(&document, &near) {
+            read(changed.to_string().as_bytes()).expect_err(&changed.to_string());
+            count += 1;
+        }
+    }
+    assert!(count > 150, "{count}");
+}
+
+#[test]
+fn a_key_is_there_once() {
+    for (document, read) in documents() {
+        for changed in changed(&document, &|key| vec![format!("{key}#")]) {
+            let text = changed.to_string().replace("#\"", "\"");
+            let twice = document.to_string().len() < text.len();
+            // What is only renamed has the old name again here, and reads.
+            assert_eq!(read(text.as_bytes()).is_err(), twice, "{text}");
+        }
+    }
+}
+
+#[test]
+fn keys_that_anybody_may_choose_and_those_that_are_not_read_are_free() {
+    let mut config = documents()[2].0.clone();
+    config["config"]["Labels"] = json!({ "Architecture": "x", "OS": "y", "os": "z" });
+    config["config"]["ExposedPorts"] = json!({ "80/tcp": { "OS": 1 } });
+    config["container_config"] = json!({ "OS": {}, "os": [{ "Rootfs": 1 }] });
+    config["rootfs"]["config"] = json!({ "Architecture": null });
+    keys::read::<ImageConfig>(config.to_string().as_bytes()).unwrap();
+}
+
+#[test]
+fn what_is_said_of_such_keys() {
+    let mut found = vec![
+        with(|manifest, _| manifest["Layers"] = json!([])),
+        with(|manifest, _| manifest["layers"][0]["Size"] = json!(5)),
+        with(|_, config| config["rootfs"]["Diff_IDs"] = json!([])),
+        with(|_, config| config["config"] = json!({ "cmd": ["/bin/other"] })),
+        with(|_, config| *config = json!(["amd64", "linux"])),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path();
+    let list = r#"[{"Config":"c.json","Layers":[],"layers":[]}]"#;
+    let tar = Layer::new().file("manifest.json", 0o644, list).to_tar();
+    fs::write(base.join("a.tar"), tar.bytes()).unwrap();
+    found.push(refusal(base, "docker-archive:a.tar"));
+    fs::create_dir(base.join("a")).unwrap();
+    let version = r#"{"imageLayoutVersion":"1.0.0","ImageLayoutVersion":"2.0.0"}"#;
+    fs::write(base.join("a/oci-layout"), version).unwrap();
+    found.push(refusal(base, "oci:a"));
+    fs::write(base.join("a/oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
+    fs::write(base.join("a/index.json"), r#"{"manifests":[],"MANIFESTS":[]}"#).unwrap();
+    found.push(refusal(base, "oci:a"));
+    insta::assert_snapshot!(found.join("\n"), @r#"
+    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether "layers" is meant, so build the image again without the key "Layers" at line 1 column 9
+    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether "size" is meant, so build the image again without the key "Size" at line 1 column 178
+    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether "diff_ids" is meant, so build the image again without the key "Diff_IDs" at line 1 column 57
+    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether "Cmd" is meant, so build the image again without the key "cmd" at line 1 column 39
+    a/blobs/sha256/DIGEST does not read as an image config: invalid type: sequence, expected an object at line 1 column 1
+    manifest.json in a.tar does not read as a list of images: programs differ in whether "Layers" is meant, so build the image again without the key "layers" at line 1 column 40
+    a/oci-layout does not read as an OCI layout version: programs differ in whether "imageLayoutVersion" is meant, so build the image again without the key "ImageLayoutVersion" at line 1 column 50
+    a/index.json does not read as an image index: programs differ in whether "manifests" is meant, so build the image again without the key "MANIFESTS" at line 1 column 27
+    "#);
+}

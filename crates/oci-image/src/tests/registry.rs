@@ -1,0 +1,174 @@
+//! Images of a registry: what is asked of it, and what is not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Mutex;
+
+use oci_registry::{Manifest, Reference, RegistryError, Repository};
+use testkit::images::Compression;
+
+use super::*;
+use crate::{Registries, Remote};
+
+/// A registry in memory, which notes what it is asked for.
+#[derive(Debug)]
+struct Shelf {
+    blobs: BTreeMap<Digest, Vec<u8>>,
+    tagged: Digest,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Shelf {
+    /// Puts the blobs of a layout on the shelf.
+    fn of(layout: &Path, tagged: Digest) -> Self {
+        let files = fs::read_dir(layout.join("blobs/sha256")).unwrap();
+        let blobs = files.map(|file| {
+            let bytes = fs::read(file.unwrap().path()).unwrap();
+            (testkit::digest::of_bytes(&bytes), bytes)
+        });
+        Self { blobs: blobs.collect(), tagged, asked: Mutex::default() }
+    }
+
+    fn note(&self, what: String) {
+        self.asked.lock().unwrap().push(what);
+    }
+
+    /// Returns how many times something was asked for since the last look.
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+}
+
+impl Remote for Shelf {
+    fn manifest(&self, _: &Repository, reference: &Reference) -> Result<Manifest, RegistryError> {
+        let digest = match reference {
+            Reference::Tag(_) => self.tagged,
+            Reference::Digest(digest) => *digest,
+        };
+        self.note(match reference {
+            Reference::Tag(_) => "tag".to_owned(),
+            Reference::Digest(_) => "manifest".to_owned(),
+        });
+        let bytes = self.blobs.get(&digest).cloned().ok_or_else(|| RegistryError::NotFound {
+            what: digest.to_string(),
+            host: "registry.example.org".to_owned(),
+        })?;
+        let media_type = "application/vnd.oci.image.manifest.v1+json".to_owned();
+        Ok(Manifest { bytes, media_type, digest })
+    }
+
+    fn fetch(
+        &self,
+        _: &Repository,
+        blobs: &[(Digest, u64)],
+        store: &Store,
+    ) -> Result<(), RegistryError> {
+        for (digest, size) in blobs {
+            self.note("blob".to_owned());
+            let bytes = &self.blobs[digest];
+            assert_eq!(bytes.len() as u64, *size);
+            store.put(bytes)?;
+        }
+        Ok(())
+    }
+}
+
+const REFERENCE: &str = "docker://registry.example.org/team/app:v1";
+
+/// A registry with one image, and a store.
+struct Scene {
+    directory: tempfile::TempDir,
+    shelf: Shelf,
+    store: Store,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let layout = directory.path().join("a");
+        let manifest = sample().write_layout(&layout, "v1", Compression::Gzip).unwrap();
+        let store = Store::open(&directory.path().join("store")).unwrap();
+        Self { shelf: Shelf::of(&layout, manifest), directory, store }
+    }
+
+    fn access(&self, offline: bool) -> Access<'_> {
+        let registries = Registries { store: &self.store, remote: &self.shelf, offline };
+        Access { base: Path::new(""), registries: Some(registries) }
+    }
+
+    fn open(&self, pinned: Option<Digest>, offline: bool) -> Result<Image, SourceError> {
+        open(&reference(REFERENCE), pinned, Platform::LinuxAmd64, &self.access(offline))
+    }
+
+    fn refusal(&self, pinned: Option<Digest>) -> String {
+        self.open(pinned, true).unwrap_err().to_string()
+    }
+
+    fn fetch(&self, image: &Image, offline: bool) -> Result<(), SourceError> {
+        let layers: Vec<_> = image.layers.iter().collect();
+        image.fetch_layers(&layers, &self.access(offline))
+    }
+
+    fn expected(&self) -> TreeDigest {
+        let image = opened(self.directory.path(), "oci:a").unwrap();
+        tree(&image, &Access { base: self.directory.path(), registries: None }).unwrap()
+    }
+}
+
+#[test]
+fn what_was_fetched_once_needs_no_network() {
+    let scene = Scene::new();
+    let image = scene.open(None, false).unwrap();
+    assert_eq!(image.manifest, scene.shelf.tagged);
+    assert_eq!(scene.shelf.asked(), ["tag", "blob"], "the manifest and the config");
+    scene.fetch(&image, false).unwrap();
+    scene.shelf.asked();
+    let pinned = scene.open(Some(image.manifest), true).unwrap();
+    scene.fetch(&pinned, true).unwrap();
+    assert_eq!(tree(&pinned, &scene.access(true)).unwrap(), scene.expected());
+    scene.open(Some(image.manifest), false).unwrap();
+    assert_eq!(scene.shelf.asked(), [""; 0]);
+}
+
+#[test]
+fn a_tag_is_asked_for_each_time_and_never_offline() {
+    let scene = Scene::new();
+    let image = scene.open(None, false).unwrap();
+    scene.open(None, false).unwrap();
+    assert_eq!(scene.shelf.asked(), ["tag", "blob", "tag"]);
+    let found = [
+        scene.refusal(None),
+        scene.refusal(Some(Digest::from_bytes([0x77; 32]))),
+        scene
+            .fetch(&image, true)
+            .unwrap_err()
+            .to_string()
+            .replace(&image.layers[0].digest.to_string(), "sha256:DIGEST"),
+    ];
+    insta::assert_snapshot!(found.join("\n"), @r#"
+    docker://registry.example.org/team/app: what the tag "v1" means is not in the store, and --offline forbids to ask for it; run the same command once without it
+    docker://registry.example.org/team/app: sha256:7777777777777777777777777777777777777777777777777777777777777777 is not in the store, and --offline forbids to ask for it; run the same command once without it
+    docker://registry.example.org/team/app: sha256:DIGEST is not in the store, and --offline forbids to ask for it; run the same command once without it
+    "#);
+    assert_eq!(scene.shelf.asked(), [""; 0]);
+}
+
+#[test]
+fn damage_in_the_store_is_mended() {
+    let scene = Scene::new();
+    let image = scene.open(None, false).unwrap();
+    for digest in [image.manifest, image.config_digest] {
+        let path = scene.directory.path().join("store/blobs").join(digest.hex());
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "damaged").unwrap();
+        scene.open(Some(image.manifest), false).unwrap();
+    }
+    assert_eq!(scene.shelf.asked(), ["tag", "blob", "manifest", "blob"]);
+}
+
+#[test]
+fn a_pin_that_the_registry_forgot_is_gone() {
+    let scene = Scene::new();
+    let error = scene.open(Some(Digest::from_bytes([7; 32])), false).unwrap_err();
+    assert!(matches!(error, SourceError::Gone { .. }), "{error}");
+}

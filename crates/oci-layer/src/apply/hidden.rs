@@ -1,0 +1,95 @@
+//! What a layer hides of the layers below it (layer.md, "Whiteouts" and "Opaque Whiteout").
+
+use box_tree::{InodeId, Kind, Leaf, LookupError, Tree};
+
+use super::super::path::split;
+use super::super::{Action, Change, LayerIndex};
+
+/// One look at the lower layers: how deep what it may hide lies, whether it is an entry (`true`) or
+/// a marker, and the change itself. In this order the result depends on no order of the archive.
+type Look<'a> = (usize, bool, &'a [u8], &'a Action);
+
+/// Takes away what the layer hides, wherever in the archive its markers stand.
+///
+/// A marker's directory is where the lower layers have it, and their links are followed to it, as
+/// for an entry: behind `lib -> usr/lib`, `lib/.wh.a` hides `usr/lib/a`. Only a link that the layer
+/// itself hides or replaces leads nowhere: what lies behind it is not in the layer's directory.
+/// A marker whose directory is not there, or is none, hides nothing.
+///
+/// # Errors
+/// The marker's path and [`LookupError`] where its links lead in circles.
+pub(super) fn hide<'a>(
+    tree: &mut Tree,
+    index: &'a LayerIndex,
+) -> Result<(), (&'a [u8], LookupError)> {
+    if !index.changes.iter().any(|change| is_marker(&change.action)) {
+        return Ok(());
+    }
+    let mut looks: Vec<Look<'_>> = index.changes.iter().map(look).collect();
+    looks.sort_unstable_by_key(|(depth, is_entry, path, _)| (*depth, *is_entry, *path));
+    let mut replaced = Vec::new();
+    for (_, _, path, action) in looks {
+        let hidden = match action {
+            Action::Opaque => hide_names(tree, path),
+            Action::Whiteout => hide_name(tree, path),
+            _ => {
+                replaced.extend(take_link(tree, path));
+                Ok(())
+            }
+        };
+        hidden.map_err(|error| (path, error))?;
+    }
+    // An entry replaces a link when its turn comes; entries before it may still lead through it.
+    for (directory, name, link) in replaced {
+        tree.link(directory, name, link);
+    }
+    Ok(())
+}
+
+const fn is_marker(action: &Action) -> bool {
+    matches!(action, Action::Whiteout | Action::Opaque)
+}
+
+fn look(change: &Change) -> Look<'_> {
+    let below = usize::from(matches!(change.action, Action::Opaque));
+    (depth(&change.path) + below, !is_marker(&change.action), &change.path, &change.action)
+}
+
+fn depth(path: &[u8]) -> usize {
+    if path.is_empty() { 0 } else { 1 + path.iter().filter(|byte| **byte == b'/').count() }
+}
+
+fn hide_names(tree: &mut Tree, path: &[u8]) -> Result<(), LookupError> {
+    if let Some(directory) = directory_of(tree, path)? {
+        tree.clear(directory);
+    }
+    Ok(())
+}
+
+fn hide_name(tree: &mut Tree, path: &[u8]) -> Result<(), LookupError> {
+    let (directory, name) = split(path);
+    if let Some(directory) = directory_of(tree, directory)? {
+        tree.unlink(directory, name);
+    }
+    Ok(())
+}
+
+/// Finds a marker's directory; nothing where there is none.
+fn directory_of(tree: &mut Tree, path: &[u8]) -> Result<Option<InodeId>, LookupError> {
+    match tree.find_directory(path) {
+        Err(LookupError::NotADirectory(_)) => Ok(None),
+        found => found,
+    }
+}
+
+/// Takes away the symbolic link that an entry replaces, where it replaces one, and returns it.
+fn take_link<'a>(tree: &mut Tree, path: &'a [u8]) -> Option<(InodeId, &'a [u8], InodeId)> {
+    let (directory, name) = split(path);
+    let directory = tree.find_directory(directory).ok()??;
+    let link = tree.child(directory, name)?;
+    if !matches!(tree.inode(link).kind, Kind::Leaf(Leaf::Symlink(_))) {
+        return None;
+    }
+    tree.unlink(directory, name);
+    Some((directory, name, link))
+}

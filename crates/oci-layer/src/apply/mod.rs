@@ -1,0 +1,157 @@
+//! Applying layers on each other (OCI image-spec, layer.md).
+//!
+//! Every rule of that document about what a tree becomes, and the test that holds it; where the
+//! document is silent, what this module does is marked *own*. The same is compared with an
+//! independent program in `tests/oracle/`.
+//!
+//! | Rule | Test in `tests.rs` |
+//! |---|---|
+//! | "If the entry and the existing path are both directories, then the existing path's attributes MUST be replaced" – and its children stay | `a_directory_over_a_directory_takes_its_attributes_and_keeps_its_children` |
+//! | "In all other cases": remove the path, then create it; of a directory with all below it | `anything_else_replaces_what_was_there` |
+//! | "the archive is extracted like a regular tar archive": of entries with one path the last counts. "MUST NOT include duplicate entries" binds those who write layers, and some do it | `the_last_of_equal_paths_counts` |
+//! | "A whiteout … signifies a path should be deleted", with all below it | `a_whiteout_hides_what_is_below_it` |
+//! | "Whiteout files MUST only apply to resources in lower/parent layers"; "files … in the same layer … can only be hidden by … subsequent layers" | `a_whiteout_never_hides_its_own_layer`, `the_order_of_markers_means_nothing` |
+//! | "Once a whiteout is applied, the whiteout itself MUST also be hidden" | `path.rs`, `whiteouts_are_told_from_names` |
+//! | "A `.wh.` file, without a basename to delete, is invalid"; neither is `.` or `..` one | `path.rs`, `whiteouts_are_told_from_names` |
+//! | "it is not possible to create a filesystem which has a file or directory with a name beginning with `.wh.`" | `path.rs`, `nothing_lies_below_a_marker` |
+//! | "all siblings are hidden in the lower layer", "and all descendants" | `an_opaque_marker_hides_all_that_is_below` |
+//! | the opaque marker "is applied first … regardless of the ordering" | `the_order_of_markers_means_nothing`, the document's example included |
+//! | "MUST accept both" kinds of whiteouts | both of the above |
+//! | mtime, uid, gid, mode, xattrs "MUST" be kept | `decode.rs`, `metadata.rs`; `tests/oracle/` |
+//! | "Hardlinks are possible with all file types except directories" | `hard_links_name_one_inode`, `impossible_links_and_paths_are_errors` |
+//! | "Hardlinked files … have the same inode", across layers, too: deleting or replacing one name leaves the others | `a_hard_link_outlives_other_names` |
+//! | "Sparse files SHOULD NOT be used" | refused: `decode.rs` |
+//! | *own*: a hard link's own attributes are not applied: they are those of the inode | `hard_links_name_one_inode` |
+//! | *own*: a hard link to a symbolic link is another name of that link | `hard_links_name_one_inode` |
+//! | *own*: a hard link replaces its path first; one to itself has no target | `impossible_links_and_paths_are_errors` |
+//! | *own*: directories that no entry names are `0755`, of root, of 1970: an extractor would give them its own time, which would change the digest | `directories_that_no_entry_names_are_made` |
+//! | *own*: entries, and directories that no entry names, are bounded together | `directories_that_no_entry_names_are_bounded` |
+//! | *own*: a root that no entry names likewise | `the_root_takes_its_own_entry` |
+//! | *own*: a path may lead through symbolic links, of the layer or of lower ones, and never out of the image | `paths_through_links_stay_inside_the_image` |
+//! | *own*: so may a marker's; but not through a link that its own layer hides or replaces | `markers_follow_links_that_the_layer_keeps` |
+//! | *own*: a marker of what is not there hides nothing; one behind links that lead in circles is an error | `a_marker_of_nothing_hides_nothing` |
+//! | *own*: the permissions of a symbolic link are `0777`: Linux has no others | `a_symbolic_link_has_the_permissions_of_linux` |
+//! | *own*: AUFS keeps the data of hard links in `.wh..wh.plnk/`; those are their targets and nothing else. Other metadata of AUFS is left out | `links_into_the_metadata_of_aufs_have_a_target` |
+
+mod hidden;
+#[cfg(test)]
+mod tests;
+
+use box_image::{ComponentName, Digest};
+use box_tree::{Inode, InodeId, Leaf, Meta, Origin, Tree};
+
+use super::limits::INODES_MAX;
+use super::path::{AUFS_LINKS, split};
+use super::{Action, LayerError, LayerErrorKind, LayerIndex};
+
+/// Applies the layers of a component's image on an empty tree, the lowest first.
+///
+/// # Errors
+/// [`LayerError`] for a hard link without its target, a path through something that is not a
+/// directory, or paths that make too many directories.
+pub fn flatten<'a>(
+    component: ComponentName,
+    layers: impl IntoIterator<Item = (Digest, &'a LayerIndex)>,
+) -> Result<Tree, LayerError> {
+    let mut tree = Tree::default();
+    for (number, (layer, index)) in (0..).zip(layers) {
+        apply(&mut tree, Origin::Layer(component, number), layer, index)?;
+    }
+    Ok(tree)
+}
+
+/// Applies one layer: first what it hides, then its entries in their order.
+fn apply(
+    tree: &mut Tree,
+    origin: Origin,
+    layer: Digest,
+    index: &LayerIndex,
+) -> Result<(), LayerError> {
+    let blame = |path: &[u8], kind| {
+        let entry = Some((path.to_vec(), None));
+        LayerError { layer, entry, kind: Box::new(kind) }
+    };
+    hidden::hide(tree, index).map_err(|(path, error)| blame(path, error.into()))?;
+    for change in &index.changes {
+        put(tree, origin, &change.path, &change.action)
+            .and_then(|()| check_made(tree))
+            .map_err(|kind| blame(&change.path, kind))?;
+    }
+    tree.unlink(Tree::ROOT, AUFS_LINKS);
+    Ok(())
+}
+
+/// Refuses what would take more memory than an image may: one entry can make hundreds of directories.
+fn check_made(tree: &Tree) -> Result<(), LayerErrorKind> {
+    if tree.made() <= INODES_MAX {
+        return Ok(());
+    }
+    let what = "entries, with those of lower layers and with the directories that no entry names";
+    Err(LayerErrorKind::TooLarge { what, limit: INODES_MAX as u64 })
+}
+
+fn put(
+    tree: &mut Tree,
+    origin: Origin,
+    path: &[u8],
+    action: &Action,
+) -> Result<(), LayerErrorKind> {
+    match action {
+        Action::Opaque | Action::Whiteout => Ok(()),
+        Action::Directory(meta) => put_directory(tree, origin, path, meta),
+        Action::Leaf(meta, leaf) => {
+            let meta = match leaf {
+                Leaf::Symlink(_) => Meta { mode: 0o777, ..meta.clone() },
+                _ => meta.clone(),
+            };
+            let (directory, name) = make_way(tree, path)?;
+            let inode = tree.add(Inode::leaf(meta, leaf.clone()).from(origin));
+            tree.link(directory, name, inode);
+            Ok(())
+        }
+        Action::HardLink(target) => {
+            let (directory, name) = make_way(tree, path)?;
+            tree.unlink(directory, name);
+            let inode = link_target(tree, target)?;
+            tree.link(directory, name, inode);
+            Ok(())
+        }
+    }
+}
+
+/// Returns the directory of a path, which is made where it is missing, and the name in it.
+fn make_way<'a>(tree: &mut Tree, path: &'a [u8]) -> Result<(InodeId, &'a [u8]), LayerErrorKind> {
+    let (directory, name) = split(path);
+    Ok((tree.make_directories(directory)?, name))
+}
+
+fn put_directory(
+    tree: &mut Tree,
+    origin: Origin,
+    path: &[u8],
+    meta: &Meta,
+) -> Result<(), LayerErrorKind> {
+    let inode = if path.is_empty() {
+        Tree::ROOT
+    } else {
+        let (directory, name) = make_way(tree, path)?;
+        // A directory over a directory keeps what is in it; over anything else it is new.
+        tree.ensure_directory(directory, name)
+    };
+    tree.dress(inode, meta, origin);
+    Ok(())
+}
+
+/// Returns the inode that a hard link names; a link to a symbolic link is a link to that link.
+fn link_target(tree: &mut Tree, target: &[u8]) -> Result<InodeId, LayerErrorKind> {
+    let shown = || String::from_utf8_lossy(target).into_owned();
+    let (directory, name) = split(target);
+    let found = tree.find_directory(directory)?.and_then(|it| tree.child(it, name));
+    match found {
+        None => Err(LayerErrorKind::MissingTarget(shown())),
+        Some(inode) if tree.inode(inode).names().is_some() => {
+            Err(LayerErrorKind::DirectoryTarget(shown()))
+        }
+        Some(inode) => Ok(inode),
+    }
+}

@@ -1,0 +1,164 @@
+//! How a [`LayerIndex`] lies in the store.
+//!
+//! `"boxbuild layer 1\n"`, then the number of changes and each change, then the number of contents
+//! and each content. Numbers are little-endian, byte strings are a u32 length and the bytes:
+//!
+//! ```text
+//! change   path, tag u8: 0 whiteout, 1 opaque, 2 hard link (target), others as in [`encoding`]
+//! content  BLAKE3 32 bytes, size u64, offset in the pack u64
+//! ```
+//!
+//! [`encoding`]: crate::encoding
+
+use box_tree::encoding::{DIRECTORY, Reader, Truncated, Writer};
+
+use super::{Action, Change, LayerIndex};
+
+/// The version of the decoder and of this form; it is part of the cache key of a decoded layer.
+pub const DECODER_EPOCH: u32 = 4;
+
+const MAGIC: &[u8] = b"boxbuild layer 1\n";
+
+/// The bytes are no index of this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the stored index of a layer is damaged")]
+pub struct IndexError;
+
+impl From<Truncated> for IndexError {
+    fn from(_: Truncated) -> Self {
+        Self
+    }
+}
+
+impl LayerIndex {
+    /// Returns the stored form.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Writer(MAGIC.to_vec());
+        out.length(self.changes.len());
+        for change in &self.changes {
+            out.bytes(&change.path);
+            put_action(&mut out, &change.action);
+        }
+        out.length(self.contents.len());
+        for (content, offset) in &self.contents {
+            out.content(content);
+            out.u64(*offset);
+        }
+        out.0
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// [`IndexError`] for anything that [`LayerIndex::encode`] does not write.
+    pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
+        let mut input = Reader::new(bytes.strip_prefix(MAGIC).ok_or(IndexError)?);
+        let mut index = Self::default();
+        for _ in 0..input.u32()? {
+            let path = input.bytes()?.to_vec();
+            index.changes.push(Change { path, action: action(&mut input)? });
+        }
+        for _ in 0..input.u32()? {
+            index.contents.push((input.content()?, input.u64()?));
+        }
+        if input.is_empty() { Ok(index) } else { Err(IndexError) }
+    }
+}
+
+const WHITEOUT: u8 = 0;
+const OPAQUE: u8 = 1;
+const HARD_LINK: u8 = 2;
+
+fn put_action(out: &mut Writer, action: &Action) {
+    match action {
+        Action::Whiteout => out.0.push(WHITEOUT),
+        Action::Opaque => out.0.push(OPAQUE),
+        Action::HardLink(target) => {
+            out.0.push(HARD_LINK);
+            out.bytes(target);
+        }
+        Action::Directory(meta) => out.directory(meta),
+        Action::Leaf(meta, leaf) => out.leaf(meta, leaf),
+    }
+}
+
+fn action(input: &mut Reader<'_>) -> Result<Action, IndexError> {
+    let tag = input.u8()?;
+    Ok(match tag {
+        WHITEOUT => Action::Whiteout,
+        OPAQUE => Action::Opaque,
+        HARD_LINK => Action::HardLink(input.bytes()?.to_vec()),
+        DIRECTORY => Action::Directory(input.meta()?),
+        _ => {
+            let meta = input.meta()?;
+            Action::Leaf(meta, input.leaf(tag)?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use box_tree::{Content, Leaf, Meta};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn meta() -> impl Strategy<Value = Meta> {
+        let bytes = || proptest::collection::vec(any::<u8>(), 0..5);
+        let xattrs = proptest::collection::btree_map(bytes(), bytes(), 0..3);
+        (0u16..0o10000, any::<u32>(), any::<u32>(), any::<i64>(), 0u32..1_000_000_000, xattrs)
+            .prop_map(|(mode, uid, gid, mtime, mtime_nsec, xattrs)| Meta {
+                mode,
+                uid,
+                gid,
+                mtime,
+                mtime_nsec,
+                xattrs,
+            })
+    }
+
+    fn leaf() -> impl Strategy<Value = Leaf> {
+        prop_oneof![
+            (any::<[u8; 32]>(), any::<u64>())
+                .prop_map(|(hash, size)| Leaf::File(Content { hash, size })),
+            proptest::collection::vec(any::<u8>(), 0..9).prop_map(Leaf::Symlink),
+            (any::<u32>(), any::<u32>()).prop_map(|(major, minor)| Leaf::CharDevice(major, minor)),
+            (any::<u32>(), any::<u32>()).prop_map(|(major, minor)| Leaf::BlockDevice(major, minor)),
+            Just(Leaf::Fifo),
+        ]
+    }
+
+    fn action() -> impl Strategy<Value = Action> {
+        prop_oneof![
+            Just(Action::Whiteout),
+            Just(Action::Opaque),
+            proptest::collection::vec(any::<u8>(), 0..9).prop_map(Action::HardLink),
+            meta().prop_map(Action::Directory),
+            (meta(), leaf()).prop_map(|(meta, leaf)| Action::Leaf(meta, leaf)),
+        ]
+    }
+
+    fn index() -> impl Strategy<Value = LayerIndex> {
+        let path = proptest::collection::vec(any::<u8>(), 0..9);
+        let change = (path, action()).prop_map(|(path, action)| Change { path, action });
+        let content = (any::<[u8; 32]>(), any::<u64>(), any::<u64>())
+            .prop_map(|(hash, size, offset)| (Content { hash, size }, offset));
+        let lists =
+            (proptest::collection::vec(change, 0..9), proptest::collection::vec(content, 0..9));
+        lists.prop_map(|(changes, contents)| LayerIndex { changes, contents })
+    }
+
+    proptest! {
+        #[test]
+        fn an_index_reads_back(index in index()) {
+            prop_assert_eq!(LayerIndex::decode(&index.encode()), Ok(index));
+        }
+
+        #[test]
+        fn damage_is_an_error_and_never_a_panic(index in index(), at in any::<prop::sample::Index>()) {
+            let bytes = index.encode();
+            let cut = at.index(bytes.len());
+            prop_assert_eq!(LayerIndex::decode(&bytes[..cut]), Err(IndexError));
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! From a layer's blob to its index, and its files' data to a pack.
+
+use std::io::{self, BufRead, BufWriter, Read, Write};
+
+use box_image::Digest;
+use box_tree::{Content, Leaf};
+use tar::EntryType;
+
+use super::archive::Archive;
+use super::guard::Guard;
+use super::metadata::Member;
+use super::path::{Marker, marker, normalize};
+use super::read::HashingReader;
+use super::stream::Stream;
+use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Limits};
+
+/// How a layer's blob is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// A plain tar stream.
+    None,
+    /// gzip (RFC 1952), of one or several members. What is behind the last one is not passed over.
+    Gzip,
+    /// zstd (RFC 8878), of one or several frames.
+    Zstd,
+}
+
+/// A layer as its image names it.
+#[derive(Debug, Clone)]
+pub struct LayerSource {
+    /// sha256 of the blob.
+    pub digest: Digest,
+    /// The blob's size in bytes.
+    pub size: u64,
+    /// How it is compressed.
+    pub compression: Compression,
+    /// sha256 of the uncompressed archive, from the image's config.
+    pub diff_id: Digest,
+}
+
+/// Bytes that are written to a pack at once.
+const PACK_BUFFER: usize = 256 << 10;
+
+/// Reads a layer, verifies both digests, and writes its files' data to a pack.
+///
+/// Memory does not grow with the files' data. What a failed layer has written is of no use.
+///
+/// # Errors
+/// [`LayerError`], which names the layer and, where one is to blame, the entry.
+pub fn decode(
+    source: &LayerSource,
+    blob: impl Read + Send,
+    pack: &mut impl Write,
+    limits: &Limits,
+) -> Result<LayerIndex, LayerError> {
+    let limits = &limits.of_blob(source.size);
+    let fail = |kind| LayerError { layer: source.digest, entry: None, kind: Box::new(kind) };
+    std::thread::scope(|scope| {
+        let blob = HashingReader::new(blob, source.size);
+        let (stream, unpacking) =
+            Stream::start(scope, blob, source.compression, limits.archive_bytes);
+        let (index, plain) = read_archive(source, stream, pack, limits);
+        if index.as_ref().is_err_and(|error| matches!(*error.kind, LayerErrorKind::TooLarge { .. }))
+        {
+            return index; // What is too large is not read to its end only to be hashed.
+        }
+        let plain = plain.finish();
+        let ended = || LayerErrorKind::Unreadable(io::Error::other("unpacking has failed"));
+        let blob = unpacking.join().map_err(|_| fail(ended()))?;
+        // A damaged blob makes the archive unreadable, too; the digest tells more than the parser.
+        match (index, verify(source, plain, blob)) {
+            (Err(error), Ok(()) | Err(LayerErrorKind::Unreadable(_))) => Err(error),
+            (_, Err(kind)) => Err(fail(kind)),
+            (Ok(index), Ok(())) => Ok(index),
+        }
+    })
+}
+
+/// Reads an archive that is not compressed and of which nothing is to be verified, and writes its
+/// files' data to `data`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_plain(
+    archive: impl BufRead,
+    data: &mut impl Write,
+    limits: &Limits,
+) -> Result<LayerIndex, LayerErrorKind> {
+    index(&mut Archive::new(archive, limits), data, limits)
+}
+
+/// Reads the archive to its end, and returns what is behind it.
+fn read_archive(
+    source: &LayerSource,
+    stream: Stream,
+    pack: &mut impl Write,
+    limits: &Limits,
+) -> (Result<LayerIndex, LayerError>, Stream) {
+    let mut archive = Archive::new(stream, limits);
+    let index = index(&mut archive, pack, limits).map_err(|kind| LayerError {
+        layer: source.digest,
+        entry: archive.here(),
+        kind: Box::new(kind),
+    });
+    (index, archive.into_inner())
+}
+
+/// Makes the index of an archive.
+fn index(
+    archive: &mut Archive<'_, impl BufRead>,
+    pack: &mut impl Write,
+    limits: &Limits,
+) -> Result<LayerIndex, LayerErrorKind> {
+    let pack = BufWriter::with_capacity(PACK_BUFFER, pack);
+    Indexer { limits, pack, offset: 0, bytes: 0, index: LayerIndex::default() }.read(archive)
+}
+
+/// Reads the blob to its end and checks what both streams hash to; the blob first.
+fn verify<B: Read>(
+    source: &LayerSource,
+    (drained, diff_id): (io::Result<()>, Digest),
+    blob: HashingReader<B>,
+) -> Result<(), LayerErrorKind> {
+    let blob = blob.finish();
+    blob.drained.map_err(LayerErrorKind::Unreadable)?;
+    let is_other = blob.digest != source.digest || blob.count != source.size;
+    if Guard::BlobDigest.catches(is_other) {
+        return Err(LayerErrorKind::WrongBlob { found: blob.digest });
+    }
+    drained.map_err(LayerErrorKind::Unreadable)?;
+    if Guard::DiffId.catches(diff_id != source.diff_id) {
+        let (expected, found) = (source.diff_id, diff_id);
+        return Err(LayerErrorKind::WrongDiffId { expected, found });
+    }
+    Ok(())
+}
+
+/// Turns members into changes.
+struct Indexer<'a, W: Write> {
+    limits: &'a Limits,
+    pack: BufWriter<W>,
+    /// How many bytes the pack has.
+    offset: u64,
+    /// How many bytes of names and attributes the index has.
+    bytes: usize,
+    index: LayerIndex,
+}
+
+impl<W: Write> Indexer<'_, W> {
+    fn read(
+        mut self,
+        archive: &mut Archive<'_, impl BufRead>,
+    ) -> Result<LayerIndex, LayerErrorKind> {
+        while let Some(member) = archive.next_member()? {
+            self.member(archive, member)?;
+        }
+        self.pack.flush().map_err(|error| LayerErrorKind::Store(error.into()))?;
+        Ok(self.index)
+    }
+
+    fn member(
+        &mut self,
+        archive: &mut Archive<'_, impl BufRead>,
+        member: Member,
+    ) -> Result<(), LayerErrorKind> {
+        if Guard::Entries.catches(self.index.changes.len() >= self.limits.entries) {
+            let limit = self.limits.entries as u64;
+            return Err(LayerErrorKind::TooLarge { what: "entries", limit });
+        }
+        let is_file = matches!(member.kind, EntryType::Regular | EntryType::Continuous);
+        // Archives older than POSIX have no type for a directory but the slash behind its name.
+        let is_old_directory = is_file && member.path.ends_with(b"/");
+        let has_data = (!is_file || is_old_directory) && member.size != 0;
+        if Guard::UnexpectedData.catches(has_data) {
+            return Err(LayerErrorKind::UnexpectedData(member.size));
+        }
+        let path = normalize(&member.path, self.limits)?;
+        let change = match marker(&path)? {
+            Marker::Skip => return Ok(()),
+            Marker::Change(path, action) => Change { path, action },
+            Marker::None if is_old_directory => {
+                Change { path, action: Action::Directory(member.meta) }
+            }
+            Marker::None => Change { path, action: self.action(archive, member)? },
+        };
+        let is_directory = matches!(change.action, Action::Directory(_) | Action::Opaque);
+        if Guard::RootNotDirectory.catches(change.path.is_empty() && !is_directory) {
+            return Err(LayerErrorKind::RootNotDirectory);
+        }
+        self.charge(&change)?;
+        self.index.changes.push(change);
+        Ok(())
+    }
+
+    /// Counts what a change takes in memory.
+    fn charge(&mut self, change: &Change) -> Result<(), LayerErrorKind> {
+        self.bytes += change.cost();
+        if Guard::IndexBytes.catches(self.bytes > self.limits.index_bytes) {
+            let limit = self.limits.index_bytes as u64;
+            return Err(LayerErrorKind::TooLarge { what: "bytes of names and attributes", limit });
+        }
+        Ok(())
+    }
+
+    fn action(
+        &mut self,
+        archive: &mut Archive<'_, impl BufRead>,
+        member: Member,
+    ) -> Result<Action, LayerErrorKind> {
+        Ok(match member.kind {
+            EntryType::Link => Action::HardLink(normalize(&target(member.target)?, self.limits)?),
+            EntryType::Directory => Action::Directory(member.meta),
+            EntryType::Symlink => Action::Leaf(member.meta, Leaf::Symlink(target(member.target)?)),
+            EntryType::Char | EntryType::Block => {
+                let device = member.device()?;
+                Action::Leaf(member.meta, device)
+            }
+            EntryType::Fifo => Action::Leaf(member.meta, Leaf::Fifo),
+            // A member of another type is none: `Member::new`.
+            _ => Action::Leaf(member.meta, Leaf::File(self.content(archive)?)),
+        })
+    }
+
+    /// Copies a file's data to the pack.
+    fn content(
+        &mut self,
+        archive: &mut Archive<'_, impl BufRead>,
+    ) -> Result<Content, LayerErrorKind> {
+        let mut hasher = blake3::Hasher::new();
+        let mut size = 0;
+        loop {
+            let data = archive.data()?;
+            if data.is_empty() {
+                break;
+            }
+            hasher.update(data);
+            let stored = self.pack.write_all(data);
+            stored.map_err(|error| LayerErrorKind::Store(error.into()))?;
+            let length = data.len();
+            size += length as u64;
+            archive.consume(length);
+        }
+        let content = Content { hash: *hasher.finalize().as_bytes(), size };
+        self.index.contents.push((content, self.offset));
+        self.offset += size;
+        Ok(content)
+    }
+}
+
+/// Checks the target of a link.
+fn target(target: Option<Vec<u8>>) -> Result<Vec<u8>, LayerErrorKind> {
+    let target = target.unwrap_or_default();
+    let fits = !target.is_empty() && target.len() < 4096 && !target.contains(&0);
+    if Guard::LinkTarget.catches(!fits) {
+        return Err(LayerErrorKind::Malformed("link target"));
+    }
+    Ok(target)
+}
+
+#[cfg(test)]
+mod tests;

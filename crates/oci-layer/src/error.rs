@@ -1,0 +1,130 @@
+//! Why a layer is refused.
+
+use std::fmt;
+use std::io;
+
+use box_image::Digest;
+use box_tree::LookupError;
+
+/// Why a layer is refused, and where in it.
+#[derive(Debug)]
+pub struct LayerError {
+    /// The layer's digest as its image names it.
+    pub layer: Digest,
+    /// The entry, where one is to blame: its path as the archive spells it, and the offset of
+    /// its header in the uncompressed archive, where known.
+    pub entry: Option<(Vec<u8>, Option<u64>)>,
+    /// What is wrong.
+    pub kind: Box<LayerErrorKind>,
+}
+
+/// What is wrong with a layer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayerErrorKind {
+    /// The blob's bytes are not those that the image names.
+    #[error("its bytes have the digest {found}; the image is damaged: copy it again")]
+    WrongBlob {
+        /// What the bytes hash to.
+        found: Digest,
+    },
+    /// The uncompressed bytes are not those that the image's config names.
+    #[error(
+        "uncompressed it is {found}, but the image's config names {expected}; \
+         the image is inconsistent: build or copy it again"
+    )]
+    WrongDiffId {
+        /// What the config names.
+        expected: Digest,
+        /// What the bytes hash to.
+        found: Digest,
+    },
+    /// There is no header where one must be.
+    #[error("there is no tar header at byte {0}; the archive is damaged: build the layer again")]
+    NoHeader(u64),
+    /// The stream ends early or is no stream of its compression.
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[source] io::Error),
+    /// The layer asks for more than a layer may.
+    #[error("it has more than {limit} {what}")]
+    TooLarge {
+        /// Of what.
+        what: &'static str,
+        /// How much is allowed.
+        limit: u64,
+    },
+    /// The path holds `..`.
+    #[error("the path leaves the image by \"..\"")]
+    ParentInPath,
+    /// The path holds a NUL byte, or a name is longer than 255 bytes.
+    #[error("the path is no path: {0}")]
+    BadPath(&'static str),
+    /// A whiteout without a name behind `.wh.`.
+    #[error("the whiteout names nothing")]
+    EmptyWhiteout,
+    /// An entry of a type that an image must not hold.
+    #[error("entries of tar type {0:?} do not belong into an image")]
+    EntryType(char),
+    /// A sparse file.
+    #[error("sparse files are not supported; build the layer without --sparse")]
+    Sparse,
+    /// Data behind an entry that has none: some readers skip it, some take it for the next entry.
+    #[error(
+        "only files have content, but this entry, which is none, claims {0} bytes of it; \
+         build the layer again with a current tar program"
+    )]
+    UnexpectedData(u64),
+    /// A file whose name ends with a slash: some readers make a directory of it.
+    #[error("it is a file, but its name ends with a slash as that of a directory")]
+    FileWithSlash,
+    /// Something is said twice: some readers take the first, and some the last.
+    #[error("it has more than one {0}, and programs differ in which of them they take")]
+    Twice(&'static str),
+    /// A number or an extended header does not read.
+    #[error("its {0} does not read")]
+    Malformed(&'static str),
+    /// An extended attribute that would change how the guest's overlay reads the image.
+    #[error("the extended attribute {0:?} is reserved for overlayfs")]
+    OverlayAttribute(String),
+    /// An extended attribute that the guest's file system cannot have.
+    #[error("the extended attribute {0:?} is not supported; remove it and build the layer again")]
+    UnsupportedAttribute(String),
+    /// The target of a hard link is not there.
+    #[error("it is a hard link to {0:?}, which is not there")]
+    MissingTarget(String),
+    /// The target of a hard link is a directory.
+    #[error("it is a hard link to {0:?}, which is a directory")]
+    DirectoryTarget(String),
+    /// The root is something other than a directory.
+    #[error("the image's root must be a directory")]
+    RootNotDirectory,
+    /// Something is in the way of the path's directories.
+    #[error("its directory cannot be reached: {0}")]
+    Unreachable(#[from] LookupError),
+    /// The decoded layer could not be written to the store.
+    #[error("its content cannot be stored")]
+    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl fmt::Display for LayerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "layer {}", self.layer)?;
+        if let Some((path, offset)) = &self.entry {
+            write!(f, ", entry {:?}", String::from_utf8_lossy(path))?;
+            if let Some(offset) = offset {
+                write!(f, " at byte {offset}")?;
+            }
+        }
+        write!(f, ": {}", self.kind)
+    }
+}
+
+impl std::error::Error for LayerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        // The kind's own text holds the rest but for the store's.
+        match &*self.kind {
+            LayerErrorKind::Store(source) => Some(source.as_ref()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The corpus of hostile layers, with each check left out in turn.
+
+use std::io::{self, Cursor};
+
+use box_image::{ComponentName, Digest};
+use box_tree as tree;
+use sha2::{Digest as _, Sha256};
+use testkit::hostile::{Case, Expected, corpus};
+
+use super::guard::{Guard, left_out};
+use super::{Compression, LayerErrorKind, LayerSource, Limits, decode, flatten, read_plain};
+
+#[path = "../../../tests/hostile/seen.rs"]
+mod seen;
+
+/// Reads layers and puts them on each other.
+fn built(layers: &[Vec<u8>]) -> Result<Vec<String>, LayerErrorKind> {
+    let limits = Limits::default();
+    let read = |layer: &Vec<u8>| read_plain(layer.as_slice(), &mut io::sink(), &limits);
+    let indexes = layers.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let digest = Digest::from_bytes([0; 32]);
+    let tree = flatten(ComponentName::Agent, indexes.iter().map(|index| (digest, index)));
+    tree.map(|tree| seen::of_tree(&tree)).map_err(|error| *error.kind)
+}
+
+/// Says what is not as expected of layers, if anything.
+fn difference(layers: &[Vec<u8>], expected: &Expected) -> Option<String> {
+    let lines = expected.lines(|content| *blake3::hash(content).as_bytes());
+    match (built(layers), expected) {
+        (Err(kind), Expected::Refused(start)) => {
+            let kind = format!("{kind:?}");
+            (!kind.starts_with(start)).then(|| format!("{kind} is not {start}"))
+        }
+        (Err(kind), Expected::Tree(_)) => Some(format!("{kind:?}")),
+        (Ok(found), _) => {
+            let found = Some(found);
+            (found != lines).then(|| format!("the tree\n{found:#?}\nis not\n{lines:#?}"))
+        }
+    }
+}
+
+fn differences(case: &Case) -> Vec<String> {
+    let one = difference(&[case.one_layer()], &case.one).map(|what| format!("one layer: {what}"));
+    let two = difference(&case.two_layers(), &case.two).map(|what| format!("two layers: {what}"));
+    one.into_iter().chain(two).map(|what| format!("{}: {what}", case.name)).collect()
+}
+
+#[test]
+fn what_an_attacker_sends_is_refused_or_stays_inside() {
+    let wrong: Vec<_> = corpus().iter().flat_map(differences).collect();
+    assert!(wrong.is_empty(), "{} of the corpus:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Tells whether a layer is refused that has more than `limits` allow, or of which the image says
+/// something else.
+fn is_refused(limits: Limits, change: impl FnOnce(&mut LayerSource)) -> bool {
+    let layer = corpus().remove(0).one_layer();
+    let digest = |bytes: &[u8]| Digest::from_bytes(Sha256::digest(bytes).into());
+    let (digest, size) = (digest(&layer), layer.len() as u64);
+    let mut source = LayerSource { digest, size, compression: Compression::None, diff_id: digest };
+    change(&mut source);
+    decode(&source, Cursor::new(layer), &mut Vec::new(), &limits).is_err()
+}
+
+/// Tells whether all that is no matter of the archive's bytes is refused.
+fn is_all_refused() -> bool {
+    let (default, other) = (Limits::default(), Digest::from_bytes([7; 32]));
+    is_refused(Limits { entries: 0, ..default }, |_| {})
+        && is_refused(Limits { index_bytes: 10, ..default }, |_| {})
+        && is_refused(Limits { archive_bytes: 1024, ..default }, |_| {})
+        && is_refused(default, |source| source.digest = other)
+        && is_refused(default, |source| source.diff_id = other)
+}
+
+#[test]
+fn without_any_one_check_something_gets_through() {
+    let corpus = corpus();
+    assert!(Guard::ALL.iter().enumerate().all(|(at, guard)| *guard as usize == at));
+    assert!(!is_refused(Limits::default(), |_| {}) && is_all_refused());
+    let needless = |guard: &Guard| {
+        left_out::GUARD.set(Some(*guard));
+        let noticed = corpus.iter().any(|case| !differences(case).is_empty()) || !is_all_refused();
+        left_out::GUARD.set(None);
+        !noticed
+    };
+    let needless: Vec<_> = Guard::ALL.into_iter().filter(needless).collect();
+    assert!(needless.is_empty(), "nothing notices that these are gone: {needless:?}");
+}

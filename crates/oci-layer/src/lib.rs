@@ -1,0 +1,72 @@
+//! OCI layers: a tar stream becomes a list of changes, and the changes of several layers a tree.
+//!
+//! Rules: OCI image-spec, layer.md. Nothing is extracted: a path of an archive is a key in a
+//! tree and never reaches the host's file system.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod archive;
+mod codec;
+mod decode;
+mod error;
+mod guard;
+mod gzip;
+#[cfg(test)]
+mod hostile;
+mod limits;
+mod members;
+mod metadata;
+mod path;
+mod pax;
+mod read;
+mod stream;
+mod zstd;
+
+use box_tree::{Content, Leaf, Meta};
+
+pub use apply::flatten;
+pub use codec::{DECODER_EPOCH, IndexError};
+pub use decode::{Compression, LayerSource, decode, read_plain};
+pub use error::{LayerError, LayerErrorKind};
+pub use limits::{ENTRIES_MAX, Excess, Limits, Total};
+pub use members::{Member, MemberKind, member};
+
+/// The changes that one layer makes, in the archive's order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LayerIndex {
+    /// The changes.
+    pub changes: Vec<Change>,
+    /// Where each content lies in the layer's pack; in the archive's order.
+    pub contents: Vec<(Content, u64)>,
+}
+
+impl LayerIndex {
+    /// Returns how many bytes the layer's pack has.
+    pub fn data_size(&self) -> u64 {
+        self.contents.last().map_or(0, |(content, offset)| offset + content.size)
+    }
+}
+
+/// One change, at a path without leading or trailing slash; the empty path is the root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Where.
+    pub path: Vec<u8>,
+    /// What.
+    pub action: Action,
+}
+
+/// What a layer does at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// A directory is there, with these attributes.
+    Directory(Meta),
+    /// A file, link, device or pipe is there.
+    Leaf(Meta, Leaf),
+    /// The path is another name of the inode at this path.
+    HardLink(Vec<u8>),
+    /// What lower layers have here is gone (`.wh.NAME`).
+    Whiteout,
+    /// What lower layers have in this directory is gone (`.wh..wh..opq`).
+    Opaque,
+}

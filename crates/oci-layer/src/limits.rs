@@ -1,0 +1,174 @@
+//! Bounds on one layer, and on all layers of a build together.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use box_tree::Leaf;
+use box_tree::encoding::XATTR_BYTES;
+use box_tree::listing::METADATA_BYTES_MAX;
+
+use super::{Action, Change, LayerIndex};
+
+/// How many inodes the layers of an image may make: one for each entry, and for each directory that
+/// an entry's path goes through and that no entry names.
+pub(crate) const INODES_MAX: usize = 1 << 20;
+
+/// Bounds on one layer. Real images stay far below the defaults.
+///
+/// The index of a layer, at the bounds of `entries` and `index_bytes`, takes less than 200 MiB.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Entries.
+    pub entries: usize,
+    /// Bytes of the uncompressed archive, whatever the size of its blob is.
+    pub archive_bytes: u64,
+    /// Bytes to which any blob may grow, however small it is.
+    pub small_archive_bytes: u64,
+    /// How many times its own size a blob may grow beyond that. Files of programs grow 2 to 5
+    /// times, logs 20 times, nothing but zeros 1000 times (gzip) and more (zstd).
+    pub growth: u64,
+    /// Bytes of one path (`PATH_MAX` of Linux).
+    pub path_bytes: usize,
+    /// Parts of one path.
+    pub depth: usize,
+    /// Bytes of all extended attributes of one entry (Linux allows 64 KiB for one value).
+    pub xattr_bytes: usize,
+    /// Bytes of the extended header of one entry.
+    pub header_bytes: usize,
+    /// Bytes of all paths, targets and extended attributes, and a little for each entry.
+    pub index_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            entries: 400_000,
+            archive_bytes: 64 << 30,
+            small_archive_bytes: 512 << 20,
+            growth: 100,
+            path_bytes: 4096,
+            depth: 256,
+            xattr_bytes: XATTR_BYTES,
+            header_bytes: 1 << 20,
+            index_bytes: 96 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// Returns the limits of a layer whose blob has this many bytes.
+    pub(super) fn of_blob(&self, size: u64) -> Self {
+        let grown = size.saturating_mul(self.growth).max(self.small_archive_bytes);
+        Self { archive_bytes: self.archive_bytes.min(grown), ..*self }
+    }
+}
+
+/// How many entries the layers may have together, each as often as it is applied. Real images have a
+/// tenth of it.
+pub const ENTRIES_MAX: usize = 1 << 20;
+
+/// What there is too much of, and how much there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// Entries.
+    Entries(usize),
+    /// Bytes of names and attributes. A listing can tell of whatever is below the bound.
+    IndexBytes(usize),
+}
+
+/// What some layers have together. Several threads may add to it.
+#[derive(Debug, Default)]
+pub struct Total {
+    entries: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl Total {
+    /// Adds layers up.
+    pub fn of<'a>(layers: impl IntoIterator<Item = &'a LayerIndex>) -> Self {
+        let total = Self::default();
+        layers.into_iter().for_each(|layer| total.add(layer));
+        total
+    }
+
+    /// Adds a layer.
+    pub fn add(&self, layer: &LayerIndex) {
+        self.entries.fetch_add(layer.changes.len(), Ordering::Relaxed);
+        self.bytes.fetch_add(layer.cost(), Ordering::Relaxed);
+    }
+
+    /// Refuses what would take more memory than there may be.
+    pub fn check(&self) -> Result<(), Excess> {
+        if self.entries.load(Ordering::Relaxed) > ENTRIES_MAX {
+            return Err(Excess::Entries(ENTRIES_MAX));
+        }
+        if self.bytes.load(Ordering::Relaxed) > METADATA_BYTES_MAX {
+            return Err(Excess::IndexBytes(METADATA_BYTES_MAX));
+        }
+        Ok(())
+    }
+}
+
+/// What an entry takes beyond its bytes.
+const ENTRY_BYTES: usize = 128;
+
+impl Change {
+    /// Returns what the change takes: the bytes of its path, target and attributes, and a little.
+    pub(super) fn cost(&self) -> usize {
+        let action = match &self.action {
+            Action::Directory(meta) => meta.xattrs_cost(),
+            Action::Leaf(meta, Leaf::Symlink(target)) => meta.xattrs_cost() + target.len(),
+            Action::Leaf(meta, _) => meta.xattrs_cost(),
+            Action::HardLink(target) => target.len(),
+            Action::Whiteout | Action::Opaque => 0,
+        };
+        self.path.len() + action + ENTRY_BYTES
+    }
+}
+
+impl LayerIndex {
+    /// Returns what [`Limits::index_bytes`](super::Limits::index_bytes) bounds.
+    pub fn cost(&self) -> usize {
+        self.changes.iter().map(Change::cost).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use box_tree::Meta;
+
+    use super::*;
+
+    #[test]
+    fn an_archive_may_grow_with_its_blob() {
+        let allowed = |size| Limits::default().of_blob(size).archive_bytes;
+        assert_eq!(allowed(0), 512 << 20);
+        assert_eq!(allowed(5 << 20), 512 << 20);
+        assert_eq!(allowed(6 << 20), 600 << 20);
+        assert_eq!(allowed(1 << 30), 64 << 30);
+        assert_eq!(allowed(u64::MAX), 64 << 30);
+    }
+
+    #[test]
+    fn all_that_an_archive_gives_counts() {
+        let mut meta = Meta::root_owned(0o755);
+        meta.xattrs.insert(b"user.a".to_vec(), vec![0; 1000]);
+        let link = Leaf::Symlink(vec![b't'; 30]);
+        let costs = [
+            (Action::Opaque, 0),
+            (Action::Whiteout, 0),
+            (Action::HardLink(vec![b't'; 20]), 20),
+            (Action::Directory(meta.clone()), 1070),
+            (Action::Leaf(meta.clone(), link), 1100),
+            (Action::Leaf(meta, Leaf::Fifo), 1070),
+        ];
+        let mut index = LayerIndex::default();
+        let mut expected = 0;
+        for (action, cost) in costs {
+            let change = Change { path: b"four".to_vec(), action };
+            assert_eq!(change.cost(), 4 + cost + ENTRY_BYTES, "{change:?}");
+            expected += 4 + cost + ENTRY_BYTES;
+            index.changes.push(change);
+        }
+        assert_eq!(index.cost(), expected);
+    }
+}

@@ -1,0 +1,344 @@
+//! What an archive says about a member: its header's fields and the extensions over them.
+
+use std::collections::BTreeMap;
+
+use box_tree::{Leaf, Meta};
+use tar::{EntryType, Header};
+
+use super::archive::Extensions;
+use super::guard::Guard;
+use super::pax::{Records, XATTR};
+use super::{LayerErrorKind, Limits};
+
+/// The longest value of an extended attribute, in bytes: the disk image has 16 bits for it.
+const XATTR_VALUE_MAX: usize = 65_535;
+/// The largest size that a header's octal digits can say, in bytes: 8 GiB less one.
+const OCTAL_MAX: u64 = (1 << 33) - 1;
+/// Linux has 12 bits for the major and 20 for the minor number of a device.
+const MAJORS: i64 = 1 << 12;
+const MINORS: i64 = 1 << 20;
+
+/// One member of an archive, with all that extended headers say about it.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Its type.
+    pub(super) kind: EntryType,
+    /// Its path as the archive spells it.
+    pub(super) path: Vec<u8>,
+    /// Where a link leads.
+    pub(super) target: Option<Vec<u8>>,
+    /// The length of its data in bytes.
+    pub(super) size: u64,
+    /// Owner, permissions, time, attributes.
+    pub(super) meta: Meta,
+    header: Header,
+}
+
+impl Member {
+    /// Returns the path: of the records, else of a GNU long name, else of the header.
+    pub(super) fn path_of(header: &Header, extensions: &Extensions) -> Vec<u8> {
+        let record = extensions.records.as_ref().and_then(|records| records.get("path"));
+        let path = record.or(extensions.path.as_deref());
+        path.map_or_else(|| header.path_bytes().into_owned(), <[u8]>::to_vec)
+    }
+
+    /// Reads what the headers say; `path` is that of [`Member::path_of`].
+    ///
+    /// # Errors
+    /// A number that does not read, a sparse file, attributes beyond the limit or reserved ones,
+    /// and what other readers would understand in another way.
+    pub(super) fn new(
+        header: Header,
+        extensions: Extensions,
+        path: Vec<u8>,
+        limits: &Limits,
+    ) -> Result<Self, LayerErrorKind> {
+        let Extensions { records, target, path: long_path } = extensions;
+        let mut records = records.unwrap_or_default();
+        let kind = header.entry_type();
+        if Guard::Sparse.catches(kind == EntryType::GNUSparse || records.is_sparse()) {
+            return Err(LayerErrorKind::Sparse);
+        }
+        if Guard::EntryType.catches(!is_of_files(kind)) {
+            return Err(LayerErrorKind::EntryType(kind.as_byte().into()));
+        }
+        for (key, long) in [("path", &long_path), ("linkpath", &target)] {
+            if Guard::NameTwice.catches(long.is_some() && records.get(key).is_some()) {
+                return Err(LayerErrorKind::Twice("name"));
+            }
+        }
+        let is_extended = long_path.is_some() || records.get("path").is_some();
+        if Guard::FileSlash.catches(is_file_with_slash(&header, &path, is_extended)) {
+            return Err(LayerErrorKind::FileWithSlash);
+        }
+        let size = size(&header, &records)?;
+        let meta = metadata(&header, &records, limits)?;
+        let in_header = || header.link_name_bytes().map(std::borrow::Cow::into_owned);
+        let target = records.take("linkpath").or(target).or_else(in_header);
+        Ok(Self { kind, path, target, size, meta, header })
+    }
+
+    /// Returns the device that the member is.
+    ///
+    /// # Errors
+    /// Numbers that do not read or that Linux does not have.
+    pub(super) fn device(&self) -> Result<Leaf, LayerErrorKind> {
+        let header = &self.header;
+        let fields = match (header.as_ustar(), header.as_gnu()) {
+            (Some(ustar), _) => Some((ustar.dev_major, ustar.dev_minor)),
+            (None, gnu) => gnu.map(|gnu| (gnu.dev_major, gnu.dev_minor)),
+        };
+        let malformed = LayerErrorKind::Malformed("device number");
+        let Some((major, minor)) = fields else { return Err(malformed) };
+        let below = |field: &[u8], limit| {
+            let value = number(field)?;
+            let is_beyond = Guard::DeviceNumber.catches(value >= limit);
+            u32::try_from(value).ok().filter(|_| !is_beyond)
+        };
+        match (below(&major, MAJORS), below(&minor, MINORS)) {
+            (Some(major), Some(minor)) if self.kind == EntryType::Char => {
+                Ok(Leaf::CharDevice(major, minor))
+            }
+            (Some(major), Some(minor)) => Ok(Leaf::BlockDevice(major, minor)),
+            _ => Err(malformed),
+        }
+    }
+}
+
+/// Tells whether a header is of POSIX (ustar, pax), of GNU, or of Version 7, which has no sign and
+/// no prefix. Readers differ in what they take from the fields of others.
+pub(super) fn is_known(header: &Header) -> bool {
+    let fields = &header.as_bytes()[257..];
+    fields.starts_with(b"ustar\x0000")
+        || fields.starts_with(b"ustar  \0")
+        || fields[..8].iter().chain(&fields[88..]).all(|byte| *byte == 0)
+}
+
+/// Tells whether a file system has such a thing.
+fn is_of_files(kind: EntryType) -> bool {
+    kind.is_file()
+        || kind.is_contiguous()
+        || kind.is_dir()
+        || kind.is_symlink()
+        || kind.is_hard_link()
+        || kind.is_character_special()
+        || kind.is_block_special()
+        || kind.is_fifo()
+}
+
+/// Tells whether some readers take the member for a file and some for a directory. Archives older
+/// than POSIX, whose files have no type, have no sign of a directory but the slash behind its name.
+fn is_file_with_slash(header: &Header, path: &[u8], is_extended: bool) -> bool {
+    let is_old = header.as_old().linkflag == [0] && !is_extended;
+    let is_file = matches!(header.entry_type(), EntryType::Regular | EntryType::Continuous);
+    is_file && !is_old && path.ends_with(b"/")
+}
+
+/// Returns the length of a member's data: of the records, else of the header. An extended header
+/// has it where it is too large for the header; elsewhere the two must agree (RUSTSEC-2025-0110).
+fn size(header: &Header, records: &Records) -> Result<u64, LayerErrorKind> {
+    let Some(text) = records.get("size") else { return header_size(header) };
+    let size = decimal(text).ok_or(LayerErrorKind::Malformed("size"))?;
+    if Guard::SizeTwice.catches(size <= OCTAL_MAX && header_size(header)? != size) {
+        return Err(LayerErrorKind::Twice("size"));
+    }
+    Ok(size)
+}
+
+/// Returns the length of the data behind a header, as the header itself has it.
+///
+/// # Errors
+/// A number that does not read.
+pub(super) fn header_size(header: &Header) -> Result<u64, LayerErrorKind> {
+    let size = number(&header.as_old().size).and_then(|size| u64::try_from(size).ok());
+    size.ok_or(LayerErrorKind::Malformed("size"))
+}
+
+/// Reads a number of a header: octal digits behind spaces, or, with the first bit set, the rest of
+/// the field in two's complement (GNU base-256). A field without any digit is 0.
+pub(super) fn number(field: &[u8]) -> Option<i64> {
+    match field.first() {
+        Some(first) if first & 0x80 != 0 => {
+            let sign = if first & 0x40 == 0 { 0 } else { -1 };
+            // The longest field has 12 bytes.
+            let fold = |value, byte: &u8| (value << 8) | i128::from(*byte);
+            let rest = field[1..].iter().fold((sign << 7) | i128::from(first & 0x7f), fold);
+            i64::try_from(rest).ok()
+        }
+        _ => octal(field),
+    }
+}
+
+fn octal(field: &[u8]) -> Option<i64> {
+    let blank = |byte: &u8| matches!(byte, 0 | b' ');
+    let start = field.iter().position(|byte| !blank(byte)).unwrap_or(field.len());
+    // Some readers see an empty field, some go on behind the NUL.
+    if Guard::LeadingNul.catches(start < field.len() && field[..start].contains(&0)) {
+        return None;
+    }
+    let text = field[start..].split(|byte| *byte == 0).next().unwrap_or(&[]);
+    let end = text.iter().rposition(|byte| !blank(byte)).map_or(0, |last| last + 1);
+    text[..end].iter().try_fold(0i64, |value, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 8)?;
+        value.checked_mul(8)?.checked_add(i64::from(digit))
+    })
+}
+
+/// Reads a number of an extended header.
+fn decimal<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    let text = std::str::from_utf8(text).ok()?;
+    let digits = text.bytes().all(|digit| digit.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
+}
+
+fn metadata(header: &Header, records: &Records, limits: &Limits) -> Result<Meta, LayerErrorKind> {
+    let fields = header.as_old();
+    let (mtime, mtime_nsec) = match records.get("mtime") {
+        Some(text) => parse_time(text),
+        None => number(&fields.mtime).map(|seconds| (seconds, 0)),
+    }
+    .ok_or(LayerErrorKind::Malformed("modification time"))?;
+    let mode = number(&fields.mode).and_then(|mode| u32::try_from(mode).ok());
+    let mode = mode.and_then(|mode| u16::try_from(mode & 0o7777).ok());
+    Ok(Meta {
+        mode: mode.ok_or(LayerErrorKind::Malformed("mode"))?,
+        uid: id(records.get("uid"), &fields.uid).ok_or(LayerErrorKind::Malformed("owner"))?,
+        gid: id(records.get("gid"), &fields.gid).ok_or(LayerErrorKind::Malformed("group"))?,
+        mtime,
+        mtime_nsec,
+        xattrs: xattrs(records, limits)?,
+    })
+}
+
+fn id(record: Option<&[u8]>, field: &[u8]) -> Option<u32> {
+    match record {
+        Some(text) => decimal(text),
+        None => number(field).and_then(|id| u32::try_from(id).ok()),
+    }
+}
+
+fn xattrs(
+    records: &Records,
+    limits: &Limits,
+) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, LayerErrorKind> {
+    let mut found = BTreeMap::new();
+    let mut bytes = 0;
+    for (name, value) in records.with_prefix(XATTR) {
+        check_xattr_name(name)?;
+        bytes += name.len() + value.len();
+        for (what, bytes, limit) in [
+            ("bytes in one extended attribute", value.len(), XATTR_VALUE_MAX),
+            ("bytes of extended attributes", bytes, limits.xattr_bytes),
+        ] {
+            if Guard::AttributeBytes.catches(bytes > limit) {
+                return Err(LayerErrorKind::TooLarge { what, limit: limit as u64 });
+            }
+        }
+        found.insert(name.to_vec(), value.to_vec());
+    }
+    Ok(found)
+}
+
+fn check_xattr_name(name: &[u8]) -> Result<(), LayerErrorKind> {
+    let shown = || String::from_utf8_lossy(name).into_owned();
+    let starts = |prefixes: &[&str]| {
+        prefixes
+            .iter()
+            .any(|prefix| name.strip_prefix(prefix.as_bytes()).is_some_and(|rest| !rest.is_empty()))
+    };
+    let is_overlay = name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.");
+    if Guard::OverlayAttribute.catches(is_overlay) {
+        return Err(LayerErrorKind::OverlayAttribute(shown()));
+    }
+    if name.is_empty() || name.len() > 255 || name.contains(&0) {
+        return Err(LayerErrorKind::Malformed("extended attribute's name"));
+    }
+    let is_acl = name == b"system.posix_acl_access" || name == b"system.posix_acl_default";
+    let is_known = is_acl || starts(&["user.", "trusted.", "security."]);
+    if Guard::UnsupportedAttribute.catches(!is_known) {
+        return Err(LayerErrorKind::UnsupportedAttribute(shown()));
+    }
+    Ok(())
+}
+
+/// Reads a time such as `1700000000.123456789` or `-1.5`: seconds, rounded down, and nanoseconds.
+fn parse_time(text: &[u8]) -> Option<(i64, u32)> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = whole.strip_prefix('-').unwrap_or(whole);
+    if !digits.bytes().chain(fraction.bytes()).all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let seconds: i64 = whole.parse().ok()?;
+    let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
+    let nanoseconds: u32 = digits.parse().ok()?;
+    if whole.starts_with('-') && nanoseconds > 0 {
+        return Some((seconds.checked_sub(1)?, 1_000_000_000 - nanoseconds));
+    }
+    Some((seconds, nanoseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_exactly() {
+        let read = |text: &str| parse_time(text.as_bytes());
+        assert_eq!(read("1700000000"), Some((1_700_000_000, 0)));
+        assert_eq!(read("1.5"), Some((1, 500_000_000)));
+        assert_eq!(read("1.1234567899"), Some((1, 123_456_789)));
+        assert_eq!(read("-1.25"), Some((-2, 750_000_000)));
+        assert_eq!(read("-0.25"), Some((-1, 750_000_000)));
+        for bad in ["", "-", ".", "x", "+1", "1.x", "1.2.3", "99999999999999999999"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_headers_read() {
+        for (field, value) in [
+            (b"0000644\0".as_slice(), Some(0o644)),
+            (b"  644 \0\0", Some(0o644)),
+            (b"77777777", Some(0o7777_7777)),
+            (b"\0\0\0", Some(0)),
+            (b"   ", Some(0)),
+            (b"\x80\0\0\0\0\0\x01\0", Some(256)),
+            (b"\xff\xff\xff\xff\xff\xff\xff\xff", Some(-1)),
+            (b"\xff\xff\xff\xff\x80\0\0\0\0\0\0\0", Some(i64::MIN)),
+            (b"\x80\0\0\0\x80\0\0\0\0\0\0\0", None),
+            (b"0000008\0", None),
+            (b"1 2", None),
+            (b"\x00000644", None),
+            (b"-1", None),
+            (b"+1", None),
+            (b"0x1", None),
+        ] {
+            assert_eq!(number(field), value, "{field:?}");
+        }
+    }
+
+    #[test]
+    fn attributes_are_those_that_linux_has() {
+        let read = |name: &str, value: usize| {
+            let pair = format!(" SCHILY.xattr.{name}={}\n", "v".repeat(value));
+            let length = (1..9).map(|digits| pair.len() + digits);
+            let length = length.into_iter().find(|all| all.to_string().len() + pair.len() == *all);
+            let mut records = Records::default();
+            records.add(format!("{}{pair}", length.unwrap()).as_bytes()).unwrap();
+            xattrs(&records, &Limits::default())
+        };
+        for fine in ["user.a", "trusted.a", "security.capability", "system.posix_acl_access"] {
+            assert_eq!(read(fine, 65_535).unwrap().len(), 1, "{fine}");
+        }
+        for bad in ["com.apple.provenance", "system.nfs4_acl", "user.", "a"] {
+            let error = read(bad, 1).unwrap_err();
+            assert!(matches!(&error, LayerErrorKind::UnsupportedAttribute(name) if name == bad));
+            assert!(error.to_string().contains(bad) && error.to_string().contains("remove it"));
+        }
+        let large = read("user.a", 65_536);
+        assert!(matches!(large, Err(LayerErrorKind::TooLarge { limit: 65_535, .. })));
+        let overlay = read("user.overlay.opaque", 1);
+        assert!(matches!(overlay, Err(LayerErrorKind::OverlayAttribute(_))));
+    }
+}

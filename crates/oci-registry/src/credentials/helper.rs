@@ -1,0 +1,209 @@
+//! Programs that keep credentials: `docker-credential-NAME get`.
+//!
+//! The protocol is that of docker's credential helpers: the registry goes to the standard input,
+//! and a JSON object with `Username` and `Secret` comes from the standard output. A helper that has
+//! nothing ends with a failure and says so in a fixed text.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{Credentials, Places};
+use crate::{RegistryError, Secret};
+
+/// The most bytes that a helper may say.
+const LIMIT: u64 = 64 << 10;
+/// What a helper says that has nothing for a registry.
+const NOTHING: [&str; 2] = ["credentials not found", "no credentials server URL"];
+/// How docker calls the default registry where it asks a helper.
+const HUB: &str = "https://index.docker.io/v1/";
+/// The user name that marks an identity token.
+const IDENTITY: &str = "<token>";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    username: String,
+    secret: Secret,
+}
+
+/// Whether a text may follow `docker-credential-`: nothing that leads to another directory.
+pub(super) fn is_name(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(inner)
+}
+
+/// Asks a helper for a registry's credentials.
+pub(super) fn ask(
+    places: &Places<'_>,
+    name: &str,
+    host: &str,
+) -> Result<Option<Credentials>, RegistryError> {
+    let program = format!("docker-credential-{name}");
+    let failed = |why: String| {
+        let (program, host) = (program.clone(), host.to_owned());
+        RegistryError::Helper { program, host, why }
+    };
+    // A relative directory could be anybody's checkout.
+    let folders = places.helper_path.iter().filter(|folder| folder.is_absolute());
+    let mut found = folders.map(|folder| folder.join(&program));
+    let path = found.find(|path| path.is_file()).ok_or_else(|| failed("not installed".into()))?;
+    let server = if host == "docker.io" { HUB } else { host };
+    let (success, said) = run(&path, server, places.helper_patience).map_err(failed)?;
+    if success {
+        return parse(&said).map(Some).ok_or_else(|| failed("what it says is no answer".into()));
+    }
+    let said = String::from_utf8_lossy(&said);
+    if NOTHING.iter().any(|nothing| said.contains(nothing)) {
+        return Ok(None);
+    }
+    Err(failed(format!("it fails; to see why, run: echo {server} | {program} get")))
+}
+
+fn parse(text: &[u8]) -> Option<Credentials> {
+    let answer: Answer = serde_json::from_slice(text).ok()?;
+    let (user, password) = (answer.username, answer.secret);
+    if user == IDENTITY {
+        return Some(Credentials::Identity(password));
+    }
+    let plain = |text: &str| !text.chars().any(char::is_control);
+    (plain(&user) && plain(password.expose()) && !user.contains(':'))
+        .then_some(Credentials::Password { user, password })
+}
+
+/// Runs a helper; returns whether it ended well, and what it said.
+fn run(path: &Path, server: &str, patience: Duration) -> Result<(bool, Vec<u8>), String> {
+    let mut command = Command::new(path);
+    command.arg("get").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let said = listen(&mut child, server, patience);
+    if said.is_err() {
+        // It may have ended meanwhile.
+        child.kill().ok();
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    Ok((status.success(), said?))
+}
+
+/// Tells a helper the registry, and returns what it says until it closes its output.
+fn listen(child: &mut Child, server: &str, patience: Duration) -> Result<Vec<u8>, String> {
+    if let Some(mut stdin) = child.stdin.take() {
+        // A helper that does not listen says what it says.
+        writeln!(stdin, "{server}").ok();
+    }
+    let Some(stdout) = child.stdout.take() else { return Ok(Vec::new()) };
+    let (sender, receiver) = mpsc::channel();
+    // The thread may outlive a helper that left its output to another program.
+    thread::spawn(move || sender.send(read(stdout)));
+    let said = receiver.recv_timeout(patience);
+    let said = said.map_err(|_| format!("it says nothing for {patience:?}"))?;
+    said.map_err(|error| error.to_string())?.ok_or_else(|| "it says too much".to_owned())
+}
+
+fn read(stdout: ChildStdout) -> std::io::Result<Option<Vec<u8>>> {
+    let mut said = Vec::new();
+    stdout.take(LIMIT + 1).read_to_end(&mut said)?;
+    Ok((said.len() as u64 <= LIMIT).then_some(said))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// Writes a program. Another one does it: a file that this process has open for writing cannot
+    /// be run, and another thread's child may hold it open for a moment longer.
+    fn write_program(path: &Path, text: &str) {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+        let mut sh = sh.spawn().unwrap();
+        sh.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(sh.wait().unwrap().success());
+    }
+
+    /// Asks a helper that is this script.
+    fn asked(script: &str, host: &str) -> Result<Option<Credentials>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("docker-credential-test");
+        write_program(&path, &format!("#!/bin/sh\n{script}\n"));
+        let places = Places {
+            files: &[],
+            helper_path: &[PathBuf::from("/nonexistent"), dir.path().to_owned()],
+            helper_patience: Duration::from_millis(if script.contains("sleep") {
+                100
+            } else {
+                60_000
+            }),
+        };
+        ask(&places, "test", host).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_helper_hears_the_registry_and_answers() {
+        let script =
+            r#"test "$1" = get && read host && printf '{"Username":"%s","Secret":"s"}' "$host""#;
+        let expected = |user: &str| {
+            let (user, password) = (user.to_owned(), Secret::new("s"));
+            Ok(Some(Credentials::Password { user, password }))
+        };
+        assert_eq!(asked(script, "a.example.org"), expected("a.example.org"));
+        let url = r#"read host; printf '{"Username":"%s","Secret":"s"}' "${host#https:}""#;
+        assert_eq!(asked(url, "docker.io"), expected("//index.docker.io/v1/"));
+        let identity = r#"echo '{"ServerURL":"x","Username":"<token>","Secret":"t"}'"#;
+        let token = Credentials::Identity(Secret::new("t"));
+        assert_eq!(asked(identity, "a.example.org"), Ok(Some(token)));
+    }
+
+    #[test]
+    fn a_helper_may_have_nothing() {
+        let script = "echo 'credentials not found in native keychain'; exit 1";
+        assert_eq!(asked(script, "a.example.org"), Ok(None));
+    }
+
+    #[test]
+    fn what_goes_wrong_is_told_without_what_was_said() {
+        let said = |script| asked(script, "a.example.org").unwrap_err();
+        let prefix = "docker-credential-test gives no credentials for a.example.org: ";
+        for (script, why) in [
+            (
+                "echo canary; echo canary >&2; exit 1",
+                "it fails; to see why, run: echo a.example.org | docker-credential-test get",
+            ),
+            ("echo canary", "what it says is no answer"),
+            (r#"printf '{"Username":"a","Secret":"canary\\n"}'"#, "what it says is no answer"),
+            (r#"echo '{"Username":"a:b","Secret":"canary"}'"#, "what it says is no answer"),
+            ("yes canary", "it says too much"),
+            ("exec sleep 1000", "it says nothing for 100ms"),
+        ] {
+            assert_eq!(said(script), format!("{prefix}{why}"));
+        }
+    }
+
+    #[test]
+    fn only_a_plain_name_is_run() {
+        for name in ["osxkeychain", "ecr-login", "x9"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in ["", "a/b", "..", "a b", "A", "a.b", "a\0", "é", &"a".repeat(65)] {
+            assert!(!is_name(name), "{name}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        write_program(&dir.path().join("docker-credential-here"), "#!/bin/sh\n");
+        let here = std::env::current_dir().unwrap();
+        let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
+        let relative = up.join(dir.path().strip_prefix("/").unwrap());
+        assert!(relative.join("docker-credential-here").is_file());
+        let helper_path = &[relative];
+        let places = Places { files: &[], helper_path, helper_patience: Duration::from_secs(1) };
+        for name in ["here", "none"] {
+            let error = ask(&places, name, "a.example.org").unwrap_err().to_string();
+            assert!(error.ends_with("not installed"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What is asked for: a repository of a registry, and a manifest in it.
+
+use std::fmt;
+
+use box_image::Digest;
+use download::http::RemoteUrl;
+
+use super::RegistryError;
+
+/// A repository of a registry: `registry.example.org/team/app`.
+///
+/// Both parts are checked, so that nothing in them can lead to another place of the server, or to
+/// another server.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Repository {
+    host: String,
+    name: String,
+}
+
+/// A tag: letters, digits, `_`, `.` and `-`, at most 128 (OCI distribution-spec, "Pulling
+/// manifests").
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag(String);
+
+/// Which manifest of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// The one that a tag names now.
+    Tag(Tag),
+    /// The one with this content.
+    Digest(Digest),
+}
+
+impl Repository {
+    /// Names a repository. The host may have a port, and is kept in lower case.
+    ///
+    /// # Errors
+    /// [`RegistryError::Name`].
+    pub fn new(host: &str, name: &str) -> Result<Self, RegistryError> {
+        let host = checked_host(host)?;
+        if !is_repository(name) {
+            let why = "a repository has lower-case letters, digits, `.`, `_` and `-` between `/`";
+            return Err(wrong(name, why));
+        }
+        Ok(Self { host, name: name.to_owned() })
+    }
+
+    /// Returns the registry's host, perhaps with a port.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Returns the repository's name on that host.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the repository of a mirror that has this one's content, below a prefix.
+    pub(super) fn mirrored(&self, host: &str, prefix: &str) -> Self {
+        let name =
+            if prefix.is_empty() { self.name.clone() } else { format!("{prefix}/{}", self.name) };
+        Self { host: host.to_owned(), name }
+    }
+}
+
+impl Tag {
+    /// Checks a tag.
+    ///
+    /// # Errors
+    /// [`RegistryError::Name`].
+    pub fn new(text: &str) -> Result<Self, RegistryError> {
+        let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        if (1..=128).contains(&text.len())
+            && text.bytes().all(inner)
+            && !text.starts_with(['.', '-'])
+        {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(wrong(text, "a tag has letters, digits, `_`, `.` and `-`, at most 128"))
+    }
+}
+
+/// Returns a host, perhaps with a port, in lower case; refuses one that a URL would change.
+pub(super) fn checked_host(text: &str) -> Result<String, RegistryError> {
+    let host = text.to_ascii_lowercase();
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b".-:".contains(&byte);
+    let url = format!("https://{host}/").parse::<RemoteUrl>();
+    let unchanged = |url: RemoteUrl| url.host() == host.strip_suffix(":443").unwrap_or(&host);
+    if host.bytes().all(inner) && url.is_ok_and(unchanged) {
+        return Ok(host);
+    }
+    Err(wrong(text, "a registry is HOST or HOST:PORT"))
+}
+
+/// Tells whether a text names a repository: parts that begin and end with a lower-case letter or a
+/// digit, so that none is `..`.
+pub(super) fn is_repository(text: &str) -> bool {
+    let ends = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let part = |part: &str| {
+        part.bytes().next().is_some_and(ends)
+            && part.bytes().last().is_some_and(ends)
+            && part.bytes().all(|byte| ends(byte) || b"._-".contains(&byte))
+    };
+    text.len() <= 255 && text.split('/').all(part)
+}
+
+fn wrong(text: &str, why: &'static str) -> RegistryError {
+    RegistryError::Name { text: text.to_owned(), why }
+}
+
+impl fmt::Display for Repository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.host, self.name)
+    }
+}
+
+impl fmt::Display for Reference {
+    /// Writes what stands behind `manifests/` in a request.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tag(Tag(tag)) => f.write_str(tag),
+            Self::Digest(digest) => digest.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_names_are_taken() {
+        for (host, name, expected) in [
+            ("docker.io", "library/debian", "docker.io/library/debian"),
+            ("Registry.Example.ORG:5000", "a/b_c.d-e/f", "registry.example.org:5000/a/b_c.d-e/f"),
+            ("registry.example.org:443", "app", "registry.example.org:443/app"),
+            ("127.0.0.1:5000", "app", "127.0.0.1:5000/app"),
+        ] {
+            assert_eq!(Repository::new(host, name).unwrap().to_string(), expected);
+        }
+        assert_eq!(Reference::Tag(Tag::new("v1.0_a-b").unwrap()).to_string(), "v1.0_a-b");
+    }
+
+    #[test]
+    fn no_name_leads_elsewhere() {
+        for host in ["", "a b", "user@host", "host/path", "host?x", "host#x", "127.1", "0x7f.1"] {
+            assert!(Repository::new(host, "app").is_err(), "{host:?}");
+        }
+        for host in ["host:", "host:99999", ":5000", "host\\x", "hôst", "host:0080"] {
+            assert!(Repository::new(host, "app").is_err(), "{host:?}");
+        }
+        let long = "a".repeat(256);
+        for name in
+            ["", "/a", "a/", "a//b", "..", "a/../b", "a/.", "A", "a?b", "a%2e", "a b", &long]
+        {
+            assert!(Repository::new("host.example.org", name).is_err(), "{name:?}");
+        }
+        for tag in ["", ".a", "-a", "a/b", "a?b", "a b", "..", &long] {
+            assert!(Tag::new(tag).is_err(), "{tag:?}");
+        }
+    }
+}

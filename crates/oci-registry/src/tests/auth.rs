@@ -1,0 +1,195 @@
+//! Credentials, and who would like to have them.
+
+use download::http::testing::{Request, Server};
+use serde_json::json;
+
+use super::harness::{fails, is, succeeds};
+use super::stage::{Plan, unauthorized};
+use super::*;
+
+/// Starts somebody's server for tokens, which takes what it gets and gives a right one.
+fn realm(identity: Identity) -> Server {
+    let granted = json!({ "access_token": TOKEN }).to_string();
+    Server::start(identity, |_| move |_: &Request| file(granted.as_bytes()))
+}
+
+fn bearer(realm: &str) -> Option<String> {
+    Some(format!("Bearer realm=\"{realm}\",service=\"reg\""))
+}
+
+/// Plans a registry whose tokens come from somebody else.
+fn foreign_realm(identity: Identity, realm: Server) -> Plan {
+    Plan { identity, challenge: bearer(&realm.url("/token")), foreign: vec![realm], ..Plan::new() }
+}
+
+/// Plans a registry with a strange challenge.
+fn challenge(text: &str) -> Plan {
+    Plan { challenge: Some(text.to_owned()), ..Plan::new() }
+}
+
+/// Plans another answer of the registry's own place of tokens.
+fn token(answer: impl Fn(usize) -> Option<Reply> + Send + Sync + 'static) -> Plan {
+    Plan::new().at("/token", answer)
+}
+
+/// Plans an answer with this in the place of the token.
+fn granted(token_text: &'static str) -> Plan {
+    token(move |_| Some(gives(token_text)))
+}
+
+/// Answers with a token.
+fn gives(token: &str) -> Reply {
+    file(json!({ "token": token }).to_string().as_bytes())
+}
+
+/// Plans a file of credentials with this entry.
+fn auth(entry: serde_json::Value) -> Plan {
+    Plan { auth: entry, ..Plan::new() }
+}
+
+/// Plans a registry that takes a token once, and then asks for another in its own way.
+fn asks_again(realm: &'static str) -> Plan {
+    Plan::new().at(&Image::with(|_| ()).layer_path(), move |_| {
+        Some(unauthorized(&format!("Bearer realm=\"{realm}\"")))
+    })
+}
+
+/// How often the registry's own place of tokens was asked.
+fn tokens(stage: &Stage) -> usize {
+    let requests = stage.registry.requests();
+    requests.iter().filter(|request| request.path().starts_with("/token")).count()
+}
+
+fn seen(stage: &Stage) -> usize {
+    stage.foreign.iter().map(|server| server.requests().len()).sum()
+}
+
+cases! {
+    a_token_from_the_registry_itself: Plan::new() => |outcome, stage| {
+        let requests = stage.registry.requests();
+        let asked = requests.iter().find(|request| request.path().starts_with("/token"));
+        let path = asked.map(|request| request.path().to_owned());
+        outcome.is_ok() && tokens(stage) == 1
+            && path.as_deref() == Some("/token?scope=repository%3Aapp%3Apull&service=reg")
+    };
+    a_realm_on_another_server: foreign_realm(Identity::None, realm(Identity::None))
+        => |outcome, stage| {
+        seen(stage) == 0 && is!(outcome, RegistryError::Realm { .. })
+    };
+    a_realm_on_another_server_over_https: foreign_realm(Identity::Valid, realm(Identity::Valid))
+        => |outcome, stage| {
+        seen(stage) == 0 && is!(outcome, RegistryError::Realm { .. })
+    };
+    a_realm_over_http: {
+        let realm = realm(Identity::None);
+        let config = format!("auth-realm = [\"{}\"]", realm.host());
+        Plan { config, ..foreign_realm(Identity::Valid, realm) }
+    } => |outcome, stage| {
+        seen(stage) == 0
+            && is!(outcome, RegistryError::PlainRealm { .. })
+    };
+    a_realm_that_is_trusted: {
+        let realm = realm(Identity::Valid);
+        Plan {
+            identity: Identity::Valid,
+            challenge: bearer(&realm.url("/token")),
+            config: format!("auth-realm = [\"{}\"]", realm.host()),
+            friends: vec![realm],
+            ..Plan::new()
+        }
+    } => |outcome, stage| outcome.is_ok() && stage.friends[0].requests().len() == 1;
+    a_realm_that_redirects_to_another_server: {
+        let foreign = realm(Identity::None);
+        let to = foreign.url("/token");
+        Plan { foreign: vec![foreign], ..Plan::new() }.at("/token", move |_| Some(redirect(&to)))
+    } => |outcome, stage| {
+        seen(stage) == 0 && is!(outcome, RegistryError::Token { .. })
+    };
+    a_realm_that_is_no_url: challenge("Bearer realm=\"token\"")
+        => fails!(RegistryError::Challenge { .. });
+    a_realm_with_a_user: challenge("Bearer realm=\"https://127.0.0.1@a.example.org/token\"")
+        => fails!(RegistryError::Challenge { .. });
+    no_realm: challenge("Bearer service=\"reg\"") => fails!(RegistryError::Challenge { .. });
+    another_way_to_ask: challenge("Digest realm=\"reg\"")
+        => fails!(RegistryError::Challenge { .. });
+    a_name_and_a_password: challenge("Basic realm=\"reg\"") => succeeds;
+    a_wrong_password: token(|_| Some(unauthorized("Basic realm=\"reg\"")))
+        => fails!(RegistryError::Unauthorized { .. });
+    a_wrong_password_without_tokens: {
+        let asks = || unauthorized("Basic realm=\"reg\"");
+        challenge("Basic realm=\"reg\"").at("/v2/app/manifests/v1", move |_| Some(asks()))
+    } => |outcome, stage| {
+        // Asking more often could lock the account.
+        let requests = stage.registry.requests();
+        let sent = requests.iter().filter(|it| it.header("authorization").is_some());
+        sent.count() == 1 && is!(outcome, RegistryError::Unauthorized { .. })
+    };
+    no_password: auth(json!({})) => fails!(RegistryError::NoCredentials { .. });
+    no_password_without_tokens: {
+        Plan { challenge: Some("Basic realm=\"reg\"".into()), ..auth(json!({})) }
+    } => fails!(RegistryError::NoCredentials { .. });
+    nothing_is_sent_unasked: Plan { open: true, ..Plan::new() } => |outcome, stage| {
+        let requests = stage.registry.requests();
+        outcome.is_ok() && requests.iter().all(|it| it.header("authorization").is_none())
+    };
+    an_identity_token: auth(json!({ "identitytoken": CANARY })) => |outcome, stage| {
+        let requests = stage.registry.requests();
+        let form = "scope=repository%3Aapp%3Apull&service=reg&grant_type=refresh_token\
+                    &client_id=boxbuild&refresh_token=canary-password";
+        let posts: Vec<_> = requests.iter().filter(|it| it.head.starts_with("POST ")).collect();
+        outcome.is_ok() && posts.len() == 1 && posts[0].path() == "/token" && posts[0].body == form
+    };
+    an_identity_token_for_another_server: {
+        let plan = foreign_realm(Identity::None, realm(Identity::None));
+        Plan { auth: json!({ "identitytoken": CANARY }), ..plan }
+    } => |outcome, stage| {
+        seen(stage) == 0 && is!(outcome, RegistryError::Realm { .. })
+    };
+    a_token_for_the_registry_itself: auth(json!({ "registrytoken": TOKEN }))
+        => |outcome, stage| outcome.is_ok() && tokens(stage) == 0;
+    a_token_that_ends: {
+        let layer = Image::with(|_| ()).layer_path();
+        Plan::new().deed(move |path, before, request| match path {
+            "/token" if before == 1 => {
+                Some(gives(&format!("{TOKEN}-2")))
+            }
+            _ if path == layer && before == 0 => {
+                let host = request.header("host").unwrap();
+                Some(unauthorized(&format!("Bearer realm=\"http://{host}/token\"")))
+            }
+            _ => None,
+        })
+    } => |outcome, stage| outcome.is_ok() && tokens(stage) == 2;
+    a_token_that_is_never_taken: {
+        Plan::new().deed(|path, before, request| {
+            let host = request.header("host").unwrap();
+            match path {
+                "/token" => Some(gives(&format!("{TOKEN}-{before}"))),
+                _ => Some(unauthorized(&format!("Bearer realm=\"http://{host}/token\""))),
+            }
+        })
+    } => |outcome, stage| {
+        tokens(stage) == 1 && is!(outcome, RegistryError::Unauthorized { .. })
+    };
+    a_realm_that_repeats_the_token: asks_again("https://a.example.org/canary-token?canary-token")
+        => fails!(RegistryError::Realm { .. });
+    no_url_that_repeats_the_token: asks_again("canary-token")
+        => fails!(RegistryError::Challenge { .. });
+    an_answer_without_a_token: token(|_| Some(file(b"{}"))) => fails!(RegistryError::Token { .. });
+    an_answer_that_does_not_read: token(|_| Some(file(b"{\"token\": canary-token}")))
+        => fails!(RegistryError::Token { .. });
+    a_token_with_a_new_line: granted("canary-token\r\nX-Header: x")
+        => fails!(RegistryError::Token { .. });
+    an_empty_token: granted("") => fails!(RegistryError::Token { .. });
+    an_endless_token: token(|_| Some(file(&vec![b' '; 200 << 10])))
+        => fails!(RegistryError::TooLarge { .. });
+    a_busy_realm: token(|before| {
+        (before < 2).then(|| reply("503 Service Unavailable", &["Content-Length: 0"], b""))
+    }) => succeeds;
+    a_realm_that_stays_busy: {
+        token(|_| Some(reply("429 Too Many Requests", &["Content-Length: 0"], b"")))
+    } => |outcome, stage| {
+        tokens(stage) == 3
+            && is!(outcome, RegistryError::Status { passing: true, .. })
+    };
+}

@@ -1,0 +1,216 @@
+//! Content that is not what it should be.
+
+use download::http::testing::Server;
+use serde_json::json;
+
+use super::harness::{fails, is, succeeds};
+use super::pull::pull;
+use super::stage::{Plan, manifest, quick};
+use super::*;
+
+/// Answers with another body of the same length.
+fn changed(bytes: &[u8]) -> Reply {
+    file(&bytes.iter().map(|byte| byte ^ 1).collect::<Vec<_>>())
+}
+
+/// Answers in one chunk, whose length says nothing about the whole.
+fn chunked(bytes: &[u8]) -> Reply {
+    let body = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n0\r\n\r\n"].concat();
+    reply("200 OK", &["Transfer-Encoding: chunked"], &body)
+}
+
+/// Plans another answer for the layer.
+fn layer(answer: impl Fn(&[u8]) -> Reply + Send + Sync + 'static) -> Plan {
+    let image = Image::with(|_| ());
+    let bytes = image.layer.clone();
+    Plan::new().at(&image.layer_path(), move |_| Some(answer(&bytes)))
+}
+
+/// Plans another answer for the config.
+fn config(answer: impl Fn(&[u8]) -> Reply + Send + Sync + 'static) -> Plan {
+    let image = Image::with(|_| ());
+    let bytes = image.config.clone();
+    Plan::new().at(&image.config_path(), move |_| Some(answer(&bytes)))
+}
+
+/// Plans another answer for the tag's manifest.
+fn tagged(answer: impl Fn(&[u8]) -> Reply + Send + Sync + 'static) -> Plan {
+    let bytes = Image::with(|_| ()).manifest;
+    Plan::new().at("/v2/app/manifests/v1", move |_| Some(answer(&bytes)))
+}
+
+/// Answers with the manifest, whose digest a header gives.
+fn named(digest: &'static str) -> Plan {
+    tagged(move |bytes| {
+        let header = format!("Docker-Content-Digest: {digest}");
+        let kind = "Content-Type: application/vnd.oci.image.manifest.v1+json";
+        reply("200 OK", &[kind, &header, &length(bytes.len())], bytes)
+    })
+}
+
+/// Plans an image whose layer has another digest in the manifest.
+fn layer_named(digest: &'static str) -> Plan {
+    let image = Image::with(|manifest| manifest["layers"][0]["digest"] = digest.into());
+    Plan { image, ..Plan::new() }
+}
+
+/// Plans an image whose layer has another size in the manifest.
+fn layer_sized(size: u64) -> Plan {
+    let image = Image::with(|manifest| manifest["layers"][0]["size"] = size.into());
+    Plan { image, ..Plan::new() }
+}
+
+const UPPER: &str = "sha256:E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855";
+const OTHER: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+/// The size of the layer.
+const LAYER: u64 = 17;
+const NO_HEX: &str = "it has not 64 lower-case hexadecimal digits";
+const UNKNOWN: &str = "it is of an unknown algorithm; sha256 is known";
+
+/// Whether a digest was refused before anybody was asked for it.
+fn refused_digest(outcome: &Result<(), PullError>, stage: &Stage) -> bool {
+    let asked = stage.registry.requests().iter().any(|it| it.path().contains("/blobs/"));
+    matches!(outcome, Err(PullError::Digest(_))) && !asked
+}
+
+/// Makes an index that names one manifest by its bytes.
+fn index(child: &[u8]) -> Vec<u8> {
+    let entry = json!({ "digest": digest(child), "size": child.len() });
+    json!({ "schemaVersion": 2, "manifests": [entry] }).to_string().into_bytes()
+}
+
+/// Answers with one header more.
+fn with(header: &str, bytes: &[u8]) -> Reply {
+    reply("200 OK", &[header, &length(bytes.len())], bytes)
+}
+
+/// Answers as an index, or as what the document says it is.
+fn document(bytes: &[u8]) -> Reply {
+    with("Content-Type: application/vnd.oci.image.index.v1+json", bytes)
+}
+
+/// Answers with a manifest, without its digest.
+fn document_of_an_image(bytes: &[u8]) -> Reply {
+    with("Content-Type: application/vnd.oci.image.manifest.v1+json; charset=utf-8", bytes)
+}
+
+/// Makes `{` and enough blanks for a manifest that is too large.
+fn huge() -> Vec<u8> {
+    let mut bytes = vec![b' '; usize::try_from(MANIFEST_LIMIT).unwrap()];
+    bytes[0] = b'{';
+    bytes.push(b'}');
+    bytes
+}
+
+cases! {
+    an_honest_registry: Plan::new() => |outcome, stage| {
+        // By tag and by digest, with `GET` only: nothing is asked twice.
+        let requests = stage.registry.requests();
+        let gets = requests.iter().filter(|it| it.head.starts_with("GET ")).count();
+        outcome.is_ok() && (gets, requests.len()) == (6, 6)
+    };
+    a_manifest_of_another_digest: {
+        let image = Image::with(|_| ());
+        let path = format!("/v2/app/manifests/{}", digest(&image.manifest));
+        let other = Image::with(|manifest| manifest["x"] = 1.into()).manifest;
+        Plan::new().at(&path, move |_| Some(document_of_an_image(&other)))
+    } => fails!(RegistryError::WrongDigest { .. });
+    a_config_of_another_digest: config(changed) => fails!(RegistryError::WrongDigest { .. });
+    a_layer_of_another_digest: layer(changed) => fails!(RegistryError::WrongDigest { .. });
+    a_layer_of_one_byte_less: layer(|bytes| file(&bytes[1..]))
+        => fails!(RegistryError::WrongSize { expected: LAYER, found: 16, .. });
+    a_layer_of_one_byte_more: layer(|bytes| file(&[bytes, b"+"].concat()))
+        => fails!(RegistryError::WrongSize { expected: LAYER, found: 18, .. });
+    a_layer_whose_named_size_is_one_less: layer_sized(LAYER - 1)
+        => fails!(RegistryError::WrongSize { expected: 16, found: LAYER, .. });
+    a_layer_whose_named_size_is_one_more: layer_sized(LAYER + 1)
+        => fails!(RegistryError::WrongSize { expected: 18, found: LAYER, .. });
+    a_layer_with_trailing_bytes: layer(|bytes| chunked(&[bytes, b"trailing"].concat()))
+        => fails!(RegistryError::WrongSize { expected: LAYER, .. });
+    a_layer_that_ends_early_and_says_so: layer(|bytes| chunked(&bytes[..5]))
+        => fails!(RegistryError::WrongSize { expected: LAYER, found: 5, .. });
+    a_config_with_trailing_bytes: config(|bytes| chunked(&[bytes, b"trailing"].concat()))
+        => fails!(RegistryError::WrongSize { expected: 2, .. });
+    a_config_of_one_byte_less: config(|bytes| file(&bytes[1..]))
+        => fails!(RegistryError::WrongSize { expected: 2, found: 1, .. });
+    a_layer_in_chunks: layer(chunked) => succeeds;
+    a_config_that_is_larger_than_any: {
+        Plan { image: Image::with(|it| it["config"]["size"] = (8 << 20 | 1).into()), ..Plan::new() }
+    } => |outcome, stage| {
+        stage.asked(&stage.image.config_path()).is_empty()
+            && is!(outcome, RegistryError::TooLarge { .. })
+    };
+    a_header_with_another_digest: named(OTHER) => fails!(RegistryError::WrongDigest { .. });
+    a_header_with_an_upper_case_digest: named(UPPER)
+        => fails!(RegistryError::DigestHeader { why: NO_HEX, .. });
+    a_header_with_a_path: named("../../../etc/passwd")
+        => fails!(RegistryError::DigestHeader { why: UNKNOWN, .. });
+    a_header_of_another_algorithm: named("sha512:e3b0")
+        => fails!(RegistryError::DigestHeader { why: UNKNOWN, .. });
+    a_header_that_repeats_the_token: named(TOKEN) => fails!(RegistryError::DigestHeader { .. });
+    a_type_that_repeats_the_token: {
+        tagged(|bytes| with("Content-Type: canary-token", bytes))
+    } => fails!(RegistryError::Manifest { .. });
+    no_header_with_a_digest: tagged(document_of_an_image) => succeeds;
+    a_layer_with_an_upper_case_digest: layer_named(UPPER) => refused_digest;
+    a_layer_with_a_path_for_a_digest: layer_named("sha256:../../../../etc/passwd")
+        => refused_digest;
+    a_layer_of_another_algorithm: layer_named("sha512:e3b0") => refused_digest;
+    a_huge_manifest: tagged(|_| manifest(&huge()))
+        => fails!(RegistryError::TooLarge { limit: MANIFEST_LIMIT, .. });
+    a_huge_manifest_in_chunks: tagged(|_| chunked(&huge()))
+        => fails!(RegistryError::TooLarge { limit: MANIFEST_LIMIT, .. });
+    a_compressed_bomb: tagged(|bytes| with("Content-Encoding: gzip", bytes))
+        => fails!(RegistryError::Encoded { .. });
+    a_manifest_that_is_an_index_too: {
+        Plan { image: Image::with(|it| it["manifests"] = json!([])), ..Plan::new() }
+    } => fails!(RegistryError::Manifest { .. });
+    a_manifest_of_two_types: tagged(document) => fails!(RegistryError::Manifest { .. });
+    a_manifest_of_no_type: tagged(|_| file(b"{}")) => fails!(RegistryError::Manifest { .. });
+    a_page_in_the_place_of_a_manifest: tagged(|_| file(b"<html>"))
+        => fails!(RegistryError::Manifest { .. });
+    a_list_in_the_place_of_a_manifest: tagged(|_| document(b"[null, [], null, null]"))
+        => fails!(RegistryError::Manifest { .. });
+    a_manifest_that_names_its_type_twice: {
+        tagged(|_| document(br#"{"mediaType": "a", "mediaType": "b"}"#))
+    } => fails!(RegistryError::Manifest { .. });
+    an_index_that_leads_to_itself: {
+        // No index can name itself by its digest; a registry can only pretend that one does.
+        let outer = index(b"inner");
+        let inner = format!("/v2/app/manifests/{}", digest(b"inner"));
+        let own = format!("/v2/app/manifests/{}", digest(&outer));
+        Plan::new().deed(move |path, _, _| {
+            [&*inner, &*own, "/v2/app/manifests/v1"].contains(&path).then(|| document(&outer))
+        })
+    } => fails!(RegistryError::WrongDigest { .. });
+    a_tag_that_moved: {
+        // Whoever asks once more gets another image, under whatever name.
+        let moved = Image::with(|manifest| manifest["moved"] = true.into()).manifest;
+        Plan::new().deed(move |path, _, _| {
+            (path.contains("/manifests/") && !path.ends_with("/v1")).then(|| manifest(&moved))
+        })
+    } => fails!(RegistryError::WrongDigest { .. });
+    a_layer_that_another_server_has: {
+        let foreign = Server::start(Identity::None, |_| |_: &_| file(b"the layer's bytes"));
+        let url = foreign.url("/layer");
+        let image = Image::with(|manifest| manifest["layers"][0]["urls"] = json!([url]));
+        let path = image.layer_path();
+        let plan = Plan { image, foreign: vec![foreign], ..Plan::new() };
+        plan.at(&path, |_| Some(stage::not_found()))
+    } => |outcome, stage| {
+        stage.foreign[0].requests().is_empty()
+            && is!(outcome, RegistryError::NotFound { .. })
+    };
+}
+
+#[test]
+fn what_is_something_else_is_never_told_of_as_whole() {
+    let stage = layer(changed).set();
+    let told = std::sync::Mutex::new(Vec::new());
+    let progress = |progress: Progress| told.lock().unwrap().push(progress);
+    let registry = Registry::new(Options { progress: Some(&progress), ..stage.options(quick()) });
+    pull(&registry, &stage).unwrap_err();
+    let layer = digest(&stage.image.layer);
+    let whole = |it: &Progress| it.digest == layer && it.received == it.total;
+    assert!(!told.lock().unwrap().iter().any(whole));
+}

@@ -1,0 +1,112 @@
+//! How a case is judged: by its outcome, by what is in the store, and by what others have seen.
+
+use std::error::Error;
+
+use super::pull::pull;
+use super::stage::{Plan, pair, quick};
+use super::*;
+use crate::guard::{Guard, Guards};
+
+/// One evil deed, and how it has to end.
+pub(super) struct Case {
+    pub(super) plan: fn() -> Plan,
+    /// Changes how the registry is asked.
+    pub(super) options: fn(Options<'static>) -> Options<'static>,
+    /// Whether the outcome is the right one.
+    pub(super) ends: fn(&Result<(), PullError>, &Stage) -> bool,
+}
+
+/// Makes one test of each case, and a list of their names.
+macro_rules! cases {
+    ($($name:ident: $plan:expr => $ends:expr $(, $options:expr)?;)*) => {
+        /// The names of all cases.
+        pub(super) const CASES: &[&str] = &[$(stringify!($name)),*];
+        $(#[test]
+        fn $name() {
+            $name::case().check(Default::default()).unwrap();
+        }
+        pub(super) mod $name {
+            use super::*;
+
+            pub(in crate::tests) fn case() -> Case {
+                #[allow(unused_mut, unused_assignments)]
+                let mut options: fn(Options<'static>) -> Options<'static> = |it| it;
+                $(options = $options;)?
+                Case { plan: || $plan, ends: $ends, options }
+            }
+        })*
+    };
+}
+pub(super) use cases;
+
+impl Case {
+    /// Plays the case; says what went wrong, if anything did.
+    pub(super) fn check(&self, guards: Guards) -> Result<(), String> {
+        let stage = (self.plan)().set();
+        let registry = stage.client(guards, (self.options)(quick()));
+        let outcome = pull(&registry, &stage);
+        let told = told(&outcome, &registry);
+        if let Some(secret) = secrets().into_iter().find(|secret| told.contains(secret)) {
+            return Err(format!("a message has {secret:?}: {told}"));
+        }
+        for request in stage.foreign.iter().flat_map(|server| server.requests()) {
+            let seen = format!("{}{}", request.head, request.body);
+            let shown = secrets().into_iter().any(|secret| seen.contains(&secret));
+            if shown || request.header("authorization").is_some() {
+                return Err(format!("another server has seen a secret: {seen}"));
+            }
+        }
+        let stored = stage.stored();
+        let right = if outcome.is_ok() { vec![digest(&stage.image.layer).hex()] } else { vec![] };
+        if stored != right {
+            return Err(format!("the store has {stored:?} after {told}"));
+        }
+        let ends = (self.ends)(&outcome, &stage);
+        if ends { Ok(()) } else { Err(format!("the outcome is {told}")) }
+    }
+
+    /// Returns what the harness says when a guard is gone, and nothing before.
+    pub(super) fn complaint_without(&self, guard: Guard) -> String {
+        self.check(Guards::default()).unwrap();
+        let complaint = self.check(Guards { without: Some(guard) });
+        complaint.expect_err("nobody notices that the guard is gone")
+    }
+}
+
+/// Returns everything that a person or a log could be told: the error in each form, its causes, and
+/// the client itself.
+fn told(outcome: &Result<(), PullError>, registry: &Registry<'_>) -> String {
+    let mut told = format!("{outcome:?} {outcome:#?} {registry:?}");
+    let mut error: Option<&dyn Error> = outcome.as_ref().err().map(|error| error as _);
+    while let Some(cause) = error {
+        told = format!("{told}\n{cause} {cause:?}");
+        error = cause.source();
+    }
+    told
+}
+
+/// Returns each form in which the secrets travel.
+fn secrets() -> [String; 3] {
+    [CANARY.to_owned(), TOKEN.to_owned(), pair()]
+}
+
+/// Whether an outcome is this error.
+macro_rules! is {
+    ($outcome:expr, $pattern:pat $(if $guard:expr)?) => {
+        matches!($outcome, Err(PullError::Registry($pattern)) $(if $guard)?)
+    };
+}
+pub(super) use is;
+
+/// Whether a pull ends with this error.
+macro_rules! fails {
+    ($pattern:pat) => {
+        |outcome: &Result<(), PullError>, _: &Stage| is!(outcome, $pattern)
+    };
+}
+pub(super) use fails;
+
+/// Whether a pull went well, against all odds.
+pub(super) fn succeeds(outcome: &Result<(), PullError>, _: &Stage) -> bool {
+    outcome.is_ok()
+}

@@ -1,0 +1,28 @@
+//! An evil registry on the loopback device, and what it gets from us: nothing.
+
+mod auth;
+mod content;
+mod guards;
+mod harness;
+mod mirrors;
+mod network;
+mod parallel;
+mod pull;
+mod redirects;
+mod stage;
+
+use box_image::{Digest, ParseDigestError};
+use download::http::HttpError;
+use download::http::testing::{Identity, Reply, Step, file, length, redirect, reply};
+
+use super::*;
+use harness::{Case, cases};
+use pull::PullError;
+use stage::{CANARY, Image, Stage, TOKEN, digest};
+
+/// Each case of each file, and the least that there must be of them.
+#[test]
+fn there_are_enough_evil_deeds() {
+    let all = [content::CASES, network::CASES, redirects::CASES, auth::CASES].concat();
+    assert!(all.len() >= 24, "{}: {all:?}", all.len());
+}
