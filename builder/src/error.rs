@@ -278,9 +278,6 @@ pub enum BuildError {
         /// How it was noticed.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The SBOM cannot be made.
-    #[error("the package databases of the box cannot be read")]
-    Sbom(#[source] io::Error),
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),

@@ -3,7 +3,7 @@
 use box_cache::{BlobId, Store};
 use box_image::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE,
-    ROOTFS_TYPE, SBOM_TYPE,
+    ROOTFS_TYPE,
 };
 use box_image::{BoxConfig, Descriptor, Digest, Manifest, RunPlan};
 use box_tree::TreeDigest;
@@ -22,8 +22,7 @@ pub struct Sealed {
     pub tree: String,
     /// The size of the rootfs in bytes.
     pub rootfs_size: u64,
-    /// Every blob of the box with its size: manifest, config, rootfs, init, kernel, and what tells
-    /// of it.
+    /// Every blob of the box with its size: manifest, config, rootfs, init, kernel and listing.
     pub blobs: Vec<(Digest, u64)>,
 }
 
@@ -73,7 +72,6 @@ pub(crate) struct Contents {
     pub(crate) init: Stored,
     pub(crate) kernel: Stored,
     pub(crate) listing: Stored,
-    pub(crate) sbom: Stored,
 }
 
 /// Writes config and manifest.
@@ -91,7 +89,6 @@ pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildErr
         contents.init.descriptor(INIT_TYPE),
         contents.kernel.descriptor(KERNEL_TYPE),
         contents.listing.descriptor(LISTING_TYPE),
-        contents.sbom.descriptor(SBOM_TYPE),
     ];
     let manifest = document(store, &Manifest::new(config.clone(), layers.clone().into()))?
         .descriptor(OCI_MANIFEST_TYPE);

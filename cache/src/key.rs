@@ -1,5 +1,6 @@
 //! Keys of actions: a digest over everything that an action's result depends on.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};
@@ -42,6 +43,26 @@ impl KeyHasher {
         self
     }
 
+    /// Adds a text.
+    #[must_use]
+    pub fn text(self, text: &str) -> Self {
+        self.part(text.as_bytes())
+    }
+
+    /// Adds a list: the number of its elements, then each.
+    #[must_use]
+    pub fn list<'t>(self, list: impl ExactSizeIterator<Item = &'t str>) -> Self {
+        let counted = self.part(&(list.len() as u64).to_le_bytes());
+        list.fold(counted, Self::text)
+    }
+
+    /// Adds a map: the number of its entries, then each one's name and value in the order of the names.
+    #[must_use]
+    pub fn map(self, map: &BTreeMap<String, String>) -> Self {
+        let counted = self.part(&(map.len() as u64).to_le_bytes());
+        map.iter().fold(counted, |key, (name, value)| key.text(name).text(value))
+    }
+
     /// Returns the key.
     pub fn finish(self) -> ActionKey {
         ActionKey(self.0.finalize().into())
@@ -60,6 +81,18 @@ mod tests {
         assert_ne!(key(&["ab", "c"]), key(&["a", "bc"]));
         assert_ne!(key(&["abc"]), key(&["abc", ""]));
         assert_eq!(key(&["a", "b"]), key(&["a", "b"]));
+    }
+
+    #[test]
+    fn a_map_has_a_beginning_and_an_end() {
+        let map = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+        };
+        let key = |maps: [&[(&str, &str)]; 2]| {
+            maps.iter().fold(KeyHasher::new("t", 1), |key, pairs| key.map(&map(pairs))).finish()
+        };
+        assert_ne!(key([&[("a", "b")], &[]]), key([&[], &[("a", "b")]]));
+        assert_ne!(key([&[("a", "b")], &[]]), key([&[("a", "")], &[]]));
     }
 
     #[test]

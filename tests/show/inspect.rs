@@ -10,7 +10,7 @@ fn stable(text: &str) -> String {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             [
-                "init" | "kernel" | "rootfs" | "listing" | "sbom",
+                "init" | "kernel" | "rootfs" | "listing",
                 _,
                 "bytes" | "KiB" | "MiB",
                 digest,
@@ -62,7 +62,6 @@ fn a_box_for_people() {
       init SIZE sha256:DIGEST
       kernel SIZE sha256:DIGEST
       listing SIZE sha256:DIGEST
-      sbom SIZE sha256:DIGEST
     "#);
 }
 
@@ -95,5 +94,5 @@ fn a_box_as_data() {
         images.iter().map(|image| image["layers"].as_array().unwrap().len()).collect();
     assert_eq!((images[0]["component"].as_str(), layers), (Some("agent"), vec![2, 2]));
     let blobs: Vec<_> = report["blobs"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-    assert_eq!(blobs, ["rootfs", "init", "kernel", "listing", "sbom"]);
+    assert_eq!(blobs, ["rootfs", "init", "kernel", "listing"]);
 }

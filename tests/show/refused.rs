@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use box_image::manifest::{LISTING_TYPE, SBOM_TYPE};
+use box_image::manifest::LISTING_TYPE;
 
 use crate::checkout::{Checkout, files, shown};
 use crate::fixture::{blob, built, manifest, reseal};
@@ -81,13 +81,13 @@ fn a_listing_that_lies() {
 }
 
 #[test]
-fn a_box_of_a_version_without_listing_and_sbom() {
+fn a_box_without_a_listing() {
     let checkout = built();
     let mut manifest = manifest(&checkout);
-    manifest.layers.retain(|it| it.media_type != LISTING_TYPE && it.media_type != SBOM_TYPE);
+    manifest.layers.retain(|it| it.media_type != LISTING_TYPE);
     reseal(&checkout, &manifest);
     insta::assert_snapshot!(checkout.fails(&["ls", "test.box"]), @"error: the box test.box has no listing; build it again with this version of boxbuild");
-    insta::assert_snapshot!(checkout.fails(&["inspect", "test.box", "--sbom"]), @"error: the box test.box has no SBOM; build it again with this version of boxbuild");
+    insta::assert_snapshot!(checkout.fails(&["inspect", "test.box", "--sbom"]), @"error: the box test.box has no listing; build it again with this version of boxbuild");
 }
 
 #[test]

@@ -20,12 +20,8 @@ const MOST_LINES: usize = 20;
 /// Returns the failure of a build whose images differ where nothing decides.
 pub(crate) fn failure(message: &str, unmerged: &Unmerged, sources: &Sources) -> Failure {
     let Unmerged { conflicts, origins, spans: [agent, business] } = unmerged;
-    let named = |component: usize| {
-        let image = origins.images.get(component);
-        image.map_or_else(|| "this program".to_owned(), |image| image.digest.to_string())
-    };
-    let diagnostic = Diagnostic::new(message, *agent, format!("agent: {}", named(0)))
-        .with_label(*business, format!("business: {}", named(origins.images.len() - 1)));
+    let diagnostic = Diagnostic::new(message, *agent, "the agent's files")
+        .with_label(*business, "the business component's files");
     let syntax = sources.as_slice()[0].syntax;
     let text = format!("{}\n\n{}", diagnostic.render(sources), text(conflicts, origins, syntax));
     let mut data = json::diagnostic(&diagnostic, sources);

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use box_image::manifest::{INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, ROOTFS_TYPE, SBOM_TYPE};
+use box_image::manifest::{INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, ROOTFS_TYPE};
 use box_image::{ComponentName, Descriptor, Phase, RunPlan, SkillMode};
+use box_inspect::export::Contents;
 use box_inspect::opened::OpenedBox;
+use box_sbom::Subject;
 use box_tree::entries;
-use box_tree::listing::{ImageOrigin, Listing};
+use box_tree::listing::Listing;
 use boxfile_spec::shown;
 use serde_json::{Value, json};
 
@@ -35,12 +37,11 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = OpenedBox::open(&args.bundle).map_err(Failure::of)?;
+    let listing = opened.listing().map_err(Failure::of)?;
     if args.sbom {
-        let sbom = opened.blob(SBOM_TYPE, "SBOM").map_err(Failure::of)?;
-        terminal::result(&harmless(String::from_utf8_lossy(&sbom).trim_end()));
+        terminal::result(sbom(&opened, &listing)?.trim_end());
         return Ok(());
     }
-    let listing = opened.listing().map_err(Failure::of)?;
     if args.json {
         terminal::result(&report(&opened, &listing).to_string());
     } else {
@@ -49,11 +50,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Replaces what could move a terminal's cursor. No document of ours has any, but a box can be a
-/// stranger's.
-fn harmless(text: &str) -> String {
-    let line = |line: &str| line.split('\t').map(shown).collect::<Vec<_>>().join("\t");
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
+/// Returns the SBOM of a box, made of its listing and of the package databases in its rootfs.
+fn sbom(opened: &OpenedBox, listing: &Listing) -> Result<String, Failure> {
+    let blob = |media_type| opened.manifest.blob(media_type).map(|blob| blob.digest);
+    let (Some(kernel), Some(init)) = (blob(KERNEL_TYPE), blob(INIT_TYPE)) else {
+        return Err(Failure::new("the box has no kernel or no init"));
+    };
+    let subject = Subject {
+        plan: &opened.config.plan,
+        listing,
+        tree: &opened.config.tree,
+        kernel: (kernel, &opened.config.kernel_version),
+        init,
+    };
+    let mut contents = Contents::open(opened, &listing.tree).map_err(Failure::of)?;
+    let document = box_sbom::document(&subject, &mut contents).map_err(Failure::of)?;
+    Ok(String::from_utf8_lossy(&document).into_owned())
 }
 
 fn report(opened: &OpenedBox, listing: &Listing) -> Value {
@@ -84,7 +96,6 @@ fn name(blob: &Descriptor) -> &str {
         INIT_TYPE => "init",
         KERNEL_TYPE => "kernel",
         LISTING_TYPE => "listing",
-        SBOM_TYPE => "sbom",
         other => other,
     }
 }
@@ -128,9 +139,7 @@ fn of_component(name: ComponentName, plan: &RunPlan, listing: &Listing) -> Vec<S
     let mut lines = vec![String::new(), name.name().to_owned()];
     let mut line = |label: &str, value: &str| lines.push(format!("  {label:<10}{value}"));
     if let Some(image) = listing.origins.images.iter().find(|image| image.component == name) {
-        let ImageOrigin { digest, layers, .. } = image;
-        line("image", &digest.to_string());
-        (1..).zip(layers).for_each(|(at, layer)| line(&format!("layer {at}"), &layer.to_string()));
+        (1..).zip(&image.layers).for_each(|(at, layer)| line(&format!("layer {at}"), &layer.to_string()));
     }
     if let Some(digest) = listing.origins.program.filter(|_| name == ComponentName::Agent) {
         line("file", &digest.to_string());
@@ -152,18 +161,4 @@ fn budget(plan: &RunPlan) -> String {
         |phase: Phase| plan.budget.limit(phase).map(|ms| format!("{} {ms} ms", phase.name()));
     let limits: Vec<String> = Phase::ALL.into_iter().filter_map(limit).collect();
     if limits.is_empty() { "none".to_owned() } else { limits.join(", ") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stranger_s_document_moves_no_cursor() {
-        assert_eq!(
-            harmless("{\n\t\"a\": \"\u{1b}[2J\u{9b}\"\n}"),
-            "{\n\t\"a\": \"\u{fffd}[2J\u{fffd}\"\n}"
-        );
-        assert_eq!(harmless("{}"), "{}");
-    }
 }

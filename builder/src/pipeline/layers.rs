@@ -13,22 +13,14 @@ use super::inputs::{Inputs, access, image_span};
 use crate::BuildError;
 use crate::pack::Pack;
 
-/// What identifies a layer: the blob and what its image's config says of its content.
-pub(super) type LayerId = (Digest, Digest);
-
 /// A decoded layer.
 pub(super) struct DecodedLayer {
     pub(super) index: LayerIndex,
     pub(super) pack: Pack,
 }
 
-/// Returns what identifies a layer.
-pub(super) const fn id(layer: &LayerSource) -> LayerId {
-    (layer.digest, layer.diff_id)
-}
-
-/// A layer to decode, and whose it is.
-type Job<'a> = (LayerId, (ComponentName, &'a Image, &'a LayerSource));
+/// A layer to decode by its diff_id, and whose it is.
+type Job<'a> = (Digest, (ComponentName, &'a Image, &'a LayerSource));
 
 /// Decodes the layers of all images. Of several refused layers, the first by digest is named, however
 /// many threads there are, unless there is too much of all of them.
@@ -37,11 +29,11 @@ pub(super) fn decode_all(
     request: &Request<'_>,
     stale: Option<ActionKey>,
     store: &Store,
-) -> Result<BTreeMap<LayerId, DecodedLayer>, BuildError> {
+) -> Result<BTreeMap<Digest, DecodedLayer>, BuildError> {
     let mut jobs = BTreeMap::new();
     for (component, image) in &inputs.images {
         for layer in &image.layers {
-            jobs.entry(id(layer)).or_insert((*component, image, layer));
+            jobs.entry(layer.diff_id).or_insert((*component, image, layer));
         }
     }
     let jobs: Vec<Job<'_>> = jobs.into_iter().collect();
@@ -80,7 +72,7 @@ pub(super) fn decode_all(
     }
     // A layer may be there several times.
     let applied = inputs.images.iter().flat_map(|(_, image)| &image.layers);
-    Total::of(applied.map(|layer| &decoded[&id(layer)].index)).check()?;
+    Total::of(applied.map(|layer| &decoded[&layer.diff_id].index)).check()?;
     Ok(decoded)
 }
 
@@ -127,11 +119,11 @@ pub(super) fn is_decoded(layer: &LayerSource, store: &Store) -> Result<bool, Bui
     Ok(recall(store, &key(layer))?.is_some())
 }
 
+/// Returns the key under which the store has a decoded layer: what it decodes to follows from its
+/// uncompressed bytes alone, however they were compressed.
 fn key(layer: &LayerSource) -> ActionKey {
     KeyHasher::new("decode", DECODER_EPOCH)
-        .part(layer.digest.as_bytes())
         .part(layer.diff_id.as_bytes())
-        .part(format!("{:?}", layer.compression).as_bytes())
         .finish()
 }
 

@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use box_cache::{ActionKey, BulkWriter, Store};
-use box_image::{ComponentName, RunPlan};
-use box_sbom::Subject;
+use box_image::{ComponentName, Digest, RunPlan};
 use box_tree::listing::{ImageOrigin, Listing, Origins};
 use box_tree::{Content, Tree};
 use boxfile_spec::{Boxfile, Lock, Platform};
@@ -27,7 +26,7 @@ use crate::seal::{Contents, Stored, seal};
 use crate::{BuildError, Report, Sealed, kernel};
 use inputs::Inputs;
 pub use inputs::{Pins, Variant, still_declared};
-use layers::{DecodedLayer, LayerId, decode_all};
+use layers::{DecodedLayer, decode_all};
 pub use merging::Unmerged;
 pub use preview::{Composition, LayerState, Preview, PreviewImage, PreviewSkill, preview};
 use recall::{recall, record};
@@ -230,19 +229,9 @@ fn make(
     let init = Stored::put(store, &inputs.init.bytes)?;
     let digest = tree.digest();
     let listing = Listing { tree, origins: origins(inputs) };
-    let subject = Subject {
-        plan: &plan,
-        listing: &listing,
-        tree: &digest.to_string(),
-        kernel: (kernel.digest(), &kernel_version),
-        init: init.digest(),
-    };
-    let sbom =
-        box_sbom::document(&subject, &mut contents.reader(store)).map_err(BuildError::Sbom)?;
-    let sbom = Stored::put(store, &sbom)?;
     let listing = Stored::put(store, &listing.encode()?)?;
     let contents =
-        Contents { plan, tree: digest, kernel_version, rootfs, init, kernel, listing, sbom };
+        Contents { plan, tree: digest, kernel_version, rootfs, init, kernel, listing };
     Ok((seal(store, contents)?, unused))
 }
 
@@ -250,8 +239,7 @@ fn make(
 fn origins(inputs: &Inputs) -> Origins {
     let image = |(component, image): &(ComponentName, Image)| ImageOrigin {
         component: *component,
-        digest: image.manifest,
-        layers: image.layers.iter().map(|layer| layer.digest).collect(),
+        layers: image.layers.iter().map(|layer| layer.diff_id).collect(),
     };
     Origins {
         images: inputs.images.iter().map(image).collect(),
@@ -263,7 +251,7 @@ fn origins(inputs: &Inputs) -> Origins {
 /// Flattens the images, and puts the agent's program in its place.
 fn flat_images(
     inputs: &Inputs,
-    decoded: &BTreeMap<LayerId, DecodedLayer>,
+    decoded: &BTreeMap<Digest, DecodedLayer>,
     boxfile: &Boxfile,
     contents: &mut ContentMap,
 ) -> Result<Vec<FlatImage>, BuildError> {
@@ -286,11 +274,11 @@ fn flat_images(
 fn flat(
     component: ComponentName,
     image: &Image,
-    decoded: &BTreeMap<LayerId, DecodedLayer>,
+    decoded: &BTreeMap<Digest, DecodedLayer>,
     boxfile: &Boxfile,
 ) -> Result<FlatImage, BuildError> {
     let layers =
-        image.layers.iter().map(|layer| (layer.digest, &decoded[&layers::id(layer)].index));
+        image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id].index));
     let tree = flatten(component, layers).map_err(|source| BuildError::Layer {
         component,
         span: inputs::image_span(boxfile, component),

@@ -35,6 +35,11 @@ impl Digest {
         &self.0
     }
 
+    /// Returns the first 12 hexadecimal digits, which tell two digests apart for a person.
+    pub fn short(&self) -> String {
+        hex(&self.0[..6])
+    }
+
     /// Returns the 64 hexadecimal digits without the algorithm: the file name in `blobs/sha256/`.
     pub fn hex(&self) -> String {
         hex(&self.0)

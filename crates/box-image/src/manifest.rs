@@ -18,8 +18,6 @@ pub const INIT_TYPE: &str = "application/vnd.boxbuild.init.v1+elf";
 pub const KERNEL_TYPE: &str = "application/vnd.boxbuild.kernel.v1+elf";
 /// Media type of the listing blob: every entry of the rootfs, and where it came from.
 pub const LISTING_TYPE: &str = "application/vnd.boxbuild.listing.v1";
-/// Media type of the SBOM blob: an SPDX 2.3 document.
-pub const SBOM_TYPE: &str = "application/spdx+json";
 /// Media type of an OCI image manifest.
 pub const OCI_MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 /// Media type of an OCI image index.
@@ -107,7 +105,7 @@ pub struct Manifest {
     pub artifact_type: String,
     /// Names the [`BoxConfig`].
     pub config: Descriptor,
-    /// The blobs that boot, rootfs, init and kernel, then those that tell of it: listing and SBOM.
+    /// The blobs that boot, rootfs, init and kernel, then the listing of its files.
     pub layers: Vec<Descriptor>,
 }
 
@@ -146,7 +144,7 @@ pub struct BoxConfig {
 }
 
 /// The epoch that this version writes. The bytes that an epoch produces never change.
-pub const FORMAT_EPOCH: u32 = 1;
+pub const FORMAT_EPOCH: u32 = 2;
 
 #[cfg(test)]
 mod tests {

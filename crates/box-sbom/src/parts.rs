@@ -41,8 +41,7 @@ pub(super) fn add(document: &mut Document, subject: &Subject<'_>) {
 }
 
 fn of_image(image: &ImageOrigin) -> Item {
-    let mut item = Item::new("image", image.component.name(), b"").with_sha256(&image.digest);
-    item.version_info = image.digest.to_string();
+    let mut item = Item::new("image", image.component.name(), b"");
     item.primary_package_purpose = Some("CONTAINER");
     let layers: Vec<String> = image.layers.iter().map(ToString::to_string).collect();
     item.source_info = format!("layers, the lowest first: {}", layers.join(", "));
@@ -68,9 +67,9 @@ fn box_id() -> String {
 /// Writes an origin with its whole digests.
 pub(super) fn whole(origin: &NamedOrigin<'_>) -> String {
     match origin {
-        NamedOrigin::Image { component, layer, layer_digest, .. } => {
-            let whose = component.map_or("an", ComponentName::name);
-            format!("{whose} image layer {layer} {layer_digest}")
+        NamedOrigin::Image { component, layer, diff_id } => {
+            let component = component.map_or("an", ComponentName::name);
+            format!("{component} image layer {layer} {diff_id}")
         }
         other => other.to_string(),
     }

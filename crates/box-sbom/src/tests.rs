@@ -80,7 +80,6 @@ impl Fixture {
     fn bytes(&self) -> Vec<u8> {
         let image = |component, number: u8| ImageOrigin {
             component,
-            digest: Digest::from_bytes([number; 32]),
             layers: vec![
                 Digest::from_bytes([number + 1; 32]),
                 Digest::from_bytes([number + 2; 32]),

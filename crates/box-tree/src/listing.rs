@@ -64,9 +64,8 @@ pub struct Origins {
 pub struct ImageOrigin {
     /// Whose it is.
     pub component: ComponentName,
-    /// The image's digest.
-    pub digest: Digest,
-    /// Its layers' digests, the lowest first.
+    /// The diff_ids of its layers, the lowest first: sha256 of each uncompressed archive, so that neither
+    /// the compression nor the packing of an image enters a box.
     pub layers: Vec<Digest>,
 }
 
@@ -290,7 +289,6 @@ mod tests {
         }
         let image = |component, layers| ImageOrigin {
             component,
-            digest: Digest::from_bytes([1; 32]),
             layers: vec![Digest::from_bytes([2; 32]); layers],
         };
         let origins = Origins {

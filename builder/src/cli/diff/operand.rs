@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use box_image::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, SBOM_TYPE};
+use box_image::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE};
 use box_image::{ComponentName, Digest, Manifest};
 use box_inspect::diff::Side;
 use box_inspect::opened::{OpenError, OpenedBox};
@@ -102,11 +102,7 @@ pub(super) fn parts(a: &Operand, b: &Operand, equal: bool) -> Vec<PartDifference
     };
     let boots = differing(&[("init", INIT_TYPE), ("kernel", KERNEL_TYPE)]);
     if equal && boots.is_empty() {
-        return differing(&[
-            ("config", CONFIG_TYPE),
-            ("listing", LISTING_TYPE),
-            ("SBOM", SBOM_TYPE),
-        ]);
+        return differing(&[("config", CONFIG_TYPE), ("listing", LISTING_TYPE)]);
     }
     boots
 }

@@ -120,5 +120,5 @@ fn numbers(leaf: &Leaf) -> String {
 
 /// Returns the start of a content's hash, which tells two apart for a person.
 fn short(content: &Content) -> String {
-    box_image::digest::hex(&content.hash[..6])
+    box_image::Digest::from_bytes(content.hash).short()
 }

@@ -2,31 +2,57 @@
 
 use box_cache::{ActionKey, KeyHasher};
 use box_image::manifest::FORMAT_EPOCH;
-use boxfile_spec::Boxfile;
+use boxfile_spec::{Boxfile, SkillMode};
+use oci_image::Image;
 
 use super::{Inputs, Request};
 
 impl Inputs {
     /// Returns the key of the box that these inputs make: what the Boxfile says, in its canonical form,
-    /// and the content of all that it names. Under which name it found them makes no difference.
+    /// and the content of all that it names. Neither the names of the inputs nor how images are packed
+    /// and compressed makes a difference.
     pub(in crate::pipeline) fn key(&self, request: &Request<'_>) -> ActionKey {
         let mut key = KeyHasher::new("box", FORMAT_EPOCH).part(&request.builder);
-        key = key.part(nameless(request.boxfile).canonical().as_bytes());
-        key = key.part(request.platform.as_str().as_bytes());
+        key = key.text(&nameless(request.boxfile).canonical()).text(request.platform.as_str());
         for (component, image) in &self.images {
-            key = key.part(component.name().as_bytes()).part(image.manifest.as_bytes());
+            key = add_image(key.text(component.name()), image);
         }
         if let Some(binary) = &self.binary {
-            key = key.part(b"binary").part(binary.sha256.as_bytes());
+            key = key.text("binary").part(binary.sha256.as_bytes());
         }
-        // The variables, not the files: whose they are counts, and no comment does.
-        key = key.part(b"env").part(format!("{:?}", self.env).as_bytes());
+        // The variables, not the files, in which comments may change.
+        for (component, variables) in &self.env {
+            key = key.text("env").text(component.name()).map(variables);
+        }
         for skill in &self.skills {
-            let mode = format!("{:?}", skill.mode);
-            key = key.part(skill.name.as_bytes()).part(mode.as_bytes());
+            key = key.text("skill").text(&skill.name).text(mode(skill.mode));
             key = key.part(skill.skill.tree.digest().as_bytes());
         }
         key.part(self.init.sha256.as_bytes()).part(self.kernel.sha256.as_bytes()).finish()
+    }
+}
+
+/// Adds what a box takes of an image: the uncompressed layers and how its process runs. The config as
+/// a whole is not added: two tools write the same one differently.
+fn add_image(key: KeyHasher, image: &Image) -> KeyHasher {
+    let process = image.config.config.clone().unwrap_or_default();
+    let layers: Vec<String> = image.layers.iter().map(|layer| layer.diff_id.hex()).collect();
+    let ports: Vec<String> = process.exposed_ports.unwrap_or_default().into_keys().collect();
+    let lists = [layers, ports].into_iter().chain(
+        [process.env, process.entrypoint, process.cmd].map(Option::unwrap_or_default),
+    );
+    lists
+        .fold(key, |key, list| key.list(list.iter().map(String::as_str)))
+        .text(&process.user.unwrap_or_default())
+        .text(&process.working_dir.unwrap_or_default())
+        .map(&process.labels.unwrap_or_default())
+}
+
+/// Returns the name of a skill's mode in a key.
+const fn mode(mode: SkillMode) -> &'static str {
+    match mode {
+        SkillMode::Bake => "bake",
+        SkillMode::Mount => "mount",
     }
 }
 

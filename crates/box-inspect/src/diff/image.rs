@@ -81,23 +81,16 @@ impl Side {
             let blob = image.open_layer(layer, access).map_err(unreadable)?;
             decode(layer, blob, &mut io::sink(), &Limits::default()).map_err(refused)
         })?;
-        let layers: Vec<Digest> = image.layers.iter().map(|layer| layer.digest).collect();
-        let both = image.layers.iter().map(|layer| (layer.digest, &decoded[&id(layer)]));
+        let layers: Vec<Digest> = image.layers.iter().map(|layer| layer.diff_id).collect();
+        let both = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id]));
         let tree = flatten(ComponentName::Agent, both).map_err(refused)?;
         // Whose the image would be is nobody's matter here: see `Side::origin`.
         let component = ComponentName::Agent;
-        let images = vec![ImageOrigin { component, digest: image.manifest, layers }];
+        let images = vec![ImageOrigin { component, layers }];
         let origins = Origins { images, ..Origins::default() };
         let kind = SideKind::Image(image.manifest);
         Ok(Self::new(kind, Listing { tree, origins }, Vec::new()))
     }
-}
-
-/// What identifies a layer: the blob and what its image's config says of its content.
-type LayerId = (Digest, Digest);
-
-const fn id(layer: &LayerSource) -> LayerId {
-    (layer.digest, layer.diff_id)
 }
 
 /// Decodes the layers of an image, several at a time, and each once however often it is there.
@@ -105,11 +98,11 @@ fn decode_each(
     layers: &[LayerSource],
     named: &(impl Fn() -> String + Sync),
     decode_one: impl Fn(&LayerSource) -> Result<LayerIndex, ImageError> + Sync,
-) -> Result<BTreeMap<LayerId, LayerIndex>, ImageError> {
-    let distinct: BTreeMap<LayerId, &LayerSource> = layers.iter().map(|it| (id(it), it)).collect();
+) -> Result<BTreeMap<Digest, LayerIndex>, ImageError> {
+    let distinct: BTreeMap<Digest, &LayerSource> = layers.iter().map(|it| (it.diff_id, it)).collect();
     let held = Total::default();
     let too_much = |excess| ImageError::too_much(excess, named());
-    let decode_bounded = |(id, layer): (LayerId, &LayerSource)| {
+    let decode_bounded = |(id, layer): (Digest, &LayerSource)| {
         held.check().map_err(too_much)?;
         let index = decode_one(layer)?;
         held.add(&index);
@@ -117,7 +110,7 @@ fn decode_each(
     };
     let decoded: Vec<_> = distinct.into_par_iter().map(decode_bounded).collect();
     let decoded = decoded.into_iter().collect::<Result<BTreeMap<_, _>, ImageError>>()?;
-    let applied = layers.iter().map(|layer| &decoded[&id(layer)]);
+    let applied = layers.iter().map(|layer| &decoded[&layer.diff_id]);
     Total::of(applied).check().map_err(too_much)?;
     Ok(decoded)
 }

@@ -103,10 +103,8 @@ impl Side {
     fn origin(&self, id: InodeId) -> Option<NamedOrigin<'_>> {
         match (self.kind, self.listing.origin(id)?) {
             (SideKind::Directory, _) => None,
-            (SideKind::Image(_), NamedOrigin::Image { image, layer, layer_digest, .. }) => {
-                Some(NamedOrigin::Image { component: None, image, layer, layer_digest })
-            }
-            (_, origin) => Some(origin),
+            (SideKind::Image(_), origin) => Some(origin.without_component()),
+            (SideKind::Box(_), origin) => Some(origin),
         }
     }
 

@@ -13,7 +13,6 @@ use super::*;
 fn side(kind: SideKind, tree: Tree) -> Side {
     let image = ImageOrigin {
         component: ComponentName::Agent,
-        digest: box_image::Digest::from_bytes([1; 32]),
         layers: vec![box_image::Digest::from_bytes([2; 32])],
     };
     let origins = Origins { images: vec![image], ..Origins::default() };

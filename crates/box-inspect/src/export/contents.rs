@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
 use box_tree::erofs::image_builder;
-use box_tree::{Content, Tree};
+use box_tree::{Content, ReadContent, Tree};
 use erofs_writer::{ContentId, Places};
 
 use super::ExportError;
@@ -15,16 +15,19 @@ use crate::opened::OpenedBox;
 /// How many bytes are read at once.
 const CHUNK: usize = 256 << 10;
 
-/// A rootfs, and where each content lies in it.
+/// The contents of a box's files, read from its rootfs and verified.
 #[derive(Debug)]
-pub(super) struct Contents {
+pub struct Contents {
     rootfs: File,
     places: Places,
 }
 
 impl Contents {
     /// Opens the rootfs of a box whose whole tree this is.
-    pub(super) fn open(opened: &OpenedBox, tree: &Tree) -> Result<Self, ExportError> {
+    ///
+    /// # Errors
+    /// [`ExportError`] where the rootfs cannot be opened or cannot hold the tree.
+    pub fn open(opened: &OpenedBox, tree: &Tree) -> Result<Self, ExportError> {
         Ok(Self { places: image_builder(tree)?.places()?, rootfs: opened.rootfs()? })
     }
 
@@ -60,5 +63,16 @@ impl Contents {
             left -= chunk.len() as u64;
         }
         if *hasher.finalize().as_bytes() == content.hash { Ok(()) } else { Err(damaged()) }
+    }
+}
+
+impl ReadContent for Contents {
+    fn read(&mut self, content: Content, limit: u64) -> io::Result<Vec<u8>> {
+        if content.size > limit {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        let mut bytes = Vec::new();
+        self.copy(b"a file of a package database", content, &mut bytes).map_err(io::Error::other)?;
+        Ok(bytes)
     }
 }

@@ -32,7 +32,7 @@ use box_image::{ComponentName, ComponentPlan};
 use box_tree::{InodeId, Tree};
 
 use crate::opened::OpenedBox;
-use contents::Contents;
+pub use contents::Contents;
 pub use directory::{LeftOut, Ownership};
 pub use error::ExportError;
 pub use oci::{OciImage, component_of};

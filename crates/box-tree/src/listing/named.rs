@@ -8,24 +8,19 @@ use serde::Serialize;
 use super::Origins;
 use crate::Origin;
 
-/// How many digits of a digest people are shown.
-const SHORT: usize = 12;
-
 /// Where an entry came from, with names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum NamedOrigin<'a> {
     /// A layer of an image.
     Image {
-        /// Whose image it is; nothing for one that belongs to no box.
+        /// The component whose image it is; `None` where that is known or does not matter.
         #[serde(skip_serializing_if = "Option::is_none")]
         component: Option<ComponentName>,
-        /// The image's digest.
-        image: Digest,
-        /// Which layer, the lowest being 1.
+        /// The number of the layer; the lowest is 1.
         layer: usize,
-        /// The layer's digest.
-        layer_digest: Digest,
+        /// The layer's diff_id: sha256 of its uncompressed archive.
+        diff_id: Digest,
     },
     /// The agent's program that is in no image.
     Program {
@@ -59,11 +54,21 @@ impl Origins {
             Origin::Layer(component, number) => {
                 let number = usize::try_from(number).ok()?;
                 let image = self.images.iter().find(|image| image.component == component)?;
-                let layer_digest = *image.layers.get(number)?;
-                let (component, image) = (Some(component), image.digest);
-                NamedOrigin::Image { component, image, layer: number + 1, layer_digest }
+                let diff_id = *image.layers.get(number)?;
+                NamedOrigin::Image { component: Some(component), layer: number + 1, diff_id }
             }
         })
+    }
+}
+
+impl NamedOrigin<'_> {
+    /// Returns the origin without the component, for where that is said already.
+    #[must_use]
+    pub fn without_component(self) -> Self {
+        match self {
+            Self::Image { layer, diff_id, .. } => Self::Image { component: None, layer, diff_id },
+            other => other,
+        }
     }
 }
 
@@ -71,21 +76,17 @@ impl Origins {
 impl fmt::Display for NamedOrigin<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Image { component, image, layer, layer_digest } => {
-                let (image, digest) = (short(image), short(layer_digest));
-                let whose = component.map_or("", ComponentName::name);
-                let space = if component.is_some() { " " } else { "" };
-                write!(f, "{whose}{space}image {image} layer {layer} {digest}")
+            Self::Image { component: Some(component), layer, diff_id } => {
+                write!(f, "{} layer {layer} {}", component.name(), diff_id.short())
             }
-            Self::Program { digest } => write!(f, "agent program {}", short(digest)),
+            Self::Image { component: None, layer, diff_id } => {
+                write!(f, "layer {layer} {}", diff_id.short())
+            }
+            Self::Program { digest } => write!(f, "agent program {}", digest.short()),
             Self::Skill { name } => write!(f, "skill {name}"),
             Self::Init => f.write_str("init"),
             Self::Generated => f.write_str("generated"),
             Self::Merged => f.write_str("merged"),
         }
     }
-}
-
-fn short(digest: &Digest) -> String {
-    digest.hex().chars().take(SHORT).collect()
 }
