@@ -49,9 +49,10 @@ pub mod source;
 pub mod tree;
 
 pub use build::{
-    Build, Composition, LayerState, Pins, Preview, PreviewImage, PreviewSkill, Request, Resolved,
-    Unmerged, Variant, build, check, preview, resolve, root_tree, still_declared,
+    Build, Composition, LayerState, Preview, PreviewImage, PreviewSkill, Request, Resolved,
+    Unmerged, build, check, preview, resolve, root_tree,
 };
 pub use error::BuildError;
+pub use project::{Pins, Variant};
 pub use report::Report;
 pub use seal::Sealed;

@@ -6,7 +6,6 @@ mod merging;
 mod preview;
 mod recall;
 
-pub use inputs::{Pins, Variant, still_declared};
 pub use merging::Unmerged;
 pub use preview::{Composition, LayerState, Preview, PreviewImage, PreviewSkill, preview};
 
@@ -24,6 +23,7 @@ use crate::fetch::FetchOptions;
 use crate::layer::flatten;
 use crate::listing::{ImageOrigin, Listing, Origins};
 use crate::pack::{ContentMap, Pack};
+use crate::project::Pins;
 use crate::sbom::{self, Subject};
 use crate::seal::{Contents, Stored, seal};
 use crate::source::{Image, Remote};

@@ -5,8 +5,9 @@ use box_image::manifest::FORMAT_EPOCH;
 use boxfile_spec::lock::{Digest as Pinned, Entry, Kind};
 use boxfile_spec::{Lock, Span};
 
-use super::{Inputs, Request, pins};
+use super::{Inputs, Request};
 use crate::BuildError;
+use crate::project::pins;
 use crate::source::Image;
 
 /// Writes down what was read.

@@ -9,6 +9,7 @@ use boxfile_spec::{Boxfile, SkillMode, Source};
 
 use super::*;
 use crate::fetch::FetchOptions;
+use crate::project::{Pins, Variant};
 use crate::skill::Skill;
 use crate::tree::{Content, Inode, Leaf, Meta, Tree};
 
