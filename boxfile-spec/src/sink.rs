@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use crate::{Diagnostic, Diagnostics};
+use crate::Diagnostic;
 
 /// How many errors are kept: more say no more, and a hostile file could have one for each byte.
 const MOST_KEPT: usize = 1000;
@@ -44,10 +44,5 @@ impl Sink {
     /// Returns all that was found.
     pub(crate) fn into_found(self) -> Vec<Diagnostic> {
         self.found.into_inner()
-    }
-
-    /// Returns all that was found, sorted, if there is anything.
-    pub(crate) fn into_diagnostics(self) -> Option<Diagnostics> {
-        Diagnostics::new(self.into_found())
     }
 }

@@ -38,8 +38,9 @@ pub mod skill;
 
 pub use error::BuildError;
 pub use pipeline::{
-    Build, Composition, LayerState, Pins, Preview, PreviewImage, PreviewSkill, Request, Resolved,
-    Unmerged, Variant, build, check, preview, resolve, root_tree, still_declared,
+    Build, Composition, LayerState, Preview, PreviewImage, PreviewSkill, Request, Resolved,
+    Unmerged, build, check, preview, resolve, root_tree,
 };
+pub use project::{Pins, Variant};
 pub use report::Report;
 pub use seal::Sealed;

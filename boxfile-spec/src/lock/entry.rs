@@ -3,29 +3,31 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::Digest;
-use crate::Platform;
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::{Platform, Sha256};
 
 /// What one declaration stood for when it was last resolved.
 ///
 /// Nothing in it depends on the machine that resolved it: a path is here as the Boxfile writes it.
-/// Which fields go with which kind is for the builder to observe; a lock holds whatever it is given.
-/// It is read back, though, only where name and source are without control characters and other
-/// invisible ones, as every path and reference of a Boxfile is.
+/// Which fields go with which kind is up to the builder; a lock holds whatever it is given. It is
+/// read back only if name and source have no control characters or other invisible ones, which no
+/// path or reference of a Boxfile has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// What `boxbuild update NAME` takes: `agent`, `business`, `binary`, `kernel`, `init`,
-    /// `skill:NAME`, `env:PATH`; for what a profile declares otherwise, with the profile in front:
+    /// `skill:NAME`, `env:PATH`; for what a profile declares differently, with the profile in front:
     /// `ci@agent`. That is unambiguous: a profile's name has neither `:` nor `@`, and of the other
     /// names only those have an `@` that have a `:` before it. With the platform it is the entry's
     /// key.
     pub name: String,
-    /// What sort of thing it is.
+    /// The sort of thing it is.
     pub kind: Kind,
     /// The reference, URL or path as the Boxfile writes it; empty where it writes none: for init,
     /// and for a kernel that the builder chose.
     pub source: String,
-    /// The platform that it is for; nothing for what serves all platforms ([`Kind::has_platform`]).
+    /// The platform that it is for; `None` for what serves all platforms ([`Kind::has_platform`]).
     pub platform: Option<Platform>,
     /// The digest of the content: of an image its manifest's, of a skill its tree's.
     pub digest: Digest,
@@ -36,15 +38,21 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns what tells entries apart, and gives their order: names by their bytes, and of one
+    /// Returns the layers that another entry lacks, lowest first.
+    pub fn layers_not_in(&self, other: &Self) -> Vec<Digest> {
+        self.layers.iter().filter(|layer| !other.layers.contains(layer)).copied().collect()
+    }
+
+    /// Returns what identifies an entry in a lock and orders it: names by their bytes, and of one
     /// name the entry for all platforms first.
     pub fn key(&self) -> (&str, Option<Platform>) {
         (&self.name, self.platform)
     }
 }
 
-/// What sort of thing an entry pins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The sort of thing that an entry pins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// `image`: an OCI image.
     Image,
@@ -63,17 +71,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, in their order.
-    pub const ALL: [Self; 7] = [
-        Self::Image,
-        Self::Binary,
-        Self::Url,
-        Self::Skill,
-        Self::EnvFile,
-        Self::Kernel,
-        Self::Init,
-    ];
-
     /// Returns the kind as the lock writes it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -87,7 +84,7 @@ impl Kind {
         }
     }
 
-    /// Tells whether such a thing is for one platform; a skill or a file of variables serves all.
+    /// Returns whether such a thing is for one platform; a skill or a file of variables serves all.
     pub const fn has_platform(self) -> bool {
         !matches!(self, Self::Skill | Self::EnvFile)
     }
@@ -100,44 +97,131 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The error of a text that names no [`Kind`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownKind;
+/// The digest of some content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Digest {
+    /// The sha256 of a file, or of an image's manifest: `sha256:` and 64 hexadecimal digits.
+    Sha256([u8; 32]),
+    /// The BLAKE3 of a directory's tree: `blake3:` and 64 hexadecimal digits.
+    Blake3([u8; 32]),
+}
 
-impl fmt::Display for UnknownKind {
+/// Writes the algorithm, a colon and 64 lower-case hexadecimal digits.
+impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a kind is one of {}", Kind::ALL.map(Kind::as_str).join(", "))
+        match self {
+            Self::Sha256(bytes) => write!(f, "sha256:{}", Sha256(*bytes)),
+            // Of the same length, and written the same way.
+            Self::Blake3(bytes) => write!(f, "blake3:{}", Sha256(*bytes)),
+        }
     }
 }
 
-impl std::error::Error for UnknownKind {}
+/// The error of a text that is not a [`Digest`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MalformedDigest;
 
-impl FromStr for Kind {
-    type Err = UnknownKind;
+impl fmt::Display for MalformedDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a digest must be `sha256:` or `blake3:` and 64 lower-case hex digits")
+    }
+}
+
+impl std::error::Error for MalformedDigest {}
+
+impl FromStr for Digest {
+    type Err = MalformedDigest;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(UnknownKind)
+        let (algorithm, digits) = text.split_once(':').ok_or(MalformedDigest)?;
+        let Sha256(bytes) = digits.parse().map_err(|_| MalformedDigest)?;
+        match algorithm {
+            "sha256" => Ok(Self::Sha256(bytes)),
+            "blake3" => Ok(Self::Blake3(bytes)),
+            _ => Err(MalformedDigest),
+        }
+    }
+}
+
+/// Deserializes from what [`Digest`] is displayed as.
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(DigestVisitor)
+    }
+}
+
+/// Parses inside of the deserializer, which then knows the place of a malformed element of a list.
+struct DigestVisitor;
+
+impl Visitor<'_> for DigestVisitor {
+    type Value = Digest;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a digest")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Digest, E> {
+        text.parse().map_err(E::custom)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
-    fn a_kind_is_its_text() {
-        for kind in Kind::ALL {
-            assert_eq!(kind.to_string().parse(), Ok(kind));
+    fn only_machine_code_has_a_platform() {
+        for kind in [Kind::Image, Kind::Binary, Kind::Url, Kind::Kernel, Kind::Init] {
+            assert!(kind.has_platform());
         }
-        for text in ["", "Image", "env_file", "extends"] {
-            assert_eq!(text.parse::<Kind>(), Err(UnknownKind), "{text}");
+        assert!(!Kind::Skill.has_platform() && !Kind::EnvFile.has_platform());
+    }
+
+    #[test]
+    fn other_texts_are_no_digest() {
+        let digits = "0123456789abcdef".repeat(4);
+        let upper = digits.to_uppercase();
+        for text in [
+            "",
+            "sha256:",
+            &digits,
+            &format!("sha512:{digits}"),
+            &format!("SHA256:{digits}"),
+            &format!("sha256:{upper}"),
+            &format!("sha256:{digits}0"),
+            &format!("sha256:{}", &digits[1..]),
+            &format!(" sha256:{digits}"),
+            &format!("sha256:{}é", &digits[2..]),
+        ] {
+            assert_eq!(text.parse::<Digest>(), Err(MalformedDigest), "{text}");
         }
     }
 
     #[test]
-    fn what_holds_machine_code_has_a_platform() {
-        let without: Vec<Kind> =
-            Kind::ALL.into_iter().filter(|kind| !kind.has_platform()).collect();
-        assert_eq!(without, [Kind::Skill, Kind::EnvFile]);
+    fn layers_that_another_entry_lacks() {
+        let entry = |layers: &[u8]| Entry {
+            name: "agent".to_owned(),
+            kind: Kind::Image,
+            source: String::new(),
+            platform: None,
+            digest: Digest::Sha256([0; 32]),
+            size: 0,
+            layers: layers.iter().map(|byte| Digest::Sha256([*byte; 32])).collect(),
+        };
+        let (old, new) = (entry(&[1, 2, 3]), entry(&[1, 4, 5]));
+        assert_eq!(new.layers_not_in(&old), entry(&[4, 5]).layers);
+        assert_eq!(old.layers_not_in(&new), entry(&[2, 3]).layers);
+        assert_eq!(entry(&[2, 1]).layers_not_in(&entry(&[1, 2])), []);
+    }
+
+    proptest! {
+        #[test]
+        fn a_digest_reads_back(bytes: [u8; 32]) {
+            for digest in [Digest::Sha256(bytes), Digest::Blake3(bytes)] {
+                prop_assert_eq!(digest.to_string().parse(), Ok(digest));
+            }
+        }
     }
 }

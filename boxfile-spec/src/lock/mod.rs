@@ -5,7 +5,7 @@
 //! year:
 //!
 //! ```toml
-//! version = 1
+//! version = 2
 //! epoch = 1
 //!
 //! [[entry]]
@@ -18,20 +18,20 @@
 //! layers = [
 //!     "sha256:…",
 //! ]
-//! check = "77f6cd5b8e4f0a21"
 //! ```
 //!
-//! - `version` is this format's, [`FORMAT_VERSION`]. A file of another one is not read.
+//! - `version` is the version of this format, [`FORMAT_VERSION`]. Version 1 is read as well: its
+//!   entries also had a `check`, a checksum over the entry, which is ignored.
 //! - `epoch` is the format epoch of the box's bytes, which the caller of [`Lock::new`] names.
-//! - An `entry` is an [`Entry`], and its `check` a seal over the others of its fields and the
-//!   epoch. It finds what a person or a merge changed by mistake. It is no protection against
-//!   intent, and need not be: who can edit the lock can edit the Boxfile; what content is verified
-//!   against are the digests.
+//! - An `entry` is an [`Entry`]. Content is verified against its digests; nothing else protects
+//!   it, since whoever can edit the lock can edit the Boxfile.
 //!
-//! The text is TOML 1.0, written so that a change shows as what it is: entries sorted by name and
-//! platform, a line for each field and each layer, and nothing about the file as a whole but the
-//! two numbers at its head. Two branches that add entries in different places merge; where git
-//! cannot merge, its markers are recognised. LF ends each line; CRLF is read as well.
+//! The text is TOML. It is read through serde, but written by this module itself rather than by a
+//! serializer: the layout is part of the format. A change has to show as what it is, and two
+//! branches that add entries in different places have to merge. So entries are sorted by name and
+//! platform, each field and each layer has its own line, nothing summarizes the file as a whole,
+//! characters that a review would not show are escaped, and a new version of a TOML library
+//! rewrites no checked-in lock.
 //!
 //! [`Lock::write`] gives one text for one lock, and [`Lock::parse`] gives back what was written:
 //!
@@ -48,38 +48,24 @@
 //!     size: 120,
 //!     layers: Vec::new(),
 //! });
-//! let text = lock.write();
-//! assert_eq!(Lock::parse(&text)?, lock);
-//! assert!(Lock::parse(&text.replace("120", "121")).is_err());
+//! assert_eq!(Lock::parse(&lock.write())?, lock);
 //! # Ok::<(), boxfile_spec::Diagnostics>(())
 //! ```
 
-mod changes;
-mod compare;
-mod conflict;
-mod digest;
-mod document;
 mod entry;
-mod found;
-mod nesting;
-mod parts;
 mod read;
-mod salvage;
-mod seal;
-mod table;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub use changes::{Change, Field};
-pub use digest::{Digest, MalformedDigest};
-pub use entry::{Entry, Kind, UnknownKind};
-pub use salvage::Salvaged;
+pub use entry::{Digest, Entry, Kind, MalformedDigest};
+
+use std::collections::BTreeSet;
 
 use crate::{Diagnostics, Platform};
 
-/// The version of the lock's format that is read and written.
-pub const FORMAT_VERSION: u32 = 1;
+/// The version of the lock's format that is written.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The greatest length of a lock in bytes: 16 MiB.
 pub const MAX_TEXT: usize = 16 << 20;
@@ -101,22 +87,19 @@ impl Lock {
     /// Reads the text of a lock.
     ///
     /// # Errors
-    /// What is wrong with it, sorted by position: text that is not TOML, merge conflicts, another
-    /// version of the format, missing, unknown or malformed fields, names and sources with invisible
-    /// characters, two entries of the same name and platform, and entries that do not fit their check. Of an entry that is not TOML, only
-    /// its first error; of a ruined file, 100 errors.
+    /// The first thing that is wrong with it, with its place and the command that repairs it: a
+    /// merge conflict, text that is not TOML, an unknown version of the format, missing, unknown or
+    /// malformed fields, names and sources with invisible characters, two entries of the same name
+    /// and platform, more than [`MAX_TEXT`] bytes.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
-        read::read(text)
+        read::read(text).map_err(Diagnostics::from)
     }
 
-    /// Keeps what is intact of a text that [`Lock::parse`] refuses, so that one entry edited by hand
-    /// or a merge conflict costs no other entry its pin.
-    ///
-    /// Kept is each entry that is well written and fits its check. Of a merge conflict, it may be on
-    /// either side. Two entries of the same name and platform that differ are both dropped: which one
-    /// is meant, nobody can tell. Nothing is kept of a lock of another version of the format.
-    pub fn salvage(text: &str) -> Salvaged {
-        salvage::salvage(text)
+    /// Returns whether a text was once written as a lock, even if it no longer parses: it has the
+    /// comment that every written lock begins with. Any other file is somebody else's, and must not
+    /// be overwritten.
+    pub fn is_lock(text: &str) -> bool {
+        text.lines().any(|line| line.starts_with(write::MARK))
     }
 
     /// Writes the lock: one text for equal locks, which [`Lock::parse`] reads back if it has at
@@ -146,29 +129,40 @@ impl Lock {
         }
     }
 
-    /// Removes and returns the entry of this name and platform.
-    pub fn remove(&mut self, name: &str, platform: Option<Platform>) -> Option<Entry> {
-        self.find(name, platform).ok().map(|index| self.entries.remove(index))
-    }
-
-    /// Removes the entries for which `keep` is false.
-    pub fn retain(&mut self, keep: impl FnMut(&Entry) -> bool) {
-        self.entries.retain(keep);
-    }
-
     /// Iterates over the entries, sorted by [`Entry::key`].
     pub fn entries(&self) -> std::slice::Iter<'_, Entry> {
         self.entries.iter()
     }
 
-    /// Returns what a newer lock has otherwise than this one, sorted by [`Entry::key`]; nothing if
-    /// their entries are the same.
+    /// Returns how the entries of a newer lock differ from this one's, sorted by [`Entry::key`].
     pub fn changes<'l>(&'l self, newer: &'l Self) -> Vec<Change<'l>> {
-        changes::changes(self, newer)
+        let keys: BTreeSet<_> = self.entries().chain(newer.entries()).map(Entry::key).collect();
+        let change = |(name, platform)| match [self, newer].map(|lock| lock.get(name, platform)) {
+            [Some(old), Some(new)] => (old != new).then_some(Change::Changed { old, new }),
+            [Some(old), None] => Some(Change::Removed(old)),
+            [None, new] => new.map(Change::Added),
+        };
+        keys.into_iter().filter_map(change).collect()
     }
 
-    /// Returns where an entry is, or where it belongs.
+    /// Returns the index of an entry, or where to insert it.
     fn find(&self, name: &str, platform: Option<Platform>) -> Result<usize, usize> {
         self.entries.binary_search_by(|entry| entry.key().cmp(&(name, platform)))
     }
+}
+
+/// One entry that differs between two locks: what `boxbuild update` shows, and why `--locked` fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change<'l> {
+    /// Only the newer lock has it.
+    Added(&'l Entry),
+    /// Only the older lock has it.
+    Removed(&'l Entry),
+    /// Both have an entry of this name and platform, with different fields.
+    Changed {
+        /// The older lock's.
+        old: &'l Entry,
+        /// The newer lock's.
+        new: &'l Entry,
+    },
 }

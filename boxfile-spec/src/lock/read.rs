@@ -1,114 +1,178 @@
-//! From the text of a lock to its entries.
+//! From the text of a lock to its entries: TOML through serde, and the rules that serde cannot know.
+//!
+//! A lock comes with a stranger's checkout. Its length is bounded, and so is its nesting: the `toml`
+//! crate bounds brackets and the parts of a dotted key by 80 each, but not their product, and drops
+//! what it has read by recursion. A lock has no use for dotted keys, so they are refused before
+//! anything is parsed.
 
-use super::document::document;
-use super::found::{self, Found};
-use super::parts::{self, Part};
-use super::table::{ANEW, Table};
-use super::{FORMAT_VERSION, Lock, MAX_TEXT, compare, conflict};
-use crate::sink::Sink;
-use crate::{Diagnostic, Diagnostics, Span, Spanned};
+use std::collections::HashMap;
+use std::ops::Range;
 
-/// How many errors of a file are reported: more would only say that it is ruined.
-pub(super) const MOST_ERRORS: usize = 100;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use toml::Spanned;
+use toml::de::{DeTable, Deserializer, Error, ValueDeserializer};
+use toml_parser::lexer::TokenKind;
+
+use super::{Digest, Entry, FORMAT_VERSION, Kind, Lock, MAX_TEXT};
+use crate::diagnostic::{invisible, quote, shown};
+use crate::{Diagnostic, Platform, Span};
+
+/// The command that repairs any lock: it needs nothing of the old one.
+const REBUILD: &str = "run `boxbuild update` to resolve everything again";
+
+/// The versions of the format that are read.
+const READ_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
+
+/// How the lines begin that `git merge` and `jj` leave in a file with conflicts. In TOML, no line of
+/// a lock begins so.
+const CONFLICT_MARKERS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
+
+/// What follows the `version`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    epoch: u32,
+    #[serde(default, rename = "entry")]
+    entries: Vec<RawEntry>,
+}
+
+/// An [`Entry`] as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawEntry {
+    name: Spanned<String>,
+    kind: Kind,
+    source: Spanned<String>,
+    platform: Option<Platform>,
+    digest: Digest,
+    size: u64,
+    #[serde(default)]
+    layers: Vec<Digest>,
+    /// Of version 1.
+    #[serde(rename = "check")]
+    _check: Option<IgnoredAny>,
+}
 
 /// See [`Lock::parse`].
-pub(super) fn read(text: &str) -> Result<Lock, Diagnostics> {
+pub(super) fn read(text: &str) -> Result<Lock, Diagnostic> {
+    check_length(text)?;
+    check_conflicts(text)?;
+    check_depth(text)?;
+    let mut table =
+        DeTable::parse(text).map_err(|error| malformed("the lock is not TOML", &error))?;
+    check_version(table.get_mut())?;
+    let body = Body::deserialize(Deserializer::from(table))
+        .map_err(|error| malformed("malformed lock", &error))?;
+    check_entries(&body.entries)?;
+    let mut entries: Vec<Entry> = body.entries.into_iter().map(RawEntry::into_entry).collect();
+    entries.sort_unstable_by(|one, other| one.key().cmp(&other.key()));
+    Ok(Lock { epoch: body.epoch, entries })
+}
+
+fn check_length(text: &str) -> Result<(), Diagnostic> {
     if text.len() > MAX_TEXT {
-        return Err(too_long(text.len()).into());
+        let message = format!("the lock has {} bytes, more than {MAX_TEXT}", text.len());
+        return Err(error(message, &(0..0), "not read"));
     }
-    if let Some(conflict) = conflict::find(text) {
-        return Err(conflict.into());
-    }
-    let (head, entries) = parts::cut(text);
-    let sink = Sink::default();
-    let epoch = read_head(head, text, &sink)?;
-    let all = read_entries(entries, text, &sink);
-    compare::twice(&all, &sink);
-    if let Some(epoch) = &epoch {
-        compare::misfits(&all, epoch, &sink);
-    }
-    match (epoch, sink.into_diagnostics()) {
-        (Some(epoch), None) => Ok(assemble(epoch.value, all)),
-        (_, Some(errors)) => Err(first_of(errors)),
-        (None, None) => Err(unexplained().into()),
-    }
+    Ok(())
 }
 
-fn assemble(epoch: u32, all: Vec<Found>) -> Lock {
-    let mut entries: Vec<_> = all.into_iter().map(|found| found.entry).collect();
-    entries.sort_by(|a, b| a.key().cmp(&b.key()));
-    Lock { epoch, entries }
-}
-
-fn first_of(errors: Diagnostics) -> Diagnostics {
-    let first = errors.into_iter().take(MOST_ERRORS).collect();
-    Diagnostics::new(first).unwrap_or_else(|| unexplained().into())
-}
-
-/// Reads the epoch. What is wrong with the version is returned as an error, for without it nothing
-/// else in the file has a meaning; all other errors go to the sink.
-fn read_head(part: Part<'_>, text: &str, sink: &Sink) -> Result<Option<Spanned<u32>>, Diagnostic> {
-    let Some(fields) = sink.check(document(part, text)) else { return Ok(None) };
-    let place = Span::between(0, 0);
-    let table = Table { fields: &fields, part, owner: "the lock", place };
-    known_version(&table)?;
-    table.report_unknown(&["version", "epoch", "entry"], sink);
-    if let Some(entry) = table.optional("entry") {
-        sink.report(not_a_header(entry.span));
+/// Refuses the text of a merge that was not finished.
+fn check_conflicts(text: &str) -> Result<(), Diagnostic> {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if CONFLICT_MARKERS.iter().any(|marker| line.starts_with(marker)) {
+            let place = start..start + line.trim_end().len();
+            let help = format!(
+                "{REBUILD}, or take one side (`git checkout --ours`) and run `boxbuild lock`"
+            );
+            let message = "the lock has an unresolved merge conflict";
+            return Err(error(message, &place, "left by the merge").with_help(help));
+        }
+        start += line.len();
     }
-    let epoch = || {
-        let field = table.required("epoch")?;
-        Ok(Spanned { value: field.number()?, span: field.span })
+    Ok(())
+}
+
+/// Refuses a text with dotted keys, which could be nested too deep.
+fn check_depth(text: &str) -> Result<(), Diagnostic> {
+    let mut tokens = toml_parser::Source::new(text).lex();
+    let Some(dot) = tokens.find(|token| token.kind() == TokenKind::Dot) else { return Ok(()) };
+    let place = dot.span().start()..dot.span().end();
+    Err(error("malformed lock: a `.` outside of quotes", &place, "a lock has no dotted keys"))
+}
+
+/// Takes the version out of the table, and refuses an unknown one: without it, no other field has a
+/// meaning.
+fn check_version(table: &mut DeTable<'_>) -> Result<(), Diagnostic> {
+    let Some(value) = table.remove("version") else {
+        return Err(error("malformed lock: missing field `version`", &(0..0), ""));
     };
-    Ok(sink.check(epoch()))
-}
-
-fn known_version(head: &Table<'_>) -> Result<(), Diagnostic> {
-    let field = head.required("version")?;
-    let version: u32 = field.number()?;
-    if version == FORMAT_VERSION {
+    let place = value.span();
+    let version = u32::deserialize(ValueDeserializer::from(value))
+        .map_err(|error| malformed("malformed lock", &error))?;
+    if READ_VERSIONS.contains(&version) {
         return Ok(());
     }
-    let known = format!("this boxbuild reads and writes version {FORMAT_VERSION}");
-    Err(if version > FORMAT_VERSION {
-        Diagnostic::new("the lock was written by a newer boxbuild", field.span, known)
-            .with_help(format!("use that boxbuild, or {ANEW} in version {FORMAT_VERSION}"))
-    } else {
-        let message = format!("no lock has version {version}");
-        Diagnostic::new(message, field.span, known).with_help(ANEW)
-    })
+    let known = format!("this boxbuild writes version {FORMAT_VERSION}");
+    if version < *READ_VERSIONS.start() {
+        return Err(error(format!("no lock has version {version}"), &place, known));
+    }
+    let help = format!("use that boxbuild, or {REBUILD}, in version {FORMAT_VERSION}");
+    Err(error("the lock was written by a newer boxbuild", &place, known).with_help(help))
 }
 
-fn read_entries<'s>(parts: impl Iterator<Item = Part<'s>>, text: &str, sink: &Sink) -> Vec<Found> {
-    let mut all = Vec::new();
-    let mut broken = 0;
-    for part in parts {
-        let fields = sink.check(document(part, text));
-        match fields.and_then(|fields| found::read(&fields, part, sink)) {
-            Some(found) => all.push(found),
-            None => broken += 1,
-        }
-        if broken == MOST_ERRORS {
-            break;
+/// Refuses names and sources that are not what they look like, and entries of one key.
+fn check_entries(entries: &[RawEntry]) -> Result<(), Diagnostic> {
+    let mut earlier = HashMap::new();
+    for entry in entries {
+        check_visible("name", &entry.name)?;
+        check_visible("source", &entry.source)?;
+        let key = (entry.name.get_ref(), entry.platform);
+        if let Some(first) = earlier.insert(key, entry.name.span()) {
+            let name = quote(entry.name.get_ref());
+            let platform = entry.platform.map(|it| format!(" for {it}")).unwrap_or_default();
+            let message = format!("the lock has two entries {name}{platform}");
+            let duplicate = error(message, &entry.name.span(), "here again")
+                .with_label(span(&first), "first here")
+                .with_help("delete one of the two, and run `boxbuild lock`");
+            return Err(duplicate);
         }
     }
-    all
+    Ok(())
 }
 
-/// Stands for entries in a form other than the one that boxbuild writes.
-pub(super) fn not_a_header(span: Span) -> Diagnostic {
-    Diagnostic::new("an entry does not start with `[[entry]]`", span, "not an entry")
-        .with_help(ANEW)
+/// Refuses a text that a terminal or a review would show as another.
+fn check_visible(field: &str, text: &Spanned<String>) -> Result<(), Diagnostic> {
+    let Some(c) = invisible(text.get_ref()) else { return Ok(()) };
+    let message = format!("`{field}` contains the invisible character U+{:04X}", u32::from(c));
+    Err(error(message, &text.span(), "not what it looks like"))
 }
 
-fn too_long(length: usize) -> Diagnostic {
-    let message = format!("the lock has {length} bytes, which is more than {MAX_TEXT}");
-    Diagnostic::new(message, Span::between(0, 0), "not read").with_help(ANEW)
+impl RawEntry {
+    fn into_entry(self) -> Entry {
+        let Self { kind, platform, digest, size, layers, .. } = self;
+        let (name, source) = (self.name.into_inner(), self.source.into_inner());
+        Entry { name, kind, source, platform, digest, size, layers }
+    }
 }
 
-/// Stands for an error that was found and not reported: a defect of this crate, not of the file.
-fn unexplained() -> Diagnostic {
-    let message = "the lock cannot be read, and the reason is unknown";
-    Diagnostic::new(message, Span::between(0, 0), "")
-        .with_help("report this as a defect of boxbuild")
+/// Returns the diagnostic of what serde or the TOML parser refuses. Its message can quote the file.
+fn malformed(what: &str, cause: &Error) -> Diagnostic {
+    const LONGEST: usize = 300;
+    let mut message: String = cause.message().chars().take(LONGEST).collect();
+    if message.len() < cause.message().len() {
+        message.push('…');
+    }
+    error(format!("{what}: {}", shown(&message)), &cause.span().unwrap_or(0..0), "")
+        .with_help(format!("undo the edit, or {REBUILD}"))
+}
+
+fn error(message: impl Into<String>, place: &Range<usize>, label: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(message, span(place), label).with_help(REBUILD)
+}
+
+fn span(place: &Range<usize>) -> Span {
+    Span::between(place.start, place.end)
 }

@@ -1,24 +1,27 @@
 //! From a lock to its text.
 
-use super::{Entry, FORMAT_VERSION, Lock, seal};
+use super::{Entry, FORMAT_VERSION, Lock};
 use crate::diagnostic::visible;
 
-/// Says to whoever opens the file where it comes from, and how to change it.
-const HEAD: &str = "\
-# Written by boxbuild: what each part of the Boxfile was when it was last resolved.
-# Do not edit. `boxbuild lock` follows the Boxfile; `boxbuild update [NAME...]` resolves again.
-";
+/// How the first line of every written lock begins.
+pub(super) const MARK: &str = "# Written by boxbuild: ";
 
 /// See [`Lock::write`].
 pub(super) fn write(lock: &Lock) -> String {
-    let mut out = format!("{HEAD}version = {FORMAT_VERSION}\nepoch = {}\n", lock.epoch());
-    for entry in lock.entries() {
-        push_entry(&mut out, lock.epoch(), entry);
-    }
+    // Tells whoever opens the file where it comes from, and how to change it.
+    let mut out = format!(
+        "{MARK}what each part of the Boxfile was when it was last resolved.\n\
+         # Do not edit. `boxbuild lock` follows the Boxfile; \
+         `boxbuild update [NAME...]` resolves again.\n\
+         version = {FORMAT_VERSION}\n\
+         epoch = {}\n",
+        lock.epoch()
+    );
+    lock.entries().for_each(|entry| push_entry(&mut out, entry));
     out
 }
 
-fn push_entry(out: &mut String, epoch: u32, entry: &Entry) {
+fn push_entry(out: &mut String, entry: &Entry) {
     out.push_str("\n[[entry]]\n");
     push_text(out, "name", &entry.name);
     push_text(out, "kind", entry.kind.as_str());
@@ -32,7 +35,6 @@ fn push_entry(out: &mut String, epoch: u32, entry: &Entry) {
         let layers = entry.layers.iter().map(|layer| format!("    \"{layer}\",\n"));
         out.push_str(&format!("layers = [\n{}]\n", layers.collect::<String>()));
     }
-    push_text(out, "check", &seal::seal(epoch, entry));
 }
 
 fn push_text(out: &mut String, name: &str, text: &str) {
@@ -44,7 +46,7 @@ fn push_text(out: &mut String, name: &str, text: &str) {
 fn escape(c: char) -> String {
     match c {
         '"' | '\\' => format!("\\{c}"),
-        c if visible(c) != c => format!("\\u{:04X}", u32::from(c)),
+        c if visible(c) != c => format!("\\U{:08X}", u32::from(c)),
         c => c.to_string(),
     }
 }

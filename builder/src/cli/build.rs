@@ -53,6 +53,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let platform = loaded.platform(args.platform)?;
     let lock_file = loaded.lock_file(&args.inputs);
     let lock_file = lock_file.map_err(|it| if args.locked { it.with_lock() } else { it })?;
+    if args.locked {
+        locking::check_declared(&lock_file, &loaded, platform, &lock_command(args))?;
+    }
     let tools = Tools::find(&args.inputs, &loaded)?;
     let checkout = loaded.project.checkout(&loaded.boxfile);
     let registries = Registries::find(&args.inputs.registries, args.project.json)?;
@@ -63,9 +66,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let check = |resolved: &Resolved| -> Result<(), Stop> {
         loaded.show_warnings(&resolved.warnings);
         let old = lock_file.lock.as_ref();
-        let lock = locking::updated(old, &resolved.lock, &loaded, platform)?;
+        let target = loaded.target(platform);
+        let lock = loaded.declarations().updated(old, &resolved.lock, target);
         if args.locked {
-            locking::check_locked(lock_file.path(), old, &lock, &lock_command(args))?;
+            locking::check_locked(&lock_file, &lock, &lock_command(args))?;
         }
         // Now, and not when everything is built.
         lock_file.check_writable(&lock).map_err(|error| Failure::of_lock(&error))?;

@@ -122,7 +122,8 @@ impl Failure {
                 "{}\n  = help: name a place that can be written with --lock-file PATH",
                 chain(error)
             )),
-            error => Self::of(error),
+            LockFileError::Io { .. } => Self::of(error),
+            error => Self::new(format!("{}\n  = help: {}", chain(error), lock_advice(error))),
         }
     }
 
@@ -146,6 +147,18 @@ impl Failure {
             terminal::note(self.message.trim_end());
         }
         ExitCode::from(self.code)
+    }
+}
+
+/// Returns what to do about a lock that was read and cannot be used.
+const fn lock_advice(error: &LockFileError) -> &'static str {
+    match error {
+        LockFileError::Foreign(_) => "move it away to have a lock written",
+        LockFileError::Changed(_) => "run this command again",
+        LockFileError::Epoch { .. } => {
+            "use the boxbuild that wrote it, or run `boxbuild lock` to rewrite it with the same pins"
+        }
+        _ => "run `boxbuild update` to resolve everything again",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use box_cache::Store;
-use boxbuild::project::{LockFile, Project};
+use boxbuild::project::{Declarations, LockFile, Project, Target};
 use boxbuild::{Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
 use download::fetch::FetchOptions;
@@ -77,6 +77,17 @@ impl Loaded {
     /// Returns the chosen profile as the lock knows it.
     pub(crate) fn variant(&self) -> Option<Variant<'_>> {
         self.profile.as_ref().map(|(name, without)| Variant { name, without })
+    }
+
+    /// Returns everything that the lock is for.
+    pub(crate) fn declarations(&self) -> Declarations<'_> {
+        let without = self.profile.as_ref().map_or(&self.boxfile, |(_, without)| without);
+        Declarations { without, profiles: &self.profiles, base: &self.project.base }
+    }
+
+    /// Returns what of the declarations is built for a platform.
+    pub(crate) fn target(&self, platform: Platform) -> Target<'_> {
+        Target { profile: self.profile_name(), platform }
     }
 
     /// Shows what is worth a look, in the Boxfile and in further texts.

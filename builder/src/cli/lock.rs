@@ -30,17 +30,17 @@ pub(crate) struct LockArgs {
     inputs: InputOptions,
 }
 
-/// Resolves tags anew, and writes what they lead to into Boxfile.lock.
+/// Resolves tags again, and writes what they lead to into Boxfile.lock.
 ///
 /// Prints old → new for each entry that changed, with the layers. Without names, every image is
-/// resolved anew.
+/// resolved again, and a lock that cannot be read is rebuilt, one with merge conflicts for example.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    boxbuild update              resolve every image anew\n  \
+    boxbuild update              resolve every image again\n  \
     boxbuild update agent        the agent's only\n  \
     boxbuild update --dry-run    only print what would change")]
 pub(crate) struct UpdateArgs {
-    /// The entries of the lock to resolve anew [default: every image]
+    /// The entries of the lock to resolve again [default: every image]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Print what would change, and change nothing
@@ -55,39 +55,37 @@ pub(crate) struct UpdateArgs {
 /// Runs `boxbuild lock`.
 pub(crate) fn lock(args: &LockArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, None)?;
-    let file = readable(&loaded.lock_path(&args.inputs))?;
+    let file = read_any_epoch(&loaded.lock_path(&args.inputs))?;
     let registries = Registries::find(&args.inputs.registries, args.project.json)?;
     let remote = registries.client();
     let lock = resolve_all((&loaded, &args.inputs), &remote, file.lock.as_ref(), &[])?;
     finish(&file, &lock, false, args.project.json)
 }
 
-/// Reads a lock. Of one that cannot be used as it is, the pins that are intact are kept: that is what
-/// its error says to do.
-fn readable(path: &Path) -> Result<LockFile, Failure> {
-    let error = match LockFile::read(path) {
-        Ok(file) => return Ok(file),
-        Err(error) => error,
+/// Reads a lock to write it for the current format epoch.
+fn read_any_epoch(path: &Path) -> Result<LockFile, Failure> {
+    LockFile::read_any_epoch(path).map_err(|error| Failure::of_lock(&error))
+}
+
+/// Reads a lock to resolve all of it again, and warns if its pins cannot be used.
+fn read_to_rebuild(path: &Path) -> Result<LockFile, Failure> {
+    let (file, error) =
+        LockFile::read_to_rebuild(path).map_err(|error| Failure::of_lock(&error))?;
+    let reason = match &error {
+        Some(LockFileError::Malformed { diagnostics, .. }) => diagnostics.to_string(),
+        Some(error) => error.to_string(),
+        None => return Ok(file),
     };
-    let (file, dropped) = match error {
-        LockFileError::Malformed { .. }
-        | LockFileError::NotText(_)
-        | LockFileError::Epoch { .. } => {
-            LockFile::salvage(path).map_err(|error| Failure::of_lock(&error))?
-        }
-        error => return Err(Failure::of_lock(&error)),
-    };
-    terminal::note(&format!("warning: {} is mended: what is intact in it stays", path.display()));
-    for entry in dropped {
-        terminal::note(&format!("  {entry} is resolved anew"));
-    }
+    let path = path.display();
+    terminal::note(&format!("warning: everything in {path} is resolved again: {reason}"));
     Ok(file)
 }
 
 /// Runs `boxbuild update`.
 pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, None)?;
-    let file = loaded.lock_file(&args.inputs)?;
+    let path = loaded.lock_path(&args.inputs);
+    let file = if args.names.is_empty() { read_to_rebuild(&path) } else { read_any_epoch(&path) }?;
     let old = file.lock.as_ref();
     let refresh = match args.names.as_slice() {
         [] => names(old, |it| it.kind == Kind::Image),
@@ -140,7 +138,7 @@ fn resolve_all(
     Ok(lock)
 }
 
-/// Writes the lock, unless it is only to be shown, and tells what changed.
+/// Writes the lock, unless it is only to be shown, and prints what changed.
 fn finish(file: &LockFile, lock: &Lock, dry_run: bool, as_json: bool) -> Result<(), Failure> {
     let written = !dry_run && file.write(lock).map_err(|error| Failure::of_lock(&error))?;
     if as_json {

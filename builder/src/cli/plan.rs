@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let request = tools.request(&loaded, &checkout, platform, old, &[], &remote);
     let preview = preview(&request, &tools.store)
         .map_err(|error| Failure::of_build(&error, &loaded.sources))?;
-    let lock = locking::updated(old, &preview.lock, &loaded, platform)?;
+    let lock = loaded.declarations().updated(old, &preview.lock, loaded.target(platform));
     let changes = locking::describe(old, &lock);
     show_warnings(&loaded, &preview);
     if args.project.json {

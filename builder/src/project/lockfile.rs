@@ -6,15 +6,13 @@ use std::path::{Path, PathBuf};
 use box_image::manifest::FORMAT_EPOCH;
 use boxfile_spec::{Diagnostics, Lock, Source, Sources, lock};
 
-/// A lock and the file that it is, or will be, in.
+/// A lock and the file that it was read from, or will be written to.
 #[derive(Debug, Clone)]
 pub struct LockFile {
     path: PathBuf,
-    /// The file's bytes; nothing if there is none.
+    /// The file's bytes; `None` if there is no file.
     bytes: Option<Vec<u8>>,
-    /// Whether the file says it as it is to be said.
-    whole: bool,
-    /// What the file says; nothing if there is none.
+    /// The file's lock; `None` if there is no file, or one whose pins cannot be used.
     pub lock: Option<Lock>,
 }
 
@@ -29,13 +27,13 @@ pub enum LockFileError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
     /// It is not UTF-8 text.
-    #[error("{} is not UTF-8 text; run `boxbuild lock` to write it anew", .0.display())]
+    #[error("{} is not UTF-8 text", .0.display())]
     NotText(PathBuf),
-    /// It is no lock.
+    /// It cannot be read as a lock.
     #[error("{} is not a lock that can be used", .sources.as_slice()[0].name)]
     Malformed {
         /// Its text.
@@ -43,19 +41,15 @@ pub enum LockFileError {
         /// What is wrong with it.
         diagnostics: Diagnostics,
     },
-    /// It is something else than a lock.
-    #[error("{} is no lock, and is left as it is; move it away to have one written", .0.display())]
+    /// It cannot be read as a lock, and was not written as one.
+    #[error("{} is not a lock, and is not overwritten", .0.display())]
     Foreign(PathBuf),
-    /// It is no longer what was read.
-    #[error(
-        "{} was written by another command meanwhile, and is left as it is; run this one again",
-        .0.display()
-    )]
+    /// It changed after it was read.
+    #[error("{} was changed by another command, and is not overwritten", .0.display())]
     Changed(PathBuf),
     /// It is for boxes of another format.
     #[error(
-        "{} is for boxes of format epoch {found}, and this boxbuild writes epoch {FORMAT_EPOCH}; \
-         use the boxbuild that wrote it, or run `boxbuild lock` to write it anew",
+        "{} is for boxes of format epoch {found}, and this boxbuild writes epoch {FORMAT_EPOCH}",
         path.display()
     )]
     Epoch {
@@ -67,45 +61,57 @@ pub enum LockFileError {
 }
 
 impl LockFile {
-    /// Reads a lock, if the file is there.
+    /// Reads a lock, if the file exists.
     ///
     /// # Errors
     /// [`LockFileError`].
     pub fn read(path: &Path) -> Result<Self, LockFileError> {
+        let file = Self::read_any_epoch(path)?;
+        match &file.lock {
+            Some(lock) if lock.epoch() != FORMAT_EPOCH => {
+                Err(LockFileError::Epoch { path: path.to_owned(), found: lock.epoch() })
+            }
+            _ => Ok(file),
+        }
+    }
+
+    /// Reads a lock for boxes of any format epoch, if the file exists: to write it for the current
+    /// one with the same pins, which say nothing about the box's format.
+    ///
+    /// # Errors
+    /// [`LockFileError`].
+    pub fn read_any_epoch(path: &Path) -> Result<Self, LockFileError> {
         let Some(bytes) = read(path)? else {
-            return Ok(Self { path: path.to_owned(), bytes: None, whole: true, lock: None });
+            return Ok(Self { path: path.to_owned(), bytes: None, lock: None });
         };
-        let text = String::from_utf8(bytes.clone());
+        let text = std::str::from_utf8(&bytes);
         let text = text.map_err(|_| LockFileError::NotText(path.to_owned()))?;
-        let lock = Lock::parse(&text).map_err(|diagnostics| LockFileError::Malformed {
+        let lock = Lock::parse(text).map_err(|diagnostics| LockFileError::Malformed {
             sources: Sources::single(Source::new(path.display().to_string(), text)),
             diagnostics,
         })?;
-        if lock.epoch() != FORMAT_EPOCH {
-            return Err(LockFileError::Epoch { path: path.to_owned(), found: lock.epoch() });
-        }
-        Ok(Self { path: path.to_owned(), bytes: Some(bytes), whole: true, lock: Some(lock) })
+        Ok(Self { path: path.to_owned(), bytes: Some(bytes), lock: Some(lock) })
     }
 
-    /// Reads what is intact of a lock that cannot be used as it is, and names what is not.
+    /// Reads a lock of any epoch to resolve all of it again, which needs nothing of the old one: a
+    /// lock that is malformed, in conflict after a merge for example, is read as one without pins.
+    /// Its error is returned with it.
     ///
     /// # Errors
-    /// [`LockFileError::Foreign`] where the file is no lock at all, and something else would be lost;
-    /// [`LockFileError::Io`].
-    pub fn salvage(path: &Path) -> Result<(Self, Vec<String>), LockFileError> {
+    /// [`LockFileError::Foreign`] if the file was not written as a lock, so that replacing it would
+    /// lose something else; [`LockFileError::Io`].
+    pub fn read_to_rebuild(path: &Path) -> Result<(Self, Option<LockFileError>), LockFileError> {
+        let error = match Self::read_any_epoch(path) {
+            Ok(file) => return Ok((file, None)),
+            Err(error @ LockFileError::Io { .. }) => return Err(error),
+            Err(error) => error,
+        };
         let bytes = read(path)?;
         let text = String::from_utf8_lossy(bytes.as_deref().unwrap_or_default());
-        let salvaged = Lock::salvage(&text);
-        let Some(salvaged_lock) = salvaged.lock else {
+        if !Lock::is_lock(&text) {
             return Err(LockFileError::Foreign(path.to_owned()));
-        };
-        // The pins of another epoch say as much; only what is written is of this one.
-        let mut lock = Lock::new(FORMAT_EPOCH);
-        salvaged_lock.entries().for_each(|entry| drop(lock.set(entry.clone())));
-        Ok((
-            Self { path: path.to_owned(), bytes, whole: false, lock: Some(lock) },
-            salvaged.dropped,
-        ))
+        }
+        Ok((Self { path: path.to_owned(), bytes, lock: None }, Some(error)))
     }
 
     /// Returns the file's path.
@@ -118,7 +124,7 @@ impl LockFile {
     /// # Errors
     /// [`LockFileError::Io`].
     pub fn check_writable(&self, lock: &Lock) -> Result<(), LockFileError> {
-        if self.whole && self.lock.as_ref() == Some(lock) {
+        if self.lock.as_ref() == Some(lock) {
             return Ok(());
         }
         super::replace::check(&self.path).map_err(|source| LockFileError::Io {
@@ -128,15 +134,15 @@ impl LockFile {
         })
     }
 
-    /// Replaces the file by a lock, as a whole or not at all; leaves it alone where it says the
-    /// same already. Returns whether it was written.
+    /// Replaces the file by a lock, as a whole or not at all, unless it says the same already.
+    /// Returns whether it was written.
     ///
     /// # Errors
-    /// [`LockFileError::Io`]; [`LockFileError::Changed`] where another command wrote something else
+    /// [`LockFileError::Io`]; [`LockFileError::Changed`] if another command wrote something else
     /// since the file was read.
     pub fn write(&self, lock: &Lock) -> Result<bool, LockFileError> {
         let (text, now) = (lock.write(), read(&self.path)?);
-        let says_so = self.lock.as_ref() == Some(lock) && now == self.bytes && self.whole;
+        let says_so = self.lock.as_ref() == Some(lock) && now == self.bytes;
         if says_so || now.as_deref() == Some(text.as_bytes()) {
             return Ok(false);
         }
@@ -152,7 +158,7 @@ impl LockFile {
     }
 }
 
-/// Reads a lock's bytes; nothing where there is no file.
+/// Reads a lock's bytes; `None` if there is no file.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, LockFileError> {
     match super::read_bounded(path, lock::MAX_TEXT as u64 + 1) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -185,6 +191,7 @@ mod tests {
         fs::write(&path, "version =").unwrap();
         assert!(matches!(LockFile::read(&path), Err(LockFileError::Malformed { .. })));
     }
+
     #[test]
     fn what_another_command_wrote_meanwhile_is_kept() {
         let directory = tempfile::tempdir().unwrap();
@@ -207,11 +214,38 @@ mod tests {
         let lock = Lock::new(FORMAT_EPOCH);
         fs::write(&path, format!("# mine\n{}", lock.write())).unwrap();
         assert!(!LockFile::read(&path).unwrap().write(&lock).unwrap());
-        fs::write(&path, format!("{}[[entry]]\nname = 1\n", lock.write())).unwrap();
-        let (mended, dropped) = LockFile::salvage(&path).unwrap();
-        assert_eq!(dropped.len(), 1);
-        assert!(mended.write(&lock).unwrap());
+    }
+
+    #[test]
+    fn a_malformed_lock_can_be_replaced_and_another_file_cannot() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("Boxfile.lock");
+        let lock = Lock::new(FORMAT_EPOCH);
+        for (damage, is_text) in [("[[entry]]\nname = 1\n", true), ("# \u{e9}", false)] {
+            let mut bytes = format!("{}{damage}", lock.write()).into_bytes();
+            if !is_text {
+                bytes.pop();
+            }
+            fs::write(&path, bytes).unwrap();
+            LockFile::read_any_epoch(&path).unwrap_err();
+            let (file, error) = LockFile::read_to_rebuild(&path).unwrap();
+            assert!((file.lock.is_none(), error.is_some()) == (true, true));
+            assert!(file.write(&lock).unwrap());
+            let (file, error) = LockFile::read_to_rebuild(&path).unwrap();
+            assert!(file.lock == Some(lock.clone()) && error.is_none());
+        }
         fs::write(&path, "my thesis\n").unwrap();
-        assert!(matches!(LockFile::salvage(&path), Err(LockFileError::Foreign(_))));
+        assert!(matches!(LockFile::read_to_rebuild(&path), Err(LockFileError::Foreign(_))));
+    }
+
+    #[test]
+    fn a_lock_of_another_epoch_keeps_its_pins() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("Boxfile.lock");
+        fs::write(&path, Lock::new(FORMAT_EPOCH + 1).write()).unwrap();
+        let file = LockFile::read_any_epoch(&path).unwrap();
+        assert_eq!(file.lock, Some(Lock::new(FORMAT_EPOCH + 1)));
+        assert!(file.write(&Lock::new(FORMAT_EPOCH)).unwrap());
+        assert_eq!(LockFile::read(&path).unwrap().lock, Some(Lock::new(FORMAT_EPOCH)));
     }
 }

@@ -1,6 +1,8 @@
 //! A project: a Boxfile on the disk, the files that it extends, and its lock.
 
+mod locked;
 mod lockfile;
+pub(crate) mod pins;
 mod replace;
 
 use std::fs;
@@ -11,7 +13,9 @@ use boxfile_spec::{Boxfile, Document, MAX_SOURCE, Source};
 
 use crate::checkout;
 
+pub use locked::{Declarations, Mismatch, Named, Target};
 pub use lockfile::{LockFile, LockFileError};
+pub use pins::{Pins, Variant};
 pub use replace::replace;
 
 /// The names of a Boxfile, in the order in which they are looked for.

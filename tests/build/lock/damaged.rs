@@ -1,8 +1,12 @@
-//! A lock that was edited, merged or taken from elsewhere is refused, and `lock` writes it anew.
+//! Locks that were edited, merged or taken from elsewhere: what is refused, and how it is repaired.
 
+use std::fs;
+use std::process::Command;
+
+use boxfile_spec::lock::Entry;
 use boxfile_spec::{Lock, Platform};
 
-use super::{LOCK, locked};
+use super::{LOCK, locked, names};
 use crate::checkout::{Checkout, agent_with, shown};
 
 /// Edits a good lock, and returns what a build then says, which leaves the lock as it is.
@@ -12,7 +16,6 @@ fn edited(edit: impl Fn(&str) -> String) -> (Checkout, String) {
     assert_ne!(good, text);
     checkout.write(LOCK, &text);
     let said = checkout.fails(&["build"]);
-    assert_eq!(checkout.fails(&["update"]), said);
     let locked = checkout.run(&["build", "--locked"]);
     assert_eq!((locked.code, &locked.notes), (3, &said));
     assert_eq!(checkout.read(LOCK), text);
@@ -25,195 +28,272 @@ fn line(text: &str, start: &str, to: &str) -> String {
     text.replacen(line, to, 1)
 }
 
-/// Asserts that `lock` mends what the message says is wrong.
-fn mended(checkout: &Checkout) {
-    let ran = checkout.run(&["lock"]);
-    assert_eq!(ran.code, 0, "{}", ran.notes);
+/// Asserts that `update` without names, and nothing else, repairs a lock that cannot be read.
+fn rebuilt(checkout: &Checkout) {
+    let damaged = fs::read(checkout.path(LOCK)).unwrap();
+    for command in [&["lock"][..], &["update", "agent"]] {
+        assert!(checkout.fails(command).contains("run `boxbuild update` to resolve everything"));
+        assert_eq!(fs::read(checkout.path(LOCK)).unwrap(), damaged);
+    }
+    checkout.result(&["update", "--dry-run"]);
+    assert_eq!(fs::read(checkout.path(LOCK)).unwrap(), damaged);
+    let notes = checkout.notes(&["update"]);
     assert!(
-        ran.notes.starts_with("warning: Boxfile.lock is mended: what is intact in it stays"),
-        "{}",
-        ran.notes
+        notes.starts_with("warning: everything in Boxfile.lock is resolved again: "),
+        "{notes}"
     );
     checkout.built(&["--locked"]);
+    assert_eq!(checkout.read(LOCK), self::locked(&Checkout::new()), "of the same images");
 }
 
 #[test]
-fn a_digest_edited_by_hand() {
-    let digest = format!("digest = \"sha256:{}\"", "0".repeat(64));
-    let (checkout, said) = edited(|text| line(text, "digest", &digest));
-    insta::assert_snapshot!(said, @r#"
-    error: the entry `agent` for linux/amd64 does not fit its check
-       --> Boxfile.lock:17:9
-        |
-      7 | name = "agent"
-        |        ------- something in this entry was changed by hand or lost in a merge
-    ...
-     17 | check = "0123456789abcdef"
-        |         ^^^^^^^^^^^^^^^^^^ computed for other values
-        |
-        = help: undo the change, or run `boxbuild lock` to write it anew
-    "#);
-    mended(&checkout);
-}
-
-#[test]
-fn a_size_edited_by_hand() {
-    let (checkout, said) = edited(|text| line(text, "size", "size = 7"));
-    assert!(said.contains("the entry `agent` for linux/amd64 does not fit its check"), "{said}");
-    mended(&checkout);
-}
-
-#[test]
-fn a_layer_taken_out_by_hand() {
-    let (checkout, said) = edited(|text| {
-        let layer = text.lines().find(|it| it.starts_with("    \"sha256:")).unwrap();
-        text.replacen(&format!("{layer}\n"), "", 1)
-    });
-    assert!(said.contains("the entry `agent` for linux/amd64 does not fit its check"), "{said}");
-    mended(&checkout);
-}
-
-#[test]
-fn an_entry_from_another_platform() {
-    let (checkout, said) = edited(|text| line(text, "platform", "platform = \"linux/arm64\""));
-    insta::assert_snapshot!(said, @r#"
-    error: the entry `agent` was resolved for linux/amd64, not for this platform
-       --> Boxfile.lock:10:12
-        |
-     10 | platform = "linux/arm64"
-        |            ^^^^^^^^^^^^^ changed or copied by hand
-        |
-        = help: run `boxbuild lock` to write it anew
-    "#);
-    mended(&checkout);
-}
-
-#[test]
-fn what_is_no_lock() {
+fn not_toml() {
     let (checkout, said) = edited(|text| line(text, "digest", "digest ="));
     insta::assert_snapshot!(said, @r"
-    error: line 11 is not TOML: a value is missing behind the `=`
+    error: the lock is not TOML: string values must be quoted, expected literal string
        --> Boxfile.lock:11:9
         |
      11 | digest =
         |         ^
         |
-        = help: undo the edit, or run `boxbuild lock` to write it anew
+        = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
-    mended(&checkout);
+    rebuilt(&checkout);
 }
 
 #[test]
-fn a_merge_conflict() {
-    let (checkout, said) = edited(|text| {
-        let digest = text.lines().find(|it| it.starts_with("digest")).unwrap();
-        let sides = format!("<<<<<<< ours\n{digest}\n=======\n{digest}\n>>>>>>> theirs");
-        text.replacen(digest, &sides, 1)
-    });
-    insta::assert_snapshot!(said, @r"
-    error: the file has an unresolved merge conflict
-       --> Boxfile.lock:11:1
-        |
-     11 | <<<<<<< ours
-        | ^^^^^^^^^^^^ one side starts here
-    ...
-     13 | =======
-        | ------- the other side starts here
-    ...
-     15 | >>>>>>> theirs
-        | -------------- it ends here
-        |
-        = help: keep either side, and run `boxbuild lock`: it adds what is missing
-    ");
-    mended(&checkout);
+fn an_unknown_field() {
+    let (checkout, said) = edited(|text| text.replacen("\nsize", "\ncolour = \"red\"\nsize", 1));
+    assert!(said.starts_with("error: malformed lock: unknown field `colour`"), "{said}");
+    rebuilt(&checkout);
+}
+
+#[test]
+fn a_newer_version() {
+    let (checkout, said) = edited(|text| line(text, "version", "version = 1000"));
+    assert!(said.starts_with("error: the lock was written by a newer boxbuild\n"), "{said}");
+    rebuilt(&checkout);
 }
 
 #[test]
 fn bytes_that_are_no_text() {
     let checkout = Checkout::new();
     let lock = locked(&checkout);
-    checkout.write(LOCK, [b"# \xff\n", lock.as_bytes()].concat());
+    checkout.write(LOCK, [lock.as_bytes(), b"# \xff\n"].concat());
     insta::assert_snapshot!(checkout.fails(&["build"]), @r"
-    error: Boxfile.lock is not UTF-8 text; run `boxbuild lock` to write it anew
+    error: Boxfile.lock is not UTF-8 text
+      = help: run `boxbuild update` to resolve everything again
     ");
-    mended(&checkout);
+    rebuilt(&checkout);
 }
 
-/// Rewrites a lock with its checks: nothing in the text tells.
-fn forged(change: impl Fn(&Lock) -> Lock) -> (Checkout, String) {
-    edited(|text| change(&Lock::parse(text).unwrap()).write())
+/// Runs git in a checkout, and returns whether it succeeded.
+fn git(checkout: &Checkout, args: &[&str]) -> bool {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+    let output = Command::new("git")
+        .current_dir(checkout.root())
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .args(identity)
+        .args(args)
+        .output()
+        .unwrap();
+    output.status.success()
 }
 
-#[test]
-fn a_lock_of_another_epoch() {
-    let (checkout, said) = forged(|lock| {
-        let mut other = Lock::new(lock.epoch() + 1);
-        lock.entries().for_each(|entry| drop(other.set(entry.clone())));
-        other
-    });
-    insta::assert_snapshot!(said, @r"
-    error: Boxfile.lock is for boxes of format epoch 2, and this boxbuild writes epoch 1; use the boxbuild that wrote it, or run `boxbuild lock` to write it anew
-    ");
-    mended(&checkout);
-}
-
-#[test]
-fn an_entry_that_does_not_fit_its_image() {
+/// A checkout after `git merge` of two branches that each updated the agent's image.
+fn merged() -> Checkout {
     let checkout = Checkout::new();
-    let mut lock = Lock::parse(&locked(&checkout)).unwrap();
-    let mut entry = lock.get("agent", Some(Platform::LinuxAmd64)).unwrap().clone();
-    entry.size += 1;
-    lock.set(entry);
-    checkout.write(LOCK, lock.write());
+    let git = |args: &[&str]| assert!(git(&checkout, args), "{args:?}");
+    let commit = |program: &str| {
+        checkout.image("agent", &agent_with(program));
+        checkout.result(&["update", "agent"]);
+        git(&["add", "Boxfile", LOCK]);
+        git(&["commit", "--quiet", "--message", program]);
+    };
+    git(&["init", "--quiet", "--initial-branch", "main"]);
+    commit("first");
+    git(&["checkout", "--quiet", "-b", "release-1.2"]);
+    commit("theirs");
+    git(&["checkout", "--quiet", "main"]);
+    commit("ours");
+    assert!(!self::git(&checkout, &["merge", "--quiet", "release-1.2"]), "there is no conflict");
+    checkout
+}
+
+#[test]
+fn a_merge_conflict() {
+    let checkout = merged();
+    let conflicted = checkout.read(LOCK);
+    insta::assert_snapshot!(shown(&checkout.fails(&["build"])), @r"
+    error: the lock has an unresolved merge conflict
+       --> Boxfile.lock:11:1
+        |
+     11 | <<<<<<< HEAD
+        | ^^^^^^^^^^^^ left by the merge
+        |
+        = help: run `boxbuild update` to resolve everything again, or take one side (`git checkout --ours`) and run `boxbuild lock`
+    ");
+    let locked = checkout.run(&["build", "--locked"]);
+    assert_eq!(locked.code, 3, "{}", locked.notes);
+    assert_eq!(checkout.read(LOCK), conflicted);
+    // The tag is that of the last image.
+    let ran = checkout.run(&["update"]);
+    insta::assert_snapshot!(shown(&ran.notes), @r"
+    warning: everything in Boxfile.lock is resolved again: the lock has an unresolved merge conflict
+    wrote Boxfile.lock
+    ");
+    let fresh = Checkout::new();
+    fresh.image("agent", &agent_with("ours"));
+    assert_eq!(checkout.read(LOCK), self::locked(&fresh));
+    checkout.built(&["--locked"]);
+}
+
+#[test]
+fn a_merge_conflict_is_settled_by_taking_one_side() {
+    let checkout = merged();
+    assert!(git(&checkout, &["checkout", "--theirs", LOCK]));
+    let theirs = checkout.read(LOCK);
+    assert_eq!(checkout.result(&["lock"]), "");
+    assert_eq!(checkout.read(LOCK), theirs, "the pins are kept");
+    checkout.built(&["--locked"]);
+}
+
+#[test]
+fn a_digest_edited_by_hand() {
+    let digest = format!("digest = \"sha256:{}\"", "0".repeat(64));
+    let checkout = Checkout::new();
+    let good = locked(&checkout);
+    checkout.write(LOCK, line(&good, "digest", &digest));
     insta::assert_snapshot!(shown(&checkout.fails(&["build"])), @r#"
-    error: the lock's entry `agent` does not fit the image that it names: the image has another size; run `boxbuild update agent` to write it anew
+    error: the lock pins `agent` to sha256:DIGEST, which is no longer in images/agent; put it back, or run `boxbuild update agent` to take what is there now
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
     "#);
     checkout.result(&["update", "agent"]);
+    assert_eq!(checkout.read(LOCK), good);
+}
+
+#[test]
+fn an_image_entry_that_does_not_fit_its_image() {
+    let size: fn(&mut Entry) = |entry| entry.size += 1;
+    let layers: fn(&mut Entry) = |entry| entry.layers.truncate(1);
+    for (change, expected) in
+        [(size, "the image has another size"), (layers, "the image has other layers")]
+    {
+        let checkout = Checkout::new();
+        let good = locked(&checkout);
+        let mut lock = Lock::parse(&good).unwrap();
+        let mut entry = lock.get("agent", Some(Platform::LinuxAmd64)).unwrap().clone();
+        change(&mut entry);
+        lock.set(entry);
+        checkout.write(LOCK, lock.write());
+        let said = checkout.fails(&["build"]);
+        assert!(said.contains(expected) && said.contains("run `boxbuild update agent`"), "{said}");
+        checkout.result(&["update", "agent"]);
+        assert_eq!(checkout.read(LOCK), good);
+    }
+}
+
+/// Of a file of the checkout, the file is right.
+#[test]
+fn a_skill_entry_edited_by_hand() {
+    let checkout = Checkout::new();
+    let good = locked(&checkout);
+    let (before, skill) = good.split_once("name = \"skill:greet\"").unwrap();
+    checkout
+        .write(LOCK, format!("{before}name = \"skill:greet\"{}", line(skill, "size", "size = 7")));
+    let ran = checkout.run(&["build", "--locked"]);
+    assert_eq!(ran.code, 3, "{}", ran.notes);
+    assert!(ran.notes.contains("skill:greet: locked 7 bytes"), "{}", ran.notes);
+    checkout.result(&["lock"]);
+    assert_eq!(checkout.read(LOCK), good);
+}
+
+#[test]
+fn an_entry_from_another_platform() {
+    let checkout = Checkout::new();
+    let good = locked(&checkout);
+    checkout.write(LOCK, line(&good, "platform", "platform = \"linux/arm64\""));
+    let ran = checkout.run(&["build", "--locked"]);
+    assert_eq!(ran.code, 3);
+    insta::assert_snapshot!(shown(&ran.notes), @r"
+    error: Boxfile.lock is out of date, and --locked forbids changing it
+      agent (linux/amd64): not locked yet
+      agent (linux/arm64): no longer declared
+      = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
+    ");
+    checkout.result(&["lock"]);
+    assert_eq!(checkout.read(LOCK), good);
+}
+
+#[test]
+fn a_lock_of_another_epoch_keeps_its_pins() {
+    let (checkout, said) = edited(|text| {
+        let lock = Lock::parse(text).unwrap();
+        let mut other = Lock::new(77);
+        lock.entries().for_each(|entry| drop(other.set(entry.clone())));
+        other.write()
+    });
+    let current = format!("epoch {}", box_image::manifest::FORMAT_EPOCH);
+    insta::assert_snapshot!(said.replace(&current, "epoch CURRENT"), @r"
+    error: Boxfile.lock is for boxes of format epoch 77, and this boxbuild writes epoch CURRENT
+      = help: use the boxbuild that wrote it, or run `boxbuild lock` to rewrite it with the same pins
+    ");
+    checkout.image("agent", &agent_with("new agent"));
+    assert_eq!(checkout.notes(&["lock"]), "wrote Boxfile.lock\n");
+    assert_eq!(checkout.read(LOCK), locked(&Checkout::new()), "the tag is not followed");
     checkout.built(&["--locked"]);
+}
+
+#[test]
+fn a_lock_of_version_1_is_used_and_rewritten_when_it_changes() {
+    let checkout = Checkout::new();
+    let current = locked(&checkout);
+    let former = current
+        .replace("version = 2\n", "version = 1\n")
+        .replace("\n\n[[entry]]", "\ncheck = \"77f6cd5b8e4f0a21\"\n\n[[entry]]")
+        .replacen("\ncheck = \"77f6cd5b8e4f0a21\"\n", "\n", 1);
+    assert_eq!(former.matches("check = ").count(), names(&current).len() - 1);
+    checkout.write(LOCK, &former);
+    checkout.image("agent", &agent_with("new agent"));
+    checkout.built(&["--locked"]);
+    assert_eq!(checkout.read(LOCK), former, "nothing changed");
+    checkout.write("skills/greet/notes.md", "more");
+    assert!(checkout.result(&["lock"]).starts_with("skill:greet: blake3:"));
+    let fresh = Checkout::new();
+    fresh.write("skills/greet/notes.md", "more");
+    assert_eq!(checkout.read(LOCK), locked(&fresh));
 }
 
 #[test]
 fn a_lock_that_is_a_directory() {
     let checkout = Checkout::new();
-    std::fs::create_dir(checkout.path(LOCK)).unwrap();
+    fs::create_dir(checkout.path(LOCK)).unwrap();
     for command in ["build", "lock", "update"] {
         let said = checkout.fails(&[command]);
         assert_eq!(said, "error: cannot read Boxfile.lock: it is not a regular file\n");
     }
 }
 
-/// One entry that was edited, or left open by a merge, costs no other its pin.
-#[test]
-fn what_is_intact_stays_pinned() {
-    let checkout = Checkout::new();
-    let pinned = locked(&checkout);
-    checkout.image("agent", &agent_with("new agent"));
-    let (before, skill) = pinned.split_once("name = \"skill:greet\"").unwrap();
-    let edited = format!("{before}name = \"skill:greet\"{}", line(skill, "size", "size = 7"));
-    checkout.write(LOCK, edited);
-    let ran = checkout.run(&["lock"]);
-    assert!(ran.notes.contains("the entry `skill:greet` is resolved anew"), "{}", ran.notes);
-    assert_eq!(checkout.read(LOCK), pinned, "the tag of the agent's image had moved");
-}
-
-/// Whatever `--lock-file` names: what is no lock is not written over.
+/// Whatever `--lock-file` names: what was not written as a lock is not overwritten.
 #[test]
 fn another_file_is_left_alone() {
     let checkout = Checkout::new();
     checkout.write("thesis.txt", "my thesis\n");
-    insta::assert_snapshot!(checkout.fails(&["lock", "--lock-file", "thesis.txt"]), @r"
-    error: thesis.txt is no lock, and is left as it is; move it away to have one written
+    checkout.fails(&["lock", "--lock-file", "thesis.txt"]);
+    insta::assert_snapshot!(checkout.fails(&["update", "--lock-file", "thesis.txt"]), @r"
+    error: thesis.txt is not a lock, and is not overwritten
+      = help: move it away to have a lock written
     ");
     assert_eq!(checkout.read("thesis.txt"), "my thesis\n");
 }
 
-/// A digest of the Boxfile counts before whatever the lock says.
+/// A digest in the Boxfile takes precedence over whatever the lock says.
 #[test]
-fn a_lock_that_says_otherwise_than_the_boxfile() {
+fn a_lock_that_contradicts_the_boxfile() {
     let checkout = Checkout::new();
     let lock = Lock::parse(&locked(&checkout)).unwrap();
     let named = lock.get("agent", Some(Platform::LinuxAmd64)).unwrap().digest.to_string();

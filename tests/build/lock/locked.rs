@@ -1,6 +1,11 @@
-//! `--locked`: exit code 3 where the lock is not what it is to be, and each entry named.
+//! `--locked`: exit code 3 for a lock that is missing or out of date, with the name of each entry.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use super::LOCK;
 use crate::checkout::{BOXFILE, Checkout, agent_with, files, shown, tools};
@@ -49,7 +54,7 @@ fn a_missing_lock() {
     let checkout = checkout();
     fs::remove_file(checkout.path(LOCK)).unwrap();
     insta::assert_snapshot!(refused(&checkout, &[]), @r"
-    error: there is no Boxfile.lock, and --locked forbids to write it
+    error: there is no Boxfile.lock, and --locked forbids writing it
       = help: run `boxbuild lock`, and check the lock in
     ");
 }
@@ -59,7 +64,7 @@ fn a_changed_skill() {
     let checkout = checkout();
     checkout.write("skills/greet/notes.md", "more");
     insta::assert_snapshot!(refused(&checkout, &[]), @r"
-    error: Boxfile.lock is out of date, and --locked forbids to change it
+    error: Boxfile.lock is out of date, and --locked forbids changing it
       skill:greet: locked blake3:DIG, found blake3:DIG
       = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
     ");
@@ -100,10 +105,51 @@ fn another_reference() {
     let checkout = checkout();
     checkout.edit("Boxfile", "oci:images/agent", "oci:images/agent:latest");
     insta::assert_snapshot!(refused(&checkout, &[]), @r#"
-    error: Boxfile.lock is out of date, and --locked forbids to change it
+    error: Boxfile.lock is out of date, and --locked forbids changing it
       agent (linux/amd64): locked "oci:images/agent", found "oci:images/agent:latest"
       = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
     "#);
+}
+
+/// The Boxfile names another tag than the lock: that is all one needs to know, no registry is asked.
+#[test]
+fn another_tag_is_refused_before_its_registry_is_asked() {
+    let registry = TcpListener::bind("127.0.0.1:0").unwrap();
+    registry.set_nonblocking(true).unwrap();
+    let reference = format!("{}/agent:v2", registry.local_addr().unwrap());
+    let checkout = checkout();
+    checkout.edit("Boxfile", "oci:images/agent", &reference);
+    let said = refused(&checkout, &[]).replace(&reference, "REGISTRY/agent:v2");
+    insta::assert_snapshot!(said, @r#"
+    error: Boxfile.lock is out of date, and --locked forbids changing it
+      agent (linux/amd64): locked "oci:images/agent", found "docker://REGISTRY/agent:v2"
+      = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
+    "#);
+    let requests = registry.accept().map(|_| ()).map_err(|error| error.kind());
+    assert_eq!(requests, Err(ErrorKind::WouldBlock), "the registry was asked");
+    let data = checkout.run(&["build", "--locked", "--json"]);
+    assert_eq!(data.code, 3);
+    let entry = &data.json()["errors"][0]["entries"][0];
+    assert_eq!((&entry["name"], &entry["change"]), (&"agent".into(), &"changed".into()));
+    // A build that may change the lock does ask.
+    let mut build = checkout.boxbuild(&["build"]).stderr(Stdio::null()).spawn().unwrap();
+    while registry.accept().is_err() {
+        assert!(build.try_wait().unwrap().is_none(), "the registry was not asked");
+        thread::sleep(Duration::from_millis(10));
+    }
+    build.kill().unwrap();
+    build.wait().unwrap();
+}
+
+/// A profile's image is a declaration of its own.
+#[test]
+fn a_profile_that_is_not_locked() {
+    let checkout = checkout();
+    let profile = "profile \"ci\" {\n    agent { image \"oci:images/none\"; }\n}\n";
+    checkout.write("Boxfile", checkout.read("Boxfile") + profile);
+    let said = refused(&checkout, &["--profile", "ci"]);
+    assert!(said.contains("  ci@agent (linux/amd64): not locked yet\n"), "{said}");
+    checkout.built(&["--locked"]);
 }
 
 #[test]
@@ -115,7 +161,7 @@ fn a_removed_and_an_added_declaration() {
     checkout.write("b.env", "B=1\n");
     checkout.edit("Boxfile", "env-file \"a.env\"", "env-file \"b.env\"");
     insta::assert_snapshot!(refused(&checkout, &[]), @r"
-    error: Boxfile.lock is out of date, and --locked forbids to change it
+    error: Boxfile.lock is out of date, and --locked forbids changing it
       env:a.env: no longer declared
       env:b.env: not locked yet
       skill:greet: no longer declared
@@ -130,7 +176,7 @@ fn as_data() {
     let ran = checkout.run(&["build", "--locked", "--json"]);
     assert_eq!((ran.code, ran.notes.as_str()), (3, ""));
     let error = &ran.json()["errors"][0];
-    assert_eq!(error["message"], "Boxfile.lock is out of date, and --locked forbids to change it");
+    assert_eq!(error["message"], "Boxfile.lock is out of date, and --locked forbids changing it");
     assert!(error["help"].as_str().unwrap().contains("boxbuild lock"));
     assert_eq!(error["entries"][0]["name"], "skill:greet");
     assert_eq!(error["entries"][0]["change"], "changed");
@@ -140,6 +186,6 @@ fn as_data() {
     assert_eq!(ran.code, 3);
     assert_eq!(
         ran.json()["errors"][0]["message"],
-        "there is no Boxfile.lock, and --locked forbids to write it"
+        "there is no Boxfile.lock, and --locked forbids writing it"
     );
 }

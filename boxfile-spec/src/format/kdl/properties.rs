@@ -16,7 +16,7 @@ fn content(text: &str) -> String {
 fn meaning(source: &str) -> Option<String> {
     let sink = Sink::default();
     let tree = syntax::kdl::read(source, &sink);
-    sink.into_diagnostics().is_none().then(|| describe(&tree.nodes))
+    sink.into_found().is_empty().then(|| describe(&tree.nodes))
 }
 
 fn describe(nodes: &[Node]) -> String {

@@ -2,11 +2,8 @@
 
 mod changes;
 mod errors;
-mod fields;
 mod hostile;
-mod judged;
 mod properties;
-mod salvaged;
 mod text;
 
 use super::{Digest, Entry, Kind, Lock};
@@ -14,9 +11,8 @@ use crate::Platform;
 
 /// A lock with an entry of every kind; the agent is there for two platforms.
 fn example() -> Lock {
-    let mut lock = Lock::new(1);
     let [amd64, arm64] = Platform::ALL;
-    for entry in [
+    lock([
         entry("business", Kind::Url, "https://example.com/b?v=1", Some(amd64)),
         entry("agent", Kind::Image, "registry.example.com/agent:v1", Some(arm64)),
         entry("agent", Kind::Image, "registry.example.com/agent:v1", Some(amd64)),
@@ -25,7 +21,13 @@ fn example() -> Lock {
         entry("kernel", Kind::Kernel, "boot/vmlinux", Some(amd64)),
         entry("env:.env", Kind::EnvFile, ".env", None),
         entry("agent-tool", Kind::Binary, "bin/tool", Some(amd64)),
-    ] {
+    ])
+}
+
+/// Makes a lock of entries with different keys.
+fn lock(entries: impl IntoIterator<Item = Entry>) -> Lock {
+    let mut lock = Lock::new(1);
+    for entry in entries {
         assert_eq!(lock.set(entry), None);
     }
     lock
@@ -44,18 +46,15 @@ fn entry(name: &str, kind: Kind, source: &str, platform: Option<Platform>) -> En
     Entry { name, kind, source, platform, digest, size: 4096, layers }
 }
 
-/// Shows the errors of the example's text after a change, which must change it.
-fn after(change: impl Fn(&str) -> String) -> String {
-    let text = example().write();
-    let changed = change(&text);
-    assert_ne!(changed, text);
-    shown(&changed)
-}
-
+/// Returns the example's text after a replacement, which must change it.
 fn replaced(from: &str, to: &str) -> String {
-    after(|text| text.replacen(from, to, 1))
+    let text = example().write();
+    let changed = text.replacen(from, to, 1);
+    assert_ne!(changed, text);
+    changed
 }
 
+/// Shows the error of a text.
 fn shown(text: &str) -> String {
     Lock::parse(text)
         .unwrap_err()

@@ -4,7 +4,6 @@ mod entries;
 mod files;
 mod image;
 mod key;
-mod pins;
 mod program;
 mod skills;
 #[cfg(test)]
@@ -22,7 +21,6 @@ use crate::binary::Binary;
 use crate::{BuildError, Report};
 use files::Tool;
 pub(super) use image::access;
-pub use pins::{Pins, Variant, still_declared};
 pub(super) use program::check_interpreter;
 pub(super) use skills::SkillInput;
 

@@ -10,6 +10,7 @@ use boxfile_spec::{Boxfile, SkillMode, Source};
 use download::fetch::FetchOptions;
 
 use super::*;
+use crate::project::{Pins, Variant};
 use crate::skill::Skill;
 
 const BOXFILE: &str = r#"box "x"

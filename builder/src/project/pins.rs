@@ -1,4 +1,4 @@
-//! What the lock pins, by the names under which it knows things.
+//! What a Boxfile declares that a lock pins, and under which names.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,22 +11,22 @@ use crate::skill::DEFINITION;
 
 /// A lock as a build uses it.
 ///
-/// An entry is named after what it pins: `agent`, `skill:greet`. Where a profile declares something
+/// An entry is named after what it pins: `agent`, `skill:greet`. If a profile declares something
 /// else than the file does without it, what it declares is pinned under a name of its own,
 /// `ci@agent`, so that a lock holds both. No other name begins like that: a profile's name has no
-/// `:`, and of the others only what is behind a `:` can have an `@`.
+/// `:`, and all other names have an `@` only after a `:`.
 #[derive(Debug, Clone, Default)]
 pub struct Pins<'a> {
     /// The lock, if there is one.
     pub lock: Option<&'a Lock>,
-    /// The chosen profile, and the sources that the file declares without one.
+    /// The chosen profile, if any.
     pub profile: Option<Variant<'a>>,
-    /// The names of what is resolved anew, whatever the lock says.
+    /// The names of the entries that are resolved again, whatever the lock says.
     pub refresh: &'a [String],
 }
 
 /// A chosen profile.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Variant<'a> {
     /// Its name.
     pub name: &'a str,
@@ -36,17 +36,12 @@ pub struct Variant<'a> {
 
 impl Pins<'_> {
     /// Returns the lock's name for something that the Boxfile declares.
-    pub(super) fn name(&self, name: &str, source: &str) -> String {
-        match &self.profile {
-            Some(variant) if kind_of(variant.without, name, source).is_none() => {
-                format!("{}@{name}", variant.name)
-            }
-            _ => name.to_owned(),
-        }
+    pub(crate) fn name(&self, name: &str, source: &str) -> String {
+        lock_name(self.profile, name, source)
     }
 
     /// Returns the entry that pins a component's image, if it is about the same reference.
-    pub(super) fn image(
+    pub(crate) fn image(
         &self,
         component: ComponentName,
         source: &str,
@@ -61,9 +56,19 @@ impl Pins<'_> {
     }
 }
 
-/// Returns what a Boxfile declares that a lock pins, by name: its kind, and how it is written. What
-/// lies in a directory of skills is not listed: that takes a look at the disk.
-pub(super) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (Kind, String)> {
+/// Returns the lock's name for something that a Boxfile declares with this profile.
+pub(super) fn lock_name(profile: Option<Variant<'_>>, name: &str, source: &str) -> String {
+    match profile {
+        Some(variant) if kind_of(variant.without, name, source).is_none() => {
+            format!("{}@{name}", variant.name)
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// Returns what a Boxfile declares that a lock pins, by name: its kind, and its source as it is
+/// written. The skills of a directory are not listed: that would read the disk.
+pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (Kind, String)> {
     let mut named = BTreeMap::new();
     let business = boxfile.business.as_ref().map(|it| &it.component);
     let components = [("agent", Some(&boxfile.agent.component)), ("business", business)];
@@ -91,7 +96,7 @@ pub(super) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (Kind, String)> {
     named
 }
 
-/// Returns what sort of thing a Boxfile declares under a lock's name, if it is written so.
+/// Returns the kind of what a Boxfile declares under this name with this source, if it does.
 fn kind_of(boxfile: &Boxfile, name: &str, source: &str) -> Option<Kind> {
     if in_directory(boxfile, name, source) {
         return Some(Kind::Skill);
@@ -108,26 +113,37 @@ fn in_directory(boxfile: &Boxfile, name: &str, source: &str) -> bool {
     skill.is_some() && skill == name.strip_prefix("skill:")
 }
 
-/// Tells whether a Boxfile still declares what an entry pins; `profile` is what made it from the
-/// file, and `base` is the directory that its paths start from.
-pub fn still_declared(
-    entry: &Entry,
-    boxfile: &Boxfile,
-    profile: Option<&Variant<'_>>,
-    base: &Path,
-) -> bool {
+/// Returns whether a Boxfile declares what an entry pins. `profile` is the one that the Boxfile was
+/// read with. The disk is not read: every name in a directory of skills counts as a skill.
+pub(super) fn declares(boxfile: &Boxfile, profile: Option<Variant<'_>>, entry: &Entry) -> bool {
     let for_platform = entry
         .platform
         .is_none_or(|platform| boxfile.platforms.iter().any(|it| it.value == platform));
-    let pins = Pins { profile: profile.cloned(), ..Pins::default() };
-    let bare = profile.and_then(|it| entry.name.strip_prefix(it.name)?.strip_prefix('@'));
-    let declares = |name: &str| {
+    let fits = |name: &str| {
         kind_of(boxfile, name, &entry.source) == Some(entry.kind)
-            && pins.name(name, &entry.source) == entry.name
-            && (!in_directory(boxfile, name, &entry.source)
-                || base.join(&entry.source).join(DEFINITION).is_file())
+            && lock_name(profile, name, &entry.source) == entry.name
     };
-    for_platform && (declares(&entry.name) || bare.is_some_and(declares))
+    for_platform && (fits(&entry.name) || without_profile(profile, entry).is_some_and(fits))
+}
+
+/// Returns whether a Boxfile declares what an entry pins, and a skill of its directory of skills is
+/// still there. `base` is the directory that its paths start from.
+pub(super) fn still_declares(
+    boxfile: &Boxfile,
+    profile: Option<Variant<'_>>,
+    entry: &Entry,
+    base: &Path,
+) -> bool {
+    let names = [Some(entry.name.as_str()), without_profile(profile, entry)];
+    let mut names = names.into_iter().flatten();
+    let in_directory = names.any(|name| in_directory(boxfile, name, &entry.source));
+    declares(boxfile, profile, entry)
+        && (!in_directory || base.join(&entry.source).join(DEFINITION).is_file())
+}
+
+/// Returns what follows the profile in an entry's name, if it begins with this profile.
+fn without_profile<'e>(profile: Option<Variant<'_>>, entry: &'e Entry) -> Option<&'e str> {
+    entry.name.strip_prefix(profile?.name)?.strip_prefix('@')
 }
 
 #[cfg(test)]
@@ -200,13 +216,13 @@ profile "ci" {
         assert!(!image(&refreshed, "oci:agent", Platform::LinuxAmd64));
     }
 
-    /// Which of the two Boxfiles, without a profile and with `ci`, declare an entry.
+    /// Returns whether the Boxfile declares an entry, without a profile and with `ci`.
     fn declaring(entry: &Entry, base: &Path) -> [bool; 2] {
         let (without, with) = (boxfile(None), boxfile(Some("ci")));
         let variant = Variant { name: "ci", without: &without };
         [
-            still_declared(entry, &without, None, base),
-            still_declared(entry, &with, Some(&variant), base),
+            still_declares(&without, None, entry, base),
+            still_declares(&with, Some(variant), entry, base),
         ]
     }
 

@@ -1,0 +1,323 @@
+//! The rules of the lock: whether it fits the Boxfile, and what it becomes after a build.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use boxfile_spec::lock::{Entry, Kind};
+use boxfile_spec::{Boxfile, Lock, Platform};
+
+use super::pins::{self, Variant};
+
+/// Everything that one lock is for: a Boxfile without a profile and with each.
+#[derive(Debug, Clone, Copy)]
+pub struct Declarations<'a> {
+    /// The Boxfile without a profile.
+    pub without: &'a Boxfile,
+    /// The Boxfile with each of its profiles, and the profiles' names.
+    pub profiles: &'a [(String, Boxfile)],
+    /// The directory that the Boxfile's relative paths start from.
+    pub base: &'a Path,
+}
+
+/// The part of the declarations that one build is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The name of the chosen profile, one of [`Declarations::profiles`]; `None` for none.
+    pub profile: Option<&'a str>,
+    /// The platform.
+    pub platform: Platform,
+}
+
+/// Something that a Boxfile names and a lock pins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The name of its entry in the lock.
+    pub name: String,
+    /// The platform of its entry; `None` for what serves all platforms.
+    pub platform: Option<Platform>,
+    /// Its kind.
+    pub kind: Kind,
+    /// The reference, URL or path as the Boxfile writes it.
+    pub source: String,
+}
+
+/// One difference between what a Boxfile names and what a lock pins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mismatch<'l> {
+    /// The lock has no entry for it.
+    NotLocked(Named),
+    /// The lock pins something of another kind or source.
+    Different {
+        /// The lock's entry.
+        locked: &'l Entry,
+        /// What the Boxfile names.
+        named: Named,
+    },
+    /// The Boxfile does not name it, with whatever profile and for whatever platform.
+    NotDeclared(&'l Entry),
+}
+
+impl<'a> Declarations<'a> {
+    /// Compares what a build is going to need with the lock, by names, kinds, sources and platforms,
+    /// sorted by name and platform. Nothing is resolved, and no disk or network is read, so a lock
+    /// that fits here can still be out of date: the content of a skill may have changed.
+    ///
+    /// The skills of a directory are unknown without the disk, and neither a kernel nor an init has
+    /// to be locked for a platform that cannot be built: none of them is missed here.
+    pub fn mismatches<'l>(&self, lock: &'l Lock, target: Target<'_>) -> Vec<Mismatch<'l>> {
+        let needed = self.needed(target);
+        let mut found: Vec<_> = needed.iter().filter_map(|named| compare(named, lock)).collect();
+        let needed: BTreeSet<_> =
+            needed.iter().map(|named| (named.name.as_str(), named.platform)).collect();
+        let undeclared = lock.entries().filter(|entry| {
+            let declares = |(boxfile, profile)| pins::declares(boxfile, profile, entry);
+            !needed.contains(&entry.key()) && !self.variants().any(declares)
+        });
+        found.extend(undeclared.map(Mismatch::NotDeclared));
+        found.sort_by(|one, other| one.key().cmp(&other.key()));
+        found
+    }
+
+    /// Returns the lock after a build or a preview of `target` resolved its inputs: it has what was
+    /// resolved, keeps what other profiles and platforms declare, and drops what nothing declares
+    /// any more.
+    pub fn updated(&self, old: Option<&Lock>, resolved: &Lock, target: Target<'_>) -> Lock {
+        let mut lock = resolved.clone();
+        for entry in old.into_iter().flat_map(Lock::entries) {
+            let missing = lock.get(&entry.name, entry.platform).is_none();
+            if missing && self.declared_elsewhere(entry, target) {
+                lock.set(entry.clone());
+            }
+        }
+        lock
+    }
+
+    /// Returns whether another profile or platform than the target's declares what an entry pins.
+    /// What the target itself declares was resolved.
+    fn declared_elsewhere(&self, entry: &Entry, target: Target<'_>) -> bool {
+        let other_platform = entry.platform.is_some_and(|it| it != target.platform);
+        self.variants().any(|(boxfile, profile)| {
+            let other_profile = profile.map(|it| it.name) != target.profile;
+            (other_profile || other_platform)
+                && pins::still_declares(boxfile, profile, entry, self.base)
+        })
+    }
+
+    /// Returns what a lock must have for a build of the target.
+    fn needed(&self, target: Target<'_>) -> Vec<Named> {
+        let chosen = |(_, profile): &(&Boxfile, Option<Variant<'_>>)| {
+            profile.map(|it| it.name) == target.profile
+        };
+        let Some((boxfile, profile)) = self.variants().find(chosen) else { return Vec::new() };
+        let named = |(name, (kind, source)): (String, (Kind, String))| Named {
+            name: pins::lock_name(profile, &name, &source),
+            platform: kind.has_platform().then_some(target.platform),
+            kind,
+            source,
+        };
+        pins::declared(boxfile).into_iter().map(named).collect()
+    }
+
+    /// Iterates over the Boxfile without a profile and with each, in this order.
+    fn variants(&self) -> impl Iterator<Item = (&'a Boxfile, Option<Variant<'a>>)> {
+        let without = self.without;
+        let with = move |(name, boxfile): &'a (String, Boxfile)| {
+            (boxfile, Some(Variant { name, without }))
+        };
+        std::iter::once((without, None)).chain(self.profiles.iter().map(with))
+    }
+}
+
+/// Compares what a Boxfile names with its entry.
+fn compare<'l>(named: &Named, lock: &'l Lock) -> Option<Mismatch<'l>> {
+    match lock.get(&named.name, named.platform) {
+        Some(locked) => (locked.kind != named.kind || locked.source != named.source)
+            .then(|| Mismatch::Different { locked, named: named.clone() }),
+        None if matches!(named.kind, Kind::Kernel | Kind::Init) => None,
+        None => Some(Mismatch::NotLocked(named.clone())),
+    }
+}
+
+impl Mismatch<'_> {
+    /// Returns the name and the platform of the entry that the mismatch is about.
+    pub fn key(&self) -> (&str, Option<Platform>) {
+        match self {
+            Self::NotLocked(named) | Self::Different { named, .. } => (&named.name, named.platform),
+            Self::NotDeclared(entry) => entry.key(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxfile_spec::lock::Digest;
+    use boxfile_spec::{Source, read};
+
+    use super::*;
+
+    const BOXFILE: &str = r#"box "x"
+platform "linux/amd64" "linux/arm64"
+agent { image "oci:a"; env-file "a.env"; }
+skills dir="skills"
+profile "ci" {
+    agent { image "oci:ci"; }
+}
+"#;
+
+    const AMD64: Platform = Platform::LinuxAmd64;
+    const ARM64: Platform = Platform::LinuxArm64;
+
+    /// Runs a test with the declarations of the Boxfile.
+    fn with_declarations(test: impl FnOnce(Declarations<'_>)) {
+        let no_base = |_: &str| Err(String::new());
+        let document = read(Source::new("Boxfile", BOXFILE), None, no_base);
+        let (without, profiles) = (document.boxfile.unwrap(), document.variants);
+        let base = tempfile::tempdir().unwrap();
+        test(Declarations { without: &without, profiles: &profiles, base: base.path() });
+    }
+
+    fn target(profile: Option<&str>) -> Target<'_> {
+        Target { profile, platform: AMD64 }
+    }
+
+    fn entry(name: &str, kind: Kind, source: &str, platform: Option<Platform>, byte: u8) -> Entry {
+        let (name, source) = (name.to_owned(), source.to_owned());
+        let digest = Digest::Sha256([byte; 32]);
+        Entry { name, kind, source, platform, digest, size: 7, layers: Vec::new() }
+    }
+
+    fn image(name: &str, source: &str, platform: Platform, byte: u8) -> Entry {
+        entry(name, Kind::Image, source, Some(platform), byte)
+    }
+
+    fn env(path: &str) -> Entry {
+        entry(&format!("env:{path}"), Kind::EnvFile, path, None, 9)
+    }
+
+    fn lock(entries: &[Entry]) -> Lock {
+        let mut lock = Lock::new(1);
+        entries.iter().for_each(|entry| drop(lock.set(entry.clone())));
+        lock
+    }
+
+    #[test]
+    fn entries_of_other_profiles_and_platforms_are_kept() {
+        let kept = [
+            image("agent", "oci:a", ARM64, 1),
+            image("ci@agent", "oci:ci", AMD64, 2),
+            image("ci@agent", "oci:ci", ARM64, 3),
+        ];
+        let dropped = [
+            image("ci@agent", "oci:a", AMD64, 4),
+            image("dev@agent", "oci:ci", AMD64, 5),
+            image("business", "oci:b", AMD64, 6),
+            image("agent", "oci:former", ARM64, 7),
+        ];
+        let resolved = image("agent", "oci:a", AMD64, 8);
+        with_declarations(|declarations| {
+            let update = |old: &Lock| {
+                declarations.updated(
+                    Some(old),
+                    &lock(std::slice::from_ref(&resolved)),
+                    target(None),
+                )
+            };
+            for entry in kept {
+                let old = lock(&[image("agent", "oci:a", AMD64, 9), entry.clone()]);
+                assert_eq!(update(&old), lock(&[resolved.clone(), entry]));
+            }
+            for entry in dropped {
+                let new = update(&lock(std::slice::from_ref(&entry)));
+                assert_eq!(new, lock(std::slice::from_ref(&resolved)), "{entry:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn entries_of_the_target_are_replaced_by_what_was_resolved() {
+        let plain = image("agent", "oci:a", AMD64, 1);
+        let old = lock(&[plain.clone(), image("ci@agent", "oci:ci", AMD64, 2)]);
+        with_declarations(|declarations| {
+            let new = declarations.updated(Some(&old), &Lock::new(1), target(Some("ci")));
+            assert_eq!(new, lock(&[plain]));
+        });
+    }
+
+    /// A lock that fits the Boxfile with and without its profile.
+    fn fitting() -> Vec<Entry> {
+        vec![
+            image("agent", "oci:a", AMD64, 1),
+            image("ci@agent", "oci:ci", AMD64, 2),
+            env("a.env"),
+            entry("skill:greet", Kind::Skill, "skills/greet", None, 3),
+            entry("kernel", Kind::Kernel, "", Some(AMD64), 4),
+            entry("init", Kind::Init, "", Some(AMD64), 5),
+        ]
+    }
+
+    #[test]
+    fn a_lock_fits_whatever_its_digests_are() {
+        with_declarations(|declarations| {
+            for profile in [None, Some("ci")] {
+                assert_eq!(declarations.mismatches(&lock(&fitting()), target(profile)), []);
+            }
+            // Nothing demands kernel, init and the skills of a directory.
+            assert_eq!(declarations.mismatches(&lock(&fitting()[..3]), target(None)), []);
+        });
+    }
+
+    #[test]
+    fn what_is_not_locked_for_the_target_is_named() {
+        with_declarations(|declarations| {
+            let names = |profile, platform, lock: &Lock| -> Vec<String> {
+                let target = Target { profile, platform };
+                let found = declarations.mismatches(lock, target);
+                assert!(found.iter().all(|it| matches!(it, Mismatch::NotLocked(_))));
+                found.iter().map(|it| it.key().0.to_owned()).collect()
+            };
+            let (empty, fitting) = (Lock::new(1), lock(&fitting()));
+            assert_eq!(names(None, AMD64, &empty), ["agent", "env:a.env"]);
+            assert_eq!(names(Some("ci"), AMD64, &empty), ["ci@agent", "env:a.env"]);
+            assert_eq!(names(None, ARM64, &fitting), ["agent"]);
+        });
+    }
+
+    #[test]
+    fn an_entry_of_another_source_or_kind_does_not_fit() {
+        let former = image("agent", "oci:former", AMD64, 1);
+        let binary = entry("agent", Kind::Binary, "oci:a", Some(AMD64), 1);
+        let kernel = entry("kernel", Kind::Kernel, "boot/vmlinux", Some(AMD64), 1);
+        with_declarations(|declarations| {
+            for other in [former, binary, kernel] {
+                let mut lock = lock(&fitting());
+                lock.set(other.clone());
+                let found = declarations.mismatches(&lock, target(None));
+                let [Mismatch::Different { locked, named }] = &found[..] else {
+                    panic!("{found:?}")
+                };
+                assert_eq!(**locked, other);
+                assert_eq!((named.name.as_str(), named.platform), other.key());
+            }
+        });
+    }
+
+    #[test]
+    fn an_entry_that_nothing_declares_does_not_fit() {
+        let undeclared = [
+            env("b.env"),
+            image("business", "oci:b", AMD64, 6),
+            image("agent", "oci:former", ARM64, 7),
+            image("dev@agent", "oci:ci", AMD64, 5),
+        ];
+        with_declarations(|declarations| {
+            for entry in undeclared {
+                let mut lock = lock(&fitting());
+                lock.set(entry.clone());
+                for profile in [None, Some("ci")] {
+                    let found = declarations.mismatches(&lock, target(profile));
+                    assert_eq!(found, [Mismatch::NotDeclared(&entry)]);
+                }
+            }
+        });
+    }
+}
