@@ -16,7 +16,6 @@ use crate::Report;
 use crate::binary::BinaryError;
 use crate::compose::ComposeError;
 use crate::kernel::KernelError;
-use crate::pack::Pack;
 use crate::pipeline::Unmerged;
 use crate::skill::SkillError;
 
@@ -270,14 +269,6 @@ pub enum BuildError {
     /// The rootfs cannot be written.
     #[error("the rootfs cannot be written")]
     Bake(#[from] erofs_writer::Error),
-    /// What the store holds of the files' data is damaged.
-    #[error("the files' data in the store are damaged; build again")]
-    Pack {
-        /// Where the data lie.
-        pack: Pack,
-        /// How it was noticed.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),

@@ -3,23 +3,20 @@
 //! Each stage takes one noun and gives one noun:
 //!
 //! ```text
-//! project    a Boxfile's path   → Boxfile, Lock
-//! source     image reference    → Image (digests)
-//! registry   name and digests   → blobs in the store
-//! fetch      URL and sha256     → a blob in the store
-//! binary     a program's file   → Tree
-//! layer      layer blob         → LayerIndex and a pack of data; LayerIndexes → Tree
-//! compose    Trees, skills      → root Tree, RunPlan
-//! bake       root Tree          → EROFS rootfs
-//! seal       rootfs, init, …    → box
-//! opened     a box's directory  → its documents and its Listing
-//! difference two of anything    → what differs
-//! export     box                → image, archive, directory or OCI image
+//! project    a Boxfile's path        → Boxfile, Lock
+//! oci-image  image reference         → Image (digests)
+//! download   URL and sha256          → a blob in the store
+//! binary     a program's file        → Tree
+//! oci-layer  layer blob              → LayerIndex and a pack of data; LayerIndexes → Tree
+//! compose    Trees, skills           → root Tree, RunPlan
+//! bake       root Tree               → EROFS rootfs
+//! seal       rootfs, init, kernel, … → box
+//! output     box                     → its directory
 //! ```
 //!
-//! [`build()`] runs them up to the box, and asks the store first whether it has been done before.
-//! Nothing is extracted to a disk: no path of an image reaches the host's file system, unless
-//! [`export::Export::directory`] is asked for just that.
+//! [`resolve`] reads the inputs, and [`Resolved::build`] runs the stages up to the box, or takes it from
+//! the store where it is known.
+//! Nothing is extracted to a disk: no path of an image reaches the host's file system.
 #![forbid(unsafe_code)]
 
 pub mod bake;
@@ -39,7 +36,7 @@ pub mod skill;
 pub use error::BuildError;
 pub use pipeline::{
     Build, Composition, LayerState, Preview, PreviewImage, PreviewSkill, Request, Resolved,
-    Unmerged, build, check, preview, resolve, root_tree,
+    Unmerged, check, resolve,
 };
 pub use project::{Pins, Variant};
 pub use report::Report;

@@ -5,6 +5,7 @@
 //! damaged pack never reaches a rootfs.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -39,6 +40,26 @@ impl Pack {
     }
 }
 
+/// A pack is damaged or no longer in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the store's copy of the files' data is damaged")]
+pub struct PackDamaged(pub Pack);
+
+impl PackDamaged {
+    /// Returns the damaged pack where that is why something failed: readers of packs pass it on as an
+    /// [`io::Error`].
+    pub fn cause_of(error: &(dyn Error + 'static)) -> Option<Self> {
+        let io = error.downcast_ref::<io::Error>();
+        let inner = io.and_then(io::Error::get_ref).map(|it| it as &(dyn Error + 'static));
+        let found = inner.and_then(|it| it.downcast_ref::<Self>()).copied();
+        found.or_else(|| Self::cause_of(inner.or_else(|| error.source())?))
+    }
+}
+
+fn damaged(pack: Pack) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, PackDamaged(pack))
+}
+
 /// Where each content lies.
 #[derive(Debug, Default)]
 pub struct ContentMap {
@@ -55,13 +76,7 @@ impl ContentMap {
 
     /// Returns a reader of these contents.
     pub fn reader<'a>(&'a self, store: &'a Store) -> PackReader<'a> {
-        PackReader {
-            map: self,
-            store,
-            open: HashMap::new(),
-            buffer: vec![0; BUFFER],
-            damaged: None,
-        }
+        PackReader { map: self, store, open: HashMap::new(), buffer: vec![0; BUFFER] }
     }
 }
 
@@ -72,19 +87,13 @@ pub struct PackReader<'a> {
     store: &'a Store,
     open: HashMap<Pack, File>,
     buffer: Vec<u8>,
-    damaged: Option<Pack>,
 }
 
 impl PackReader<'_> {
-    /// Returns the pack that was found to be damaged, if one was.
-    pub const fn damaged(&self) -> Option<Pack> {
-        self.damaged
-    }
-
     /// Writes a content to `out` and verifies it.
     ///
     /// # Errors
-    /// The sink's, the pack's, or `InvalidData` where the pack is damaged.
+    /// The sink's, the store's, or one that [`PackDamaged::cause_of`] finds.
     pub fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
         let Some(&(pack, offset)) = self.map.places.get(&content.hash) else {
             return Err(io::Error::other("a content of the tree is in no pack"));
@@ -93,22 +102,15 @@ impl PackReader<'_> {
             std::collections::hash_map::Entry::Occupied(open) => open.into_mut(),
             std::collections::hash_map::Entry::Vacant(vacant) => match pack.open(self.store) {
                 Ok(file) => vacant.insert(file),
-                Err(error) if is_gone(&error) => return Err(self.give_up(pack)),
+                Err(error) if is_gone(&error) => return Err(damaged(pack)),
                 Err(error) => return Err(io::Error::other(error)),
             },
         };
         match copy(file, offset, content.size, &mut self.buffer, out) {
             Ok(found) if found == content.hash => Ok(()),
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
-            _ => Err(self.give_up(pack)),
+            _ => Err(damaged(pack)),
         }
-    }
-
-    /// Remembers the pack that is damaged or gone.
-    fn give_up(&mut self, pack: Pack) -> io::Error {
-        self.damaged = Some(pack);
-        let advice = "what the store holds of a layer is damaged; build again";
-        io::Error::new(io::ErrorKind::InvalidData, advice)
     }
 }
 
@@ -123,7 +125,7 @@ impl ReadContent for PackReader<'_> {
     }
 }
 
-/// Tells whether a pack is no longer in the store.
+/// Returns `true` if a pack is no longer in the store.
 fn is_gone(error: &StoreError) -> bool {
     match error {
         StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,

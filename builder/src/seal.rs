@@ -2,8 +2,7 @@
 
 use box_cache::{BlobId, Store};
 use box_image::manifest::{
-    CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE,
-    ROOTFS_TYPE,
+    CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
 use box_image::{BoxConfig, Descriptor, Digest, Manifest, RunPlan};
 use box_tree::TreeDigest;

@@ -36,6 +36,21 @@ impl Store {
         file.persist(&path).map_err(|error| error.error).context("write", &path)?;
         sync_directory(&self.actions())
     }
+
+    /// Removes the record of an action, if there is one, so that the action runs again. Its data stays
+    /// for those who read it at this moment; the next run replaces it.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn forget(&self, key: &ActionKey) -> Result<(), StoreError> {
+        let path = self.action_path(key);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).context("remove", &path)
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Returns the value of a record whose checksum is right.
@@ -58,6 +73,17 @@ mod tests {
         store.record_action(&key, b"one").unwrap();
         store.record_action(&key, b"two").unwrap();
         assert_eq!(store.action(&key).unwrap().as_deref(), Some(b"two".as_slice()));
+    }
+
+    #[test]
+    fn a_forgotten_action_has_no_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let key = KeyHasher::new("test", 1).finish();
+        store.record_action(&key, b"one").unwrap();
+        store.forget(&key).unwrap();
+        assert_eq!(store.action(&key).unwrap(), None);
+        store.forget(&key).unwrap();
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use box_cache::Store;
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
-use boxbuild::{Pins, Request, root_tree};
+use boxbuild::{Pins, Request, resolve};
 use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ fn computed(directory: &Path) -> Vec<Value> {
         builder: [0; 32],
     };
     let store = Store::open(&directory.join("another-store")).unwrap();
-    let tree = root_tree(&request, &store).unwrap();
+    let tree = resolve(&request, &store).unwrap().root_tree().unwrap();
     let mut lines: Vec<_> = entries(&tree).collect();
     lines.sort();
     let mut names: HashMap<InodeId, Vec<&[u8]>> = HashMap::new();

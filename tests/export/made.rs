@@ -7,7 +7,7 @@ use box_cache::Store;
 use box_image::ComponentName;
 use box_inspect::export::Export;
 use box_inspect::opened::OpenedBox;
-use boxbuild::{Pins, Request, Resolved, output};
+use boxbuild::{Pins, Request, output};
 use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
 use testkit::images::Compression;
@@ -48,8 +48,7 @@ impl Made {
             builder: [0; 32],
         };
         let store = Store::open(&self.path("store")).unwrap();
-        let check = |_: &Resolved| Ok::<_, boxbuild::BuildError>(());
-        let built = boxbuild::build(&request, &store, check).unwrap();
+        let built = boxbuild::resolve(&request, &store).unwrap().build().unwrap();
         output::write(&store, &built.sealed, &self.bundle()).unwrap();
     }
 

@@ -9,12 +9,7 @@ fn stable(text: &str) -> String {
     let line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
-            [
-                "init" | "kernel" | "rootfs" | "listing",
-                _,
-                "bytes" | "KiB" | "MiB",
-                digest,
-            ] => {
+            ["init" | "kernel" | "rootfs" | "listing", _, "bytes" | "KiB" | "MiB", digest] => {
                 format!("  {} SIZE {digest}", words[0])
             }
             ["kernel", "Linux", ..] => "kernel      Linux …".to_owned(),

@@ -1,11 +1,9 @@
 //! `boxbuild build`: from a Boxfile to a box.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use box_image::manifest::FORMAT_EPOCH;
 use boxbuild::project::LockFile;
-use boxbuild::{Build, BuildError, Report, Request, Resolved, build, output};
+use boxbuild::{Build, Report, output, resolve};
 use boxfile_spec::{Lock, Platform};
 use serde_json::Value;
 
@@ -60,25 +58,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let checkout = loaded.project.checkout(&loaded.boxfile);
     let registries = Registries::find(&args.inputs.registries, args.project.json)?;
     let remote = registries.client();
-    let lock = lock_file.lock.as_ref();
-    let request = tools.request(&loaded, &checkout, platform, lock, &[], &remote);
-    let settled = RefCell::new(None);
-    let check = |resolved: &Resolved| -> Result<(), Stop> {
-        loaded.show_warnings(&resolved.warnings);
-        let old = lock_file.lock.as_ref();
-        let target = loaded.target(platform);
-        let lock = loaded.declarations().updated(old, &resolved.lock, target);
-        if args.locked {
-            locking::check_locked(&lock_file, &lock, &lock_command(args))?;
-        }
-        // Now, and not when everything is built.
-        lock_file.check_writable(&lock).map_err(|error| Failure::of_lock(&error))?;
-        settled.replace(Some(lock));
-        Ok(())
-    };
-    let built = with_threads(args.jobs, || run_build(&request, &tools, check))?;
-    let built = built.map_err(|stop| stop.into_failure(&loaded))?;
-    let lock = settled.take().unwrap_or_else(|| Lock::new(FORMAT_EPOCH));
+    let old = lock_file.lock.as_ref();
+    let request = tools.request(&loaded, &checkout, platform, old, &[], &remote);
+    let failed = |error| Failure::of_build(&error, &loaded.sources);
+    request.check_platform().map_err(failed)?;
+    set_threads(args.jobs)?;
+    let resolved = resolve(&request, &tools.store).map_err(failed)?;
+    loaded.show_warnings(resolved.warnings());
+    let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
+    if args.locked {
+        locking::check_locked(&lock_file, &lock, &lock_command(args))?;
+    }
+    // Now, and not when everything is built.
+    lock_file.check_writable(&lock).map_err(|error| Failure::of_lock(&error))?;
+    let built = resolved.build().map_err(failed)?;
     let written = save(&lock_file, &lock)?;
     let directory = args.output.clone().unwrap_or_else(|| default_output(&loaded));
     output::write(&tools.store, &built.sealed, &directory).map_err(Failure::of)?;
@@ -87,41 +80,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let lock = locking::report(&lock_file, &lock, written);
     report(args, &loaded, (&built, &directory), lock);
     Ok(())
-}
-
-/// Why a build stopped.
-enum Stop {
-    Build(BuildError),
-    Lock(Failure),
-}
-
-impl From<BuildError> for Stop {
-    fn from(error: BuildError) -> Self {
-        Self::Build(error)
-    }
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Self::Lock(failure)
-    }
-}
-
-impl Stop {
-    fn into_failure(self, loaded: &Loaded) -> Failure {
-        match self {
-            Self::Build(error) => Failure::of_build(&error, &loaded.sources),
-            Self::Lock(failure) => failure,
-        }
-    }
-}
-
-fn run_build(
-    request: &Request<'_>,
-    tools: &Tools,
-    check: impl FnOnce(&Resolved) -> Result<(), Stop>,
-) -> Result<Build, Stop> {
-    build(request, &tools.store, check)
 }
 
 /// Writes the lock, and says so where it changed.
@@ -169,11 +127,10 @@ fn default_output(loaded: &Loaded) -> PathBuf {
     PathBuf::from(format!("{}.box", loaded.boxfile.name))
 }
 
-/// Runs a job with a bounded number of threads.
-fn with_threads<T>(jobs: Option<u16>, job: impl FnOnce() -> T) -> Result<T, Failure> {
+/// Bounds the number of threads; this one is among them.
+fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from));
-    threads.use_current_thread().build_global().map_err(Failure::of)?;
-    Ok(job())
+    threads.use_current_thread().build_global().map_err(Failure::of)
 }
 
 fn report(args: &Args, loaded: &Loaded, (built, directory): (&Build, &Path), lock: Value) {

@@ -139,7 +139,9 @@ fn of_component(name: ComponentName, plan: &RunPlan, listing: &Listing) -> Vec<S
     let mut lines = vec![String::new(), name.name().to_owned()];
     let mut line = |label: &str, value: &str| lines.push(format!("  {label:<10}{value}"));
     if let Some(image) = listing.origins.images.iter().find(|image| image.component == name) {
-        (1..).zip(&image.layers).for_each(|(at, layer)| line(&format!("layer {at}"), &layer.to_string()));
+        (1..)
+            .zip(&image.layers)
+            .for_each(|(at, layer)| line(&format!("layer {at}"), &layer.to_string()));
     }
     if let Some(digest) = listing.origins.program.filter(|_| name == ComponentName::Agent) {
         line("file", &digest.to_string());

@@ -130,9 +130,9 @@ fn resolve_all(
             let resolved = resolve(&request, &tools.store)
                 .map_err(|error| Failure::of_build(&error, &variant.sources))?;
             if index == 0 {
-                variant.show_warnings(&resolved.warnings);
+                variant.show_warnings(resolved.warnings());
             }
-            resolved.lock.entries().for_each(|entry| drop(lock.set(entry.clone())));
+            resolved.lock().entries().for_each(|entry| drop(lock.set(entry.clone())));
         }
     }
     Ok(lock)

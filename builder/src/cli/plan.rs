@@ -2,7 +2,7 @@
 
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::{PolicyUse, Unused, policy_word};
-use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, Report, preview};
+use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, Report, resolve};
 use boxfile_spec::{Lock, Platform, SkillMode};
 use serde_json::{Value, json};
 
@@ -46,11 +46,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let remote = registries.client();
     let old = lock_file.lock.as_ref();
     let request = tools.request(&loaded, &checkout, platform, old, &[], &remote);
-    let preview = preview(&request, &tools.store)
-        .map_err(|error| Failure::of_build(&error, &loaded.sources))?;
-    let lock = loaded.declarations().updated(old, &preview.lock, loaded.target(platform));
+    let failed = |error| Failure::of_build(&error, &loaded.sources);
+    request.check_platform().map_err(failed)?;
+    let resolved = resolve(&request, &tools.store).map_err(failed)?;
+    let preview = resolved.preview().map_err(failed)?;
+    let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
     let changes = locking::describe(old, &lock);
-    show_warnings(&loaded, &preview);
+    loaded.show_warnings(resolved.warnings());
+    warn_unused(&loaded, &preview);
     if args.project.json {
         terminal::result(&report(&loaded, platform, &preview, &changes).to_string());
     } else {
@@ -65,8 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn show_warnings(loaded: &Loaded, preview: &Preview) {
-    loaded.show_warnings(&preview.warnings);
+fn warn_unused(loaded: &Loaded, preview: &Preview) {
     if let Composition::Merged(report) = &preview.composition {
         let unused = Unused::of(&report.policies);
         let found = unused.iter().filter_map(|unused| unused.warning(&loaded.boxfile));

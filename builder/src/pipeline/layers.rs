@@ -8,8 +8,8 @@ use oci_image::Image;
 use oci_layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, Total, decode};
 use rayon::prelude::*;
 
-use super::Request;
-use super::inputs::{Inputs, access, image_span};
+use super::inputs::{access, image_span};
+use super::{Request, Resolved};
 use crate::BuildError;
 use crate::pack::Pack;
 
@@ -25,11 +25,9 @@ type Job<'a> = (Digest, (ComponentName, &'a Image, &'a LayerSource));
 /// Decodes the layers of all images. Of several refused layers, the first by digest is named, however
 /// many threads there are, unless there is too much of all of them.
 pub(super) fn decode_all(
-    inputs: &Inputs,
-    request: &Request<'_>,
-    stale: Option<ActionKey>,
-    store: &Store,
+    resolved: &Resolved<'_>,
 ) -> Result<BTreeMap<Digest, DecodedLayer>, BuildError> {
+    let Resolved { request, store, inputs } = resolved;
     let mut jobs = BTreeMap::new();
     for (component, image) in &inputs.images {
         for layer in &image.layers {
@@ -40,8 +38,7 @@ pub(super) fn decode_all(
     let held = Total::default();
     let known = |layer: &LayerSource| {
         held.check()?;
-        let key = key(layer);
-        let layer = if Some(key) == stale { None } else { recall(store, &key)? };
+        let layer = recall(store, &key(layer))?;
         layer.iter().for_each(|layer| held.add(&layer.index));
         Ok::<_, BuildError>(layer)
     };
@@ -53,7 +50,7 @@ pub(super) fn decode_all(
             None => missing.push((id, job)),
         }
     }
-    fetch(inputs, &missing, request, store)?;
+    fetch(resolved, &missing)?;
     // The largest first and each to the first thread that is free, so that none works on alone.
     missing.sort_by_key(|(_, (_, _, layer))| std::cmp::Reverse(layer.size));
     let mut new: Vec<_> = missing
@@ -77,12 +74,8 @@ pub(super) fn decode_all(
 }
 
 /// Fetches the layers that are to be decoded and lie in a registry: those of an image at once.
-fn fetch(
-    inputs: &Inputs,
-    missing: &[Job<'_>],
-    request: &Request<'_>,
-    store: &Store,
-) -> Result<(), BuildError> {
+fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError> {
+    let Resolved { request, store, inputs } = resolved;
     for (component, image) in &inputs.images {
         let its = missing.iter().filter(|(_, (owner, ..))| owner == component);
         let layers: Vec<_> = its.map(|(_, (.., layer))| *layer).collect();
@@ -114,7 +107,7 @@ fn decode_one(
     Ok(DecodedLayer { index, pack: Pack::Layer(key) })
 }
 
-/// Tells whether a layer was decoded before.
+/// Returns `true` if the store has the layer decoded.
 pub(super) fn is_decoded(layer: &LayerSource, store: &Store) -> Result<bool, BuildError> {
     Ok(recall(store, &key(layer))?.is_some())
 }
@@ -122,9 +115,7 @@ pub(super) fn is_decoded(layer: &LayerSource, store: &Store) -> Result<bool, Bui
 /// Returns the key under which the store has a decoded layer: what it decodes to follows from its
 /// uncompressed bytes alone, however they were compressed.
 fn key(layer: &LayerSource) -> ActionKey {
-    KeyHasher::new("decode", DECODER_EPOCH)
-        .part(layer.diff_id.as_bytes())
-        .finish()
+    KeyHasher::new("decode", DECODER_EPOCH).part(layer.diff_id.as_bytes()).finish()
 }
 
 /// Returns a layer that was decoded before, if its index is whole and its data is as long as that

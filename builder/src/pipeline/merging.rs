@@ -1,13 +1,13 @@
 //! The layout `merged` in the pipeline.
 
-use box_cache::Store;
 use box_image::ComponentName;
 use box_tree::listing::Origins;
 use box_tree::{Content, ReadContent, Tree};
 use boxfile_spec::{Boxfile, Layout, Span};
 
-use super::inputs::{Inputs, declared};
-use super::{Flattened, Request, origins, unfit};
+use super::Resolved;
+use super::inputs::declared;
+use super::root::{Flattened, unfit};
 use crate::BuildError;
 use crate::compose::merged::{Conflict, MergedRoot};
 use crate::compose::{self, ComponentRoot, FlatImage, Merge};
@@ -29,41 +29,36 @@ pub struct Unmerged {
 
 /// Merges the images where the layout asks for it.
 pub(super) fn merge(
-    request: &Request<'_>,
-    (images, contents): &Flattened,
-    store: &Store,
+    resolved: &Resolved<'_>,
+    flat: &Flattened,
 ) -> Result<Option<Merge>, BuildError> {
-    let boxfile = request.boxfile;
+    let boxfile = resolved.request.boxfile;
     if boxfile.layout == Layout::Split {
         return Ok(None);
     }
-    let mut packs = contents.reader(store);
+    let mut packs = flat.contents.reader(resolved.store);
     let mut read = |content: Content| packs.read(content, ACCOUNTS_MAX);
-    let merge = compose::merge(images, &boxfile.conflicts, &mut read);
-    merge.map(Some).map_err(|source| match packs.damaged() {
-        Some(pack) => BuildError::Pack { pack, source: source.into() },
-        None => unfit(boxfile, source),
-    })
+    let merge = compose::merge(&flat.images, &boxfile.conflicts, &mut read);
+    merge.map(Some).map_err(|source| unfit(boxfile, source))
 }
 
-/// Takes the merged root, and puts what was united into the store.
+/// Returns the merged root, and puts the united files into the store.
 ///
 /// # Errors
 /// [`BuildError::Conflicts`] where a conflict is left.
 pub(super) fn accept(
     Merge { root, report }: Merge,
-    boxfile: &Boxfile,
-    inputs: &Inputs,
-    store: &Store,
+    resolved: &Resolved<'_>,
     contents: &mut ContentMap,
 ) -> Result<Tree, BuildError> {
     let Some(MergedRoot { tree, united }) = root else {
-        let spans = ComponentName::ALL.map(|component| root_span(boxfile, component));
-        let unmerged = Unmerged { conflicts: report.conflicts, origins: origins(inputs), spans };
+        let spans =
+            ComponentName::ALL.map(|component| root_span(resolved.request.boxfile, component));
+        let unmerged = Unmerged { conflicts: report.conflicts, origins: resolved.origins(), spans };
         return Err(BuildError::Conflicts(Box::new(unmerged)));
     };
     for file in united {
-        contents.add(store.put(&file)?, &[(Content::of(&file), 0)]);
+        contents.add(resolved.store.put(&file)?, &[(Content::of(&file), 0)]);
     }
     Ok(tree)
 }

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use box_cache::{ActionKey, Store};
+use box_cache::Store;
 use box_image::{ComponentName, Digest};
 use box_tree::listing::Origins;
 use box_tree::{Kind, Leaf, Tree, TreeDigest, entries};
-use boxfile_spec::{Lock, SkillMode};
+use boxfile_spec::SkillMode;
 use oci_image::Image;
 use oci_layer::LayerSource;
 
-use super::inputs::{Inputs, SkillInput};
+use super::inputs::SkillInput;
 use super::recall::recall;
-use super::{Request, Unmerged, composed, flattened, healing, layers, merging, origins};
+use super::root::{composed, flattened};
+use super::{Resolved, Unmerged, layers, merging};
+use crate::BuildError;
 use crate::compose::{FlatImage, MergeReport};
-use crate::{BuildError, Report};
 
 /// What a build would do.
 #[derive(Debug)]
@@ -33,10 +34,6 @@ pub struct Preview {
     pub root: Result<(TreeDigest, usize), Box<Unmerged>>,
     /// What origins are numbers of.
     pub origins: Origins,
-    /// What the lock would say.
-    pub lock: Lock,
-    /// What is worth a look in files of the checkout.
-    pub warnings: Vec<Report>,
 }
 
 /// An image that a build reads.
@@ -86,45 +83,41 @@ pub enum Composition {
     Merged(MergeReport),
 }
 
-/// Finds out what a build would do. Layers are decoded into the store, as a build would.
-///
-/// # Errors
-/// [`BuildError`], as a build; but conflicts of the layout `merged` are a part of the preview.
-pub fn preview(request: &Request<'_>, store: &Store) -> Result<Preview, BuildError> {
-    let mut inputs = Inputs::read(request, store)?;
-    let known = recall(store, &inputs.key(request))?.map(|(sealed, _)| sealed.manifest);
-    let images = inputs.images.iter().map(|(component, image)| look(*component, image, store));
-    let images = images.collect::<Result<_, _>>()?;
-    let (composition, root) = healing(|stale| compose(request, &inputs, stale, store))?;
-    Ok(Preview {
-        images,
-        program: inputs.binary.as_ref().map(|binary| binary.sha256),
-        skills: inputs.skills.iter().map(skill).collect(),
-        known,
-        composition,
-        root,
-        origins: origins(&inputs),
-        lock: inputs.lock(request),
-        warnings: std::mem::take(&mut inputs.warnings),
-    })
+impl Resolved<'_> {
+    /// Previews a build. Layers are decoded into the store, as a build would.
+    ///
+    /// # Errors
+    /// [`BuildError`], as a build; but conflicts of the layout `merged` are a part of the preview.
+    pub fn preview(&self) -> Result<Preview, BuildError> {
+        self.request.check_platform()?;
+        let Self { request, store, inputs } = self;
+        let known = recall(store, &inputs.key(request))?.map(|(sealed, _)| sealed.manifest);
+        let images = inputs.images.iter().map(|(component, image)| look(*component, image, store));
+        let images = images.collect::<Result<_, _>>()?;
+        let (composition, root) = self.retry_damaged(|| compose(self))?;
+        Ok(Preview {
+            images,
+            program: inputs.binary.as_ref().map(|binary| binary.sha256),
+            skills: inputs.skills.iter().map(skill).collect(),
+            known,
+            composition,
+            root,
+            origins: self.origins(),
+        })
+    }
 }
 
-/// The digest of a tree, and how many entries it has; or why there is none.
+/// The digest of a tree and the number of its entries; or the conflicts that prevent it.
 type Summary = Result<(TreeDigest, usize), Box<Unmerged>>;
 
-fn compose(
-    request: &Request<'_>,
-    inputs: &Inputs,
-    stale: Option<ActionKey>,
-    store: &Store,
-) -> Result<(Composition, Summary), BuildError> {
-    let flat = flattened(request, inputs, stale, store)?;
-    let merge = merging::merge(request, &flat, store)?;
+fn compose(resolved: &Resolved<'_>) -> Result<(Composition, Summary), BuildError> {
+    let flat = flattened(resolved)?;
+    let merge = merging::merge(resolved, &flat)?;
     let composition = match &merge {
-        None => shared(&flat.0),
+        None => shared(&flat.images),
         Some(merge) => Composition::Merged(merge.report.clone()),
     };
-    let root = match composed(request, inputs, flat, merge, store) {
+    let root = match composed(resolved, flat, merge) {
         Ok(root) => Ok((root.tree.digest(), entries(&root.tree).count())),
         Err(BuildError::Conflicts(unmerged)) => Err(unmerged),
         Err(error) => return Err(error),

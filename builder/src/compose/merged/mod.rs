@@ -48,7 +48,7 @@ pub use policies::{PolicyUse, Unused};
 pub use report::{Conflict, MergeReport, Note, Side};
 use settle::Settler;
 pub use special::Special;
-pub use text::{describe};
+pub use text::describe;
 
 /// Reads a file of an image by its content.
 pub type ReadContent<'r> = dyn FnMut(Content) -> io::Result<Vec<u8>> + 'r;

@@ -38,9 +38,9 @@ fn add_image(key: KeyHasher, image: &Image) -> KeyHasher {
     let process = image.config.config.clone().unwrap_or_default();
     let layers: Vec<String> = image.layers.iter().map(|layer| layer.diff_id.hex()).collect();
     let ports: Vec<String> = process.exposed_ports.unwrap_or_default().into_keys().collect();
-    let lists = [layers, ports].into_iter().chain(
-        [process.env, process.entrypoint, process.cmd].map(Option::unwrap_or_default),
-    );
+    let lists = [layers, ports]
+        .into_iter()
+        .chain([process.env, process.entrypoint, process.cmd].map(Option::unwrap_or_default));
     lists
         .fold(key, |key, list| key.list(list.iter().map(String::as_str)))
         .text(&process.user.unwrap_or_default())

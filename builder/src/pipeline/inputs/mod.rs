@@ -25,11 +25,14 @@ pub(super) use program::check_interpreter;
 pub(super) use skills::SkillInput;
 
 /// The platform that this version builds for.
-const BUILT: Platform = Platform::LinuxAmd64;
+pub(super) const BUILT: Platform = Platform::LinuxAmd64;
+
+/// A component and its image.
+pub(super) type ComponentImage = (ComponentName, Image);
 
 /// What a build reads. Of images only the documents: their layers are opened when needed.
 pub(super) struct Inputs {
-    pub(super) images: Vec<(ComponentName, Image)>,
+    pub(super) images: Vec<ComponentImage>,
     /// The agent's program, where it is not in an image.
     pub(super) binary: Option<Binary>,
     pub(super) skills: Vec<SkillInput>,
@@ -58,14 +61,6 @@ pub(super) fn image_span(boxfile: &Boxfile, component: ComponentName) -> Span {
 }
 
 impl Inputs {
-    /// Reads all inputs. A remote program comes from the store, or is fetched into it.
-    pub(super) fn read(request: &Request<'_>, store: &Store) -> Result<Self, BuildError> {
-        if request.platform != BUILT {
-            return Err(BuildError::Platform { platform: request.platform });
-        }
-        Self::resolve(request, store)
-    }
-
     /// Reads all inputs, for a platform that may be one that cannot be built: of such, neither init
     /// nor kernel.
     pub(super) fn resolve(request: &Request<'_>, store: &Store) -> Result<Self, BuildError> {

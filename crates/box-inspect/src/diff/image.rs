@@ -99,7 +99,8 @@ fn decode_each(
     named: &(impl Fn() -> String + Sync),
     decode_one: impl Fn(&LayerSource) -> Result<LayerIndex, ImageError> + Sync,
 ) -> Result<BTreeMap<Digest, LayerIndex>, ImageError> {
-    let distinct: BTreeMap<Digest, &LayerSource> = layers.iter().map(|it| (it.diff_id, it)).collect();
+    let distinct: BTreeMap<Digest, &LayerSource> =
+        layers.iter().map(|it| (it.diff_id, it)).collect();
     let held = Total::default();
     let too_much = |excess| ImageError::too_much(excess, named());
     let decode_bounded = |(id, layer): (Digest, &LayerSource)| {

@@ -72,7 +72,8 @@ impl ReadContent for Contents {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
         let mut bytes = Vec::new();
-        self.copy(b"a file of a package database", content, &mut bytes).map_err(io::Error::other)?;
+        self.copy(b"a file of a package database", content, &mut bytes)
+            .map_err(io::Error::other)?;
         Ok(bytes)
     }
 }

@@ -1,0 +1,151 @@
+//! From the resolved inputs to the root tree: layers are decoded, images flattened and, in the layout
+//! `merged`, merged; then the root is composed.
+
+use std::collections::BTreeMap;
+
+use box_cache::Store;
+use box_image::{ComponentName, Digest, RunPlan};
+use box_tree::{Content, Tree};
+use boxfile_spec::Boxfile;
+use oci_image::Image;
+use oci_layer::flatten;
+
+use super::inputs::{self, Inputs};
+use super::layers::{DecodedLayer, decode_all};
+use super::{Resolved, merging};
+use crate::BuildError;
+use crate::compose::merged::Unused;
+use crate::compose::{ComposeError, Declared, FlatImage, Merge, Parts, compose, plan_of};
+use crate::pack::ContentMap;
+
+/// A root tree, where its data lies, and the plan in it.
+pub(super) struct Root {
+    pub(super) tree: Tree,
+    pub(super) contents: ContentMap,
+    pub(super) plan: RunPlan,
+    /// The policies that decided nothing.
+    pub(super) unused: Vec<Unused>,
+}
+
+/// The flattened images, and where the data of their files is.
+pub(super) struct Flattened {
+    pub(super) images: Vec<FlatImage>,
+    pub(super) contents: ContentMap,
+}
+
+/// Returns the root tree of the box.
+pub(super) fn root(resolved: &Resolved<'_>) -> Result<Root, BuildError> {
+    let flat = flattened(resolved)?;
+    let merge = merging::merge(resolved, &flat)?;
+    composed(resolved, flat, merge)
+}
+
+/// Decodes the layers and flattens the images.
+pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError> {
+    let decoded = decode_all(resolved)?;
+    let mut contents = ContentMap::default();
+    decoded.values().for_each(|layer| contents.add(layer.pack, &layer.index.contents));
+    let images = flat_images(&resolved.inputs, &decoded, resolved.request.boxfile, &mut contents)?;
+    Ok(Flattened { images, contents })
+}
+
+/// Composes the root of the images, merged where the layout asks for it.
+pub(super) fn composed(
+    resolved: &Resolved<'_>,
+    Flattened { images, mut contents }: Flattened,
+    merge: Option<Merge>,
+) -> Result<Root, BuildError> {
+    let Resolved { request, store, inputs } = resolved;
+    let boxfile = request.boxfile;
+    let unused = merge.as_ref().map(|it| Unused::of(&it.report.policies)).unwrap_or_default();
+    let merged = merge.map(|it| merging::accept(it, resolved, &mut contents)).transpose()?;
+    let plan = plan(resolved, &images, &contents)?;
+    let plan_bytes = serde_json::to_vec(&plan)?;
+    let plan_content = Content::of(&plan_bytes);
+    contents.add(store.put(&plan_bytes)?, &[(plan_content, 0)]);
+    store_skills(inputs, store, &mut contents)?;
+    let baked = inputs.baked_skills();
+    let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
+    let roots = merging::roots(&images, merged.as_ref());
+    let parts = Parts { roots, skills, plan: plan_content };
+    let tree = compose(&parts, boxfile).map_err(|source| unfit(boxfile, source))?;
+    Ok(Root { tree, contents, plan, unused })
+}
+
+/// Returns the run plan, which some start can carry out.
+fn plan(
+    resolved: &Resolved<'_>,
+    images: &[FlatImage],
+    contents: &ContentMap,
+) -> Result<RunPlan, BuildError> {
+    let Resolved { request, store, inputs } = resolved;
+    let skills = inputs.skills.iter().map(|skill| (skill.name.clone(), skill.mode)).collect();
+    let declared = Declared { boxfile: request.boxfile, env: &inputs.env, skills };
+    let plan = plan_of(&declared, images, &mut contents.reader(store));
+    let plan = plan.map_err(|source| unfit(request.boxfile, source))?;
+    plan.check()?;
+    Ok(plan)
+}
+
+/// Returns the error of what does not fit, at the image or the program that the Boxfile names.
+pub(super) fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
+    let component = inputs::declared(boxfile, source.component());
+    let image = component.and_then(|it| it.image.as_ref()).map(|image| image.span);
+    let program = boxfile.agent.binary.as_ref().map(boxfile_spec::Binary::span);
+    BuildError::Compose { span: source.span().or(image).or(program), source: Box::new(source) }
+}
+
+/// Flattens the images, and puts the agent's program in its place.
+fn flat_images(
+    inputs: &Inputs,
+    decoded: &BTreeMap<Digest, DecodedLayer>,
+    boxfile: &Boxfile,
+    contents: &mut ContentMap,
+) -> Result<Vec<FlatImage>, BuildError> {
+    let images = inputs.images.iter();
+    let flat = images.map(|(component, image)| flat(*component, image, decoded, boxfile));
+    let mut flat = flat.collect::<Result<Vec<_>, _>>()?;
+    if let Some(binary) = &inputs.binary {
+        binary.add_to(contents);
+        match flat.iter_mut().find(|it| it.component == ComponentName::Agent) {
+            Some(agent) => {
+                inputs::check_interpreter(&binary.program, &agent.tree, boxfile)?;
+                binary.put_into(&mut agent.tree);
+            }
+            None => flat.insert(0, FlatImage::of_program(binary.tree.clone())),
+        }
+    }
+    Ok(flat)
+}
+
+fn flat(
+    component: ComponentName,
+    image: &Image,
+    decoded: &BTreeMap<Digest, DecodedLayer>,
+    boxfile: &Boxfile,
+) -> Result<FlatImage, BuildError> {
+    let layers = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id].index));
+    let tree = flatten(component, layers).map_err(|source| BuildError::Layer {
+        component,
+        span: inputs::image_span(boxfile, component),
+        source,
+    })?;
+    Ok(FlatImage { component, process: image.config.config.clone().unwrap_or_default(), tree })
+}
+
+/// Puts the skills' data into the store, as packs like those of the layers.
+fn store_skills(
+    inputs: &Inputs,
+    store: &Store,
+    contents: &mut ContentMap,
+) -> Result<(), BuildError> {
+    for skill in &inputs.skills {
+        let (mut pack, mut places) = (Vec::new(), Vec::new());
+        for (content, data) in &skill.skill.data {
+            places.push((*content, pack.len() as u64));
+            pack.extend_from_slice(data);
+        }
+        contents.add(store.put(&pack)?, &places);
+    }
+    Ok(())
+}
