@@ -6,7 +6,7 @@ use crate::diagnostic::quote;
 use crate::schema::{self, Count, Declaration};
 use crate::sink::Sink;
 use crate::suggest::nearest;
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 use crate::{Diagnostic, Spanned};
 
 /// How many further declarations of the same name one error shows.

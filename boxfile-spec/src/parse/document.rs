@@ -9,7 +9,7 @@ use crate::parse::reader::Reader;
 use crate::parse::{layout, run, skill};
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Boxfile, Diagnostic, Platform, Span, Spanned, Syntax, form, rules, value};
 
 /// Reads the top-level nodes; nothing if a required declaration is missing or cannot be read.

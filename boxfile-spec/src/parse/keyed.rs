@@ -4,7 +4,7 @@ use crate::diagnostic::quote;
 use crate::parse::document::plain_name;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::{Data, Node};
+use crate::syntax::tree::{Data, Node};
 use crate::{Diagnostic, Span};
 
 /// Reports every declaration whose first argument another one has, too; `what` names it.

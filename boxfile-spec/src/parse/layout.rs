@@ -5,7 +5,7 @@ use crate::parse::children::Children;
 use crate::parse::keyed;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Conflict, ConflictPolicy, Diagnostic, Layout, Spanned, form, rules, schema, value};
 
 /// The files with a meaning of their own, which can be united.

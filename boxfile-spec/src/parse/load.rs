@@ -5,7 +5,8 @@ use crate::parse::reader::Reader;
 use crate::parse::{MAX_SOURCE, merge, rebase};
 use crate::schema;
 use crate::sink::Sink;
-use crate::syntax::{self, Node, Tree};
+use crate::syntax;
+use crate::syntax::tree::{Node, Tree};
 use crate::{Diagnostic, Source, Sources, Span, Spanned, value};
 
 /// How many files a Boxfile may extend, one another.

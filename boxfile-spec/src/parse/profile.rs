@@ -9,7 +9,7 @@ use crate::parse::{document, keyed, merge};
 use crate::schema;
 use crate::sink::Sink;
 use crate::suggest::nearest;
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 use crate::{Boxfile, Diagnostic, Span, Syntax, form};
 
 /// How many profiles a Boxfile may have: each is read by itself.

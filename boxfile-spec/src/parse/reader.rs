@@ -5,7 +5,7 @@ use crate::parse::children::Children;
 use crate::schema::{self, Declaration, Kind};
 use crate::sink::Sink;
 use crate::suggest::nearest;
-use crate::syntax::{Data, Node, Prop, Value};
+use crate::syntax::tree::{Data, Node, Prop, Value};
 use crate::value::{self, describe};
 use crate::{Diagnostic, Span, Syntax, form};
 

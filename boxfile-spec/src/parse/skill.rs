@@ -4,7 +4,7 @@ use crate::parse::children::Children;
 use crate::parse::keyed;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 use crate::{Skill, SkillMode, SkillsDir, schema, value};
 
 /// Reads all single skills, and sorts them by name.

@@ -1,7 +1,7 @@
 //! Which brackets belong together, and which of them are written over several lines.
 
 use super::token::{Kind, Token};
-use crate::syntax::DEEPEST;
+use crate::syntax::tree::DEEPEST;
 
 /// Tells of each token whether it is a bracket with a line end directly between it and the one
 /// that closes it; nothing if brackets do not match.

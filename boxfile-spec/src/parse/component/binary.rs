@@ -2,7 +2,7 @@
 
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 use crate::{Binary, Spanned, form, schema, value};
 
 /// Reads where the agent's program is.

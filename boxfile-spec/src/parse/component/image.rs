@@ -4,7 +4,7 @@ use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::suggest::nearest;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Diagnostic, ImageRef, Sha256, Spanned, rules, schema, value};
 
 const FORM: &str = "an image is \"oci:DIR\", \"oci-archive:FILE\", \"docker-archive:FILE\" or \

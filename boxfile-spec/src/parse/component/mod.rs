@@ -13,7 +13,7 @@ use crate::parse::document;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::units::MIB;
 use crate::{
     Agent, AgentKind, Binary, Business, Component, Diagnostic, Limits, Spanned, Syntax, form,

@@ -2,7 +2,7 @@
 
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 use crate::{Kernel, schema, value};
 
 /// Reads the kernel's path and digest, of which one at least must be there.

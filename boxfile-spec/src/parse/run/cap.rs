@@ -4,7 +4,7 @@ use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::parse::{document, keyed};
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Cap, Diagnostic, form, schema, value};
 
 /// In milliseconds.

@@ -11,7 +11,7 @@ pub(super) mod task;
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::Value;
+use crate::syntax::tree::Value;
 use crate::{Diagnostic, Scope, form, schema};
 
 /// The components that a file has, besides the agent.

@@ -10,7 +10,7 @@ use crate::parse::reader::Reader;
 use crate::parse::run::Components;
 use crate::parse::run::secret::SecretFile;
 use crate::sink::Sink;
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 use crate::{Access, Diagnostic, Scope, Scratch, Share, Spanned, rules, schema, value};
 
 /// What the guest mounts by itself, and what must not be hidden.

@@ -8,7 +8,7 @@ use crate::parse::document;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Diagnostic, Network, NetworkMode, Syntax, form, rules, value};
 
 /// Reads what the guest can reach; without a declaration, nothing.

@@ -9,7 +9,7 @@ use crate::parse::document;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Diagnostic, Fallback, Preset, Sandbox, Span, Spanned, rules, value};
 
 /// In bytes.

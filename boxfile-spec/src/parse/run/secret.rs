@@ -7,7 +7,7 @@ use crate::parse::reader::Reader;
 use crate::parse::run::Components;
 use crate::parse::run::mounts::reserved;
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Delivery, Diagnostic, Scope, Secret, Spanned, rules, schema, value};
 
 /// The file of a secret, and who sees it.

@@ -3,7 +3,7 @@
 use crate::parse::document;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Diagnostic, Task, schema, value};
 
 /// Reads the task.
