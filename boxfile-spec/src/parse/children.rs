@@ -52,6 +52,11 @@ impl<'n> Children<'n> {
         Self { nodes, known, sink, repeated: RefCell::new(Vec::new()) }
     }
 
+    /// Returns where what is wrong is reported.
+    pub(super) const fn sink(&self) -> &'n Sink {
+        self.sink
+    }
+
     /// Takes a declaration, if it is there; a second is an error, however often it is asked for.
     pub(super) fn one(&self, declaration: &Declaration) -> Option<&'n Node> {
         self.one_or(declaration, &format!("`{}` is declared twice", declaration.name))

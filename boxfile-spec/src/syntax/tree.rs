@@ -2,7 +2,7 @@
 
 use crate::{Span, Spanned, Syntax};
 
-/// How deep declarations may lie in one another: the readers call themselves for each, and an
+/// How deep declarations can be nested: the readers call themselves for each, and an
 /// indentation without a bound makes a formatted text longer than any multiple of its source.
 pub(crate) const DEEPEST: usize = 64;
 
@@ -57,7 +57,7 @@ impl Node {
     }
 }
 
-/// What stands between a node's braces.
+/// The part of a node between its braces.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     /// The opening brace; in TOML, the name.

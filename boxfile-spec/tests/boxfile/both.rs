@@ -435,7 +435,7 @@ fn parts_that_are_missing() {
        |                           ^ expected `,`
     "#);
     assert_snapshot!(file_errors("platform = \"linux/amd64\" \"linux/arm64\""), @r#"
-    error: unexpected second value
+    error: unexpected `"linux/arm64"` after a value
       --> Boxfile.toml:3:26
        |
      3 | platform = "linux/amd64" "linux/arm64"

@@ -57,8 +57,7 @@ fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
 
 fn read_http(reader: &mut Reader<'_>) -> Option<Health> {
     let port = reader.integer("port");
-    let path = reader.prop("path");
-    let path = reader.read(path, "path", http_path)?;
+    let path = reader.read_prop("path", http_path)?;
     Some(Health::Http { port, path })
 }
 

@@ -1,7 +1,6 @@
 //! What a box is given when it runs.
 
 pub(super) mod cap;
-pub(super) mod logs;
 pub(super) mod mounts;
 pub(super) mod network;
 pub(super) mod sandbox;

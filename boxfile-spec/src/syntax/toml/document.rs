@@ -10,6 +10,7 @@ use toml_parser::{ErrorSink, ParseError, Raw, Source, Span as Range};
 use super::explain;
 use super::statement::{Form, Statement, span};
 use super::table::{Content, Item, Origin, Path, Table};
+use super::word;
 use crate::sink::Sink;
 use crate::{Span, Spanned};
 
@@ -31,7 +32,6 @@ pub(super) fn read(text: &str, sink: &Sink) -> Document {
         text,
         sink,
         refused: &refused,
-        invisible: explain::invisible(text, sink),
         root: Table::new(Origin::Header),
         scope: Some(Scope::default()),
         lists: HashSet::new(),
@@ -61,8 +61,6 @@ struct Builder<'s> {
     sink: &'s Sink,
     /// The first error of the parser in the current statement.
     refused: &'s RefCell<Option<ParseError>>,
-    /// The offsets of characters that no text may have, which are reported.
-    invisible: Vec<usize>,
     root: Table,
     /// `None` after a header that cannot be read.
     scope: Option<Scope>,
@@ -175,20 +173,25 @@ impl Builder<'_> {
     /// Reports what is wrong with a statement; returns `true` if something is.
     fn explain(&mut self, statement: &Statement, line: &str, scope: &[Spanned<String>]) -> bool {
         let start = statement.start.unwrap_or_default();
-        let next = self.invisible.partition_point(|offset| *offset < start);
-        if self.invisible.get(next).is_some_and(|offset| *offset < start + line.len()) {
-            return true;
-        }
         if !statement.is_faulty() {
             return false;
         }
         let names = || statement.path.iter().map(|name| name.value.clone()).collect();
         let known = statement.form == Form::ListHeader && !self.lists.insert(names());
         if !known && self.is_news() {
-            let faults = explain::Place { line, start, scope }.faults(statement);
+            let faults = explain::Explainer { line, start, scope }.faults(statement);
             faults.into_iter().for_each(|fault| self.sink.report(fault));
         }
         true
+    }
+
+    /// Reports a control character in a comment or line end.
+    fn check_characters(&mut self, at: Range) {
+        if let Some(error) = word::control_character(of(self.text, at), at.start())
+            && self.is_news()
+        {
+            self.sink.report(error);
+        }
     }
 
     /// Counts an error; returns `true` if it is still to be explained.
@@ -249,9 +252,11 @@ impl EventReceiver for Builder<'_> {
 
     fn comment(&mut self, at: Range, _: &mut dyn ErrorSink) {
         self.statement.comment(of(self.text, at), at);
+        self.check_characters(at);
     }
 
     fn newline(&mut self, at: Range, _: &mut dyn ErrorSink) {
+        self.check_characters(at);
         if !self.statement.is_open() {
             self.end_statement(at.start());
         }

@@ -6,43 +6,11 @@ use super::statement::{Form, Statement, span};
 use super::word::{colon, header, in_quotes, is_bare};
 use crate::diagnostic::quote;
 use crate::schema::{self, Count, Declaration};
-use crate::sink::Sink;
 use crate::syntax::tree::DEEPEST;
 use crate::{Diagnostic, Span, Spanned, Syntax, form};
 
-/// Reports control characters, and returns their offsets.
-///
-/// TOML 1.1: of them a text or comment can only have tabs, and line ends are LF or CRLF.
-pub(super) fn invisible(text: &str, sink: &Sink) -> Vec<usize> {
-    let bytes = text.as_bytes();
-    let disallowed = |at: &usize| match bytes[*at] {
-        b'\t' | b'\n' => false,
-        b'\r' => bytes.get(at + 1) != Some(&b'\n'),
-        byte => byte.is_ascii_control(),
-    };
-    let found: Vec<usize> = (0..bytes.len()).filter(disallowed).collect();
-    for (index, at) in found.iter().copied().enumerate() {
-        // Of several in a row, only the first is reported.
-        if index == 0 || found[index - 1] + 1 != at {
-            sink.report(control_character(bytes[at], Span::at(at, 1)));
-        }
-    }
-    found
-}
-
-fn control_character(byte: u8, span: Span) -> Diagnostic {
-    if byte == b'\r' {
-        return Diagnostic::new("a line ends with a carriage return alone", span, "no line feed")
-            .with_help(
-                "save the file with LF or CRLF line ends; in a text in quotes, write `\\r`",
-            );
-    }
-    Diagnostic::new(format!("the invisible character U+{byte:04X} is not allowed"), span, "here")
-        .with_help(format!("remove it; in a text in quotes it is written `\\u{byte:04X}`"))
-}
-
 /// A statement that cannot be read, and where it is.
-pub(super) struct Place<'s> {
+pub(super) struct Explainer<'s> {
     /// The statement, without the line end.
     pub(super) line: &'s str,
     /// The offset of the line.
@@ -51,7 +19,7 @@ pub(super) struct Place<'s> {
     pub(super) scope: &'s [Spanned<String>],
 }
 
-impl Place<'_> {
+impl Explainer<'_> {
     /// Returns what is wrong with a statement: each malformed word, and otherwise the first error
     /// in its structure.
     pub(super) fn faults(&self, statement: &Statement) -> Vec<Diagnostic> {
@@ -138,18 +106,25 @@ impl Place<'_> {
                     .with_help("write `name = \"value\"`, or remove it"),
             );
         }
-        if let Some((span, key)) = &statement.valueless {
+        let refused = statement.refused.as_ref();
+        let at = refused.and_then(ParseError::unexpected).map_or(usize::MAX, |at| at.start());
+        if let Some((span, key)) = &statement.valueless
+            && span.offset < at
+        {
             return Some(self.no_value(*span, key.as_ref(), equals));
         }
         if let Some(extra) = statement.extra {
             return Some(self.second_value(extra));
         }
-        statement.refused.as_ref().map(|error| self.refused(error))
+        // A malformed word is the reason of an error right after it.
+        let explained = statement.words.iter().map(Diagnostic::span);
+        let explained = explained.into_iter().any(|it| (it.offset..=it.end() + 1).contains(&at));
+        refused.filter(|_| !explained).map(|error| self.refused(error))
     }
 
     /// The error that a comment was meant as one of KDL's keywords.
     fn keyword(&self, span: Span) -> Diagnostic {
-        let word = &self.of(span)[1..];
+        let word = self.of(span).trim_start_matches('#');
         let help = if word == "null" {
             "remove the line: what is not given has no value".to_owned()
         } else {
@@ -206,7 +181,8 @@ impl Place<'_> {
         if matches!(self.of(extra), "]" | "}") {
             return self.stray(extra, None);
         }
-        Diagnostic::new("unexpected second value", extra, "a name has one value").with_help(
+        let message = format!("unexpected {} after a value", quote(self.of(extra)));
+        Diagnostic::new(message, extra, "a name has one value").with_help(
             "write several as a list, `[\"a\", \"b\"]`, and each name on a line of its own",
         )
     }

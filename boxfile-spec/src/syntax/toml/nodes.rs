@@ -2,7 +2,7 @@
 //!
 //! A declaration is a key whose value is a table, or, where it has arguments alone, the argument or
 //! the list of them. In its table, the keys are the names of its first argument and of the further
-//! ones, of its properties, and of the declarations inside of it. One that may stand several times
+//! ones, of its properties, and of the declarations inside it. One that can be repeated
 //! is a table of such tables, whose keys are the first arguments.
 
 use super::explain::written;

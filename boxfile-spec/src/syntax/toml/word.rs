@@ -13,14 +13,46 @@ use crate::{Diagnostic, Span};
 /// Quotes as a word processor writes them.
 const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
 
+/// Returns the error that a token, which begins at an offset, has a control character.
+///
+/// TOML 1.1: of them a text or comment can only have tabs, and line ends are LF or CRLF.
+pub(super) fn control_character(token: &str, start: usize) -> Option<Diagnostic> {
+    // The lexer leaves the CR of a CRLF to a text that is not closed.
+    let token = if token.len() > 1 { token.trim_end_matches('\r') } else { token };
+    let bytes = token.as_bytes();
+    let disallowed = |at: &usize| match bytes[*at] {
+        b'\t' | b'\n' => false,
+        b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+        byte => byte.is_ascii_control(),
+    };
+    let at = (0..bytes.len()).find(disallowed)?;
+    let span = Span::at(start + at, 1);
+    Some(match bytes[at] {
+        b'\r' => Diagnostic::new("a line ends with a carriage return alone", span, "no line feed")
+            .with_help("save the file with LF or CRLF line ends; in a text in quotes, write `\\r`"),
+        byte => {
+            let message = format!("the invisible character U+{byte:04X} is not allowed");
+            Diagnostic::new(message, span, "here")
+                .with_help(format!("remove it; in a text in quotes it is written `\\u{byte:04X}`"))
+        }
+    })
+}
+
 /// Reads a name.
 pub(super) fn name(raw: Raw<'_>, span: Span) -> Result<String, Diagnostic> {
     let mut name = Cow::Borrowed("");
     let mut error = None;
     raw.decode_key(&mut name, &mut error);
     let written = raw.as_str();
+    if let Some(error) = error.as_ref().and_then(|_| control_character(written, span.offset)) {
+        return Err(error);
+    }
     match error {
         None => Ok(name.into_owned()),
+        Some(_) if written.starts_with("\"\"\"") || written.starts_with("'''") => {
+            Err(Diagnostic::new("a name has one line", span, "a text over several lines")
+                .with_help("write it in `\"…\"` or `'…'`"))
+        }
         Some(_) if written.starts_with(['"', '\'']) => Err(malformed(written, span)),
         Some(_) => Err(match written.split_once(':') {
             Some((name, "")) if is_bare(name) => {
@@ -77,7 +109,9 @@ pub(super) fn second(words: &str, span: Span) -> Option<Span> {
 
 /// The error of a value that cannot be read.
 fn unreadable(word: &str, span: Span) -> Diagnostic {
-    if word.starts_with(['"', '\'']) {
+    if let Some(error) = control_character(word, span.offset) {
+        error
+    } else if word.starts_with(['"', '\'']) {
         malformed(word, span)
     } else if word.contains(TYPOGRAPHIC) {
         Diagnostic::new("typographic quotes are not quotes", span, "not a text in quotes")
@@ -126,7 +160,8 @@ fn keyword(word: &str, span: Span) -> Option<Diagnostic> {
 
 fn number(word: &str, span: Span) -> Diagnostic {
     let plain: String = word.chars().filter(|c| *c != '_').take(100).collect();
-    let plain = if plain.parse::<f64>().is_ok() { plain } else { in_quotes(word) };
+    let readable = toml::de::DeValue::parse(&plain).is_ok();
+    let plain = if readable { plain } else { in_quotes(word) };
     Diagnostic::new(format!("{} is not a number", quote(word)), span, "begins like a number")
         .with_help(format!("write `{plain}`"))
 }
