@@ -4,7 +4,7 @@ use crate::diagnostic::{invisible, quote, shown};
 use crate::schema::Kind;
 use crate::sha256::NotSha256;
 use crate::suggest::nearest;
-use crate::syntax::{Data, Value};
+use crate::syntax::tree::{Data, Value};
 use crate::{Diagnostic, Sha256, Spanned, Syntax, form, units};
 
 /// Reads a text; it may not contain NUL, which neither paths nor argv nor environments can hold.

@@ -6,7 +6,7 @@ use crate::diagnostic::quote;
 use crate::schema::{self, Count, Declaration};
 use crate::sink::Sink;
 use crate::suggest::nearest;
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 use crate::{Diagnostic, Spanned};
 
 /// How many further declarations of the same name one error shows.
@@ -50,6 +50,11 @@ impl<'n> Children<'n> {
         sink: &'n Sink,
     ) -> Self {
         Self { nodes, known, sink, repeated: RefCell::new(Vec::new()) }
+    }
+
+    /// Returns where what is wrong is reported.
+    pub(super) const fn sink(&self) -> &'n Sink {
+        self.sink
     }
 
     /// Takes a declaration, if it is there; a second is an error, however often it is asked for.

@@ -1,16 +1,15 @@
 //! The file as a whole: its declarations and the short ones among them.
 
-use crate::diagnostic::quote;
 use crate::parse::checkout::Checkout;
 use crate::parse::children::Children;
 use crate::parse::component;
-use crate::parse::machine::{budget, kernel, vm};
+use crate::parse::names::{place_inside, plain_name};
 use crate::parse::reader::Reader;
-use crate::parse::{layout, run, skill};
+use crate::parse::{budget, layout, run, skill, vm};
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
-use crate::{Boxfile, Diagnostic, Platform, Span, Spanned, Syntax, form, rules, value};
+use crate::syntax::tree::Node;
+use crate::{Boxfile, Diagnostic, Kernel, Logs, Platform, Span, Spanned, Syntax, form, value};
 
 /// Reads the top-level nodes; nothing if a required declaration is missing or cannot be read.
 ///
@@ -37,9 +36,9 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     let small = agent.as_ref().is_some_and(|agent| agent.component.image.is_none());
     let total = if small { budget::BINARY_TOTAL } else { budget::IMAGE_TOTAL };
     let (layout, conflicts) = layout::read(&top, sink);
-    let platforms = top.one(&schema::PLATFORM).and_then(|node| read_platforms(node, sink));
+    let platforms = Reader::sole(&top, &schema::PLATFORM, read_platforms);
     // Whatever is missing in the end, all of it was read: each part reports for itself.
-    let name = top.one(&schema::BOX).and_then(|node| read_name(node, sink));
+    let name = Reader::sole(&top, &schema::BOX, |it| it.read_arg(plain_name));
     let boxfile = Boxfile {
         platforms: platforms.unwrap_or_else(default_platforms),
         skills_dir,
@@ -52,11 +51,11 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
         network: run::network::read(&top, sink),
         secrets,
         task: top.one(&schema::TASK).and_then(|node| run::task::read(node, sink)),
-        logs: top.one(&schema::LOGS).map(|node| run::logs::read(node, sink)),
+        logs: Reader::sole(&top, &schema::LOGS, |it| Some(read_logs(it))),
         caps: run::cap::read(&top, sink),
         sandbox: top.one(&schema::SANDBOX).and_then(|node| run::sandbox::read(node, sink)),
         budget: budget::read(top.one(&schema::BUDGET), total, sink),
-        kernel: top.one(&schema::KERNEL).and_then(|node| kernel::read(node, sink)),
+        kernel: Reader::sole(&top, &schema::KERNEL, |it| Some(read_kernel(it))),
         climb,
         name: name?,
         agent: agent?,
@@ -84,52 +83,19 @@ fn missing_in_file(declaration: &'static Declaration, syntax: Syntax) -> Diagnos
         .with_help(form::imperative("add", &declaration.usage(syntax)))
 }
 
-/// The error that a block lacks a declaration.
-pub(super) fn missing(declaration: &'static Declaration, block: &Node) -> Diagnostic {
-    let message = format!("`{}` needs `{}`", block.name.value, declaration.name);
-    Diagnostic::new(message, block.name.span, format!("without `{}`", declaration.name))
-        .with_help(form::imperative("add", &declaration.usage(block.syntax)))
-}
-
-fn read_name(node: &Node, sink: &Sink) -> Option<String> {
-    let mut reader = Reader::new(node, &schema::BOX, sink);
-    let name = reader.arg();
-    let name = reader.read(name, "box", plain_name);
-    reader.finish();
-    name
-}
-
-/// Reads the name of a box, skill, share or the like.
-pub(super) fn plain_name(value: &Value, of: &str) -> Result<String, Diagnostic> {
-    let name = value::text(value, of)?;
-    if rules::is_name(name) {
-        return Ok(name.to_owned());
-    }
-    let error =
-        Diagnostic::new(format!("{} is not a valid name", quote(name)), value.span, "not a name");
-    Err(error.with_help(match rules::intended_name(name) {
-        Some(intended) => format!("{}; write \"{intended}\"", rules::NAME_FORM),
-        None => rules::NAME_FORM.to_owned(),
-    }))
-}
-
-fn read_platforms(node: &Node, sink: &Sink) -> Option<Vec<Spanned<Platform>>> {
-    let mut reader = Reader::new(node, &schema::PLATFORM, sink);
+fn read_platforms(reader: &mut Reader<'_>) -> Option<Vec<Spanned<Platform>>> {
     let kind = reader.first_kind();
-    let platform = |value: &Value, name: &str| {
+    let platforms = reader.read_some(|value, name| {
         let platform = match value::choice(value, name, kind)? {
             "linux/arm64" => Platform::LinuxArm64,
             _ => Platform::LinuxAmd64,
         };
         Ok(Spanned { value: platform, span: value.span })
-    };
-    let platforms = reader.read_some(platform);
-    reader.finish();
-    let platforms = platforms?;
+    })?;
     for (index, platform) in platforms.iter().enumerate() {
         if let Some(earlier) = platforms[..index].iter().find(|it| it.value == platform.value) {
             let message = format!("`{}` is named twice", platform.value);
-            sink.report(
+            reader.report(
                 Diagnostic::new(message, platform.span, "named again")
                     .with_label(earlier.span, "named first")
                     .with_help("remove one of them"),
@@ -139,12 +105,25 @@ fn read_platforms(node: &Node, sink: &Sink) -> Option<Vec<Spanned<Platform>>> {
     Some(platforms)
 }
 
-/// Tells where a declaration belongs that was found at the top level.
-pub(super) fn place_inside(node: &Node) -> Option<String> {
-    let name = node.name.value.as_str();
-    let [agent, business] =
-        [&schema::AGENT, &schema::BUSINESS].map(|it| it.child(name).map(|_| it.name));
-    let block = |name| format!("`{}`", form::block(node.syntax, name));
-    let places: Vec<String> = agent.into_iter().chain(business).map(block).collect();
-    (!places.is_empty()).then(|| format!("it belongs inside {}", places.join(" or ")))
+/// Reads the kernel's path and digest, of which one at least must be there.
+fn read_kernel(reader: &mut Reader<'_>) -> Kernel {
+    let path = reader.optional_arg();
+    let sha256 = reader.optional_prop("sha256");
+    if path.is_none() && sha256.is_none() {
+        reader.report_missing("a path or a `sha256`");
+    }
+    let path = reader.read(path, "kernel", value::path);
+    let sha256 = reader.read(sha256, "sha256", value::sha256);
+    Kernel { path, sha256 }
+}
+
+/// Reads what is recorded: everything that is not switched off.
+fn read_logs(reader: &mut Reader<'_>) -> Logs {
+    let mut recorded = |name| reader.truth(name).unwrap_or(true);
+    Logs {
+        stdout: recorded("stdout"),
+        stderr: recorded("stderr"),
+        events: recorded("events"),
+        atif: recorded("atif"),
+    }
 }

@@ -2,10 +2,10 @@
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
-use crate::parse::keyed;
+use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Conflict, ConflictPolicy, Diagnostic, Layout, Spanned, form, rules, schema, value};
 
 /// The files with a meaning of their own, which can be united.
@@ -14,9 +14,10 @@ const MERGEABLE: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/
 /// Reads the layout and the conflict policies, which need the layout `merged`.
 pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
     let declared = top.one(&schema::LAYOUT);
-    let layout = declared.and_then(|node| read_layout(node, sink));
+    let layout = Reader::sole(top, &schema::LAYOUT, Reader::choice_arg)
+        .map(|layout| if layout == "merged" { Layout::Merged } else { Layout::Split });
     let nodes = top.many(&schema::CONFLICT);
-    keyed::check_unique(&nodes, "pattern", sink);
+    names::check_unique(&nodes, "pattern", sink);
     let conflicts = nodes.iter().filter_map(|node| read_conflict(node, sink)).collect();
     // Of a layout that cannot be read, nothing is known.
     let split = declared.is_none() || layout == Some(Layout::Split);
@@ -32,17 +33,9 @@ pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
     (layout.unwrap_or_default(), conflicts)
 }
 
-fn read_layout(node: &Node, sink: &Sink) -> Option<Layout> {
-    let mut reader = Reader::new(node, &schema::LAYOUT, sink);
-    let layout = reader.choice_arg();
-    reader.finish();
-    layout.map(|layout| if layout == "merged" { Layout::Merged } else { Layout::Split })
-}
-
 fn read_conflict(node: &Node, sink: &Sink) -> Option<Conflict> {
     let mut reader = Reader::new(node, &schema::CONFLICT, sink);
-    let given = reader.arg();
-    let pattern = reader.read(given, "conflict", pattern);
+    let pattern = reader.read_arg(pattern);
     let policy_value = reader.prop("policy");
     let policy = reader.choice("policy").map(|word| match word {
         "prefer-agent" => ConflictPolicy::PreferAgent,

@@ -2,11 +2,15 @@
 
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
-use crate::parse::{MAX_SOURCE, merge, rebase};
+use crate::parse::{merge, rebase};
 use crate::schema;
 use crate::sink::Sink;
-use crate::syntax::{self, Node, Tree};
+use crate::syntax;
+use crate::syntax::tree::{Node, Tree};
 use crate::{Diagnostic, Source, Sources, Span, Spanned, value};
+
+/// The greatest length of a Boxfile in bytes: 1 MiB.
+pub const MAX_SOURCE: usize = 1 << 20;
 
 /// How many files a Boxfile may extend, one another.
 const MOST_BASES: usize = 8;
@@ -151,8 +155,7 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
         );
     }
     let mut reader = Reader::new(first, &schema::EXTENDS, sink);
-    let path = reader.arg();
-    let path = reader.read(path, "extends", value::path);
+    let path = reader.read_arg(value::path);
     reader.finish();
     path.filter(|path| {
         let absolute = path.value.starts_with('/');

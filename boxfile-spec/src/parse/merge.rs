@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::schema::{self, Count, Declaration, Merge, find};
-use crate::syntax::{Block, Data, Node, Prop};
+use crate::syntax::tree::{Block, Data, Node, Prop};
 
 /// Two properties that say the same: the later replaces the earlier, whichever of them it is.
 const SYNONYMS: [&str; 2] = ["cpu-weight", "cpu-shares"];

@@ -1,26 +1,26 @@
 //! From texts to the model: the files are read, merged, and then declaration by declaration
 //! understood.
 
+mod budget;
 mod checkout;
 mod children;
 mod component;
 mod document;
-mod keyed;
 mod layout;
 mod load;
-mod machine;
 mod merge;
+mod names;
 mod profile;
 mod reader;
 mod rebase;
 mod run;
 mod skill;
+mod vm;
+
+pub use load::MAX_SOURCE;
 
 use crate::sink::Sink;
 use crate::{Boxfile, Diagnostic, Diagnostics, Severity, Source, Sources, Span};
-
-/// The greatest length of a Boxfile in bytes: 1 MiB.
-pub const MAX_SOURCE: usize = 1 << 20;
 
 /// What reading a Boxfile gave.
 #[derive(Debug)]

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
-use crate::parse::{document, keyed, merge};
+use crate::parse::{document, merge, names};
 use crate::schema;
 use crate::sink::Sink;
 use crate::suggest::nearest;
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 use crate::{Boxfile, Diagnostic, Span, Syntax, form};
 
 /// How many profiles a Boxfile may have: each is read by itself.
@@ -27,7 +27,7 @@ pub(super) fn take(nodes: &mut Vec<Node>, sink: &Sink) -> Vec<Profile> {
         std::mem::take(nodes).into_iter().partition(|node| node.name.value == schema::PROFILE.name);
     *nodes = rest;
     let all: Vec<&Node> = profiles.iter().collect();
-    keyed::check_unique(&all, "name", sink);
+    names::check_unique(&all, "name", sink);
     if let Some(further) = profiles.get(MOST_PROFILES) {
         let message = format!("a Boxfile has at most {MOST_PROFILES} profiles");
         sink.report(Diagnostic::new(message, further.name.span, "one too many"));
@@ -37,12 +37,12 @@ pub(super) fn take(nodes: &mut Vec<Node>, sink: &Sink) -> Vec<Profile> {
 
 fn read(node: Node, sink: &Sink) -> Option<Profile> {
     let mut reader = Reader::new(&node, &schema::PROFILE, sink);
-    let name = keyed::name(&mut reader);
+    let name = names::name(&mut reader);
     let children = Children::new(node.children(), schema::PROFILE.children, sink);
     let elsewhere = |it: &Node| {
         schema::find(schema::TOP, &it.name.value)
             .map(|_| "it is the same in every profile; write it outside of them".to_owned())
-            .or_else(|| document::place_inside(it))
+            .or_else(|| names::place_inside(it))
     };
     children.finish_profile(elsewhere);
     reader.finish_line();

@@ -5,7 +5,7 @@ use crate::parse::children::Children;
 use crate::schema::{self, Declaration, Kind};
 use crate::sink::Sink;
 use crate::suggest::nearest;
-use crate::syntax::{Data, Node, Prop, Value};
+use crate::syntax::tree::{Data, Node, Prop, Value};
 use crate::value::{self, describe};
 use crate::{Diagnostic, Span, Syntax, form};
 
@@ -46,6 +46,18 @@ impl<'n> Reader<'n> {
         }
     }
 
+    /// Reads a declaration of a block, if it is there, and reports what `read` does not ask for.
+    pub(super) fn sole<T>(
+        children: &Children<'n>,
+        declaration: &'static Declaration,
+        read: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        let mut reader = Self::new(children.one(declaration)?, declaration, children.sink());
+        let value = read(&mut reader);
+        reader.finish();
+        value
+    }
+
     /// Returns the place of the declaration's name.
     pub(super) const fn span(&self) -> Span {
         self.node.name.span
@@ -81,6 +93,35 @@ impl<'n> Reader<'n> {
         read: impl FnOnce(&'v Value, &str) -> Result<T, Diagnostic>,
     ) -> Option<T> {
         self.sink.check(read(value?, name))
+    }
+
+    /// Reads the first argument; that it is not there is an error.
+    pub(super) fn read_arg<T>(
+        &mut self,
+        read: impl FnOnce(&'n Value, &str) -> Result<T, Diagnostic>,
+    ) -> Option<T> {
+        let value = self.arg();
+        self.read(value, self.name(), read)
+    }
+
+    /// Reads a property; that it is not there is an error.
+    pub(super) fn read_prop<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&'n Value, &str) -> Result<T, Diagnostic>,
+    ) -> Option<T> {
+        let value = self.prop(name);
+        self.read(value, name, read)
+    }
+
+    /// Reads a property, if it is there.
+    pub(super) fn read_optional<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&'n Value, &str) -> Result<T, Diagnostic>,
+    ) -> Option<T> {
+        let value = self.optional_prop(name);
+        self.read(value, name, read)
     }
 
     /// Takes the next argument, if there is one.
@@ -123,8 +164,7 @@ impl<'n> Reader<'n> {
         &mut self,
         read: impl Fn(&'n Value, &str) -> Result<T, Diagnostic>,
     ) -> Option<Vec<T>> {
-        let first = self.arg();
-        let first = self.read(first, self.name(), &read);
+        let first = self.read_arg(&read);
         let rest = self.read_args(read);
         let mut all = vec![first?];
         all.extend(rest?);
@@ -181,43 +221,37 @@ impl<'n> Reader<'n> {
 
     /// Takes a property and reads it as what the schema says of numbers: a number in its range.
     pub(super) fn integer<T: TryFrom<u64>>(&mut self, name: &'static str) -> Option<T> {
-        let value = self.optional_prop(name);
         let kind = self.kind(name);
-        let number = self.read(value, name, |value, name| value::integer(value, name, kind))?;
+        let number = self.read_optional(name, |value, name| value::integer(value, name, kind))?;
         T::try_from(number).ok()
     }
 
     /// Takes a property that is true or false.
     pub(super) fn truth(&mut self, name: &'static str) -> Option<bool> {
-        let value = self.optional_prop(name);
-        self.read(value, name, value::truth)
+        self.read_optional(name, value::truth)
     }
 
     /// Takes a property that is a size in the range of the schema, in bytes.
     pub(super) fn size(&mut self, name: &'static str) -> Option<u64> {
-        let value = self.optional_prop(name);
         let kind = self.kind(name);
-        self.read(value, name, |value, name| value::size_within(value, name, kind))
+        self.read_optional(name, |value, name| value::size_within(value, name, kind))
     }
 
     /// Takes a property that is a duration other than 0, in milliseconds.
     pub(super) fn duration(&mut self, name: &'static str) -> Option<u64> {
-        let value = self.optional_prop(name);
-        self.read(value, name, value::some_duration)
+        self.read_optional(name, value::some_duration)
     }
 
     /// Takes a property that is one of the words of the schema.
     pub(super) fn choice(&mut self, name: &'static str) -> Option<&'static str> {
-        let value = self.optional_prop(name);
         let kind = self.kind(name);
-        self.read(value, name, |value, name| value::choice(value, name, kind))
+        self.read_optional(name, |value, name| value::choice(value, name, kind))
     }
 
     /// Reads an argument as one of the words of the schema.
     pub(super) fn choice_arg(&mut self) -> Option<&'static str> {
-        let (kind, name) = (self.first_kind(), self.name());
-        let value = self.arg();
-        self.read(value, name, |value, name| value::choice(value, name, kind))
+        let kind = self.first_kind();
+        self.read_arg(|value, name| value::choice(value, name, kind))
     }
 
     /// Returns what a property must be.

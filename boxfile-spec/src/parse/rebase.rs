@@ -1,7 +1,7 @@
 //! Makes the paths of a file relative to the main file's directory, and spells equal ones alike.
 
 use crate::schema::{Declaration, Kind, find};
-use crate::syntax::{Data, Node, Value};
+use crate::syntax::tree::{Data, Node, Value};
 
 /// What stands in front of the path in a reference to an image.
 const IMAGE_KINDS: [&str; 3] = ["oci:", "oci-archive:", "docker-archive:"];

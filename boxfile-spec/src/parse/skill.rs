@@ -1,16 +1,16 @@
 //! `skill "NAME" path="…"`, any number of times, and `skills dir="…"`.
 
 use crate::parse::children::Children;
-use crate::parse::keyed;
+use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 use crate::{Skill, SkillMode, SkillsDir, schema, value};
 
 /// Reads all single skills, and sorts them by name.
 pub(super) fn read(top: &Children<'_>, sink: &Sink) -> Vec<Skill> {
     let nodes = top.many(&schema::SKILL);
-    keyed::check_unique(&nodes, "name", sink);
+    names::check_unique(&nodes, "name", sink);
     let mut skills: Vec<Skill> = nodes.iter().filter_map(|node| read_one(node, sink)).collect();
     skills.sort_by(|one, other| one.name.cmp(&other.name));
     skills
@@ -18,9 +18,8 @@ pub(super) fn read(top: &Children<'_>, sink: &Sink) -> Vec<Skill> {
 
 fn read_one(node: &Node, sink: &Sink) -> Option<Skill> {
     let mut reader = Reader::new(node, &schema::SKILL, sink);
-    let name = keyed::name(&mut reader);
-    let path = reader.prop("path");
-    let path = reader.read(path, "path", value::path);
+    let name = names::name(&mut reader);
+    let path = reader.read_prop("path", value::path);
     let mode = mode(&mut reader);
     reader.finish();
     Some(Skill { name: name?, path: path?, mode })
@@ -29,8 +28,7 @@ fn read_one(node: &Node, sink: &Sink) -> Option<Skill> {
 /// Reads the directory of skills.
 pub(super) fn read_dir(node: &Node, sink: &Sink) -> Option<SkillsDir> {
     let mut reader = Reader::new(node, &schema::SKILLS, sink);
-    let dir = reader.prop("dir");
-    let dir = reader.read(dir, "dir", value::path);
+    let dir = reader.read_prop("dir", value::path);
     let mode = mode(&mut reader);
     reader.finish();
     Some(SkillsDir { dir: dir?, mode })

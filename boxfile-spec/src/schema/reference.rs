@@ -1,6 +1,6 @@
 //! The reference of the language, `docs/boxfile.md`, written from the schema.
 //!
-//! What is prose and no list lies in `prose/`, as Markdown.
+//! Its prose is in `prose/`, as Markdown.
 
 use super::place::{self, Place};
 use super::{Argument, Choice, Declaration, Enforced, Kind, Property, TOP};
@@ -87,7 +87,7 @@ fn values(declaration: &Declaration) -> Option<String> {
     let rest = declaration.rest.iter().map(|it| argument(it, behind));
     let props = declaration.props.iter().map(property);
     let rows: Vec<Vec<String>> = first.chain(rest).chain(props).collect();
-    (!rows.is_empty()).then(|| table(&["name", "stands as", "must be", "default", "meaning"], rows))
+    (!rows.is_empty()).then(|| table(&["name", "given as", "must be", "default", "meaning"], rows))
 }
 
 fn argument(argument: &Argument, position: &str) -> Vec<String> {
@@ -125,13 +125,12 @@ fn list(name: &str, choices: &[Choice]) -> String {
 fn inner(declaration: &Declaration, places: &[Place]) -> Option<String> {
     let row = |child: &&'static Declaration| vec![link(child, places), child.summary.to_owned()];
     let rows: Vec<Vec<String>> = declaration.children.iter().map(row).collect();
-    (!rows.is_empty()).then(|| table(&["inside of it", "what it says"], rows))
+    (!rows.is_empty()).then(|| table(&["in its block", "what it says"], rows))
 }
 
-/// Says how often a declaration may stand, and how it merges.
+/// Says how often a declaration can be given, and how it merges.
 fn usage(declaration: &Declaration) -> String {
-    let (count, merge) = (declaration.count, declaration.merge);
-    format!("It stands {}, and {}.", count.words(), merge.words(count))
+    format!("{} {}", declaration.count.words(), declaration.merge.words(declaration.count))
 }
 
 /// Writes a table of Markdown.

@@ -43,13 +43,13 @@ impl Kind {
 }
 
 impl Count {
-    /// Says how often a declaration may stand in its block.
+    /// Says how often a declaration can be given in its block.
     pub(super) const fn words(self) -> &'static str {
         match self {
-            Self::Required => "exactly once",
-            Self::Optional => "at most once",
-            Self::Keyed => "any number of times, each time with another first argument",
-            Self::Repeatable => "any number of times",
+            Self::Required => "Required.",
+            Self::Optional => "Optional.",
+            Self::Keyed => "Repeatable, each time with a different first argument.",
+            Self::Repeatable => "Repeatable.",
         }
     }
 }
@@ -58,14 +58,14 @@ impl Merge {
     /// Says what happens to a declaration that a base file has, too.
     pub(super) const fn words(self, count: Count) -> &'static str {
         match (self, count) {
-            (Self::Replace, _) => "replaces the base's as a whole",
+            (Self::Replace, _) => "Overrides the base file.",
             (Self::Combine, Count::Keyed) => {
-                "joins the base's: one with the same first argument is combined with it"
+                "Merges with the base file; those with the same first argument are combined."
             }
             (Self::Combine, Count::Repeatable) => {
-                "joins the base's: a variable replaces the one of its name"
+                "Merges with the base file; a variable overrides the one of its name."
             }
-            (Self::Combine, _) => "is combined with the base's",
+            (Self::Combine, _) => "Merges with the base file.",
         }
     }
 }

@@ -223,7 +223,7 @@ fn patterns_keep_the_order_of_the_file() {
 #[test]
 fn texts_without_their_quotes() {
     assert_snapshot!(file_errors("layout = split # the default"), @r#"
-    error: `split` must stand in quotes
+    error: `split` must be in quotes
       --> Boxfile.toml:3:10
        |
      3 | layout = split # the default
@@ -259,7 +259,7 @@ fn texts_without_their_quotes() {
        = help: write `"split"`
     "#);
     assert_snapshot!(agent_errors("entrypoint = [/bin/agent, 'it''s', \"C:\\Users\"]"), @r#"
-    error: `/bin/agent` must stand in quotes
+    error: `/bin/agent` must be in quotes
       --> Boxfile.toml:4:15
        |
      4 | entrypoint = [/bin/agent, 'it''s', "C:\Users"]
@@ -267,13 +267,12 @@ fn texts_without_their_quotes() {
        |
        = help: write `"/bin/agent"`
 
-    error: `'s'` touches the text in front of it
-      --> Boxfile.toml:4:27
+    error: missing comma between array elements
+      --> Boxfile.toml:4:31
        |
      4 | entrypoint = [/bin/agent, 'it''s', "C:\Users"]
-       |                           ^^^^^^^ two things without a space
-       |
-       = help: remove what is behind the closing quote; inside of a text in `"…"`, a quote is written `\"`
+       |              - opened here
+       |                               ^ expected `,`
 
     error: this text cannot be read
       --> Boxfile.toml:4:36
@@ -297,7 +296,7 @@ fn texts_without_their_quotes() {
 #[test]
 fn lines_in_another_language() {
     assert_snapshot!(file_errors("layout \"merged\""), @r#"
-    error: the `=` behind `layout` is missing
+    error: the `=` after `layout` is missing
       --> Boxfile.toml:3:1
        |
      3 | layout "merged"
@@ -332,11 +331,11 @@ fn lines_in_another_language() {
        = help: did you mean "split"?
     "#);
     assert_snapshot!(file_errors("skill \"greet\" path=\"skills/greet\""), @r#"
-    error: `skill "greet" path` is not a name
+    error: the `=` after `skill` is missing
       --> Boxfile.toml:3:1
        |
      3 | skill "greet" path="skills/greet"
-       | ^^^^^^^^^^^^^^^^^^ a line as in KDL
+       | ^^^^^ a name without `=`
        |
        = help: write
              [skill.greet]
@@ -402,46 +401,45 @@ fn parts_that_are_missing() {
     "#);
     assert_snapshot!(file_errors("layout ="), @r#"
     error: `layout` has no value
-      --> Boxfile.toml:3:8
+      --> Boxfile.toml:3:1
        |
      3 | layout =
-       |        ^ nothing behind it
+       | ^^^^^^ a name alone
        |
        = help: write `layout = "split"`
     "#);
     assert_snapshot!(file_errors("= \"split\""), @r#"
-    error: a name is missing in front of this `=`
+    error: a name is missing
       --> Boxfile.toml:3:1
        |
      3 | = "split"
-       | ^ nothing before it
+       | ^ before this
        |
-       = help: write `name = "value"`, or remove the line
+       = help: write `name = "value"`, or remove it
     "#);
     assert_snapshot!(file_errors("vm = { cpus = 2 memory = \"1GiB\" }"), @r#"
-    error: a `,` is missing between two entries of a table
+    error: a `,` is missing
       --> Boxfile.toml:3:17
        |
      3 | vm = { cpus = 2 memory = "1GiB" }
-       |                 ^^^^^^ no comma in front of this
+       |                 ^^^^^^ expected `,` before this
        |
-       = help: put a `,` between them
+       = help: put a `,` between two values or entries
     "#);
     assert_snapshot!(file_errors("platform = [\"linux/amd64\" \"linux/arm64\"]"), @r#"
-    error: a `,` is missing between two values of a list
+    error: missing comma between array elements
       --> Boxfile.toml:3:27
        |
      3 | platform = ["linux/amd64" "linux/arm64"]
-       |                           ^^^^^^^^^^^^^ no comma in front of this
-       |
-       = help: put a `,` between them
+       |            - opened here
+       |                           ^ expected `,`
     "#);
     assert_snapshot!(file_errors("platform = \"linux/amd64\" \"linux/arm64\""), @r#"
-    error: a name has one value
+    error: unexpected `"linux/arm64"` after a value
       --> Boxfile.toml:3:26
        |
      3 | platform = "linux/amd64" "linux/arm64"
-       |                          ^^^^^^^^^^^^^ a second one
+       |                          ^^^^^^^^^^^^^ a name has one value
        |
        = help: write several as a list, `["a", "b"]`, and each name on a line of its own
     "#);
@@ -454,26 +452,27 @@ fn parts_that_are_missing() {
        |
        = help: close it with `]`
     ");
-    assert_snapshot!(file_errors("vm = {\n    cpus = 2\n    memory = \"1GiB\"\n}"), @r"
-    error: this table is never closed
-      --> Boxfile.toml:3:6
+    assert_snapshot!(file_errors("vm = {\n    cpus = 2\n    memory = \"1GiB\"\n}"), @r#"
+    error: missing comma between key-value pairs
+      --> Boxfile.toml:5:5
        |
      3 | vm = {
-       |      ^ opened here
-       |
-       = help: close it with `}`, or put a `,` at the end of each of its lines
-    ");
+       |      - opened here
+    ...
+     5 |     memory = "1GiB"
+       |     ^ expected `,`
+    "#);
     assert_snapshot!(file_errors("platform = {\"linux/amd64\"}"), @r#"
-    error: `"linux/amd64"` has no value
+    error: `linux/amd64` has no value
       --> Boxfile.toml:3:13
        |
      3 | platform = {"linux/amd64"}
-       |             ^^^^^^^^^^^^^ no `=` behind it
+       |             ^^^^^^^^^^^^^ a name alone
        |
-       = help: a table has names with values, `{ name = "value" }`; a list of values is written `["a", "b"]`
+       = help: write `name = "value"`; a list of values is written `["a", "b"]`
     "#);
     assert_snapshot!(file_errors("platform = [\"linux/amd64\"}"), @r#"
-    error: `]` must stand here
+    error: expected `]`
       --> Boxfile.toml:3:26
        |
      3 | platform = ["linux/amd64"}
@@ -492,13 +491,12 @@ fn parts_that_are_missing() {
        = help: remove it
     "#);
     assert_snapshot!(file_errors("vm = { cpus = 2,, }"), @r"
-    error: a value is missing in front of this `,`
+    error: extra comma in inline table
       --> Boxfile.toml:3:17
        |
      3 | vm = { cpus = 2,, }
-       |                 ^ nothing before it
-       |
-       = help: remove the `,`
+       |      - opened here
+       |                 ^ expected key
     ");
 }
 
@@ -514,22 +512,22 @@ fn headers() {
        = help: write `[vm]`
     ");
     assert_snapshot!(file_errors("[vm limits]\nmemory = \"1GiB\""), @r"
-    error: two names stand without a `.` between them
-      --> Boxfile.toml:3:1
+    error: a `.` is missing between two names
+      --> Boxfile.toml:3:5
        |
      3 | [vm limits]
-       | ^^^^^^^^^^^ not a header
+       |     ^^^^^^ expected `.` or `]`
        |
-       = help: write `[vm.limits]`
+       = help: write `[vm.limits]`, or a name with spaces in quotes
     ");
     assert_snapshot!(file_errors("[vm] cpus = 2"), @r"
-    error: something stands behind a header
+    error: unexpected text after a header
       --> Boxfile.toml:3:6
        |
      3 | [vm] cpus = 2
        |      ^^^^^^^^ not part of it
        |
-       = help: begin a new line behind the `]`
+       = help: begin a new line after the `]`
     ");
     assert_snapshot!(file_errors("[vm.]"), @r"
     error: a name is missing in this header
@@ -538,16 +536,16 @@ fn headers() {
      3 | [vm.]
        | ^^^^^ not a header
        |
-       = help: names stand in the brackets, with a `.` between two: `[agent.limits]`
+       = help: write names in the brackets, separated by `.`: `[agent.limits]`
     ");
     assert_snapshot!(file_errors("layout = \"merged\"\n[conflict./etc/motd]\npolicy = \"drop\""), @r#"
-    error: `/etc/motd` must stand in quotes
+    error: `/etc/motd` must be in quotes
       --> Boxfile.toml:4:11
        |
      4 | [conflict./etc/motd]
        |           ^^^^^^^^^ a bare name cannot contain this
        |
-       = help: write `[conflict."/etc/motd"]`
+       = help: write `"/etc/motd"`
     "#);
     assert_snapshot!(file_errors("[skill.\"greet]"), @r#"
     error: this text is never closed
@@ -556,7 +554,7 @@ fn headers() {
      3 | [skill."greet]
        |        ^^^^^^^ no closing quote on this line
        |
-       = help: close the quotes in front of the `]`
+       = help: close it with `"`
     "#);
 }
 
@@ -575,7 +573,7 @@ fn names_that_are_written_twice() {
        = help: remove one of them
     "#);
     assert_snapshot!(file_errors("[vm]\ncpus = 2\n[skills]\ndir = \"s\"\n[vm]\ncpus = 1"), @r"
-    error: the table `[vm]` is declared twice
+    error: `vm` is declared twice
       --> Boxfile.toml:7:2
        |
      3 | [vm]
@@ -584,18 +582,18 @@ fn names_that_are_written_twice() {
      7 | [vm]
        |  ^^ declared again
        |
-       = help: write all of it in one place
+       = help: write all of the table in one place
     ");
     assert_snapshot!(file_errors("vm = { cpus = 2 }\n[vm]\nmemory = \"1GiB\""), @r"
-    error: `vm` is complete where it is written in `{…}`
+    error: `vm` has a value, and is used as a table
       --> Boxfile.toml:4:2
        |
      3 | vm = { cpus = 2 }
-       | -- written in braces
+       | -- given a value
      4 | [vm]
-       |  ^^ added to here
+       |  ^^ used as a table
        |
-       = help: write all of it in the braces, or all of it in a table with a header
+       = help: write all of it in one place
     ");
     assert_snapshot!(file_errors("vm = { cpus = 2, cpus = 3 }"), @r"
     error: `cpus` is given twice
@@ -616,7 +614,7 @@ fn names_that_are_written_twice() {
      4 | layout.kind = "split"
        | ^^^^^^ used as a table
        |
-       = help: keep one of them and remove the other
+       = help: write all of it in one place
     "#);
 }
 
@@ -973,17 +971,17 @@ fn helps_are_in_toml() {
 #[test]
 fn nesting_without_end() {
     assert_snapshot!(file_errors(&format!("args = {}", "[".repeat(65))), @r"
-    error: tables and lists lie more than 64 deep in one another
+    error: tables and lists are nested more than 64 deep
       --> Boxfile.toml:3:72
        |
      3 | args = [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[
        |                                                                        ^ one too many
     ");
     assert_snapshot!(file_errors(&format!("[a{}]", ".a".repeat(64))), @r"
-    error: tables and lists lie more than 64 deep in one another
-      --> Boxfile.toml:3:129
+    error: tables and lists are nested more than 64 deep
+      --> Boxfile.toml:3:130
        |
      3 | …a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a]
-       |                                                                                                                       ^ one too many
+       |                                                                                                                        ^ one too many
     ");
 }

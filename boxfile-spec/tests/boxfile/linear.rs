@@ -42,6 +42,12 @@ fn read_alone(text: &str) {
     black_box(parse(text).is_ok());
 }
 
+fn read_toml(text: &str) {
+    let load = |_: &str| Err("there is none".to_owned());
+    let document = boxfile_spec::read(Source::new("Boxfile.toml", text), None, load);
+    black_box(document.boxfile.is_some());
+}
+
 /// Repeats a line, in which `#` is another number each time.
 fn lines(line: &str, length: usize) -> String {
     (0..length / line.len()).map(|index| line.replace('#', &index.to_string())).collect()
@@ -51,6 +57,55 @@ fn lines(line: &str, length: usize) -> String {
 fn anything_repeated_is_read_in_linear_time() {
     for piece in PIECES {
         assert_linear(piece, |length| piece.repeat(length / piece.len()), read_alone);
+    }
+}
+
+#[test]
+fn anything_repeated_in_toml_is_read_in_linear_time() {
+    for piece in [
+        "[",
+        "]",
+        "[[",
+        "{",
+        "}",
+        ",",
+        ".",
+        "=",
+        "\"",
+        "\"\"\"",
+        "'''\n",
+        "\\",
+        "#\n",
+        "\r",
+        "\u{0}",
+        "a.",
+        "a=[",
+        "a={",
+        "a={a=",
+        "a=[1,",
+        "a=[\n",
+        "a={\n",
+        "[a.b]\n",
+        "[a\n",
+        "[[a]]\n",
+        "a.b=1\n",
+        "a#=1\n",
+        "[a#]\n",
+        "[[a#]]\n",
+        "[a]\nb#.c=x\n",
+        "a b\n",
+        "a:\n",
+        "a {\n",
+        "é",
+        "skill.s#.path=\"p\"\n",
+        "#true ",
+        "a=1 2 3\n",
+        "a = x ",
+    ] {
+        for prefix in ["", "a = [", "a = {"] {
+            let text = |length| format!("{prefix}{}", lines(piece, length));
+            assert_linear(&format!("{prefix}{piece}"), text, read_toml);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::token::{Kind, Token};
 use crate::format::page::Page;
-use crate::syntax::DEEPEST;
+use crate::syntax::tree::DEEPEST;
 
 /// Lays tokens out; nothing if braces do not match or a `/-` has nothing behind it.
 pub(super) fn lay_out<'s>(tokens: &[Token<'s>]) -> Option<Page<'s>> {

@@ -5,7 +5,8 @@ use proptest::sample::select;
 
 use super::*;
 use crate::sink::Sink;
-use crate::syntax::{self, Node};
+use crate::syntax;
+use crate::syntax::tree::Node;
 
 /// Everything of a text but what the formatter may add and remove.
 fn content(text: &str) -> String {

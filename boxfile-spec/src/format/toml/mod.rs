@@ -1,6 +1,5 @@
 //! The layout of a Boxfile in TOML.
 
-mod brackets;
 mod layout;
 mod token;
 
@@ -29,6 +28,6 @@ mod tests;
 #[must_use]
 pub fn format_toml(source: &str) -> Option<String> {
     let tokens = token::tokens(source)?;
-    let broken = brackets::broken(&tokens)?;
+    let broken = token::broken(&tokens)?;
     Some(layout::lay_out(&tokens, &broken)?.finish(source))
 }

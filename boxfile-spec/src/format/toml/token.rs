@@ -1,6 +1,7 @@
-//! The tokens of a TOML text.
+//! The tokens of a TOML text, and which of its brackets belong together.
 
 use crate::format::BYTE_ORDER_MARK;
+use crate::syntax::tree::DEEPEST;
 use toml_parser::Source;
 use toml_parser::decoder::ScalarKind;
 pub(super) use toml_parser::lexer::TokenKind as Kind;
@@ -59,4 +60,35 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
         }
     }
     Some(tokens)
+}
+
+/// Returns for each token whether it is a bracket with a line end directly between it and the one
+/// that closes it; `None` if brackets do not match.
+///
+/// A line end within further brackets, or within a text, is theirs alone.
+pub(super) fn broken(tokens: &[Token<'_>]) -> Option<Vec<bool>> {
+    let mut broken = vec![false; tokens.len()];
+    let mut open: Vec<usize> = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        if let Some(&inner) = open.last() {
+            broken[inner] |= token.newlines > 0;
+        }
+        if token.opens() {
+            open.push(at);
+        } else if token.closes() && tokens[open.pop()?].kind != partner(token.kind) {
+            return None;
+        }
+        if open.len() > DEEPEST {
+            return None;
+        }
+    }
+    open.is_empty().then_some(broken)
+}
+
+/// Returns the bracket that a closing bracket closes.
+const fn partner(closing: Kind) -> Kind {
+    match closing {
+        Kind::RightCurlyBracket => Kind::LeftCurlyBracket,
+        _ => Kind::LeftSquareBracket,
+    }
 }

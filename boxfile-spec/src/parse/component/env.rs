@@ -7,7 +7,7 @@ use crate::parse::children::Children;
 use crate::parse::reader::{Reader, twice};
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::{Node, Prop};
+use crate::syntax::tree::{Node, Prop};
 use crate::{Diagnostic, Scope, Secret, Span, Syntax, form, rules, value};
 
 /// Reads the variables of all `env` and `plain-env` declarations of a component.

@@ -3,7 +3,7 @@
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{AgentKind, Diagnostic, Health, Syntax, form, rules, schema, value};
 
 /// Where OpenCode answers that it is well.
@@ -57,8 +57,7 @@ fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
 
 fn read_http(reader: &mut Reader<'_>) -> Option<Health> {
     let port = reader.integer("port");
-    let path = reader.prop("path");
-    let path = reader.read(path, "path", http_path)?;
+    let path = reader.read_prop("path", http_path)?;
     Some(Health::Http { port, path })
 }
 

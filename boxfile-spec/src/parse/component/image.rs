@@ -1,11 +1,11 @@
-//! `image "oci:…"`: where a component's files come from.
+//! `image "oci:…"`, and `binary "PATH"` or `binary "URL" sha256="…"`: where a component's files come
+//! from.
 
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
-use crate::sink::Sink;
 use crate::suggest::nearest;
-use crate::syntax::{Node, Value};
-use crate::{Diagnostic, ImageRef, Sha256, Spanned, rules, schema, value};
+use crate::syntax::tree::Value;
+use crate::{Binary, Diagnostic, ImageRef, Sha256, Spanned, form, rules, value};
 
 const FORM: &str = "an image is \"oci:DIR\", \"oci-archive:FILE\", \"docker-archive:FILE\" or \
      \"docker://HOST/NAME\", each perhaps with `:TAG` behind it";
@@ -13,14 +13,32 @@ const FORM: &str = "an image is \"oci:DIR\", \"oci-archive:FILE\", \"docker-arch
 const DEFAULT_HOST: &str = "docker.io";
 
 /// Reads the reference to an image.
-pub(super) fn read(node: &Node, sink: &Sink) -> Option<Spanned<ImageRef>> {
-    let mut reader = Reader::new(node, &schema::IMAGE, sink);
-    let image = reader.arg();
-    let image = reader.read(image, "image", |value, name| {
-        Ok(Spanned { value: reference(value, name)?, span: value.span })
+pub(super) fn image(value: &Value, name: &str) -> Result<Spanned<ImageRef>, Diagnostic> {
+    Ok(Spanned { value: reference(value, name)?, span: value.span })
+}
+
+/// Reads where the agent's program is.
+pub(super) fn binary(reader: &mut Reader<'_>) -> Option<Binary> {
+    let source = reader.arg();
+    let sha256 = reader.optional_prop("sha256");
+    let remote = source.is_some_and(value::is_url);
+    if remote && sha256.is_none() {
+        let sha256 = form::prop(reader.syntax(), "sha256", "\"…\"");
+        reader.report_missing_as(
+            "a binary that is downloaded needs its `sha256`",
+            "without `sha256`",
+            &format!("add `{sha256}`, of which `sha256sum FILE` prints the 64 digits"),
+        );
+    }
+    let sha256 = reader.read(sha256, "sha256", value::sha256);
+    let source = reader.read(source, "binary", |value, name| {
+        if remote { value::url(value, name, &["http", "https"]) } else { value::path(value, name) }
     });
-    reader.finish();
-    image
+    let source: Spanned<String> = source?;
+    match remote {
+        false => Some(Binary::Local { path: source, sha256 }),
+        true => Some(Binary::Remote { url: source, sha256: sha256? }),
+    }
 }
 
 fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {

@@ -1,6 +1,5 @@
 //! `agent { … }` and `business { … }`.
 
-mod binary;
 mod env;
 mod health;
 mod image;
@@ -8,12 +7,13 @@ mod limits;
 mod namespaces;
 mod rlimits;
 
+use crate::diagnostic::quote;
 use crate::parse::children::Children;
-use crate::parse::document;
+use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::units::MIB;
 use crate::{
     Agent, AgentKind, Binary, Business, Component, Diagnostic, Limits, Spanned, Syntax, form,
@@ -41,16 +41,16 @@ pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<
     let children = reader.children();
     let (component, share) = common(&children, node, &AGENT_LIMITS, "agent-host", sink);
     let binary = children.one(&schema::BINARY);
-    let program = binary.and_then(|node| binary::read(node, sink));
+    let program = Reader::sole(&children, &schema::BINARY, image::binary);
     let image = children.one(&schema::IMAGE);
     let kind = if (image.is_none() && binary.is_none()) || (binary.is_some() && program.is_none()) {
         kind.map_or(AgentKind::OciImage, |kind| kind.value)
     } else {
         agreed_kind(kind, program.as_ref(), binary, sink)
     };
-    let port = children.one(&schema::PORT).and_then(|node| read_port(node, sink));
+    let port = Reader::sole(&children, &schema::PORT, port);
     let health = health::read(children.one(&schema::HEALTH), kind, sink);
-    let tools = children.one(&schema::TOOLS).and_then(|node| read_tools(node, sink));
+    let tools = Reader::sole(&children, &schema::TOOLS, |it| it.read_some(tool)).map(names::unique);
     finish(&reader, &children, node);
     let needs_image = !matches!(kind, AgentKind::LocalBinary | AgentKind::RemoteBinary);
     if image.is_none() && binary.is_none() {
@@ -66,7 +66,7 @@ pub(super) fn business(node: Option<&Node>, sink: &Sink) -> (Option<Business>, O
     let reader = Reader::new(node, &schema::BUSINESS, sink);
     let children = reader.children();
     let (component, share) = common(&children, node, &BUSINESS_LIMITS, "business-host", sink);
-    let autostart = children.one(&schema::AUTOSTART).and_then(|node| read_autostart(node, sink));
+    let autostart = Reader::sole(&children, &schema::AUTOSTART, |it| it.read_arg(value::truth));
     finish(&reader, &children, node);
     if children.one(&schema::IMAGE).is_none() {
         report_no_program(&reader, node, true);
@@ -85,17 +85,16 @@ fn common(
     let one = |declaration| children.one(declaration);
     let (namespaces, hostname) = namespaces::read(one(&schema::NAMESPACES), hostname, sink);
     let (limits, share) = limits::read(one(&schema::LIMITS), node, *limits, sink);
-    let user = one(&schema::USER).and_then(|node| read_user(node, sink));
+    let user = Reader::sole(children, &schema::USER, |it| it.read_arg(user));
     let rlimits = rlimits::read(one(&schema::RLIMITS), user.as_ref(), sink);
     let component = Component {
-        image: one(&schema::IMAGE).and_then(|node| image::read(node, sink)),
-        entrypoint: one(&schema::ENTRYPOINT).and_then(|node| read_entrypoint(node, sink)),
-        args: one(&schema::ARGS).and_then(|node| read_args(node, sink)),
-        env_files: one(&schema::ENV_FILE)
-            .and_then(|node| read_env_files(node, sink))
+        image: Reader::sole(children, &schema::IMAGE, |it| it.read_arg(image::image)),
+        entrypoint: Reader::sole(children, &schema::ENTRYPOINT, argv),
+        args: Reader::sole(children, &schema::ARGS, |it| it.read_args(value::owned_text)),
+        env_files: Reader::sole(children, &schema::ENV_FILE, |it| it.read_some(value::path))
             .unwrap_or_default(),
         env: env::read(children, sink),
-        workdir: one(&schema::WORKDIR).and_then(|node| read_workdir(node, sink)),
+        workdir: Reader::sole(children, &schema::WORKDIR, |it| it.read_arg(workdir)),
         user,
         namespaces,
         hostname,
@@ -106,7 +105,7 @@ fn common(
 }
 
 fn finish(reader: &Reader<'_>, children: &Children<'_>, component: &Node) {
-    let missing = |declaration| document::missing(declaration, component);
+    let missing = |declaration| names::missing(declaration, component);
     children.finish(|node| place_elsewhere(component, node), missing);
     reader.finish_line();
 }
@@ -168,96 +167,42 @@ fn agreed_kind(
     found
 }
 
-fn read_entrypoint(node: &Node, sink: &Sink) -> Option<Vec<String>> {
-    let mut reader = Reader::new(node, &schema::ENTRYPOINT, sink);
-    let argv = read_argv(&mut reader);
-    reader.finish();
-    argv
-}
-
-fn read_args(node: &Node, sink: &Sink) -> Option<Vec<String>> {
-    let mut reader = Reader::new(node, &schema::ARGS, sink);
-    let args = reader.read_args(value::owned_text);
-    reader.finish();
-    args
-}
-
 /// Reads a program, which must be there, and its arguments.
-fn read_argv(reader: &mut Reader<'_>) -> Option<Vec<String>> {
-    let program = reader.arg();
-    let program = reader.read(program, reader.name(), value::filled_text);
+fn argv(reader: &mut Reader<'_>) -> Option<Vec<String>> {
+    let program = reader.read_arg(value::filled_text);
     let args = reader.read_args(value::owned_text);
     Some([vec![program?.to_owned()], args?].concat())
 }
 
-fn read_env_files(node: &Node, sink: &Sink) -> Option<Vec<Spanned<String>>> {
-    let mut reader = Reader::new(node, &schema::ENV_FILE, sink);
-    let files = reader.read_some(value::path);
-    reader.finish();
-    files
+fn workdir(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let path = value::absolute(value, name)?.value;
+    let Some(kernels) = rules::kernels_directory(&path) else { return Ok(path) };
+    let message = format!("the component cannot work in {}", quote(&path));
+    let label = format!("in `/{kernels}`, which is the kernel's");
+    Err(Diagnostic::new(message, value.span, label)
+        .with_help("choose another directory, for instance \"/work\""))
 }
 
-fn read_workdir(node: &Node, sink: &Sink) -> Option<String> {
-    let mut reader = Reader::new(node, &schema::WORKDIR, sink);
-    let workdir = reader.arg();
-    let workdir = reader.read(workdir, "workdir", |value, name| {
-        let path = value::absolute(value, name)?.value;
-        let Some(kernels) = rules::kernels_directory(&path) else { return Ok(path) };
-        let message = format!("the component cannot work in {}", crate::diagnostic::quote(&path));
-        let label = format!("in `/{kernels}`, which is the kernel's");
-        Err(Diagnostic::new(message, value.span, label)
-            .with_help("choose another directory, for instance \"/work\""))
-    });
-    reader.finish();
-    workdir
+fn user(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
+    let text = value::text(value, name)?;
+    if rules::is_user(text) {
+        return Ok(Spanned { value: text.to_owned(), span: value.span });
+    }
+    let message = format!("{} is not a user", quote(text));
+    Err(Diagnostic::new(message, value.span, "not a user")
+        .with_help("write `USER` or `USER:GROUP`, names or numbers: \"app:app\", \"1000\""))
 }
 
-fn read_user(node: &Node, sink: &Sink) -> Option<Spanned<String>> {
-    let mut reader = Reader::new(node, &schema::USER, sink);
-    let user = reader.arg();
-    let user = reader.read(user, "user", |value, name| {
-        let text = value::text(value, name)?;
-        if rules::is_user(text) {
-            return Ok(Spanned { value: text.to_owned(), span: value.span });
-        }
-        let message = format!("{} is not a user", crate::diagnostic::quote(text));
-        Err(Diagnostic::new(message, value.span, "not a user")
-            .with_help("write `USER` or `USER:GROUP`, names or numbers: \"app:app\", \"1000\""))
-    });
-    reader.finish();
-    user
-}
-
-fn read_port(node: &Node, sink: &Sink) -> Option<u16> {
-    let mut reader = Reader::new(node, &schema::PORT, sink);
-    let (kind, port) = (reader.first_kind(), reader.arg());
-    let port = reader.read(port, "port", |value, name| value::integer(value, name, kind));
-    reader.finish();
-    u16::try_from(port?).ok()
-}
-
-fn read_autostart(node: &Node, sink: &Sink) -> Option<bool> {
-    let mut reader = Reader::new(node, &schema::AUTOSTART, sink);
-    let autostart = reader.arg();
-    let autostart = reader.read(autostart, "autostart", value::truth);
-    reader.finish();
-    autostart
-}
-
-fn read_tools(node: &Node, sink: &Sink) -> Option<Vec<String>> {
-    let mut reader = Reader::new(node, &schema::TOOLS, sink);
-    let tools = reader.read_some(tool);
-    reader.finish();
-    let mut tools = tools?;
-    tools.sort_unstable();
-    tools.dedup();
-    Some(tools)
+fn port(reader: &mut Reader<'_>) -> Option<u16> {
+    let kind = reader.first_kind();
+    let port = reader.read_arg(|value, name| value::integer(value, name, kind))?;
+    u16::try_from(port).ok()
 }
 
 fn tool(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let text = value::text(value, name)?;
     tools::canonical(text).map(str::to_owned).map_err(|help| {
-        let message = format!("there is no built-in tool {}", crate::diagnostic::quote(text));
+        let message = format!("there is no built-in tool {}", quote(text));
         Diagnostic::new(message, value.span, "no such tool").with_help(help)
     })
 }

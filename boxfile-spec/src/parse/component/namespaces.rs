@@ -3,7 +3,7 @@
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Diagnostic, Namespaces, form, rules, schema, value};
 
 /// Reads the namespaces and the host name.

@@ -2,7 +2,7 @@
 
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::{Data, Node, Value};
+use crate::syntax::tree::{Data, Node, Value};
 use crate::{Diagnostic, ResourceLimits, Spanned, form, rules, schema, value};
 
 /// Reads the limits of a process that runs as a user; nothing where no user is declared.

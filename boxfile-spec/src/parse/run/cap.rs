@@ -1,10 +1,10 @@
 //! `cap "KIND" …`: the capabilities under `/cap`.
 
 use crate::parse::children::Children;
+use crate::parse::names;
 use crate::parse::reader::Reader;
-use crate::parse::{document, keyed};
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Cap, Diagnostic, form, schema, value};
 
 /// In milliseconds.
@@ -14,7 +14,7 @@ const DEFAULT_CONNECTIONS: u16 = 16;
 /// Reads all capabilities, and sorts them by kind.
 pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Vec<Cap> {
     let nodes = top.many(&schema::CAP);
-    keyed::check_unique(&nodes, "kind", sink);
+    names::check_unique(&nodes, "kind", sink);
     let mut caps: Vec<Cap> = nodes.iter().filter_map(|node| read_one(node, sink)).collect();
     caps.sort_by_key(Cap::name);
     caps
@@ -25,7 +25,7 @@ fn read_one(node: &Node, sink: &Sink) -> Option<Cap> {
     let kind = reader.choice_arg();
     let children = reader.children();
     let relays = children.one(&schema::RELAYS);
-    children.finish(|_| None, |declaration| document::missing(declaration, node));
+    children.finish(|_| None, |declaration| names::missing(declaration, node));
     // Of an unknown kind, nothing can be said about the rest.
     let kind = kind?;
     if let (Some(relays), true) = (relays, kind != "nostr") {
@@ -41,7 +41,7 @@ fn read_one(node: &Node, sink: &Sink) -> Option<Cap> {
         "http" => {
             Some(Cap::Http { timeout: reader.duration("timeout").unwrap_or(DEFAULT_TIMEOUT) })
         }
-        "nostr" => nostr(&reader, relays, sink),
+        "nostr" => nostr(&reader, &children),
         "ws" => {
             let max_connections = reader.integer("max-connections").unwrap_or(DEFAULT_CONNECTIONS);
             Some(Cap::Ws { max_connections })
@@ -59,24 +59,16 @@ fn without_relays(relays: &Node, kind: &str) -> Diagnostic {
         .with_help(format!("remove it, or write it inside of `{nostr}`"))
 }
 
-fn nostr(reader: &Reader<'_>, relays: Option<&Node>, sink: &Sink) -> Option<Cap> {
-    if relays.is_none() {
+fn nostr(reader: &Reader<'_>, children: &Children<'_>) -> Option<Cap> {
+    if children.one(&schema::RELAYS).is_none() {
         let relays = schema::RELAYS.usage(reader.syntax());
         let message = "the capability `nostr` needs `relays`";
         reader.report_missing_as(message, "without `relays`", &format!("add {relays} to it"));
     }
-    read_relays(relays?, sink).map(|relays| Cap::Nostr { relays })
+    let relays = Reader::sole(children, &schema::RELAYS, |it| it.read_some(relay))?;
+    Some(Cap::Nostr { relays: names::unique(relays) })
 }
 
-fn read_relays(node: &Node, sink: &Sink) -> Option<Vec<String>> {
-    let relay = |value: &Value, name: &str| {
-        value::url(value, name, &["wss", "ws"]).map(|relay| relay.value)
-    };
-    let mut reader = Reader::new(node, &schema::RELAYS, sink);
-    let relays = reader.read_some(relay);
-    reader.finish();
-    let mut relays = relays?;
-    relays.sort_unstable();
-    relays.dedup();
-    Some(relays)
+fn relay(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    value::url(value, name, &["wss", "ws"]).map(|relay| relay.value)
 }

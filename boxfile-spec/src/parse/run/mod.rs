@@ -1,7 +1,6 @@
 //! What a box is given when it runs.
 
 pub(super) mod cap;
-pub(super) mod logs;
 pub(super) mod mounts;
 pub(super) mod network;
 pub(super) mod sandbox;
@@ -11,7 +10,7 @@ pub(super) mod task;
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::Value;
+use crate::syntax::tree::Value;
 use crate::{Diagnostic, Scope, form, schema};
 
 /// The components that a file has, besides the agent.

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
-use crate::parse::keyed;
-use crate::parse::machine::vm;
+use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::parse::run::Components;
 use crate::parse::run::secret::SecretFile;
+use crate::parse::vm;
 use crate::sink::Sink;
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 use crate::{Access, Diagnostic, Scope, Scratch, Share, Spanned, rules, schema, value};
 
 /// What the guest mounts by itself, and what must not be hidden.
@@ -20,7 +20,7 @@ const RESERVED: [&str; 8] =
 /// Reads all shares, and sorts them by name.
 pub(in crate::parse) fn shares(top: &Children<'_>, sink: &Sink) -> Vec<Share> {
     let nodes = top.many(&schema::SHARE);
-    keyed::check_unique(&nodes, "name", sink);
+    names::check_unique(&nodes, "name", sink);
     let components = Components::of(top, sink);
     let mut shares: Vec<Share> = nodes.iter().filter_map(|node| share(node, components)).collect();
     shares.sort_by(|one, other| one.name.cmp(&other.name));
@@ -30,10 +30,9 @@ pub(in crate::parse) fn shares(top: &Children<'_>, sink: &Sink) -> Vec<Share> {
 fn share(node: &Node, components: Components<'_>) -> Option<Share> {
     let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SHARE, sink);
-    let name = keyed::name(&mut reader);
+    let name = names::name(&mut reader);
     let guest = guest(&mut reader, sink);
-    let host = reader.optional_prop("host");
-    let host = reader.read(host, "host", value::path);
+    let host = reader.read_optional("host", value::path);
     let access = if reader.choice("access") == Some("rw") { Access::Rw } else { Access::Ro };
     let component = components.scope(&mut reader, Scope::Both);
     reader.finish();
@@ -43,7 +42,7 @@ fn share(node: &Node, components: Components<'_>) -> Option<Share> {
 /// Reads all scratch disks, and sorts them by name.
 pub(in crate::parse) fn scratch(top: &Children<'_>, sink: &Sink) -> Vec<Scratch> {
     let nodes = top.many(&schema::SCRATCH);
-    keyed::check_unique(&nodes, "name", sink);
+    names::check_unique(&nodes, "name", sink);
     let components = Components::of(top, sink);
     let mut disks: Vec<Scratch> = nodes.iter().filter_map(|node| disk(node, components)).collect();
     disks.sort_by(|one, other| one.name.cmp(&other.name));
@@ -53,7 +52,7 @@ pub(in crate::parse) fn scratch(top: &Children<'_>, sink: &Sink) -> Vec<Scratch>
 fn disk(node: &Node, components: Components<'_>) -> Option<Scratch> {
     let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SCRATCH, sink);
-    let name = keyed::name(&mut reader);
+    let name = names::name(&mut reader);
     let guest = guest(&mut reader, sink);
     let written = reader.prop("size");
     let size = reader.size("size");
@@ -65,8 +64,7 @@ fn disk(node: &Node, components: Components<'_>) -> Option<Scratch> {
 }
 
 fn guest(reader: &mut Reader<'_>, sink: &Sink) -> Option<Spanned<String>> {
-    let guest = reader.prop("guest");
-    let guest = reader.read(guest, "guest", value::guest_path)?;
+    let guest = reader.read_prop("guest", value::guest_path)?;
     if let Some(taken) = reserved(&guest.value) {
         let message = format!("nothing can be mounted at {}", quote(&guest.value));
         let label = format!("the guest has its own `{taken}`");

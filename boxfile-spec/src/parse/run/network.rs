@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
-use crate::parse::document;
+use crate::parse::names;
 use crate::parse::reader::Reader;
-use crate::schema::{self, Declaration};
+use crate::schema;
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Diagnostic, Network, NetworkMode, Syntax, form, rules, value};
 
 /// Reads what the guest can reach; without a declaration, nothing.
@@ -23,11 +23,12 @@ pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Network {
     });
     let children = reader.children();
     let lists = [&schema::ALLOW_PEER, &schema::DENY_PEER].map(|declaration| {
-        let node = children.one(declaration)?;
-        if mode.is_some_and(|mode| mode != NetworkMode::Filtered) {
+        if let Some(node) = children.one(declaration)
+            && mode.is_some_and(|mode| mode != NetworkMode::Filtered)
+        {
             sink.report(needs_filter(node, reader.syntax()));
         }
-        read_peers(node, declaration, sink)
+        Reader::sole(&children, declaration, |it| it.read_args(peer)).map(names::unique)
     });
     let lacks = match mode {
         Some(NetworkMode::Filtered) if !children.may_have(&schema::ALLOW_PEER) => Some("allow"),
@@ -37,7 +38,7 @@ pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Network {
     if let Some(lacks) = lacks {
         report_closed(&reader, node, lacks);
     }
-    children.finish(|_| None, |declaration| document::missing(declaration, node));
+    children.finish(|_| None, |declaration| names::missing(declaration, node));
     reader.finish_line();
     let [allow, deny] = lists.map(Option::unwrap_or_default);
     Network { mode: mode.unwrap_or_default(), allow, deny }
@@ -69,16 +70,6 @@ fn needs_filter(node: &Node, syntax: Syntax) -> Diagnostic {
     };
     Diagnostic::new(message, node.name.span, "has no effect here")
         .with_help(format!("write `{filtered}`, or remove `{name}`"))
-}
-
-fn read_peers(node: &Node, declaration: &'static Declaration, sink: &Sink) -> Option<Vec<String>> {
-    let mut reader = Reader::new(node, declaration, sink);
-    let peers = reader.read_args(peer);
-    reader.finish();
-    let mut peers = peers?;
-    peers.sort_unstable();
-    peers.dedup();
-    Some(peers)
 }
 
 fn peer(value: &Value, name: &str) -> Result<String, Diagnostic> {

@@ -4,12 +4,11 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use crate::diagnostic::quote;
-use crate::parse::children::Children;
-use crate::parse::document;
+use crate::parse::names;
 use crate::parse::reader::Reader;
-use crate::schema::{self, Declaration};
+use crate::schema;
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Diagnostic, Fallback, Preset, Sandbox, Span, Spanned, rules, value};
 
 /// In bytes.
@@ -29,15 +28,21 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Sandbox> {
     });
     let max_output = reader.size("max-output").unwrap_or(DEFAULT_OUTPUT);
     let children = reader.children();
+    let list = |declaration, read: fn(&Value, &str) -> Result<Spanned<String>, Diagnostic>| {
+        Reader::sole(&children, declaration, |it| it.read_args(read)).unwrap_or_default()
+    };
+    let plain = |paths: Vec<Spanned<String>>| {
+        names::unique(paths.into_iter().map(|path| path.value).collect())
+    };
     let [writable, deny_read, deny_write] =
         [&schema::WRITABLE, &schema::DENY_READ, &schema::DENY_WRITE]
-            .map(|declaration| list(&children, declaration, value::guest_path, sink));
+            .map(|declaration| list(declaration, value::guest_path));
     let patterns = [&schema::ALLOW, &schema::ASK, &schema::FORBID]
-        .map(|declaration| list(&children, declaration, value::spanned_text, sink));
+        .map(|declaration| list(declaration, value::spanned_text));
     check_writable(&writable, &deny_write, sink);
     check_patterns(&patterns, sink);
     let [allow, ask, forbid] = patterns.map(|list| list.into_iter().map(|it| it.value).collect());
-    children.finish(|_| None, |declaration| document::missing(declaration, node));
+    children.finish(|_| None, |declaration| names::missing(declaration, node));
     reader.finish_line();
     let preset = preset?;
     let degrades = preset == Preset::Development;
@@ -52,27 +57,6 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Sandbox> {
         ask,
         forbid,
     })
-}
-
-/// Reads one of the lists; nothing if one of its texts is wrong.
-fn list(
-    children: &Children<'_>,
-    declaration: &'static Declaration,
-    read: fn(&Value, &str) -> Result<Spanned<String>, Diagnostic>,
-    sink: &Sink,
-) -> Vec<Spanned<String>> {
-    let Some(node) = children.one(declaration) else { return Vec::new() };
-    let mut reader = Reader::new(node, declaration, sink);
-    let texts = reader.read_args(read);
-    reader.finish();
-    texts.unwrap_or_default()
-}
-
-fn plain(paths: Vec<Spanned<String>>) -> Vec<String> {
-    let mut paths: Vec<String> = paths.into_iter().map(|path| path.value).collect();
-    paths.sort_unstable();
-    paths.dedup();
-    paths
 }
 
 /// Reports each pattern that stands in two of the lists `allow`, `ask` and `forbid`.

@@ -2,12 +2,12 @@
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
-use crate::parse::keyed;
+use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::parse::run::Components;
 use crate::parse::run::mounts::reserved;
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Delivery, Diagnostic, Scope, Secret, Spanned, rules, schema, value};
 
 /// The file of a secret, and who sees it.
@@ -19,7 +19,7 @@ pub(in crate::parse) struct SecretFile {
 /// Reads all secrets, and sorts them by name; returns the files of those that have one, too.
 pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> (Vec<Secret>, Vec<SecretFile>) {
     let nodes = top.many(&schema::SECRET);
-    keyed::check_unique(&nodes, "name", sink);
+    names::check_unique(&nodes, "name", sink);
     let components = Components::of(top, sink);
     let (mut secrets, mut files) = (Vec::new(), Vec::new());
     for node in nodes {
@@ -34,10 +34,8 @@ pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> (Vec<Secret>, V
 fn read_one(node: &Node, components: Components<'_>) -> (Option<Secret>, Option<SecretFile>) {
     let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SECRET, sink);
-    let name = reader.arg();
-    let name = reader.read(name, "secret", variable);
-    let path = reader.optional_prop("path");
-    let path = reader.read(path, "path", value::guest_path);
+    let name = reader.read_arg(variable);
+    let path = reader.read_optional("path", value::guest_path);
     if let Some((path, taken)) = path.as_ref().and_then(|it| Some((it, reserved(&it.value)?))) {
         sink.report(refused(path, taken));
     }

@@ -1,26 +1,24 @@
 //! `task "ID" …`: what a run is to do.
 
-use crate::parse::document;
+use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::{Diagnostic, Task, schema, value};
 
 /// Reads the task.
 pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Task> {
     let mut reader = Reader::new(node, &schema::TASK, sink);
-    let id = reader.arg();
-    let id = reader.read(id, "task", value::spanned_text);
-    let kind = reader.prop("type");
-    let kind = reader.read(kind, "type", value::spanned_text);
-    let description = reader.prop("description");
-    let description = reader.read(description, "description", value::owned_text);
-    let input = reader.optional_prop("input");
-    let input = reader.read(input, "input", json);
+    let id = reader.read_arg(value::spanned_text);
+    let kind = reader.read_prop("type", value::spanned_text);
+    let description = reader.read_prop("description", value::owned_text);
+    let input = reader.read_optional("input", json);
     let timeout = reader.duration("timeout");
     let children = reader.children();
-    let tags = children.one(&schema::TAGS).and_then(|node| read_tags(node, sink));
-    children.finish(|_| None, |declaration| document::missing(declaration, node));
+    let tags = Reader::sole(&children, &schema::TAGS, |it| {
+        it.read_args(|value, name| value::filled_text(value, name).map(str::to_owned))
+    });
+    children.finish(|_| None, |declaration| names::missing(declaration, node));
     reader.finish_line();
     Some(Task {
         id: id?.value,
@@ -30,13 +28,6 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Task> {
         tags: tags.unwrap_or_default(),
         timeout,
     })
-}
-
-fn read_tags(node: &Node, sink: &Sink) -> Option<Vec<String>> {
-    let mut reader = Reader::new(node, &schema::TAGS, sink);
-    let tags = reader.read_args(|value, name| value::filled_text(value, name).map(str::to_owned));
-    reader.finish();
-    tags
 }
 
 /// Reads a text that is JSON, and returns it in its shortest form.

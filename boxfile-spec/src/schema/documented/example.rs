@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{nodes, parsed, wrong};
 use crate::schema::{Declaration, TOP, find, place};
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 
 const EXAMPLE: &str = include_str!("../../../../Boxfile.example");
 /// What stands in front of a declaration that is commented out.

@@ -9,7 +9,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Count, Declaration, find};
 use crate::sink::Sink;
-use crate::syntax::{self, Data, Node};
+use crate::syntax;
+use crate::syntax::tree::{Data, Node};
 use crate::{Document, Source, read};
 
 pub(super) use example::variants;

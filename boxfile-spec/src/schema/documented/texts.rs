@@ -207,7 +207,7 @@ fn the_numbers_of_the_prose_are_those_of_the_parser() {
         parsed(&format!("{agent}{profiles}")).found.is_empty()
     };
     assert_eq!([profiles(16), profiles(17)], [true, false]);
-    assert_eq!((crate::MAX_SOURCE, crate::syntax::DEEPEST), (1 << 20, 64));
+    assert_eq!((crate::MAX_SOURCE, crate::syntax::tree::DEEPEST), (1 << 20, 64));
 }
 
 #[test]

@@ -14,36 +14,11 @@ pub(crate) mod lexeme;
 mod outline;
 mod statement;
 
-use super::{Block, Data, Node, Prop, Tree, Value, toml};
-use crate::schema;
 use crate::sink::Sink;
-use crate::{Diagnostic, Span};
+use crate::syntax::tree::Tree;
 
 /// Reads a text; what cannot be read is reported and left out.
 pub(crate) fn read(source: &str, sink: &Sink) -> Tree {
-    let own = Sink::default();
-    let tree = parse(source, &own);
-    let found = own.into_found();
-    let known = |node: &Node| !node.broken && schema::find(schema::TOP, &node.name.value).is_some();
-    if !found.is_empty()
-        && !tree.nodes.iter().any(known)
-        && let Some(line) = toml::first_line(source)
-    {
-        sink.report(toml_instead(line));
-        return Tree::default();
-    }
-    found.into_iter().for_each(|error| sink.report(error));
-    tree
-}
-
-fn toml_instead(line: Span) -> Diagnostic {
-    let message = "the file's name says KDL, but it is written in TOML";
-    Diagnostic::new(message, line, "TOML from here on")
-        .with_help("give it a name that ends with `.toml`: `Boxfile.toml`")
-}
-
-/// As [`read`], without a thought of other languages.
-pub(super) fn parse(source: &str, sink: &Sink) -> Tree {
     let outline = outline::scan(source, sink);
     let nodes = statement::nodes(&outline.text, outline.statements, sink);
     Tree { nodes, intact: outline.intact, complete: true }
@@ -52,6 +27,8 @@ pub(super) fn parse(source: &str, sink: &Sink) -> Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Span;
+    use crate::syntax::tree::Node;
     use kdl::{KdlDocument, KdlNode};
     use proptest::prelude::*;
     use proptest::sample::select;

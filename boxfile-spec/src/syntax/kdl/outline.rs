@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::cursor::{Cursor, is_newline, is_space};
 use super::lexeme::{self, Unclosed};
 use crate::sink::Sink;
-use crate::syntax::DEEPEST;
+use crate::syntax::tree::DEEPEST;
 use crate::{Diagnostic, Span};
 
 /// A file cut into statements.
@@ -14,7 +14,7 @@ pub(super) struct Outline {
     /// many spaces: offsets are the same, and a statement's header is on one line.
     pub(super) text: String,
     pub(super) statements: Vec<Statement>,
-    /// See [`super::Tree::intact`].
+    /// See [`Tree::intact`](crate::syntax::tree::Tree::intact).
     pub(super) intact: bool,
 }
 

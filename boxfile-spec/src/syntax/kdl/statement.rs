@@ -5,8 +5,9 @@ use std::ops::Range;
 use kdl::{KdlEntry, KdlIdentifier, KdlNode, KdlValue};
 
 use super::outline::Statement;
-use super::{Block, Data, Node, Prop, Value, explain, foreign};
+use super::{explain, foreign};
 use crate::sink::Sink;
+use crate::syntax::tree::{Block, Data, Node, Prop, Value};
 use crate::{Diagnostic, Span, Spanned, Syntax};
 
 /// Reads all statements of a block; `text` is the outline's.

@@ -1,229 +1,276 @@
-//! Makes one table of all statements of a text.
+//! Makes one table of all statements of a text, from the events of `toml_parser`.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 
-use super::explain::{self, clash, header, pair};
-use super::outline::{Fault, Outline, Statement};
-use super::statement::{self, Path};
-use super::table::{ClashKind, Content, Item, Origin, Table};
-use crate::Span;
-use crate::sink::Sink;
+use toml_parser::decoder::Encoding;
+use toml_parser::parser::{EventReceiver, parse_document};
+use toml_parser::{ErrorSink, ParseError, Raw, Source, Span as Range};
 
-/// How many errors are explained: the sink keeps no more.
+use super::explain;
+use super::statement::{Form, Statement, span};
+use super::table::{Content, Item, Origin, Path, Table};
+use super::word;
+use crate::sink::Sink;
+use crate::{Span, Spanned};
+
+/// How many wrong statements are explained: the sink keeps no more errors.
 const MOST_EXPLAINED: usize = 1000;
 
 /// What a text says.
 pub(super) struct Document {
     pub(super) root: Table,
-    /// See [`crate::syntax::Tree::intact`].
-    pub(super) intact: bool,
-    /// See [`crate::syntax::Tree::complete`].
+    /// See [`crate::syntax::tree::Tree::complete`].
     pub(super) complete: bool,
 }
 
 /// Reads all statements of a text, and reports those that cannot be read.
 pub(super) fn read(text: &str, sink: &Sink) -> Document {
+    let source = Source::new(text);
+    let refused = RefCell::new(None);
     let mut builder = Builder {
         text,
-        invisible: explain::characters::report(text, sink),
         sink,
+        refused: &refused,
         root: Table::new(Origin::Header),
-        current: Table::new(Origin::Header),
-        place: Place::Table(Path::new(), false),
+        scope: Some(Scope::default()),
         lists: HashSet::new(),
-        in_block: false,
+        statement: Statement::default(),
+        kdl_blocks: 0,
         errors: 0,
-        intact: true,
         complete: true,
     };
-    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    for statement in Outline::new(text, start) {
-        if statement.header {
-            builder.header(&statement);
-        } else {
-            builder.pair(&statement);
-        }
-    }
-    builder.put_back();
-    Document { root: builder.root, intact: builder.intact, complete: builder.complete }
+    let mut keep_first = |error: ParseError| {
+        refused.borrow_mut().get_or_insert(error);
+    };
+    parse_document(&source.lex().into_vec(), &mut builder, &mut keep_first);
+    builder.end_statement(text.len());
+    Document { root: builder.root, complete: builder.complete }
 }
 
-/// Where the keys that follow belong.
-enum Place {
-    /// To a table: its name, and whether its header is a second one, which is reported.
-    Table(Path, bool),
-    /// To a table that cannot be made out, which is reported.
-    Nowhere,
+/// The table to which the pairs that follow belong.
+#[derive(Debug, Clone, Default)]
+struct Scope {
+    path: Path,
+    /// Whether its header repeats an earlier one, which is reported.
+    again: bool,
 }
 
 struct Builder<'s> {
     text: &'s str,
-    /// The offsets of characters that a text must not have, in their order.
-    invisible: Vec<usize>,
     sink: &'s Sink,
+    /// The first error of the parser in the current statement.
+    refused: &'s RefCell<Option<ParseError>>,
     root: Table,
-    /// The table that is being filled, taken out of the root; or the root itself.
-    current: Table,
-    place: Place,
+    /// `None` after a header that cannot be read.
+    scope: Option<Scope>,
     /// The names of tables that are written as lists of tables, which is reported once for each.
     lists: HashSet<Vec<String>>,
-    /// Whether a `{` without a `=` is open, so that a `}` will follow.
-    in_block: bool,
+    statement: Statement,
+    /// How many blocks as in KDL are open: their lines are skipped.
+    kdl_blocks: usize,
     errors: usize,
-    intact: bool,
     complete: bool,
 }
 
 impl Builder<'_> {
-    fn header(&mut self, statement: &Statement) {
-        self.put_back();
-        let before = self.errors;
-        if let Some(path) = self.header_path(statement) {
-            let doubtful = self.errors > before;
-            self.enter(path, statement);
-            self.current.doubtful |= doubtful;
-        }
-        self.complete &= matches!(self.place, Place::Table(..));
-    }
-
-    /// Puts the current table back to where it belongs.
-    fn put_back(&mut self) {
-        let filled = std::mem::replace(&mut self.current, Table::new(Origin::Header));
-        let place = std::mem::replace(&mut self.place, Place::Nowhere);
-        if let Place::Table(path, _) = place
-            && let Some(table) = self.root.reopen(&path)
-        {
-            *table = filled;
+    /// Notes where the statement begins.
+    fn begin(&mut self, at: Range) {
+        if self.statement.start.is_none() {
+            self.statement.start = Some(at.start());
+            self.statement.base = self.scope.as_ref().map_or(0, |scope| scope.path.len());
         }
     }
 
-    /// Reads the names of a header, which may have an error: it is reported.
-    fn header_path(&mut self, statement: &Statement) -> Option<Path> {
-        let range = &statement.range;
-        if statement.fault.is_none()
-            && !self.is_invisible(statement)
-            && let Some(path) = statement::header(self.text, range)
-            && !self.text[range.clone()].starts_with("[[")
-        {
-            return Some(path);
-        }
-        self.explain_header(statement)
+    fn begin_header(&mut self, at: Range, form: Form) {
+        self.begin(at);
+        self.statement.form = form;
+        self.statement.base = 1;
+        self.kdl_blocks = 0;
     }
 
-    /// Reports what is wrong with a header, and returns its names where there is no doubt.
-    fn explain_header(&mut self, statement: &Statement) -> Option<Path> {
-        let range = &statement.range;
-        if !self.is_news() || self.is_invisible(statement) {
-            return None;
-        }
-        if let Some(Fault::Deep(span)) = statement.fault {
-            self.sink.report(explain::too_deep(span));
-            return None;
-        }
-        let Some(path) = statement::list_header(self.text, range) else {
-            return header::report(self.text, range, self.sink);
-        };
-        if self.lists.insert(path.iter().map(|name| name.value.clone()).collect()) {
-            self.sink.report(header::list(&path, range));
-        }
-        None
-    }
-
-    /// Makes the table of a header the current one.
-    fn enter(&mut self, path: Path, statement: &Statement) {
-        let again = match self.root.open(path.clone()) {
-            Ok(_) => false,
-            Err(error) => {
-                if self.is_news() {
-                    let header = &self.text[statement.range.clone()];
-                    self.sink.report(clash::of_header(header, &error));
-                }
-                if error.kind != ClashKind::Redeclared {
-                    return;
-                }
-                true
-            }
-        };
-        if let Some(table) = self.root.reopen(&path) {
-            self.current = std::mem::replace(table, Table::new(Origin::Header));
-            self.place = Place::Table(path, again);
-        }
-    }
-
-    fn pair(&mut self, statement: &Statement) {
-        let range = &statement.range;
-        let invisible = self.is_invisible(statement);
-        let fine = statement.fault.is_none() && !invisible;
-        let read = if fine { statement::pair(self.text, range) } else { None };
-        if let Some((path, item)) = read {
-            self.add(path, item);
-            return;
-        }
-        if !self.is_news() {
+    fn end_statement(&mut self, end: usize) {
+        let mut statement = std::mem::take(&mut self.statement);
+        statement.refused = self.refused.take();
+        let Some(start) = statement.start else { return };
+        let line = self.text[start..end].trim_end_matches([' ', '\t', '\n', '\r']);
+        if self.skips(&statement, line) {
             self.complete = false;
-            return;
+        } else if statement.form == Form::Pair {
+            self.pair(statement, line);
+        } else {
+            self.header(statement, line);
         }
-        if !invisible {
-            self.explain(statement);
-        }
-        match pair::key(self.text, range) {
-            Some(path) => {
-                let span = Span::at(range.start, 0);
-                self.add(path, Item { content: Content::Broken, span });
+    }
+
+    /// Returns `true` for a line of a block as in KDL, and for its closing brace.
+    fn skips(&mut self, statement: &Statement, line: &str) -> bool {
+        let inside = self.kdl_blocks > 0;
+        if statement.form == Form::Pair && statement.equals.is_none() {
+            if line.ends_with('{') {
+                self.kdl_blocks += 1;
+            } else if line.starts_with('}') {
+                self.kdl_blocks = self.kdl_blocks.saturating_sub(1);
             }
-            None => self.complete = false,
+        }
+        inside
+    }
+
+    fn header(&mut self, statement: Statement, line: &str) {
+        let scope = self.scope.take().unwrap_or_default();
+        let faulty = self.explain(&statement, line, &scope.path);
+        if statement.form == Form::Header && !statement.path_lost {
+            self.enter(statement.path, faulty);
+        } else {
+            self.complete = false;
         }
     }
 
-    fn add(&mut self, path: Path, item: Item) {
-        if matches!(self.place, Place::Nowhere) {
-            return;
-        }
-        let added = self.current.add(path, item);
-        if added.is_err()
+    /// Makes the table of a header the scope of the pairs that follow.
+    fn enter(&mut self, path: Path, faulty: bool) {
+        let clash = self.root.open(&path).err();
+        if let Some(clash) = &clash
             && self.is_news()
-            && let (Err(error), Place::Table(table, false)) = (added, &self.place)
         {
-            self.sink.report(clash::of_pair(table, &error));
+            self.sink.report(clash.error());
+        }
+        if clash.as_ref().is_none_or(|clash| clash.is_table())
+            && let Some(table) = self.root.at(&path)
+        {
+            table.doubtful |= faulty;
+            self.scope = Some(Scope { path, again: clash.is_some() });
+        } else {
+            self.complete = false;
         }
     }
 
-    /// Counts an error, and tells whether it is still to be explained.
+    fn pair(&mut self, statement: Statement, line: &str) {
+        let scope = self.scope.take();
+        let names = scope.as_ref().map_or(&[][..], |scope| &scope.path);
+        let faulty = self.explain(&statement, line, names);
+        self.complete &= statement.unclosed.is_none() && !statement.path_lost;
+        if let Some(scope) = &scope
+            && !statement.path_lost
+        {
+            self.add(scope, statement, faulty);
+        }
+        self.scope = scope;
+    }
+
+    fn add(&mut self, scope: &Scope, statement: Statement, faulty: bool) {
+        let span = Span::at(statement.start.unwrap_or_default(), 0);
+        let broken = Item { content: Content::Broken, span };
+        let item = statement.item.filter(|_| !faulty).unwrap_or(broken);
+        if let Some(table) = self.root.at(&scope.path)
+            && let Err(clash) = table.add(statement.path, item)
+            && !scope.again
+            && self.is_news()
+        {
+            self.sink.report(clash.error());
+        }
+    }
+
+    /// Reports what is wrong with a statement; returns `true` if something is.
+    fn explain(&mut self, statement: &Statement, line: &str, scope: &[Spanned<String>]) -> bool {
+        let start = statement.start.unwrap_or_default();
+        if !statement.is_faulty() {
+            return false;
+        }
+        let names = || statement.path.iter().map(|name| name.value.clone()).collect();
+        let known = statement.form == Form::ListHeader && !self.lists.insert(names());
+        if !known && self.is_news() {
+            let faults = explain::Explainer { line, start, scope }.faults(statement);
+            faults.into_iter().for_each(|fault| self.sink.report(fault));
+        }
+        true
+    }
+
+    /// Reports a control character in a comment or line end.
+    fn check_characters(&mut self, at: Range) {
+        if let Some(error) = word::control_character(of(self.text, at), at.start())
+            && self.is_news()
+        {
+            self.sink.report(error);
+        }
+    }
+
+    /// Counts an error; returns `true` if it is still to be explained.
     const fn is_news(&mut self) -> bool {
         self.errors += 1;
         self.errors <= MOST_EXPLAINED
     }
+}
 
-    /// Reports why a pair cannot be read.
-    fn explain(&mut self, statement: &Statement) {
-        let range = &statement.range;
-        match statement.fault {
-            Some(Fault::Deep(span)) => self.sink.report(explain::too_deep(span)),
-            Some(Fault::LongText(span)) => {
-                self.sink.report(explain::unclosed_text(self.text, span));
-                self.intact = false;
-                self.complete = false;
-            }
-            Some(Fault::Bracket { open, sure }) if pair::has_key(self.text, range) => {
-                self.sink.report(explain::unclosed_bracket(self.text, range, open, sure));
-                self.intact &= sure;
-                self.in_block |= !sure;
-            }
-            None if self.in_block && self.text[range.clone()].starts_with('}') => {
-                self.in_block = false;
-            }
-            fault => {
-                self.in_block |= fault.is_some();
-                self.intact &= fault.is_none();
-                let table: &[_] = if let Place::Table(path, _) = &self.place { path } else { &[] };
-                pair::report(self.text, range, table, self.sink);
-            }
+impl EventReceiver for Builder<'_> {
+    fn std_table_open(&mut self, at: Range, _: &mut dyn ErrorSink) {
+        self.begin_header(at, Form::Header);
+    }
+
+    fn std_table_close(&mut self, _: Range, _: &mut dyn ErrorSink) {
+        self.statement.closed = true;
+    }
+
+    fn array_table_open(&mut self, at: Range, _: &mut dyn ErrorSink) {
+        self.begin_header(at, Form::ListHeader);
+    }
+
+    fn array_table_close(&mut self, _: Range, _: &mut dyn ErrorSink) {
+        self.statement.closed = true;
+    }
+
+    fn inline_table_open(&mut self, at: Range, _: &mut dyn ErrorSink) -> bool {
+        self.begin(at);
+        self.statement.open(at, Content::Table(Table::new(Origin::Inline)))
+    }
+
+    fn inline_table_close(&mut self, at: Range, _: &mut dyn ErrorSink) {
+        self.statement.close(at);
+    }
+
+    fn array_open(&mut self, at: Range, _: &mut dyn ErrorSink) -> bool {
+        self.begin(at);
+        self.statement.open(at, Content::List(Vec::new()))
+    }
+
+    fn array_close(&mut self, at: Range, _: &mut dyn ErrorSink) {
+        self.statement.close(at);
+    }
+
+    fn simple_key(&mut self, at: Range, encoding: Option<Encoding>, _: &mut dyn ErrorSink) {
+        self.begin(at);
+        self.statement.name(Raw::new_unchecked(of(self.text, at), encoding, at), at);
+    }
+
+    fn key_val_sep(&mut self, at: Range, _: &mut dyn ErrorSink) {
+        self.statement.equals.get_or_insert(span(at));
+    }
+
+    fn scalar(&mut self, at: Range, encoding: Option<Encoding>, _: &mut dyn ErrorSink) {
+        self.begin(at);
+        self.statement.scalar(Raw::new_unchecked(of(self.text, at), encoding, at), at);
+    }
+
+    fn comment(&mut self, at: Range, _: &mut dyn ErrorSink) {
+        self.statement.comment(of(self.text, at), at);
+        self.check_characters(at);
+    }
+
+    fn newline(&mut self, at: Range, _: &mut dyn ErrorSink) {
+        self.check_characters(at);
+        if !self.statement.is_open() {
+            self.end_statement(at.start());
         }
     }
 
-    fn is_invisible(&self, statement: &Statement) -> bool {
-        let range = &statement.range;
-        let next = self.invisible.partition_point(|offset| *offset < range.start);
-        self.invisible.get(next).is_some_and(|offset| range.contains(offset))
+    fn error(&mut self, at: Range, _: &mut dyn ErrorSink) {
+        self.begin(at);
+        if !self.statement.is_open() {
+            self.statement.extra.get_or_insert(span(at));
+            self.statement.path_lost |= self.statement.form != Form::Pair && !self.statement.closed;
+        }
     }
+}
+
+fn of(text: &str, at: Range) -> &str {
+    &text[at.start()..at.end()]
 }

@@ -2,16 +2,17 @@
 //!
 //! A declaration is a key whose value is a table, or, where it has arguments alone, the argument or
 //! the list of them. In its table, the keys are the names of its first argument and of the further
-//! ones, of its properties, and of the declarations inside of it. One that may stand several times
+//! ones, of its properties, and of the declarations inside it. One that can be repeated
 //! is a table of such tables, whose keys are the first arguments.
 
+use super::explain::written;
 use super::table::{Content, Item, Table};
 use crate::diagnostic::quote;
 use crate::schema::{Count, Declaration, find};
 use crate::sink::Sink;
 use crate::suggest::nearest;
-use crate::syntax::{Block, Data, Node, Prop, Value};
-use crate::{Diagnostic, Span, Spanned, Syntax, form};
+use crate::syntax::tree::{Block, Data, Node, Prop, Value};
+use crate::{Diagnostic, Span, Spanned, Syntax};
 
 /// How many unknown keys of a table are looked at: the sink keeps no more errors, and each takes
 /// the time to find what was meant.
@@ -228,11 +229,6 @@ impl Maker<'_> {
                 .with_help(written(self.declaration)),
         );
     }
-}
-
-/// Says how a declaration is written.
-fn written(declaration: &Declaration) -> String {
-    form::imperative("write", &declaration.usage(Syntax::Toml))
 }
 
 fn value(item: Item) -> Value {

@@ -1,143 +1,220 @@
-//! Reads one statement with the `toml` crate.
+//! One statement of a text, as far as it was read: a header, or a key with its value.
 
-use std::cell::Cell;
-use std::ops::Range;
+use toml_parser::{ParseError, Raw, Span as Range};
 
-use toml::de::{DeArray, DeTable, DeValue};
+use super::table::{Content, Item, Path};
+use super::word;
+use crate::syntax::tree::{DEEPEST, Data};
+use crate::{Diagnostic, Span, Spanned};
 
-use super::explain::word;
-use super::lexeme::{Kind, Lexemes};
-use super::table::{Content, Item, Origin, Table};
-use crate::syntax::Data;
-use crate::{Span, Spanned};
+/// How many malformed words of a statement are reported: the sink keeps no more.
+const MOST_WORDS: usize = 1000;
 
-/// The names of a header or in front of a `=`, one for each dot more.
-pub(super) type Path = Vec<Spanned<String>>;
-
-/// Reads a header: `[a.b]`.
-pub(super) fn header(text: &str, range: &Range<usize>) -> Option<Path> {
-    let root = DeTable::parse(&text[range.clone()]).ok()?.into_inner();
-    let (path, _) = Reader::new(text, range.start).chain(root, usize::MAX);
-    Some(path)
+/// What a statement is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `a.b = 1`.
+    #[default]
+    Pair,
+    /// `[a.b]`.
+    Header,
+    /// `[[a.b]]`.
+    ListHeader,
 }
 
-/// Reads a key and its value: `a.b = 1`.
-pub(super) fn pair(text: &str, range: &Range<usize>) -> Option<(Path, Item)> {
-    let statement = &text[range.clone()];
-    let root = DeTable::parse(statement).ok()?.into_inner();
-    let reader = Reader::new(text, range.start);
-    let (path, item) = reader.chain(root, equals(statement)?);
-    item.filter(|_| !reader.refused.get()).map(|item| (path, item))
+/// A list or a table in braces that is being read.
+#[derive(Debug)]
+struct Bracket {
+    /// Its opening bracket.
+    open: Span,
+    content: Content,
+    /// The key of the next value of a table.
+    key: Path,
 }
 
-/// Returns where the `=` behind the key of a statement is.
-pub(super) fn equals(statement: &str) -> Option<usize> {
-    let mut lexemes = Lexemes::new(statement, 0);
-    let ends = |kind| matches!(kind, Kind::Mark(b'=' | b'[' | b'{' | b','));
-    let mark = lexemes.find(|lexeme| ends(lexeme.kind))?;
-    (mark.kind == Kind::Mark(b'=')).then_some(mark.start)
+/// A statement, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(super) struct Statement {
+    pub(super) form: Form,
+    /// How deep the table is to which it belongs.
+    pub(super) base: usize,
+    /// Where it begins, once it has.
+    pub(super) start: Option<usize>,
+    /// The names of the header or key.
+    pub(super) path: Path,
+    /// Whether one of the names cannot be read.
+    pub(super) path_lost: bool,
+    /// The `=` after the key.
+    pub(super) equals: Option<Span>,
+    /// The value.
+    pub(super) item: Option<Item>,
+    /// The brackets that are open, the outermost first.
+    brackets: Vec<Bracket>,
+    /// Whether a header has its closing bracket.
+    pub(super) closed: bool,
+    /// A bracket or dot beyond the deepest allowed one.
+    pub(super) deep: Option<Span>,
+    /// The innermost bracket that is never closed.
+    pub(super) unclosed: Option<Span>,
+    /// A closing bracket that closes nothing, with the one that it does not fit.
+    pub(super) stray: Option<(Span, Option<Span>)>,
+    /// The place of a missing name.
+    pub(super) nameless: Option<Span>,
+    /// The place of a missing value, and its key.
+    pub(super) valueless: Option<(Span, Option<Spanned<String>>)>,
+    /// A comment that begins like one of KDL's keywords.
+    pub(super) keyword: Option<Span>,
+    /// A word after a value, without a comma between them.
+    pub(super) second: Option<Span>,
+    /// The first token after the end of the statement.
+    pub(super) extra: Option<Span>,
+    /// What is wrong with single names and values.
+    pub(super) words: Vec<Diagnostic>,
+    /// The first error that the parser found in the structure.
+    pub(super) refused: Option<ParseError>,
 }
 
-/// Reads names with dots between them, of a text that cannot be read as a whole.
-pub(super) fn path(text: &str, range: &Range<usize>) -> Option<Path> {
-    let written = format!("[{}]", &text[range.clone()]);
-    let mut path = header(&written, &(0..written.len()))?;
-    // The bracket in front is not in the text.
-    path.iter_mut().for_each(|name| name.span.offset = range.start + name.span.offset - 1);
-    Some(path)
-}
-
-/// Reads the header of a list of tables: `[[a.b]]`.
-pub(super) fn list_header(text: &str, range: &Range<usize>) -> Option<Path> {
-    let statement = &text[range.clone()];
-    let inner = statement.strip_prefix("[[")?.split_once("]]")?.0;
-    let start = range.start + 2;
-    path(text, &(start..start + inner.len()))
-}
-
-/// Turns what the `toml` crate read into ours.
-struct Reader<'s> {
-    /// The offset of the statement in the text.
-    base: usize,
-    text: &'s str,
-    /// Whether there is a value that the crate takes and a Boxfile does not.
-    refused: Cell<bool>,
-}
-
-impl<'s> Reader<'s> {
-    const fn new(text: &'s str, base: usize) -> Self {
-        Self { base, text, refused: Cell::new(false) }
-    }
-
-    /// Follows the names that end in front of an offset, to the value behind them.
-    fn chain(&self, root: DeTable<'_>, equals: usize) -> (Path, Option<Item>) {
-        let mut path = Path::new();
-        let mut table = root;
-        while let Some((key, value)) = table.into_iter().next() {
-            path.push(self.key(key));
-            let span = self.span(value.span());
-            let named = |inner: &DeTable<'_>| inner.keys().any(|key| key.span().start < equals);
-            table = match value.into_inner() {
-                DeValue::Table(inner) if named(&inner) => inner,
-                value => return (path, Some(self.item(value, span))),
-            };
+impl Statement {
+    /// Reads a name of the header or key, or of a table in braces.
+    ///
+    /// The parser marks a missing name with an empty place.
+    pub(super) fn name(&mut self, raw: Raw<'_>, at: Range) {
+        let span = span(at);
+        let read = if span.len == 0 {
+            self.nameless.get_or_insert(span);
+            None
+        } else {
+            word::name(raw, span).map_err(|error| self.report(error)).ok()
+        };
+        self.path_lost |= read.is_none() && !self.is_open();
+        if self.deep.is_some() {
+            return;
         }
-        (path, None)
+        let name = Spanned { value: read.unwrap_or_default(), span };
+        self.brackets.last_mut().map_or(&mut self.path, |bracket| &mut bracket.key).push(name);
+        if self.depth() > DEEPEST {
+            self.deep = Some(span);
+            self.path_lost |= !self.is_open();
+        }
     }
 
-    fn key(&self, key: toml::Spanned<std::borrow::Cow<'_, str>>) -> Spanned<String> {
-        let span = self.span(key.span());
-        Spanned { value: key.into_inner().into_owned(), span }
+    /// Reads a text, number or the like.
+    ///
+    /// The parser marks a missing value with an empty place.
+    pub(super) fn scalar(&mut self, raw: Raw<'_>, at: Range) {
+        let span = span(at);
+        let read = if span.len == 0 {
+            let key = self.brackets.last().map_or(&self.path, |bracket| &bracket.key).last();
+            self.valueless.get_or_insert((span, key.cloned()));
+            None
+        } else if word::is_endless(raw) {
+            self.unclosed.get_or_insert(Span::at(span.offset, 3));
+            None
+        } else {
+            self.word(raw, span)
+        };
+        self.put(Item { content: read.map_or(Content::Broken, Content::Value), span });
     }
 
-    fn span(&self, range: Range<usize>) -> Span {
-        Span::between(self.base + range.start, self.base + range.end)
-    }
-
-    fn item(&self, value: DeValue<'_>, span: Span) -> Item {
-        let content = match value {
-            DeValue::Array(array) => Content::List(self.items(array)),
-            DeValue::Table(table) => Content::Table(self.table(table)),
-            DeValue::String(text) => Content::Value(Data::Text(text.into_owned())),
-            DeValue::Boolean(truth) => Content::Value(Data::Truth(truth)),
-            DeValue::Float(_) => Content::Value(Data::Float(self.written(span))),
-            DeValue::Integer(number) => match word::integer(&number) {
-                Some(number) => Content::Value(Data::Integer(number)),
-                None => {
-                    self.refused.set(true);
-                    Content::Broken
-                }
-            },
-            DeValue::Datetime(time) => {
-                let what = if time.date.is_some() { "a date" } else { "a time of day" };
-                Content::Value(Data::Other(what))
+    /// Reads a word. Of several words, the parser makes one: what follows a value is another.
+    fn word(&mut self, raw: Raw<'_>, span: Span) -> Option<Data> {
+        let error = match word::scalar(raw, span) {
+            Ok(data) => return Some(data),
+            Err(error) => error,
+        };
+        match word::second(raw.as_str(), span) {
+            Some(second) if self.is_open() => self.second.get_or_insert(second),
+            Some(second) => self.extra.get_or_insert(second),
+            None => {
+                self.report(error);
+                return None;
             }
         };
-        Item { content, span }
+        None
     }
 
-    fn written(&self, span: Span) -> String {
-        self.text[span.offset..span.end()].to_owned()
-    }
-
-    fn items(&self, array: DeArray<'_>) -> Vec<Item> {
-        let item = |value: toml::Spanned<DeValue<'_>>| {
-            let span = self.span(value.span());
-            self.item(value.into_inner(), span)
-        };
-        array.into_iter().map(item).collect()
-    }
-
-    /// Reads an inline table; the crate sorts by name, we by place.
-    fn table(&self, table: DeTable<'_>) -> Table {
-        let mut entries: Vec<_> = table.into_iter().collect();
-        entries.sort_by_key(|(key, _)| key.span().start);
-        let mut table = Table::new(Origin::Inline);
-        for (key, value) in entries {
-            let span = self.span(value.span());
-            let item = self.item(value.into_inner(), span);
-            table.push(self.key(key), item);
+    /// Opens a list or a table in braces; returns `false` if it is too deep to be read.
+    pub(super) fn open(&mut self, at: Range, content: Content) -> bool {
+        let open = span(at);
+        let fits = self.depth() < DEEPEST;
+        if !fits {
+            self.deep.get_or_insert(open);
         }
-        table
+        self.brackets.push(Bracket { open, content, key: Path::new() });
+        fits
     }
+
+    /// Closes the innermost list or table. The parser marks a missing bracket with an empty place.
+    pub(super) fn close(&mut self, at: Range) {
+        let close = span(at);
+        let Some(Bracket { open, content, .. }) = self.brackets.pop() else { return };
+        if close.len == 0 {
+            self.unclosed.get_or_insert(open);
+        } else if open.len == 0 {
+            let around = self.brackets.last().map(|bracket| bracket.open);
+            self.stray.get_or_insert((close, around));
+        }
+        self.put(Item { content, span: Span::between(open.offset, close.end()) });
+    }
+
+    /// Notes a comment that is meant as one of KDL's keywords.
+    pub(super) fn comment(&mut self, comment: &str, at: Range) {
+        let word = comment.split(|c: char| !c.is_alphanumeric() && c != '#').next();
+        if let Some(word @ ("#true" | "#false" | "#null")) = word
+            && self.start.is_some()
+        {
+            self.keyword.get_or_insert(Span::at(at.start(), word.len()));
+        }
+    }
+
+    /// Returns `true` if something is wrong.
+    pub(super) fn is_faulty(&self) -> bool {
+        let whole = if self.form == Form::Pair { self.item.is_some() } else { self.closed };
+        let missing = self.nameless.is_some() || self.valueless.is_some() || self.second.is_some();
+        let refused =
+            self.refused.is_some() || self.extra.is_some() || self.form == Form::ListHeader;
+        let lost = self.unclosed.is_some() || self.deep.is_some();
+        !whole || missing || refused || lost || !self.words.is_empty()
+    }
+
+    /// Returns `true` if a list or a table in braces is open.
+    pub(super) fn is_open(&self) -> bool {
+        !self.brackets.is_empty()
+    }
+
+    /// Adds a value where it belongs.
+    fn put(&mut self, item: Item) {
+        let Some(bracket) = self.brackets.last_mut() else {
+            self.item = Some(item);
+            return;
+        };
+        match &mut bracket.content {
+            Content::Table(table) => {
+                let added = table.add(std::mem::take(&mut bracket.key), item);
+                if let Err(clash) = added {
+                    self.report(clash.error());
+                }
+            }
+            Content::List(items) => items.push(item),
+            Content::Value(_) | Content::Broken => {}
+        }
+    }
+
+    fn report(&mut self, error: Diagnostic) {
+        if self.words.len() < MOST_WORDS {
+            self.words.push(error);
+        }
+    }
+
+    /// Returns how deep the next value is, within the table of the header.
+    fn depth(&self) -> usize {
+        let dots = |path: &Path| path.len().saturating_sub(1);
+        let inner = self.brackets.iter().map(|bracket| 1 + dots(&bracket.key)).sum::<usize>();
+        self.base + dots(&self.path) + inner
+    }
+}
+
+/// Returns a place of the parser as one of ours.
+pub(super) fn span(range: Range) -> Span {
+    Span::between(range.start(), range.end())
 }

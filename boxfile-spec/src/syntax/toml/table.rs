@@ -1,31 +1,26 @@
-//! The tables of a text, and what may stand in them twice.
+//! The tables of a text, and the names that one of them cannot have twice.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
 
-use super::statement::Path;
-use crate::syntax::Data;
-use crate::{Span, Spanned};
+use crate::diagnostic::quote;
+use crate::syntax::tree::Data;
+use crate::{Diagnostic, Span, Spanned};
+
+/// The names of a header or before a `=`, separated by dots.
+pub(super) type Path = Vec<Spanned<String>>;
 
 /// A value or table.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) content: Content,
-    /// The value; of a table with a header, its name there.
+    /// The value; for a table with a header, its name there.
     pub(super) span: Span,
 }
 
 impl Item {
-    /// Whether it could not be read.
+    /// Returns `true` if it could not be read.
     pub(super) const fn is_broken(&self) -> bool {
         matches!(self.content, Content::Broken)
-    }
-
-    /// Makes a table of what could not be read and is used as one.
-    fn mend(&mut self) {
-        if self.is_broken() {
-            self.content = Content::Table(Table::new(Origin::Implied));
-        }
     }
 }
 
@@ -34,53 +29,82 @@ pub(super) enum Content {
     Value(Data),
     List(Vec<Item>),
     Table(Table),
-    /// It could not be read, which is reported.
+    /// It could not be read, and the error is reported.
     Broken,
 }
 
-/// How a table came about. It decides what may be added to it later (TOML 1.1, "Table").
+/// How a table came about, which decides what may be added to it later (TOML 1.1, "Table").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// By a header of a table inside of it.
+    /// By the header of a table inside it.
     Implied,
     /// By a key with a dot.
     Dotted,
     /// By its own header.
     Header,
-    /// By braces: it is complete.
+    /// By braces, which make it complete.
     Inline,
 }
 
-/// The entries of a table, in their order.
+/// The entries of a table, in the order of the file.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) entries: Vec<(Spanned<String>, Item)>,
+    /// Where each name is in `entries`.
     places: HashMap<String, usize>,
     origin: Origin,
-    /// Whether its header has an error, which is reported: keys may stand in what is not read.
+    /// Whether its header has an error, so that keys may be missing.
     pub(super) doubtful: bool,
 }
 
-/// Two statements that do not go together.
+/// A statement that conflicts with an earlier one: the name in the later one, and in the earlier.
 #[derive(Debug)]
 pub(super) struct Clash {
-    /// The name in the later statement.
-    pub(super) name: Spanned<String>,
-    /// The name in the earlier one.
-    pub(super) first: Span,
-    pub(super) kind: ClashKind,
+    name: Spanned<String>,
+    first: Span,
+    kind: ClashKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClashKind {
     /// The name has a value, and is given another.
-    Twice,
-    /// The name has a value, and is used as a table.
-    NoTable,
-    /// The table is written in braces, and is added to.
-    Closed,
+    Value,
+    /// The name has a value or a table in braces, and is used as a table.
+    NotExtensible,
     /// The table has a header, and is declared or added to elsewhere.
-    Redeclared,
+    Table,
+}
+
+impl Clash {
+    /// Returns `true` if the same table is declared twice.
+    pub(super) fn is_table(&self) -> bool {
+        self.kind == ClashKind::Table
+    }
+
+    /// Returns the error, with both places.
+    pub(super) fn error(&self) -> Diagnostic {
+        let name = quote(&self.name.value);
+        let (message, again, first, help) = match self.kind {
+            ClashKind::Value => {
+                ("is given twice", "given again", "given first", "remove one of them")
+            }
+            ClashKind::NotExtensible => (
+                "has a value, and is used as a table",
+                "used as a table",
+                "given a value",
+                "write all of it in one place",
+            ),
+            ClashKind::Table => (
+                "is declared twice",
+                "declared again",
+                "declared first",
+                "write all of the table in one place",
+            ),
+        };
+        Diagnostic::new(format!("{name} {message}"), self.name.span, again)
+            .with_label(self.first, first)
+            .with_help(help)
+    }
 }
 
 impl Table {
@@ -88,91 +112,76 @@ impl Table {
         Self { entries: Vec::new(), places: HashMap::new(), origin, doubtful: false }
     }
 
-    /// Adds an entry; nothing if there is one of its name.
-    pub(super) fn push(&mut self, name: Spanned<String>, item: Item) {
-        if let Slot::Vacant(slot) = self.places.entry(name.value.clone()) {
-            slot.insert(self.entries.len());
-            self.entries.push((name, item));
-        }
-    }
-
-    fn find(&self, name: &str) -> Option<usize> {
-        self.places.get(name).copied()
+    fn push(&mut self, name: Spanned<String>, item: Item) {
+        self.places.insert(name.value.clone(), self.entries.len());
+        self.entries.push((name, item));
     }
 
     /// Adds a value under a name with dots.
     pub(super) fn add(&mut self, mut path: Path, item: Item) -> Result<(), Clash> {
-        let Some(last) = path.pop() else { return Ok(()) };
-        let table = self.descend(&path, Origin::Dotted)?;
-        if let Some(place) = table.find(&last.value) {
-            let (key, first) = &table.entries[place];
-            if first.is_broken() || item.is_broken() {
-                return Ok(());
-            }
-            return Err(Clash { name: last, first: key.span, kind: ClashKind::Twice });
+        let Some(name) = path.pop() else { return Ok(()) };
+        let table = path.iter().try_fold(self, |table, name| table.step(name, Origin::Dotted))?;
+        let Some(&place) = table.places.get(&name.value) else {
+            table.push(name, item);
+            return Ok(());
+        };
+        let (key, earlier) = &table.entries[place];
+        if earlier.is_broken() || item.is_broken() {
+            return Ok(());
         }
-        table.push(last, item);
+        Err(Clash { name, first: key.span, kind: ClashKind::Value })
+    }
+
+    /// Declares the table of a header.
+    pub(super) fn open(&mut self, path: &[Spanned<String>]) -> Result<(), Clash> {
+        let Some((name, parents)) = path.split_last() else { return Ok(()) };
+        let parent =
+            parents.iter().try_fold(self, |table, name| table.step(name, Origin::Implied))?;
+        let fresh = !parent.places.contains_key(&name.value);
+        let table = parent.step(name, if fresh { Origin::Header } else { Origin::Implied })?;
+        let implied = std::mem::replace(&mut table.origin, Origin::Header) == Origin::Implied;
+        let (key, item) = &mut parent.entries[parent.places[&name.value]];
+        if !fresh && !implied {
+            return Err(Clash { name: name.clone(), first: key.span, kind: ClashKind::Table });
+        }
+        key.span = name.span;
+        item.span = name.span;
         Ok(())
     }
 
-    /// Returns the table of a header.
-    pub(super) fn open(&mut self, mut path: Path) -> Result<&mut Self, Clash> {
-        let Some(last) = path.pop() else { return Ok(self) };
-        let parent = self.descend(&path, Origin::Implied)?;
-        let Some(place) = parent.find(&last.value) else {
-            return parent.step(&last, Origin::Header);
-        };
-        let (key, item) = &mut parent.entries[place];
-        item.mend();
-        let first = key.span;
-        let clash = |name, kind| Err(Clash { name, first, kind });
-        match &mut item.content {
-            Content::Table(table) => {
-                match table.origin {
-                    Origin::Implied => table.origin = Origin::Header,
-                    Origin::Inline => return clash(last, ClashKind::Closed),
-                    Origin::Dotted | Origin::Header => return clash(last, ClashKind::Redeclared),
-                }
-                item.span = last.span;
-                key.span = last.span;
-                Ok(table)
+    /// Returns the table that a header declared.
+    pub(super) fn at(&mut self, path: &[Spanned<String>]) -> Option<&mut Self> {
+        path.iter().try_fold(self, |table, name| {
+            let place = *table.places.get(&name.value)?;
+            match &mut table.entries[place].1.content {
+                Content::Table(inner) => Some(inner),
+                _ => None,
             }
-            _ => clash(last, ClashKind::NoTable),
-        }
+        })
     }
 
-    /// Returns the table of a header that is declared again, or of one that was opened before.
-    pub(super) fn reopen(&mut self, path: &Path) -> Option<&mut Self> {
-        let mut table = self;
-        for name in path {
-            let place = table.find(&name.value)?;
-            let Content::Table(inner) = &mut table.entries[place].1.content else { return None };
-            table = inner;
-        }
-        Some(table)
-    }
-
-    fn descend(&mut self, path: &Path, origin: Origin) -> Result<&mut Self, Clash> {
-        path.iter().try_fold(self, |table, name| table.step(name, origin))
-    }
-
-    /// Returns the table of a name; it is made where it is missing.
+    /// Returns the table of a name, which it creates where it is missing.
     fn step(&mut self, name: &Spanned<String>, origin: Origin) -> Result<&mut Self, Clash> {
-        let place = self.find(&name.value).unwrap_or(self.entries.len());
-        if place == self.entries.len() {
+        if !self.places.contains_key(&name.value) {
             let content = Content::Table(Self::new(origin));
             self.push(name.clone(), Item { content, span: name.span });
         }
-        let (key, item) = &mut self.entries[place];
-        item.mend();
-        let clash = |kind| Err(Clash { name: name.clone(), first: key.span, kind });
-        let Content::Table(table) = &mut item.content else { return clash(ClashKind::NoTable) };
-        match (table.origin, origin) {
-            (Origin::Inline, _) => return clash(ClashKind::Closed),
-            (Origin::Header, Origin::Dotted) => return clash(ClashKind::Redeclared),
-            (Origin::Implied, Origin::Dotted) => table.origin = Origin::Dotted,
-            _ => {}
+        let (key, item) = &mut self.entries[self.places[&name.value]];
+        if item.is_broken() {
+            item.content = Content::Table(Self::new(Origin::Implied));
         }
-        Ok(table)
+        let clash = |kind| Err(Clash { name: name.clone(), first: key.span, kind });
+        match &mut item.content {
+            Content::Table(table) => match (table.origin, origin) {
+                (Origin::Inline, _) => clash(ClashKind::NotExtensible),
+                (Origin::Header, Origin::Dotted) => clash(ClashKind::Table),
+                (Origin::Implied, Origin::Dotted) => {
+                    table.origin = Origin::Dotted;
+                    Ok(table)
+                }
+                _ => Ok(table),
+            },
+            _ => clash(ClashKind::NotExtensible),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::Node;
+use crate::syntax::tree::Node;
 use crate::units::show_duration;
 use crate::{Budget, Diagnostic, Spanned, form, schema};
 

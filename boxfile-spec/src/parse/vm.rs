@@ -4,7 +4,7 @@ use crate::parse::component::Share;
 use crate::parse::reader::Reader;
 use crate::schema::{self, MOST_MEMORY};
 use crate::sink::Sink;
-use crate::syntax::{Node, Value};
+use crate::syntax::tree::{Node, Value};
 use crate::units::{MIB, show_size};
 use crate::{Diagnostic, Vm, form, value};
 

@@ -1,0 +1,75 @@
+//! Names of declarations and of what they declare: how they are read, and which are unique.
+
+use crate::diagnostic::quote;
+use crate::parse::reader::Reader;
+use crate::schema::{self, Declaration};
+use crate::sink::Sink;
+use crate::syntax::tree::{Data, Node, Value};
+use crate::{Diagnostic, Span, form, rules, value};
+
+/// Reports every declaration whose first argument another one has, too; `what` names it.
+pub(super) fn check_unique(nodes: &[&Node], what: &str, sink: &Sink) {
+    let mut keys: Vec<(&str, Span, &str)> = nodes.iter().filter_map(|node| key(node)).collect();
+    keys.sort_unstable();
+    for same in keys.chunk_by(|(one, ..), (other, ..)| one == other) {
+        let (key, first, declaration) = same[0];
+        for (_, again, _) in &same[1..] {
+            let message = format!("the {declaration} {} is declared twice", quote(key));
+            sink.report(
+                Diagnostic::new(message, *again, "declared again")
+                    .with_label(first, "declared first")
+                    .with_help(format!("give one of them another {what}, or remove it")),
+            );
+        }
+    }
+}
+
+/// Returns the first argument, its place, and the declaration's name.
+fn key(node: &Node) -> Option<(&str, Span, &str)> {
+    let value = node.args.first()?;
+    let Data::Text(key) = &value.data else { return None };
+    Some((key, value.span, &node.name.value))
+}
+
+/// Says where a declaration belongs that was found at the top level.
+pub(super) fn place_inside(node: &Node) -> Option<String> {
+    let name = node.name.value.as_str();
+    let [agent, business] =
+        [&schema::AGENT, &schema::BUSINESS].map(|it| it.child(name).map(|_| it.name));
+    let block = |name| format!("`{}`", form::block(node.syntax, name));
+    let places: Vec<String> = agent.into_iter().chain(business).map(block).collect();
+    (!places.is_empty()).then(|| format!("it belongs inside {}", places.join(" or ")))
+}
+
+/// The error that a block lacks a declaration.
+pub(super) fn missing(declaration: &'static Declaration, block: &Node) -> Diagnostic {
+    let message = format!("`{}` needs `{}`", block.name.value, declaration.name);
+    Diagnostic::new(message, block.name.span, format!("without `{}`", declaration.name))
+        .with_help(form::imperative("add", &declaration.usage(block.syntax)))
+}
+
+/// Reads the name of a box, skill, share or the like.
+pub(super) fn plain_name(value: &Value, of: &str) -> Result<String, Diagnostic> {
+    let name = value::text(value, of)?;
+    if rules::is_name(name) {
+        return Ok(name.to_owned());
+    }
+    let error =
+        Diagnostic::new(format!("{} is not a valid name", quote(name)), value.span, "not a name");
+    Err(error.with_help(match rules::intended_name(name) {
+        Some(intended) => format!("{}; write \"{intended}\"", rules::NAME_FORM),
+        None => rules::NAME_FORM.to_owned(),
+    }))
+}
+
+/// Takes the name of a declaration.
+pub(super) fn name(reader: &mut Reader<'_>) -> Option<String> {
+    reader.read_arg(plain_name)
+}
+
+/// Sorts texts of which each counts once.
+pub(super) fn unique(mut texts: Vec<String>) -> Vec<String> {
+    texts.sort_unstable();
+    texts.dedup();
+    texts
+}

@@ -1,0 +1,53 @@
+//! Recognizes a Boxfile in one syntax whose file name says the other.
+
+use super::{kdl, toml};
+use crate::schema;
+use crate::sink::Sink;
+use crate::{Diagnostic, Source, Span, Syntax};
+
+/// Returns the error that a text is written in the other syntax, if it is.
+pub(super) fn other_syntax(source: &Source) -> Option<Diagnostic> {
+    match source.syntax {
+        Syntax::Kdl => first_line_of_toml(&source.text).map(toml_instead),
+        Syntax::Toml => is_kdl(&source.text).then(kdl_instead),
+    }
+}
+
+/// Returns `true` if a text that is not TOML is a Boxfile in KDL.
+fn is_kdl(source: &str) -> bool {
+    let mut lines = source.lines().map(str::trim_start);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('/')).unwrap_or_default();
+    let word = first.split(|c: char| c.is_whitespace() || c == '{').next().unwrap_or_default();
+    let sink = Sink::default();
+    schema::find(schema::TOP, word).is_some()
+        && !kdl::read(source, &sink).nodes.is_empty()
+        && sink.into_found().is_empty()
+}
+
+/// Returns the first line of a text that is not KDL, if it is a Boxfile in TOML.
+fn first_line_of_toml(source: &str) -> Option<Span> {
+    let mut offset = 0;
+    let mut lines = source.split_inclusive('\n').map(|line| {
+        offset += line.len();
+        (offset - line.len(), line.trim_end())
+    });
+    let (at, line) = lines.find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
+    let name = line.trim_start_matches('[').trim_start();
+    let end = name.find(|c: char| c.is_whitespace() || ".=]".contains(c));
+    schema::find(schema::TOP, &name[..end.unwrap_or(name.len())])?;
+    // No declaration of KDL begins with a bracket.
+    let sure = line.starts_with('[') || toml::is_valid(source);
+    sure.then(|| Span::at(at, line.len()))
+}
+
+fn toml_instead(line: Span) -> Diagnostic {
+    let message = "the file's name says KDL, but it is written in TOML";
+    Diagnostic::new(message, line, "TOML from here on")
+        .with_help("give it a name that ends with `.toml`: `Boxfile.toml`")
+}
+
+fn kdl_instead() -> Diagnostic {
+    let message = "the file's name says TOML, but it is written in KDL";
+    Diagnostic::new(message, Span::default(), "KDL from here on")
+        .with_help("give it a name that does not end with `.toml`: `Boxfile`, or `Boxfile.kdl`")
+}

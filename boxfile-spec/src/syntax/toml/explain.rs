@@ -1,0 +1,302 @@
+//! Says in the words of a Boxfile what is wrong in a TOML text.
+
+use toml_parser::{Expected, ParseError};
+
+use super::statement::{Form, Statement, span};
+use super::word::{colon, header, in_quotes, is_bare};
+use crate::diagnostic::quote;
+use crate::schema::{self, Count, Declaration};
+use crate::syntax::tree::DEEPEST;
+use crate::{Diagnostic, Span, Spanned, Syntax, form};
+
+/// A statement that cannot be read, and where it is.
+pub(super) struct Explainer<'s> {
+    /// The statement, without the line end.
+    pub(super) line: &'s str,
+    /// The offset of the line.
+    pub(super) start: usize,
+    /// The names of the table to which it belongs.
+    pub(super) scope: &'s [Spanned<String>],
+}
+
+impl Explainer<'_> {
+    /// Returns what is wrong with a statement: each malformed word, and otherwise the first error
+    /// in its structure.
+    pub(super) fn faults(&self, statement: &Statement) -> Vec<Diagnostic> {
+        let lost = statement.unclosed.is_some() || statement.deep.is_some();
+        let pair = statement.form == Form::Pair;
+        if statement.words.is_empty() || lost || (pair && statement.equals.is_none()) {
+            return self.structure(statement).into_iter().collect();
+        }
+        // A malformed name in a header is the reason of whatever else is wrong there.
+        let structure = self.structure(statement).filter(|_| pair);
+        statement.words.iter().cloned().chain(structure).collect()
+    }
+
+    fn structure(&self, statement: &Statement) -> Option<Diagnostic> {
+        if let Some(span) = statement.deep {
+            let message = format!("tables and lists are nested more than {DEEPEST} deep");
+            return Some(Diagnostic::new(message, span, "one too many"));
+        }
+        match statement.form {
+            Form::Pair => self.pair(statement),
+            Form::Header => self.header(statement),
+            Form::ListHeader => Some(list_header(statement)),
+        }
+    }
+
+    /// Returns a place of the line by its offsets there.
+    const fn at(&self, from: usize, to: usize) -> Span {
+        Span::between(self.start + from, self.start + to)
+    }
+
+    /// Returns the text of a place.
+    fn of(&self, span: Span) -> &str {
+        self.line.get(span.offset - self.start..span.end() - self.start).unwrap_or_default()
+    }
+
+    fn header(&self, statement: &Statement) -> Option<Diagnostic> {
+        let whole = self.at(0, self.line.len());
+        let names = statement.path.iter().map(|name| name.value.as_str());
+        Some(match statement.extra {
+            _ if statement.nameless.is_some() => {
+                Diagnostic::new("a name is missing in this header", whole, "not a header")
+                    .with_help("write names in the brackets, separated by `.`: `[agent.limits]`")
+            }
+            Some(extra) if statement.closed => {
+                let extra = Span::between(extra.offset, whole.end());
+                Diagnostic::new("unexpected text after a header", extra, "not part of it")
+                    .with_help("begin a new line after the `]`")
+            }
+            Some(extra) => {
+                let more = Some(self.of(extra)).filter(|more| is_bare(more));
+                Diagnostic::new("a `.` is missing between two names", extra, "expected `.` or `]`")
+                    .with_help(format!(
+                        "write `{}`, or a name with spaces in quotes",
+                        header(names.chain(more))
+                    ))
+            }
+            None => Diagnostic::new("this header is never closed", whole, "no `]`")
+                .with_help(format!("write `{}`", header(names))),
+        })
+    }
+
+    fn pair(&self, statement: &Statement) -> Option<Diagnostic> {
+        if let Some(keyword) = statement.keyword
+            && (statement.valueless.is_some() || statement.unclosed.is_some())
+        {
+            return Some(self.keyword(keyword));
+        }
+        if let Some((close, open)) = statement.stray {
+            return Some(self.stray(close, open));
+        }
+        if let Some(open) = statement.unclosed {
+            return Some(self.unclosed(open));
+        }
+        let Some(equals) = statement.equals else { return Some(self.no_equals()) };
+        if let Some(second) = statement.second {
+            return Some(
+                Diagnostic::new("a `,` is missing", second, "expected `,` before this")
+                    .with_help("put a `,` between two values or entries"),
+            );
+        }
+        if let Some(nameless) = statement.nameless {
+            return Some(
+                Diagnostic::new("a name is missing", nameless, "before this")
+                    .with_help("write `name = \"value\"`, or remove it"),
+            );
+        }
+        let refused = statement.refused.as_ref();
+        let at = refused.and_then(ParseError::unexpected).map_or(usize::MAX, |at| at.start());
+        if let Some((span, key)) = &statement.valueless
+            && span.offset < at
+        {
+            return Some(self.no_value(*span, key.as_ref(), equals));
+        }
+        if let Some(extra) = statement.extra {
+            return Some(self.second_value(extra));
+        }
+        // A malformed word is the reason of an error right after it.
+        let explained = statement.words.iter().map(Diagnostic::span);
+        let explained = explained.into_iter().any(|it| (it.offset..=it.end() + 1).contains(&at));
+        refused.filter(|_| !explained).map(|error| self.refused(error))
+    }
+
+    /// The error that a comment was meant as one of KDL's keywords.
+    fn keyword(&self, span: Span) -> Diagnostic {
+        let word = self.of(span).trim_start_matches('#');
+        let help = if word == "null" {
+            "remove the line: what is not given has no value".to_owned()
+        } else {
+            format!("write `{word}`, without `#`")
+        };
+        Diagnostic::new("`#` begins a comment", span, "a keyword as in KDL").with_help(help)
+    }
+
+    /// The error of a bracket that closes nothing, or not what is open.
+    fn stray(&self, close: Span, open: Option<Span>) -> Diagnostic {
+        let expected = if self.of(close) == "}" { "]" } else { "}" };
+        match open {
+            Some(open) => {
+                Diagnostic::new(format!("expected `{expected}`"), close, "the other kind")
+                    .with_label(open, "opened here")
+                    .with_help(format!("write `{expected}`"))
+            }
+            None => {
+                let message = format!("this `{}` closes nothing", self.of(close));
+                Diagnostic::new(message, close, "no open bracket").with_help("remove it")
+            }
+        }
+    }
+
+    /// The error of a list, table or text that has no end.
+    fn unclosed(&self, open: Span) -> Diagnostic {
+        let (what, help) = match self.of(open) {
+            "[" => ("list", "close it with `]`".to_owned()),
+            "{" => {
+                ("table", "close it with `}`, and put a `,` between two of its entries".to_owned())
+            }
+            quotes => ("text", format!("close it with `{quotes}`")),
+        };
+        Diagnostic::new(format!("this {what} is never closed"), open, "opened here").with_help(help)
+    }
+
+    /// The error of a key without a value.
+    fn no_value(&self, at: Span, key: Option<&Spanned<String>>, equals: Span) -> Diagnostic {
+        let Some(key) = key else {
+            return Diagnostic::new("a value is missing", at, "before this")
+                .with_help("write a text in quotes, a number, `true` or `false`");
+        };
+        let message = format!("{} has no value", quote(&key.value));
+        let error = Diagnostic::new(message, key.span, "a name alone");
+        let top = key.span.end() <= equals.offset;
+        error.with_help(match self.declaration(&key.value).filter(|_| top) {
+            Some(declaration) => written(declaration),
+            None => "write `name = \"value\"`; a list of values is written `[\"a\", \"b\"]`".into(),
+        })
+    }
+
+    /// The error of a value after the value.
+    fn second_value(&self, extra: Span) -> Diagnostic {
+        if matches!(self.of(extra), "]" | "}") {
+            return self.stray(extra, None);
+        }
+        let message = format!("unexpected {} after a value", quote(self.of(extra)));
+        Diagnostic::new(message, extra, "a name has one value").with_help(
+            "write several as a list, `[\"a\", \"b\"]`, and each name on a line of its own",
+        )
+    }
+
+    /// The error in the words of the parser.
+    fn refused(&self, error: &ParseError) -> Diagnostic {
+        let at = error.unexpected().or(error.context()).map_or(self.at(0, 1), span);
+        let expected = error.expected().unwrap_or_default().iter().map(|expected| match expected {
+            Expected::Literal(text) => format!("`{text}`"),
+            Expected::Description(text) => (*text).to_owned(),
+            _ => "something else".to_owned(),
+        });
+        let expected = expected.collect::<Vec<_>>().join(" or ");
+        let label = if expected.is_empty() { expected } else { format!("expected {expected}") };
+        let shown = Diagnostic::new(error.description(), at, label);
+        match error.context().map(span) {
+            Some(context) if context.end() < at.offset => shown.with_label(context, "opened here"),
+            _ => shown,
+        }
+    }
+
+    /// The error of a line that is neither a header nor a name with a value.
+    fn no_equals(&self) -> Diagnostic {
+        let name_ends = |c: char| c.is_whitespace() || "={[,#\"'".contains(c);
+        let name = &self.line[..self.line.find(name_ends).unwrap_or(self.line.len())];
+        let rest = self.line[name.len()..].trim_start();
+        let span = self.at(0, name.len().max(1));
+        if let Some(comment) = ["//", "/*", "--", ";"].iter().find(|it| name.starts_with(**it)) {
+            return Diagnostic::new(
+                "this is not a comment",
+                Span::at(self.start, comment.len()),
+                "not in TOML",
+            )
+            .with_help("begin each line of a comment with `#`");
+        }
+        match (name.strip_suffix(':'), rest.chars().next()) {
+            _ if matches!(self.of(span), "]" | "}") => self.stray(span, None),
+            (Some(name), _) => colon(span).with_help(self.assignment(name, rest)),
+            (None, _) if name.is_empty() => {
+                Diagnostic::new("this line is no declaration", span, "unexpected").with_help(
+                    "a line is a header, `[agent]`, or a name and a value, `port = 4088`",
+                )
+            }
+            (None, Some('{')) => {
+                let names = self.scope.iter().map(|name| name.value.as_str());
+                let header = header(names.chain([name]));
+                let message = "a table does not begin like this in TOML";
+                Diagnostic::new(message, span, "a block as in KDL").with_help(format!(
+                    "write {} above its lines, and no `}}` below them",
+                    quote(&header)
+                ))
+            }
+            (None, None) => {
+                Diagnostic::new(format!("{} has no value", quote(name)), span, "a name alone")
+                    .with_help(self.assignment(name, rest))
+            }
+            (None, Some(_)) => {
+                let message = format!("the `=` after {} is missing", quote(name));
+                Diagnostic::new(message, span, "a name without `=`")
+                    .with_help(self.assignment(name, rest))
+            }
+        }
+    }
+
+    /// Says how a value is given to a name: the one that was probably meant, or any.
+    fn assignment(&self, name: &str, value: &str) -> String {
+        let value = value.trim();
+        let short = !value.is_empty() && value.chars().count() <= 100;
+        let word = !value.contains(|c: char| c.is_whitespace() || "\"'=[]{}#,".contains(c));
+        if short && toml::de::DeValue::parse(value).is_ok() {
+            return format!("write `{name} = {value}`");
+        }
+        if short && word {
+            return format!("write `{name} = {}`", in_quotes(value));
+        }
+        match self.declaration(name) {
+            Some(declaration) => written(declaration),
+            None => format!("write {}", quote(&format!("{name} = \"value\""))),
+        }
+    }
+
+    /// Returns the declaration of a name in this table.
+    fn declaration(&self, name: &str) -> Option<&'static Declaration> {
+        let mut known = schema::TOP;
+        let mut path = self.scope.iter();
+        while let Some(name) = path.next() {
+            let declaration = schema::find(known, &name.value)?;
+            if declaration.count == Count::Keyed {
+                path.next();
+            }
+            known = declaration.children;
+        }
+        schema::find(known, name)
+    }
+}
+
+/// The error of the header of a list of tables, which no Boxfile has.
+fn list_header(statement: &Statement) -> Diagnostic {
+    let names = || statement.path.iter().map(|name| name.value.as_str());
+    let joined = names().collect::<Vec<_>>().join(".");
+    let span = Span::at(statement.start.unwrap_or_default(), 2);
+    let message = format!("{} is not a list of tables", quote(&joined));
+    let first = names().next().unwrap_or_default();
+    let declaration = schema::find(schema::TOP, first).filter(|it| it.count == Count::Keyed);
+    Diagnostic::new(message, span, "two brackets").with_help(match declaration {
+        Some(declaration) => {
+            let usage = declaration.usage(Syntax::Toml);
+            form::imperative("each one has its name in its header: write", &usage)
+        }
+        None => format!("write {}", quote(&header(names()))),
+    })
+}
+
+/// Says how a declaration is written.
+pub(super) fn written(declaration: &Declaration) -> String {
+    form::imperative("write", &declaration.usage(Syntax::Toml))
+}

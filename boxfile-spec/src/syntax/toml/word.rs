@@ -1,0 +1,200 @@
+//! Single names and values: what they mean, and what is wrong with those that cannot be read.
+
+use std::borrow::Cow;
+
+use toml::value::Datetime;
+use toml_parser::Raw;
+use toml_parser::decoder::ScalarKind;
+
+use crate::diagnostic::quote;
+use crate::syntax::tree::Data;
+use crate::{Diagnostic, Span};
+
+/// Quotes as a word processor writes them.
+const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
+
+/// Returns the error that a token, which begins at an offset, has a control character.
+///
+/// TOML 1.1: of them a text or comment can only have tabs, and line ends are LF or CRLF.
+pub(super) fn control_character(token: &str, start: usize) -> Option<Diagnostic> {
+    // The lexer leaves the CR of a CRLF to a text that is not closed.
+    let token = if token.len() > 1 { token.trim_end_matches('\r') } else { token };
+    let bytes = token.as_bytes();
+    let disallowed = |at: &usize| match bytes[*at] {
+        b'\t' | b'\n' => false,
+        b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+        byte => byte.is_ascii_control(),
+    };
+    let at = (0..bytes.len()).find(disallowed)?;
+    let span = Span::at(start + at, 1);
+    Some(match bytes[at] {
+        b'\r' => Diagnostic::new("a line ends with a carriage return alone", span, "no line feed")
+            .with_help("save the file with LF or CRLF line ends; in a text in quotes, write `\\r`"),
+        byte => {
+            let message = format!("the invisible character U+{byte:04X} is not allowed");
+            Diagnostic::new(message, span, "here")
+                .with_help(format!("remove it; in a text in quotes it is written `\\u{byte:04X}`"))
+        }
+    })
+}
+
+/// Reads a name.
+pub(super) fn name(raw: Raw<'_>, span: Span) -> Result<String, Diagnostic> {
+    let mut name = Cow::Borrowed("");
+    let mut error = None;
+    raw.decode_key(&mut name, &mut error);
+    let written = raw.as_str();
+    if let Some(error) = error.as_ref().and_then(|_| control_character(written, span.offset)) {
+        return Err(error);
+    }
+    match error {
+        None => Ok(name.into_owned()),
+        Some(_) if written.starts_with("\"\"\"") || written.starts_with("'''") => {
+            Err(Diagnostic::new("a name has one line", span, "a text over several lines")
+                .with_help("write it in `\"…\"` or `'…'`"))
+        }
+        Some(_) if written.starts_with(['"', '\'']) => Err(malformed(written, span)),
+        Some(_) => Err(match written.split_once(':') {
+            Some((name, "")) if is_bare(name) => {
+                colon(span).with_help(format!("write `{name} = …`"))
+            }
+            _ => bare(written, span, "a bare name cannot contain this"),
+        }),
+    }
+}
+
+/// The error of a colon after a name, without help.
+pub(super) fn colon(name: Span) -> Diagnostic {
+    let span = Span::at(name.end() - 1, 1);
+    Diagnostic::new("a value is given with `=`, not with `:`", span, "not in TOML")
+}
+
+/// Returns `true` for a text over several lines that is not closed: the rest of the file is in it.
+pub(super) fn is_endless(raw: Raw<'_>) -> bool {
+    let is = |quotes| raw.as_str().strip_prefix(quotes).is_some_and(|it| !it.ends_with(quotes));
+    is("\"\"\"") || is("'''")
+}
+
+/// Reads a text, number, truth value or date.
+pub(super) fn scalar(raw: Raw<'_>, span: Span) -> Result<Data, Diagnostic> {
+    let mut decoded = Cow::Borrowed("");
+    let mut error = None;
+    let kind = raw.decode_scalar(&mut decoded, &mut error);
+    let written = raw.as_str();
+    if error.is_some() {
+        return Err(unreadable(written, span));
+    }
+    Ok(match kind {
+        ScalarKind::String => Data::Text(decoded.into_owned()),
+        ScalarKind::Boolean(truth) => Data::Truth(truth),
+        ScalarKind::Float => Data::Float(written.to_owned()),
+        ScalarKind::Integer(radix) => i128::from_str_radix(&decoded, radix.value())
+            .map(Data::Integer)
+            .map_err(|_| unusable(written, span))?,
+        ScalarKind::DateTime => {
+            let time: Datetime = decoded.parse().map_err(|_| number(written, span))?;
+            Data::Other(if time.date.is_some() { "a date" } else { "a time of day" })
+        }
+    })
+}
+
+/// Returns the place of the words after the first one, if that is a value by itself.
+pub(super) fn second(words: &str, span: Span) -> Option<Span> {
+    let (first, rest) =
+        words.split_once([' ', '\t']).filter(|_| !words.starts_with(['"', '\'']))?;
+    let raw = Raw::new_unchecked(first, None, toml_parser::Span::default());
+    let rest = rest.trim_start();
+    scalar(raw, span).is_ok().then(|| Span::at(span.end() - rest.len(), rest.len()))
+}
+
+/// The error of a value that cannot be read.
+fn unreadable(word: &str, span: Span) -> Diagnostic {
+    if let Some(error) = control_character(word, span.offset) {
+        error
+    } else if word.starts_with(['"', '\'']) {
+        malformed(word, span)
+    } else if word.contains(TYPOGRAPHIC) {
+        Diagnostic::new("typographic quotes are not quotes", span, "not a text in quotes")
+            .with_help(format!("write `{}`", in_quotes(word)))
+    } else if word.ends_with(['"', '\'']) {
+        Diagnostic::new("this text has no opening quote", span, "a closing quote alone")
+            .with_help(format!("write `{}`", in_quotes(word)))
+    } else if word.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit()) {
+        number(word, span)
+    } else {
+        keyword(word, span).unwrap_or_else(|| bare(word, span, "a bare word"))
+    }
+}
+
+fn bare(word: &str, span: Span, label: &str) -> Diagnostic {
+    Diagnostic::new(format!("{} must be in quotes", quote(word)), span, label)
+        .with_help(format!("write `{}`", in_quotes(word)))
+}
+
+/// The error of a text in quotes that is not closed on its line, or has a malformed escape.
+fn malformed(word: &str, span: Span) -> Diagnostic {
+    let quote = &word[..1];
+    if word.len() < 2 || !word.trim_end().ends_with(quote) {
+        let span = Span::at(span.offset, word.trim_end().len());
+        return Diagnostic::new("this text is never closed", span, "no closing quote on this line")
+            .with_help(format!("close it with `{quote}`"));
+    }
+    Diagnostic::new("this text cannot be read", span, "malformed").with_help(
+        "a backslash begins an escape such as `\\n`; write `\\\\` for a backslash, or the text in \
+         `'…'`, where nothing is an escape",
+    )
+}
+
+/// The error of a word that means something in another language.
+fn keyword(word: &str, span: Span) -> Option<Diagnostic> {
+    let meant = match word.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => "write `true`",
+        "false" | "no" | "off" => "write `false`",
+        "null" | "nil" | "none" => "leave it out where there is nothing to say",
+        _ => return None,
+    };
+    let message = format!("{} is neither a text nor a truth value", quote(word));
+    let help = format!("{meant}, or `\"{word}\"` for the text");
+    Some(Diagnostic::new(message, span, "a bare word").with_help(help))
+}
+
+fn number(word: &str, span: Span) -> Diagnostic {
+    let plain: String = word.chars().filter(|c| *c != '_').take(100).collect();
+    let readable = toml::de::DeValue::parse(&plain).is_ok();
+    let plain = if readable { plain } else { in_quotes(word) };
+    Diagnostic::new(format!("{} is not a number", quote(word)), span, "begins like a number")
+        .with_help(format!("write `{plain}`"))
+}
+
+/// The error of a whole number without digits, or with too many.
+fn unusable(word: &str, span: Span) -> Diagnostic {
+    if word.len() < 30 {
+        return number(word, span);
+    }
+    Diagnostic::new("this number is too large", span, "too large")
+        .with_help("no number in a Boxfile is greater than 4194304; write a text in quotes")
+}
+
+/// Returns `true` if a name needs no quotes.
+pub(super) fn is_bare(name: &str) -> bool {
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    !name.is_empty() && name.bytes().all(bare)
+}
+
+/// Writes the names of a header.
+pub(super) fn header<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let written = |name: &str| if is_bare(name) { name.to_owned() } else { in_quotes(name) };
+    format!("[{}]", names.map(written).collect::<Vec<_>>().join("."))
+}
+
+/// Writes a word as a text in quotes, for the user to copy.
+pub(super) fn in_quotes(word: &str) -> String {
+    let word = word.trim_matches(['"', '\'']).trim_matches(TYPOGRAPHIC);
+    if word.chars().count() > 100 {
+        return "\"…\"".to_owned();
+    }
+    if word.contains('\\') && !word.contains('\'') {
+        return format!("'{word}'");
+    }
+    format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
+}

@@ -1,0 +1,95 @@
+//! The nodes of a file, as both syntaxes have them.
+
+use crate::{Span, Spanned, Syntax};
+
+/// How deep declarations can be nested: the readers call themselves for each, and an
+/// indentation without a bound makes a formatted text longer than any multiple of its source.
+pub(crate) const DEEPEST: usize = 64;
+
+/// The nodes of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    /// The top-level nodes, without those commented out.
+    pub(crate) nodes: Vec<Node>,
+    /// Whether every node was found where it belongs. If not, what is missing from the tree says
+    /// nothing about the file.
+    pub(crate) intact: bool,
+    /// Whether every declaration of the file is there, if only broken. If not, nothing is missing.
+    pub(crate) complete: bool,
+}
+
+/// A node: its name, arguments, properties and block.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) name: Spanned<String>,
+    pub(crate) syntax: Syntax,
+    pub(crate) args: Vec<Value>,
+    pub(crate) props: Vec<Prop>,
+    pub(crate) block: Option<Block>,
+    /// Whether the line could not be read: the error is reported, and arguments and properties
+    /// are unknown.
+    pub(crate) broken: bool,
+}
+
+impl Node {
+    /// Makes a node that has nothing but its name.
+    pub(crate) const fn new(name: Spanned<String>, syntax: Syntax) -> Self {
+        Self { name, syntax, args: Vec::new(), props: Vec::new(), block: None, broken: false }
+    }
+
+    /// Returns the nodes of the block; none where there is no block.
+    pub(crate) fn children(&self) -> &[Self] {
+        self.block.as_ref().map_or(&[], |block| &block.nodes)
+    }
+
+    /// Moves every place to another source.
+    pub(crate) fn set_source(&mut self, source: u32) {
+        self.name.span.source = source;
+        self.args.iter_mut().for_each(|value| value.span.source = source);
+        for prop in &mut self.props {
+            prop.name.span.source = source;
+            prop.value.span.source = source;
+        }
+        if let Some(block) = &mut self.block {
+            block.open.source = source;
+            block.nodes.iter_mut().for_each(|node| node.set_source(source));
+        }
+    }
+}
+
+/// The part of a node between its braces.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    /// The opening brace; in TOML, the name.
+    pub(crate) open: Span,
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// A property: `name=value`.
+#[derive(Debug, Clone)]
+pub(crate) struct Prop {
+    pub(crate) name: Spanned<String>,
+    pub(crate) value: Value,
+}
+
+/// An argument, or the value of a property.
+#[derive(Debug, Clone)]
+pub(crate) struct Value {
+    pub(crate) data: Data,
+    pub(crate) span: Span,
+    pub(crate) syntax: Syntax,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Data {
+    Text(String),
+    Integer(i128),
+    /// A number with a fraction, as it is written.
+    Float(String),
+    Truth(bool),
+    /// `#null`.
+    Null,
+    /// What no declaration takes as a value, in words: `a list`, `a table`, `a date`.
+    Other(&'static str),
+}
