@@ -122,8 +122,12 @@ pub(super) fn error(error: &Error, text: &str) -> Diagnostic {
         }
         Error::QuotingRequired { value, .. } => {
             let message = format!("a text is expected here, not {}", quote(value));
-            Diagnostic::new(message, span, "a number or a truth value")
-                .with_help(format!("put it in quotes: \"{value}\""))
+            Diagnostic::new(message, span, "a number or a truth value").with_help(
+                match value.len() {
+                    ..40 => format!("put it in quotes: \"{value}\""),
+                    _ => "put it in quotes".to_owned(),
+                },
+            )
         }
         Error::ExternalMessage { msg, .. } => look_up(msg, span),
         _ => look_up(&error.to_string(), span),
