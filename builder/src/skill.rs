@@ -141,11 +141,11 @@ pub(crate) fn check(
         }
     };
     let mut found = unavailable(&manifest, tools);
-    for file in manifest.files() {
-        match regular(&skill.tree, file.path) {
+    for file in &manifest.files {
+        match regular(&skill.tree, &file.path) {
             Some(id) if file.executable => skill.tree.inode_mut(id).meta.mode |= 0o111,
             Some(_) => {}
-            None => found.push(lacking(file.path, file.span)),
+            None => found.push(lacking(&file.path, file.span)),
         }
     }
     rejected(found)?;

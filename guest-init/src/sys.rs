@@ -6,12 +6,9 @@
 //! call nothing here afterwards).
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -272,42 +269,53 @@ pub fn install_filter(program: &[libc::sock_filter]) -> nix::Result<()> {
     Errno::result(result).map(drop)
 }
 
-/// Returns the names of a file's extended attributes, not following a symbolic link.
-///
-/// # Errors
-/// The kernel's.
-pub fn xattr_names(path: &Path) -> io::Result<Vec<OsString>> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let list = grow(|buffer| {
-        // SAFETY: the path ends in NUL and the buffer is writable over the length given.
-        unsafe { libc::llistxattr(path.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) }
-    })?;
-    let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Ok(names.map(|name| OsString::from_vec(name.to_vec())).collect())
+/// A system call that the filter's tests make; the kernel is to refuse it or to make nothing of it.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Probe {
+    /// `socket` with a family.
+    Socket(libc::c_int),
+    /// `socket` by x32's number.
+    X32Socket(libc::c_int),
+    /// `getpid` as a 32-bit program makes it.
+    I386,
+    /// `io_uring_setup` without parameters.
+    IoUring,
 }
 
-/// Returns the value of an extended attribute, not following a symbolic link.
-///
-/// # Errors
-/// The kernel's.
-pub fn xattr_value(path: &Path, name: &std::ffi::OsStr) -> io::Result<Vec<u8>> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let name = CString::new(name.as_bytes())?;
-    grow(|buffer| {
-        let room = buffer.as_mut_ptr().cast();
-        // SAFETY: both strings end in NUL and the buffer is writable over the length given.
-        unsafe { libc::lgetxattr(path.as_ptr(), name.as_ptr(), room, buffer.len()) }
-    })
+#[cfg(test)]
+impl Probe {
+    /// Makes the call.
+    pub(crate) fn call(self) -> nix::Result<()> {
+        const X32_BIT: libc::c_long = 0x4000_0000;
+        let socket = |number, family: libc::c_int| {
+            // SAFETY: the call takes numbers only.
+            unsafe { libc::syscall(number, family, libc::SOCK_STREAM, 0) }
+        };
+        let result = match self {
+            Self::Socket(family) => socket(libc::SYS_socket, family),
+            Self::X32Socket(family) => socket(libc::SYS_socket | X32_BIT, family),
+            Self::I386 => return i386_getpid(),
+            // SAFETY: the kernel checks the null pointer and answers EFAULT.
+            Self::IoUring => unsafe {
+                libc::syscall(libc::SYS_io_uring_setup, 1, std::ptr::null::<u8>())
+            },
+        };
+        Errno::result(result).map(drop)
+    }
 }
 
-/// The greatest extended attribute, and the greatest list of their names (`XATTR_SIZE_MAX`).
-const XATTR_MAX: usize = 64 * 1024;
-
-fn grow(call: impl FnOnce(&mut [u8]) -> isize) -> io::Result<Vec<u8>> {
-    let mut buffer = vec![0; XATTR_MAX];
-    let length = Errno::result(call(&mut buffer))?;
-    buffer.truncate(usize::try_from(length).unwrap_or(0));
-    Ok(buffer)
+#[cfg(test)]
+fn i386_getpid() -> nix::Result<()> {
+    const GETPID: i32 = 20;
+    let mut result = GETPID;
+    // SAFETY: the call takes no arguments and touches no memory; the registers that the kernel's
+    // entry for 32-bit calls may clear are named.
+    unsafe {
+        std::arch::asm!("int 0x80", inout("eax") result, out("r8") _, out("r9") _, out("r10") _,
+            out("r11") _, options(nostack));
+    }
+    if result < 0 { Err(Errno::from_raw(-result)) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -324,11 +332,5 @@ mod tests {
     #[test]
     fn the_counter_counts() {
         assert!(time_stamp_counter() < time_stamp_counter());
-    }
-
-    #[test]
-    fn a_file_without_attributes_has_none() {
-        assert!(xattr_names(Path::new("/proc/self/exe")).unwrap_or_default().is_empty());
-        assert!(xattr_value(Path::new("/"), std::ffi::OsStr::new("user.none")).is_err());
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use box_image::manifest::ROOTFS_TYPE;
 use testkit::debian::DebianImages;
 
-use crate::scenario::{Scenario, bake, manifest, tools};
+use crate::scenario::{Scenario, assert_ready, bake, manifest, tools};
 
 fn boxfile(images: &DebianImages) -> String {
     format!(
@@ -67,7 +67,7 @@ fn python_gets_ready_and_node_runs_beside_it() {
     assert_eq!(step.status, 0, "{step:?}");
     let report = step.json();
     println!("{}", report["phases_ms"]);
-    assert_eq!(report["agent"]["ready"], true);
+    assert_ready(&report);
     assert_eq!(report["command"]["stdout"], "business-host true false\n", "{report}");
     let step = &steps["agent"];
     assert_eq!((step.status, step.stdout.as_str()), (3, "agent-host\n/agent\n"), "{step:?}");

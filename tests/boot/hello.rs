@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use box_image::manifest::KERNEL_TYPE;
 use serde_json::Value;
 
-use crate::scenario::{Scenario, Step, bake, blob, manifest, tools};
+use crate::scenario::{Scenario, Step, assert_ready, bake, blob, manifest, tools};
 
 /// Says who and where it is, and looks for the agent.
 const LOOK: &str = "hostname; ls -d /workspace /agent; cat /proc/1/comm; ls /proc | grep -c '^[0-9]'; \
@@ -18,8 +18,11 @@ const TOO_MANY: &str = "sh -c 'n=0; while [ $n -lt 64 ]; do sleep 2 & n=$((n+1))
 /// Takes more memory than the business component may have, then asks whether the agent lives.
 const TOO_MUCH: &str = "dd if=/dev/zero of=/dev/null bs=100M count=1; \
     echo status $?; wget -qO- http://127.0.0.1:4088/health";
+/// Mounts a file system over a directory that is in the component and on the virtual host.
+const MOUNT: &str = "grep -w tmpfs /proc/filesystems; ls -d /root && mount -t tmpfs mounted /root; \
+    grep mounted /proc/mounts";
 /// Tries to leave the component.
-const ESCAPE: &str = "mount -t tmpfs x /mnt; mknod /tmp/vda b 254 0; head -c 1 /tmp/vda; \
+const ESCAPE: &str = "mknod /tmp/vda b 254 0; head -c 1 /tmp/vda; \
     echo 1 >/sys/fs/cgroup/pids.max; hostname stolen; hostname; ls /proc/1/root/roots /roots; \
     chroot / true && echo chrooted; unshare -Ur true && echo unshared; \
     grep -E '^(NoNewPrivs|Cap)' /proc/self/status";
@@ -48,8 +51,10 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     };
     let hello = write("hello", &boxfile);
     let strict = write("strict", &boxfile.replace("700ms", "1ms"));
+    let sick = write("sick", &boxfile.replace("path=\"/health\"", "path=\"/sick\""));
     let kernel = blob(&hello, manifest(&hello).blob(KERNEL_TYPE).unwrap());
-    let host = tools.host.clone().file(&hello, "/hello").file(&strict, "/strict");
+    let host =
+        tools.host.clone().file(&hello, "/hello").file(&strict, "/strict").file(&sick, "/sick");
     let host = host.file(kernel, "/kernel").file(&tools.programs.floor_init, "/floor-init");
     Scenario::default()
         .step("verify", "boxlaunch verify --json /hello")
@@ -61,7 +66,10 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .step("missing", "boxlaunch run /hello -- /no/such/program")
         .run("too-many", "/hello", TOO_MANY)
         .run("too-much", "/hello", TOO_MUCH)
+        .run("mount", "/hello", MOUNT)
+        .step("mount-on-host", &format!("sh -c '{MOUNT}; umount /root'"))
         .run("escape", "/hello", ESCAPE)
+        .step("sick", "boxlaunch run --startup-timeout 2 /sick -- echo ran")
         .run("swap", "/hello", SWAP)
         .run("over-budget", "/strict", "echo ran")
         .step("reported", "boxlaunch run --budget report /strict -- echo ran")
@@ -86,7 +94,7 @@ fn stdout(report: &Value) -> &str {
 #[test]
 fn the_agent_gets_ready_and_a_command_sees_its_own_root_and_host_name() {
     let report = report("look", 0);
-    assert_eq!(report["agent"]["ready"], true);
+    assert_ready(&report);
     assert_eq!(report["verified"], "receipt", "the box was verified before");
     let lines: Vec<_> = stdout(&report).lines().collect();
     assert_eq!(lines[0], "business-host");
@@ -124,7 +132,25 @@ fn a_component_is_stopped_at_its_memory_and_the_agent_goes_on() {
 }
 
 #[test]
+fn an_agent_that_fails_its_health_check_is_never_ready() {
+    let step = step("sick");
+    assert_eq!((step.status, step.stdout.as_str()), (1, ""), "{step:?}");
+    assert!(step.stderr.contains("the agent was not ready after 2 s"), "{step:?}");
+}
+
+fn assert_cannot_mount() {
+    let permitted = step("mount-on-host");
+    assert!(permitted.stdout.contains("\nmounted /root tmpfs "), "{permitted:?}");
+    let refused = step("mount").json();
+    assert_eq!(stdout(&refused), "nodev\ttmpfs\n/root\n", "the same can be mounted: {refused}");
+    // The words of busybox for EPERM, and for nothing else.
+    let errors = refused["command"]["stderr"].as_str().unwrap();
+    assert_eq!(errors, "mount: permission denied (are you root?)\n", "{refused}");
+}
+
+#[test]
 fn a_component_cannot_mount_or_leave() {
+    assert_cannot_mount();
     let step = step("escape");
     let report = step.json();
     let lines: Vec<_> = stdout(&report).lines().collect();
@@ -140,7 +166,7 @@ fn a_component_cannot_mount_or_leave() {
         assert!(lines.contains(&line.as_str()), "{line} is missing: {report}");
     }
     let errors = report["command"]["stderr"].as_str().unwrap();
-    for refused in ["mount:", "mknod:", "pids.max", "hostname:", "/roots"] {
+    for refused in ["mknod:", "pids.max", "hostname:", "/roots"] {
         assert!(errors.contains(refused), "{refused} was not refused: {errors}");
     }
     // The kernel has user namespaces, but none is left to be had.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::LazyLock;
 
-use crate::scenario::{Scenario, Step, bake, tools};
+use crate::scenario::{Scenario, Step, assert_ready, bake, tools};
 
 const BOXFILE: &str = r#"
 box = "language"
@@ -56,7 +56,7 @@ fn a_program_of_the_checkout_is_the_agent_and_the_business_component_is_as_decla
     let step = &STEPS["look"];
     assert_eq!(step.status, 0, "{step:?}");
     let report = step.json();
-    assert_eq!(report["agent"]["ready"], true);
+    assert_ready(&report);
     let lines: Vec<_> = report["command"]["stdout"].as_str().unwrap().lines().collect();
     assert_eq!(lines[0], "64");
     let limits: Vec<Vec<&str>> =

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::scenario::{Scenario, Step, bake, tools};
+use crate::scenario::{Scenario, Step, assert_ready, bake, tools};
 
 /// The agent is started by the business image's shell, and shows its `/agent` to the network with
 /// the business image's web server.
@@ -53,7 +53,7 @@ fn both_components_see_both_images_and_their_own_changes_alone() {
         )
         .start(&tools.host.clone().file(&bundle, "/merged"));
     let report = report(&steps["business"]);
-    assert_eq!(report["agent"]["ready"], true, "{report}");
+    assert_ready(&report);
     let lines: Vec<_> = report["command"]["stdout"].as_str().unwrap().lines().collect();
     let seen = ["business-host", "/agent:", "bin", "", "/workspace:", "app"];
     assert_eq!(lines[..6], seen, "the agent's files, but not what it wrote: {report}");

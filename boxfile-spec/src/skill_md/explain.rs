@@ -1,147 +1,178 @@
-//! What is wrong with YAML, in words for whoever wrote it.
+//! The errors of the YAML reader, in words for whoever wrote the file.
 
-use saphyr_parser::ScanError;
+use serde_saphyr::{Error, Location};
 
-use super::yaml::Places;
+use super::frontmatter::lines;
+use super::keys::NO_VALUE;
+use crate::diagnostic::{quote, shown};
 use crate::{Diagnostic, Span};
 
-const INDENT: &str =
-    "begin the keys of one mapping, and the `-` of one list, in the same column, with spaces";
+/// The words for an error of the reader.
+struct Explanation {
+    /// Parts of the reader's messages that mean this.
+    reader: &'static [&'static str],
+    message: &'static str,
+    help: &'static str,
+}
 
-/// A part of the scanner's message, and instead of it a message, a label and a help.
-type Row = (&'static str, &'static str, &'static str, &'static str);
-
-const ROWS: [Row; 23] = [
-    (
-        "mapping values are not allowed",
-        "a `:` followed by a blank cannot stand here",
-        "this would begin a second value",
-        "put a value that contains `: ` in quotes; if this line is a key, indent it as its neighbours",
-    ),
-    (
-        "quoted scalar, found unknown escape",
-        ESCAPE,
-        "in this text",
-        "write `\\\\` for a backslash, or put the text in single quotes, where none is special",
-    ),
-    ("expected hexadecimal", ESCAPE, "in this text", HEXADECIMAL),
-    ("escape code", ESCAPE, "in this text", HEXADECIMAL),
-    ("invalid indentation in quoted", "a quote is not closed", "opened here", CLOSE_QUOTE),
-    ("quoted scalar", "a quote is not closed", "opened here", CLOSE_QUOTE),
-    ("trailing content after", "text stands behind a closing quote", "from here on", TRAILING),
-    ("found a tab", TAB, "a tab indents this or the line below", "indent with spaces"),
-    ("tab cannot", TAB, "a tab indents this or the line below", "indent with spaces"),
-    ("start with a tab", TAB, "a tab indents this or the line below", "indent with spaces"),
-    ("tabs disallowed", TAB, "a tab indents this or the line below", "indent with spaces"),
-    (
-        "unexpected character",
-        "a value cannot begin with this character",
-        "reserved in YAML",
-        "put the value in quotes",
-    ),
-    (
-        "block sequence entries are not allowed",
-        "a list cannot begin here",
-        "the first item",
-        "begin the list on a line of its own",
-    ),
-    ("flow sequence, expected", OPEN_BRACKET, "not closed until here", CLOSE_BRACKET),
-    ("did not find expected ',' or", OPEN_BRACKET, "not closed until here", CLOSE_BRACKET),
-    ("illegal placement of ':'", OPEN_BRACKET, "not closed until here", CLOSE_BRACKET),
-    ("invalid indentation in flow", OPEN_BRACKET, "not closed until here", CLOSE_BRACKET),
-    ("misplaced bracket", "a bracket is closed that was not opened", "closed here", MISPLACED),
-    ("did not find expected '-'", MISFIT, "not a further item of the list above", INDENT),
-    ("did not find expected key", MISFIT, "not a further key of the mapping above", INDENT),
-    ("invalid indentation", MISFIT, "indented less than its neighbours", INDENT),
-    ("unprintable character", "the frontmatter contains a NUL character", "here", "remove it"),
-    (
-        "<document start>",
-        "the frontmatter is more than one mapping",
-        "the first has ended above",
-        "keep one mapping, without lines that begin with `...`, `---` or `%`, and indent its keys alike",
-    ),
+const EXPLANATIONS: [Explanation; 17] = [
+    Explanation {
+        reader: &["mapping values are not allowed"],
+        message: "a `:` followed by a blank is not allowed here",
+        help: "put a value that contains `: ` in quotes; if this line is a key, indent it as its neighbours",
+    },
+    Explanation {
+        reader: &["while parsing a quoted scalar"],
+        message: "a text in double quotes has an escape that YAML does not know",
+        help: "write `\\\\` for a backslash, `\\u` and 4 digits for a character, or use single quotes, where nothing is special",
+    },
+    Explanation {
+        reader: &[
+            "unclosed quote",
+            "quoted scalar, found unexpected",
+            "multiline quoted scalar",
+            "trailing content after",
+        ],
+        message: "a quote is not closed, or text follows the closing one",
+        help: "put the whole value between quotes; a text that contains an apostrophe or a quote is written in quotes of the other kind",
+    },
+    Explanation {
+        reader: &["found a tab", "tab cannot", "start with a tab", "tabs disallowed"],
+        message: "a tab cannot indent a line",
+        help: "indent this line and the one below with spaces",
+    },
+    Explanation {
+        reader: &["`\\u{0}'"],
+        message: "the frontmatter contains a NUL character",
+        help: "remove it",
+    },
+    Explanation {
+        reader: &["unexpected character"],
+        message: "a value cannot begin with this character, which YAML reserves",
+        help: "put the value in quotes",
+    },
+    Explanation {
+        reader: &["block sequence entries are not allowed"],
+        message: "a list cannot begin here",
+        help: "begin the list on a line of its own",
+    },
+    Explanation {
+        reader: &[
+            "bracket",
+            "expected ',' or",
+            "illegal placement of ':'",
+            "invalid indentation in flow",
+        ],
+        message: "a bracket is not closed here, or was not opened",
+        help: "close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes",
+    },
+    Explanation {
+        reader: &["expected '-'", "expected key", "invalid indentation", "<document start>"],
+        message: "this line does not continue the mapping or list above it",
+        help: "begin the keys of one mapping, and the `-` of one list, in the same column, with spaces",
+    },
+    Explanation {
+        reader: &["simple key expect"],
+        message: "a key has no `:`",
+        help: "write `key: value`; indent the further lines of a long text",
+    },
+    Explanation {
+        reader: &["recursion limit", "Depth {"],
+        message: "collections are nested more than 16 deep",
+        help: "put data of this depth into a file of the skill",
+    },
+    Explanation {
+        reader: &["Anchors {", "Aliases {", "unknown anchor", "merge key"],
+        message: "anchors, aliases and merge keys are not supported",
+        help: "write the value out; put a text that begins with `&` or `*` in quotes",
+    },
+    Explanation {
+        reader: &["multiple YAML documents"],
+        message: "the frontmatter is more than one document",
+        help: "write `---` and nothing else on the line that ends the frontmatter",
+    },
+    Explanation {
+        reader: &["null into string", NO_VALUE],
+        message: "a key has no value, or a list an empty item",
+        help: "write a value, or leave the key out",
+    },
+    Explanation {
+        reader: &["expected string scalar"],
+        message: "a text is expected here, not a list or a mapping",
+        help: "put a text that begins with a bracket or brace in quotes",
+    },
+    Explanation {
+        reader: &["expected sequence start"],
+        message: "a list is expected here",
+        help: "write it as `[bash, read]`, or begin each item with `- ` on a line of its own",
+    },
+    Explanation {
+        reader: &["expected mapping start"],
+        message: "a mapping is expected here",
+        help: "write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`",
+    },
 ];
 
-const ESCAPE: &str = "a text in double quotes has an escape that YAML does not know";
-const HEXADECIMAL: &str =
-    "behind `\\x` stand 2, behind `\\u` 4 and behind `\\U` 8 hexadecimal digits of a character";
-const TAB: &str = "a tab cannot indent a line";
-const OPEN_BRACKET: &str = "a bracket is not closed";
-const CLOSE_BRACKET: &str = "close a list with `]` and a mapping with `}`";
-const MISPLACED: &str = "remove it, or put a text that contains brackets in quotes";
-const CLOSE_QUOTE: &str = "close it; a text that contains an apostrophe or a quote is written in quotes of the other kind";
-const TRAILING: &str = "put the whole value between the quotes";
-const MISFIT: &str = "this line does not continue what stands above it";
-
-/// Explains why the scanner ended.
-pub(super) fn scan_error(error: &ScanError, places: &Places<'_>) -> Diagnostic {
-    let (span, info) = (places.point(error.marker().index()), error.info());
-    if info.contains("unknown anchor") {
-        return alias(span);
-    }
-    if info.contains("recursion limit") {
-        return too_deep(span);
-    }
-    if info.contains("simple key expect") {
-        return no_colon(places.line_above(error.marker().index()));
-    }
-    match ROWS.iter().find(|row| info.contains(row.0)) {
-        Some((_, message, label, help)) => Diagnostic::new(*message, span, *label).with_help(*help),
-        None => Diagnostic::new(format!("the frontmatter is not YAML: {info}"), span, "here")
-            .with_help("put texts with special characters in quotes, and indent with spaces"),
+/// Explains why `text` cannot be read.
+pub(super) fn error(error: &Error, text: &str) -> Diagnostic {
+    let span = error.location().map_or_else(Span::default, |location| place(location, text));
+    match error {
+        Error::DuplicateMappingKey { key, .. } => {
+            twice(key.as_deref().unwrap_or_default(), span, text)
+        }
+        Error::QuotingRequired { value, .. } => {
+            let message = format!("a text is expected here, not {}", quote(value));
+            Diagnostic::new(message, span, "a number or a truth value").with_help(
+                match value.len() {
+                    ..40 => format!("put it in quotes: \"{value}\""),
+                    _ => "put it in quotes".to_owned(),
+                },
+            )
+        }
+        Error::ExternalMessage { msg, .. } => look_up(msg, span),
+        _ => look_up(&error.to_string(), span),
     }
 }
 
-/// `*name`
-pub(super) fn alias(span: Span) -> Diagnostic {
-    Diagnostic::new("aliases are not supported", span, "`*` begins an alias")
-        .with_help("write the value out; put a text that begins with `*` in quotes")
+fn look_up(reader: &str, span: Span) -> Diagnostic {
+    let means = |row: &&Explanation| row.reader.iter().any(|part| reader.contains(part));
+    match EXPLANATIONS.iter().find(means) {
+        Some(row) => Diagnostic::new(row.message, span, "here").with_help(row.help),
+        None => Diagnostic::new(
+            format!("the frontmatter cannot be read: {}", shown(reader)),
+            span,
+            "here",
+        )
+        .with_help("put texts with special characters in quotes, and indent with spaces"),
+    }
 }
 
-/// `&name value`
-pub(super) fn anchor(span: Span) -> Diagnostic {
-    Diagnostic::new("anchors are not supported", span, "has an anchor, which begins with `&`")
-        .with_help("remove it; put a text that begins with `&` in quotes")
+/// Explains a duplicate key, of which `second` is the place.
+fn twice(key: &str, second: Span, text: &str) -> Diagnostic {
+    let error = Diagnostic::new(format!("{} is given twice", quote(key)), second, "given again")
+        .with_help("remove one of them");
+    let above = &text[..second.offset];
+    let column = second.offset - above.rfind('\n').map_or(0, |end| end + 1);
+    // In a block mapping, the first is in the same column of a line above.
+    let same = |(_, line): &(usize, &str)| {
+        line.get(column..).is_some_and(|rest| !key.is_empty() && rest.starts_with(key))
+    };
+    match lines(above).filter(same).last() {
+        Some((start, _)) => error.with_label(Span::at(start + column, key.len()), "given first"),
+        None => error,
+    }
 }
 
-/// `!name value`
-pub(super) fn tag(span: Span) -> Diagnostic {
-    Diagnostic::new("tags are not supported", span, "has a tag, which begins with `!`")
-        .with_help("remove it; put a text that begins with `!` in quotes")
-}
-
-/// `<<: …`
-pub(super) fn merge_key(span: Span) -> Diagnostic {
-    Diagnostic::new("merge keys are not supported", span, "merges another mapping")
-        .with_help("write the keys out")
-}
-
-/// `key`
-fn no_colon(span: Span) -> Diagnostic {
-    Diagnostic::new("a key has no `:`", span, "expected `key: value`")
-        .with_help("write a `:` behind the key; indent the further lines of a long text")
-}
-
-/// `: …`
-pub(super) fn no_key(span: Span) -> Diagnostic {
-    Diagnostic::new("a key is empty", span, "nothing in front of `:`")
-        .with_help("write `key: value`")
-}
-
-/// `[a]: …`
-pub(super) fn complex_key(span: Span) -> Diagnostic {
-    Diagnostic::new("a key is a list or mapping", span, "where a key is expected")
-        .with_help("a key is a text; put a text with brackets or braces in quotes")
-}
-
-/// A document behind the first.
-pub(super) fn second_document(span: Span) -> Diagnostic {
-    Diagnostic::new("the frontmatter is more than one document", span, "the second begins here")
-        .with_help("write `---` and nothing else on the line that ends the frontmatter")
-}
-
-/// The 17th level.
-pub(super) fn too_deep(span: Span) -> Diagnostic {
-    Diagnostic::new("collections lie more than 16 deep in one another", span, "too deep")
-        .with_help("put data of this depth into a file of the skill")
+/// Returns the place of an error: of the value where the reader knows it, else a point.
+fn place(location: Location, text: &str) -> Span {
+    let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    let span = location.span();
+    if let (Some(start), Some(length)) = (span.byte_offset(), span.byte_len()) {
+        return Span::at(number(start), number(length));
+    }
+    let line = lines(text).nth(number(location.line()).saturating_sub(1));
+    let (start, line) = line.unwrap_or((text.len(), ""));
+    let column = number(location.column()).saturating_sub(1);
+    let within = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    Span::at(start + within, 0)
 }

@@ -1,195 +1,202 @@
-//! The typed result: what a valid `SKILL.md` declares, with every default filled in.
+//! Checks the keys, and the result: what a valid `SKILL.md` means for a box.
 
-use std::collections::BTreeMap;
+use super::Parsed;
+use super::keys::{BackendKind, Frontmatter, Mapping, Text, Tool, place};
+use crate::diagnostic::quote;
+use crate::suggest::nearest;
+use crate::{Diagnostic, Diagnostics, Span, Spanned, rules, tools};
 
-use crate::{Sha256, Span, Spanned};
+/// The keys of the frontmatter in any generation of agents.
+const KEYS: [&str; 15] = [
+    "name",
+    "description",
+    "version",
+    "author",
+    "tags",
+    "kind",
+    "lane",
+    "system_prompt",
+    "requires",
+    "tools",
+    "allowed-tools",
+    "disable-model-invocation",
+    "license",
+    "compatibility",
+    "metadata",
+];
+/// The keys of a tool in any generation of agents.
+const TOOL_KEYS: [&str; 8] =
+    ["name", "description", "script", "backend", "bin", "url", "sha256", "parameters"];
+/// The keys that say what a tool runs.
+const RUNNABLE: [&str; 4] = ["script", "backend", "bin", "url"];
+/// How many diagnostics of a kind are kept: a hostile file could have one in each line.
+const MAX_KEPT: usize = 1000;
 
-/// A skill's definition.
+/// What a skill's definition means for the box that contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillManifest {
-    /// The skill's name, by the same rule as a box's. Where the file gives none, the directory's
-    /// name, with the file's first line as its place.
-    pub name: Spanned<String>,
-    /// What the skill does and when to use it.
-    pub description: Option<String>,
-    /// Its version, as written.
-    pub version: Option<String>,
-    /// Who wrote it.
-    pub author: Option<String>,
-    /// Words to find it by.
-    pub tags: Vec<String>,
-    /// How an agent is to use it.
-    pub kind: SkillKind,
-    /// In which of the agent's queues its work runs.
-    pub lane: Option<String>,
-    /// The prompt file: a path within the skill, without `.` and `..`.
-    pub system_prompt: Option<Spanned<String>>,
-    /// The built-in tools that it needs, by their canonical names.
+    /// The built-in tools that the skill needs, by their canonical names.
     pub requires: Vec<Spanned<&'static str>>,
-    /// The tools that it brings; no two have one name.
-    pub tools: Vec<Tool>,
-    /// The tools that it may use; nothing where it says nothing about them.
-    pub allowed_tools: Option<Vec<AllowedTool>>,
-    /// Whether only a person may start it.
-    pub disable_model_invocation: bool,
-    /// Where the Markdown begins: bytes in front of it.
-    pub body_offset: usize,
-}
-
-impl SkillManifest {
-    /// Returns every file that the definition says the skill has, in the order of the keys
-    /// `system_prompt` and `tools`. A file that is named twice is there twice.
-    pub fn files(&self) -> Vec<SkillFile<'_>> {
-        let prompt = self.system_prompt.iter().map(|path| (path, false));
-        let tools = self.tools.iter().filter_map(|tool| Some((tool.backend.file()?, true)));
-        prompt
-            .chain(tools)
-            .map(|(path, executable)| SkillFile { path: &path.value, span: path.span, executable })
-            .collect()
-    }
+    /// The files that the skill must have, the prompt first. One that is named twice is there
+    /// twice.
+    pub files: Vec<SkillFile>,
 }
 
 /// A file that a definition says the skill has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SkillFile<'m> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillFile {
     /// Its path within the skill, without `.`, `..` and doubled slashes.
-    pub path: &'m str,
+    pub path: String,
     /// Where it is named.
     pub span: Span,
     /// Whether it is run: a tool's script or program.
     pub executable: bool,
 }
 
-/// How an agent uses a skill.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum SkillKind {
-    /// Its text joins the prompt when it fits.
-    #[default]
-    Instruction,
-    /// Its text is the prompt of a whole session.
-    Persona,
-    /// It is used as a tool is.
-    Tool,
+/// Checks the keys of a skill in the directory `directory`.
+pub(super) fn check(mapping: &Mapping<Frontmatter>, directory: &str) -> Parsed {
+    let mut checker = Checker::default();
+    checker.unknown("the frontmatter", &mapping.keys, &KEYS);
+    let keys = &mapping.value;
+    if let Some(name) = &keys.name {
+        checker.take(|| check_name(name, directory));
+    }
+    let mut requires = Vec::new();
+    for name in keys.requires.iter().flatten() {
+        requires.extend(checker.take(|| builtin(name)));
+    }
+    let prompt = keys.system_prompt.iter().map(|path| (path, "system_prompt"));
+    let mut files: Vec<SkillFile> =
+        prompt.filter_map(|(path, key)| checker.take(|| file(path, key, false))).collect();
+    for tool in keys.tools.iter().flatten() {
+        checker.unknown("a tool", &tool.keys, &TOOL_KEYS);
+        checker.take(|| runs_one(&tool.keys));
+        files.extend(
+            programs(&tool.value).filter_map(|(path, key)| checker.take(|| file(path, key, true))),
+        );
+    }
+    checker.finish(SkillManifest { requires, files })
 }
 
-/// A tool that a skill brings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tool {
-    /// 1 to 64 letters, digits, `_` and `-`.
-    pub name: Spanned<String>,
-    /// What it does.
-    pub description: Option<String>,
-    /// What a call of it runs.
-    pub backend: Backend,
-    /// What it takes. Of a JSON Schema these are the properties; the rest of a schema stays in
-    /// the file, for the agent.
-    pub parameters: Vec<Parameter>,
+/// Collects what is wrong or odd.
+#[derive(Default)]
+struct Checker {
+    errors: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
 }
 
-/// What a call of a tool runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Backend {
-    /// A file of the skill that is run as a program.
-    Script {
-        /// Its path within the skill, without `.` and `..`.
-        path: Spanned<String>,
-    },
-    /// A script that stands in the definition.
-    Inline {
-        /// The program that runs it.
-        interpreter: String,
-        /// Its arguments in front of the script.
-        interpreter_args: Vec<String>,
-        /// The script.
-        script: String,
-    },
-    /// A program.
-    Binary {
-        /// Where it is.
-        program: Program,
-        /// Its arguments, with `${NAME}` for the tool's.
-        args_template: Option<String>,
-    },
-    /// A request.
-    Http {
-        /// Begins with `http://` or `https://`.
-        url: String,
-        /// The method; POST by default.
-        method: String,
-        /// The headers; values may contain `${env:NAME}`.
-        headers: BTreeMap<String, String>,
-        /// The body, with `${NAME}` for the tool's arguments.
-        body_template: Option<String>,
-        /// How long it may take in milliseconds, 1 to 3600000; 30000 by default.
-        timeout_ms: u64,
-    },
-}
-
-impl Backend {
-    const fn file(&self) -> Option<&Spanned<String>> {
-        match self {
-            Self::Script { path } | Self::Binary { program: Program::File(path), .. } => Some(path),
-            _ => None,
+impl Checker {
+    /// Runs a check and returns its value, or keeps its error; does nothing once there are enough.
+    fn take<T>(&mut self, check: impl FnOnce() -> Result<T, Box<Diagnostic>>) -> Option<T> {
+        if self.errors.len() == MAX_KEPT {
+            return None;
         }
+        check().map_err(|error| self.errors.push(*error)).ok()
+    }
+
+    /// Warns of the keys that are not among the known ones of `owner`.
+    fn unknown(&mut self, owner: &str, keys: &[Text], known: &[&str]) {
+        for key in keys.iter().filter(|key| !known.contains(&key.value.as_str())) {
+            if self.warnings.len() == MAX_KEPT {
+                return;
+            }
+            let message = match key.value.as_str() {
+                "" => format!("a key of {owner} is not a text"),
+                text => format!("{owner} has no key {}", quote(text)),
+            };
+            let warning = Diagnostic::warning(message, place(key), "nothing reads this");
+            self.warnings.push(warning.with_help(match nearest(&key.value, known) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("the keys here are {}", known.join(", ")),
+            }));
+        }
+    }
+
+    fn finish(mut self, manifest: SkillManifest) -> Parsed {
+        self.warnings.sort_by_key(Diagnostic::span);
+        let manifest = Diagnostics::new(self.errors).map_or(Ok(manifest), Err);
+        Parsed { manifest, warnings: self.warnings }
     }
 }
 
-/// Where a tool's program is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Program {
-    /// A file of the skill: its path within it, without `.` and `..`.
-    File(Spanned<String>),
-    /// A program of the agent's image: an absolute path.
-    Image(Spanned<String>),
-    /// A download.
-    Download {
-        /// Begins with `http://` or `https://`.
-        url: Spanned<String>,
-        /// The sha256 that the file must have.
-        sha256: Sha256,
-    },
+fn check_name(name: &Text, directory: &str) -> Result<(), Box<Diagnostic>> {
+    let value = name.value.as_str();
+    if value == directory {
+        return Ok(());
+    }
+    let error = if rules::is_name(value) {
+        let message = format!(
+            "the skill's name {} differs from its directory's, {}",
+            quote(value),
+            quote(directory)
+        );
+        Diagnostic::new(message, place(name), "not the directory's name")
+            .with_help(format!("write `name: {directory}`, or rename the directory"))
+    } else {
+        let message = format!("{} is not a valid name", quote(value));
+        Diagnostic::new(message, place(name), "not a name").with_help(
+            match rules::intended_name(value) {
+                Some(intended) => format!("{}; write `name: {intended}`", rules::NAME_FORM),
+                None => rules::NAME_FORM.to_owned(),
+            },
+        )
+    };
+    Err(Box::new(error))
 }
 
-/// What a tool takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parameter {
-    /// 1 to 64 letters, digits, `_`, `-` and `.`.
-    pub name: String,
-    /// Its type; nothing where a schema gives several or none.
-    pub kind: Option<ParameterType>,
-    /// Whether a call must have it.
-    pub required: bool,
-    /// What it is for.
-    pub description: Option<String>,
+fn builtin(name: &Text) -> Result<Spanned<&'static str>, Box<Diagnostic>> {
+    let span = place(name);
+    let value = tools::canonical(&name.value).map_err(|help| {
+        let message = format!("{} is not a built-in tool", quote(&name.value));
+        Diagnostic::new(message, span, "no agent has this").with_help(help)
+    })?;
+    Ok(Spanned { value, span })
 }
 
-/// The types of JSON Schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParameterType {
-    /// A text.
-    String,
-    /// A number.
-    Number,
-    /// A whole number.
-    Integer,
-    /// `true` or `false`.
-    Boolean,
-    /// A mapping.
-    Object,
-    /// A list.
-    Array,
-    /// Nothing but `null`.
-    Null,
+/// Checks that a tool does not run two things.
+fn runs_one(keys: &[Text]) -> Result<(), Box<Diagnostic>> {
+    let mut runnable = keys.iter().filter(|key| RUNNABLE.contains(&key.value.as_str()));
+    let (Some(first), Some(second)) = (runnable.next(), runnable.next()) else { return Ok(()) };
+    let message = format!("a tool has both `{}` and `{}`", first.value, second.value);
+    let error = Diagnostic::new(message, place(second), "the second")
+        .with_label(place(first), "the first")
+        .with_help("keep what the tool is to run, and remove the other");
+    Err(Box::new(error))
 }
 
-/// A tool that a skill may use, such as `Bash(gh:*)`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllowedTool {
-    /// The canonical name of a built-in tool, or any other as it is written: agents have tools of
-    /// their own.
-    pub tool: String,
-    /// For which calls, as it stands in the parentheses; nothing for all.
-    pub pattern: Option<String>,
-    /// Where the permission is written, or the text that holds several.
-    pub span: Span,
+/// Returns the files of the skill that a tool runs, each with the key that names it.
+fn programs(tool: &Tool) -> impl Iterator<Item = (&Text, &'static str)> {
+    let in_skill = |path: &&Text| !path.value.starts_with('/');
+    let binary = tool.backend.iter().filter(|backend| backend.kind == BackendKind::Binary);
+    let path = binary.filter_map(|backend| backend.path.as_ref()).filter(in_skill);
+    let script = tool.script.iter().map(|path| (path, "script"));
+    let bin = tool.bin.iter().filter(in_skill).map(|path| (path, "bin"));
+    script.chain(bin).chain(path.map(|path| (path, "path")))
+}
+
+/// Reads the path of a file of the skill.
+///
+/// Every `..` is refused, even one that would lead back: after a symbolic link it may not.
+fn file(path: &Text, key: &str, executable: bool) -> Result<SkillFile, Box<Diagnostic>> {
+    let text = path.value.as_str();
+    let parts: Vec<&str> =
+        text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let label = if text.contains(char::is_control) {
+        "this is text, not a path"
+    } else if text.starts_with('/') {
+        "an absolute path"
+    } else if rules::climbs(text) {
+        "`..` leads out of it"
+    } else if text.trim().is_empty() {
+        "an empty text"
+    } else if parts.is_empty() {
+        "the directory itself"
+    } else {
+        return Ok(SkillFile { path: parts.join("/"), span: place(path), executable });
+    };
+    let message = format!("`{key}` must name a file inside of the skill's directory");
+    let error = Diagnostic::new(message, place(path), label);
+    Err(Box::new(
+        error.with_help("put the file there and name it from there, as in `tools/hello.sh`"),
+    ))
 }

@@ -72,6 +72,9 @@ pub(crate) fn install() -> Result<(), InitError> {
 
 #[cfg(test)]
 mod tests {
+    use nix::sched::CloneFlags;
+    use nix::sys::wait::{WaitStatus, waitpid};
+
     use super::*;
 
     /// Runs the filter as the kernel would on a call's number, architecture and first argument.
@@ -121,5 +124,63 @@ mod tests {
         for number in others {
             assert_eq!(verdict(ARCH_X86_64, number, 40), libc::SECCOMP_RET_ALLOW, "{number}");
         }
+    }
+
+    /// Refuses with `EXDEV` all that the filter looks at. Of two filters that refuse, the one that
+    /// was installed last has its way: installed before the filter, this shows what it lets pass.
+    const BEFORE: [sock_filter; 8] = [
+        load(ARCH),
+        test(JUMP_EQUAL, ARCH_X86_64, 0, 5),
+        load(NUMBER),
+        test(JUMP_AT_LEAST, X32_BIT, 3, 0),
+        test(JUMP_EQUAL, SYS_IO_URING_SETUP, 2, 0),
+        test(JUMP_EQUAL, SYS_SOCKET, 1, 0),
+        answer(libc::SECCOMP_RET_ALLOW),
+        answer(refuse(libc::EXDEV)),
+    ];
+
+    /// Makes a call in a process of its own, after the installations; returns its error number, 0
+    /// for none.
+    fn kernel_says(probe: sys::Probe, before: bool, filter: bool) -> i32 {
+        let body = || {
+            nix::sys::prctl::set_no_new_privs().unwrap();
+            if before {
+                sys::install_filter(&BEFORE).unwrap();
+            }
+            if filter {
+                install().unwrap();
+            }
+            probe.call().map_or_else(|error| error as i32, |()| 0)
+        };
+        let child = sys::fork(CloneFlags::empty(), None, body).unwrap();
+        match waitpid(child, None).unwrap() {
+            WaitStatus::Exited(_, status) => status,
+            other => panic!("{probe:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_kernel_refuses_vsock_sockets_and_the_ways_around() {
+        let vsock = libc::AF_VSOCK;
+        for (probe, errno) in [
+            (sys::Probe::Socket(vsock), libc::EAFNOSUPPORT),
+            (sys::Probe::X32Socket(vsock), libc::ENOSYS),
+            (sys::Probe::X32Socket(libc::AF_UNIX), libc::ENOSYS),
+            (sys::Probe::I386, libc::ENOSYS),
+            (sys::Probe::IoUring, libc::EPERM),
+        ] {
+            assert_eq!(kernel_says(probe, true, false), libc::EXDEV, "{probe:?}");
+            assert_eq!(kernel_says(probe, true, true), errno, "{probe:?}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_lets_all_other_sockets_pass() {
+        for family in (0..64).filter(|family| *family != libc::AF_VSOCK) {
+            let probe = sys::Probe::Socket(family);
+            assert_eq!(kernel_says(probe, true, true), libc::EXDEV, "{probe:?}");
+        }
+        assert_eq!(kernel_says(sys::Probe::Socket(libc::AF_UNIX), false, true), 0);
+        assert_eq!(kernel_says(sys::Probe::Socket(libc::AF_INET), false, true), 0);
     }
 }

@@ -8,7 +8,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use box_init::error::InitError;
-use box_init::sys;
 use serde_json::{Map, Value, json};
 
 /// Calls `emit` with the line of `root` and of every entry under it, in the bytewise order of
@@ -127,9 +126,20 @@ const fn device(number: u64) -> [u64; 2] {
     [major, minor & 0xffff_ffff]
 }
 
+/// The greatest extended attribute, and the greatest list of their names (`XATTR_SIZE_MAX`).
+const XATTR_MAX: usize = 64 * 1024;
+
+/// Reads the extended attributes of a file, not following a symbolic link.
 fn xattrs(path: &Path) -> io::Result<BTreeMap<String, String>> {
-    let names = sys::xattr_names(path)?.into_iter();
-    names.map(|name| Ok((escape(name.as_bytes()), hex(&sys::xattr_value(path, &name)?)))).collect()
+    let mut names = vec![0; XATTR_MAX];
+    let length = rustix::fs::llistxattr(path, &mut names)?;
+    let mut value = vec![0; XATTR_MAX];
+    let mut found = BTreeMap::new();
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let length = rustix::fs::lgetxattr(path, name, &mut value)?;
+        found.insert(escape(name), hex(&value[..length]));
+    }
+    Ok(found)
 }
 
 fn hash(path: &Path) -> io::Result<String> {

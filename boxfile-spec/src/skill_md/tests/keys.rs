@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{errors, warnings};
+use super::{errors, tool_errors, warnings};
 use crate::skill_md::{MAX_SKILL_MD, parse};
 
 #[test]
@@ -26,20 +26,20 @@ fn names() {
        = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write `name: my-skill`
     "#);
     assert_snapshot!(errors("name: 7"), @r#"
-    error: `name` takes a text, not the number `7`
+    error: a text is expected here, not `7`
       --> SKILL.md:2:7
        |
      2 | name: 7
-       |       ^ expected a text
+       |       ^ a number or a truth value
        |
        = help: put it in quotes: "7"
     "#);
     assert_snapshot!(errors("name:"), @r"
-    error: `name` has no value
-      --> SKILL.md:2:1
+    error: a key has no value, or a list an empty item
+      --> SKILL.md:2:5
        |
      2 | name:
-       | ^^^^ nothing behind the `:`
+       |     ^ here
        |
        = help: write a value, or leave the key out
     ");
@@ -58,87 +58,165 @@ fn names() {
 }
 
 #[test]
-fn texts_and_words() {
-    assert_snapshot!(errors("version: 1.0"), @r#"
-    error: `version` takes a text, not the number `1.0`
-      --> SKILL.md:2:10
+fn values_of_a_wrong_type() {
+    assert_snapshot!(errors("system_prompt: 1.0"), @r#"
+    error: a text is expected here, not `1.0`
+      --> SKILL.md:2:16
        |
-     2 | version: 1.0
-       |          ^^^ expected a text
+     2 | system_prompt: 1.0
+       |                ^^^ a number or a truth value
        |
        = help: put it in quotes: "1.0"
     "#);
-    assert_snapshot!(errors("author: true"), @r#"
-    error: `author` takes a text, not the truth value `true`
-      --> SKILL.md:2:9
+    assert_snapshot!(errors("name: true"), @r#"
+    error: a text is expected here, not `true`
+      --> SKILL.md:2:7
        |
-     2 | author: true
-       |         ^^^^ expected a text
+     2 | name: true
+       |       ^^^^ a number or a truth value
        |
        = help: put it in quotes: "true"
     "#);
-    assert_snapshot!(errors("author: [a]"), @r"
-    error: `author` takes a text, not a list
-      --> SKILL.md:2:9
+    assert_snapshot!(errors("name: [a]"), @r"
+    error: a text is expected here, not a list or a mapping
+      --> SKILL.md:2:7
        |
-     2 | author: [a]
-       |         ^^^ expected a text
+     2 | name: [a]
+       |       ^ here
        |
        = help: put a text that begins with a bracket or brace in quotes
     ");
-    assert_snapshot!(errors("author: ''"), @r"
-    error: the text of `author` is empty
+    assert_snapshot!(errors("requires: bash"), @r"
+    error: a list is expected here
+      --> SKILL.md:2:11
+       |
+     2 | requires: bash
+       |           ^^^^ here
+       |
+       = help: write it as `[bash, read]`, or begin each item with `- ` on a line of its own
+    ");
+    assert_snapshot!(errors("requires: [~]"), @r"
+    error: a key has no value, or a list an empty item
+      --> SKILL.md:2:12
+       |
+     2 | requires: [~]
+       |            ^ here
+       |
+       = help: write a value, or leave the key out
+    ");
+    assert_snapshot!(errors("requires:"), @r"
+    error: a key has no value, or a list an empty item
       --> SKILL.md:2:9
        |
-     2 | author: ''
-       |         ^^ nothing between the quotes
+     2 | requires:
+       |         ^ here
        |
-       = help: write a text, or leave the key out
+       = help: write a value, or leave the key out
     ");
-    assert_snapshot!(errors("author: \"a\\0b\""), @r#"
-    error: the text of `author` contains a NUL character
-      --> SKILL.md:2:9
+    assert_snapshot!(errors("tools: {name: a}"), @r"
+    error: a list is expected here
+      --> SKILL.md:2:8
        |
-     2 | author: "a\0b"
-       |         ^^^^^^ no program can receive this
+     2 | tools: {name: a}
+       |        ^ here
        |
-       = help: remove the `\0`
-    "#);
-    assert_snapshot!(errors("kind: personna"), @r"
-    error: `personna` is no `kind`
-      --> SKILL.md:2:7
-       |
-     2 | kind: personna
-       |       ^^^^^^^^ not a known `kind`
-       |
-       = help: did you mean `persona`?
+       = help: write it as `[bash, read]`, or begin each item with `- ` on a line of its own
     ");
-    assert_snapshot!(errors("kind: plugin"), @r"
-    error: `plugin` is no `kind`
-      --> SKILL.md:2:7
+    assert_snapshot!(errors("tools:\n  - tools/greet.sh"), @r"
+    error: a mapping is expected here
+      --> SKILL.md:3:5
        |
-     2 | kind: plugin
-       |       ^^^^^^ not a known `kind`
+     3 |   - tools/greet.sh
+       |     ^^^^^^^^^^^^^^ here
        |
-       = help: write one of instruction, persona, tool
+       = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
     ");
-    assert_snapshot!(errors("disable-model-invocation: yes"), @r"
-    error: `disable-model-invocation` takes `true` or `false`, not the text `yes`
-      --> SKILL.md:2:27
+}
+
+#[test]
+fn what_a_tool_runs() {
+    assert_snapshot!(tool_errors("    script: a.sh\n    bin: b"), @r"
+    error: a tool has both `script` and `bin`
+      --> SKILL.md:6:5
        |
-     2 | disable-model-invocation: yes
-       |                           ^^^ expected `true` or `false`
+     5 |     script: a.sh
+       |     ------ the first
+     6 |     bin: b
+       |     ^^^ the second
        |
-       = help: write `disable-model-invocation: true` or `disable-model-invocation: false`
+       = help: keep what the tool is to run, and remove the other
     ");
-    assert_snapshot!(errors("tags: people, words"), @r"
-    error: `tags` takes a list, not the text `people, words`
-      --> SKILL.md:2:7
+    assert_snapshot!(tool_errors("    script: ../a.sh"), @r"
+    error: `script` must name a file inside of the skill's directory
+      --> SKILL.md:5:13
        |
-     2 | tags: people, words
-       |       ^^^^^^^^^^^^^ expected a list
+     5 |     script: ../a.sh
+       |             ^^^^^^^ `..` leads out of it
        |
-       = help: write `tags: [people, words]`
+       = help: put the file there and name it from there, as in `tools/hello.sh`
+    ");
+    assert_snapshot!(tool_errors("    script: |\n      echo 1\n      echo 2"), @r"
+    error: `script` must name a file inside of the skill's directory
+      --> SKILL.md:6:7
+       |
+     6 |       echo 1
+       |       ^^^^^^ this is text, not a path
+       |
+       = help: put the file there and name it from there, as in `tools/hello.sh`
+    ");
+    assert_snapshot!(tool_errors("    script: ''"), @r"
+    error: `script` must name a file inside of the skill's directory
+      --> SKILL.md:5:13
+       |
+     5 |     script: ''
+       |             ^^ an empty text
+       |
+       = help: put the file there and name it from there, as in `tools/hello.sh`
+    ");
+    assert_snapshot!(tool_errors("    backend: bin/a"), @r"
+    error: a mapping is expected here
+      --> SKILL.md:5:14
+       |
+     5 |     backend: bin/a
+       |              ^^^^^ here
+       |
+       = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
+    ");
+    assert_snapshot!(tool_errors("    backend: {path: a}"), @r"
+    error: the frontmatter cannot be read: missing field `type` at line 5, column 15
+      --> SKILL.md:5:15
+       |
+     5 |     backend: {path: a}
+       |               ^^^^ here
+       |
+       = help: put texts with special characters in quotes, and indent with spaces
+    ");
+    assert_snapshot!(tool_errors("    backend: {type: builtin}"), @r"
+    error: the frontmatter cannot be read: unknown variant `builtin`, expected one of binary, http, script at line 5, column 21
+      --> SKILL.md:5:21
+       |
+     5 |     backend: {type: builtin}
+       |                     ^^^^^^^ here
+       |
+       = help: put texts with special characters in quotes, and indent with spaces
+    ");
+    assert_snapshot!(tool_errors("    backend: {type: binray, path: a}"), @r"
+    error: the frontmatter cannot be read: unknown variant `binray`, expected one of binary, http, script at line 5, column 21
+      --> SKILL.md:5:21
+       |
+     5 |     backend: {type: binray, path: a}
+       |                     ^^^^^^ here
+       |
+       = help: put texts with special characters in quotes, and indent with spaces
+    ");
+    assert_snapshot!(tool_errors("    backend: {type: binary, path: a/../b}"), @r"
+    error: `path` must name a file inside of the skill's directory
+      --> SKILL.md:5:35
+       |
+     5 |     backend: {type: binary, path: a/../b}
+       |                                   ^^^^^^ `..` leads out of it
+       |
+       = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
 }
 
@@ -192,42 +270,6 @@ fn built_in_tools() {
        |
        = help: the tools are ask_user, bash, edit_file, git_commit, git_diff, git_status, glob, grep, read_file, web_fetch, web_search, write_file
     "#);
-    assert_snapshot!(errors("requires: bash"), @r"
-    error: `requires` takes a list, not the text `bash`
-      --> SKILL.md:2:11
-       |
-     2 | requires: bash
-       |           ^^^^ expected a list
-       |
-       = help: write `requires: [bash]`
-    ");
-    assert_snapshot!(errors("allowed-tools: Bash(gh:*"), @r"
-    error: `Bash(gh:*` is not a permission
-      --> SKILL.md:2:16
-       |
-     2 | allowed-tools: Bash(gh:*
-       |                ^^^^^^^^^ in this text
-       |
-       = help: write a tool's name, with a pattern in parentheses or without: `Bash(gh:*), read`
-    ");
-    assert_snapshot!(errors("allowed-tools: read, (x)"), @r"
-    error: `(x)` is not a permission
-      --> SKILL.md:2:16
-       |
-     2 | allowed-tools: read, (x)
-       |                ^^^^^^^^^ in this text
-       |
-       = help: write a tool's name, with a pattern in parentheses or without: `Bash(gh:*), read`
-    ");
-    assert_snapshot!(errors("allowed-tools: 5"), @r#"
-    error: `allowed-tools` takes a text, not the number `5`
-      --> SKILL.md:2:16
-       |
-     2 | allowed-tools: 5
-       |                ^ expected a text
-       |
-       = help: put it in quotes: "5"
-    "#);
 }
 
 #[test]
@@ -250,35 +292,35 @@ fn unknown_keys_are_warnings() {
        = help: the keys here are name, description, version, author, tags, kind, lane, system_prompt, requires, tools, allowed-tools, disable-model-invocation, license, compatibility, metadata
     ");
     assert_snapshot!(
-        warnings("tools:\n  - name: a\n    script: b\n    timeout: 5\n    parameters:\n      - {name: x, type: string, requird: true}"),
+        warnings("tools:\n  - name: a\n    scirpt: b\n    parameters: {type: string}\n4: x"),
         @r"
-    warning: a tool has no key `timeout`
-      --> SKILL.md:5:5
+    warning: a tool has no key `scirpt`
+      --> SKILL.md:4:5
        |
-     5 |     timeout: 5
-       |     ^^^^^^^ nothing reads this
+     4 |     scirpt: b
+       |     ^^^^^^ nothing reads this
        |
-       = help: the keys here are name, description, script, backend, bin, url, parameters
+       = help: did you mean `script`?
 
-    warning: a parameter has no key `requird`
-      --> SKILL.md:7:33
+    warning: a key of the frontmatter is not a text
+      --> SKILL.md:6:1
        |
-     7 |       - {name: x, type: string, requird: true}
-       |                                 ^^^^^^^ nothing reads this
+     6 | 4: x
+       | ^ nothing reads this
        |
-       = help: did you mean `required`?
+       = help: the keys here are name, description, version, author, tags, kind, lane, system_prompt, requires, tools, allowed-tools, disable-model-invocation, license, compatibility, metadata
     "
     );
 }
 
 #[test]
 fn all_errors_come_at_once_and_in_order() {
-    let source = "---\nname: x\nversion: 2\nkind: x\nrequires: [x]\ntools: [{name: a}]\n---\n";
+    let source = "---\nname: x\nrequires: [x]\ntools: [{script: /a}]\nsystem_prompt: ..\n---\n";
     let errors = parse(source, "greet").manifest.unwrap_err();
     let lines = errors.iter().map(|error| {
         crate::Sources::single(crate::Source::new("", source)).location(error.span()).0
     });
-    assert_eq!(lines.collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
+    assert_eq!(lines.collect::<Vec<_>>(), [2, 3, 4, 5]);
 }
 
 #[test]

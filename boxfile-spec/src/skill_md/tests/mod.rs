@@ -3,12 +3,11 @@
 mod hostile;
 mod keys;
 mod schemas;
-mod tools;
 mod yaml;
 
 use super::{SkillManifest, parse};
 
-/// Parses a file that must be right and lies in the directory `greet`.
+/// Parses a file that must be valid and is in the directory `greet`.
 fn manifest(source: &str) -> SkillManifest {
     let parsed = parse(source, "greet");
     assert_eq!(parsed.warnings, []);
@@ -17,9 +16,9 @@ fn manifest(source: &str) -> SkillManifest {
     })
 }
 
-/// Parses a file that must be wrong, and shows what a user reads.
+/// Parses a file that must be invalid, and shows what a user reads.
 fn file_errors(source: &str) -> String {
-    let errors = parse(source, "greet").manifest.expect_err("the file is wrong");
+    let errors = parse(source, "greet").manifest.expect_err("the file is invalid");
     errors.render(&crate::Sources::single(crate::Source::new("SKILL.md", source)))
 }
 
@@ -33,7 +32,7 @@ fn tool_errors(lines: &str) -> String {
     errors(&format!("name: greet\ntools:\n  - name: hello\n{lines}"))
 }
 
-/// Shows the warnings of a file that must be right.
+/// Shows the warnings of a file that must be valid.
 fn warnings(yaml: &str) -> String {
     let source = format!("---\n{yaml}\n---\n# Body\n");
     let parsed = parse(&source, "greet");

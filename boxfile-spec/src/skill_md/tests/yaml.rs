@@ -1,4 +1,4 @@
-//! Frontmatter that is missing, or no YAML that is read.
+//! Frontmatter that is missing or malformed.
 
 use insta::assert_snapshot;
 
@@ -29,7 +29,7 @@ fn fences() {
       --> SKILL.md:1:1
        |
      1 | �---
-       | ^^^^ a byte order mark stands in front of it
+       | ^^^^ a byte order mark precedes it
        |
        = help: save the file as UTF-8 without one
     ");
@@ -49,7 +49,7 @@ fn fences() {
      1 | ---
        | ^^^ begins here
        |
-       = help: write `---` on a line of its own behind the last key
+       = help: write `---` on a line of its own after the last key
     ");
     assert_snapshot!(file_errors("---\nname: greet\n---  \n# Body\n"), @r"
     error: the frontmatter has no end
@@ -68,29 +68,29 @@ fn fences() {
 #[test]
 fn mappings() {
     assert_snapshot!(errors("description: Use it when: always"), @r"
-    error: a `:` followed by a blank cannot stand here
+    error: a `:` followed by a blank is not allowed here
       --> SKILL.md:2:25
        |
      2 | description: Use it when: always
-       |                         ^ this would begin a second value
+       |                         ^ here
        |
        = help: put a value that contains `: ` in quotes; if this line is a key, indent it as its neighbours
     ");
     assert_snapshot!(errors("name: greet\n  version: 1.0.0"), @r"
-    error: a `:` followed by a blank cannot stand here
+    error: a `:` followed by a blank is not allowed here
       --> SKILL.md:3:10
        |
      3 |   version: 1.0.0
-       |          ^ this would begin a second value
+       |          ^ here
        |
        = help: put a value that contains `: ` in quotes; if this line is a key, indent it as its neighbours
     ");
     assert_snapshot!(errors("name: greet\n- bash"), @r"
-    error: this line does not continue what stands above it
+    error: this line does not continue the mapping or list above it
       --> SKILL.md:3:3
        |
      3 | - bash
-       |   ^ not a further key of the mapping above
+       |   ^ here
        |
        = help: begin the keys of one mapping, and the `-` of one list, in the same column, with spaces
     ");
@@ -99,16 +99,16 @@ fn mappings() {
       --> SKILL.md:3:1
        |
      3 | version
-       | ^^^^^^^ expected `key: value`
+       | ^ here
        |
-       = help: write a `:` behind the key; indent the further lines of a long text
+       = help: write `key: value`; indent the further lines of a long text
     ");
     assert_snapshot!(errors("tools:\n  - name: a\n   script: b"), @r"
-    error: this line does not continue what stands above it
+    error: this line does not continue the mapping or list above it
       --> SKILL.md:4:4
        |
      4 |    script: b
-       |    ^ not a further item of the list above
+       |    ^ here
        |
        = help: begin the keys of one mapping, and the `-` of one list, in the same column, with spaces
     ");
@@ -117,7 +117,7 @@ fn mappings() {
       --> SKILL.md:2:11
        |
      2 | requires: - bash
-       |           ^ the first item
+       |           ^ here
        |
        = help: begin the list on a line of its own
     ");
@@ -126,115 +126,115 @@ fn mappings() {
       --> SKILL.md:3:2
        |
      3 |     - name: a
-       |     ^ a tab indents this or the line below
+       |     ^ here
        |
-       = help: indent with spaces
+       = help: indent this line and the one below with spaces
     ");
     assert_snapshot!(errors("- name: greet"), @r"
-    error: the frontmatter is not a mapping
+    error: a mapping is expected here
       --> SKILL.md:2:1
        |
      2 | - name: greet
-       | ^^^^^^^^^^^^^ has no keys
+       | ^ here
        |
-       = help: write its keys and their values as `key: value`, each on a line of its own
+       = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
     ");
     assert_snapshot!(errors("just text"), @r"
-    error: the frontmatter is not a mapping
+    error: a mapping is expected here
       --> SKILL.md:2:1
        |
      2 | just text
-       | ^^^^^^^^^ has no keys
+       | ^^^^^^^^^ here
        |
-       = help: write its keys and their values as `key: value`, each on a line of its own
+       = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
     ");
     assert_snapshot!(errors("name: a\n...\nname: b"), @r"
     error: the frontmatter is more than one document
       --> SKILL.md:4:1
        |
      4 | name: b
-       | ^ the second begins here
+       | ^ here
        |
        = help: write `---` and nothing else on the line that ends the frontmatter
     ");
     assert_snapshot!(errors("name: a\n--- b"), @r"
     error: the frontmatter is more than one document
-      --> SKILL.md:3:1
+      --> SKILL.md:3:5
        |
      3 | --- b
-       | ^^^ the second begins here
+       |     ^ here
        |
        = help: write `---` and nothing else on the line that ends the frontmatter
     ");
     assert_snapshot!(errors("  name: a\nversion: b"), @r"
-    error: the frontmatter is more than one mapping
+    error: this line does not continue the mapping or list above it
       --> SKILL.md:3:1
        |
      3 | version: b
-       | ^ the first has ended above
+       | ^ here
        |
-       = help: keep one mapping, without lines that begin with `...`, `---` or `%`, and indent its keys alike
+       = help: begin the keys of one mapping, and the `-` of one list, in the same column, with spaces
     ");
 }
 
 #[test]
 fn quotes_and_brackets() {
     assert_snapshot!(errors("author: 'Somebody\nname: greet"), @r"
-    error: a quote is not closed
-      --> SKILL.md:2:9
+    error: a quote is not closed, or text follows the closing one
+      --> SKILL.md:3:1
        |
-     2 | author: 'Somebody
-       |         ^ opened here
+     3 | name: greet
+       | ^ here
        |
-       = help: close it; a text that contains an apostrophe or a quote is written in quotes of the other kind
+       = help: put the whole value between quotes; a text that contains an apostrophe or a quote is written in quotes of the other kind
     ");
     assert_snapshot!(errors("author: 'Somebody"), @r"
-    error: a quote is not closed
-      --> SKILL.md:2:9
+    error: a quote is not closed, or text follows the closing one
+      --> SKILL.md:3:1
        |
-     2 | author: 'Somebody
-       |         ^ opened here
+     3 | ---
+       | ^ here
        |
-       = help: close it; a text that contains an apostrophe or a quote is written in quotes of the other kind
+       = help: put the whole value between quotes; a text that contains an apostrophe or a quote is written in quotes of the other kind
     ");
     assert_snapshot!(errors("author: 'somebody's'"), @r"
-    error: a quote is not closed
+    error: a quote is not closed, or text follows the closing one
       --> SKILL.md:2:19
        |
      2 | author: 'somebody's'
-       |                   ^ opened here
+       |                   ^ here
        |
-       = help: close it; a text that contains an apostrophe or a quote is written in quotes of the other kind
+       = help: put the whole value between quotes; a text that contains an apostrophe or a quote is written in quotes of the other kind
     ");
     assert_snapshot!(errors("author: \"a\\qb\""), @r#"
     error: a text in double quotes has an escape that YAML does not know
       --> SKILL.md:2:9
        |
      2 | author: "a\qb"
-       |         ^ in this text
+       |         ^ here
        |
-       = help: write `\\` for a backslash, or put the text in single quotes, where none is special
+       = help: write `\\` for a backslash, `\u` and 4 digits for a character, or use single quotes, where nothing is special
     "#);
     assert_snapshot!(errors("author: \"\\xZZ\""), @r#"
     error: a text in double quotes has an escape that YAML does not know
       --> SKILL.md:2:9
        |
      2 | author: "\xZZ"
-       |         ^ in this text
+       |         ^ here
        |
-       = help: behind `\x` stand 2, behind `\u` 4 and behind `\U` 8 hexadecimal digits of a character
+       = help: write `\\` for a backslash, `\u` and 4 digits for a character, or use single quotes, where nothing is special
     "#);
     assert_snapshot!(errors("author: \"\\ud800\""), @r#"
     error: a text in double quotes has an escape that YAML does not know
       --> SKILL.md:2:9
        |
      2 | author: "\ud800"
-       |         ^ in this text
+       |         ^ here
        |
-       = help: behind `\x` stand 2, behind `\u` 4 and behind `\U` 8 hexadecimal digits of a character
+       = help: write `\\` for a backslash, `\u` and 4 digits for a character, or use single quotes, where nothing is special
     "#);
     assert_snapshot!(errors("author: |x\n  a"), @r"
-    error: the frontmatter is not YAML: while scanning a block scalar, did not find expected comment or line break
+    error: the frontmatter cannot be read: while scanning a block scalar, did not find expected comment or line break
       --> SKILL.md:2:9
        |
      2 | author: |x
@@ -247,54 +247,63 @@ fn quotes_and_brackets() {
       --> SKILL.md:2:9
        |
      2 | author: |
-       |         ^ a tab indents this or the line below
+       |         ^ here
        |
-       = help: indent with spaces
+       = help: indent this line and the one below with spaces
     ");
     assert_snapshot!(errors("author: @somebody"), @r"
-    error: a value cannot begin with this character
+    error: a value cannot begin with this character, which YAML reserves
       --> SKILL.md:2:9
        |
      2 | author: @somebody
-       |         ^ reserved in YAML
+       |         ^ here
        |
        = help: put the value in quotes
     ");
     assert_snapshot!(errors("requires: [bash, read\nname: greet"), @r"
-    error: a bracket is not closed
+    error: a bracket is not closed here, or was not opened
       --> SKILL.md:3:5
        |
      3 | name: greet
-       |     ^ not closed until here
+       |     ^ here
        |
-       = help: close a list with `]` and a mapping with `}`
+       = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
     ");
     assert_snapshot!(errors("requires: {a: bash"), @r"
-    error: a bracket is not closed
-      --> SKILL.md:3:1
+    error: a list is expected here
+      --> SKILL.md:2:11
        |
-     3 | ---
-       | ^ not closed until here
+     2 | requires: {a: bash
+       |           ^ here
        |
-       = help: close a list with `]` and a mapping with `}`
+       = help: write it as `[bash, read]`, or begin each item with `- ` on a line of its own
     ");
     assert_snapshot!(errors("requires: [bash"), @r"
-    error: a bracket is not closed
-      --> SKILL.md:3:1
+    error: a bracket is not closed here, or was not opened
+      --> SKILL.md:2:11
        |
-     3 | ---
-       | ^ not closed until here
+     2 | requires: [bash
+       |           ^ here
        |
-       = help: close a list with `]` and a mapping with `}`
+       = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
+    ");
+    assert_snapshot!(errors("name: {a: b]"), @r"
+    error: a text is expected here, not a list or a mapping
+      --> SKILL.md:2:7
+       |
+     2 | name: {a: b]
+       |       ^ here
+       |
+       = help: put a text that begins with a bracket or brace in quotes
     ");
     assert_snapshot!(errors("requires: [bash]]"), @r"
-    error: a bracket is closed that was not opened
+    error: a bracket is not closed here, or was not opened
       --> SKILL.md:2:17
        |
      2 | requires: [bash]]
-       |                 ^ closed here
+       |                 ^ here
        |
-       = help: remove it, or put a text that contains brackets in quotes
+       = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
     ");
     assert_snapshot!(errors("author: a\0b"), @r"
     error: the frontmatter contains a NUL character
@@ -309,90 +318,86 @@ fn quotes_and_brackets() {
 
 #[test]
 fn what_is_not_supported() {
-    assert_snapshot!(errors("name: &n greet\nauthor: *n\nversion: !!str 1\n<<: {a: b}"), @r"
-    error: anchors are not supported
-      --> SKILL.md:2:7
+    assert_snapshot!(errors("name: &n greet"), @r"
+    error: anchors, aliases and merge keys are not supported
+      --> SKILL.md:2:10
        |
      2 | name: &n greet
-       |       ^^^^^^^^ has an anchor, which begins with `&`
+       |          ^^^^^ here
        |
-       = help: remove it; put a text that begins with `&` in quotes
-
-    error: aliases are not supported
-      --> SKILL.md:3:9
+       = help: write the value out; put a text that begins with `&` or `*` in quotes
+    ");
+    assert_snapshot!(errors("author: &n [1]\nname: *n"), @r"
+    error: anchors, aliases and merge keys are not supported
+      --> SKILL.md:2:12
        |
-     3 | author: *n
-       |         ^^ `*` begins an alias
+     2 | author: &n [1]
+       |            ^ here
        |
-       = help: write the value out; put a text that begins with `*` in quotes
-
-    error: tags are not supported
-      --> SKILL.md:4:10
-       |
-     4 | version: !!str 1
-       |          ^^^^^^^ has a tag, which begins with `!`
-       |
-       = help: remove it; put a text that begins with `!` in quotes
-
-    error: merge keys are not supported
-      --> SKILL.md:5:1
-       |
-     5 | <<: {a: b}
-       | ^^ merges another mapping
-       |
-       = help: write the keys out
+       = help: write the value out; put a text that begins with `&` or `*` in quotes
     ");
     assert_snapshot!(errors("author: *nobody"), @r"
-    error: aliases are not supported
+    error: anchors, aliases and merge keys are not supported
       --> SKILL.md:2:9
        |
      2 | author: *nobody
-       |         ^ `*` begins an alias
+       |         ^ here
        |
-       = help: write the value out; put a text that begins with `*` in quotes
+       = help: write the value out; put a text that begins with `&` or `*` in quotes
     ");
-    assert_snapshot!(errors("[a, b]: c"), @r"
-    error: a key is a list or mapping
+    assert_snapshot!(errors("<<: {a: b}"), @r"
+    error: anchors, aliases and merge keys are not supported
       --> SKILL.md:2:1
        |
-     2 | [a, b]: c
-       | ^^^^^^^^^ where a key is expected
+     2 | <<: {a: b}
+       | ^^ here
        |
-       = help: a key is a text; put a text with brackets or braces in quotes
+       = help: write the value out; put a text that begins with `&` or `*` in quotes
     ");
-    assert_snapshot!(errors(": c"), @r"
-    error: a key is empty
-      --> SKILL.md:2:1
+    assert_snapshot!(errors("metadata: {a: 1, a: 2}"), @r"
+    error: `a` is given twice
+      --> SKILL.md:2:18
        |
-     2 | : c
-       | ^ nothing in front of `:`
+     2 | metadata: {a: 1, a: 2}
+       |                  ^ given again
        |
-       = help: write `key: value`
+       = help: remove one of them
+    ");
+    assert_snapshot!(errors("tools:\n  - name: a\n    script: a\n    script: b"), @r"
+    error: `script` is given twice
+      --> SKILL.md:5:5
+       |
+     4 |     script: a
+       |     ------ given first
+     5 |     script: b
+       |     ^^^^^^ given again
+       |
+       = help: remove one of them
     ");
     assert_snapshot!(errors(&format!("metadata: {}1{}", "[".repeat(17), "]".repeat(17))), @r"
-    error: collections lie more than 16 deep in one another
+    error: collections are nested more than 16 deep
       --> SKILL.md:2:26
        |
      2 | metadata: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]
-       |                          ^ too deep
+       |                          ^ here
        |
        = help: put data of this depth into a file of the skill
     ");
     assert_snapshot!(errors(&format!("metadata: {}", "[".repeat(1000))), @r"
-    error: collections lie more than 16 deep in one another
+    error: collections are nested more than 16 deep
       --> SKILL.md:2:266
        |
      2 | …[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[…
-       |                                          ^ too deep
+       |                                          ^ here
        |
        = help: put data of this depth into a file of the skill
     ");
     assert_snapshot!(errors(&format!("metadata:\n  {}a", "- ".repeat(20))), @r"
-    error: collections lie more than 16 deep in one another
+    error: collections are nested more than 16 deep
       --> SKILL.md:3:33
        |
      3 |   - - - - - - - - - - - - - - - - - - - - a
-       |                                 ^ too deep
+       |                                 ^ here
        |
        = help: put data of this depth into a file of the skill
     ");
