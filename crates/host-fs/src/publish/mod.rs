@@ -1,0 +1,92 @@
+//! Publishing: giving a finished file or directory its name, so that a crash at any moment leaves
+//! the old one or the new one, and nothing that another program put there is lost.
+//!
+//! A draft is made beside its destination under the name `.boxbuild-` and 16 hexadecimal digits, and
+//! filled there. Then:
+//!
+//! 1. everything in it is flushed to the disk, files before the directories that name them;
+//! 2. one `renameat2` gives it its name: with `RENAME_NOREPLACE` where nothing is there, with
+//!    `RENAME_EXCHANGE` where a directory is to be replaced, with neither for a file that replaces
+//!    another;
+//! 3. the directory that holds the name is flushed;
+//! 4. what came out of an exchange is checked by the caller and removed, or exchanged back.
+//!
+//! **Locks.** Every draft holds a `flock(2)` as long as the process that makes it lives. A directory
+//! keeps it under its final name until its publisher has finished, and whoever replaces a directory
+//! locks it before. So publishers of one destination take turns for the exchange and the check, and
+//! wait for nobody's filling.
+//!
+//! **Leftovers.** A killed process leaves a draft whose lock is free; the next publisher beside it
+//! removes it. While a directory may be what was at the destination and is not checked yet, its name
+//! ends in `-old`; such a leftover is removed only if it passes the same check. Where the file system
+//! has no such locks (NFS), nothing is ever taken for a leftover.
+
+mod directory;
+mod file;
+mod flush;
+mod parent;
+mod sweep;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use directory::DirectoryDraft;
+pub use file::FileDraft;
+pub use flush::create_directories;
+pub use sweep::sweep;
+
+/// How a directory took the place of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swap {
+    /// In one step, or there was none: at every moment either the old or the new was there.
+    Atomic,
+    /// The file system has no `RENAME_EXCHANGE`: a crash between two steps would have left nothing
+    /// at the destination, and the old directory beside it.
+    InSteps,
+}
+
+/// Why a directory is not published.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishError {
+    /// Something is at the destination, where nothing was to be.
+    #[error("{} exists", path.display())]
+    Exists {
+        /// The destination.
+        path: PathBuf,
+    },
+    /// Other processes kept the destination locked, or changed it again and again.
+    #[error("another process is using {}", path.display())]
+    Busy {
+        /// The destination.
+        path: PathBuf,
+    },
+    /// What came out of an exchange was refused, and could not be put back.
+    #[error("cannot write {}; what was there is kept as {}", path.display(), kept.display())]
+    NotRestored {
+        /// The destination.
+        path: PathBuf,
+        /// Where that which was at the destination is now.
+        kept: PathBuf,
+        /// Why it could not be put back.
+        source: io::Error,
+    },
+    /// The operating system refused something.
+    #[error("cannot {doing} {}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The destination, also where a file of the draft is concerned.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+/// Returns the directory that holds a path's last component.
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
