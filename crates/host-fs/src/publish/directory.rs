@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::parent::{ASIDE, Lock, NewEntry, Parent, is_unsupported, open_directory};
+use super::error::{PublishError, Swap};
+use super::flush::flush_tree;
+use super::parent::{ASIDE, Lock, NewEntry, Parent, is_unsupported, open_directory, parent_of};
 use super::sweep::{remove, sweep};
-use super::{PublishError, Swap, flush, parent_of};
 
 /// How long to wait for the lock of a destination. It is held for an exchange and a check.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,31 +47,13 @@ impl DirectoryDraft {
     /// [`PublishError::Io`].
     pub fn beside(to: &Path, mode: u32) -> Result<Self, PublishError> {
         let to: PathBuf = to.components().collect();
-        let made = Parent::open(parent_of(&to)).and_then(|parent| {
-            let mode = Mode::from_raw_mode(mode);
-            let made = parent.create(|parent, name| {
-                rustix::fs::mkdirat(parent, name, mode)?;
-                open_directory(parent, name)
-            });
-            Ok((made?, parent))
-        });
-        match made {
-            Ok((NewEntry { name, file: directory }, parent)) => {
-                sweep(parent_of(&to), |_| false);
-                let (path, last) = (parent.join(&name), last_of(&to));
-                Ok(Self {
-                    parent,
-                    to,
-                    last,
-                    name,
-                    path,
-                    directory,
-                    replaced: None,
-                    finished: false,
-                })
-            }
-            Err(source) => Err(PublishError::Io { doing: "write", path: to, source }),
-        }
+        let (parent, NewEntry { name, file: directory }) = match create(&to, mode) {
+            Ok(made) => made,
+            Err(source) => return Err(PublishError::Io { doing: "write", path: to, source }),
+        };
+        sweep(parent_of(&to), |_| false);
+        let (path, last) = (parent.join(&name), last_of(&to));
+        Ok(Self { parent, to, last, name, path, directory, replaced: None, finished: false })
     }
 
     /// Returns the draft's own path.
@@ -83,9 +66,9 @@ impl DirectoryDraft {
     /// The parent stays the same, so that this needs no permission to write to the directory itself.
     ///
     /// # Errors
-    /// [`PublishError`]; but where the last flush fails, nothing of the directory is left.
+    /// [`PublishError`]; the directory is removed, unless only the last flush failed.
     pub fn finish_new(mut self) -> Result<(), PublishError> {
-        flush::tree(&self.directory).map_err(|source| self.failed("flush", source))?;
+        flush_tree(&self.directory).map_err(|source| self.failed("flush", source))?;
         match self.parent.rename_new(&self.name, &self.parent, &self.last) {
             Err(Errno::EXIST) => return Err(PublishError::Exists { path: self.to.clone() }),
             renamed => renamed.map_err(|errno| self.failed("write", errno))?,
@@ -105,7 +88,7 @@ impl DirectoryDraft {
         mut self,
         accept: impl Fn(&Path) -> Result<(), E>,
     ) -> Result<Swap, E> {
-        flush::tree(&self.directory).map_err(|source| self.failed("flush", source))?;
+        flush_tree(&self.directory).map_err(|source| self.failed("flush", source))?;
         let swap = self.place(&accept)?;
         self.finished = true;
         self.parent.flush().map_err(|source| self.failed("flush", source))?;
@@ -253,6 +236,16 @@ impl Drop for DirectoryDraft {
             remove(&self.parent, &self.name);
         }
     }
+}
+
+/// Makes a directory beside a path.
+fn create(to: &Path, mode: u32) -> io::Result<(Parent, NewEntry)> {
+    let parent = Parent::open(parent_of(to))?;
+    let entry = parent.create(|parent, name| {
+        rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(mode))?;
+        open_directory(parent, name)
+    })?;
+    Ok((parent, entry))
 }
 
 /// Returns the last component of a path, as a name in [`parent_of`] it.

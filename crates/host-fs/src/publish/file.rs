@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fd::AsFd;
 use rustix::fs::{CWD, Mode, OFlags};
 
-use super::parent::{NewEntry, Parent};
+use super::parent::{NewEntry, Parent, flush, parent_of};
 use super::sweep::{remove, sweep};
-use super::{flush, parent_of};
 
 /// A file that is being written; it is removed unless it is finished.
 ///
@@ -78,7 +77,7 @@ impl FileDraft {
     pub fn finish_over(self, to: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         self.finish_over_unflushed(to)?;
-        flush::directory(File::open(parent_of(to))?.as_fd())
+        flush(File::open(parent_of(to))?.as_fd())
     }
 
     /// Gives the file its name as [`finish_over`](Self::finish_over) does, but flushes nothing:

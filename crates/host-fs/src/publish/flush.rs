@@ -6,10 +6,8 @@ use std::path::Path;
 
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
-use rustix::io::Errno;
 
-use super::parent::open_directory;
-use super::parent_of;
+use super::parent::{flush, open_directory, parent_of};
 
 /// How many files and directories are flushed one by one. Beyond that, flushing the whole file
 /// system once is faster.
@@ -36,16 +34,7 @@ fn create_directory(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         // Another process made it meanwhile.
         Err(_) if path.is_dir() => Ok(()),
-        made => made.and_then(|()| directory(File::open(parent_of(path))?.as_fd())),
-    }
-}
-
-/// Flushes the names in a directory.
-pub(super) fn directory(directory: BorrowedFd<'_>) -> io::Result<()> {
-    match rustix::fs::fsync(directory) {
-        // Some network file systems have nothing to flush there.
-        Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
-        flushed => Ok(flushed?),
+        made => made.and_then(|()| flush(File::open(parent_of(path))?.as_fd())),
     }
 }
 
@@ -53,7 +42,7 @@ pub(super) fn directory(directory: BorrowedFd<'_>) -> io::Result<()> {
 ///
 /// Where there is too much of it, or something that may not be opened, the whole file system is
 /// flushed instead.
-pub(super) fn tree(root: &File) -> io::Result<()> {
+pub(super) fn flush_tree(root: &File) -> io::Result<()> {
     let mut left = EACH_MAX;
     if each(root.as_fd(), &mut left)? { Ok(()) } else { Ok(rustix::fs::syncfs(root)?) }
 }
@@ -86,7 +75,7 @@ fn each(parent: BorrowedFd<'_>, left: &mut usize) -> io::Result<bool> {
             return Ok(false);
         }
     }
-    directory(parent).map(|()| true)
+    flush(parent).map(|()| true)
 }
 
 /// Flushes a regular file; returns `false` where it cannot be opened.
@@ -113,7 +102,7 @@ mod tests {
         for (files, whole) in [(10, true), (EACH_MAX, false)] {
             (0..files).for_each(|n| fs::write(below.join(n.to_string()), "").unwrap());
             assert_eq!(each(root.as_fd(), &mut EACH_MAX.clone()).unwrap(), whole);
-            tree(&root).unwrap();
+            flush_tree(&root).unwrap();
         }
     }
 

@@ -9,8 +9,6 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::flush;
-
 /// How the names of drafts start.
 const PREFIX: &str = ".boxbuild-";
 /// How the name of a draft ends while it may be what was at the destination.
@@ -153,7 +151,24 @@ impl Parent {
     }
 
     pub(super) fn flush(&self) -> io::Result<()> {
-        flush::directory(self.fd())
+        flush(self.fd())
+    }
+}
+
+/// Flushes the names in a directory.
+pub(super) fn flush(directory: BorrowedFd<'_>) -> io::Result<()> {
+    match rustix::fs::fsync(directory) {
+        // Some network file systems have nothing to flush there.
+        Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+        flushed => Ok(flushed?),
+    }
+}
+
+/// Returns the directory that holds a path's last component.
+pub(super) fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
     }
 }
 
