@@ -13,7 +13,7 @@ use std::time::Instant;
 use box_cache::BlobId;
 
 use crate::checkout::{BOXFILE, Checkout, files};
-use crate::traced::{calls, everything, injected, leftovers};
+use crate::traced::{build, calls, everything, injected, leftovers};
 use disk::Disk;
 
 /// The system calls that give names, and those that flush.
@@ -103,7 +103,7 @@ fn kill_at_each_step(checkout: &Checkout) -> usize {
 /// `strace` counts for each thread.
 fn most_calls_of_a_thread(checkout: &Checkout) -> BTreeMap<String, usize> {
     let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
-    for call in calls(checkout, &STEPS) {
+    for call in calls(&build(checkout), &STEPS) {
         *counts.entry((call.name, call.thread)).or_default() += 1;
     }
     let mut most = BTreeMap::new();
@@ -174,12 +174,23 @@ fn everything_is_on_the_disk_before_it_has_a_name() {
     let checkout = Checkout::new();
     for boxfile in [BOXFILE.to_owned(), BOXFILE.replace("cpus=1", "cpus=2")] {
         checkout.write("Boxfile", boxfile);
-        let before = everything(checkout.root());
-        let calls = calls(&checkout, &[disk::NAMES, disk::WRITES, &STEPS].concat());
-        assert_eq!(Disk::after(&before, &calls, checkout.root()), [""; 0]);
-        // The model sees it where nothing is flushed.
-        let unflushed = calls.into_iter().filter(|call| !call.name.ends_with("sync"));
-        let lost = Disk::after(&before, &unflushed.collect::<Vec<_>>(), checkout.root());
-        assert!(lost.iter().any(|it| it.contains("test.box/blobs")), "{lost:?}");
+        assert_durable(&checkout, &build(&checkout), "test.box");
     }
+    for (form, name) in [("erofs", "image"), ("tar", "tar"), ("dir", "root"), ("oci", "layout")] {
+        let mut args = vec!["export", "test.box", "--format", form, "--output", name];
+        args.extend(["--component", "agent"].iter().filter(|_| form != "erofs"));
+        assert_durable(&checkout, &checkout.boxbuild(&args), name);
+    }
+}
+
+/// Asserts that a command loses nothing in a power failure, and that it would if it flushed nothing
+/// of `output`.
+fn assert_durable(checkout: &Checkout, command: &Command, output: &str) {
+    let before = everything(checkout.root());
+    let calls = calls(command, &[disk::NAMES, disk::WRITES, &STEPS].concat());
+    assert_eq!(Disk::after(&before, &calls, checkout.root()), [""; 0]);
+    let unflushed = calls.into_iter().filter(|call| !call.name.contains("sync"));
+    let lost = Disk::after(&before, &unflushed.collect::<Vec<_>>(), checkout.root());
+    let output = checkout.path(output);
+    assert!(lost.iter().any(|it| it.contains(output.to_str().unwrap())), "{lost:?}");
 }

@@ -9,36 +9,38 @@ use testkit::prerequisites::{Package, packages};
 
 use crate::checkout::Checkout;
 
-/// Returns a command that builds the box of a checkout with one thread, under `strace` with these
-/// options.
-pub(crate) fn traced(checkout: &Checkout, options: &[&str]) -> Command {
+/// Returns a command that builds the box of a checkout with one thread.
+pub(crate) fn build(checkout: &Checkout) -> Command {
+    let mut build = checkout.command();
+    build.args(["--jobs", "1"]);
+    build
+}
+
+/// Returns a command that runs another one under `strace` with these options.
+fn traced(command: &Command, options: &[&str]) -> Command {
     packages(&[Package::Strace], &mut |line| println!("{line}")).unwrap();
-    let build = checkout.command();
     let mut strace = Command::new("strace");
-    strace.current_dir(checkout.root()).env_clear();
-    strace
-        .args(["-f", "-qq", "-y", "-s", "256", "-e", "signal=none"])
-        .args(options);
-    strace.arg(build.get_program()).args(build.get_args()).args(["--jobs", "1"]);
-    strace.stdin(Stdio::null());
+    strace.current_dir(command.get_current_dir().unwrap()).env_clear();
+    strace.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    strace.args(["-f", "-qq", "-y", "-s", "256", "-e", "signal=none"]).args(options);
+    strace.arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
     strace
 }
 
-/// Builds the box of a checkout with the calls of one system call changed: `inject` is its name and
-/// what `strace -e inject=` says of it.
+/// Returns a command that builds the box of a checkout with the calls of one system call changed:
+/// `inject` is its name and what `strace -e inject=` says of it.
 pub(crate) fn injected(checkout: &Checkout, inject: &str) -> Command {
     let (name, _) = inject.split_once(':').unwrap();
     let (trace, inject) = (format!("trace={name}"), format!("inject={inject}"));
-    traced(checkout, &["-o", "/dev/null", "-e", &trace, "-e", &inject])
+    traced(&build(checkout), &["-o", "/dev/null", "-e", &trace, "-e", &inject])
 }
 
-/// Builds the box of a checkout, which must succeed, and returns the calls of these system calls, in
-/// their order.
-pub(crate) fn calls(checkout: &Checkout, names: &[&str]) -> Vec<Call> {
+/// Runs a command, which must succeed, and returns the calls of these system calls, in their order.
+pub(crate) fn calls(command: &Command, names: &[&str]) -> Vec<Call> {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("log");
     let trace = format!("trace={}", names.join(","));
-    let output = traced(checkout, &["-o", log.to_str().unwrap(), "-e", &trace]).output().unwrap();
+    let output = traced(command, &["-o", log.to_str().unwrap(), "-e", &trace]).output().unwrap();
     assert_success(&output);
     read_log(&fs::read_to_string(log).unwrap())
 }

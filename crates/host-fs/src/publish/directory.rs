@@ -164,7 +164,8 @@ impl DirectoryDraft {
                 Err(Errno::NOENT) => self.restore(&aside)?,
                 restored => restored.map_err(|errno| self.not_restored(&aside, errno))?,
             }
-            self.finished = false;
+            // What came back is the draft, unless others changed the destination once more.
+            self.finished = !self.parent.leads_to(&aside, &self.directory).unwrap_or(false);
             return Err(refused);
         }
         self.rename(&draft)?;
