@@ -1,16 +1,20 @@
 //! Putting a sealed box where it was asked for: an OCI image layout directory, whole or not at all.
 
-use std::fs::{self, File, FileType, Permissions};
-use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{self, File, FileType};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use box_cache::{BlobId, Store, StoreError};
 use box_image::manifest::ARTIFACT_TYPE;
 use box_image::{Digest, Index, OciLayout};
-use tempfile::TempDir;
+use host_fs::publish::{DirectoryDraft, PublishError, Swap, create_directories, sweep};
+use rustix::fs::{Mode, OFlags};
 
 use crate::seal::Sealed;
+
+/// The longest index that is read, in bytes: a box's own has some three hundred.
+const INDEX_MAX: u64 = 1 << 20;
 
 /// Why a box cannot be put where it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -37,20 +41,9 @@ pub enum OutputError {
         /// The link.
         path: PathBuf,
     },
-    /// Replacing the box failed, and so did putting back what was there.
-    #[error(
-        "cannot write {}; what was there is kept as {}: move it back",
-        output.display(),
-        kept.display()
-    )]
-    NotRestored {
-        /// The directory that the box was to be written to.
-        output: PathBuf,
-        /// Where that which was there lies now.
-        kept: PathBuf,
-        /// Why it could not be put back.
-        source: io::Error,
-    },
+    /// The directory cannot be put in its place.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
     /// The operating system refused something.
     #[error("cannot {doing} {}", path.display())]
     Io {
@@ -69,30 +62,6 @@ pub enum OutputError {
     Document(#[from] serde_json::Error),
 }
 
-impl OutputError {
-    /// Names the box in the place of a file of its that is still in the staging directory.
-    fn outside(self, staging: &Path, output: &Path) -> Self {
-        match self {
-            Self::Io { path, source, .. } | Self::Store(StoreError::Io { path, source, .. })
-                if path.starts_with(staging) =>
-            {
-                Self::Io { doing: "write", path: output.to_owned(), source }
-            }
-            error => error,
-        }
-    }
-}
-
-/// Takes out of an error of the crate `tempfile` the path that it ends with, which tells nobody
-/// anything.
-pub(crate) fn without_path(error: io::Error) -> io::Error {
-    let text = error.to_string();
-    match text.split_once(" at path ") {
-        Some((reason, _)) => io::Error::new(error.kind(), reason),
-        None => error,
-    }
-}
-
 trait Context<T> {
     fn context(self, doing: &'static str, path: &Path) -> Result<T, OutputError>;
 }
@@ -105,41 +74,44 @@ impl<T> Context<T> for io::Result<T> {
 
 /// Writes a box's directory. A box that is there already is replaced; the same box is left alone.
 ///
-/// Blobs are hard links into the store where the file systems permit, else copies.
+/// Blobs are hard links into the store where the file systems permit, else copies. Everything is
+/// flushed to the disk before the directory gets its name.
 ///
 /// # Errors
-/// [`OutputError`]; what was there before is still there, or, with [`OutputError::NotRestored`],
+/// [`OutputError`]; what was there before is still there, or, with [`PublishError::NotRestored`],
 /// beside it.
-pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<(), OutputError> {
+pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, OutputError> {
     let documents = documents(sealed)?;
     // Without a slash at the end, which would follow a symbolic link.
     let output: &Path = &output.components().collect::<PathBuf>();
-    if let Ok(there) = fs::symlink_metadata(output) {
-        if there.is_symlink() {
-            return Err(OutputError::Link { path: output.to_owned() });
-        }
-        if let Some(what) = obstacle(output).context("read", output)? {
-            return Err(OutputError::Occupied { path: output.to_owned(), what });
-        }
-        if is_same(store, output, &documents, sealed) {
-            return Ok(());
-        }
-    }
     let parent = match output.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    fs::create_dir_all(parent).context("make the directory", parent)?;
-    let staging = tempfile::Builder::new()
-        .prefix(".boxbuild-")
-        .permissions(Permissions::from_mode(0o755))
-        .tempdir_in(parent)
-        .map_err(without_path)
-        .context("write", output)?;
-    fill(store, sealed, &documents, &staging.path().join("new"))
-        .map_err(|error| error.outside(staging.path(), output))?;
-    swap(staging, output)?;
-    File::open(parent).and_then(|directory| directory.sync_all()).context("flush", parent)
+    let check = |found: &Path| check_replaceable(found, output);
+    if fs::symlink_metadata(output).is_ok() {
+        check(output)?;
+        if is_same(store, output, &documents, sealed) {
+            sweep(parent, |left| check(left).is_ok());
+            return Ok(Swap::Atomic);
+        }
+    }
+    create_directories(parent).context("make the directory", parent)?;
+    let draft = DirectoryDraft::beside(output, 0o777)?;
+    fill(store, sealed, &documents, draft.path()).context("write", output)?;
+    draft.finish_over(check)
+}
+
+/// Checks that what is found at `output`, or was there before it was moved, may be replaced.
+fn check_replaceable(found: &Path, output: &Path) -> Result<(), OutputError> {
+    let path = output.to_owned();
+    if fs::symlink_metadata(found).context("read", output)?.is_symlink() {
+        return Err(OutputError::Link { path });
+    }
+    match obstacle(found).context("read", output)? {
+        Some(what) => Err(OutputError::Occupied { path, what }),
+        None => Ok(()),
+    }
 }
 
 /// The names and bytes of the files that a box has beside its blobs.
@@ -153,45 +125,14 @@ fn documents(sealed: &Sealed) -> Result<Documents, OutputError> {
     ])
 }
 
-fn fill(
-    store: &Store,
-    sealed: &Sealed,
-    documents: &Documents,
-    new: &Path,
-) -> Result<(), OutputError> {
-    let blobs = new.join("blobs/sha256");
-    fs::create_dir_all(&blobs).context("make the directory", &blobs)?;
+/// Puts the files of a box into an empty directory.
+fn fill(store: &Store, sealed: &Sealed, documents: &Documents, directory: &Path) -> io::Result<()> {
+    let blobs = directory.join("blobs/sha256");
+    fs::create_dir_all(&blobs)?;
     for (digest, _) in &sealed.blobs {
         store.export(&BlobId(*digest.as_bytes()), &blobs.join(digest.hex()))?;
     }
-    for (name, bytes) in documents {
-        let path = new.join(name);
-        fs::write(&path, bytes).context("write", &path)?;
-        File::open(&path).and_then(|file| file.sync_all()).context("flush", &path)?;
-    }
-    Ok(())
-}
-
-/// Puts the staged box in the place of `output`; puts `output` back if that fails.
-fn swap(staging: TempDir, output: &Path) -> Result<(), OutputError> {
-    let (new, old) = (staging.path().join("new"), staging.path().join("old"));
-    if fs::symlink_metadata(output).is_err() {
-        return fs::rename(new, output).context("write", output);
-    }
-    fs::rename(output, &old).context("replace", output)?;
-    let swapped = fs::rename(new, output);
-    if swapped.is_err() {
-        restore(staging, output)?;
-    }
-    swapped.context("write", output)
-}
-
-/// Puts back what was at `output`. Where that fails it stays in the staging directory, which would
-/// else be removed.
-fn restore(staging: TempDir, output: &Path) -> Result<(), OutputError> {
-    let Err(source) = fs::rename(staging.path().join("old"), output) else { return Ok(()) };
-    let kept = staging.keep().join("old");
-    Err(OutputError::NotRestored { output: output.to_owned(), kept, source })
+    documents.iter().try_for_each(|(name, bytes)| fs::write(directory.join(name), bytes))
 }
 
 /// Says what is at a path that is not, or not only, a box: only a box may be replaced, because
@@ -206,7 +147,7 @@ fn obstacle(path: &Path) -> io::Result<Option<String>> {
 
 /// Whether the index of an image layout names one box and nothing else.
 fn has_box_index(path: &Path) -> bool {
-    let index = fs::read(path.join("index.json")).unwrap_or_default();
+    let index = read(&path.join("index.json"), INDEX_MAX).unwrap_or_default();
     let index: Option<Index> = serde_json::from_slice(&index).ok();
     index.is_some_and(|index| {
         let mut types = index.manifests.iter().map(|it| it.artifact_type.as_deref());
@@ -247,7 +188,10 @@ fn is_of_box(directory: &str, name: &str, kind: FileType) -> bool {
 /// Whether a directory is this very box with undamaged blobs.
 fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -> bool {
     let blobs = path.join("blobs/sha256");
-    documents.iter().all(|(name, bytes)| fs::read(path.join(name)).is_ok_and(|it| it == *bytes))
+    let says = |name: &str, bytes: &[u8]| {
+        read(&path.join(name), bytes.len() as u64).is_ok_and(|found| found == bytes)
+    };
+    documents.iter().all(|(name, bytes)| says(name, bytes))
         && sealed
             .blobs
             .iter()
@@ -260,44 +204,32 @@ fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -
 fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Result<bool, OutputError> {
     let blob = BlobId(*digest.as_bytes());
     let stored = store.open_blob(&blob)?.metadata().context("read", path)?;
-    let file = File::open(path).context("open", path)?;
+    let file = open(path).context("open", path)?;
     let found = file.metadata().context("read", path)?;
     if (found.dev(), found.ino()) == (stored.dev(), stored.ino()) {
         return Ok(true);
     }
-    Ok(BlobId::of_reader(file).context("read", path)? == blob)
+    // A file of another length is not read: it may be endless.
+    Ok(found.len() == stored.len()
+        && BlobId::of_reader(file.take(stored.len())).context("read", path)? == blob)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_cannot_be_put_back_is_kept_and_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let staging = tempfile::tempdir_in(dir.path()).unwrap();
-        fs::create_dir(staging.path().join("old")).unwrap();
-        fs::write(staging.path().join("old/precious"), "data").unwrap();
-        let output = dir.path().join("output");
-        fs::create_dir(&output).unwrap();
-        fs::write(output.join("meanwhile"), "in the way").unwrap();
-        let error = restore(staging, &output).unwrap_err();
-        let OutputError::NotRestored { kept, .. } = &error else { panic!("{error}") };
-        assert_eq!(fs::read(kept.join("precious")).unwrap(), b"data");
-        assert!(error.to_string().contains(&kept.display().to_string()), "{error}");
+/// Opens a regular file, without following a link and without waiting for a pipe's other end.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
     }
+}
 
-    #[test]
-    fn a_failed_swap_puts_back_what_was_there() {
-        let dir = tempfile::tempdir().unwrap();
-        let output = dir.path().join("output");
-        fs::create_dir(&output).unwrap();
-        fs::write(output.join("precious"), "data").unwrap();
-        // Nothing is staged, so that the second renaming fails.
-        let staging = tempfile::tempdir_in(dir.path()).unwrap();
-        let error = swap(staging, &output).unwrap_err();
-        assert!(matches!(error, OutputError::Io { doing: "write", .. }), "{error}");
-        assert_eq!(fs::read(output.join("precious")).unwrap(), b"data");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the staging is gone");
+/// Reads a regular file of at most `most` bytes.
+fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::ErrorKind::FileTooLarge.into());
     }
+    Ok(bytes)
 }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::io::{self, Write};
 
+use host_fs::publish::FileDraft;
+
 use crate::error::IoContext;
-use crate::store::sync_directory;
 use crate::{ActionKey, BlobId, Store, StoreError};
 
 impl Store {
@@ -28,13 +29,11 @@ impl Store {
     /// [`StoreError::Io`]; the store is then as it was.
     pub fn record_action(&self, key: &ActionKey, value: &[u8]) -> Result<(), StoreError> {
         let tmp = self.tmp();
-        let mut file = tempfile::NamedTempFile::new_in(&tmp).context("make a file in", &tmp)?;
+        let draft = FileDraft::within(&tmp, 0o600).context("make a file in", &tmp)?;
         let record = [BlobId::of(value).0.as_slice(), value].concat();
-        file.write_all(&record).context("write", file.path())?;
-        file.as_file().sync_data().context("flush", file.path())?;
         let path = self.action_path(key);
-        file.persist(&path).map_err(|error| error.error).context("write", &path)?;
-        sync_directory(&self.actions())
+        let written = draft.file().write_all(&record);
+        written.and_then(|()| draft.finish_over(&path)).context("write", &path)
     }
 
     /// Removes the record of an action, if there is one, so that the action runs again. Its data stays

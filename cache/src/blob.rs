@@ -1,16 +1,13 @@
 //! Blobs: immutable bytes, named by their content.
 
 use std::fmt;
-use std::fs::{self, File, Permissions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
+use host_fs::publish::FileDraft;
 use sha2::{Digest as _, Sha256};
-use tempfile::NamedTempFile;
 
 use crate::error::IoContext;
-use crate::store::sync_directory;
 use crate::{Store, StoreError};
 
 /// The sha256 of a blob's bytes.
@@ -67,41 +64,41 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 #[derive(Debug)]
 pub(crate) struct RawBlob<'store> {
     store: &'store Store,
-    file: NamedTempFile,
+    draft: FileDraft,
 }
 
 impl<'store> RawBlob<'store> {
     pub(crate) fn new(store: &'store Store) -> Result<Self, StoreError> {
         let tmp = store.tmp();
-        let file = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o444))
-            .tempfile_in(&tmp)
-            .context("make a file in", &tmp)?;
-        Ok(Self { store, file })
+        let draft = FileDraft::within(&tmp, 0o444).context("make a file in", &tmp)?;
+        Ok(Self { store, draft })
     }
 
     /// Returns a further handle of the file.
     pub(crate) fn file(&self) -> Result<File, StoreError> {
-        self.file.as_file().try_clone().context("open again", self.file.path())
+        self.draft.file().try_clone().context("open again", &self.draft.path())
     }
 
-    /// Flushes the bytes to the disk and gives them the name that they hash to.
+    /// Flushes the bytes to the disk and gives them the name that they hash to. A file that has the
+    /// name already is replaced at once: it has the same content, unless it is damaged, and is then
+    /// mended.
     pub(crate) fn publish(self, blob: &BlobId) -> Result<(), StoreError> {
-        publish(self.file, self.store.blob_path(blob))
+        let path = self.store.blob_path(blob);
+        self.draft.finish_over(&path).context("write", &path)
     }
 
     pub(crate) fn error(&self, doing: &'static str, source: io::Error) -> StoreError {
-        StoreError::Io { doing, path: self.file.path().to_owned(), source }
+        StoreError::Io { doing, path: self.draft.path(), source }
     }
 }
 
 impl Write for RawBlob<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.as_file_mut().write(bytes)
+        self.draft.file().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.as_file_mut().flush()
+        self.draft.file().flush()
     }
 }
 
@@ -151,21 +148,4 @@ impl Write for BlobWriter<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.raw.flush()
     }
-}
-
-/// Flushes a file to the disk and gives it its name. A file that has the name already is replaced
-/// at once: it has the same content, unless it is damaged, and is then mended.
-pub(crate) fn publish(file: NamedTempFile, path: PathBuf) -> Result<(), StoreError> {
-    file.as_file().sync_data().context("flush", file.path())?;
-    file.persist(&path).map_err(|error| error.error).context("write", &path)?;
-    path.parent().map_or(Ok(()), sync_directory)
-}
-
-/// Gives a blob's bytes another name: a hard link where possible, else a flushed copy.
-pub(crate) fn export(from: &PathBuf, to: &std::path::Path) -> Result<(), StoreError> {
-    if fs::hard_link(from, to).is_ok() {
-        return Ok(());
-    }
-    fs::copy(from, to).context("write", to)?;
-    File::open(to).and_then(|copy| copy.sync_data()).context("flush", to)
 }

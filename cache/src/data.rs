@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use tempfile::NamedTempFile;
+use host_fs::publish::FileDraft;
 
 use crate::error::IoContext;
 use crate::{ActionKey, Store, StoreError};
@@ -13,7 +13,7 @@ use crate::{ActionKey, Store, StoreError};
 #[derive(Debug)]
 pub struct DataWriter<'store> {
     store: &'store Store,
-    file: NamedTempFile,
+    draft: FileDraft,
 }
 
 impl Store {
@@ -26,8 +26,8 @@ impl Store {
     /// [`StoreError::Io`].
     pub fn data_writer(&self) -> Result<DataWriter<'_>, StoreError> {
         let tmp = self.tmp();
-        let file = NamedTempFile::new_in(&tmp).context("make a file in", &tmp)?;
-        Ok(DataWriter { store: self, file })
+        let draft = FileDraft::within(&tmp, 0o600).context("make a file in", &tmp)?;
+        Ok(DataWriter { store: self, draft })
     }
 
     /// Opens the data of an action.
@@ -51,18 +51,17 @@ impl DataWriter<'_> {
     /// [`StoreError::Io`]; the store is then as it was.
     pub fn commit(self, key: &ActionKey) -> Result<(), StoreError> {
         let path = self.store.data_path(key);
-        self.file.persist(&path).map_err(|error| error.error).context("write", &path)?;
-        Ok(())
+        self.draft.finish_over_unflushed(&path).context("write", &path)
     }
 }
 
 impl Write for DataWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.as_file_mut().write(bytes)
+        self.draft.file().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.as_file_mut().flush()
+        self.draft.file().flush()
     }
 }
 

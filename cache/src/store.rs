@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::blob::{BlobWriter, export};
+use host_fs::publish::{FileDraft, create_directories};
+
+use crate::blob::BlobWriter;
 use crate::error::IoContext;
 use crate::{ActionKey, BlobId, StoreError};
 
@@ -33,7 +35,7 @@ impl Store {
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_new(root)?;
         for directory in DIRECTORIES.map(|directory| root.join(directory)) {
-            fs::create_dir_all(&directory).context("make the directory", &directory)?;
+            create_directories(&directory).context("make the directory", &directory)?;
         }
         let lock_path = root.join("lock");
         let lock = File::create(&lock_path).context("open", &lock_path)?;
@@ -115,12 +117,14 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Gives a blob's bytes another name: a hard link where possible, else a copy.
+    /// Gives a blob's bytes another name: a hard link where possible, else a copy. Neither is
+    /// flushed to the disk.
     ///
     /// # Errors
-    /// [`StoreError::Io`], also where `to` exists.
-    pub fn export(&self, blob: &BlobId, to: &Path) -> Result<(), StoreError> {
-        export(&self.blob_path(blob), to)
+    /// The operating system's, also where `to` exists.
+    pub fn export(&self, blob: &BlobId, to: &Path) -> io::Result<()> {
+        let from = self.blob_path(blob);
+        fs::hard_link(&from, to).or_else(|_| fs::copy(&from, to).map(drop))
     }
 
     pub(crate) fn tmp(&self) -> PathBuf {
@@ -177,9 +181,9 @@ fn check_version(root: &Path) -> Result<(), StoreError> {
 /// Writes the file `version` at once, so that a second process never sees half of it.
 fn write_version(root: &Path, path: &Path) -> Result<(), StoreError> {
     let tmp = root.join("tmp");
-    let mut file = tempfile::NamedTempFile::new_in(&tmp).context("make a file in", &tmp)?;
-    io::Write::write_all(&mut file, VERSION.as_bytes()).context("write", file.path())?;
-    crate::blob::publish(file, path.to_owned())
+    let draft = FileDraft::within(&tmp, 0o600).context("make a file in", &tmp)?;
+    let written = io::Write::write_all(&mut draft.file(), VERSION.as_bytes());
+    written.and_then(|()| draft.finish_over(path)).context("write", path)
 }
 
 /// Removes what is in `tmp/`; to be called while no other process uses the store.
@@ -189,11 +193,6 @@ fn sweep(tmp: &Path) -> Result<(), StoreError> {
         fs::remove_file(entry.context("read", tmp)?.path()).ok();
     }
     Ok(())
-}
-
-/// Flushes a directory, so that the names in it survive a crash.
-pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
-    File::open(path).and_then(|directory| directory.sync_all()).context("flush", path)
 }
 
 #[cfg(test)]

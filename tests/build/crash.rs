@@ -1,13 +1,23 @@
 //! A build that is killed leaves whole objects only, and the next build succeeds.
 
+mod disk;
+
+use std::collections::BTreeMap;
 use std::fs;
-use std::process::Stdio;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Instant;
 
 use box_cache::BlobId;
 
-use crate::checkout::{Checkout, files};
+use crate::checkout::{BOXFILE, Checkout, files};
+use crate::traced::{build, calls, everything, injected, leftovers};
+use disk::Disk;
+
+/// The system calls that give names, and those that flush.
+const STEPS: [&str; 6] = ["rename", "renameat", "renameat2", "fsync", "fdatasync", "syncfs"];
 
 #[test]
 fn a_killed_build_leaves_no_half_object() {
@@ -39,4 +49,148 @@ fn check_store(checkout: &Checkout) {
     for (name, bytes) in files(&blobs) {
         assert_eq!(BlobId::of(&bytes).hex(), name.to_str().unwrap());
     }
+}
+
+#[test]
+fn a_kill_at_any_step_leaves_the_old_box_or_the_new_one() {
+    let checkout = Checkout::new();
+    checkout.built(&[]);
+    checkout.write("Boxfile", BOXFILE.replace("cpus=1", "cpus=2"));
+    assert!(kill_at_each_step(&checkout) > 20);
+}
+
+#[test]
+fn a_kill_at_any_step_leaves_no_box_or_the_new_one() {
+    let checkout = Checkout::new();
+    checkout.built(&[]);
+    fs::remove_dir_all(checkout.path("test.box")).unwrap();
+    fs::remove_file(checkout.path("Boxfile.lock")).unwrap();
+    assert!(kill_at_each_step(&checkout) > 10);
+}
+
+/// Builds the box of a checkout once for each call of [`STEPS`] that a build makes, from the same
+/// state each time, and kills the build at that call. Returns how many they are.
+fn kill_at_each_step(checkout: &Checkout) -> usize {
+    let state = State::of(checkout);
+    let steps = most_calls_of_a_thread(checkout);
+    let after = state.outcome(checkout);
+    assert!(state.before != after, "the build changes something");
+    let mut kills = 0;
+    for (name, count) in steps {
+        for n in 1..=count {
+            state.restore(checkout);
+            let kill = format!("{name}:signal=SIGKILL:when={n}");
+            let killed = injected(checkout, &kill).output().unwrap();
+            assert_eq!(killed.status.signal(), Some(9), "{kill} was not reached");
+            check_store(checkout);
+            let found = Outcome::of(checkout);
+            assert!(
+                found.bundle == state.before.bundle || found.bundle == after.bundle,
+                "half a box at {kill}"
+            );
+            assert!(found.lock == state.before.lock || found.lock == after.lock, "{kill}");
+            checkout.built(&[]);
+            assert!(Outcome::of(checkout) == after, "another box after {kill}");
+            assert_eq!(leftovers(checkout.root()), [PathBuf::new(); 0], "{kill}");
+            kills += 1;
+        }
+    }
+    println!("{kills} kills");
+    kills
+}
+
+/// Counts how often a build calls each of [`STEPS`], in the thread that does so most often:
+/// `strace` counts for each thread.
+fn most_calls_of_a_thread(checkout: &Checkout) -> BTreeMap<String, usize> {
+    let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for call in calls(&build(checkout), &STEPS) {
+        *counts.entry((call.name, call.thread)).or_default() += 1;
+    }
+    let mut most = BTreeMap::new();
+    for ((name, _), count) in counts {
+        let known = most.entry(name).or_default();
+        *known = count.max(*known);
+    }
+    assert!(most.contains_key("renameat2") && most.contains_key("fsync"), "{most:?}");
+    most
+}
+
+/// The files of a box's directory, or `None` without one.
+type Bundle = Option<Vec<(PathBuf, Vec<u8>)>>;
+
+/// What a build writes beside the store.
+#[derive(PartialEq)]
+struct Outcome {
+    bundle: Bundle,
+    lock: Option<Vec<u8>>,
+}
+
+impl Outcome {
+    fn of(checkout: &Checkout) -> Self {
+        let directory = checkout.path("test.box");
+        let bundle = directory.exists().then(|| files(&directory));
+        Self { bundle, lock: fs::read(checkout.path("Boxfile.lock")).ok() }
+    }
+}
+
+/// A copy of a checkout before a build.
+struct State {
+    copy: tempfile::TempDir,
+    before: Outcome,
+}
+
+impl State {
+    fn of(checkout: &Checkout) -> Self {
+        let copy = tempfile::tempdir().unwrap();
+        copy_all(checkout.root(), copy.path());
+        Self { copy, before: Outcome::of(checkout) }
+    }
+
+    /// Makes the checkout as it was.
+    fn restore(&self, checkout: &Checkout) {
+        for entry in fs::read_dir(checkout.root()).unwrap() {
+            let path = entry.unwrap().path();
+            fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path)).unwrap();
+        }
+        copy_all(self.copy.path(), checkout.root());
+    }
+
+    /// Returns what a build that is not killed writes.
+    fn outcome(&self, checkout: &Checkout) -> Outcome {
+        self.restore(checkout);
+        checkout.built(&[]);
+        Outcome::of(checkout)
+    }
+}
+
+/// Copies what is in a directory, with times and hard links as they are.
+fn copy_all(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().unwrap();
+    assert!(copied.success());
+}
+
+#[test]
+fn everything_is_on_the_disk_before_it_has_a_name() {
+    let checkout = Checkout::new();
+    for boxfile in [BOXFILE.to_owned(), BOXFILE.replace("cpus=1", "cpus=2")] {
+        checkout.write("Boxfile", boxfile);
+        assert_durable(&checkout, &build(&checkout), "test.box");
+    }
+    for (form, name) in [("erofs", "image"), ("tar", "tar"), ("dir", "root"), ("oci", "layout")] {
+        let mut args = vec!["export", "test.box", "--format", form, "--output", name];
+        args.extend(["--component", "agent"].iter().filter(|_| form != "erofs"));
+        assert_durable(&checkout, &checkout.boxbuild(&args), name);
+    }
+}
+
+/// Asserts that a command loses nothing in a power failure, and that it would if it flushed nothing
+/// of `output`.
+fn assert_durable(checkout: &Checkout, command: &Command, output: &str) {
+    let before = everything(checkout.root());
+    let calls = calls(command, &[disk::NAMES, disk::WRITES, &STEPS].concat());
+    assert_eq!(Disk::after(&before, &calls, checkout.root()), [""; 0]);
+    let unflushed = calls.into_iter().filter(|call| !call.name.contains("sync"));
+    let lost = Disk::after(&before, &unflushed.collect::<Vec<_>>(), checkout.root());
+    let output = checkout.path(output);
+    assert!(lost.iter().any(|it| it.contains(output.to_str().unwrap())), "{lost:?}");
 }

@@ -10,6 +10,8 @@ mod crash;
 mod declarations;
 mod example;
 mod lock;
+mod output;
 mod reproducible;
 mod server;
 mod store;
+mod traced;

@@ -88,8 +88,16 @@ fn is_allowed(name: &str, work: &Path) -> bool {
     let system = ["/lib/", "/usr/lib/", "/lib64/", "/etc/ld.so.", "/proc/self/", "/sys/fs/cgroup"];
     name.is_empty()
         || name == PROBE
+        || is_draft(name)
         || own.iter().any(|directory| Path::new(name).starts_with(directory))
         || system.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns whether a name is that of an unfinished file, which the store names below the handle of its
+/// directory: no digit of it comes from a layer.
+fn is_draft(name: &str) -> bool {
+    let digits = name.strip_prefix(".boxbuild-").unwrap_or_default();
+    digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 #[test]

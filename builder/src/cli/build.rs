@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use boxbuild::project::LockFile;
 use boxbuild::{Build, Report, output, resolve};
 use boxfile_spec::{Lock, Platform};
+use host_fs::publish::Swap;
 use serde_json::Value;
 
 use super::failure::Failure;
@@ -74,7 +75,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let built = resolved.build().map_err(failed)?;
     let written = save(&lock_file, &lock)?;
     let directory = args.output.clone().unwrap_or_else(|| default_output(&loaded));
-    output::write(&tools.store, &built.sealed, &directory).map_err(Failure::of)?;
+    let swap = output::write(&tools.store, &built.sealed, &directory).map_err(Failure::of)?;
+    note_swap(swap, &directory);
     note_unused(&loaded, &built);
     note_unenforced(&tools, &built)?;
     let lock = locking::report(&lock_file, &lock, written);
@@ -94,6 +96,17 @@ fn save(file: &LockFile, lock: &Lock) -> Result<bool, Failure> {
         }
     }
     Ok(written)
+}
+
+/// Warns where the box was not replaced in one step.
+fn note_swap(swap: Swap, directory: &Path) {
+    if swap == Swap::InSteps {
+        terminal::note(&format!(
+            "warning: the file system of {} cannot exchange two directories: a build that is killed \
+             while it replaces a box there may leave none",
+            directory.display()
+        ));
+    }
 }
 
 /// Says which policies of the Boxfile decided nothing.

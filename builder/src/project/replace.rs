@@ -1,11 +1,11 @@
 //! Replacing a text file.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use host_fs::publish::FileDraft;
 
 /// Replaces a file by a text, as a whole or not at all, or makes it. What is there keeps its
 /// permissions, and a symbolic link to it stays one.
@@ -17,18 +17,15 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     // What is checked in is for everybody.
     let permissions = fs::metadata(&target)
         .map_or_else(|_| Permissions::from_mode(0o644), |metadata| metadata.permissions());
-    let mut file = temporary(&target)?;
-    // Through the file itself: an error of the temporary one would name a path that tells nobody
-    // anything.
-    file.as_file_mut().write_all(text.as_bytes())?;
-    file.as_file().set_permissions(permissions)?;
-    file.as_file().sync_all()?;
-    file.persist(&target).map(drop).map_err(|error| error.error)
+    let draft = draft(&target)?;
+    draft.file().write_all(text.as_bytes())?;
+    draft.file().set_permissions(permissions)?;
+    draft.finish_over(&target)
 }
 
 /// Checks that [`replace`] could make its file.
 pub(super) fn check(path: &Path) -> io::Result<()> {
-    temporary(&target(path)?).map(drop)
+    draft(&target(path)?).map(drop)
 }
 
 /// Returns the file that a path stands for, which need not be there.
@@ -39,11 +36,9 @@ fn target(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Makes a file beside another.
-fn temporary(target: &Path) -> io::Result<NamedTempFile<File>> {
-    let directory = target.parent().filter(|it| !it.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    tempfile::Builder::new().prefix(".boxbuild-").make_in(directory, |path| File::create_new(path))
+/// Starts a file that is to replace another.
+fn draft(target: &Path) -> io::Result<FileDraft> {
+    FileDraft::beside(target, 0o600)
 }
 
 #[cfg(test)]

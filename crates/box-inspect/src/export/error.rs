@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use host_fs::publish::PublishError;
+
 use crate::opened::OpenError;
 
 /// Why a box is not exported.
@@ -83,12 +85,24 @@ pub enum ExportError {
         /// Why not.
         source: io::Error,
     },
+    /// The directory cannot be put in its place.
+    #[error(transparent)]
+    Publish(PublishError),
     /// What is exported cannot be written.
     #[error("cannot write the output")]
     Write(#[source] io::Error),
     /// A document does not become JSON.
     #[error(transparent)]
     Document(#[from] serde_json::Error),
+}
+
+impl From<PublishError> for ExportError {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Exists { path } => Self::Exists { path },
+            error => Self::Publish(error),
+        }
+    }
 }
 
 impl ExportError {

@@ -17,8 +17,7 @@ use serde::Serialize;
 
 use super::error::{io_at, lossy};
 use super::member::{Flag, Member};
-use super::place::Draft;
-use super::{Export, ExportError, Written, tar};
+use super::{Export, ExportError, Written, place, tar};
 use crate::opened::OpenedBox;
 
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
@@ -80,7 +79,7 @@ impl<'a> OciImage<'a> {
     /// # Errors
     /// [`ExportError`]; nothing is left behind then.
     pub fn write_directory(&self, to: &Path) -> Result<(), ExportError> {
-        let draft = Draft::new(to, 0o777)?;
+        let draft = place::directory(to, 0o777)?;
         let failed = || io_at("write", to);
         fs::create_dir_all(draft.path().join(BLOBS)).map_err(failed())?;
         for (name, bytes) in self.files()? {
@@ -91,7 +90,7 @@ impl<'a> OciImage<'a> {
         let mut out = BufWriter::with_capacity(1 << 20, file);
         self.write_layer(&mut out).map_err(|error| error.writing(to))?;
         out.flush().map_err(failed())?;
-        draft.finish()
+        Ok(draft.finish_new()?)
     }
 
     /// Writes the image layout as a tar archive.

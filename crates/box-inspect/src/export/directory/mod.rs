@@ -28,7 +28,7 @@ use super::ExportError;
 use super::contents::Contents;
 use super::error::lossy;
 use super::names::FirstNames;
-use super::place::Draft;
+use super::place;
 use dress::{Dresser, Step};
 pub use dress::{LeftOut, Ownership};
 
@@ -43,7 +43,7 @@ pub(super) fn extract(
     to: &Path,
     ownership: Ownership,
 ) -> Result<LeftOut, ExportError> {
-    let draft = Draft::new(to, CLOSED.bits())?;
+    let draft = place::directory(to, CLOSED.bits())?;
     let root = open_directory(CWD, draft.path()).map_err(at("open", b"/"))?;
     let first = FirstNames::of(tree);
     let dresser = Dresser::new(ownership);
@@ -51,7 +51,7 @@ pub(super) fn extract(
     extraction.fill()?;
     extraction.finish_directories()?;
     let left_out = extraction.dresser.left_out;
-    draft.finish()?;
+    draft.finish_new()?;
     Ok(left_out)
 }
 

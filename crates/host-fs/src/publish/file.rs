@@ -1,0 +1,142 @@
+//! Publishing a file.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fd::AsFd;
+use rustix::fs::{CWD, Mode, OFlags};
+
+use super::parent::{NewEntry, Parent, flush, parent_of};
+use super::sweep::{remove, sweep};
+
+/// A file that is being written; it is removed unless it is finished.
+///
+/// The destination must be on the file system of the draft's directory.
+#[derive(Debug)]
+pub struct FileDraft {
+    parent: Parent,
+    name: String,
+    file: File,
+    finished: bool,
+}
+
+impl FileDraft {
+    /// Makes an empty file in a directory, with these permissions as far as the umask allows.
+    ///
+    /// # Errors
+    /// The operating system's; they name no path.
+    pub fn within(directory: &Path, mode: u32) -> io::Result<Self> {
+        let parent = Parent::open(directory)?;
+        let NewEntry { name, file } = parent.create(|parent, name| {
+            let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+            let flags = new | OFlags::RDWR | OFlags::CLOEXEC;
+            rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(mode))
+        })?;
+        Ok(Self { parent, name, file, finished: false })
+    }
+
+    /// Makes an empty file beside its destination, and removes leftovers there.
+    ///
+    /// # Errors
+    /// Those of [`FileDraft::within`].
+    pub fn beside(to: &Path, mode: u32) -> io::Result<Self> {
+        let directory = parent_of(to);
+        let draft = Self::within(directory, mode)?;
+        sweep(directory, |_| false);
+        Ok(draft)
+    }
+
+    /// Returns the file.
+    pub const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Returns the draft's own path.
+    pub fn path(&self) -> PathBuf {
+        self.parent.join(&self.name)
+    }
+
+    /// Flushes the file and gives it a name that nothing has.
+    ///
+    /// # Errors
+    /// The operating system's: [`io::ErrorKind::AlreadyExists`] where something has the name.
+    pub fn finish_new(mut self, to: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        let other = Parent::open(parent_of(to))?;
+        self.parent.rename_new(&self.name, &other, name_of(to)?)?;
+        self.finished = true;
+        other.flush()
+    }
+
+    /// Flushes the file and gives it its name. A file that has the name is replaced in one step.
+    ///
+    /// # Errors
+    /// The operating system's; before the last flush, what was there is still there.
+    pub fn finish_over(self, to: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.finish_over_unflushed(to)?;
+        flush(File::open(parent_of(to))?.as_fd())
+    }
+
+    /// Gives the file its name as [`finish_over`](Self::finish_over) does, but flushes nothing:
+    /// after a crash its bytes may be wrong, or the file may be missing.
+    ///
+    /// # Errors
+    /// The operating system's; what was there is still there.
+    pub fn finish_over_unflushed(mut self, to: &Path) -> io::Result<()> {
+        rustix::fs::renameat(self.parent.fd(), &self.name, CWD, to)?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for FileDraft {
+    fn drop(&mut self) {
+        if !self.finished {
+            remove(&self.parent, &self.name);
+        }
+    }
+}
+
+/// Returns the name of a file in the directory that holds it.
+fn name_of(path: &Path) -> io::Result<&OsStr> {
+    path.file_name().ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_new_file_replaces_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let to = directory.path().join("file");
+        for (text, expected) in [("one", None), ("two", Some(io::ErrorKind::AlreadyExists))] {
+            let draft = FileDraft::beside(&to, 0o600).unwrap();
+            draft.file().write_all(text.as_bytes()).unwrap();
+            let done = draft.finish_new(&to);
+            assert_eq!(done.err().map(|it| it.kind()), expected);
+            assert_eq!(fs::read(&to).unwrap(), b"one");
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_an_abandoned_draft_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let to = directory.path().join("file");
+        fs::write(&to, "old").unwrap();
+        let draft = FileDraft::beside(&to, 0o600).unwrap();
+        draft.file().write_all(b"new").unwrap();
+        drop(FileDraft::within(directory.path(), 0o600).unwrap());
+        assert_eq!(fs::read(&to).unwrap(), b"old");
+        draft.finish_over(&to).unwrap();
+        assert_eq!(fs::read(&to).unwrap(), b"new");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}

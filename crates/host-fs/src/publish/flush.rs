@@ -1,0 +1,116 @@
+//! Flushing to the disk.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{Dir, FileType, Mode, OFlags};
+
+use super::parent::{flush, open_directory, parent_of};
+
+/// How many files and directories are flushed one by one. Beyond that, flushing the whole file
+/// system once is faster.
+const EACH_MAX: usize = 512;
+
+/// Makes a directory and those above it that are missing, and flushes the names of the new ones.
+///
+/// # Errors
+/// The operating system's.
+pub fn create_directories(path: &Path) -> io::Result<()> {
+    if path == Path::new("") || path.is_dir() {
+        return Ok(());
+    }
+    match create_directory(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create_directories(parent_of(path))?;
+            create_directory(path)
+        }
+        made => made,
+    }
+}
+
+fn create_directory(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        // Another process made it meanwhile.
+        Err(_) if path.is_dir() => Ok(()),
+        made => made.and_then(|()| flush(File::open(parent_of(path))?.as_fd())),
+    }
+}
+
+/// Flushes everything in a directory, from the leaves up.
+///
+/// Where there is too much of it, or something that may not be opened, the whole file system is
+/// flushed instead.
+pub(super) fn flush_tree(root: &File) -> io::Result<()> {
+    let mut left = EACH_MAX;
+    if each(root.as_fd(), &mut left)? { Ok(()) } else { Ok(rustix::fs::syncfs(root)?) }
+}
+
+/// Flushes what is in a directory and then itself, unless there is more than `left` or something
+/// cannot be opened: then it returns `false`.
+fn each(parent: BorrowedFd<'_>, left: &mut usize) -> io::Result<bool> {
+    let Ok(entries) = Dir::read_from(parent) else { return Ok(false) };
+    for entry in entries {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type());
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        if *left == 0 {
+            return Ok(false);
+        }
+        *left -= 1;
+        let whole = match kind {
+            FileType::Directory => match open_directory(parent, name) {
+                Ok(opened) => each(opened.as_fd(), left)?,
+                Err(_) => false,
+            },
+            FileType::RegularFile => flush_file(parent, name)?,
+            FileType::Unknown => false,
+            // Links, devices and pipes are nothing but their entries in the directory.
+            _ => true,
+        };
+        if !whole {
+            return Ok(false);
+        }
+    }
+    flush(parent).map(|()| true)
+}
+
+/// Flushes a regular file; returns `false` where it cannot be opened.
+fn flush_file(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::openat(parent, name, flags, Mode::empty()) {
+        Ok(file) => Ok(rustix::fs::fsync(file).map(|()| true)?),
+        Err(_) => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_large_trees_are_flushed() {
+        let directory = tempfile::tempdir().unwrap();
+        let below = directory.path().join("a/b");
+        create_directories(&below).unwrap();
+        create_directories(&below).unwrap();
+        std::os::unix::fs::symlink("nowhere", below.join("link")).unwrap();
+        let root = File::open(directory.path()).unwrap();
+        for (files, whole) in [(10, true), (EACH_MAX, false)] {
+            (0..files).for_each(|n| fs::write(below.join(n.to_string()), "").unwrap());
+            assert_eq!(each(root.as_fd(), &mut EACH_MAX.clone()).unwrap(), whole);
+            flush_tree(&root).unwrap();
+        }
+    }
+
+    #[test]
+    fn directories_cannot_be_made_below_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("file"), "").unwrap();
+        let error = create_directories(&directory.path().join("file/a/b")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
+    }
+}

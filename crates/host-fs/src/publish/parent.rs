@@ -1,0 +1,236 @@
+//! The directory that drafts are made in, and the locks and names of its entries.
+
+use std::ffi::OsStr;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+/// How the names of drafts start.
+const PREFIX: &str = ".boxbuild-";
+/// How the name of a draft ends while it may be what was at the destination.
+pub(super) const ASIDE: &str = "-old";
+/// How many hexadecimal digits are between the two.
+const DIGITS: usize = 16;
+/// How often another name is tried.
+const ATTEMPTS: usize = 100;
+
+/// An open directory.
+#[derive(Debug)]
+pub(super) struct Parent {
+    directory: OwnedFd,
+    path: PathBuf,
+}
+
+/// A new entry of a directory, locked by this process where the file system has locks.
+#[derive(Debug)]
+pub(super) struct NewEntry {
+    pub(super) name: String,
+    pub(super) file: File,
+}
+
+/// The outcome of asking for a lock without waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lock {
+    /// This handle has it.
+    Held,
+    /// Another one has it.
+    Taken,
+    /// The file system has no such locks.
+    Unsupported,
+}
+
+impl Lock {
+    pub(super) fn of(file: &File) -> Self {
+        match file.try_lock() {
+            Ok(()) => Self::Held,
+            Err(TryLockError::WouldBlock) => Self::Taken,
+            Err(TryLockError::Error(_)) => Self::Unsupported,
+        }
+    }
+}
+
+impl Parent {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        Ok(Self { directory, path: path.to_owned() })
+    }
+
+    /// Returns the path of an entry.
+    pub(super) fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// Makes an entry under a name that nobody can predict, and locks it.
+    ///
+    /// Between the two another process may take the entry for a leftover and remove it: then there
+    /// is another attempt.
+    pub(super) fn create(
+        &self,
+        make: impl Fn(BorrowedFd<'_>, &str) -> rustix::io::Result<OwnedFd>,
+    ) -> io::Result<NewEntry> {
+        let mut last = Errno::EXIST;
+        for _ in 0..ATTEMPTS {
+            let name = format!("{PREFIX}{:0DIGITS$x}", getrandom::u64().map_err(io::Error::other)?);
+            match make(self.fd(), &name) {
+                Ok(made) => {
+                    let file = File::from(made);
+                    if Lock::of(&file) != Lock::Taken && self.leads_to(&name, &file)? {
+                        return Ok(NewEntry { name, file });
+                    }
+                }
+                Err(error @ (Errno::EXIST | Errno::NOENT)) => last = error,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(last.into())
+    }
+
+    /// Opens a directory in this one, without following a link.
+    pub(super) fn open_directory(&self, name: impl rustix::path::Arg) -> rustix::io::Result<File> {
+        open_directory(self.fd(), name).map(File::from)
+    }
+
+    /// Returns whether an entry is the file that a handle was opened for.
+    pub(super) fn leads_to(
+        &self,
+        name: impl rustix::path::Arg,
+        file: &File,
+    ) -> rustix::io::Result<bool> {
+        let opened = rustix::fs::fstat(file)?;
+        match rustix::fs::statat(self.fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(there) => Ok((there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Renames an entry, over what has the other name.
+    pub(super) fn rename(
+        &self,
+        from: impl rustix::path::Arg,
+        to: impl rustix::path::Arg,
+    ) -> rustix::io::Result<()> {
+        rustix::fs::renameat(self.fd(), from, self.fd(), to)
+    }
+
+    /// Exchanges two entries.
+    pub(super) fn exchange(&self, one: &str, other: &OsStr) -> rustix::io::Result<()> {
+        rustix::fs::renameat_with(self.fd(), one, self.fd(), other, RenameFlags::EXCHANGE)
+    }
+
+    /// Gives an entry a name that nothing has, in this directory or another one; [`Errno::EXIST`]
+    /// where something has it.
+    ///
+    /// Where the file system cannot ensure that, what another process puts there in the same moment
+    /// is replaced, if it is a file or an empty directory.
+    pub(super) fn rename_new(
+        &self,
+        from: &str,
+        other: &Self,
+        to: &OsStr,
+    ) -> rustix::io::Result<()> {
+        let new = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(self.fd(), from, other.fd(), to, new) {
+            Err(error) if is_unsupported(error) => {}
+            renamed => return renamed,
+        }
+        match rustix::fs::statat(other.fd(), to, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => {}
+            found => return found.and(Err(Errno::EXIST)),
+        }
+        rustix::fs::renameat(self.fd(), from, other.fd(), to)
+    }
+
+    pub(super) fn flush(&self) -> io::Result<()> {
+        flush(self.fd())
+    }
+}
+
+/// Flushes the names in a directory.
+pub(super) fn flush(directory: BorrowedFd<'_>) -> io::Result<()> {
+    match rustix::fs::fsync(directory) {
+        // Some network file systems have nothing to flush there.
+        Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+        flushed => Ok(flushed?),
+    }
+}
+
+/// Returns the directory that holds a path's last component.
+pub(super) fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Opens a directory in another one, without following a link.
+pub(super) fn open_directory(
+    parent: BorrowedFd<'_>,
+    name: impl rustix::path::Arg,
+) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, name, flags, Mode::empty())
+}
+
+/// Returns whether an error of `renameat2` says that the file system, the kernel or a filter of
+/// system calls does not know its flags.
+pub(super) fn is_unsupported(error: Errno) -> bool {
+    matches!(error, Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)
+}
+
+/// The parts of the name of a draft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DraftName {
+    /// Nobody's but the publisher's.
+    Draft,
+    /// It may be what was at the destination.
+    Aside,
+}
+
+impl DraftName {
+    /// Returns what a name says of its entry, or `None` where it is not a draft's.
+    pub(super) fn of(name: &[u8]) -> Option<Self> {
+        let rest = name.strip_prefix(PREFIX.as_bytes())?;
+        let (digits, end) = rest.split_at_checked(DIGITS)?;
+        let is_digit = |it: &u8| it.is_ascii_digit() || (b'a'..=b'f').contains(it);
+        match end {
+            _ if !digits.iter().all(is_digit) => None,
+            b"" => Some(Self::Draft),
+            end if end == ASIDE.as_bytes() => Some(Self::Aside),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_drafts_are_names_of_drafts() {
+        let of = |name: &str| DraftName::of(name.as_bytes());
+        assert_eq!(of(".boxbuild-0123456789abcdef"), Some(DraftName::Draft));
+        assert_eq!(of(".boxbuild-0123456789abcdef-old"), Some(DraftName::Aside));
+        for name in [
+            ".boxbuild-",
+            ".boxbuild-notes",
+            ".boxbuild-0123456789abcde",
+            ".boxbuild-0123456789abcdeg",
+            ".boxbuild-0123456789ABCDEF",
+            ".boxbuild-0123456789abcdef-new",
+            ".boxbuild-0123456789abcdef0",
+            "boxbuild-0123456789abcdef",
+        ] {
+            assert_eq!(of(name), None, "{name}");
+        }
+    }
+}

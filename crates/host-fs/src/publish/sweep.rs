@@ -1,0 +1,93 @@
+//! Removing drafts, one's own and those of killed processes.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::path::Path;
+
+use rustix::fd::BorrowedFd;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::parent::{DraftName, Lock, Parent, open_directory};
+
+/// How many entries of a directory are looked at.
+const LOOKED_AT: usize = 1 << 16;
+/// How many leftovers are removed at once.
+const REMOVED: usize = 64;
+
+/// Removes the drafts that killed processes of this user left in a directory: those whose lock is
+/// free.
+///
+/// A directory that may be what was at a destination is removed if `accept` returns `true` for its
+/// path. What cannot be removed stays: it takes space, and is no reason to fail.
+pub fn sweep(directory: &Path, accept: impl Fn(&Path) -> bool) {
+    let Ok(parent) = Parent::open(directory) else { return };
+    let Ok(entries) = Dir::read_from(parent.fd()) else { return };
+    let names = entries.take(LOOKED_AT).filter_map(Result::ok);
+    let names = names.filter_map(|entry| {
+        let name = DraftName::of(entry.file_name().to_bytes())?;
+        Some((name, entry.file_name().to_str().ok()?.to_owned()))
+    });
+    for (kind, name) in names.take(REMOVED).collect::<Vec<_>>() {
+        let Some(_lock) = lock_leftover(&parent, &name) else { continue };
+        if kind == DraftName::Draft || accept(&parent.join(&name)) {
+            remove(&parent, &name);
+        }
+    }
+}
+
+/// Locks a draft of this user that nobody has locked; returns `None` for everything else.
+fn lock_leftover(parent: &Parent, name: &str) -> Option<File> {
+    let there = rustix::fs::statat(parent.fd(), name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    if !is_own(&there) {
+        return None;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(parent.fd(), name, flags, Mode::empty()).ok()?);
+    let free = Lock::of(&file) == Lock::Held && parent.leads_to(name, &file).ok()?;
+    free.then_some(file)
+}
+
+/// Returns whether it is a file or directory of this user.
+fn is_own(found: &Stat) -> bool {
+    let kind = FileType::from_raw_mode(found.st_mode);
+    matches!(kind, FileType::Directory | FileType::RegularFile)
+        && found.st_uid == rustix::process::geteuid().as_raw()
+}
+
+/// Removes a draft and everything in it, as far as it can be removed.
+pub(super) fn remove(parent: &Parent, name: &str) {
+    if let Ok(name) = std::ffi::CString::new(name) {
+        remove_tree(parent.fd(), &name).ok();
+    }
+}
+
+/// Removes a file or a directory with everything in it, without following a link. Another process
+/// may be doing the same.
+fn remove_tree(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
+    match remove_entry(parent, name) {
+        Err(Errno::NOENT) => Ok(()),
+        removed => removed,
+    }
+}
+
+fn remove_entry(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
+    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        removed => return removed,
+    }
+    let directory = open_directory(parent, name)?;
+    // The permissions of an exported directory may forbid to remove what is in it.
+    rustix::fs::fchmod(&directory, Mode::RWXU).ok();
+    let mut entries = Dir::new(directory)?;
+    let mut names = Vec::new();
+    while let Some(entry) = entries.read() {
+        let name = entry?.file_name().to_owned();
+        if !matches!(name.to_bytes(), b"." | b"..") {
+            names.push(name);
+        }
+    }
+    let directory = entries.fd()?;
+    names.iter().try_for_each(|name| remove_tree(directory, name))?;
+    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+}

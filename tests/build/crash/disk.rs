@@ -1,0 +1,174 @@
+//! A disk that loses in a power failure whatever was not flushed: the bytes of files and, in each
+//! directory, the names that were given since it was flushed last.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::traced::Call;
+
+/// The system calls besides those of [`WRITES`], and those that rename and flush, that the model
+/// knows.
+pub(super) const NAMES: &[&str] = &[
+    "open",
+    "openat",
+    "creat",
+    "mkdir",
+    "mkdirat",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+    "unlink",
+    "unlinkat",
+    "rmdir",
+];
+
+/// The system calls that change a file's bytes; the file is the last one that they name.
+pub(super) const WRITES: &[&str] = &[
+    "write",
+    "pwrite64",
+    "writev",
+    "pwritev",
+    "copy_file_range",
+    "sendfile",
+    "ftruncate",
+    "truncate",
+    "fallocate",
+];
+
+/// What is known of a file or directory that was made or changed.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    /// Its bytes are on the disk.
+    bytes: bool,
+    /// Its name is on the disk.
+    name: bool,
+}
+
+/// The files and directories below a root that were made or changed, by their paths.
+#[derive(Debug)]
+pub(super) struct Disk {
+    root: PathBuf,
+    states: BTreeMap<PathBuf, State>,
+    /// What a power failure at the wrong moment would have cost.
+    lost: Vec<String>,
+}
+
+impl Disk {
+    /// Returns what could have been lost while these calls were made, and after the last one;
+    /// `before` is what was there before the first.
+    pub(super) fn after(before: &[PathBuf], calls: &[Call], root: &Path) -> Vec<String> {
+        let flushed = State { bytes: true, name: true };
+        let states = before.iter().map(|path| (path.clone(), flushed)).collect();
+        let mut disk = Self { root: root.to_owned(), states, lost: Vec::new() };
+        calls.iter().filter(|call| call.ok).for_each(|call| disk.apply(call));
+        disk.judge(root, "at the end");
+        disk.lost
+    }
+
+    fn apply(&mut self, call: &Call) {
+        // What is written is of no interest, and may look like a name.
+        let arguments = call.arguments.split(", \"").next().unwrap_or_default();
+        let is_write = WRITES.contains(&call.name.as_str());
+        let paths = self.paths(if is_write { arguments } else { &call.arguments });
+        let new = State { bytes: true, name: false };
+        match (call.name.as_str(), paths.as_slice()) {
+            ("open" | "openat" | "creat", [path]) if call.arguments.contains("O_CREAT") => {
+                self.states.entry(path.clone()).or_insert(new);
+            }
+            ("mkdir" | "mkdirat" | "symlink" | "symlinkat", [.., path]) => {
+                self.states.insert(path.clone(), new);
+            }
+            ("link" | "linkat", [from, to]) => {
+                let bytes = self.states.get(from).is_none_or(|it| it.bytes);
+                self.states.insert(to.clone(), State { bytes, ..new });
+            }
+            ("unlink" | "unlinkat" | "rmdir", [path]) => drop(self.take(path)),
+            ("rename" | "renameat" | "renameat2", [from, to]) => {
+                let (one, other) = (self.take(from), self.take(to));
+                self.put(to, one);
+                if call.arguments.contains("RENAME_EXCHANGE") {
+                    self.put(from, other);
+                }
+                self.judge_named(to);
+            }
+            ("fsync" | "fdatasync", [path]) => self.flush(path),
+            ("syncfs", _) => {
+                self.states.values_mut().for_each(|it| *it = State { bytes: true, name: true });
+            }
+            (name, [.., path]) if WRITES.contains(&name) => {
+                let known = State { bytes: true, name: true };
+                self.states.entry(path.clone()).or_insert(known).bytes = false;
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the paths below the root that a call names: by a directory's handle and a name, by a
+    /// name alone, or by a handle alone.
+    fn paths(&self, arguments: &str) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        let mut directory: Option<PathBuf> = None;
+        for argument in arguments.split(", ") {
+            if let Some(name) = argument.strip_prefix('"') {
+                let name = name.trim_end_matches("...").trim_end_matches('"');
+                paths.push(directory.take().unwrap_or_else(|| self.root.clone()).join(name));
+            } else if let Some((_, path)) = argument.split_once('<') {
+                paths.extend(directory.take());
+                directory = Some(path.trim_end_matches('>').into());
+            }
+        }
+        paths.extend(directory);
+        paths.retain(|path| path.starts_with(&self.root));
+        paths
+    }
+
+    fn flush(&mut self, path: &Path) {
+        if let Some(state) = self.states.get_mut(path) {
+            state.bytes = true;
+        }
+        let below = self.states.iter_mut().filter(|(it, _)| it.parent() == Some(path));
+        below.for_each(|(_, state)| state.name = true);
+    }
+
+    /// Removes what is at a path, and below it; its new names are not on the disk.
+    fn take(&mut self, path: &Path) -> Vec<(PathBuf, State)> {
+        let taken: Vec<_> = self.states.extract_if(.., |it, _| it.starts_with(path)).collect();
+        taken
+            .into_iter()
+            .map(|(it, state)| (it.strip_prefix(path).unwrap().into(), state))
+            .collect()
+    }
+
+    fn put(&mut self, path: &Path, taken: Vec<(PathBuf, State)>) {
+        for (below, state) in taken {
+            self.states.insert(path.join(below), state);
+        }
+        self.states.entry(path.to_owned()).or_insert(State { bytes: true, name: false }).name =
+            false;
+    }
+
+    /// Notes what of a thing that just got a name is not on the disk, besides that name.
+    fn judge_named(&mut self, path: &Path) {
+        let below = self.states.iter().filter(|(it, _)| it.starts_with(path));
+        let lost = below.filter(|(it, state)| !state.bytes || !state.name && *it != path);
+        let lost: Vec<_> = lost.filter(|(it, _)| !may_be_lost(it)).collect();
+        let lost = lost.iter().map(|(it, state)| format!("{it:?} has a name, but {state:?}"));
+        self.lost.extend(lost.collect::<Vec<_>>());
+    }
+
+    /// Notes what below a path is not on the disk.
+    fn judge(&mut self, path: &Path, when: &str) {
+        let below = self.states.iter().filter(|(it, _)| it.starts_with(path));
+        let lost = below.filter(|(it, state)| !(state.bytes && state.name) && !may_be_lost(it));
+        let lost = lost.map(|(it, state)| format!("{it:?} {when}: {state:?}"));
+        self.lost.extend(lost.collect::<Vec<_>>());
+    }
+}
+
+/// Returns whether something may be lost: the data of actions, which its readers verify, and what
+/// has no final name.
+fn may_be_lost(path: &Path) -> bool {
+    let path = path.to_str().unwrap();
+    path.contains("/store/data/") || path.contains("/.boxbuild-")
+}
