@@ -5,7 +5,9 @@
 //! `commands/`; all output goes through [`say`].
 #![forbid(unsafe_code)]
 
+mod cargo;
 mod commands;
+mod progress;
 mod say;
 
 use std::process::ExitCode;

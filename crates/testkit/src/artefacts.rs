@@ -49,17 +49,23 @@ impl Artefacts {
     /// Builds all programs; takes a moment where nothing has changed.
     ///
     /// # Errors
-    /// One does not compile; the error holds what the compiler said.
+    /// One does not compile; the error has the end of what the compiler printed.
     pub fn build(workspace: &Workspace) -> Result<Self> {
-        program::run(&mut Self::host_build(workspace, &HOST_PACKAGES))?;
-        program::run(&mut Self::guest_build(workspace, &GUEST_PACKAGES))?;
+        for command in &mut Self::builds(workspace) {
+            program::run(command)?;
+        }
         Ok(Self::locate(workspace))
+    }
+
+    /// Returns the commands that build all programs, for callers that show what cargo prints.
+    pub fn builds(workspace: &Workspace) -> [Command; 2] {
+        [Self::host_build(workspace, &HOST_PACKAGES), Self::guest_build(workspace, &GUEST_PACKAGES)]
     }
 
     /// Returns the command that builds packages for the host.
     pub fn host_build(workspace: &Workspace, packages: &[&str]) -> Command {
         let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--quiet", "--release", "--target-dir"]);
+        cargo.args(["build", "--release", "--target-dir"]);
         cargo.arg(workspace.target("")).current_dir(workspace.path(""));
         cargo.args(packages.iter().flat_map(|package| ["--package", package]));
         cargo
