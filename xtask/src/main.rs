@@ -1,17 +1,21 @@
 //! `cargo xtask`: the daily work on this repository.
 //!
 //! `demo` builds the example and boots it; `test` runs every check; `docs` writes what is generated;
-//! `fuzz` looks for inputs that break a parser; `bench` compares with other programs. One file per subcommand lies in
-//! `commands/`; all output goes through [`say`].
+//! `fuzz` looks for inputs that break a parser; `bench` compares with other programs; `lines` and
+//! `cycles` measure the code itself. One file per subcommand is in `commands/`; all output goes
+//! through [`say`].
 #![forbid(unsafe_code)]
 
+mod cargo;
 mod commands;
+mod progress;
 mod say;
+mod source;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use commands::{bench, demo, docs, fuzz, setup, test, vmhost};
+use commands::{bench, box_init, cycles, demo, docs, fuzz, lines, setup, test, vmhost};
 
 /// The daily work on this repository.
 #[derive(Debug, Parser)]
@@ -22,10 +26,16 @@ enum Task {
     /// Build examples/hello and boot it: under this machine's KVM where that works, else on the
     /// virtual host. Leaves target/demo/report.json.
     Demo,
+    /// Build box-init, PID 1 of the guest, with the same bytes in every directory; prints its path.
+    BoxInit,
     /// Write the documents that are generated from the code: docs/boxfile.md and its JSON Schema.
     Docs,
     /// Run every check: formatting, lints, documentation, tests.
     Test,
+    /// Count the lines of code of each package: neither blank, comment nor test.
+    Lines(lines::Options),
+    /// List the files that import each other in a circle; fails if one has more than three files.
+    Cycles,
     /// Look for inputs that break a parser; what is found is left in target/fuzz/found.
     Fuzz(fuzz::Options),
     /// Build a box of two images of full size, and let other programs do the like; leaves
@@ -39,8 +49,11 @@ fn main() -> ExitCode {
     let outcome = match Task::parse() {
         Task::Setup => setup::run(),
         Task::Demo => demo::run(),
+        Task::BoxInit => box_init::run(),
         Task::Docs => docs::run(),
         Task::Test => test::run(),
+        Task::Lines(options) => lines::run(&options),
+        Task::Cycles => cycles::run(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Vmhost(options) => vmhost::run(&options),

@@ -1,14 +1,24 @@
 //! Everything that is printed for people. Progress goes to standard error, results to standard
 //! output.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // this module is what prints
+#![allow(clippy::print_stdout)] // this module is what prints
 
-use std::time::Duration;
+use std::io::{self, IsTerminal, Stderr};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
-use testkit::KitError;
+use testkit::{KitError, Result};
 
-/// Says what is going on.
+use crate::progress::Progress;
+
+/// The longest silence of a running step.
+const INTERVAL: Duration = Duration::from_secs(4);
+
+static PROGRESS: LazyLock<Progress<Stderr>> =
+    LazyLock::new(|| Progress::new(io::stderr(), INTERVAL));
+
+/// Prints a line of progress.
 pub(crate) fn note(line: &str) {
-    eprintln!("{line}");
+    PROGRESS.line(line);
 }
 
 /// Prints a result.
@@ -16,12 +26,45 @@ pub(crate) fn result(text: &str) {
     println!("{text}");
 }
 
-/// Says that a step has ended and how long it took.
-pub(crate) fn step(name: &str, verdict: &str, taken: Duration) {
-    eprintln!("{name:<48} {verdict:>7} {:>7.1} s", taken.as_secs_f64());
+/// Does a part of the work: prints its name when it begins, signs of life while it is silent, and
+/// how it ended and how long it took.
+///
+/// # Errors
+/// As `work`.
+pub(crate) fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    PROGRESS.begin(name);
+    let started = Instant::now();
+    let outcome = watch(work);
+    ended(name, if outcome.is_ok() { "ok" } else { "FAILED" }, started.elapsed());
+    outcome
 }
 
-/// Says why the task has failed.
+/// Does a part of the work, and prints signs of life while it is silent.
+pub(crate) fn watch<T>(work: impl FnOnce() -> T) -> T {
+    PROGRESS.watch(work)
+}
+
+/// Prints that a part of the work has ended and how long it took.
+pub(crate) fn ended(name: &str, verdict: &str, taken: Duration) {
+    PROGRESS.end(name, verdict, taken);
+}
+
+/// Returns whether people see progress on a terminal.
+pub(crate) fn on_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Runs a child process that shows its own progress on this terminal.
+pub(crate) fn lend<T>(work: impl FnOnce() -> T) -> T {
+    PROGRESS.lend(work)
+}
+
+/// Passes on what a child process wrote.
+pub(crate) fn relay(bytes: &[u8]) {
+    PROGRESS.relay(bytes);
+}
+
+/// Prints why the task has failed.
 pub(crate) fn error(error: &KitError) {
-    eprintln!("error: {error}");
+    note(&format!("error: {error}"));
 }

@@ -1,6 +1,7 @@
 //! The project's own programs: builds them and says where they lie.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::prerequisites::MUSL;
@@ -49,28 +50,68 @@ impl Artefacts {
     /// Builds all programs; takes a moment where nothing has changed.
     ///
     /// # Errors
-    /// One does not compile; the error holds what the compiler said.
+    /// One does not compile; the error has the end of what the compiler printed.
     pub fn build(workspace: &Workspace) -> Result<Self> {
-        program::run(&mut Self::host_build(workspace, &HOST_PACKAGES))?;
-        program::run(&mut Self::guest_build(workspace, &GUEST_PACKAGES))?;
+        for command in &mut Self::builds(workspace) {
+            program::run(command)?;
+        }
         Ok(Self::locate(workspace))
+    }
+
+    /// Returns the commands that build all programs, for callers that show what cargo prints.
+    pub fn builds(workspace: &Workspace) -> [Command; 2] {
+        [Self::host_build(workspace, &HOST_PACKAGES), Self::guest_build(workspace, &GUEST_PACKAGES)]
     }
 
     /// Returns the command that builds packages for the host.
     pub fn host_build(workspace: &Workspace, packages: &[&str]) -> Command {
         let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--quiet", "--release", "--target-dir"]);
+        cargo.args(["build", "--release", "--target-dir"]);
         cargo.arg(workspace.target("")).current_dir(workspace.path(""));
         cargo.args(packages.iter().flat_map(|package| ["--package", package]));
         cargo
     }
 
-    /// Returns the command that builds packages for the guest.
+    /// Returns the command that builds packages for the guest. They have the same bytes wherever the
+    /// repository, the build output and cargo's home are.
     pub fn guest_build(workspace: &Workspace, packages: &[&str]) -> Command {
+        Self::guest_build_with(&cargo_home(), workspace, packages)
+    }
+
+    /// Like [`Self::guest_build`], with cargo's home at `home`.
+    pub fn guest_build_with(home: &Path, workspace: &Workspace, packages: &[&str]) -> Command {
         let mut cargo = Self::host_build(workspace, packages);
-        cargo.args(["--target", MUSL]);
+        cargo.args(["--target", MUSL]).env("CARGO_HOME", home);
+        // Takes the place of all other flags, of RUSTFLAGS too.
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", guest_flags(home, workspace));
         cargo
     }
+}
+
+/// Returns the compiler's flags for programs of the guest, as cargo encodes them: panics name source
+/// files by paths that no machine has.
+fn guest_flags(home: &Path, workspace: &Workspace) -> OsString {
+    let places = [
+        (workspace.path(""), "/boxbuild"),
+        (workspace.target(""), "/target"),
+        (home.join("registry/src"), "/registry"),
+    ];
+    let mut flags = OsString::new();
+    for (number, (place, name)) in places.iter().enumerate() {
+        flags.push(if number == 0 { "" } else { "\x1f" });
+        flags.push("--remap-path-prefix=");
+        flags.push(place.components().as_path());
+        flags.push("=");
+        flags.push(name);
+    }
+    flags
+}
+
+/// Returns cargo's home: as `CARGO_HOME` names it, else in the user's.
+fn cargo_home() -> PathBuf {
+    let named = std::env::var_os("CARGO_HOME").filter(|home| !home.is_empty());
+    let of_user = || std::env::home_dir().unwrap_or_default().join(".cargo");
+    named.map_or_else(of_user, PathBuf::from)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub enum KitError {
         source: io::Error,
     },
     /// A program is not installed.
-    #[error("the program {program} is missing; {remedy}")]
+    #[error("{program} is missing; {remedy}")]
     Missing {
         /// The program.
         program: String,

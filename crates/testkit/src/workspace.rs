@@ -19,6 +19,11 @@ impl Workspace {
         Self { root, target }
     }
 
+    /// Returns the repository at `root` whose build output is `root`/target.
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.to_owned(), target: root.join("target") }
+    }
+
     /// Returns a path below the repository's root.
     pub fn path(&self, relative: &str) -> PathBuf {
         self.root.join(relative)
@@ -30,10 +35,17 @@ impl Workspace {
     }
 }
 
-/// Returns the nearest directory over the running program that cargo has marked as its output.
+/// Returns the directory above the running program that cargo uses for its output.
 fn marked_target() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
-    program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).map(Path::to_owned)
+    marked(&program)
+}
+
+/// Returns the nearest directory above a path with cargo's notes on the compiler; where there is
+/// none, with the tag that cargo writes into a directory for output which it makes itself.
+fn marked(program: &Path) -> Option<PathBuf> {
+    let with = |mark: &str| program.ancestors().find(|folder| folder.join(mark).is_file());
+    with(".rustc_info.json").or_else(|| with("CACHEDIR.TAG")).map(Path::to_owned)
 }
 
 #[cfg(test)]
@@ -45,5 +57,17 @@ mod tests {
         let workspace = Workspace::find();
         assert!(workspace.path("crates/testkit/Cargo.toml").is_file());
         assert!(std::env::current_exe().unwrap().starts_with(workspace.target("")));
+    }
+
+    #[test]
+    fn a_target_directory_that_was_there_before_is_found_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("output");
+        let program = target.join("debug/deps/program");
+        std::fs::create_dir_all(&target).unwrap();
+        std::fs::write(directory.path().join("CACHEDIR.TAG"), "").unwrap();
+        assert_eq!(marked(&program).as_deref(), Some(directory.path()));
+        std::fs::write(target.join(".rustc_info.json"), "").unwrap();
+        assert_eq!(marked(&program), Some(target));
     }
 }

@@ -7,13 +7,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
 
 use testkit::prerequisites::{Package, packages};
 use testkit::{KitError, Result, Workspace, program};
 
 use super::Outcome;
-use crate::say;
+use crate::{cargo, say};
 
 /// The targets, programs of fuzz/Cargo.toml, each with the file of words that it tries.
 const TARGETS: [(&str, &str); 5] = [
@@ -55,17 +54,15 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Outcome {
     let workspace = Workspace::find();
-    packages(&[Package::Cxx], &mut say::note)?;
-    let programs = build(&workspace)?;
+    say::watch(|| packages(&[Package::Cxx], &mut say::note))?;
+    let programs = say::step("compiling the targets", || build(&workspace))?;
     for (target, words) in TARGETS {
         if !options.target.is_empty() && !options.target.iter().any(|wanted| wanted == target) {
             continue;
         }
-        let started = Instant::now();
-        let outcome = fuzz(&workspace, &programs, (target, words), options.seconds);
-        let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
-        say::step(&format!("fuzz {target}"), verdict, started.elapsed());
-        outcome?;
+        say::step(&format!("fuzz {target}"), || {
+            fuzz(&workspace, &programs, (target, words), options.seconds)
+        })?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -76,14 +73,14 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     // without the instrumentation, for which they have no fuzzer.
     let host = program::run(Command::new("rustc").args(["--print", "host-tuple"]))?;
     let host = String::from_utf8_lossy(&host).trim().to_owned();
-    let mut cargo = Command::new("cargo");
-    cargo
+    let mut build = Command::new("cargo");
+    build
         .current_dir(workspace.path("fuzz"))
         .env("CARGO_TARGET_DIR", workspace.target("fuzz"))
         .env("RUSTFLAGS", FLAGS)
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .args(["build", "--quiet", "--release", "--bins", "--target", &host]);
-    program::run(&mut cargo)?;
+        .args(["build", "--release", "--bins", "--target", &host]);
+    cargo::run(&mut build)?;
     Ok(workspace.target("fuzz").join(host).join("release"))
 }
 

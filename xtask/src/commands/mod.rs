@@ -1,9 +1,12 @@
 //! The subcommands.
 
 pub(crate) mod bench;
+pub(crate) mod box_init;
+pub(crate) mod cycles;
 pub(crate) mod demo;
 pub(crate) mod docs;
 pub(crate) mod fuzz;
+pub(crate) mod lines;
 pub(crate) mod setup;
 pub(crate) mod test;
 pub(crate) mod vmhost;

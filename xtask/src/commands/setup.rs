@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use testkit::prerequisites::{
-    Package, docker_registry, host_kernel, kernel_bundle, musl_target, packages, spdx_validator,
+    Package, docker_registry, host_kernel, kernel_bundle, musl_target, packages, rust_components,
+    spdx_validator,
 };
 use testkit::vmhost::HostKernel;
 use testkit::{Result, Workspace};
@@ -24,23 +25,35 @@ pub(crate) fn run() -> Outcome {
 
 /// Makes sure of what the demo needs, and returns the guest's kernel bundle.
 pub(super) fn for_demo(workspace: &Workspace) -> Result<PathBuf> {
-    musl_target()?;
-    packages(&[Package::Busybox], &mut say::note)?;
-    let own = std::env::var_os(KERNEL_VARIABLE).filter(|value| !value.is_empty());
-    kernel_bundle(workspace, own.map(PathBuf::from).as_deref(), &mut say::note)
+    say::watch(|| {
+        musl_target(&mut say::note)?;
+        packages(&[Package::Busybox], &mut say::note)?;
+        let own = std::env::var_os(KERNEL_VARIABLE).filter(|value| !value.is_empty());
+        kernel_bundle(workspace, own.map(PathBuf::from).as_deref(), &mut say::note)
+    })
 }
 
 /// Makes sure of what the virtual host needs, and returns its kernel.
 pub(super) fn for_virtual_host(workspace: &Workspace) -> Result<HostKernel> {
-    packages(&[Package::Qemu, Package::Busybox, Package::Erofs], &mut say::note)?;
-    host_kernel(workspace, &mut say::note)
+    say::watch(|| {
+        packages(&[Package::Qemu, Package::Busybox, Package::Erofs], &mut say::note)?;
+        host_kernel(workspace, &mut say::note)
+    })
 }
 
 /// Makes sure of what the tests need.
 pub(super) fn for_tests(workspace: &Workspace) -> Result<()> {
+    for_lints()?;
     for_demo(workspace)?;
     for_virtual_host(workspace)?;
-    packages(&[Package::Umoci, Package::Skopeo, Package::Mmdebstrap], &mut say::note)?;
-    docker_registry(workspace, &mut say::note)?;
-    spdx_validator(workspace, &mut say::note).map(drop)
+    say::watch(|| {
+        packages(&[Package::Umoci, Package::Skopeo, Package::Mmdebstrap], &mut say::note)?;
+        docker_registry(workspace, &mut say::note)?;
+        spdx_validator(workspace, &mut say::note).map(drop)
+    })
+}
+
+/// Makes sure of what the checks of the code's form need.
+pub(super) fn for_lints() -> Result<()> {
+    say::watch(|| rust_components(&mut say::note))
 }

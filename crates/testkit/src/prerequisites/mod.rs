@@ -1,7 +1,7 @@
 //! What the demo and the tests need and the machine may lack.
 //!
 //! Each function looks first, which takes milliseconds; what is missing it installs (Debian
-//! packages, with apt-get) or fetches into the build output (the virtual host's kernel, the
+//! packages, with apt-get; parts of the Rust toolchain, with rustup) or fetches into the build output (the virtual host's kernel, the
 //! guest's kernel, the validator of SPDX documents), and says so in a line before it starts.
 
 mod apt;
@@ -21,7 +21,7 @@ pub use bundle::{kernel_bundle, microsandbox};
 pub use docker_registry::docker_registry;
 pub(crate) use download::download;
 pub use host_kernel::host_kernel;
-pub use rust_target::{MUSL, musl_target};
+pub use rust_target::{MUSL, musl_target, rust_components};
 pub use spdx::{SpdxValidator, spdx_validator};
 
 /// Receives a line for people, before something that takes long.

@@ -1,24 +1,87 @@
-//! The Rust target of the programs that run in the guest.
+//! The parts of the Rust toolchain that not every installation has.
 
 use std::path::Path;
 use std::process::Command;
 
+use super::Say;
 use crate::{KitError, Result, program};
 
-/// Static programs for linux on amd64.
+/// The Rust target of the programs that run in the guest: static programs for linux on amd64.
 pub const MUSL: &str = "x86_64-unknown-linux-musl";
 
-/// Checks that the toolchain can build for [`MUSL`].
+/// Makes sure that the toolchain can build for [`MUSL`], with rustup where it cannot yet.
 ///
 /// # Errors
-/// It cannot; the error names the command that mends it.
-pub fn musl_target() -> Result<()> {
-    let mut rustc = Command::new("rustc");
-    let text = program::run(rustc.args(["--print", "target-libdir", "--target", MUSL]))?;
-    let folder = String::from_utf8_lossy(&text);
-    if Path::new(folder.trim()).is_dir() {
+/// There is no rustup, it fails, or the compiler in use is not one of its.
+pub fn musl_target(say: Say<'_>) -> Result<()> {
+    let wanted = format!("the standard library for {MUSL}");
+    ensure(&wanted, &["target", "add", MUSL], has_musl_target, say)
+}
+
+/// Makes sure of the toolchain's `cargo fmt` and `cargo clippy`, with rustup where they are missing.
+///
+/// # Errors
+/// As for [`musl_target`].
+pub fn rust_components(say: Say<'_>) -> Result<()> {
+    let has_both = || Ok(answers("fmt") && answers("clippy"));
+    ensure("cargo fmt or cargo clippy", &["component", "add", "rustfmt", "clippy"], has_both, say)
+}
+
+/// Runs rustup with `arguments` if `is_here` says that a part of the toolchain is missing.
+fn ensure(
+    wanted: &str,
+    arguments: &[&str],
+    is_here: impl Fn() -> Result<bool>,
+    say: Say<'_>,
+) -> Result<()> {
+    if is_here()? {
         return Ok(());
     }
-    let remedy = format!("install it: rustup target add {MUSL}");
-    Err(KitError::Missing { program: format!("rustc for {MUSL}"), remedy })
+    let mut rustup = Command::new("rustup");
+    rustup.args(arguments);
+    let shown = program::shown(&rustup);
+    let missing = |remedy| Err(KitError::Missing { program: wanted.to_owned(), remedy });
+    if program::find("rustup").is_none() {
+        return missing(format!(
+            "there is no rustup here, which would install it ({shown}); install rustup \
+             (https://rustup.rs), or add it to your toolchain by the means that it came by"
+        ));
+    }
+    say(&format!("installing {wanted}: {shown}"));
+    program::run(&mut rustup)?;
+    if is_here()? {
+        return Ok(());
+    }
+    missing(format!(
+        "{shown} has not added it to the rustc in PATH, so rustup did not install that one"
+    ))
+}
+
+fn has_musl_target() -> Result<bool> {
+    let mut rustc = Command::new("rustc");
+    let text = program::run(rustc.args(["--print", "target-libdir", "--target", MUSL]))?;
+    Ok(Path::new(String::from_utf8_lossy(&text).trim()).is_dir())
+}
+
+fn answers(subcommand: &str) -> bool {
+    let output = program::finish(Command::new("cargo").args([subcommand, "--version"]));
+    output.is_ok_and(|output| output.status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rustup_did_not_add_is_still_missing() {
+        let mut said = Vec::new();
+        let mut say = |line: &str| said.push(line.to_owned());
+        ensure("a part", &["--version"], || Ok(true), &mut say).unwrap();
+        let error = ensure("a part", &["--version"], || Ok(false), &mut say).unwrap_err();
+        if program::find("rustup").is_some() {
+            assert_eq!(said, ["installing a part: rustup --version"]);
+        }
+        assert!(error.to_string().starts_with("a part is missing; "), "{error}");
+        assert!(error.to_string().contains("rustup --version"), "{error}");
+    }
 }

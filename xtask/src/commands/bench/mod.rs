@@ -11,10 +11,10 @@ use std::process::ExitCode;
 
 use testkit::debian::BenchImages;
 use testkit::prerequisites::{Package, microsandbox, packages};
-use testkit::{Artefacts, KitError, Result, Workspace};
+use testkit::{KitError, Result, Workspace};
 
 use super::{Outcome, setup};
-use crate::say;
+use crate::{cargo, say};
 use measure::{Sample, measure};
 use peers::{Contest, Peer};
 
@@ -34,9 +34,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let mut samples: Vec<(Peer, Vec<Sample>)> = Vec::new();
     for number in 1..=options.runs {
         for peer in Peer::ALL {
-            let sample = once(&contest, peer)?;
             let shown = format!("run {number} of {}: {}", options.runs, peer.name());
-            say::step(&shown, "", sample.wall);
+            let sample = say::step(&shown, || once(&contest, peer))?;
             match samples.iter_mut().find(|(it, _)| *it == peer) {
                 Some((_, list)) => list.push(sample),
                 None => samples.push((peer, vec![sample])),
@@ -52,15 +51,12 @@ pub(crate) fn run(options: &Options) -> Outcome {
 
 /// Makes sure of everything, and lays out the images as each program wants them.
 fn prepare(workspace: &Workspace) -> Result<Contest> {
-    packages(
-        &[Package::Umoci, Package::Erofs, Package::Libdeflate, Package::Time],
-        &mut say::note,
-    )?;
+    let wanted = [Package::Umoci, Package::Erofs, Package::Libdeflate, Package::Time];
+    say::watch(|| packages(&wanted, &mut say::note))?;
     let kernel = setup::for_demo(workspace)?;
-    let msb = microsandbox(workspace, &mut say::note)?;
-    let images = BenchImages::make(workspace, &mut say::note)?;
-    say::note("building the programs");
-    let programs = Artefacts::build(workspace)?;
+    let msb = say::watch(|| microsandbox(workspace, &mut say::note))?;
+    let images = say::watch(|| BenchImages::make(workspace, &mut say::note))?;
+    let programs = cargo::build_programs(workspace)?;
     let inputs = workspace.target("bench/inputs");
     fs::create_dir_all(&inputs).map_err(KitError::file("make", &inputs))?;
     Contest::new(programs, kernel, msb, &images, &inputs)

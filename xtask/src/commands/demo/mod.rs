@@ -7,12 +7,11 @@ mod report;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::Instant;
 
 use testkit::{Artefacts, KitError, Result, Workspace, hello, program};
 
 use super::{Outcome, setup};
-use crate::say;
+use crate::{cargo, say};
 
 /// What the demo boots, and with what.
 #[derive(Debug)]
@@ -34,30 +33,21 @@ pub(crate) fn run() -> Outcome {
         workspace,
     };
     say::note("compiling boxbuild, boxlaunch, box-init and the agent; minutes the first time");
-    timed("compiling", || compile(&demo.workspace))?;
+    say::step("compiling", || compile(&demo.workspace))?;
     let images = demo.workspace.path("examples/hello/images");
-    timed("assembling the two images", || {
+    say::step("assembling the two images", || {
         hello::write_images(&demo.artefacts.hello_agent, &images)
     })?;
-    let digest = timed("building the box", || build(&demo))?;
-    let report = timed("booting the box", || boot::boot(&demo))?;
+    let digest = say::step("building the box", || build(&demo))?;
+    let report = say::step("booting the box", || boot::boot(&demo))?;
     report::write(&report, &demo.workspace.target("demo/report.json"))?;
     say::result(&report::for_people(&report, &digest));
     Ok(if report::is_good(&report) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Does a part of the work, and says how long it took.
-fn timed<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let started = Instant::now();
-    let outcome = work();
-    say::step(name, if outcome.is_ok() { "ok" } else { "FAILED" }, started.elapsed());
-    outcome
-}
-
 fn compile(workspace: &Workspace) -> Result<()> {
-    program::run(&mut Artefacts::host_build(workspace, &["boxbuild", "boxlaunch"]))?;
-    let guest = ["box-init", "hello-agent"];
-    program::run(&mut Artefacts::guest_build(workspace, &guest)).map(drop)
+    cargo::run(&mut Artefacts::host_build(workspace, &["boxbuild", "boxlaunch"]))?;
+    cargo::run(&mut Artefacts::guest_build(workspace, &["box-init", "hello-agent"]))
 }
 
 /// Builds the box and returns its digest. The images are made anew each time, so what an earlier

@@ -1,0 +1,54 @@
+//! box-init has the same bytes wherever it is built: its digest is part of every box.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use testkit::{Artefacts, Workspace, digest, program};
+
+/// What is not part of the sources, at the root of the repository.
+const NOT_SOURCES: [&str; 2] = ["target", ".git"];
+
+fn copy(workspace: &Workspace, to: &Path) {
+    for entry in fs::read_dir(workspace.path("")).unwrap() {
+        let entry = entry.unwrap();
+        if NOT_SOURCES.iter().all(|name| entry.file_name() != *name) {
+            program::run(Command::new("cp").arg("-R").arg(entry.path()).arg(to)).unwrap();
+        }
+    }
+}
+
+/// Makes a home for cargo with the registry and the settings of this one.
+fn home(at: &Path) {
+    let named = std::env::var_os("CARGO_HOME").map(Into::into);
+    let own = named.unwrap_or_else(|| std::env::home_dir().unwrap().join(".cargo"));
+    fs::create_dir(at).unwrap();
+    for name in ["registry", "config.toml"].into_iter().filter(|name| own.join(name).exists()) {
+        symlink(own.join(name), at.join(name)).unwrap();
+    }
+}
+
+#[test]
+fn box_init_has_the_same_bytes_in_another_directory_and_another_home_of_cargo() {
+    let here = Workspace::find();
+    program::run(&mut Artefacts::guest_build(&here, &["box-init"])).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (root, cargo) = (directory.path().join("a/checkout"), directory.path().join("home"));
+    fs::create_dir_all(&root).unwrap();
+    copy(&here, &root);
+    home(&cargo);
+    let there = Workspace::at(&root);
+    let mut build = Artefacts::guest_build_with(&cargo, &there, &["box-init"]);
+    program::run(build.arg("--offline")).unwrap();
+    let [first, second] = [&here, &there].map(|it| Artefacts::locate(it).box_init);
+    assert_eq!(digest::of_file(&first).unwrap(), digest::of_file(&second).unwrap());
+    let bytes = fs::read(&second).unwrap();
+    let leaks = |path: &Path| {
+        let path = path.as_os_str().as_encoded_bytes();
+        bytes.windows(path.len()).any(|window| window == path)
+    };
+    assert!(!leaks(&root) && !leaks(&cargo));
+}

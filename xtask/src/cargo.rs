@@ -1,0 +1,87 @@
+//! Runs cargo so that people see how far it is.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use testkit::{Artefacts, KitError, Result, Workspace, program};
+
+use crate::say;
+
+/// Makes cargo print nothing but diagnostics.
+const QUIET: &str = "CARGO_TERM_QUIET";
+/// What an error has of messages that were printed already.
+const SHOWN: &str = "its messages are above";
+
+/// Returns a cargo command that works in this repository and its build output.
+pub(crate) fn command(workspace: &Workspace) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(workspace.path("")).env("CARGO_TARGET_DIR", workspace.target(""));
+    cargo
+}
+
+/// Runs a cargo command to its end. On a terminal it shows its own progress there.
+///
+/// # Errors
+/// It does not start or fails. The error has all that it wrote, unless that is on the terminal.
+pub(crate) fn run(cargo: &mut Command) -> Result<()> {
+    if say::on_terminal() {
+        cargo.stdin(Stdio::null()).env_remove(QUIET);
+        let status = say::lend(|| cargo.status());
+        let status = status.map_err(|source| program::not_started(cargo, source))?;
+        return succeeded(cargo, status.success(), &status.to_string(), SHOWN);
+    }
+    let output = program::finish(cargo.env(QUIET, "true"))?;
+    let written = [output.stdout, output.stderr].concat();
+    let status = output.status;
+    let written = String::from_utf8_lossy(&written);
+    succeeded(cargo, status.success(), &status.to_string(), &written)
+}
+
+/// Runs a cargo command to its end and passes on what it writes, with signs of life in between.
+///
+/// # Errors
+/// It does not start or fails.
+pub(crate) fn relay(cargo: &mut Command) -> Result<()> {
+    let colored = if say::on_terminal() { "always" } else { "never" };
+    cargo.env("CARGO_TERM_COLOR", colored).stdin(Stdio::null());
+    cargo.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = cargo.spawn().map_err(|source| program::not_started(cargo, source))?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let status = thread::scope(|scope| {
+        scope.spawn(move || stdout.map(pass_on));
+        scope.spawn(move || stderr.map(pass_on));
+        child.wait()
+    });
+    let status = status.map_err(|source| program::not_started(cargo, source))?;
+    succeeded(cargo, status.success(), &status.to_string(), SHOWN)
+}
+
+/// Prints all that can be read, as it comes.
+fn pass_on(mut from: impl Read) {
+    let mut chunk = [0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut chunk) {
+        say::relay(&chunk[..count]);
+    }
+}
+
+/// Builds the project's programs in release mode.
+///
+/// # Errors
+/// One does not compile.
+pub(crate) fn build_programs(workspace: &Workspace) -> Result<Artefacts> {
+    let build = || Artefacts::builds(workspace).iter_mut().try_for_each(run);
+    say::step("compiling the programs", build)?;
+    Ok(Artefacts::locate(workspace))
+}
+
+fn succeeded(cargo: &Command, success: bool, status: &str, output: &str) -> Result<()> {
+    if success {
+        return Ok(());
+    }
+    Err(KitError::Failed {
+        command: program::shown(cargo),
+        status: status.to_owned(),
+        output: output.to_owned(),
+    })
+}

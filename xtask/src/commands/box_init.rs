@@ -1,0 +1,20 @@
+//! `cargo xtask box-init`: builds PID 1 of the guest, whose digest is part of every box.
+
+use std::process::ExitCode;
+
+use testkit::prerequisites::musl_target;
+use testkit::{Artefacts, Workspace, digest};
+
+use super::Outcome;
+use crate::{cargo, say};
+
+pub(crate) fn run() -> Outcome {
+    let workspace = Workspace::find();
+    say::watch(|| musl_target(&mut say::note))?;
+    let mut build = Artefacts::guest_build(&workspace, &["box-init"]);
+    say::step("compiling box-init", || cargo::run(&mut build))?;
+    let program = Artefacts::locate(&workspace).box_init;
+    say::note(&format!("sha256:{}", digest::of_file(&program)?.hex()));
+    say::result(&program.display().to_string());
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,234 @@
+//! Lines for people, with a sign of life wherever nothing else is written for a while.
+
+use std::io::Write;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Writes lines, and while [`Progress::watch`] runs, a line with the elapsed time after every
+/// interval of silence.
+#[derive(Debug)]
+pub(crate) struct Progress<W> {
+    output: Mutex<Output<W>>,
+    interval: Duration,
+}
+
+#[derive(Debug)]
+struct Output<W> {
+    to: W,
+    /// When the last line was written that was not a sign of life: elapsed times start here.
+    announced: Instant,
+    /// When anything was last written.
+    written: Instant,
+    /// Whether the next byte starts a line.
+    at_line_start: bool,
+    /// Whether the last thing written is the name of a step that has not ended.
+    at_name: bool,
+    /// Whether a child process writes to the same terminal at the moment.
+    lent: bool,
+}
+
+impl<W: Write + Send> Progress<W> {
+    /// Creates a writer of lines to `to` that is never silent for longer than `interval`.
+    pub(crate) fn new(to: W, interval: Duration) -> Self {
+        let now = Instant::now();
+        let output = Output {
+            to,
+            announced: now,
+            written: now,
+            at_line_start: true,
+            at_name: false,
+            lent: false,
+        };
+        Self { output: Mutex::new(output), interval }
+    }
+
+    /// Writes a line.
+    pub(crate) fn line(&self, text: &str) {
+        let mut output = self.lock();
+        output.write_line(text);
+        output.announced = output.written;
+    }
+
+    /// Writes the name of a step that begins.
+    pub(crate) fn begin(&self, name: &str) {
+        let mut output = self.lock();
+        output.start_line();
+        output.write(name.as_bytes());
+        (output.announced, output.at_line_start, output.at_name) = (output.written, false, true);
+    }
+
+    /// Writes how a step ended: on the line of its name where that is still the last one.
+    pub(crate) fn end(&self, name: &str, verdict: &str, taken: Duration) {
+        let mut output = self.lock();
+        let ended = format!("{name:<48} {verdict:>7} {:>7.1} s\n", taken.as_secs_f64());
+        let rest = ended.strip_prefix(name).filter(|_| output.at_name);
+        if rest.is_none() {
+            output.start_line();
+        }
+        output.write(rest.unwrap_or(&ended).as_bytes());
+        (output.announced, output.at_line_start) = (output.written, true);
+    }
+
+    /// Passes on what a child process wrote.
+    pub(crate) fn relay(&self, bytes: &[u8]) {
+        if let Some(last) = bytes.last() {
+            let mut output = self.lock();
+            if output.at_name {
+                output.start_line();
+            }
+            output.write(bytes);
+            output.at_line_start = *last == b'\n';
+        }
+    }
+
+    /// Does some work during which nothing is added to the terminal, because a child process
+    /// writes to it and shows its own progress.
+    pub(crate) fn lend<T>(&self, work: impl FnOnce() -> T) -> T {
+        let mut output = self.lock();
+        output.start_line();
+        output.lent = true;
+        drop(output);
+        let value = work();
+        let mut output = self.lock();
+        (output.lent, output.written) = (false, Instant::now());
+        value
+    }
+
+    /// Does some work, and writes a sign of life whenever it has been silent for an interval.
+    pub(crate) fn watch<T>(&self, work: impl FnOnce() -> T) -> T {
+        thread::scope(|scope| {
+            let (running, ended) = mpsc::channel();
+            scope.spawn(move || self.tick(&ended));
+            let value = work();
+            drop(running);
+            value
+        })
+    }
+
+    /// Writes signs of life until the other end of the channel is dropped.
+    fn tick(&self, ended: &Receiver<()>) {
+        let mut wait = self.interval;
+        while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+            wait = self.lock().sign_of_life(self.interval);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Output<W>> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<W: Write> Output<W> {
+    /// Writes the elapsed time if nothing was written for an interval. Returns how long to wait
+    /// before the next look.
+    fn sign_of_life(&mut self, interval: Duration) -> Duration {
+        let silent = self.written.elapsed();
+        if silent < interval {
+            return interval - silent;
+        }
+        if !self.lent {
+            self.write_line(&format!("    … {:.0} s", self.announced.elapsed().as_secs_f64()));
+        }
+        interval
+    }
+
+    fn write_line(&mut self, text: &str) {
+        self.start_line();
+        self.write(format!("{text}\n").as_bytes());
+    }
+
+    /// Ends the line that is not yet at its end.
+    fn start_line(&mut self) {
+        if !self.at_line_start {
+            self.write(b"\n");
+            self.at_line_start = true;
+        }
+    }
+
+    /// A terminal that has gone away does not stop the work.
+    fn write(&mut self, bytes: &[u8]) {
+        drop(self.to.write_all(bytes).and_then(|()| self.to.flush()));
+        self.written = Instant::now();
+        self.at_name = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_millis(5);
+
+    fn written(progress: Progress<Vec<u8>>) -> String {
+        String::from_utf8(progress.output.into_inner().unwrap().to).unwrap()
+    }
+
+    fn text_so_far(progress: &Progress<Vec<u8>>) -> String {
+        String::from_utf8(progress.lock().to.clone()).unwrap()
+    }
+
+    #[test]
+    fn a_silent_child_yields_signs_of_life_until_it_ends() {
+        let progress = Progress::new(Vec::new(), INTERVAL);
+        progress.line("installing");
+        progress.watch(|| {
+            // It ends when it is told to, and says nothing before.
+            let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+            while text_so_far(&progress).matches("    … ").count() < 3 {
+                thread::sleep(INTERVAL);
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+        });
+        progress.line("installed");
+        let text = written(progress);
+        assert!(
+            text.starts_with("installing\n    … ") && text.ends_with(" s\ninstalled\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn quick_work_yields_none() {
+        let progress = Progress::new(Vec::new(), Duration::from_secs(600));
+        assert_eq!(progress.watch(|| 7), 7);
+        assert_eq!(written(progress), "");
+    }
+
+    #[test]
+    fn nothing_is_added_while_the_terminal_is_lent() {
+        let progress = Progress::new(Vec::new(), Duration::ZERO);
+        progress.lend(|| progress.lock().sign_of_life(Duration::ZERO));
+        assert_eq!(text_so_far(&progress), "");
+        progress.lock().sign_of_life(Duration::ZERO);
+        assert!(written(progress).starts_with("    … "));
+    }
+
+    #[test]
+    fn a_step_is_one_line_unless_something_is_written_before_its_end() {
+        let progress = Progress::new(Vec::new(), INTERVAL);
+        let taken = Duration::from_millis(1250);
+        progress.begin("one");
+        progress.end("one", "ok", taken);
+        progress.begin("two");
+        progress.line("a line");
+        progress.end("two", "FAILED", taken);
+        let end = |verdict| format!("{:45} {verdict:>7}     1.2 s\n", "");
+        let expected = format!("one{}two\na line\ntwo{}", end("ok"), end("FAILED"));
+        assert_eq!(written(progress), expected);
+    }
+
+    #[test]
+    fn a_line_never_continues_what_a_child_wrote() {
+        let progress = Progress::new(Vec::new(), INTERVAL);
+        progress.relay(b"test one ... ok\ntest two ... ");
+        progress.relay(b"");
+        progress.line("next");
+        progress.line("last");
+        assert_eq!(written(progress), "test one ... ok\ntest two ... \nnext\nlast\n");
+    }
+}
