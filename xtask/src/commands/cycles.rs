@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use testkit::{Result, Workspace};
+use testkit::{KitError, Result, Workspace};
 
 use super::Outcome;
 use crate::say;
@@ -26,6 +26,24 @@ pub(crate) fn run() -> Outcome {
     }
     say::note(&format!("{} circles; the largest may have {LARGEST} files", circles.len()));
     Ok(if too_large(&circles).is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Checks that no circle is too large.
+///
+/// # Errors
+/// One is; the error has its files and their imports.
+pub(super) fn check(workspace: &Workspace) -> Result<()> {
+    let circles = find(workspace)?;
+    let found = too_large(&circles);
+    if found.is_empty() {
+        return Ok(());
+    }
+    let why = format!(
+        "{} circles of modules have more than {LARGEST} files (cargo xtask cycles lists all):\n{}",
+        found.len(),
+        found.join("\n")
+    );
+    Err(KitError::malformed("the structure of the code", why))
 }
 
 fn too_large(circles: &[Circle]) -> Vec<String> {

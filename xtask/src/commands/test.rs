@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use testkit::{Result, Workspace};
 
-use super::{Outcome, setup};
+use super::{Outcome, cycles, setup};
 use crate::{cargo, say};
 
 pub(crate) fn run() -> Outcome {
@@ -19,6 +19,7 @@ pub(crate) fn run() -> Outcome {
 fn check_all(workspace: &Workspace) -> Result<()> {
     setup::for_lints()?;
     cargo_step(workspace, "cargo fmt --check", &["fmt", "--all", "--check"])?;
+    say::step("circles of modules", || cycles::check(workspace))?;
     let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     cargo_step(workspace, "cargo clippy", &lint)?;
     say::step("cargo doc", || document(workspace))?;
