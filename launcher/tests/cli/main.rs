@@ -4,15 +4,12 @@
 
 mod output;
 mod refusal;
-#[path = "../../src/testing.rs"]
-#[allow(dead_code, reason = "the unit tests use more of it")]
-mod testing;
 
 use std::process::{Command, Stdio};
 
 use box_image::BoxConfig;
 use tempfile::TempDir;
-use testing::TestBox;
+use testkit::TestBox;
 
 /// A box, and a user who has run nothing before.
 struct Scene {
