@@ -7,7 +7,7 @@ use box_cache::Store;
 use box_image::ComponentName;
 use boxbuild::export::Export;
 use boxbuild::fetch::FetchOptions;
-use boxbuild::opened::OpenedBox;
+use boxbuild::opened::OpenBox;
 use boxbuild::{Pins, Request, Resolved, output};
 use boxfile_spec::Platform;
 use testkit::images::Compression;
@@ -64,8 +64,8 @@ impl Made {
     }
 
     /// Opens the box.
-    pub(crate) fn opened(&self) -> OpenedBox {
-        OpenedBox::open(&self.bundle()).unwrap()
+    pub(crate) fn opened(&self) -> OpenBox {
+        boxbuild::opened::open(&self.bundle()).unwrap()
     }
 
     /// Takes the whole box.

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use box_image::manifest::{INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, ROOTFS_TYPE, SBOM_TYPE};
+use box_image::manifest::SBOM_TYPE;
 use box_image::{ComponentName, Descriptor, Phase, RunPlan, SkillMode};
 use boxbuild::listing::{ImageOrigin, Listing};
-use boxbuild::opened::OpenedBox;
+use boxbuild::opened::{self, OpenBox};
 use boxbuild::tree::entries;
 use boxfile_spec::shown;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use super::terminal;
 pub(crate) struct Args {
     /// The box's directory
     #[arg(value_name = "BOX")]
-    bundle: PathBuf,
+    directory: PathBuf,
     /// Print the SBOM: an SPDX 2.3 document in JSON
     #[arg(long)]
     sbom: bool,
@@ -34,13 +34,13 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = OpenedBox::open(&args.bundle).map_err(Failure::of)?;
+    let opened = opened::open(&args.directory).map_err(Failure::of_box)?;
     if args.sbom {
-        let sbom = opened.blob(SBOM_TYPE, "SBOM").map_err(Failure::of)?;
+        let sbom = opened::blob(&opened, SBOM_TYPE, "SBOM").map_err(Failure::of_box)?;
         terminal::result(&harmless(String::from_utf8_lossy(&sbom).trim_end()));
         return Ok(());
     }
-    let listing = opened.listing().map_err(Failure::of)?;
+    let listing = opened::listing(&opened).map_err(Failure::of_box)?;
     if args.json {
         terminal::result(&report(&opened, &listing).to_string());
     } else {
@@ -56,10 +56,10 @@ fn harmless(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn report(opened: &OpenedBox, listing: &Listing) -> Value {
+fn report(opened: &OpenBox, listing: &Listing) -> Value {
     let config = &opened.config;
     let blob = |blob: &Descriptor| {
-        json!({ "name": name(blob), "digest": blob.digest, "size": blob.size,
+        json!({ "name": blob.role(), "digest": blob.digest, "size": blob.size,
                 "media_type": blob.media_type })
     };
     json!({
@@ -77,20 +77,8 @@ fn report(opened: &OpenedBox, listing: &Listing) -> Value {
     })
 }
 
-/// Returns the name of a blob; of one that another version added, its media type.
-fn name(blob: &Descriptor) -> &str {
-    match blob.media_type.as_str() {
-        ROOTFS_TYPE => "rootfs",
-        INIT_TYPE => "init",
-        KERNEL_TYPE => "kernel",
-        LISTING_TYPE => "listing",
-        SBOM_TYPE => "sbom",
-        other => other,
-    }
-}
-
 /// Shows a box in lines.
-fn text(opened: &OpenedBox, listing: &Listing) -> Vec<String> {
+fn text(opened: &OpenBox, listing: &Listing) -> Vec<String> {
     let (config, plan) = (&opened.config, &opened.config.plan);
     let mut lines = vec![
         format!("name        {}", plan.name),
@@ -117,7 +105,7 @@ fn text(opened: &OpenedBox, listing: &Listing) -> Vec<String> {
     lines.extend([String::new(), "blobs".to_owned()]);
     lines.extend(
         opened.manifest.layers.iter().map(|blob| {
-            format!("  {:<10}{:>11}  {}", name(blob), readable(blob.size), blob.digest)
+            format!("  {:<10}{:>11}  {}", blob.role(), readable(blob.size), blob.digest)
         }),
     );
     lines

@@ -6,7 +6,7 @@ use box_image::{ComponentName, Digest};
 
 use super::Entry;
 use crate::listing::{Listing, NamedOrigin, normal};
-use crate::opened::{OpenError, OpenedBox};
+use crate::opened::{self, OpenBox, OpenError};
 use crate::tree::{InodeId, entries};
 
 /// What a compared tree is of.
@@ -40,7 +40,7 @@ impl Side {
     /// # Errors
     /// [`OpenError`] where the box's listing cannot be read.
     pub fn of_box(
-        opened: &OpenedBox,
+        opened: &OpenBox,
         component: Option<ComponentName>,
     ) -> Result<Option<Self>, OpenError> {
         let root = match component.map(|name| opened.config.plan.component(name)) {
@@ -48,7 +48,7 @@ impl Side {
             Some(None) => return Ok(None),
             Some(Some(component)) => normal(component.root.as_bytes()),
         };
-        Ok(Some(Self::new(SideKind::Box(opened.digest), opened.listing()?, root)))
+        Ok(Some(Self::new(SideKind::Box(opened.digest), opened::listing(opened)?, root)))
     }
 
     pub(super) fn new(kind: SideKind, listing: Listing, root: Vec<u8>) -> Self {

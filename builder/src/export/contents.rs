@@ -9,7 +9,7 @@ use erofs_writer::{ContentId, Places};
 use super::ExportError;
 use super::error::lossy;
 use crate::bake::image_builder;
-use crate::opened::OpenedBox;
+use crate::opened::{self, OpenBox};
 use crate::tree::{Content, Tree};
 
 /// How many bytes are read at once.
@@ -24,8 +24,8 @@ pub(super) struct Contents {
 
 impl Contents {
     /// Opens the rootfs of a box whose whole tree this is.
-    pub(super) fn open(opened: &OpenedBox, tree: &Tree) -> Result<Self, ExportError> {
-        Ok(Self { places: image_builder(tree)?.places()?, rootfs: opened.rootfs()? })
+    pub(super) fn open(opened: &OpenBox, tree: &Tree) -> Result<Self, ExportError> {
+        Ok(Self { places: image_builder(tree)?.places()?, rootfs: opened::rootfs(opened)? })
     }
 
     /// Takes a rootfs of which nothing is checked.

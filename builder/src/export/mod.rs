@@ -37,7 +37,7 @@ pub use place::file;
 pub use rootfs::copy_rootfs;
 pub use written::Written;
 
-use crate::opened::OpenedBox;
+use crate::opened::{self, OpenBox};
 use crate::tree::{InodeId, Tree};
 use contents::Contents;
 
@@ -55,8 +55,8 @@ impl Export {
     ///
     /// # Errors
     /// [`ExportError`] where the box cannot be read.
-    pub fn whole(opened: &OpenedBox) -> Result<Self, ExportError> {
-        let tree = opened.listing()?.tree;
+    pub fn whole(opened: &OpenBox) -> Result<Self, ExportError> {
+        let tree = opened::listing(opened)?.tree;
         Ok(Self { contents: Contents::open(opened, &tree)?, tree, plan: None })
     }
 
@@ -64,7 +64,7 @@ impl Export {
     ///
     /// # Errors
     /// [`ExportError`] where the box cannot be read or has no such component.
-    pub fn component(opened: &OpenedBox, name: ComponentName) -> Result<Self, ExportError> {
+    pub fn component(opened: &OpenBox, name: ComponentName) -> Result<Self, ExportError> {
         let plan = opened.config.plan.component(name);
         let plan = plan.ok_or(ExportError::NoComponent { component: name.name() })?;
         let mut export = Self::whole(opened)?;

@@ -18,7 +18,7 @@ use super::error::{io_at, lossy};
 use super::member::{Flag, Member};
 use super::place::Draft;
 use super::{Export, ExportError, Written, tar};
-use crate::opened::OpenedBox;
+use crate::opened::OpenBox;
 use crate::tree::{Meta, Tree, entries};
 
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
@@ -32,7 +32,7 @@ const BLOBS: &str = "blobs/sha256";
 /// # Errors
 /// [`ExportError::WhichComponent`] where there are two and none is named.
 pub fn component_of(
-    opened: &OpenedBox,
+    opened: &OpenBox,
     named: Option<ComponentName>,
 ) -> Result<ComponentName, ExportError> {
     match named {
