@@ -10,6 +10,7 @@ mod crash;
 mod declarations;
 mod example;
 mod lock;
+mod pipes;
 mod reproducible;
 mod server;
 mod store;

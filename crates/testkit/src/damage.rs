@@ -160,3 +160,75 @@ pub fn pipe(path: &Path) {
     }
     program::run(Command::new("mkfifo").arg(path)).unwrap();
 }
+
+/// Puts a text into one place of a box's documents.
+pub type Forge = fn(&BoxFiles, &str);
+
+/// Each place of a box's documents whose text a program could repeat in an error.
+pub const FORGED: &[(&str, Forge)] = &[
+    ("layout version", |it, text| {
+        let layout = json!({ "imageLayoutVersion": text });
+        write(it, "oci-layout", &serde_json::to_vec(&layout).unwrap());
+    }),
+    ("key of the layout", |it, text| {
+        write(it, "oci-layout", &serde_json::to_vec(&json!({ text: 1 })).unwrap());
+    }),
+    ("media type of the index", |it, text| {
+        it.edit_index(|index| index["mediaType"] = text.into());
+    }),
+    ("key of the index", |it, text| it.edit_index(|index| *index = json!({ text: text }))),
+    ("media type of the descriptor", |it, text| {
+        it.edit_index(|index| index["manifests"][0]["mediaType"] = text.into());
+    }),
+    ("artifact type of the descriptor", |it, text| {
+        it.edit_index(|index| index["manifests"][0]["artifactType"] = text.into());
+    }),
+    ("digest of the manifest", |it, text| {
+        it.edit_index(|index| index["manifests"][0]["digest"] = text.into());
+    }),
+    ("hexadecimal digest of the manifest", |it, text| {
+        it.edit_index(|index| index["manifests"][0]["digest"] = format!("sha256:{text}").into());
+    }),
+    ("media type of the manifest", |it, text| {
+        it.edit_manifest(|manifest| manifest["mediaType"] = text.into());
+    }),
+    ("artifact type of the manifest", |it, text| {
+        it.edit_manifest(|manifest| manifest["artifactType"] = text.into());
+    }),
+    ("key of the manifest", |it, text| it.edit_manifest(|manifest| *manifest = json!({ text: 1 }))),
+    ("media type of the config", |it, text| {
+        it.edit_manifest(|manifest| manifest["config"]["mediaType"] = text.into());
+    }),
+    ("epoch of the config", |it, text| it.edit_config(|config| config["epoch"] = text.into())),
+    ("key of the config", |it, text| it.edit_config(|config| config[text] = 1.into())),
+    ("value of the config", |it, text| {
+        it.edit_config(|config| config["plan"]["layout"] = text.into());
+    }),
+    ("working directory", |it, text| {
+        let text = format!("/proc/{text}");
+        it.edit_config(|config| config["plan"]["agent"]["workdir"] = text.into());
+    }),
+    ("noise in the config", |it, text| {
+        let noise = it.put("", format!("{{\"{text}\": {text}").as_bytes());
+        it.edit_manifest(|manifest| {
+            manifest["config"]["digest"] = noise.digest.to_string().into();
+            manifest["config"]["size"] = noise.size.into();
+        });
+    }),
+];
+
+/// Returns a text that takes over a terminal: it has every control character, a forged line and a
+/// title.
+pub fn hostile_text() -> String {
+    let controls: String =
+        (0..0xa0).filter_map(char::from_u32).filter(|c| c.is_control()).collect();
+    format!("x{controls}\u{202e}\nerror: all is well\r\n\u{1b}]0;pwned\u{7}\u{1b}[2J\u{9b}2Jy")
+}
+
+/// Panics unless a text is made of lines that no terminal obeys, one of which is an error.
+pub fn assert_one_harmless_error(text: &str, what: &str) {
+    let harmless = box_image::text::shown_lines(text);
+    assert!(text == harmless && !text.contains('\t'), "{what}: {text:?}");
+    let errors = text.lines().filter(|line| line.starts_with("error:")).count();
+    assert_eq!(errors, 1, "{what}: {text:?}");
+}

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod foreign;
 mod output;
 mod refusal;
+mod verify;
 
 use std::process::{Command, Stdio};
 
