@@ -32,7 +32,9 @@ pub enum LaunchError {
     #[error("{} can be changed by another user", .0.display())]
     Writable(PathBuf),
     /// The box's init speaks another version of the control channel's protocol.
-    #[error("the box's init speaks protocol {0}, and this version speaks {PROTOCOL}")]
+    #[error(
+        "the box cannot be run: its init speaks protocol {0}, and this version speaks {PROTOCOL}"
+    )]
     OtherProtocol(u32),
     /// The box declares what this version does not enforce.
     #[error("this version of boxlaunch cannot enforce what the box declares:{}", list(.0))]
