@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub use box_image::text::shown;
+pub(crate) use box_image::text::visible;
 use serde::Serialize;
 
 use crate::Sources;
@@ -220,14 +222,6 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// Makes a text safe to print: on one line, and without what a terminal would obey or not show.
-///
-/// For every name that comes from outside, of a file for example. Control characters (line ends and
-/// tabs are some), invisible ones and those that change the reading direction become U+FFFD.
-pub fn shown(text: &str) -> String {
-    text.chars().map(visible).collect()
-}
-
 /// Returns the first character of a text that [`shown`] replaces.
 pub(crate) fn invisible(text: &str) -> Option<char> {
     text.chars().find(|c| visible(*c) != *c)
@@ -243,22 +237,6 @@ pub(crate) fn quote(text: &str) -> String {
     format!("`{shown}`")
 }
 
-/// Returns `c`, or U+FFFD for what would move the cursor, change the reading direction, or not be seen.
-pub(crate) fn visible(c: char) -> char {
-    match c {
-        '\u{ad}'
-        | '\u{61c}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{2069}'
-        | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}' => char::REPLACEMENT_CHARACTER,
-        c if c.is_control() => char::REPLACEMENT_CHARACTER,
-        c => c,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,30 +247,6 @@ mod tests {
         let sorted = Diagnostics::new(vec![at(9), at(2), at(5)]).unwrap();
         assert_eq!(sorted.to_string(), "at 2\nat 5\nat 9");
         assert_eq!(Diagnostics::new(Vec::new()), None);
-    }
-
-    #[test]
-    fn what_is_shown_is_one_line_that_no_terminal_obeys() {
-        for hostile in [
-            "\u{1b}[31m",
-            "\n",
-            "\r",
-            "\t",
-            "\u{9b}",
-            "\u{7f}",
-            "\u{202e}",
-            "\u{2066}",
-            "\u{61c}",
-            "\u{e0041}",
-        ] {
-            assert!(invisible(hostile).is_some(), "{hostile:?}");
-            let shown = shown(&format!("a{hostile}b"));
-            assert_eq!(invisible(&shown), None, "{hostile:?}");
-            assert!(shown.starts_with("a\u{fffd}") && shown.ends_with('b'), "{shown:?}");
-        }
-        for plain in ["", "a b", "é漢\u{1f600}", "e\u{301}", "\u{fffd}"] {
-            assert_eq!(shown(plain), plain);
-        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Putting a sealed box where it was asked for: an OCI image layout directory, whole or not at all.
 
-use std::fs::{self, File, FileType};
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 use box_cache::{BlobId, Store, StoreError};
 use box_image::manifest::ARTIFACT_TYPE;
 use box_image::{Digest, Index, OciLayout};
+use box_layout::{BLOBS, DOCUMENT_LIMIT, EntryKind, INDEX, LAYOUT, entry_kind};
 use host_fs::publish::{DirectoryDraft, PublishError, Swap, create_directories, sweep};
-use rustix::fs::{Mode, OFlags};
+use host_fs::read::{Links, open_regular, read_file};
 
 use crate::seal::Sealed;
-
-/// The longest index that is read, in bytes: a box's own has some three hundred.
-const INDEX_MAX: u64 = 1 << 20;
 
 /// Why a box cannot be put where it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -119,15 +117,12 @@ type Documents = [(&'static str, Vec<u8>); 2];
 
 fn documents(sealed: &Sealed) -> Result<Documents, OutputError> {
     let index = Index::of_box(sealed.manifest, sealed.manifest_size);
-    Ok([
-        ("oci-layout", serde_json::to_vec(&OciLayout::default())?),
-        ("index.json", serde_json::to_vec(&index)?),
-    ])
+    Ok([(LAYOUT, serde_json::to_vec(&OciLayout::default())?), (INDEX, serde_json::to_vec(&index)?)])
 }
 
 /// Puts the files of a box into an empty directory.
 fn fill(store: &Store, sealed: &Sealed, documents: &Documents, directory: &Path) -> io::Result<()> {
-    let blobs = directory.join("blobs/sha256");
+    let blobs = directory.join(BLOBS);
     fs::create_dir_all(&blobs)?;
     for (digest, _) in &sealed.blobs {
         store.export(&BlobId(*digest.as_bytes()), &blobs.join(digest.hex()))?;
@@ -147,7 +142,7 @@ fn obstacle(path: &Path) -> io::Result<Option<String>> {
 
 /// Whether the index of an image layout names one box and nothing else.
 fn has_box_index(path: &Path) -> bool {
-    let index = read(&path.join("index.json"), INDEX_MAX).unwrap_or_default();
+    let index = read_file(&path.join(INDEX), Links::Refuse, DOCUMENT_LIMIT).unwrap_or_default();
     let index: Option<Index> = serde_json::from_slice(&index).ok();
     index.is_some_and(|index| {
         let mut types = index.manifests.iter().map(|it| it.artifact_type.as_deref());
@@ -157,39 +152,33 @@ fn has_box_index(path: &Path) -> bool {
 
 /// Returns the first thing in a box's directory that no build puts there.
 fn foreign(path: &Path) -> io::Result<Option<PathBuf>> {
-    for directory in ["", "blobs", "blobs/sha256"] {
+    for directory in ["", "blobs", BLOBS] {
         let entries = match fs::read_dir(path.join(directory)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             entries => entries?,
         };
         for entry in entries {
             let entry = entry?;
-            let (name, kind) = (entry.file_name(), entry.file_type()?);
-            if !name.to_str().is_some_and(|name| is_of_box(directory, name, kind)) {
-                return Ok(Some(Path::new(directory).join(name)));
+            let (name, kind) = (Path::new(directory).join(entry.file_name()), entry.file_type()?);
+            let is_of_box = match entry_kind(&name) {
+                Some(EntryKind::File) => kind.is_file(),
+                Some(EntryKind::Directory) => kind.is_dir(),
+                None => false,
+            };
+            if !is_of_box {
+                return Ok(Some(name));
             }
         }
     }
     Ok(None)
 }
 
-/// Whether a box has such a file or directory there.
-fn is_of_box(directory: &str, name: &str, kind: FileType) -> bool {
-    match (directory, name) {
-        ("", "oci-layout" | "index.json") => kind.is_file(),
-        ("", "blobs") | ("blobs", "sha256") => kind.is_dir(),
-        ("blobs/sha256", name) => {
-            kind.is_file() && format!("sha256:{name}").parse::<Digest>().is_ok()
-        }
-        _ => false,
-    }
-}
-
 /// Whether a directory is this very box with undamaged blobs.
 fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -> bool {
-    let blobs = path.join("blobs/sha256");
+    let blobs = path.join(BLOBS);
     let says = |name: &str, bytes: &[u8]| {
-        read(&path.join(name), bytes.len() as u64).is_ok_and(|found| found == bytes)
+        read_file(&path.join(name), Links::Refuse, bytes.len() as u64)
+            .is_ok_and(|found| found == bytes)
     };
     documents.iter().all(|(name, bytes)| says(name, bytes))
         && sealed
@@ -204,7 +193,7 @@ fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -
 fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Result<bool, OutputError> {
     let blob = BlobId(*digest.as_bytes());
     let stored = store.open_blob(&blob)?.metadata().context("read", path)?;
-    let file = open(path).context("open", path)?;
+    let file = open_regular(path, Links::Refuse).map_err(io::Error::from).context("open", path)?;
     let found = file.metadata().context("read", path)?;
     if (found.dev(), found.ino()) == (stored.dev(), stored.ino()) {
         return Ok(true);
@@ -212,24 +201,4 @@ fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Result<bool, OutputEr
     // A file of another length is not read: it may be endless.
     Ok(found.len() == stored.len()
         && BlobId::of_reader(file.take(stored.len())).context("read", path)? == blob)
-}
-
-/// Opens a regular file, without following a link and without waiting for a pipe's other end.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::ErrorKind::InvalidInput.into()),
-    }
-}
-
-/// Reads a regular file of at most `most` bytes.
-fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(bytes)
 }

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 
-use crate::output::printable;
+use box_image::text::shown_lines;
 
 /// How much of the end is kept in memory, in bytes.
 pub const MAX_TAIL: usize = 64 << 10;
@@ -70,7 +70,7 @@ impl Console {
     /// Returns the end of the console, safe for a terminal.
     pub fn tail(&self) -> String {
         let bytes: Vec<u8> = self.tail.iter().copied().collect();
-        printable(&String::from_utf8_lossy(&bytes))
+        shown_lines(&String::from_utf8_lossy(&bytes))
     }
 
     /// Tells whether libkrun reported that KVM gave up on the guest.

@@ -193,11 +193,7 @@ impl Channel {
             return Err(misuse("a greeting without this boot's nonce"));
         }
         if hello.protocol != PROTOCOL {
-            return Err(LaunchError::Plan(format!(
-                "its init speaks protocol {}, and this boxlaunch speaks {PROTOCOL}; \
-                 use the boxlaunch of the boxbuild that built it",
-                hello.protocol
-            )));
+            return Err(LaunchError::OtherProtocol(hello.protocol));
         }
         self.greeted = true;
         Ok(())

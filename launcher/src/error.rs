@@ -4,7 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use box_image::{ComponentName, Digest, Unsupported};
+use box_image::text::shown;
+use box_image::wire::PROTOCOL;
+use box_image::{ComponentName, Unsupported};
+use box_layout::OpenError;
 
 use crate::krun::KrunError;
 
@@ -22,53 +25,17 @@ pub enum LaunchError {
         #[source]
         source: io::Error,
     },
-    /// A file of the box is a symbolic link, a directory, a device or a pipe.
-    #[error("{} is not a regular file; a box consists of regular files only", .0.display())]
-    NotRegular(PathBuf),
+    /// The box could not be opened, or a blob of it is not the one that it names.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// Somebody else could change a blob while it is verified or running.
     #[error("{} can be changed by another user", .0.display())]
     Writable(PathBuf),
-    /// A document is longer than any that boxbuild writes.
-    #[error("{} has {found} bytes; such a document has at most {limit}", path.display())]
-    TooLong {
-        /// The document.
-        path: PathBuf,
-        /// The greatest length, in bytes.
-        limit: u64,
-        /// Its length, in bytes.
-        found: u64,
-    },
-    /// A document is not what its place in the box asks for.
-    #[error("{} is not a boxbuild document: {reason}", path.display())]
-    Document {
-        /// The document.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A file does not have the size that the box names.
-    #[error("{} has {found} bytes, and the box names {expected}", path.display())]
-    Size {
-        /// The file.
-        path: PathBuf,
-        /// The size that the box names, in bytes.
-        expected: u64,
-        /// The file's size, in bytes.
-        found: u64,
-    },
-    /// A file does not have the content that the box names.
-    #[error("{} has the digest {found}, and the box names {expected}", path.display())]
-    Digest {
-        /// The file.
-        path: PathBuf,
-        /// The digest that the box names.
-        expected: Digest,
-        /// The digest of the file's bytes.
-        found: Digest,
-    },
-    /// The box, or the plan in it, is nothing that this version can run.
-    #[error("the box cannot be run: {0}")]
-    Plan(String),
+    /// The box's init speaks another version of the control channel's protocol.
+    #[error(
+        "the box cannot be run: its init speaks protocol {0}, and this version speaks {PROTOCOL}"
+    )]
+    OtherProtocol(u32),
     /// The box declares what this version does not enforce.
     #[error("this version of boxlaunch cannot enforce what the box declares:{}", list(.0))]
     Unsupported(Vec<Unsupported>),
@@ -149,15 +116,15 @@ impl LaunchError {
         move |source| Self::System { action, source: source.into() }
     }
 
-    /// Tells whether a file's bytes are not those that the box names.
+    /// Returns `true` if a file's bytes are not those that the box names.
     pub const fn is_difference(&self) -> bool {
-        matches!(self, Self::Size { .. } | Self::Digest { .. })
+        matches!(self, Self::Open(error) if error.is_difference())
     }
 }
 
 /// Lists declarations, each on a line of its own.
 fn list(unsupported: &[Unsupported]) -> String {
-    let line = |it: &Unsupported| format!("\n  {}: it {}", it.declaration, it.lacks);
+    let line = |it: &Unsupported| format!("\n  {}: it {}", shown(&it.declaration), it.lacks);
     unsupported.iter().map(line).collect()
 }
 

@@ -201,14 +201,13 @@ fn timeout(patience: Option<Duration>) -> PollTimeout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::Bundle;
-    use crate::testing::{TestBox, config};
     use std::os::unix::net::UnixStream;
     use std::path::Path;
+    use testkit::test_box::{TestBox, config};
 
     /// Runs a program in the VMM's place.
     fn events<'a>(program: &str, made: &TestBox, signals: &'a StopSignals) -> Events<'a> {
-        let vmm = Vmm::spawn(Path::new(program), &Bundle::open(made.path()).unwrap()).unwrap();
+        let vmm = Vmm::spawn(Path::new(program), &crate::open(made.path()).unwrap()).unwrap();
         let listener = Listener::bind(made.path().join("control.sock")).unwrap();
         Events::new(vmm, listener, Nonce::random().unwrap(), Console::new(None), signals)
     }

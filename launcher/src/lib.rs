@@ -1,6 +1,6 @@
 //! Opens a box, verifies what it boots, starts it under libkrun and holds the start to its budget.
 //!
-//! Two processes run a box. The **supervisor** opens the box ([`bundle`]), verifies its blobs
+//! Two processes run a box. The **supervisor** opens the box ([`open()`]), verifies its blobs
 //! ([`verify`]), keeps the control channel ([`control`]) and the guest's console ([`console`]),
 //! and drives the run ([`session`]). The **VMM** ([`vmm`]) is the same program started again: it
 //! calls libkrun ([`krun`]), and becomes the virtual machine. It gets the blobs as open files,
@@ -9,24 +9,22 @@
 //! The library prints nothing and reads no environment: the program hands it paths and writers.
 #![deny(unsafe_code)]
 
-pub mod bundle;
 pub mod clock;
 pub mod console;
 pub mod control;
 pub mod error;
 mod events;
 pub mod krun;
+mod open;
 pub mod output;
 pub mod receipt;
 pub mod report;
 pub mod runtime_dir;
 pub mod session;
 pub mod signals;
-#[cfg(test)]
-mod testing;
 pub mod verify;
 pub mod vmm;
 
-pub use bundle::Bundle;
 pub use error::{LaunchError, RunFailure};
+pub use open::{check_enforced, open};
 pub use session::{Session, Setup};

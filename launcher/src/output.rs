@@ -170,13 +170,6 @@ fn write_line(prefix: &str, writer: &mut dyn Write, line: &mut Vec<u8>) -> io::R
     write_through(writer, &whole)
 }
 
-/// Makes text of the guest safe for a terminal: control characters other than line ends and tabs
-/// become U+FFFD.
-pub fn printable(text: &str) -> String {
-    let safe = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
-    text.chars().map(safe).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,10 +239,5 @@ mod tests {
         assert!(captured.truncated());
         assert_eq!(captured.stdout().len(), MAX_CAPTURE);
         assert_eq!(captured.stderr(), "\u{fffd}ok");
-    }
-
-    #[test]
-    fn a_terminal_is_not_given_control_sequences() {
-        assert_eq!(printable("a\tb\n\u{1b}[2J\u{9b}x"), "a\tb\n\u{fffd}[2J\u{fffd}x");
     }
 }

@@ -164,8 +164,8 @@ impl OutputReport {
 mod tests {
     use super::*;
     use crate::output::Captured;
-    use crate::testing::config;
     use box_image::wire::Stream;
+    use testkit::test_box::config;
 
     const TAKEN: Phases =
         Phases { vmm: 120.5, kernel: 320.25, init: 40.0, ready: 19.25, total: 500.0 };

@@ -8,18 +8,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use box_image::text::{shown, shown_lines};
 use box_image::wire::{
     AGENT_ID, Exec, Exited, Failed, GuestMessage, HostMessage, Output, Shutdown,
 };
 use box_image::{ComponentName, Phases};
+use box_layout::OpenBox;
 
-use crate::bundle::Bundle;
 use crate::clock::{self, Instant};
 use crate::console::Console;
 use crate::control::{Listener, Nonce};
 use crate::error::{LaunchError, RunFailure, Said};
 use crate::events::{Event, Events};
-use crate::output::{Route, printable};
+use crate::open::check_enforced;
+use crate::output::Route;
 use crate::receipt::Receipts;
 use crate::runtime_dir::{RuntimeDir, checked_socket_path};
 use crate::signals::StopSignals;
@@ -39,7 +41,7 @@ const MAX_SHOWN: usize = 4096;
 #[derive(Debug)]
 pub struct Setup<'a> {
     /// The box.
-    pub bundle: &'a Bundle,
+    pub opened: &'a OpenBox,
     /// The program that is started as the VMM, with the argument [`crate::vmm::SUBCOMMAND`].
     pub program: &'a Path,
     /// The receipts of earlier verifications.
@@ -97,15 +99,15 @@ impl<'a> Session<'a> {
     /// Starts the VMM process. It comes up while this one verifies the blobs, and does nothing
     /// with them before it is configured.
     fn spawn(setup: Setup<'a>) -> Result<Self, LaunchError> {
-        setup.bundle.check_enforced()?;
+        check_enforced(setup.opened)?;
         check_kvm()?;
         let runtime = RuntimeDir::create(&setup.runtime_base)?;
         let listener = Listener::bind(runtime.socket("control.sock")?)?;
-        let mut vmm = Vmm::spawn(setup.program, setup.bundle)?;
-        let verified = verify::bundle(setup.bundle, setup.receipts, setup.trust)?;
+        let mut vmm = Vmm::spawn(setup.program, setup.opened)?;
+        let verified = verify::boot_blobs(setup.opened, setup.receipts, setup.trust)?;
         let nonce = Nonce::random()?;
         let agent_socket = setup
-            .bundle
+            .opened
             .plan()
             .agent
             .port
@@ -113,8 +115,8 @@ impl<'a> Session<'a> {
             .transpose()?;
         vmm.configure(&VmmConfig {
             supervisor: supervisor_id()?,
-            size: setup.bundle.plan().vm,
-            blobs: BlobFds::of(setup.bundle),
+            size: setup.opened.plan().vm,
+            blobs: BlobFds::of(setup.opened),
             nonce: nonce.clone(),
             control_socket: listener.path().to_owned(),
             agent: agent_socket.as_ref().map(AgentSocket::config),
@@ -330,7 +332,7 @@ impl<'a> Session<'a> {
         let captured = self.agent_output.captured();
         let output = captured.map_or_else(String::new, |kept| kept.stdout() + &kept.stderr());
         let said = [
-            ("the agent's output", printable(&output)),
+            ("the agent's output", shown_lines(&output)),
             ("the end of the machine's console", self.events.console().tail()),
         ];
         let said = said.map(|(source, words)| Said { source, words }).into();
@@ -381,8 +383,8 @@ fn supervisor_id() -> Result<i32, LaunchError> {
 }
 
 fn guest_error(failed: &Failed) -> LaunchError {
-    let shown = |text: &str| printable(&text.chars().take(MAX_SHOWN).collect::<String>());
-    LaunchError::Guest { step: shown(&failed.step), message: shown(&failed.message) }
+    let start = |text: &str| shown(&text.chars().take(MAX_SHOWN).collect::<String>());
+    LaunchError::Guest { step: start(&failed.step), message: start(&failed.message) }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Verification of the blobs that boot: sha256 over the open files, or a receipt for it.
+//! Verification of blobs: sha256 over the open files, or a receipt for it.
 
 use std::fs::File;
 use std::io;
@@ -7,12 +7,13 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use box_image::Digest;
+use box_layout::{Blob, OpenBox, OpenError};
+use host_fs::stamp::Stamp;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::LaunchError;
-use crate::bundle::{Blob, Bundle};
-use crate::receipt::{Receipts, Stamp};
+use crate::receipt::Receipts;
 
 /// How much is read at a time.
 const CHUNK: usize = 1 << 20;
@@ -27,7 +28,7 @@ pub enum Verified {
     Hashed,
 }
 
-/// Whether receipts count.
+/// Whether receipts are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// An unchanged file with a receipt is not hashed.
@@ -36,13 +37,17 @@ pub enum Trust {
     Nothing,
 }
 
-/// Verifies the three blobs of a box. The result is [`Verified::Hashed`] where any was hashed.
+/// Verifies the blobs of a box that boot. The result is [`Verified::Hashed`] where any was hashed.
 ///
 /// # Errors
 /// The first blob's that differs or cannot be read.
-pub fn bundle(bundle: &Bundle, receipts: &Receipts, trust: Trust) -> Result<Verified, LaunchError> {
+pub fn boot_blobs(
+    opened: &OpenBox,
+    receipts: &Receipts,
+    trust: Trust,
+) -> Result<Verified, LaunchError> {
     let mut found = Verified::Receipt;
-    for each in bundle.blobs() {
+    for each in opened.boot_blobs() {
         found = found.max(blob(each, receipts, trust)?);
     }
     Ok(found)
@@ -53,32 +58,41 @@ pub fn bundle(bundle: &Bundle, receipts: &Receipts, trust: Trust) -> Result<Veri
 /// # Errors
 /// When the blob differs in size or content, changes while it is hashed, or cannot be read.
 pub fn blob(blob: &Blob, receipts: &Receipts, trust: Trust) -> Result<Verified, LaunchError> {
-    check_size(blob)?;
     let digest = &blob.descriptor.digest;
-    let stamp = Stamp::of(&blob.file, &blob.path)?;
-    if trust == Trust::Receipts && receipts.holds(digest, &stamp) {
-        return Ok(Verified::Receipt);
+    if trust == Trust::Receipts {
+        blob.check_size()?;
+        if receipts.holds(digest, &stamp(blob)?) {
+            return Ok(Verified::Receipt);
+        }
     }
-    let began = SystemTime::now();
-    let found = hash(&blob.file, &blob.path)?;
-    if found != *digest {
-        return Err(LaunchError::Digest { path: blob.path.clone(), expected: *digest, found });
+    if let Some(record) = hashed(blob)? {
+        // A state directory that cannot be written costs time, not safety.
+        drop(receipts.note(digest, record));
     }
-    if Stamp::of(&blob.file, &blob.path)? != stamp {
-        let changed = io::Error::other("it changed meanwhile");
-        return Err(LaunchError::file("verify", &blob.path)(changed));
-    }
-    // A state directory that cannot be written costs time, not safety.
-    drop(receipts.note(digest, &stamp, began));
     Ok(Verified::Hashed)
 }
 
-fn check_size(blob: &Blob) -> Result<(), LaunchError> {
-    let found = blob.file.metadata().map_err(LaunchError::file("examine", &blob.path))?.len();
-    if found == blob.descriptor.size {
-        return Ok(());
+/// Hashes one blob, and returns the record of its file; see [`Stamp::record`].
+///
+/// # Errors
+/// As [`blob`].
+pub fn hashed(blob: &Blob) -> Result<Option<String>, LaunchError> {
+    blob.check_size()?;
+    let stamp = self::stamp(blob)?;
+    let began = SystemTime::now();
+    let (found, expected) = (hash(&blob.file, &blob.path)?, blob.descriptor.digest);
+    if found != expected {
+        return Err(OpenError::Digest { path: blob.path.clone(), expected, found }.into());
     }
-    Err(LaunchError::Size { path: blob.path.clone(), expected: blob.descriptor.size, found })
+    if self::stamp(blob)? != stamp {
+        let changed = io::Error::other("it changed meanwhile");
+        return Err(LaunchError::file("verify", &blob.path)(changed));
+    }
+    Ok(stamp.record(&blob.file, began))
+}
+
+fn stamp(blob: &Blob) -> Result<Stamp, LaunchError> {
+    Stamp::of(&blob.file).map_err(LaunchError::file("examine", &blob.path))
 }
 
 /// Hashes a file without moving its position, which other holders of the descriptor share.
@@ -102,11 +116,11 @@ fn hash(file: &File, path: &Path) -> Result<Digest, LaunchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TestBox, config};
     use box_image::manifest::{KERNEL_TYPE, ROOTFS_TYPE};
     use std::fs;
     use std::thread::sleep;
     use std::time::Duration;
+    use testkit::test_box::{TestBox, config};
 
     struct Fixture {
         made: TestBox,
@@ -123,7 +137,7 @@ mod tests {
         }
 
         fn verify(&self, trust: Trust) -> Result<Verified, LaunchError> {
-            bundle(&Bundle::open(self.made.path()).unwrap(), &self.receipts, trust)
+            boot_blobs(&crate::open(self.made.path()).unwrap(), &self.receipts, trust)
         }
     }
 
@@ -142,7 +156,7 @@ mod tests {
         let path = fixture.made.blob(ROOTFS_TYPE);
         fs::write(&path, b"a root file SYSTEM").unwrap();
         match fixture.verify(Trust::Receipts).unwrap_err() {
-            LaunchError::Digest { path: named, .. } => assert_eq!(named, path),
+            LaunchError::Open(OpenError::Digest { path: named, .. }) => assert_eq!(named, path),
             other => panic!("{other:?}"),
         }
     }
@@ -160,9 +174,9 @@ mod tests {
     fn a_state_directory_that_cannot_be_made_costs_only_time() {
         let fixture = Fixture::new();
         let receipts = Receipts::new(Path::new("/proc/no-such-place"));
-        let opened = Bundle::open(fixture.made.path()).unwrap();
+        let opened = crate::open(fixture.made.path()).unwrap();
         for _ in 0..2 {
-            assert_eq!(bundle(&opened, &receipts, Trust::Receipts).unwrap(), Verified::Hashed);
+            assert_eq!(boot_blobs(&opened, &receipts, Trust::Receipts).unwrap(), Verified::Hashed);
         }
     }
 }

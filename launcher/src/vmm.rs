@@ -16,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 use box_image::Vm as VmSize;
 use box_image::plan::CONTROL_PORT;
+use box_layout::OpenBox;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
@@ -25,7 +26,6 @@ use nix::unistd::{Pid, close, getppid};
 use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
-use crate::bundle::Bundle;
 use crate::control::Nonce;
 use crate::krun::{self, PortMode, Vm};
 use crate::signals;
@@ -66,11 +66,11 @@ pub struct BlobFds {
 
 impl BlobFds {
     /// Names the open files of a box.
-    pub fn of(bundle: &Bundle) -> Self {
+    pub fn of(opened: &OpenBox) -> Self {
         Self {
-            kernel: bundle.kernel.file.as_raw_fd(),
-            init: bundle.init.file.as_raw_fd(),
-            rootfs: bundle.rootfs.file.as_raw_fd(),
+            kernel: opened.kernel.file.as_raw_fd(),
+            init: opened.init.file.as_raw_fd(),
+            rootfs: opened.rootfs.file.as_raw_fd(),
         }
     }
 }
@@ -97,7 +97,7 @@ impl Vmm {
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub fn spawn(program: &Path, bundle: &Bundle) -> Result<Self, LaunchError> {
+    pub fn spawn(program: &Path, opened: &OpenBox) -> Result<Self, LaunchError> {
         let mut command = Command::new(program);
         command
             .arg(SUBCOMMAND)
@@ -108,7 +108,7 @@ impl Vmm {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let files = bundle.blobs().map(|blob| &blob.file);
+        let files = opened.boot_blobs().map(|blob| &blob.file);
         let mut child = inheriting(&files, || {
             command.spawn().map_err(LaunchError::system("start the VMM process"))
         })?;
@@ -283,8 +283,8 @@ fn read_whole(path: &Path) -> Result<Vec<u8>, LaunchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TestBox, config};
     use std::fs;
+    use testkit::test_box::{TestBox, config};
 
     /// A program that runs until it is killed, whatever its argument is.
     const PATIENT: &str = "/usr/bin/yes";
@@ -300,13 +300,13 @@ mod tests {
     #[test]
     fn the_process_has_the_blobs_and_nothing_else() {
         let made = TestBox::new(&config());
-        let bundle = Bundle::open(made.path()).unwrap();
+        let opened = crate::open(made.path()).unwrap();
         let other = File::open(made.path().join("index.json")).unwrap();
-        let vmm = Vmm::spawn(Path::new(PATIENT), &bundle).unwrap();
+        let vmm = Vmm::spawn(Path::new(PATIENT), &opened).unwrap();
         await_exec(&vmm);
         let proc = PathBuf::from(format!("/proc/{}", vmm.pid()));
         let inherited = |fd: RawFd| fs::read_link(proc.join(format!("fd/{fd}"))).ok();
-        for blob in bundle.blobs() {
+        for blob in opened.boot_blobs() {
             assert_eq!(inherited(blob.file.as_raw_fd()), Some(blob.path.clone()));
         }
         // Its number may serve the program's loader meanwhile, which opens libraries.
@@ -315,13 +315,13 @@ mod tests {
         assert_eq!(fs::read(proc.join("environ")).unwrap(), b"");
         assert_eq!(fs::read(proc.join("cmdline")).unwrap(), b"/usr/bin/yes\0vmm\0");
         let flags = |file| FdFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFD).unwrap());
-        assert!(bundle.blobs().iter().all(|blob| flags(&blob.file) == FdFlag::FD_CLOEXEC));
+        assert!(opened.boot_blobs().iter().all(|blob| flags(&blob.file) == FdFlag::FD_CLOEXEC));
     }
 
     #[test]
     fn the_process_ends_with_its_handle() {
         let made = TestBox::new(&config());
-        let vmm = Vmm::spawn(Path::new(PATIENT), &Bundle::open(made.path()).unwrap()).unwrap();
+        let vmm = Vmm::spawn(Path::new(PATIENT), &crate::open(made.path()).unwrap()).unwrap();
         let proc = PathBuf::from(format!("/proc/{}", vmm.pid()));
         assert!(proc.exists());
         drop(vmm);
@@ -331,11 +331,11 @@ mod tests {
     #[test]
     fn a_configuration_reads_back_and_is_sent_once() {
         let made = TestBox::new(&config());
-        let bundle = Bundle::open(made.path()).unwrap();
+        let opened = crate::open(made.path()).unwrap();
         let sent = VmmConfig {
             supervisor: 7,
             size: config().plan.vm,
-            blobs: BlobFds::of(&bundle),
+            blobs: BlobFds::of(&opened),
             nonce: Nonce::random().unwrap(),
             control_socket: "/run/c".into(),
             agent: Some(AgentPort { port: 4088, socket: "/run/a".into() }),
@@ -344,7 +344,7 @@ mod tests {
         let read: VmmConfig = serde_json::from_str(&json).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), json);
         assert!(json.contains(sent.nonce.text()));
-        let mut vmm = Vmm::spawn(Path::new(PATIENT), &bundle).unwrap();
+        let mut vmm = Vmm::spawn(Path::new(PATIENT), &opened).unwrap();
         vmm.configure(&sent).unwrap();
         assert!(vmm.configure(&sent).unwrap_err().to_string().contains("has been configured"));
     }

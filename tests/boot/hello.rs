@@ -213,5 +213,12 @@ fn an_impossible_budget_stops_the_box_with_a_table() {
 fn verifying_names_every_blob() {
     let step = step("verify");
     assert_eq!(step.status, 0, "{step:?}");
-    assert!(step.stdout.contains("sha256:"), "{step:?}");
+    let report = step.json();
+    assert_eq!(report["ok"], true, "{step:?}");
+    let blobs = report["blobs"].as_array().unwrap();
+    for role in ["config", "rootfs", "init", "kernel", "listing"] {
+        let blob = blobs.iter().find(|blob| blob["name"] == role).expect(role);
+        let digest: Result<box_image::Digest, _> = blob["digest"].as_str().unwrap().parse();
+        assert!(digest.is_ok() && blob["ok"] == true, "{blob}");
+    }
 }

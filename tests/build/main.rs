@@ -11,6 +11,7 @@ mod declarations;
 mod example;
 mod lock;
 mod output;
+mod pipes;
 mod reproducible;
 mod server;
 mod store;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use box_cache::Store;
 use box_image::ComponentName;
 use box_inspect::export::Export;
-use box_inspect::opened::OpenedBox;
+use box_inspect::opened::OpenBox;
 use boxbuild::{Pins, Request, output};
 use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
@@ -63,8 +63,8 @@ impl Made {
     }
 
     /// Opens the box.
-    pub(crate) fn opened(&self) -> OpenedBox {
-        OpenedBox::open(&self.bundle()).unwrap()
+    pub(crate) fn opened(&self) -> OpenBox {
+        box_inspect::opened::open(&self.bundle()).unwrap()
     }
 
     /// Takes the whole box.

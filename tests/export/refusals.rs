@@ -21,8 +21,14 @@ fn what_cannot_be_exported() {
     let made = Made::of(&small());
     fs::create_dir(made.path("empty")).unwrap();
     let said = |args: &[&str]| refused(&made, args);
-    insta::assert_snapshot!(said(&["nothing.box"]), @"1: error: there is no nothing.box; name the directory that `boxbuild build` wrote, such as NAME.box");
-    insta::assert_snapshot!(said(&["empty"]), @"1: error: empty is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
+    insta::assert_snapshot!(said(&["nothing.box"]), @r"
+    1: error: there is no nothing.box
+      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+    ");
+    insta::assert_snapshot!(said(&["empty"]), @r"
+    1: error: empty is not a box: it has no file `oci-layout`
+      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+    ");
     insta::assert_snapshot!(said(&["made.box", "--format", "oci"]), @"1: error: the box has an agent and a business application, and an OCI image holds one of them; say which with `--component agent` or `--component business`");
     insta::assert_snapshot!(said(&["made.box", "--component", "agent"]), @"2: error: the erofs image holds all components; take --format dir, tar or oci with --component");
     insta::assert_snapshot!(said(&["made.box", "--format", "dir", "-o", "-"]), @"2: error: a directory cannot go to standard output; take --format tar");

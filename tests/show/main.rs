@@ -7,6 +7,7 @@
 mod checkout;
 mod diff;
 mod fixture;
+mod foreign;
 mod inspect;
 mod ls;
 mod real;

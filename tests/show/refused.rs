@@ -11,14 +11,32 @@ use crate::fixture::{blob, built, manifest, reseal};
 fn what_is_no_box() {
     let checkout = Checkout::new();
     let ls = |path| checkout.fails(&["ls", path]);
-    insta::assert_snapshot!(ls("missing.box"), @"error: there is no missing.box; name the directory that `boxbuild build` wrote, such as NAME.box");
-    insta::assert_snapshot!(ls("images/agent"), @"error: images/agent is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
-    insta::assert_snapshot!(ls("Boxfile"), @"error: Boxfile is not a box; name the directory that `boxbuild build` wrote, such as NAME.box");
+    insta::assert_snapshot!(ls("missing.box"), @r"
+    error: there is no missing.box
+      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+    ");
+    insta::assert_snapshot!(ls("images/agent"), @r"
+    error: images/agent is not a box: it is an OCI image layout of something else
+      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+    ");
+    insta::assert_snapshot!(ls("Boxfile"), @r"
+    error: Boxfile is not a box: it is not a directory
+      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+    ");
+    fs::create_dir(checkout.path("empty.box")).unwrap();
+    insta::assert_snapshot!(ls("empty.box"), @r"
+    error: empty.box is not a box: it has no file `oci-layout`
+      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+    ");
+    checkout.write("bad.box/oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#);
     checkout.write("bad.box/index.json", "{");
-    insta::assert_snapshot!(ls("bad.box"), @"error: bad.box/index.json does not read: EOF while parsing an object at line 1 column 1");
-    fs::create_dir(checkout.path("pipe.box")).unwrap();
-    fs::create_dir(checkout.path("pipe.box/index.json")).unwrap();
-    insta::assert_snapshot!(ls("pipe.box"), @"error: cannot read pipe.box/index.json: it is not a regular file");
+    insta::assert_snapshot!(ls("bad.box"), @"error: bad.box/index.json is not a boxbuild document: EOF while parsing an object at line 1 column 1");
+    fs::remove_file(checkout.path("bad.box/index.json")).unwrap();
+    fs::create_dir(checkout.path("bad.box/index.json")).unwrap();
+    insta::assert_snapshot!(ls("bad.box"), @r"
+    error: bad.box/index.json is not a regular file; a box consists of regular files only
+      = help: copy the box with its files, not with links to them
+    ");
     let ran = checkout.run(&["inspect", "images", "--json"]);
     assert_eq!(ran.code, 1);
     assert!(ran.json()["errors"][0]["message"].as_str().unwrap().contains("is not a box"));
@@ -50,12 +68,18 @@ fn a_damaged_listing() {
         for args in [&["ls", "test.box"][..], &["inspect", "test.box"], &["diff", "test.box", "."]]
         {
             let said = checkout.fails(args);
-            assert!(said.contains("is not what the box names"), "{args:?}: {said}");
+            assert!(said.contains("has the digest sha256:"), "{args:?}: {said}");
         }
     }
-    insta::assert_snapshot!(shown(&checkout.fails(&["ls", "test.box"])), @"error: test.box/blobs/sha256/DIGEST is not what the box names; copy or build the box again");
+    insta::assert_snapshot!(shown(&checkout.fails(&["ls", "test.box"])), @r"
+    error: test.box/blobs/sha256/DIGEST has the digest sha256:DIGEST, and the box names sha256:DIGEST
+      = help: the file was damaged or changed after the build; build or copy the box again
+    ");
     fs::remove_file(&path).unwrap();
-    insta::assert_snapshot!(shown(&checkout.fails(&["ls", "test.box"])), @"error: cannot read test.box/blobs/sha256/DIGEST: No such file or directory (os error 2)");
+    insta::assert_snapshot!(shown(&checkout.fails(&["ls", "test.box"])), @r"
+    error: cannot read test.box/blobs/sha256/DIGEST: No such file or directory (os error 2)
+      = help: a box is a directory that `boxbuild build` wrote; copy it whole
+    ");
 }
 
 #[test]
@@ -77,7 +101,10 @@ fn a_listing_that_lies() {
     // Of the last entry, the nanoseconds are before the number of attributes.
     let mut other = bytes.clone();
     other[bytes.len() - 5] = 1;
-    insta::assert_snapshot!(replace(&other), @"error: the listing of test.box is not that of its rootfs; somebody changed the box: do not use it");
+    insta::assert_snapshot!(replace(&other), @r"
+    error: the listing of test.box is not that of its rootfs
+      = help: somebody changed the box: do not use it
+    ");
 }
 
 #[test]
@@ -86,8 +113,12 @@ fn a_box_without_a_listing() {
     let mut manifest = manifest(&checkout);
     manifest.layers.retain(|it| it.media_type != LISTING_TYPE);
     reseal(&checkout, &manifest);
-    insta::assert_snapshot!(checkout.fails(&["ls", "test.box"]), @"error: the box test.box has no listing; build it again with this version of boxbuild");
-    insta::assert_snapshot!(checkout.fails(&["inspect", "test.box", "--sbom"]), @"error: the box test.box has no listing; build it again with this version of boxbuild");
+    let error = |args: &[&str]| checkout.fails(args);
+    insta::assert_snapshot!(error(&["ls", "test.box"]), @r"
+    error: the box test.box has no listing
+      = help: build it again with this version of boxbuild
+    ");
+    assert_eq!(error(&["inspect", "test.box", "--sbom"]), error(&["ls", "test.box"]));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use box_image::defaults::AGENT_PORT;
 use serde::Serialize;
 
 use crate::{ImageRef, Sha256, Span, Spanned};
@@ -46,12 +47,12 @@ pub enum AgentKind {
 }
 
 impl AgentKind {
-    /// Returns the port on which an agent of this kind listens if nothing says another: 4088, or that
-    /// of `opencode serve`.
+    /// Returns the port on which an agent of this kind listens by default: [`AGENT_PORT`], or that of
+    /// `opencode serve`.
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Opencode => 4096,
-            _ => 4088,
+            _ => AGENT_PORT,
         }
     }
 }

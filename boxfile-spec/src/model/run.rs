@@ -188,7 +188,8 @@ pub struct Sandbox {
     pub preset: Preset,
     /// What is done where the guest's kernel lacks what the policy needs.
     pub fallback: Fallback,
-    /// The most bytes of output that a command may give back; 10 MB by default.
+    /// The most bytes of output that a command may give back; by default
+    /// [`MAX_OUTPUT_BYTES`](box_image::defaults::MAX_OUTPUT_BYTES).
     pub max_output: u64,
     /// Where commands may write, on top of the preset; absolute paths, sorted.
     pub writable: Vec<String>,

@@ -156,7 +156,9 @@ pub(crate) static ENV: Declaration = Declaration {
         the like, or by its value (`ghp_…`, `AKIA…`, a private key and the like): a Boxfile is checked in, \
         and a box is shipped. By its name alone, no variable is refused whose value is empty, an absolute \
         path, a number or a truth value. Declare a `secret` instead, or write `plain-env` if it is none. \
-        What is declared as a `secret` of the component is no variable of it as well.",
+        What is declared as a `secret` of the component is no variable of it as well.\n\n\
+        If neither image nor Boxfile sets `PATH`, it is \
+        `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`.",
     count: Count::Repeatable,
     variables: Some("Each property is a variable, and its value a text."),
     example: Example {

@@ -9,13 +9,14 @@ mod program;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 use box_cache::{BlobId, Store};
 use box_image::Digest;
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
+use host_fs::read::{Links, ReadError, open_regular};
 
 use crate::checkout::real;
 use crate::pack::ContentMap;
@@ -148,11 +149,11 @@ pub fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
     if !file.starts_with(real(checkout).map_err(unread)?) {
         return Err(BinaryError::Outside(path.to_owned()));
     }
-    // Opening a pipe would wait for somebody to write to it.
-    if !fs::metadata(&file).map_err(unread)?.is_file() {
-        return Err(BinaryError::NotAFile(path.to_owned()));
-    }
-    File::open(&file).map_err(unread)
+    // The path has no links any more; one that is there now was put there meanwhile.
+    open_regular(&file, Links::Refuse).map_err(|error| match error {
+        ReadError::NotRegular => BinaryError::NotAFile(path.to_owned()),
+        error => unread(error.into()),
+    })
 }
 
 /// Which side of a copy failed.

@@ -1,5 +1,6 @@
 //! Binaries of a checkout and of the store.
 
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
+use box_inspect::opened::OpenError;
 use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
 use boxfile_spec::{Diagnostic, Sources, shown};
@@ -46,6 +47,14 @@ impl Failure {
     /// Returns the failure that an error and its causes are.
     pub(crate) fn of(error: impl Error) -> Self {
         Self::new(chain(&error))
+    }
+
+    /// Returns the failure of a box that cannot be read, and what to do about it.
+    pub(crate) fn of_box(error: OpenError) -> Self {
+        match box_help(&error) {
+            Some(help) => Self::new(format!("{}\n  = help: {help}", chain(&error))),
+            None => Self::of(error),
+        }
     }
 
     /// Returns the failure of a command line that cannot be meant.
@@ -166,6 +175,33 @@ const fn lock_advice(error: &LockFileError) -> &'static str {
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     drop(error.print());
     if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+}
+
+/// Returns what to do about a box that cannot be read.
+fn box_help(error: &OpenError) -> Option<&'static str> {
+    use box_layout::OpenError as Layout;
+    let build_again = "build it again with this version of boxbuild";
+    let error = match error {
+        OpenError::Layout(error) => error,
+        OpenError::Lacks { .. } => return Some(build_again),
+        OpenError::WrongListing { .. } => return Some("somebody changed the box: do not use it"),
+        _ => return None,
+    };
+    Some(match error {
+        Layout::Missing { .. } | Layout::NotALayout { .. } | Layout::OtherArtifact { .. } => {
+            "name the directory that `boxbuild build` wrote, such as NAME.box"
+        }
+        Layout::Manifests { .. } => "copy the manifest of the box into a layout of its own",
+        Layout::Digest { .. } | Layout::Size { .. } => {
+            "the file was damaged or changed after the build; build or copy the box again"
+        }
+        Layout::NotRegular(_) => "copy the box with its files, not with links to them",
+        Layout::File { error, .. } if error.kind() == std::io::ErrorKind::NotFound => {
+            "a box is a directory that `boxbuild build` wrote; copy it whole"
+        }
+        Layout::Epoch { .. } => "use the boxbuild that built the box, or build it again",
+        _ => return None,
+    })
 }
 
 /// Joins an error and its causes. Names from outside can be in them, so that what would move the

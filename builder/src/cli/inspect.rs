@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use box_image::manifest::{INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, ROOTFS_TYPE};
 use box_image::{ComponentName, Descriptor, Phase, RunPlan, SkillMode};
 use box_inspect::export::Contents;
-use box_inspect::opened::OpenedBox;
+use box_inspect::opened::{self, OpenBox};
 use box_sbom::Subject;
 use box_tree::entries;
 use box_tree::listing::Listing;
@@ -25,7 +24,7 @@ use super::terminal;
 pub(crate) struct Args {
     /// The box's directory
     #[arg(value_name = "BOX")]
-    bundle: PathBuf,
+    directory: PathBuf,
     /// Print the SBOM: an SPDX 2.3 document in JSON
     #[arg(long)]
     sbom: bool,
@@ -36,8 +35,8 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = OpenedBox::open(&args.bundle).map_err(Failure::of)?;
-    let listing = opened.listing().map_err(Failure::of)?;
+    let opened = opened::open(&args.directory).map_err(Failure::of_box)?;
+    let listing = opened::listing(&opened).map_err(Failure::of_box)?;
     if args.sbom {
         terminal::result(sbom(&opened, &listing)?.trim_end());
         return Ok(());
@@ -51,27 +50,23 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Returns the SBOM of a box, made of its listing and of the package databases in its rootfs.
-fn sbom(opened: &OpenedBox, listing: &Listing) -> Result<String, Failure> {
-    let blob = |media_type| opened.manifest.blob(media_type).map(|blob| blob.digest);
-    let (Some(kernel), Some(init)) = (blob(KERNEL_TYPE), blob(INIT_TYPE)) else {
-        return Err(Failure::new("the box has no kernel or no init"));
-    };
+fn sbom(opened: &OpenBox, listing: &Listing) -> Result<String, Failure> {
     let subject = Subject {
         plan: &opened.config.plan,
         listing,
         tree: &opened.config.tree,
-        kernel: (kernel, &opened.config.kernel_version),
-        init,
+        kernel: (opened.kernel.descriptor.digest, &opened.config.kernel_version),
+        init: opened.init.descriptor.digest,
     };
     let mut contents = Contents::open(opened, &listing.tree).map_err(Failure::of)?;
     let document = box_sbom::document(&subject, &mut contents).map_err(Failure::of)?;
     Ok(String::from_utf8_lossy(&document).into_owned())
 }
 
-fn report(opened: &OpenedBox, listing: &Listing) -> Value {
+fn report(opened: &OpenBox, listing: &Listing) -> Value {
     let config = &opened.config;
     let blob = |blob: &Descriptor| {
-        json!({ "name": name(blob), "digest": blob.digest, "size": blob.size,
+        json!({ "name": blob.role(), "digest": blob.digest, "size": blob.size,
                 "media_type": blob.media_type })
     };
     json!({
@@ -89,19 +84,8 @@ fn report(opened: &OpenedBox, listing: &Listing) -> Value {
     })
 }
 
-/// Returns the name of a blob; of one that another version added, its media type.
-fn name(blob: &Descriptor) -> &str {
-    match blob.media_type.as_str() {
-        ROOTFS_TYPE => "rootfs",
-        INIT_TYPE => "init",
-        KERNEL_TYPE => "kernel",
-        LISTING_TYPE => "listing",
-        other => other,
-    }
-}
-
 /// Shows a box in lines.
-fn text(opened: &OpenedBox, listing: &Listing) -> Vec<String> {
+fn text(opened: &OpenBox, listing: &Listing) -> Vec<String> {
     let (config, plan) = (&opened.config, &opened.config.plan);
     let mut lines = vec![
         format!("name        {}", plan.name),
@@ -128,7 +112,7 @@ fn text(opened: &OpenedBox, listing: &Listing) -> Vec<String> {
     lines.extend([String::new(), "blobs".to_owned()]);
     lines.extend(
         opened.manifest.layers.iter().map(|blob| {
-            format!("  {:<10}{:>11}  {}", name(blob), readable(blob.size), blob.digest)
+            format!("  {:<10}{:>11}  {}", blob.role(), readable(blob.size), blob.digest)
         }),
     );
     lines

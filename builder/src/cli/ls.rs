@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use box_inspect::diff::{Entry, Side};
-use box_inspect::opened::OpenedBox;
+use box_inspect::opened::{self, OpenBox};
 use serde::Serialize;
 use serde_json::json;
 
@@ -27,7 +27,7 @@ use super::terminal;
 pub(crate) struct Args {
     /// The box's directory
     #[arg(value_name = "BOX")]
-    bundle: PathBuf,
+    directory: PathBuf,
     /// List this file, or this directory and all below it
     #[arg(value_name = "PATH", default_value = "/")]
     path: OsString,
@@ -53,8 +53,8 @@ struct Line<'a> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = OpenedBox::open(&args.bundle).map_err(Failure::of)?;
-    let side = Side::of_box(&opened, None).map_err(Failure::of)?;
+    let opened = opened::open(&args.directory).map_err(Failure::of_box)?;
+    let side = Side::of_box(&opened, None).map_err(Failure::of_box)?;
     let Some(side) = side else { return Ok(()) };
     let path = args.path.as_bytes();
     side.find(path).map_err(Failure::of)?;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Prints one object; a box can have more entries than should be in memory as JSON.
-fn print_json(opened: &OpenedBox, side: &Side, path: &[u8]) {
+fn print_json(opened: &OpenBox, side: &Side, path: &[u8]) {
     let head = json!({ "box": opened.digest, "tree": opened.config.tree }).to_string();
     let head = format!("{},\"entries\":[", head.trim_end_matches('}'));
     let entries = side.entries(path).enumerate().map(|(at, (path, entry))| {

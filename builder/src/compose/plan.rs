@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use box_image::defaults::SEARCH_PATH;
 use box_image::plan::{ComponentName, SkillMode, SkillPlan};
 use box_image::{Budget, ComponentPlan, Health, Layout, Limits, Namespaces, RunPlan, Vm};
 use boxfile_spec::{Boxfile, Component};
@@ -13,9 +14,6 @@ use super::user::resolve;
 use super::{ComposeError, FlatImage, run};
 use crate::binary::AGENT_PATH;
 use crate::pack::PackReader;
-
-/// What programs are looked up in where neither Boxfile nor image says.
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What is declared: the Boxfile, and what its files of the checkout say.
 #[derive(Debug)]
@@ -207,7 +205,7 @@ fn environment(
     home: Option<String>,
     declared: [Option<&BTreeMap<String, String>>; 2],
 ) -> Result<Vec<String>, ComposeError> {
-    let mut env = BTreeMap::from([("PATH".to_owned(), DEFAULT_PATH.to_owned())]);
+    let mut env = BTreeMap::from([("PATH".to_owned(), SEARCH_PATH.to_owned())]);
     env.insert("HOME".to_owned(), home.unwrap_or_else(|| "/".to_owned()));
     env.extend(labels.env()?);
     for entry in flat.process.env.iter().flatten() {

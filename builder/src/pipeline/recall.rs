@@ -1,15 +1,15 @@
-//! Taking a box from the store, if all of it is there and undamaged.
+//! Takes a box from the store, if all of it is there and undamaged.
 //!
 //! A blob's name does not prove its content: a disk may damage it, or a program that writes to an
 //! exported box, whose files are hard links into the store. So each blob is hashed before it is
 //! served again. For the rootfs of a large box this would take longer than all else, so a blob
-//! above [`ALWAYS_HASHED`] is hashed only when its stamp is not the one that the record keeps:
-//! `write(2)` changes a file's times. Damage that leaves the stamp as it was, by a disk or through a
-//! page that was mapped for writing and dirty before, is therefore found in small blobs only.
+//! above [`ALWAYS_HASHED`] is hashed only when its file has changed since it was hashed last; see
+//! [`host_fs::stamp`]. Damage by a disk is therefore found in small blobs only.
 
-use std::os::unix::fs::MetadataExt;
+use std::time::SystemTime;
 
 use box_cache::{ActionKey, BlobId, Store, StoreError};
+use host_fs::stamp::Stamp;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -19,38 +19,12 @@ use crate::{BuildError, Sealed};
 /// Up to this size in bytes a blob is hashed each time: some 40 ms on one core.
 const ALWAYS_HASHED: u64 = 64 << 20;
 
-/// What a file's metadata say of it; differs when its content was written to. A further hard link
-/// changes it, too, but only costs a hash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    /// Seconds and nanoseconds.
-    modified: (i64, i64),
-    /// Seconds and nanoseconds.
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    /// Returns a blob's stamp; nothing where the file system does not give it.
-    fn of(store: &Store, blob: &BlobId) -> Option<Self> {
-        let metadata = store.open_blob(blob).ok()?.metadata().ok()?;
-        Some(Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        })
-    }
-}
-
-/// A box, and the stamps of its large blobs in the same order.
+/// A box, and the stamps of its blobs in the same order.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     sealed: Sealed,
-    stamps: Vec<Option<Stamp>>,
+    /// The lines of [`Stamp::record`] for large blobs that were hashed.
+    stamps: Vec<Option<String>>,
     /// What its build warned of.
     unused: Vec<Unused>,
 }
@@ -58,18 +32,15 @@ struct Record {
 /// A box, and the policies of its Boxfile that decided nothing.
 type Recalled = (Sealed, Vec<Unused>);
 
-/// Records a box whose blobs were written or verified just now.
+/// Records a box whose blobs were written or verified just now. They have no stamps before they
+/// are recalled: their files changed a moment ago, and exporting them changes them again.
 pub(super) fn record(
     store: &Store,
     key: &ActionKey,
     sealed: &Sealed,
     unused: &[Unused],
 ) -> Result<(), BuildError> {
-    let stamp = |(digest, size): &(box_image::Digest, u64)| {
-        let large = *size > ALWAYS_HASHED;
-        large.then(|| Stamp::of(store, &BlobId(*digest.as_bytes()))).flatten()
-    };
-    let stamps = sealed.blobs.iter().map(stamp).collect();
+    let stamps = vec![None; sealed.blobs.len()];
     write(store, key, &Record { sealed: sealed.clone(), stamps, unused: unused.to_vec() })
 }
 
@@ -91,7 +62,7 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Recalled>,
         .par_iter()
         .zip(&stamps)
         .map(|((digest, size), stamp)| {
-            check(store, &BlobId(*digest.as_bytes()), *stamp, *size <= ALWAYS_HASHED)
+            check(store, &BlobId(*digest.as_bytes()), stamp.as_deref(), *size <= ALWAYS_HASHED)
         })
         .collect();
     let Ok(now) = checked else { return Ok(None) };
@@ -103,45 +74,70 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Recalled>,
     Ok(Some((record.sealed, record.unused)))
 }
 
-/// Checks a blob and returns the stamp to record, which was taken before the blob was hashed.
+/// Checks a blob and returns the stamp to record, which is taken before the blob is hashed.
 fn check(
     store: &Store,
     blob: &BlobId,
-    recorded: Option<Stamp>,
+    recorded: Option<&str>,
     small: bool,
-) -> Result<Option<Stamp>, StoreError> {
-    let stamp = if small { None } else { Stamp::of(store, blob) };
-    if stamp.is_none() || stamp != recorded {
-        store.verify(blob)?;
+) -> Result<Option<String>, StoreError> {
+    if small {
+        return store.verify(blob).map(|()| None);
     }
-    Ok(stamp)
+    let file = store.open_blob(blob)?;
+    let stamp = Stamp::of(&file).ok();
+    let unchanged = recorded.filter(|line| stamp.as_ref().is_some_and(|it| it.is_recorded(line)));
+    if let Some(line) = unchanged {
+        return Ok(Some(line.to_owned()));
+    }
+    let began = SystemTime::now();
+    store.verify(blob)?;
+    Ok(stamp.and_then(|stamp| stamp.record(&file, began)))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
+    use std::thread::sleep;
+    use std::time::Duration;
 
     use super::*;
 
+    /// Longer than a file must have been left alone.
+    const A_WHILE: Duration = Duration::from_millis(50);
+
     #[test]
     fn a_large_blob_is_hashed_when_its_stamp_differs() {
-        let dir = tempfile::tempdir().unwrap();
+        // Where stamps mean nothing, as on some file systems, no blob would have one.
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let store = Store::open(dir.path()).unwrap();
         let blob = store.put(b"content").unwrap();
+        sleep(A_WHILE);
         let first = check(&store, &blob, None, false).unwrap();
-        assert_eq!(check(&store, &blob, first, false).unwrap(), first);
+        let line = first.as_deref().unwrap();
+        assert_eq!(check(&store, &blob, Some(line), false).unwrap(), first);
+        assert_eq!(check(&store, &blob, Some("another"), false).unwrap(), first);
         let link = dir.path().join("link");
         fs::hard_link(dir.path().join("blobs").join(blob.hex()), &link).unwrap();
-        let linked = Stamp { inode: 0, ..first.unwrap() };
-        assert_eq!(check(&store, &blob, Some(linked), false).unwrap(), Stamp::of(&store, &blob));
         fs::set_permissions(&link, Permissions::from_mode(0o644)).unwrap();
         fs::write(&link, "c0ntent").unwrap();
-        // The clock of the file system's times may be coarser than this test is fast.
-        fs::File::open(&link).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
-        let error = check(&store, &blob, first, false).unwrap_err();
+        let error = check(&store, &blob, Some(line), false).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
         assert!(check(&store, &blob, None, true).is_err());
+    }
+
+    #[test]
+    fn a_blob_that_was_just_written_has_no_stamp() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let blob = BlobId::of(b"content");
+        // A machine can stop for longer than that between two calls, though not each time.
+        let fresh = (0..20).any(|_| {
+            store.put(b"content").unwrap();
+            check(&store, &blob, None, false).unwrap().is_none()
+        });
+        assert!(fresh);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_image::manifest::FORMAT_EPOCH;
 use boxfile_spec::{Diagnostics, Lock, Source, Sources, lock};
+use host_fs::read::{Links, read_prefix};
 
 /// A lock and the file that it was read from, or will be written to.
 #[derive(Debug, Clone)]
@@ -160,7 +161,7 @@ impl LockFile {
 
 /// Reads a lock's bytes; `None` if there is no file.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, LockFileError> {
-    match super::read_bounded(path, lock::MAX_TEXT as u64 + 1) {
+    match read_prefix(path, Links::Follow, lock::MAX_TEXT as u64 + 1).map_err(io::Error::from) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(LockFileError::Io { action: "read", path: path.to_owned(), source }),

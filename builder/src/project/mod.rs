@@ -5,11 +5,10 @@ mod lockfile;
 pub(crate) mod pins;
 mod replace;
 
-use std::fs;
-use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use boxfile_spec::{Boxfile, Document, MAX_SOURCE, Source};
+use host_fs::read::{Links, read_prefix};
 
 use crate::checkout;
 
@@ -95,7 +94,8 @@ impl Project {
 
 /// Reads a text of at most 1 MiB and a byte: a longer one is for the language to refuse.
 fn read_source(path: &Path) -> Result<Source, String> {
-    let bytes = read_bounded(path, MAX_SOURCE as u64 + 1).map_err(|error| error.to_string())?;
+    let bytes = read_prefix(path, Links::Follow, MAX_SOURCE as u64 + 1)
+        .map_err(|error| error.to_string())?;
     let name = path.display().to_string();
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(name, text)),
@@ -110,20 +110,10 @@ fn read_source(path: &Path) -> Result<Source, String> {
     }
 }
 
-/// Reads a regular file up to a length.
-pub(crate) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
-    let length = usize::try_from(metadata.len().min(most)).unwrap_or_default();
-    let mut bytes = Vec::with_capacity(length);
-    fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

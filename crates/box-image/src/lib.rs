@@ -6,14 +6,17 @@
 //! the kernel. The sha256 of the manifest's bytes is the **box digest**; it covers everything that
 //! boots.
 //!
-//! [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
+//! [`defaults`] are the values that hold unless a Boxfile says otherwise, [`text`] makes foreign text
+//! safe to print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
 //! [`wire`]'s framing over any reader or writer that it is given.
 #![forbid(unsafe_code)]
 
 pub mod budget;
+pub mod defaults;
 pub mod digest;
 pub mod manifest;
 pub mod plan;
+pub mod text;
 pub mod wire;
 
 pub use budget::{Budget, Excess, Phase, Phases};

@@ -52,6 +52,21 @@ impl Descriptor {
             annotations: BTreeMap::new(),
         }
     }
+
+    /// Returns what the blob is in a box: `manifest`, `config`, `rootfs`, `init`, `kernel`,
+    /// `listing` or `sbom`. Of a blob that another version added, returns the media type, which is
+    /// foreign text: see [`crate::text`].
+    pub fn role(&self) -> &str {
+        match self.media_type.as_str() {
+            OCI_MANIFEST_TYPE => "manifest",
+            CONFIG_TYPE => "config",
+            ROOTFS_TYPE => "rootfs",
+            INIT_TYPE => "init",
+            KERNEL_TYPE => "kernel",
+            LISTING_TYPE => "listing",
+            other => other,
+        }
+    }
 }
 
 /// The file `oci-layout` (OCI image-layout.md).

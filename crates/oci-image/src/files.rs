@@ -1,9 +1,9 @@
 //! Files by their names: those of a directory, or of an archive.
 
 use std::fmt;
-use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use host_fs::read::{Links, open_regular};
 
 use super::error::SourceError;
 use super::place::Opened;
@@ -38,24 +38,15 @@ impl Files for Directory {
 
     fn open(&self, name: &str) -> Result<Option<Opened>, SourceError> {
         let path = self.0.join(name);
-        let opened = open_file(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
-        match opened {
-            Ok((size, file)) => Ok(Some(Opened { reader: Box::new(file), size })),
-            Err(error) if is_absent(&error) => Ok(None),
-            Err(source) => Err(SourceError::Io { at: self.at(name), source }),
+        let failed = |source| SourceError::Io { at: self.at(name), source };
+        // A layout can be a farm of links into another store.
+        match open_regular(&path, Links::Follow) {
+            Ok(file) => {
+                let size = file.metadata().map_err(failed)?.len();
+                Ok(Some(Opened { reader: Box::new(file), size }))
+            }
+            Err(error) if error.is_absent() => Ok(None),
+            Err(error) => Err(failed(error.into())),
         }
     }
-}
-
-/// Whether there is no such file: perhaps because what should be its directory is none.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-/// Opens a regular file. Opening a pipe would wait for somebody to write to it.
-pub(super) fn open_file(path: &Path) -> io::Result<File> {
-    if std::fs::metadata(path)?.is_file() {
-        return File::open(path);
-    }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
 }

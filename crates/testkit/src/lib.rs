@@ -6,6 +6,7 @@
 //! - [`hostile`] is a corpus of layers that an attacker would send;
 //! - [`prerequisites`] installs or fetches what is missing, and says so;
 //! - [`artefacts`] builds the project's own programs and says where they lie;
+//! - [`test_box`] writes a small box, and [`damage`] damages boxes as an attacker would;
 //! - [`registry`] runs a registry on the loopback device;
 //! - [`vmhost`] runs a command on an emulated machine that has hardware virtualization.
 //!
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod artefacts;
+pub mod damage;
 pub mod debian;
 pub mod digest;
 pub mod error;
@@ -22,11 +24,13 @@ pub mod images;
 pub mod prerequisites;
 pub mod program;
 pub mod registry;
+pub mod test_box;
 pub mod vmhost;
 pub mod workspace;
 
 pub use artefacts::Artefacts;
 pub use error::{KitError, Result};
 pub use registry::DockerRegistry;
+pub use test_box::TestBox;
 pub use vmhost::VirtualHost;
 pub use workspace::Workspace;

@@ -3,11 +3,9 @@
 use std::convert::Infallible;
 use std::ffi::{CString, NulError};
 
+use box_image::defaults::SEARCH_PATH;
 use nix::errno::Errno;
 use nix::unistd::execve;
-
-/// Where programs are looked for in an environment without `PATH`.
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A program that could not be executed.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,7 +64,7 @@ fn candidates(program: &str, env: &[String]) -> Vec<String> {
         return vec![program.to_owned()];
     }
     let path = env.iter().find_map(|variable| variable.strip_prefix("PATH="));
-    let directories = path.unwrap_or(DEFAULT_PATH).split(':');
+    let directories = path.unwrap_or(SEARCH_PATH).split(':');
     let absolute = directories.filter(|directory| directory.starts_with('/'));
     absolute.map(|directory| format!("{}/{program}", directory.trim_end_matches('/'))).collect()
 }

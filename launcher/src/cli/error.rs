@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use box_image::text::shown;
+use box_layout::OpenError;
 use boxlaunch::error::Said;
 use boxlaunch::{LaunchError, RunFailure};
 
@@ -42,7 +44,7 @@ impl CommandError {
             "this is a bug in boxlaunch; please report it, with the command that you ran and all \
              that was printed",
         );
-        Self { message: error.to_string(), hint, said: Vec::new(), code: BUG }
+        Self { message: shown(&error.to_string()), hint, said: Vec::new(), code: BUG }
     }
 
     /// The command line asks for something that cannot be.
@@ -82,8 +84,7 @@ impl CommandError {
 impl From<LaunchError> for CommandError {
     fn from(error: LaunchError) -> Self {
         let (hint, code) = (hint(&error), code(&error));
-        let message = if is_reader_gone(&error) { String::new() } else { error.to_string() };
-        Self { message, hint, said: Vec::new(), code }
+        Self { message: message(&error), hint, said: Vec::new(), code }
     }
 }
 
@@ -91,6 +92,16 @@ impl From<RunFailure> for CommandError {
     fn from(failure: RunFailure) -> Self {
         let said = if is_about_the_guest(&failure.error) { failure.said } else { Vec::new() };
         Self { said, ..failure.error.into() }
+    }
+}
+
+/// Returns what an error says, on one line that no terminal obeys: names, paths and documents in it
+/// can be foreign. A list of declarations has its lines, each of them made safe.
+fn message(error: &LaunchError) -> String {
+    match error {
+        error if is_reader_gone(error) => String::new(),
+        LaunchError::Unsupported(_) => error.to_string(),
+        error => shown(&error.to_string()),
     }
 }
 
@@ -155,16 +166,10 @@ fn hint(error: &LaunchError) -> Option<&'static str> {
             "run the box on a machine whose KVM uses the processor's own virtualization; a KVM that \
              emulates it in software cannot run every kernel"
         }
-        LaunchError::Digest { .. } | LaunchError::Size { .. } => {
-            "the file was damaged or changed after the build; build or copy the box again"
-        }
+        LaunchError::Open(error) => return box_hint(error),
         LaunchError::Writable(_) => {
             "what boots must belong to you or to root, and only its owner may write to it: copy the \
              box, or `chmod go-w` and `chown` its blobs"
-        }
-        LaunchError::NotRegular(_) => "copy the box with its files, not with links to them",
-        LaunchError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-            "a box is a directory that `boxbuild build` wrote; copy it whole"
         }
         LaunchError::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
             "remove the file, or name another"
@@ -172,6 +177,7 @@ fn hint(error: &LaunchError) -> Option<&'static str> {
         LaunchError::SocketPath { .. } => {
             "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
         }
+        LaunchError::OtherProtocol(_) => "use the boxlaunch of the boxbuild that built the box",
         LaunchError::Unsupported(_) => {
             "remove these declarations from the Boxfile and build the box again, or use a newer \
              boxlaunch"
@@ -186,6 +192,25 @@ fn hint(error: &LaunchError) -> Option<&'static str> {
     })
 }
 
+/// Returns what to do about a box that cannot be opened.
+fn box_hint(error: &OpenError) -> Option<&'static str> {
+    Some(match error {
+        OpenError::Digest { .. } | OpenError::Size { .. } => {
+            "the file was damaged or changed after the build; build or copy the box again"
+        }
+        OpenError::NotRegular(_) => "copy the box with its files, not with links to them",
+        OpenError::Missing { .. } | OpenError::NotALayout { .. } => {
+            "name the directory that `boxbuild build` wrote, such as NAME.box"
+        }
+        OpenError::File { error, .. } if error.kind() == io::ErrorKind::NotFound => {
+            "a box is a directory that `boxbuild build` wrote; copy it whole"
+        }
+        OpenError::Manifests { .. } => "copy the manifest of the box into a layout of its own",
+        OpenError::Epoch { .. } => "use the boxlaunch of the boxbuild that built the box",
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,8 +218,8 @@ mod tests {
 
     #[test]
     fn each_kind_of_error_has_its_code() {
-        let size = || LaunchError::Size { path: PathBuf::new(), expected: 1, found: 2 };
-        assert_eq!(code(&size()), DIFFERENT);
+        let size = OpenError::Size { path: PathBuf::new(), expected: 1, found: 2 };
+        assert_eq!(code(&size.into()), DIFFERENT);
         assert_eq!(code(&LaunchError::Signal(2)), 130);
         assert_eq!(code(&LaunchError::Signal(15)), 143);
         assert_eq!(code(&LaunchError::KvmInternal), FAILED);

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use box_image::text::shown;
 use box_image::{
     Budget, ComponentName, ComponentPlan, Digest, Health, Phase, Rlimits, RunPlan, Unsupported,
 };
-use boxlaunch::bundle::{Blob, Bundle};
-use boxlaunch::output::printable;
+use box_layout::{Blob, OpenBox};
 use serde::Serialize;
 
 use super::error::CommandError;
@@ -19,7 +19,7 @@ use super::{print, print_json};
 pub(crate) struct InspectArgs {
     /// The box's directory.
     #[arg(value_name = "BOX")]
-    bundle: PathBuf,
+    directory: PathBuf,
     /// Print one JSON object: box, tree, epoch, kernel_version, plan, unsupported and blobs.
     #[arg(long)]
     json: bool,
@@ -35,72 +35,75 @@ struct Report<'a> {
     plan: &'a RunPlan,
     /// What keeps this version from running the box.
     unsupported: Vec<Unsupported>,
-    blobs: Vec<BlobReport>,
+    blobs: Vec<BlobReport<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct BlobReport {
-    name: &'static str,
+struct BlobReport<'a> {
+    name: &'a str,
     digest: Digest,
     size: u64,
 }
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, CommandError> {
-    let bundle = Bundle::open(&args.bundle)?;
+    let opened = boxlaunch::open(&args.directory)?;
     if args.json {
-        print_json(&report(&bundle))?;
+        print_json(&report(&opened))?;
     } else {
-        print(&printable(&text(&bundle)))?;
+        print(&text(&opened))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(bundle: &Bundle) -> Report<'_> {
-    let blob = |blob: &Blob| BlobReport {
-        name: blob.name,
+fn report<'a>(opened: &'a OpenBox) -> Report<'a> {
+    let blob = |blob: &'a Blob| BlobReport {
+        name: blob.role(),
         digest: blob.descriptor.digest,
         size: blob.descriptor.size,
     };
     Report {
-        digest: bundle.digest,
-        tree: &bundle.config.tree,
-        epoch: bundle.config.epoch,
-        kernel_version: &bundle.config.kernel_version,
-        plan: bundle.plan(),
-        unsupported: bundle.plan().unsupported(),
-        blobs: bundle.blobs().map(blob).into(),
+        digest: opened.digest,
+        tree: &opened.config.tree,
+        epoch: opened.config.epoch,
+        kernel_version: &opened.config.kernel_version,
+        plan: opened.plan(),
+        unsupported: opened.plan().unsupported(),
+        blobs: opened.boot_blobs().map(blob).into(),
     }
 }
 
-fn text(bundle: &Bundle) -> String {
-    let plan = bundle.plan();
-    let mut text = format!("name        {}\n", plan.name);
-    text += &format!("box         {}\n", bundle.digest);
-    text += &format!("tree        {}\n", bundle.config.tree);
-    if !bundle.config.kernel_version.is_empty() {
-        text += &format!("kernel      {}\n", bundle.config.kernel_version.trim_end());
+/// Shows a box in lines, each of them safe for a terminal.
+fn text(opened: &OpenBox) -> String {
+    let plan = opened.plan();
+    let mut lines = vec![
+        format!("name        {}", plan.name),
+        format!("box         {}", opened.digest),
+        format!("tree        {}", opened.config.tree),
+    ];
+    if !opened.config.kernel_version.is_empty() {
+        lines.push(format!("kernel      {}", opened.config.kernel_version.trim_end()));
     }
-    text += &format!("machine     {} CPUs, {} MiB\n", plan.vm.cpus, plan.vm.memory_mib);
-    text += &format!("budget      {}\n", budget(&plan.budget));
+    lines.push(format!("machine     {} CPUs, {} MiB", plan.vm.cpus, plan.vm.memory_mib));
+    lines.push(format!("budget      {}", budget(&plan.budget)));
     if !plan.skills.is_empty() {
         let names: Vec<&str> = plan.skills.iter().map(|skill| skill.name.as_str()).collect();
-        text += &format!("skills      {}\n", names.join(", "));
+        lines.push(format!("skills      {}", names.join(", ")));
     }
     for name in ComponentName::ALL {
-        text += &plan.component(name).map_or_else(String::new, |plan| component(name, plan));
+        lines.extend(plan.component(name).map(|plan| component(name, plan)).unwrap_or_default());
     }
-    text += &unsupported(&plan.unsupported());
-    text += "\nblobs\n";
-    for blob in bundle.blobs() {
+    lines.extend(unsupported(&plan.unsupported()));
+    lines.extend([String::new(), "blobs".to_owned()]);
+    for blob in opened.boot_blobs() {
         let size = readable(blob.descriptor.size);
-        text += &format!("  {:<8}{size:>11}  {}\n", blob.name, blob.descriptor.digest);
+        lines.push(format!("  {:<8}{size:>11}  {}", blob.role(), blob.descriptor.digest));
     }
-    text
+    lines.iter().map(|line| shown(line) + "\n").collect()
 }
 
-fn component(name: ComponentName, plan: &ComponentPlan) -> String {
-    let mut text = format!("\n{}\n", name.name());
-    let mut line = |label: &str, value: &str| text += &format!("  {label:<12}{value}\n");
+fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<String> {
+    let mut lines = vec![String::new(), name.name().to_owned()];
+    let mut line = |label: &str, value: &str| lines.push(format!("  {label:<12}{value}"));
     line("hostname", &plan.hostname);
     line("program", &format!("{:?} in {}", plan.argv, plan.workdir));
     line("user", &format!("{}:{}", plan.user.uid, plan.user.gid));
@@ -119,7 +122,7 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> String {
     if let Some(check) = &plan.health {
         line("health", &health(check));
     }
-    text
+    lines
 }
 
 fn rlimits(plan: Rlimits) -> String {
@@ -137,14 +140,15 @@ fn rlimits(plan: Rlimits) -> String {
     all.into_iter().flatten().collect::<Vec<_>>().join(", ") + " (each process)"
 }
 
-/// Says what keeps this version from running the box.
-fn unsupported(declared: &[Unsupported]) -> String {
+/// Lists what keeps this version from running the box.
+fn unsupported(declared: &[Unsupported]) -> Vec<String> {
     if declared.is_empty() {
-        return String::new();
+        return Vec::new();
     }
-    let line = |it: &Unsupported| format!("  {}: it {}\n", it.declaration, it.lacks);
-    "\nnot enforced by this version, which therefore does not run the box\n".to_owned()
-        + &declared.iter().map(line).collect::<String>()
+    let head = "not enforced by this version, which therefore does not run the box";
+    let line = |it: &Unsupported| format!("  {}: it {}", it.declaration, it.lacks);
+    let head = [String::new(), head.to_owned()];
+    head.into_iter().chain(declared.iter().map(line)).collect()
 }
 
 fn namespaces(plan: &ComponentPlan) -> String {

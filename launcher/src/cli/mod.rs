@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use std::panic::{UnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
+use box_image::text::shown_json;
 use boxlaunch::clock::Instant;
 use clap::{Parser, Subcommand};
 
@@ -96,7 +97,8 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), CommandError> {
 }
 
 fn json_line(value: &impl serde::Serialize) -> Result<String, CommandError> {
-    Ok(serde_json::to_string(value).map_err(CommandError::bug)? + "\n")
+    let json = serde_json::to_string(value).map_err(CommandError::bug)?;
+    Ok(shown_json(&json) + "\n")
 }
 
 /// Tells the user something that is not the result. Nobody is left to tell where that fails.

@@ -16,17 +16,26 @@ pub(crate) fn state() -> Result<PathBuf, CommandError> {
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("BOXLAUNCH_STATE")
-        .or_else(|| set("XDG_STATE_HOME").map(|state| state.join("boxbuild")))
+        .or_else(|| set("XDG_STATE_HOME").filter(is_absolute).map(|state| state.join("boxbuild")))
         .or_else(|| set("HOME").map(|home| home.join(".local/state/boxbuild")))
 }
 
 /// Returns where a run makes its private directory: the user's runtime directory, else the
 /// directory for temporary files.
 pub(crate) fn runtime_base() -> PathBuf {
-    let of_user = || PathBuf::from(format!("/run/user/{}", nix::unistd::getuid()));
-    let named = env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
-    let wanted = named.unwrap_or_else(of_user);
+    let wanted = runtime_from(env::var_os("XDG_RUNTIME_DIR"));
     if Path::is_dir(&wanted) { wanted } else { env::temp_dir() }
+}
+
+fn runtime_from(variable: Option<OsString>) -> PathBuf {
+    let of_user = || PathBuf::from(format!("/run/user/{}", nix::unistd::getuid()));
+    variable.map(PathBuf::from).filter(is_absolute).unwrap_or_else(of_user)
+}
+
+/// Returns `true` for a path that a variable of the XDG Base Directory Specification may have; others
+/// are to be ignored. The VMM process has another working directory, too.
+fn is_absolute(path: &PathBuf) -> bool {
+    path.is_absolute()
 }
 
 #[cfg(test)]
@@ -46,5 +55,16 @@ mod tests {
         assert_eq!(state_with(&all[..2]), Some("/s/boxbuild".into()));
         assert_eq!(state_with(&all[..1]), Some("/h/.local/state/boxbuild".into()));
         assert_eq!(state_with(&[("HOME", "")]), None);
+    }
+
+    #[test]
+    fn a_relative_path_of_an_xdg_variable_is_ignored() {
+        let user = PathBuf::from(format!("/run/user/{}", nix::unistd::getuid()));
+        for ignored in [None, Some(""), Some("run"), Some("./run")] {
+            assert_eq!(runtime_from(ignored.map(OsString::from)), user, "{ignored:?}");
+        }
+        assert_eq!(runtime_from(Some("/r".into())), Path::new("/r"));
+        let relative = [("HOME", "/h"), ("XDG_STATE_HOME", "s")];
+        assert_eq!(state_with(&relative), Some("/h/.local/state/boxbuild".into()));
     }
 }

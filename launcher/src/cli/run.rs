@@ -8,13 +8,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use box_image::{ComponentName, RunPlan};
+use box_layout::OpenBox;
 use boxlaunch::clock::Instant;
 use boxlaunch::output::{Captured, Prefixed, Route};
 use boxlaunch::receipt::Receipts;
 use boxlaunch::report::{CommandReport, RunFacts, RunReport, budget_table};
 use boxlaunch::signals::StopSignals;
 use boxlaunch::verify::Trust;
-use boxlaunch::{Bundle, LaunchError, RunFailure, Session, Setup};
+use boxlaunch::{LaunchError, RunFailure, Session, Setup};
 use clap::ValueEnum;
 
 use super::error::{CommandError, OVER_BUDGET, signal_code};
@@ -36,7 +37,7 @@ const MAX_TIMEOUT: i64 = 24 * 60 * 60;
 pub(crate) struct RunArgs {
     /// The box's directory.
     #[arg(value_name = "BOX")]
-    bundle: PathBuf,
+    directory: PathBuf,
     /// Print one JSON object at the end, with the programs' output in it.
     #[arg(long)]
     json: bool,
@@ -148,13 +149,13 @@ fn boot(
     signals: &StopSignals,
     screen: &Screen,
 ) -> Result<u8, CommandError> {
-    let bundle = Bundle::open(&args.bundle)?;
+    let opened = boxlaunch::open(&args.directory)?;
     // Before anything is made on the host; a session does so, too.
-    bundle.check_enforced()?;
-    let component = component(args, bundle.plan())?;
+    boxlaunch::check_enforced(&opened)?;
+    let component = component(args, opened.plan())?;
     let receipts = Receipts::new(&paths::state()?);
     let mut session = Session::start(Setup {
-        bundle: &bundle,
+        opened: &opened,
         program: Path::new(SELF),
         receipts: &receipts,
         trust: if args.verify { Trust::Nothing } else { Trust::Receipts },
@@ -166,14 +167,14 @@ fn boot(
         started,
         startup_timeout: Duration::from_secs(args.startup_timeout.into()),
     })?;
-    let ending = match serve(args, bundle.plan(), component, &mut session, screen) {
+    let ending = match serve(args, opened.plan(), component, &mut session, screen) {
         Err(RunFailure { error: LaunchError::Signal(signal), .. }) => Ok(Ending::Signal(signal)),
         served => served,
     };
     let stopped = session.stop(Duration::from_secs(args.grace.into()));
     let ending = ending?;
     let code = after_stop(ending.code(), stopped, screen)?;
-    conclude(args, &bundle, &session, ending, screen)?;
+    conclude(args, &opened, &session, ending, screen)?;
     Ok(code)
 }
 
@@ -224,15 +225,15 @@ fn serve(
 /// Prints the report where one is asked for.
 fn conclude(
     args: &RunArgs,
-    bundle: &Bundle,
+    opened: &OpenBox,
     session: &Session<'_>,
     ending: Ending,
     screen: &Screen,
 ) -> Result<(), CommandError> {
     if args.json {
         let report = RunReport::new(RunFacts {
-            digest: bundle.digest,
-            config: &bundle.config,
+            digest: opened.digest,
+            config: &opened.config,
             verified: session.verified(),
             phases: session.phases(),
             agent_status: session.agent_status(),

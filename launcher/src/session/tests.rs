@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::*;
 use crate::output::Outlet;
-use crate::testing::{TestBox, config};
+use testkit::test_box::{TestBox, config};
 
 /// More than all pipes on the way to a reader that takes nothing.
 const TOO_MUCH: usize = 1 << 20;
@@ -17,8 +17,8 @@ fn unread<'a>(made: &TestBox, signals: &'a Rc<StopSignals>) -> (Session<'a>, Pip
     let (reader, writer) = io::pipe().unwrap();
     let outlet = || Box::new(Outlet::new(writer.try_clone().unwrap(), signals));
     let listener = Listener::bind(made.path().join("control.sock")).unwrap();
-    let bundle = Bundle::open(made.path()).unwrap();
-    let vmm = Vmm::spawn(Path::new("/usr/bin/yes"), &bundle).unwrap();
+    let opened = crate::open(made.path()).unwrap();
+    let vmm = Vmm::spawn(Path::new("/usr/bin/yes"), &opened).unwrap();
     let nonce = Nonce::random().unwrap();
     let session = Session {
         events: Events::new(vmm, listener, nonce, Console::new(None), signals),
@@ -67,10 +67,10 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
     let mut config = config();
     config.plan.network.mode = box_image::NetworkMode::Shared;
     let (made, signals) = (TestBox::new(&config), StopSignals::block().unwrap());
-    let (bundle, receipts) =
-        (Bundle::open(made.path()).unwrap(), Receipts::new(Path::new("/nowhere")));
+    let (opened, receipts) =
+        (crate::open(made.path()).unwrap(), Receipts::new(Path::new("/nowhere")));
     let refused = Session::start(Setup {
-        bundle: &bundle,
+        opened: &opened,
         program: Path::new("/nowhere"),
         receipts: &receipts,
         trust: Trust::Nothing,

@@ -2,17 +2,16 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod foreign;
 mod output;
 mod refusal;
-#[path = "../../src/testing.rs"]
-#[allow(dead_code, reason = "the unit tests use more of it")]
-mod testing;
+mod verify;
 
 use std::process::{Command, Stdio};
 
 use box_image::BoxConfig;
 use tempfile::TempDir;
-use testing::TestBox;
+use testkit::TestBox;
 
 /// A box, and a user who has run nothing before.
 struct Scene {

@@ -8,8 +8,8 @@ use box_image::{Access, Scope, SharePlan};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::testing::config;
 use crate::{Ended, Scene, boxlaunch, ended};
+use testkit::test_box::config;
 
 const FULL: &str = "cannot write the result to standard output: No space left on device";
 

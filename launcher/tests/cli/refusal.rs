@@ -7,7 +7,7 @@ use box_image::{
 use serde_json::Value;
 
 use crate::Scene;
-use crate::testing::config;
+use testkit::test_box::config;
 
 /// A config with one declaration of each kind that is not enforced.
 fn demanding() -> BoxConfig {

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use box_image::defaults::MAX_OUTPUT_BYTES;
+
 use crate::diagnostic::quote;
 use crate::parse::names;
 use crate::parse::reader::Reader;
@@ -10,9 +12,6 @@ use crate::schema;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
 use crate::{Diagnostic, Fallback, Preset, Sandbox, Span, Spanned, rules, value};
-
-/// In bytes.
-const DEFAULT_OUTPUT: u64 = 10_000_000;
 
 /// Reads the policy.
 pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Sandbox> {
@@ -26,7 +25,7 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Sandbox> {
         "warn" => Fallback::Warn,
         _ => Fallback::Strict,
     });
-    let max_output = reader.size("max-output").unwrap_or(DEFAULT_OUTPUT);
+    let max_output = reader.size("max-output").unwrap_or(MAX_OUTPUT_BYTES);
     let children = reader.children();
     let list = |declaration, read: fn(&Value, &str) -> Result<Spanned<String>, Diagnostic>| {
         Reader::sole(&children, declaration, |it| it.read_args(read)).unwrap_or_default()

@@ -1,8 +1,9 @@
 //! What holds where nothing is declared.
 
+use box_image::defaults::{AGENT_PORT, MAX_OUTPUT_BYTES, SEARCH_PATH};
 use boxfile_spec::{
     AgentKind, Health, Layout, Limits, Namespaces, Network, NetworkMode, Platform, ResourceLimits,
-    Vm,
+    Vm, json_schema, reference,
 };
 
 use super::{MIB, file, good};
@@ -87,4 +88,25 @@ fn nothing_can_be_reached() {
     let nothing = Network { mode: NetworkMode::None, allow: Vec::new(), deny: Vec::new() };
     assert_eq!(file("").network, nothing);
     assert_eq!(file("network \"none\"").network, nothing);
+}
+
+#[test]
+fn the_generated_documents_state_the_shared_defaults() {
+    let output = format!("{}MB", MAX_OUTPUT_BYTES / 1_000_000);
+    assert_eq!(MAX_OUTPUT_BYTES % 1_000_000, 0);
+    let row = format!("| `max-output` | property | a size from 1B to 1GiB | {output} |");
+    let port = format!("label `a3s.port` says; without that, {AGENT_PORT}, and");
+    let path = format!("If neither image nor Boxfile sets `PATH`, it is `{SEARCH_PATH}`.");
+    let reference = reference();
+    for text in [&row, &port, &path] {
+        assert!(reference.contains(text), "{text}");
+    }
+    let schema = json_schema();
+    for text in [&format!("From 1B to 1GiB. By default {output}."), &port, &path] {
+        assert!(schema.contains(text), "{text}");
+    }
+    assert_eq!(boxfile_spec::AgentKind::OciImage.default_port(), AGENT_PORT);
+    let sandbox = file("sandbox \"default\"").sandbox.unwrap();
+    assert_eq!(sandbox.max_output, MAX_OUTPUT_BYTES);
+    assert_eq!(box_image::SandboxPlan::default().max_output_bytes, MAX_OUTPUT_BYTES);
 }

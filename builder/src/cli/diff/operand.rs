@@ -6,7 +6,7 @@ use std::path::Path;
 use box_image::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE};
 use box_image::{ComponentName, Digest, Manifest};
 use box_inspect::diff::Side;
-use box_inspect::opened::{OpenError, OpenedBox};
+use box_inspect::opened::{self, OpenBox, OpenError};
 use boxfile_spec::{ImageRef, Platform};
 use oci_image::Access;
 use serde::Serialize;
@@ -22,7 +22,7 @@ const IMAGES: [&str; 4] = ["oci:", "oci-archive:", "docker-archive:", "docker://
 pub(super) struct Operand {
     pub(super) side: Side,
     /// The box that it is of.
-    opened: Option<OpenedBox>,
+    opened: Option<OpenBox>,
 }
 
 impl Operand {
@@ -40,7 +40,7 @@ impl Operand {
             let side = Side::of_image(&image, Platform::LinuxAmd64, &access);
             return Ok(Self::without_box(side.map_err(Failure::of)?));
         }
-        if path.join("oci-layout").is_file() {
+        if is_layout(path) {
             return Self::of_box(path, component);
         }
         let side = Side::of_directory(path);
@@ -52,15 +52,15 @@ impl Operand {
     }
 
     fn of_box(path: &Path, component: Option<ComponentName>) -> Result<Self, Failure> {
-        let opened = OpenedBox::open(path).map_err(|error| match error {
-            OpenError::NotABox { .. } => Failure::new(format!(
+        let opened = opened::open(path).map_err(|error| match error {
+            OpenError::Layout(error) if is_of_another(&error) => Failure::new(format!(
                 "{path} is an OCI image layout, and not of a box\n  \
                  = help: compare an image in it: oci:{path}",
                 path = path.display()
             )),
-            error => Failure::of(error),
+            error => Failure::of_box(error),
         })?;
-        let side = Side::of_box(&opened, component).map_err(Failure::of)?;
+        let side = Side::of_box(&opened, component).map_err(Failure::of_box)?;
         match (side, component) {
             (Some(side), _) => Ok(Self { side, opened: Some(opened) }),
             (None, component) => Err(Failure::new(format!(
@@ -70,6 +70,19 @@ impl Operand {
             ))),
         }
     }
+}
+
+/// Returns `true` for the directory of an OCI image layout, even of a broken one: comparing its files
+/// would tell nothing of what is in it.
+fn is_layout(path: &Path) -> bool {
+    let has = |name: &str| path.join(name).symlink_metadata().is_ok();
+    has(box_layout::LAYOUT) || has(box_layout::INDEX) && has(box_layout::BLOBS)
+}
+
+/// Returns `true` for an OCI image layout that was never meant to be a box.
+fn is_of_another(error: &box_layout::OpenError) -> bool {
+    use box_layout::OpenError::{Manifests, OtherArtifact};
+    matches!(error, OtherArtifact { .. } | Manifests { .. })
 }
 
 /// Returns the failure of an image that only a registry has.

@@ -9,7 +9,7 @@ use box_image::{ComponentName, Digest};
 use box_inspect::export::{
     Export, ExportError, LeftOut, OciImage, Ownership, Written, component_of, copy_rootfs, file,
 };
-use box_inspect::opened::OpenedBox;
+use box_inspect::opened::{self, OpenBox};
 use clap::ValueEnum;
 
 use super::failure::Failure;
@@ -85,8 +85,11 @@ struct Exported {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_usage(args)?;
-    let opened = OpenedBox::open(&args.directory).map_err(Failure::of)?;
-    let exported = export(args, &opened).map_err(Failure::of)?;
+    let opened = opened::open(&args.directory).map_err(Failure::of_box)?;
+    let exported = export(args, &opened).map_err(|error| match error {
+        ExportError::Open(error) => Failure::of_box(error),
+        error => Failure::of(error),
+    })?;
     report::report(args, &exported);
     Ok(())
 }
@@ -139,7 +142,7 @@ fn output(args: &Args, component: Option<ComponentName>) -> Result<PathBuf, Expo
     Ok(name.into())
 }
 
-fn export(args: &Args, opened: &OpenedBox) -> Result<Exported, ExportError> {
+fn export(args: &Args, opened: &OpenBox) -> Result<Exported, ExportError> {
     let component = match args.format {
         Format::Oci => Some(component_of(opened, args.component.map(Component::name))?),
         _ => args.component.map(Component::name),

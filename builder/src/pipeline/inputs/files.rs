@@ -1,18 +1,17 @@
 //! Single files: those with variables, the init and the kernel.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::File;
 use std::path::Path;
 
 use box_image::{ComponentName, Digest};
 use boxfile_spec::{Boxfile, Component, Diagnostic, Source, Sources, Spanned, dotenv};
+use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 use sha2::{Digest as _, Sha256};
 
 use super::program::machine;
 use super::{Request, declared};
 use crate::binary::{self, Program};
-use crate::project::read_bounded;
 use crate::{BuildError, Report, checkout};
 
 /// The most bytes that an init or a kernel may have.
@@ -55,7 +54,8 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
             let path = request.base.join(&file.value);
             let read = |source| BuildError::EnvFile { span: file.span, path: path.clone(), source };
             checkout::inside(request.checkout, &path).map_err(read)?;
-            let bytes = read_bounded(&path, dotenv::MAX_DOTENV as u64 + 1).map_err(read)?;
+            let bytes = read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)
+                .map_err(|error| read(error.into()))?;
             let (digest, size) = (sha256(&bytes), bytes.len() as u64);
             files.push(EnvFile { path: file.value.clone(), digest, size });
             let variables = variables(&path, bytes, declared, request.boxfile)?;
@@ -165,15 +165,16 @@ pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
 
 /// Reads a whole file, and returns it opened, too.
 fn read_file(what: &'static str, path: &Path) -> Result<(File, Vec<u8>), BuildError> {
-    let failed = |source| BuildError::Read { what, path: path.to_owned(), source };
-    let metadata = fs::metadata(path).map_err(failed)?;
-    if metadata.is_file() && metadata.len() <= FILE_MAX {
-        let mut file = File::open(path).map_err(failed)?;
-        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
-        file.read_to_end(&mut bytes).map_err(failed)?;
-        return Ok((file, bytes));
-    }
-    Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is no file of a sensible size")))
+    let read = || {
+        let file = open_regular(path, Links::Follow)?;
+        let bytes = read_open(&file, FILE_MAX)?;
+        Ok((file, bytes))
+    };
+    read().map_err(|error: ReadError| BuildError::Read {
+        what,
+        path: path.to_owned(),
+        source: error.into(),
+    })
 }
 
 #[cfg(test)]

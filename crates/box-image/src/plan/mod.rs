@@ -32,7 +32,7 @@ pub use component::{
 };
 pub use logs::LogsPlan;
 pub use network::{NetworkMode, NetworkPlan};
-pub use sandbox::{DEFAULT_MAX_OUTPUT, SandboxFallback, SandboxPlan, SandboxPreset};
+pub use sandbox::{SandboxFallback, SandboxPlan, SandboxPreset};
 pub use secret::{SecretDelivery, SecretPlan};
 pub use skill::{SkillMode, SkillPlan};
 pub use storage::{Access, Scope, ScratchPlan, SharePlan};
@@ -48,8 +48,6 @@ pub const SKILLS_PATH: &str = "/a3s/skills";
 pub const ROOTS_PATH: &str = "/roots";
 /// The vsock port of the host on which init reports; the host listens.
 pub const CONTROL_PORT: u32 = 1024;
-/// The port on which an agent listens unless the Boxfile names another.
-pub const DEFAULT_AGENT_PORT: u16 = 4088;
 
 /// What the launcher and init do, from the first mount to power-off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

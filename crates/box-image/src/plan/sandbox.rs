@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How much of a command's output is kept unless the Boxfile says otherwise, in bytes.
-pub const DEFAULT_MAX_OUTPUT: u64 = 10 << 20;
+use crate::defaults::MAX_OUTPUT_BYTES;
 
 /// What each command in the business component is held to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +39,7 @@ impl Default for SandboxPlan {
         Self {
             preset: SandboxPreset::Default,
             fallback: SandboxFallback::Strict,
-            max_output_bytes: DEFAULT_MAX_OUTPUT,
+            max_output_bytes: MAX_OUTPUT_BYTES,
             writable: Vec::new(),
             deny_read: Vec::new(),
             deny_write: Vec::new(),

@@ -1,16 +1,17 @@
 //! The tree of a directory of this host. Symbolic links are never followed.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use box_tree::listing::{Listing, Origins};
 use box_tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
+use host_fs::read::{Links, ReadError, open_regular};
 use rayon::prelude::*;
-use rustix::fs::{OFlags, lgetxattr, llistxattr, llistxattr_query, major, minor};
+use rustix::fs::{lgetxattr, llistxattr, llistxattr_query, major, minor};
 
 use super::{Side, SideKind};
 
@@ -173,15 +174,12 @@ fn xattrs(path: &Path) -> rustix::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     Ok(found)
 }
 
-/// Reads a file, unless it has become something else: opening a pipe would wait for a writer.
+/// Hashes a file, unless it has become something else since it was listed.
 fn content(path: &Path) -> Result<Content, DirectoryError> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let mut options = OpenOptions::new();
-    let file = options.read(true).custom_flags(flags).open(path).map_err(failed(path))?;
-    if !file.metadata().map_err(failed(path))?.is_file() {
-        return Err(DirectoryError::Changing { path: path.to_owned() });
-    }
+    let file = open_regular(path, Links::Refuse).map_err(|error| match error {
+        ReadError::NotRegular => DirectoryError::Changing { path: path.to_owned() },
+        error => failed(path)(error.into()),
+    })?;
     digest(file).map_err(failed(path))
 }
 

@@ -7,7 +7,7 @@ use box_tree::listing::{Listing, NamedOrigin, normal};
 use box_tree::{InodeId, entries};
 
 use super::Entry;
-use crate::opened::{OpenError, OpenedBox};
+use crate::opened::{self, OpenBox, OpenError};
 
 /// What a compared tree is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Side {
     /// # Errors
     /// [`OpenError`] where the box's listing cannot be read.
     pub fn of_box(
-        opened: &OpenedBox,
+        opened: &OpenBox,
         component: Option<ComponentName>,
     ) -> Result<Option<Self>, OpenError> {
         let root = match component.map(|name| opened.config.plan.component(name)) {
@@ -48,7 +48,7 @@ impl Side {
             Some(None) => return Ok(None),
             Some(Some(component)) => normal(component.root.as_bytes()),
         };
-        Ok(Some(Self::new(SideKind::Box(opened.digest), opened.listing()?, root)))
+        Ok(Some(Self::new(SideKind::Box(opened.digest), opened::listing(opened)?, root)))
     }
 
     pub(super) fn new(kind: SideKind, listing: Listing, root: Vec<u8>) -> Self {

@@ -10,7 +10,7 @@ use erofs_writer::{ContentId, Places};
 
 use super::ExportError;
 use super::error::lossy;
-use crate::opened::OpenedBox;
+use crate::opened::{self, OpenBox};
 
 /// How many bytes are read at once.
 const CHUNK: usize = 256 << 10;
@@ -27,8 +27,8 @@ impl Contents {
     ///
     /// # Errors
     /// [`ExportError`] where the rootfs cannot be opened or cannot hold the tree.
-    pub fn open(opened: &OpenedBox, tree: &Tree) -> Result<Self, ExportError> {
-        Ok(Self { places: image_builder(tree)?.places()?, rootfs: opened.rootfs()? })
+    pub fn open(opened: &OpenBox, tree: &Tree) -> Result<Self, ExportError> {
+        Ok(Self { places: image_builder(tree)?.places()?, rootfs: opened::rootfs(opened)? })
     }
 
     /// Takes a rootfs of which nothing is checked.

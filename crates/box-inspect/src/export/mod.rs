@@ -31,7 +31,7 @@ use std::path::Path;
 use box_image::{ComponentName, ComponentPlan};
 use box_tree::{InodeId, Tree};
 
-use crate::opened::OpenedBox;
+use crate::opened::{self, OpenBox};
 pub use contents::Contents;
 pub use directory::{LeftOut, Ownership};
 pub use error::ExportError;
@@ -54,8 +54,8 @@ impl Export {
     ///
     /// # Errors
     /// [`ExportError`] where the box cannot be read.
-    pub fn whole(opened: &OpenedBox) -> Result<Self, ExportError> {
-        let tree = opened.listing()?.tree;
+    pub fn whole(opened: &OpenBox) -> Result<Self, ExportError> {
+        let tree = opened::listing(opened)?.tree;
         Ok(Self { contents: Contents::open(opened, &tree)?, tree, plan: None })
     }
 
@@ -63,7 +63,7 @@ impl Export {
     ///
     /// # Errors
     /// [`ExportError`] where the box cannot be read or has no such component.
-    pub fn component(opened: &OpenedBox, name: ComponentName) -> Result<Self, ExportError> {
+    pub fn component(opened: &OpenBox, name: ComponentName) -> Result<Self, ExportError> {
         let plan = opened.config.plan.component(name);
         let plan = plan.ok_or(ExportError::NoComponent { component: name.name() })?;
         let mut export = Self::whole(opened)?;

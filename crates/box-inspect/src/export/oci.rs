@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::error::{io_at, lossy};
 use super::member::{Flag, Member};
 use super::{Export, ExportError, Written, place, tar};
-use crate::opened::OpenedBox;
+use crate::opened::OpenBox;
 
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
@@ -31,7 +31,7 @@ const BLOBS: &str = "blobs/sha256";
 /// # Errors
 /// [`ExportError::WhichComponent`] where there are two and none is named.
 pub fn component_of(
-    opened: &OpenedBox,
+    opened: &OpenBox,
     named: Option<ComponentName>,
 ) -> Result<ComponentName, ExportError> {
     match named {

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use box_image::manifest::ROOTFS_TYPE;
 
 use super::{ExportError, Written};
-use crate::opened::OpenedBox;
+use crate::opened::{self, OpenBox};
 
 /// How many bytes are copied at once.
 const CHUNK: usize = 1 << 20;
@@ -14,8 +14,8 @@ const CHUNK: usize = 1 << 20;
 ///
 /// # Errors
 /// [`ExportError`]; what was written then is not the image.
-pub fn copy_rootfs(opened: &OpenedBox, out: &mut dyn Write) -> Result<Written, ExportError> {
-    let mut rootfs = opened.rootfs()?;
+pub fn copy_rootfs(opened: &OpenBox, out: &mut dyn Write) -> Result<Written, ExportError> {
+    let mut rootfs = opened::rootfs(opened)?;
     let written = Written::count(out, |out| {
         let mut buffer = vec![0; CHUNK];
         loop {

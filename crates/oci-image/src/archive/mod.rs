@@ -9,8 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use host_fs::read::{Links, open_regular};
+
 use super::error::SourceError;
-use super::files::{Files, open_file};
+use super::files::Files;
 use super::place::Opened;
 use index::Index;
 use section::Section;
@@ -38,7 +40,7 @@ impl Archive {
             return Err(SourceError::NoFile { path: path.to_owned() });
         }
         let failed = |source| SourceError::Io { at: path.display().to_string(), source };
-        let file = open_file(path).map_err(failed)?;
+        let file = open_regular(path, Links::Follow).map_err(|error| failed(error.into()))?;
         let length = file.metadata().map_err(failed)?.len();
         let file = Arc::new(file);
         magic::check(path, &mut Section::new(&file, 0, length))?;

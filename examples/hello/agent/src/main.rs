@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use box_image::defaults::AGENT_PORT;
 use http::{Request, Response};
 
-const DEFAULT_PORT: u16 = 4088;
 const SKILLS: &str = "/a3s/skills";
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 /// How long one read or write of a client may take.
@@ -45,7 +45,7 @@ fn serve() -> Result<(), String> {
 
 fn port_of(arguments: &[String]) -> Result<u16, String> {
     match arguments {
-        [] => Ok(DEFAULT_PORT),
+        [] => Ok(AGENT_PORT),
         [flag, port] if flag == "--port" => {
             port.parse().map_err(|_| format!("{port:?} is not a port: give a number below 65536"))
         }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn only_a_port_is_a_port() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(port_of(&[]), Ok(4088));
+        assert_eq!(port_of(&[]), Ok(AGENT_PORT));
         assert_eq!(port_of(&words("--port 80")), Ok(80));
         assert!(port_of(&words("--port 65536")).is_err());
         assert!(port_of(&words("80")).is_err());

@@ -1,0 +1,98 @@
+//! Makes foreign text safe to print: names, messages and documents that come from a box, an image,
+//! a guest or the network.
+//!
+//! On a terminal such a text could move the cursor, set the title, or write lines that look like
+//! ours. Whatever does so, or cannot be seen, becomes U+FFFD.
+
+/// Returns `c`, or U+FFFD for a control character, an invisible one, and one that changes the
+/// reading direction.
+pub const fn visible(c: char) -> char {
+    match c {
+        '\0'..='\u{1f}'
+        | '\u{7f}'..='\u{9f}'
+        | '\u{ad}'
+        | '\u{61c}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => char::REPLACEMENT_CHARACTER,
+        c => c,
+    }
+}
+
+/// Makes a text safe to print on one line: line ends and tabs are replaced, too.
+pub fn shown(text: &str) -> String {
+    text.chars().map(visible).collect()
+}
+
+/// Makes a text of several lines safe to print: line ends and tabs stay.
+pub fn shown_lines(text: &str) -> String {
+    let keep = |c: char| matches!(c, '\n' | '\t');
+    text.chars().map(|c| if keep(c) { c } else { visible(c) }).collect()
+}
+
+/// Makes a JSON document safe to print without changing what it says: in its strings, what
+/// [`visible`] replaces is written as an escape.
+pub fn shown_json(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || visible(c) == c {
+            text.push(c);
+            continue;
+        }
+        let mut units = [0; 2];
+        for unit in c.encode_utf16(&mut units) {
+            text += &format!("\\u{unit:04x}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: [&str; 10] = [
+        "\u{1b}[31m",
+        "\n",
+        "\r",
+        "\t",
+        "\u{9b}",
+        "\u{7f}",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{61c}",
+        "\u{e0041}",
+    ];
+
+    #[test]
+    fn no_terminal_obeys_what_is_shown() {
+        for hostile in HOSTILE {
+            let text = shown(&format!("a{hostile}b"));
+            assert!(text.starts_with("a\u{fffd}") && text.ends_with('b'), "{text:?}");
+            assert_eq!(shown(&text), text);
+        }
+        for plain in ["", "a b", "é漢\u{1f600}", "e\u{301}", "\u{fffd}"] {
+            assert_eq!(shown(plain), plain);
+            assert_eq!(shown_lines(plain), plain);
+        }
+        for c in (0..=0x9f).filter_map(char::from_u32) {
+            assert_eq!(visible(c) == c, !c.is_control(), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(shown_lines("a\tb\n\u{1b}[2J\u{9b}x\r"), "a\tb\n\u{fffd}[2J\u{fffd}x\u{fffd}");
+    }
+
+    #[test]
+    fn a_json_document_says_the_same() {
+        let value = serde_json::json!({ HOSTILE.concat(): HOSTILE });
+        let text = shown_json(&format!("{value:#}"));
+        assert_eq!(shown_lines(&text), text);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
+}

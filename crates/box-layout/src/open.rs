@@ -1,0 +1,214 @@
+//! An open box.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use box_image::manifest::{
+    ARTIFACT_TYPE, CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, OCI_INDEX_TYPE,
+    OCI_MANIFEST_TYPE, ROOTFS_TYPE,
+};
+use box_image::{BoxConfig, Descriptor, Digest, Index, Manifest, OciLayout, RunPlan};
+use host_fs::read::{Links, open_regular};
+use serde::Deserialize;
+
+use crate::OpenError;
+use crate::paths::{INDEX, LAYOUT, blob_path};
+use crate::read::{CONFIG_LIMIT, DOCUMENT_LIMIT, Document};
+
+/// An open box: its documents are verified, the blobs that boot are open.
+#[derive(Debug)]
+pub struct OpenBox {
+    /// The box's directory.
+    pub directory: PathBuf,
+    /// The box digest: sha256 of the manifest.
+    pub digest: Digest,
+    /// The manifest.
+    pub manifest: Manifest,
+    /// The config.
+    pub config: BoxConfig,
+    /// The root file system, an EROFS image.
+    pub rootfs: Blob,
+    /// The guest's PID 1, a static ELF program.
+    pub init: Blob,
+    /// The guest's kernel, an ELF file.
+    pub kernel: Blob,
+}
+
+/// A blob of a box: opened, and neither measured nor hashed.
+#[derive(Debug)]
+pub struct Blob {
+    /// Its path.
+    pub path: PathBuf,
+    /// What the box says that it is.
+    pub descriptor: Descriptor,
+    /// Its open file.
+    pub file: File,
+}
+
+impl OpenBox {
+    /// Opens the box in a directory.
+    ///
+    /// # Errors
+    /// When a document is missing, too long, malformed or not the one that the box names, when a
+    /// blob that boots cannot be opened, or when no start could carry out the plan (see
+    /// [`RunPlan::check`]).
+    pub fn open(directory: &Path) -> Result<Self, OpenError> {
+        check_layout(directory)?;
+        let named = manifest_descriptor(directory)?;
+        let document = Document::named(directory, &named, DOCUMENT_LIMIT)?;
+        let manifest = parse_manifest(directory, &document)?;
+        let config = read_config(directory, &manifest.config)?;
+        config.plan.check().map_err(OpenError::Plan)?;
+        let open = |role, media_type| {
+            let Some(descriptor) = manifest.blob(media_type) else {
+                let path = document.path.clone();
+                return Err(OpenError::NotOneBlob { path, role, media_type });
+            };
+            open_blob(directory, descriptor)
+        };
+        Ok(Self {
+            rootfs: open("rootfs", ROOTFS_TYPE)?,
+            init: open("init", INIT_TYPE)?,
+            kernel: open("kernel", KERNEL_TYPE)?,
+            directory: directory.to_owned(),
+            digest: named.digest,
+            manifest,
+            config,
+        })
+    }
+
+    /// Returns the run plan.
+    pub const fn plan(&self) -> &RunPlan {
+        &self.config.plan
+    }
+
+    /// Returns the three blobs that boot.
+    pub const fn boot_blobs(&self) -> [&Blob; 3] {
+        [&self.rootfs, &self.init, &self.kernel]
+    }
+
+    /// Opens the file of a blob that the manifest names.
+    ///
+    /// # Errors
+    /// [`OpenError::File`] or [`OpenError::NotRegular`].
+    pub fn open_blob(&self, descriptor: &Descriptor) -> Result<Blob, OpenError> {
+        open_blob(&self.directory, descriptor)
+    }
+
+    /// Reads a blob of at most `limit` bytes that the manifest names, and compares it with its size
+    /// and digest.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn read_blob(&self, descriptor: &Descriptor, limit: u64) -> Result<Vec<u8>, OpenError> {
+        Document::named(&self.directory, descriptor, limit).map(Document::into_bytes)
+    }
+}
+
+impl Blob {
+    /// Returns what the blob is in the box; see [`Descriptor::role`].
+    pub fn role(&self) -> &str {
+        self.descriptor.role()
+    }
+
+    /// Compares the length of the file with the size that the box names.
+    ///
+    /// # Errors
+    /// [`OpenError::Size`], or [`OpenError::File`].
+    pub fn check_size(&self) -> Result<(), OpenError> {
+        let (path, expected) = (self.path.clone(), self.descriptor.size);
+        match self.file.metadata() {
+            Err(error) => Err(OpenError::File { action: "examine", path, error }),
+            Ok(found) if found.len() == expected => Ok(()),
+            Ok(found) => Err(OpenError::Size { path, expected, found: found.len() }),
+        }
+    }
+}
+
+/// Checks that the directory is an OCI image layout of the known version.
+fn check_layout(directory: &Path) -> Result<(), OpenError> {
+    let document =
+        Document::unnamed(directory, LAYOUT).map_err(|error| missing(directory, error))?;
+    let layout: OciLayout = document.parse()?;
+    document.expect("imageLayoutVersion", &layout.image_layout_version, "1.0.0")
+}
+
+/// Says whether it is the box that is missing, or a file of it.
+fn missing(directory: &Path, error: OpenError) -> OpenError {
+    let path = directory.to_owned();
+    match &error {
+        OpenError::File { error: reason, .. } => match reason.kind() {
+            std::io::ErrorKind::NotFound if directory.is_dir() => {
+                OpenError::NotALayout { path, lacks: "has no file `oci-layout`" }
+            }
+            std::io::ErrorKind::NotFound => OpenError::Missing { path },
+            std::io::ErrorKind::NotADirectory => {
+                OpenError::NotALayout { path, lacks: "is not a directory" }
+            }
+            _ => error,
+        },
+        _ => error,
+    }
+}
+
+/// Finds the one manifest in the index.
+fn manifest_descriptor(directory: &Path) -> Result<Descriptor, OpenError> {
+    let document = Document::unnamed(directory, INDEX)?;
+    let index: Index = document.parse()?;
+    document.expect("mediaType", &index.media_type, OCI_INDEX_TYPE)?;
+    let count = index.manifests.len();
+    let Ok([named]) = <[Descriptor; 1]>::try_from(index.manifests) else {
+        return Err(OpenError::Manifests { path: document.path, count });
+    };
+    document.expect("mediaType of the manifest", &named.media_type, OCI_MANIFEST_TYPE)?;
+    match named.artifact_type {
+        Some(found) if found != ARTIFACT_TYPE => {
+            Err(OpenError::OtherArtifact { path: directory.to_owned(), found: Some(found) })
+        }
+        _ => Ok(named),
+    }
+}
+
+/// Parses the manifest of a box, and names one of another artifact as what it is.
+fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, OpenError> {
+    /// What manifests of all artifacts have.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Header {
+        artifact_type: Option<String>,
+    }
+    let found = document.parse::<Header>()?.artifact_type;
+    if found.as_deref() != Some(ARTIFACT_TYPE) {
+        return Err(OpenError::OtherArtifact { path: directory.to_owned(), found });
+    }
+    let manifest: Manifest = document.parse()?;
+    document.expect("mediaType", &manifest.media_type, OCI_MANIFEST_TYPE)?;
+    document.expect("mediaType of the config", &manifest.config.media_type, CONFIG_TYPE)?;
+    Ok(manifest)
+}
+
+/// Reads the config, which must be of this version's epoch.
+fn read_config(directory: &Path, named: &Descriptor) -> Result<BoxConfig, OpenError> {
+    /// What configs of all epochs have.
+    #[derive(Deserialize)]
+    struct Header {
+        epoch: u32,
+    }
+    let config = Document::named(directory, named, CONFIG_LIMIT)?;
+    match config.parse::<Header>()?.epoch {
+        FORMAT_EPOCH => config.parse(),
+        found => Err(OpenError::Epoch { path: directory.to_owned(), found }),
+    }
+}
+
+/// Opens a blob's file for reading.
+fn open_blob(directory: &Path, descriptor: &Descriptor) -> Result<Blob, OpenError> {
+    let path = blob_path(directory, &descriptor.digest);
+    match open_regular(&path, Links::Refuse) {
+        Ok(file) => Ok(Blob { path, descriptor: descriptor.clone(), file }),
+        Err(error) => Err(OpenError::at("open", &path, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+use std::fs;
+
+use testkit::TestBox;
+use testkit::damage;
+use testkit::test_box::config;
+
+use super::*;
+
+fn refusal(made: &TestBox) -> OpenError {
+    OpenBox::open(made.path()).unwrap_err()
+}
+
+#[test]
+fn a_good_box_opens() {
+    let made = TestBox::new(&config());
+    let opened = OpenBox::open(made.path()).unwrap();
+    assert_eq!(opened.config, config());
+    assert_eq!(opened.manifest, made.manifest);
+    assert_eq!(opened.digest, made.index().manifests[0].digest);
+    assert_eq!(opened.boot_blobs().map(Blob::role), ["rootfs", "init", "kernel"]);
+    opened.boot_blobs().into_iter().for_each(|blob| blob.check_size().unwrap());
+}
+
+#[test]
+fn every_damaged_box_is_refused_by_name() {
+    for damage in damage::ALL {
+        let made = TestBox::new(&config());
+        (damage.apply)(&made);
+        let error = refusal(&made).to_string();
+        assert!(error.contains(damage.says), "{}: {error}", damage.name);
+        assert!(!error.contains('\n'), "{}: {error}", damage.name);
+    }
+}
+
+#[test]
+fn a_changed_document_is_named_with_both_digests() {
+    let made = TestBox::new(&config());
+    let expected = made.manifest.config.digest;
+    let path = made.blob_path(&expected);
+    damage::flip(&made, &path);
+    let error = refusal(&made);
+    assert!(error.is_difference());
+    let found = testkit::digest::of_bytes(&fs::read(&path).unwrap());
+    let message =
+        format!("{} has the digest {found}, and the box names {expected}", path.display());
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn a_truncated_document_is_named_with_both_sizes() {
+    let made = TestBox::new(&config());
+    let path = made.manifest_path();
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let error = refusal(&made);
+    assert!(error.is_difference());
+    let (found, expected) = (bytes.len() - 1, bytes.len());
+    let message = format!("{} has {found} bytes, and the box names {expected}", path.display());
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn what_is_not_a_layout_is_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let message = |path: &Path| OpenBox::open(path).unwrap_err().to_string();
+    let missing = dir.path().join("missing");
+    assert_eq!(message(&missing), format!("there is no {}", missing.display()));
+    let here = dir.path().display();
+    assert_eq!(message(dir.path()), format!("{here} is not a box: it has no file `oci-layout`"));
+    fs::write(dir.path().join("file"), "").unwrap();
+    let file = dir.path().join("file");
+    assert_eq!(message(&file), format!("{} is not a box: it is not a directory", file.display()));
+}
+
+#[test]
+fn foreign_text_is_one_harmless_line() {
+    let made = TestBox::new(&config());
+    made.edit_config(|config| config["\u{1b}]0;x\u{7}\n\u{9b}error: all is well"] = true.into());
+    let error = refusal(&made).to_string();
+    assert!(
+        error.contains("unknown field `\u{fffd}]0;x\u{fffd}\u{fffd}\u{fffd}error: all"),
+        "{error}"
+    );
+    assert_eq!(box_image::text::shown(&error), error);
+    made.edit_manifest(|manifest| manifest["artifactType"] = "a\u{1b}[2J\nb".into());
+    assert!(refusal(&made).to_string().contains("\"a\u{fffd}[2J\u{fffd}b\""));
+}
+
+#[test]
+fn a_blob_is_read_within_its_bound_and_compared() {
+    let made = TestBox::new(&config());
+    let opened = OpenBox::open(made.path()).unwrap();
+    let listing = &made.manifest.layers[3];
+    assert_eq!(opened.read_blob(listing, 100).unwrap(), b"a listing");
+    let error = opened.read_blob(listing, 8).unwrap_err();
+    assert!(matches!(error, OpenError::TooLong { limit: 8, found: 9, .. }), "{error:?}");
+    damage::flip(&made, &made.blob_path(&listing.digest));
+    assert!(matches!(opened.read_blob(listing, 100), Err(OpenError::Digest { .. })));
+    assert!(opened.open_blob(listing).unwrap().check_size().is_ok());
+}

@@ -1,0 +1,63 @@
+//! The names of files in a box's directory (OCI image-layout.md).
+
+use std::path::{Path, PathBuf};
+
+use box_image::Digest;
+
+/// The file with the layout's version.
+pub const LAYOUT: &str = "oci-layout";
+/// The file that names the manifest.
+pub const INDEX: &str = "index.json";
+/// The directory of the blobs.
+pub const BLOBS: &str = "blobs/sha256";
+
+/// Returns the path of a blob of the box in `directory`.
+pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {
+    directory.join(BLOBS).join(digest.hex())
+}
+
+/// The kind of a directory entry of a box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+}
+
+/// Returns the kind that an entry of a box's directory has, or `None` if a box has no entry of this
+/// path. The path is relative to the box's directory.
+pub fn entry_kind(path: &Path) -> Option<EntryKind> {
+    let blob = |name: &str| format!("sha256:{name}").parse::<Digest>().is_ok();
+    match path.to_str()? {
+        LAYOUT | INDEX => Some(EntryKind::File),
+        "blobs" | BLOBS => Some(EntryKind::Directory),
+        path => {
+            let name = path.strip_prefix(BLOBS)?.strip_prefix('/')?;
+            blob(name).then_some(EntryKind::File)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_build_writes_belongs_to_a_box() {
+        let digest = Digest::from_bytes([7; 32]);
+        let kind = |path: &str| entry_kind(Path::new(path));
+        for file in ["oci-layout", "index.json"] {
+            assert_eq!(kind(file), Some(EntryKind::File), "{file}");
+        }
+        for directory in ["blobs", "blobs/sha256"] {
+            assert_eq!(kind(directory), Some(EntryKind::Directory), "{directory}");
+        }
+        let blob = blob_path(Path::new(""), &digest);
+        assert_eq!(entry_kind(&blob), Some(EntryKind::File));
+        let upper = format!("blobs/sha256/{}", digest.hex().replace('7', "A"));
+        for other in ["", "blobs/sha512", "blobs/sha256/x", "notes", "../index.json", &upper] {
+            assert_eq!(kind(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Opens and reads regular files within bounds.
+//!
+//! A path can name anything by the time that it is opened: a pipe, whose opening waits for a
+//! writer, a device without an end, a link to either. So a file is opened without blocking, and
+//! what decides is the open handle, not the path.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+
+/// How a symbolic link in the last part of a path is treated. Links before that are always
+/// followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// Follows it: for files that a user names, and for the link farms that Bazel and Nix make.
+    Follow,
+    /// Refuses it with [`ReadError::NotRegular`]: for boxes, stores and state.
+    Refuse,
+}
+
+/// An error from reading a file. It does not name the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// A directory, a device, a pipe or a socket; or a symbolic link that is not followed.
+    #[error("it is not a regular file")]
+    NotRegular,
+    /// The file is longer than allowed.
+    #[error("it has {found} bytes, and at most {limit} are allowed")]
+    TooLong {
+        /// The greatest allowed length in bytes.
+        limit: u64,
+        /// The file's length in bytes, or, of a file that is growing, how much was read of it.
+        found: u64,
+    },
+    /// The operating system failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl ReadError {
+    /// Returns `true` if there is no such file, also because its directory is missing or is not a
+    /// directory.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Io(error) if matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        ))
+    }
+}
+
+/// Makes an I/O error with the same message, for error types that hold one.
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Io(error) => error,
+            ReadError::TooLong { .. } => Self::new(io::ErrorKind::FileTooLarge, error),
+            ReadError::NotRegular => Self::new(io::ErrorKind::InvalidInput, error),
+        }
+    }
+}
+
+/// Opens a regular file for reading. Never waits for another process.
+///
+/// # Errors
+/// [`ReadError::NotRegular`] or [`ReadError::Io`].
+pub fn open_regular(path: &Path, links: Links) -> Result<File, ReadError> {
+    open_regular_at(CWD, path, links)
+}
+
+/// Opens a regular file for reading whose path is relative to an open directory. Never waits for
+/// another process.
+///
+/// # Errors
+/// [`ReadError::NotRegular`] or [`ReadError::Io`].
+pub fn open_regular_at(directory: impl AsFd, path: &Path, links: Links) -> Result<File, ReadError> {
+    let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    if links == Links::Refuse {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let file = match openat(directory, path, flags, Mode::empty()) {
+        Ok(descriptor) => File::from(descriptor),
+        Err(Errno::LOOP) if links == Links::Refuse => return Err(ReadError::NotRegular),
+        // open(2): a socket, or a device without a driver.
+        Err(Errno::NXIO) => return Err(ReadError::NotRegular),
+        Err(error) => return Err(ReadError::Io(error.into())),
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(ReadError::NotRegular) }
+}
+
+/// Reads a regular file of at most `limit` bytes.
+///
+/// # Errors
+/// [`ReadError`]; a file that is too long is not read.
+pub fn read_file(path: &Path, links: Links, limit: u64) -> Result<Vec<u8>, ReadError> {
+    read_open(&open_regular(path, links)?, limit)
+}
+
+/// Reads an open regular file of at most `limit` bytes, from its position to its end.
+///
+/// # Errors
+/// [`ReadError`]; a file that is too long is not read.
+pub fn read_open(file: &File, limit: u64) -> Result<Vec<u8>, ReadError> {
+    let length = file.metadata()?.len();
+    if length > limit {
+        return Err(ReadError::TooLong { limit, found: length });
+    }
+    // A further byte shows that the file has grown meanwhile.
+    let bytes = take(file, length, limit.saturating_add(1))?;
+    match bytes.len() as u64 {
+        found if found > limit => Err(ReadError::TooLong { limit, found }),
+        _ => Ok(bytes),
+    }
+}
+
+/// Reads at most the first `most` bytes of a regular file, for callers with a rule of their own
+/// for what is too long.
+///
+/// # Errors
+/// [`ReadError::NotRegular`] or [`ReadError::Io`].
+pub fn read_prefix(path: &Path, links: Links, most: u64) -> Result<Vec<u8>, ReadError> {
+    let file = open_regular(path, links)?;
+    let length = file.metadata()?.len();
+    Ok(take(&file, length.min(most), most)?)
+}
+
+/// Reads at most `most` bytes, probably `expected` ones.
+fn take(file: &File, expected: u64, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! Boxes that are no longer boxes: each way in which a file of one can be wrong.
+//!
+//! All programs must refuse all of them, in the same words.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use box_image::manifest::{INIT_TYPE, KERNEL_TYPE, ROOTFS_TYPE};
+use serde_json::{Value, json};
+
+use crate::program;
+use crate::test_box::BoxFiles;
+
+/// One way to damage a box.
+#[derive(Debug, Clone, Copy)]
+pub struct Damage {
+    /// Which it is, for people.
+    pub name: &'static str,
+    /// A part of what every program says about it.
+    pub says: &'static str,
+    /// Damages a whole box.
+    pub apply: fn(&BoxFiles),
+}
+
+const fn damage(name: &'static str, says: &'static str, apply: fn(&BoxFiles)) -> Damage {
+    Damage { name, says, apply }
+}
+
+const NOT_REGULAR: &str = "is not a regular file; a box consists of regular files only";
+const OTHER: &str = "application/vnd.example";
+
+/// Every way.
+pub const ALL: &[Damage] = &[
+    damage("no layout", "is not a box: it has no file `oci-layout`", |it| remove(it, "oci-layout")),
+    damage("another layout version", "its imageLayoutVersion is \"2.0.0\"", |it| {
+        write(it, "oci-layout", br#"{"imageLayoutVersion":"2.0.0"}"#);
+    }),
+    damage("a linked layout", NOT_REGULAR, |it| link(&it.path().join("oci-layout"))),
+    damage("a layout that is a pipe", NOT_REGULAR, |it| pipe(&it.path().join("oci-layout"))),
+    damage("no index", "cannot read", |it| remove(it, "index.json")),
+    damage("a linked index", NOT_REGULAR, |it| link(&it.path().join("index.json"))),
+    damage("an index that is a pipe", NOT_REGULAR, |it| pipe(&it.path().join("index.json"))),
+    damage("an index without end", NOT_REGULAR, |it| {
+        remove(it, "index.json");
+        symlink("/dev/zero", it.path().join("index.json")).unwrap();
+    }),
+    damage("an overlong index", "has 1099511627776 bytes; such a file has at most 1048576", |it| {
+        File::create(it.path().join("index.json")).unwrap().set_len(1 << 40).unwrap();
+    }),
+    damage("an index of noise", "is not a boxbuild document", |it| write(it, "index.json", b"{")),
+    damage("an index of another media type", "its mediaType is", |it| {
+        it.edit_index(|index| index["mediaType"] = OTHER.into());
+    }),
+    damage("no manifest", "names 0 manifests, and a box has one", |it| {
+        it.edit_index(|index| index["manifests"] = json!([]));
+    }),
+    damage("two manifests", "names 2 manifests, and a box has one", |it| {
+        it.edit_index(|index| {
+            let first = index["manifests"][0].clone();
+            list(&mut index["manifests"]).push(first);
+        });
+    }),
+    damage("a descriptor of another media type", "its mediaType of the manifest is", |it| {
+        it.edit_index(|index| index["manifests"][0]["mediaType"] = OTHER.into());
+    }),
+    damage("a descriptor of another artifact", "its artifactType is", |it| {
+        it.edit_index(|index| index["manifests"][0]["artifactType"] = OTHER.into());
+    }),
+    damage("a manifest of another size", "bytes, and the box names 7", |it| {
+        it.edit_index(|index| index["manifests"][0]["size"] = 7.into());
+    }),
+    damage("a changed manifest", "has the digest", |it| flip(it, &it.manifest_path())),
+    damage("a linked manifest", NOT_REGULAR, |it| link(&it.manifest_path())),
+    damage("a manifest of another artifact", "its artifactType is", |it| {
+        it.edit_manifest(|manifest| manifest["artifactType"] = OTHER.into());
+    }),
+    damage("an image's manifest", "it is an OCI image layout of something else", |it| {
+        it.edit_manifest(|manifest| drop(manifest.as_object_mut().unwrap().remove("artifactType")));
+    }),
+    damage("a manifest of another media type", "its mediaType is", |it| {
+        it.edit_manifest(|manifest| manifest["mediaType"] = OTHER.into());
+    }),
+    damage("a config of another media type", "its mediaType of the config is", |it| {
+        it.edit_manifest(|manifest| manifest["config"]["mediaType"] = OTHER.into());
+    }),
+    damage("a changed config", "has the digest", |it| {
+        flip(it, &it.blob_path(&it.manifest().config.digest));
+    }),
+    damage("a linked config", NOT_REGULAR, |it| link(&it.blob_path(&it.manifest().config.digest))),
+    damage("a missing config", "cannot read", |it| {
+        fs::remove_file(it.blob_path(&it.manifest().config.digest)).unwrap();
+    }),
+    damage("a config of another epoch", "is of format epoch 999", |it| {
+        it.edit_config(|config| config["epoch"] = 999.into());
+    }),
+    damage("a config with an unknown key", "unknown field `more`", |it| {
+        it.edit_config(|config| config["more"] = true.into());
+    }),
+    damage("a plan without a program", "the box cannot be run: its agent has no program", |it| {
+        it.edit_config(|config| config["plan"]["agent"]["argv"] = json!([]));
+    }),
+    damage("a linked rootfs", NOT_REGULAR, |it| link(&it.blob(ROOTFS_TYPE))),
+    damage("a rootfs that is a pipe", NOT_REGULAR, |it| pipe(&it.blob(ROOTFS_TYPE))),
+    damage("a kernel that is a directory", NOT_REGULAR, |it| {
+        let path = it.blob(KERNEL_TYPE);
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(path).unwrap();
+    }),
+    damage("a missing kernel", "cannot open", |it| fs::remove_file(it.blob(KERNEL_TYPE)).unwrap()),
+    damage("two inits", "does not name exactly one init", |it| {
+        it.edit_manifest(|manifest| {
+            let init = layers(manifest).iter().find(|it| it["mediaType"] == INIT_TYPE);
+            let init = init.unwrap().clone();
+            layers(manifest).push(init);
+        });
+    }),
+    damage("no rootfs", "does not name exactly one rootfs", |it| {
+        it.edit_manifest(|manifest| layers(manifest).retain(|it| it["mediaType"] != ROOTFS_TYPE));
+    }),
+];
+
+fn list(value: &mut Value) -> &mut Vec<Value> {
+    value.as_array_mut().unwrap()
+}
+
+fn layers(manifest: &mut Value) -> &mut Vec<Value> {
+    list(&mut manifest["layers"])
+}
+
+fn remove(files: &BoxFiles, name: &str) {
+    fs::remove_file(files.path().join(name)).unwrap();
+}
+
+fn write(files: &BoxFiles, name: &str, bytes: &[u8]) {
+    files.replace(&files.path().join(name), bytes);
+}
+
+/// Flips a bit in the middle of a file.
+pub fn flip(files: &BoxFiles, path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    files.replace(path, &bytes);
+}
+
+/// Moves a file away, and makes a symbolic link to it in its place.
+fn link(path: &Path) {
+    let elsewhere = path.with_extension("elsewhere");
+    fs::rename(path, &elsewhere).unwrap();
+    symlink(elsewhere, path).unwrap();
+}
+
+/// Makes a pipe in the place of a file.
+pub fn pipe(path: &Path) {
+    if path.exists() {
+        fs::remove_file(path).unwrap();
+    }
+    program::run(Command::new("mkfifo").arg(path)).unwrap();
+}
+
+/// Puts a text into one place of a box's documents.
+pub type Forge = fn(&BoxFiles, &str);
+
+/// Each place of a box's documents whose text a program could repeat in an error.
+pub const FORGED: &[(&str, Forge)] = &[
+    ("layout version", |it, text| {
+        let layout = json!({ "imageLayoutVersion": text });
+        write(it, "oci-layout", &serde_json::to_vec(&layout).unwrap());
+    }),
+    ("key of the layout", |it, text| {
+        write(it, "oci-layout", &serde_json::to_vec(&json!({ text: 1 })).unwrap());
+    }),
+    ("media type of the index", |it, text| {
+        it.edit_index(|index| index["mediaType"] = text.into());
+    }),
+    ("key of the index", |it, text| it.edit_index(|index| *index = json!({ text: text }))),
+    ("media type of the descriptor", |it, text| {
+        it.edit_index(|index| index["manifests"][0]["mediaType"] = text.into());
+    }),
+    ("artifact type of the descriptor", |it, text| {
+        it.edit_index(|index| index["manifests"][0]["artifactType"] = text.into());
+    }),
+    ("digest of the manifest", |it, text| {
+        it.edit_index(|index| index["manifests"][0]["digest"] = text.into());
+    }),
+    ("hexadecimal digest of the manifest", |it, text| {
+        it.edit_index(|index| index["manifests"][0]["digest"] = format!("sha256:{text}").into());
+    }),
+    ("media type of the manifest", |it, text| {
+        it.edit_manifest(|manifest| manifest["mediaType"] = text.into());
+    }),
+    ("artifact type of the manifest", |it, text| {
+        it.edit_manifest(|manifest| manifest["artifactType"] = text.into());
+    }),
+    ("key of the manifest", |it, text| it.edit_manifest(|manifest| *manifest = json!({ text: 1 }))),
+    ("media type of the config", |it, text| {
+        it.edit_manifest(|manifest| manifest["config"]["mediaType"] = text.into());
+    }),
+    ("epoch of the config", |it, text| it.edit_config(|config| config["epoch"] = text.into())),
+    ("key of the config", |it, text| it.edit_config(|config| config[text] = 1.into())),
+    ("value of the config", |it, text| {
+        it.edit_config(|config| config["plan"]["layout"] = text.into());
+    }),
+    ("working directory", |it, text| {
+        let text = format!("/proc/{text}");
+        it.edit_config(|config| config["plan"]["agent"]["workdir"] = text.into());
+    }),
+    ("noise in the config", |it, text| {
+        let noise = it.put("", format!("{{\"{text}\": {text}").as_bytes());
+        it.edit_manifest(|manifest| {
+            manifest["config"]["digest"] = noise.digest.to_string().into();
+            manifest["config"]["size"] = noise.size.into();
+        });
+    }),
+];
+
+/// Returns a text that takes over a terminal: it has every control character, a forged line and a
+/// title.
+pub fn hostile_text() -> String {
+    let controls: String =
+        (0..0xa0).filter_map(char::from_u32).filter(|c| c.is_control()).collect();
+    format!("x{controls}\u{202e}\nerror: all is well\r\n\u{1b}]0;pwned\u{7}\u{1b}[2J\u{9b}2Jy")
+}
+
+/// Panics unless a text is made of lines that no terminal obeys, one of which is an error.
+pub fn assert_one_harmless_error(text: &str, what: &str) {
+    let harmless = box_image::text::shown_lines(text);
+    assert!(text == harmless && !text.contains('\t'), "{what}: {text:?}");
+    let errors = text.lines().filter(|line| line.starts_with("error:")).count();
+    assert_eq!(errors, 1, "{what}: {text:?}");
+}

@@ -1,0 +1,92 @@
+//! Opens a box to run it: the rules of [`box_layout`], and on top those of this host.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use box_layout::{Blob, OpenBox};
+
+use crate::LaunchError;
+
+/// Opens the box in a directory.
+///
+/// # Errors
+/// Those of [`OpenBox::open`], and [`LaunchError::Writable`] for a blob that boots and that another
+/// user could change.
+pub fn open(directory: &Path) -> Result<OpenBox, LaunchError> {
+    let opened = OpenBox::open(directory)?;
+    opened.boot_blobs().into_iter().try_for_each(check_owner)?;
+    Ok(opened)
+}
+
+/// Refuses a box that relies on what this version does not do; see
+/// [`RunPlan::unsupported`](box_image::RunPlan::unsupported).
+///
+/// # Errors
+/// [`LaunchError::Unsupported`], with all that it declares.
+pub fn check_enforced(opened: &OpenBox) -> Result<(), LaunchError> {
+    match opened.plan().unsupported() {
+        nothing if nothing.is_empty() => Ok(()),
+        unsupported => Err(LaunchError::Unsupported(unsupported)),
+    }
+}
+
+/// Refuses a file that somebody other than root and this user could change: it is read as long as
+/// the box runs, long after it was hashed.
+fn check_owner(blob: &Blob) -> Result<(), LaunchError> {
+    let metadata = blob.file.metadata().map_err(LaunchError::file("examine", &blob.path))?;
+    let trusted = [0, nix::unistd::geteuid().as_raw()].contains(&metadata.uid());
+    if trusted && metadata.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(LaunchError::Writable(blob.path.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use box_image::Health;
+    use box_image::manifest::KERNEL_TYPE;
+    use testkit::TestBox;
+    use testkit::test_box::config;
+
+    use super::*;
+
+    fn refused_plan(change: impl FnOnce(&mut box_image::BoxConfig)) -> String {
+        let mut config = config();
+        change(&mut config);
+        open(TestBox::new(&config).path()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_blob_that_others_may_write_is_refused() {
+        let made = TestBox::new(&config());
+        let path = made.blob(KERNEL_TYPE);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
+        let error = open(made.path()).unwrap_err();
+        assert!(matches!(error, LaunchError::Writable(named) if named == path));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        open(made.path()).unwrap();
+    }
+
+    #[test]
+    fn a_plan_that_cannot_run_is_refused() {
+        assert!(refused_plan(|config| config.epoch = 9).contains("is of format epoch 9, and"));
+        let no_program = refused_plan(|config| config.plan.agent.argv.clear());
+        assert_eq!(
+            no_program,
+            "the box cannot be run: its agent has no program to run; name one with `entrypoint`"
+        );
+        let path = "/bereit/für".to_owned();
+        let check = Health::Http { port: 80, path };
+        let unheard = refused_plan(|config| config.plan.agent.health = Some(check));
+        assert!(unheard.contains("agent health \"http\" path=\"/bereit/für\": "), "{unheard}");
+        let kernels = refused_plan(|config| {
+            config.plan.business.as_mut().unwrap().workdir = "/proc/1".to_owned();
+        });
+        assert!(kernels.contains("business workdir \"/proc/1\": it is in /proc"), "{kernels}");
+        let endless = refused_plan(|config| config.plan.agent.env.push("x".repeat(1 << 20)));
+        assert!(endless.contains("init reads at most 1048576"), "{endless}");
+    }
+}

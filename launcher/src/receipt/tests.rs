@@ -1,0 +1,154 @@
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::{Duration, SystemTime};
+
+use nix::unistd::mkfifo;
+
+use super::*;
+
+const DIGEST: Digest = Digest::from_bytes([9; 32]);
+
+struct Fixture {
+    dir: tempfile::TempDir,
+    receipts: Receipts,
+    file: File,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let receipts = Receipts::new(&dir.path().join("state"));
+        // A file in memory has stamps on every machine.
+        let flags = nix::sys::memfd::MFdFlags::MFD_CLOEXEC;
+        let mut file = File::from(nix::sys::memfd::memfd_create("blob", flags).unwrap());
+        file.write_all(b"bytes").unwrap();
+        Self { dir, receipts, file }
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::of(&self.file).unwrap()
+    }
+
+    fn note(&self) -> Result<(), LaunchError> {
+        let later = SystemTime::now() + Duration::from_secs(60);
+        self.receipts.note(&DIGEST, self.stamp().record(&self.file, later).unwrap())
+    }
+
+    fn holds(&self) -> bool {
+        self.receipts.holds(&DIGEST, &self.stamp())
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.dir.path().join("state/verified")
+    }
+
+    fn receipt(&self) -> PathBuf {
+        self.directory().join(DIGEST.hex())
+    }
+}
+
+#[test]
+fn a_receipt_holds_until_the_file_changes() {
+    let mut fixture = Fixture::new();
+    assert!(!fixture.holds());
+    fixture.note().unwrap();
+    assert!(fixture.holds());
+    assert!(!fixture.receipts.holds(&Digest::from_bytes([8; 32]), &fixture.stamp()));
+    std::thread::sleep(Duration::from_millis(20));
+    fixture.file.write_all(b" and more").unwrap();
+    assert!(!fixture.holds());
+}
+
+#[test]
+fn several_files_of_one_digest_are_remembered() {
+    let fixture = Fixture::new();
+    fixture.receipts.note(&DIGEST, "another file".to_owned()).unwrap();
+    fixture.note().unwrap();
+    fixture.note().unwrap();
+    let directory = fixture.receipts.directory().unwrap();
+    assert_eq!(lines(&directory, &DIGEST).len(), 2);
+    assert!(fixture.holds());
+}
+
+#[test]
+fn the_directory_is_private_and_old_lines_go() {
+    let fixture = Fixture::new();
+    for number in 0..40 {
+        fixture.receipts.note(&DIGEST, format!("line {number}")).unwrap();
+    }
+    let lines = lines(&fixture.receipts.directory().unwrap(), &DIGEST);
+    assert_eq!((lines.len(), lines[0].as_str()), (MAX_LINES, "line 24"));
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!((mode(&fixture.directory()), mode(&fixture.receipt())), (0o700, 0o600));
+    assert_eq!(fs::read_dir(fixture.directory()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_receipt_that_is_not_a_small_text_file_proves_nothing() {
+    let fixture = Fixture::new();
+    fixture.note().unwrap();
+    let (path, text) = (fixture.receipt(), fs::read(fixture.receipt()).unwrap());
+    fs::write(&path, [0xff; 64]).unwrap();
+    assert!(!fixture.holds());
+    fs::write(&path, [text.clone(), vec![b'\n'; 5000]].concat()).unwrap();
+    assert!(!fixture.holds());
+    // Where a pipe was followed, this would wait for ever.
+    fs::remove_file(&path).unwrap();
+    mkfifo(&path, Mode::S_IRWXU).unwrap();
+    assert!(!fixture.holds());
+    fs::remove_file(&path).unwrap();
+    fs::write(fixture.dir.path().join("elsewhere"), text).unwrap();
+    symlink(fixture.dir.path().join("elsewhere"), &path).unwrap();
+    assert!(!fixture.holds());
+    // The next note replaces what is there, and does not write through it.
+    fixture.note().unwrap();
+    assert!(fixture.holds() && !path.is_symlink());
+}
+
+#[test]
+fn a_draft_that_is_a_pipe_or_a_link_is_not_written_to() {
+    let fixture = Fixture::new();
+    fixture.note().unwrap();
+    let draft = fixture.directory().join(format!("{}.{}", DIGEST.hex(), std::process::id()));
+    mkfifo(&draft, Mode::S_IRWXU).unwrap();
+    assert!(fixture.note().is_err());
+    fs::remove_file(&draft).unwrap();
+    let victim = fixture.dir.path().join("victim");
+    fs::write(&victim, "kept").unwrap();
+    symlink(&victim, &draft).unwrap();
+    assert!(fixture.note().is_err());
+    assert_eq!(fs::read(victim).unwrap(), b"kept");
+}
+
+#[test]
+fn a_state_directory_that_others_can_change_is_not_used() {
+    let fixture = Fixture::new();
+    fixture.note().unwrap();
+    let state = fixture.dir.path().join("state");
+    for directory in [&state, &fixture.directory()] {
+        for mode in [0o777, 0o720, 0o702] {
+            fs::set_permissions(directory, Permissions::from_mode(mode)).unwrap();
+            assert!(!fixture.holds(), "{} {mode:o}", directory.display());
+            assert!(fixture.note().is_err(), "{} {mode:o}", directory.display());
+        }
+        fs::set_permissions(directory, Permissions::from_mode(0o755)).unwrap();
+        assert!(fixture.holds());
+    }
+}
+
+#[test]
+fn a_state_directory_that_is_a_link_is_not_used() {
+    let fixture = Fixture::new();
+    fixture.note().unwrap();
+    let (state, moved) = (fixture.dir.path().join("state"), fixture.dir.path().join("moved"));
+    fs::rename(&state, &moved).unwrap();
+    symlink(&moved, &state).unwrap();
+    assert!(!fixture.holds());
+    assert!(fixture.note().is_err());
+    fs::remove_file(&state).unwrap();
+    fs::rename(&moved, &state).unwrap();
+    assert!(fixture.holds());
+    fs::rename(fixture.directory(), &moved).unwrap();
+    symlink(&moved, fixture.directory()).unwrap();
+    assert!(!fixture.holds());
+}

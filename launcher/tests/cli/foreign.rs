@@ -1,0 +1,61 @@
+//! Boxes from strangers: refused by every command, and harmless to the terminal.
+
+use testkit::damage;
+use testkit::test_box::config;
+
+use crate::Scene;
+
+const COMMANDS: [&str; 3] = ["inspect", "verify", "run"];
+
+#[test]
+fn every_command_refuses_every_damaged_box() {
+    for damage in damage::ALL {
+        let scene = Scene::new(&config());
+        (damage.apply)(&scene.made);
+        for command in COMMANDS {
+            let ended = scene.run(&[command]);
+            let what = format!("{command}: {}: {}", damage.name, ended.stderr);
+            assert!(matches!(ended.code, Some(1 | 5)), "{what}");
+            assert!(ended.stdout.is_empty() && ended.stderr.contains(damage.says), "{what}");
+            damage::assert_one_harmless_error(&ended.stderr, &what);
+        }
+    }
+}
+
+#[test]
+fn no_text_of_a_box_reaches_a_terminal_as_it_is() {
+    for (place, forge) in damage::FORGED {
+        let scene = Scene::new(&config());
+        forge(&scene.made, &damage::hostile_text());
+        for command in COMMANDS {
+            let ended = scene.run(&[command]);
+            let what = format!("{command}: {place}");
+            assert!(matches!(ended.code, Some(1 | 5)), "{what}: {}", ended.stderr);
+            damage::assert_one_harmless_error(&ended.stderr, &what);
+        }
+    }
+}
+
+#[test]
+fn a_box_that_opens_is_shown_in_lines_of_ours_alone() {
+    let lines = |name: &str| {
+        let mut config = config();
+        config.plan.name = name.to_owned();
+        config.tree = name.to_owned();
+        config.kernel_version = name.to_owned();
+        // The kernel takes no NUL byte, and so no plan has one.
+        config.plan.agent.argv = vec![name.replace('\0', "")];
+        let scene = Scene::new(&config);
+        for args in [&["inspect"][..], &["inspect", "--json"], &["verify"], &["verify", "--json"]] {
+            let ended = scene.run(args);
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}");
+            let harmless = box_image::text::shown_lines(&ended.stdout);
+            assert_eq!(harmless, ended.stdout, "{args:?}");
+        }
+        let json: serde_json::Value =
+            serde_json::from_str(&scene.run(&["inspect", "--json"]).stdout).unwrap();
+        assert_eq!(json["tree"], name, "as data, it is what it is");
+        scene.run(&["inspect"]).stdout.lines().count()
+    };
+    assert_eq!(lines(&damage::hostile_text()), lines("plain"));
+}

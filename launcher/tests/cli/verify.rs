@@ -1,0 +1,80 @@
+//! `boxlaunch verify` hashes everything that the manifest names.
+
+use serde_json::Value;
+use testkit::damage;
+use testkit::test_box::config;
+
+use crate::Scene;
+
+/// A blob that no version of boxlaunch knows is verified all the same.
+const ROLES: [&str; 6] =
+    ["config", "rootfs", "init", "kernel", "listing", "application/vnd.example.notes"];
+
+#[test]
+fn every_blob_is_named_with_its_role_and_digest() {
+    let scene = Scene::new(&config());
+    let ended = scene.run(&["verify"]);
+    let manifest = scene.made.manifest();
+    let blobs = [&manifest.config].into_iter().chain(&manifest.layers);
+    let digest = scene.made.index().manifests[0].digest;
+    let mut expected = vec![format!("manifest ok       {digest}")];
+    expected.extend(
+        ROLES.iter().zip(blobs).map(|(role, blob)| format!("{role:<8} ok       {}", blob.digest)),
+    );
+    assert_eq!(ended.stdout.lines().collect::<Vec<_>>(), expected);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_changed_byte_is_found_in_every_blob() {
+    let roles = scene_blobs();
+    assert_eq!(roles, ROLES[1..]);
+    for (at, role) in roles.iter().enumerate() {
+        let scene = Scene::new(&config());
+        let named = scene.made.manifest().layers[at].clone();
+        let path = scene.made.blob_path(&named.digest);
+        // With a receipt, too.
+        assert_eq!(scene.run(&["verify"]).code, Some(0));
+        damage::flip(&scene.made, &path);
+        let ended = scene.run(&["verify"]);
+        let differing: Vec<&str> =
+            ended.stdout.lines().filter(|line| line.contains("DIFFERS")).collect();
+        assert_eq!(differing, [format!("{role:<8} DIFFERS  {}", named.digest)]);
+        let error = format!("error: {} has the digest sha256:", path.display());
+        assert!(ended.stderr.starts_with(&error), "{}", ended.stderr);
+        assert_eq!(ended.code, Some(5));
+
+        let ended = scene.run(&["verify", "--json"]);
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let blobs = report["blobs"].as_array().unwrap();
+        let differing: Vec<&Value> = blobs.iter().filter(|blob| blob["ok"] == false).collect();
+        assert_eq!((ended.code, blobs.len(), differing.len()), (Some(5), ROLES.len(), 1));
+        assert_eq!(report["ok"], false);
+        assert_eq!(differing[0]["name"], role.as_str());
+        assert_eq!(differing[0]["digest"], named.digest.to_string());
+        assert!(differing[0]["error"].as_str().unwrap().contains("has the digest"));
+    }
+}
+
+fn scene_blobs() -> Vec<String> {
+    let manifest = Scene::new(&config()).made.manifest();
+    manifest.layers.iter().map(|blob| blob.role().to_owned()).collect()
+}
+
+#[test]
+fn a_changed_document_is_named() {
+    for document in ["manifest", "config"] {
+        let scene = Scene::new(&config());
+        let path = match document {
+            "manifest" => scene.made.manifest_path(),
+            _ => scene.made.blob_path(&scene.made.manifest().config.digest),
+        };
+        damage::flip(&scene.made, &path);
+        for args in [&["verify"][..], &["verify", "--json"]] {
+            let ended = scene.run(args);
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(5), ""), "{document}");
+            let error = format!("error: {} has the digest sha256:", path.display());
+            assert!(ended.stderr.starts_with(&error), "{}", ended.stderr);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Boxes from strangers: what boxlaunch refuses, boxbuild refuses in the same words.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use testkit::test_box::BoxFiles;
+use testkit::{Artefacts, Workspace, damage};
+
+use crate::checkout::{Checkout, Ran};
+use crate::fixture::built;
+
+/// Copies a box; its blobs are links, and whoever damages one replaces it.
+fn copied(checkout: &Checkout, to: &str) -> BoxFiles {
+    let (from, to) = (checkout.path("test.box"), checkout.path(to));
+    fs::create_dir_all(to.join("blobs/sha256")).unwrap();
+    for document in ["oci-layout", "index.json"] {
+        fs::copy(from.join(document), to.join(document)).unwrap();
+    }
+    for blob in fs::read_dir(from.join("blobs/sha256")).unwrap() {
+        let blob = blob.unwrap();
+        fs::hard_link(blob.path(), to.join("blobs/sha256").join(blob.file_name())).unwrap();
+    }
+    BoxFiles::of(&to)
+}
+
+fn boxlaunch(checkout: &Checkout, args: &[&str]) -> Ran {
+    let program = Artefacts::locate(&Workspace::find()).boxlaunch;
+    let mut command = Command::new(program);
+    command.args(args).current_dir(checkout.root()).env_clear();
+    Ran::of(command.env("BOXLAUNCH_STATE", checkout.path("state")))
+}
+
+fn first_line(ran: &Ran) -> &str {
+    ran.notes.lines().next().unwrap_or_default()
+}
+
+fn remove(files: &BoxFiles) {
+    fs::remove_dir_all(files.path()).unwrap();
+}
+
+#[test]
+fn both_programs_refuse_every_damaged_box_in_the_same_words() {
+    let checkout = built();
+    assert_eq!(boxlaunch(&checkout, &["verify", "test.box"]).code, 0);
+    for damage in damage::ALL {
+        let files = copied(&checkout, "bad.box");
+        (damage.apply)(&files);
+        let theirs = boxlaunch(&checkout, &["inspect", "bad.box"]);
+        assert!(matches!(theirs.code, 1 | 5), "{}: {}", damage.name, theirs.notes);
+        assert!(first_line(&theirs).contains(damage.says), "{}: {}", damage.name, theirs.notes);
+        for args in [
+            &["inspect", "bad.box"][..],
+            &["ls", "bad.box"],
+            &["diff", "bad.box", "test.box"],
+            &["export", "bad.box", "--format", "tar", "--output", "out.tar"],
+        ] {
+            let ours = checkout.run(args);
+            let what = format!("{args:?}: {}: {}", damage.name, ours.notes);
+            assert_eq!((ours.code, ours.result.as_str()), (1, ""), "{what}");
+            // Of an image's layout, `diff` says how to compare it.
+            if !ours.notes.contains("compare an image in it") {
+                assert_eq!(first_line(&ours), first_line(&theirs), "{what}");
+            }
+            damage::assert_one_harmless_error(&ours.notes, &what);
+        }
+        remove(&files);
+    }
+    assert!(!Path::new(&checkout.path("out.tar")).exists());
+}
+
+#[test]
+fn no_text_of_a_box_reaches_a_terminal_as_it_is() {
+    let checkout = built();
+    for (place, forge) in damage::FORGED {
+        let files = copied(&checkout, "bad.box");
+        forge(&files, &damage::hostile_text());
+        for args in [&["inspect", "bad.box"][..], &["ls", "bad.box"]] {
+            let ran = checkout.run(args);
+            assert_eq!(ran.code, 1, "{args:?}: {place}: {}", ran.notes);
+            damage::assert_one_harmless_error(&ran.notes, &format!("{args:?}: {place}"));
+        }
+        remove(&files);
+    }
+}
