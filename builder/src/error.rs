@@ -15,8 +15,9 @@ use oci_layer::{Excess, LayerError};
 use crate::Report;
 use crate::binary::BinaryError;
 use crate::compose::ComposeError;
+use crate::compose::merged::MergeConflicts;
 use crate::kernel::KernelError;
-use crate::pipeline::Unmerged;
+use crate::seal::SealError;
 use crate::skill::SkillError;
 
 /// Why a box cannot be built.
@@ -211,7 +212,7 @@ pub enum BuildError {
         "the images have something different at {}, and layout \"merged\" has each path once",
         match .0.conflicts.len() { 1 => "a path".to_owned(), count => format!("{count} paths") }
     )]
-    Conflicts(Box<Unmerged>),
+    Conflicts(Box<MergeConflicts>),
     /// Images and declarations do not fit together.
     #[error("{source}")]
     Compose {
@@ -269,6 +270,9 @@ pub enum BuildError {
     /// The rootfs cannot be written.
     #[error("the rootfs cannot be written")]
     Bake(#[from] erofs_writer::Error),
+    /// The box cannot be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),

@@ -33,11 +33,12 @@ mod report;
 mod seal;
 pub mod skill;
 
+pub use compose::merged::MergeConflicts;
 pub use error::BuildError;
 pub use pipeline::{
-    Build, Composition, LayerState, Preview, PreviewImage, PreviewSkill, Request, Resolved,
-    Unmerged, check, resolve,
+    Build, Composition, LayerState, Preview, PreviewImage, PreviewSkill, Request, Resolved, check,
+    resolve,
 };
 pub use project::{Pins, Variant};
 pub use report::Report;
-pub use seal::Sealed;
+pub use seal::{SealError, Sealed};

@@ -1,6 +1,6 @@
 //! Sealing: rootfs, init, kernel and config become a box, and get their one digest.
 
-use box_cache::{BlobId, Store};
+use box_cache::{BlobId, Store, StoreError};
 use box_image::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
@@ -8,7 +8,17 @@ use box_image::{BoxConfig, Descriptor, Digest, Manifest, RunPlan};
 use box_tree::TreeDigest;
 use serde::{Deserialize, Serialize};
 
-use crate::BuildError;
+/// The error of a box that cannot be sealed, or whose documents cannot be read back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SealError {
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// A document of the box is not JSON, or cannot be written as such.
+    #[error("a document of the box is malformed")]
+    Document(#[from] serde_json::Error),
+}
 
 /// A sealed box: its blobs are in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +39,8 @@ impl Sealed {
     /// Reads the run plan of the box.
     ///
     /// # Errors
-    /// The store's; [`BuildError::Document`] where the config is none.
-    pub fn plan(&self, store: &Store) -> Result<RunPlan, BuildError> {
+    /// [`SealError`].
+    pub fn plan(&self, store: &Store) -> Result<RunPlan, SealError> {
         // Behind the manifest: see `blobs`.
         let (config, _) = self.blobs.get(1).copied().unwrap_or((self.manifest, 0));
         let config: BoxConfig = serde_json::from_slice(&store.read(&BlobId(*config.as_bytes()))?)?;
@@ -47,7 +57,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Puts bytes into the store.
-    pub(crate) fn put(store: &Store, bytes: &[u8]) -> Result<Self, BuildError> {
+    pub(crate) fn put(store: &Store, bytes: &[u8]) -> Result<Self, StoreError> {
         Ok(Self { blob: store.put(bytes)?, size: bytes.len() as u64 })
     }
 
@@ -74,7 +84,7 @@ pub(crate) struct Contents {
 }
 
 /// Writes config and manifest.
-pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildError> {
+pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, SealError> {
     let tree = contents.tree.to_string();
     let config = BoxConfig {
         epoch: FORMAT_EPOCH,
@@ -101,6 +111,6 @@ pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildErr
     })
 }
 
-fn document(store: &Store, document: &impl Serialize) -> Result<Stored, BuildError> {
-    Stored::put(store, &serde_json::to_vec(document)?)
+fn document(store: &Store, document: &impl Serialize) -> Result<Stored, SealError> {
+    Ok(Stored::put(store, &serde_json::to_vec(document)?)?)
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::BlobId;
+use crate::id::BlobId;
 
 /// What can go wrong with a store.
 #[derive(Debug, thiserror::Error)]

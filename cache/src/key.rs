@@ -12,7 +12,7 @@ pub struct ActionKey([u8; 32]);
 impl ActionKey {
     /// Returns the key as 64 hexadecimal digits.
     pub(crate) fn hex(&self) -> String {
-        crate::blob::hex(&self.0)
+        crate::id::hex(&self.0)
     }
 }
 

@@ -33,12 +33,14 @@ mod blob;
 mod bulk;
 mod data;
 mod error;
+mod id;
 mod key;
 mod store;
 
-pub use blob::{BlobId, BlobWriter};
+pub use blob::BlobWriter;
 pub use bulk::BulkWriter;
 pub use data::DataWriter;
 pub use error::StoreError;
+pub use id::BlobId;
 pub use key::{ActionKey, KeyHasher};
 pub use store::Store;

@@ -2,7 +2,7 @@
 //! that would decide it.
 
 use box_tree::listing::{NamedOrigin, Origins};
-use boxbuild::Unmerged;
+use boxbuild::MergeConflicts;
 use boxbuild::compose::merged::{Advice, Conflict, Side, advice, describe};
 use boxfile_spec::{Diagnostic, Sources, Syntax};
 use serde::Serialize;
@@ -18,8 +18,8 @@ const MOST_SHOWN: usize = 50;
 const MOST_LINES: usize = 20;
 
 /// Returns the failure of a build whose images differ where nothing decides.
-pub(crate) fn failure(message: &str, unmerged: &Unmerged, sources: &Sources) -> Failure {
-    let Unmerged { conflicts, origins, spans: [agent, business] } = unmerged;
+pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Sources) -> Failure {
+    let MergeConflicts { conflicts, origins, spans: [agent, business] } = unmerged;
     let diagnostic = Diagnostic::new(message, *agent, "the agent's files")
         .with_label(*business, "the business component's files");
     let syntax = sources.as_slice()[0].syntax;

@@ -8,8 +8,10 @@ use oci_image::Image;
 use oci_layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, Total, decode};
 use rayon::prelude::*;
 
-use super::inputs::{access, image_span};
-use super::{Request, Resolved};
+use super::declared::image_span;
+use super::inputs::access;
+use super::request::Request;
+use super::resolved::Resolved;
 use crate::BuildError;
 use crate::pack::Pack;
 

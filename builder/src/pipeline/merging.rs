@@ -1,31 +1,19 @@
 //! The layout `merged` in the pipeline.
 
 use box_image::ComponentName;
-use box_tree::listing::Origins;
 use box_tree::{Content, ReadContent, Tree};
 use boxfile_spec::{Boxfile, Layout, Span};
 
-use super::Resolved;
-use super::inputs::declared;
+use super::declared::declared;
+use super::resolved::Resolved;
 use super::root::{Flattened, unfit};
 use crate::BuildError;
-use crate::compose::merged::{Conflict, MergedRoot};
+use crate::compose::merged::{MergeConflicts, MergedRoot};
 use crate::compose::{self, ComponentRoot, FlatImage, Merge};
 use crate::pack::ContentMap;
 
 /// A file of accounts with more bytes is none.
 const ACCOUNTS_MAX: u64 = 4 << 20;
-
-/// The conflicts of two images that are to have one root, and what they came from.
-#[derive(Debug)]
-pub struct Unmerged {
-    /// The conflicts; at least one.
-    pub conflicts: Vec<Conflict>,
-    /// What their origins are numbers of.
-    pub origins: Origins,
-    /// Where the Boxfile names the agent's image, or its program, and the business image.
-    pub spans: [Span; 2],
-}
 
 /// Merges the images where the layout asks for it.
 pub(super) fn merge(
@@ -54,7 +42,8 @@ pub(super) fn accept(
     let Some(MergedRoot { tree, united }) = root else {
         let spans =
             ComponentName::ALL.map(|component| root_span(resolved.request.boxfile, component));
-        let unmerged = Unmerged { conflicts: report.conflicts, origins: resolved.origins(), spans };
+        let unmerged =
+            MergeConflicts { conflicts: report.conflicts, origins: resolved.origins(), spans };
         return Err(BuildError::Conflicts(Box::new(unmerged)));
     };
     for file in united {

@@ -1,60 +1,33 @@
 //! The pipeline in two phases: [`resolve`] reads everything that a build reads and says what the lock is
 //! to pin; [`Resolved`] then builds the box, or takes it from the store, or previews it.
 
+mod declared;
 mod inputs;
 mod layers;
 mod merging;
 mod preview;
 mod recall;
+mod request;
+mod resolved;
 mod root;
 
 use std::collections::HashSet;
-use std::fmt;
-use std::path::Path;
 
 use box_cache::{BulkWriter, Store};
 use box_tree::Tree;
-use box_tree::listing::{ImageOrigin, Listing, Origins};
-use boxfile_spec::{Boxfile, Lock, Platform};
-use download::fetch::FetchOptions;
-use oci_image::Remote;
+use box_tree::listing::Listing;
 
 use crate::bake::bake;
 use crate::compose::merged::Unused;
 use crate::pack::{ContentMap, Pack, PackDamaged};
-use crate::project::Pins;
 use crate::seal::{Contents, Stored, seal};
 use crate::{BuildError, Report, Sealed, kernel};
 use inputs::Inputs;
-pub use merging::Unmerged;
 pub use preview::{Composition, LayerState, Preview, PreviewImage, PreviewSkill};
 use recall::{recall, record};
+pub use request::Request;
+pub use resolved::Resolved;
 use root::{Root, root};
-
-/// What to build, and of what.
-#[derive(Debug)]
-pub struct Request<'a> {
-    /// The declaration.
-    pub boxfile: &'a Boxfile,
-    /// The directory that the Boxfile's relative paths start from.
-    pub base: &'a Path,
-    /// The directory that what belongs to the checkout must lie in.
-    pub checkout: &'a Path,
-    /// The platform to build for.
-    pub platform: Platform,
-    /// What the lock pins.
-    pub pins: Pins<'a>,
-    /// How files are downloaded.
-    pub fetch: FetchOptions<'a>,
-    /// How registries are asked for images; nothing where none is to be asked.
-    pub remote: Option<&'a dyn Remote>,
-    /// The init: a static program.
-    pub init: &'a Path,
-    /// The kernel: a libkrunfw library or an ELF kernel.
-    pub kernel: &'a Path,
-    /// Identifies the builder program, so that another one does not take this one's results.
-    pub builder: [u8; 32],
-}
 
 /// What a build gave.
 #[derive(Debug)]
@@ -65,13 +38,6 @@ pub struct Build {
     pub cached: bool,
     /// The policies of the Boxfile that decided nothing.
     pub unused: Vec<Unused>,
-}
-
-/// Everything that a build reads, resolved to digests: the first phase's result.
-pub struct Resolved<'a> {
-    request: &'a Request<'a>,
-    store: &'a Store,
-    inputs: Inputs,
 }
 
 /// Resolves everything that a build reads: images to digests, files to their contents. Nothing is
@@ -89,36 +55,7 @@ pub fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
     Inputs::check(request)
 }
 
-impl Request<'_> {
-    /// Checks that this version can build for the platform.
-    ///
-    /// # Errors
-    /// [`BuildError::Platform`].
-    pub fn check_platform(&self) -> Result<(), BuildError> {
-        if self.platform == inputs::BUILT {
-            return Ok(());
-        }
-        Err(BuildError::Platform { platform: self.platform })
-    }
-}
-
-impl fmt::Debug for Resolved<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolved").field("lock", &self.lock()).finish_non_exhaustive()
-    }
-}
-
 impl Resolved<'_> {
-    /// Returns what the lock is to pin: the entries for this Boxfile and platform.
-    pub fn lock(&self) -> Lock {
-        self.inputs.lock(self.request)
-    }
-
-    /// Returns the warnings about files of the checkout.
-    pub fn warnings(&self) -> &[Report] {
-        &self.inputs.warnings
-    }
-
     /// Builds the box into the store, or takes it from there.
     ///
     /// # Errors
@@ -170,19 +107,6 @@ impl Resolved<'_> {
         let contents =
             Contents { plan, tree: digest, kernel_version, rootfs, init, kernel, listing };
         Ok((seal(self.store, contents)?, unused))
-    }
-
-    /// Returns the names that the origins in the tree refer to by number.
-    fn origins(&self) -> Origins {
-        let image = |(component, image): &inputs::ComponentImage| ImageOrigin {
-            component: *component,
-            layers: image.layers.iter().map(|layer| layer.diff_id).collect(),
-        };
-        Origins {
-            images: self.inputs.images.iter().map(image).collect(),
-            program: self.inputs.binary.as_ref().map(|binary| binary.sha256),
-            skills: self.inputs.baked_skills().map(|skill| skill.name.clone()).collect(),
-        }
     }
 
     fn kernel(&self) -> Result<(Stored, String), BuildError> {

@@ -12,9 +12,11 @@ use oci_layer::LayerSource;
 
 use super::inputs::SkillInput;
 use super::recall::recall;
+use super::resolved::Resolved;
 use super::root::{composed, flattened};
-use super::{Resolved, Unmerged, layers, merging};
+use super::{layers, merging};
 use crate::BuildError;
+use crate::compose::merged::MergeConflicts;
 use crate::compose::{FlatImage, MergeReport};
 
 /// What a build would do.
@@ -31,7 +33,7 @@ pub struct Preview {
     /// What became of the images.
     pub composition: Composition,
     /// The root tree: its digest, and how many entries it has; or why there is none.
-    pub root: Result<(TreeDigest, usize), Box<Unmerged>>,
+    pub root: Result<(TreeDigest, usize), Box<MergeConflicts>>,
     /// What origins are numbers of.
     pub origins: Origins,
 }
@@ -108,7 +110,7 @@ impl Resolved<'_> {
 }
 
 /// The digest of a tree and the number of its entries; or the conflicts that prevent it.
-type Summary = Result<(TreeDigest, usize), Box<Unmerged>>;
+type Summary = Result<(TreeDigest, usize), Box<MergeConflicts>>;
 
 fn compose(resolved: &Resolved<'_>) -> Result<(Composition, Summary), BuildError> {
     let flat = flattened(resolved)?;

@@ -10,9 +10,11 @@ use boxfile_spec::Boxfile;
 use oci_image::Image;
 use oci_layer::flatten;
 
+use super::declared::{declared, image_span};
 use super::inputs::{self, Inputs};
 use super::layers::{DecodedLayer, decode_all};
-use super::{Resolved, merging};
+use super::merging;
+use super::resolved::Resolved;
 use crate::BuildError;
 use crate::compose::merged::Unused;
 use crate::compose::{ComposeError, Declared, FlatImage, Merge, Parts, compose, plan_of};
@@ -89,7 +91,7 @@ fn plan(
 
 /// Returns the error of what does not fit, at the image or the program that the Boxfile names.
 pub(super) fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
-    let component = inputs::declared(boxfile, source.component());
+    let component = declared(boxfile, source.component());
     let image = component.and_then(|it| it.image.as_ref()).map(|image| image.span);
     let program = boxfile.agent.binary.as_ref().map(boxfile_spec::Binary::span);
     BuildError::Compose { span: source.span().or(image).or(program), source: Box::new(source) }
@@ -127,7 +129,7 @@ fn flat(
     let layers = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id].index));
     let tree = flatten(component, layers).map_err(|source| BuildError::Layer {
         component,
-        span: inputs::image_span(boxfile, component),
+        span: image_span(boxfile, component),
         source,
     })?;
     Ok(FlatImage { component, process: image.config.config.clone().unwrap_or_default(), tree })

@@ -8,7 +8,7 @@ use boxfile_spec::Platform;
 use oci_layer::LayerSource;
 use oci_registry::Repository;
 
-use super::Access;
+use super::access::Access;
 use super::config::ImageConfig;
 use super::documents::Manifest;
 use super::error::SourceError;

@@ -26,6 +26,7 @@
 //! name; no name of an archive becomes one.
 #![forbid(unsafe_code)]
 
+mod access;
 mod archive;
 mod config;
 mod docker;
@@ -49,11 +50,11 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use box_cache::Store;
 use box_image::Digest;
 use boxfile_spec::{ImageRef, Platform};
 use oci_registry::Repository;
 
+pub use access::{Access, Registries};
 use archive::Archive;
 pub use config::{ImageConfig, Process, RootFs, Step};
 pub use error::SourceError;
@@ -63,36 +64,6 @@ use image::Home;
 pub use image::Image;
 use layout::{Layout, MARKER};
 pub use registry::Remote;
-use registry::Repo;
-
-/// What is needed to get at images.
-#[derive(Debug, Clone, Copy)]
-pub struct Access<'a> {
-    /// The directory that relative paths start from.
-    pub base: &'a Path,
-    /// What is needed for images of registries; nothing where they are not read.
-    pub registries: Option<Registries<'a>>,
-}
-
-/// What is needed to get at images of registries.
-#[derive(Debug, Clone, Copy)]
-pub struct Registries<'a> {
-    /// Where they are kept.
-    pub store: &'a Store,
-    /// How registries are asked.
-    pub remote: &'a dyn Remote,
-    /// Whether no network may be touched.
-    pub offline: bool,
-}
-
-impl Access<'_> {
-    fn repo<'r>(&'r self, repository: &'r Repository) -> Result<Repo<'r>, SourceError> {
-        let registries = self.registries.ok_or_else(|| SourceError::NotAsked {
-            place: format!("docker://{}/{}", repository.host(), repository.name()),
-        })?;
-        Ok(Repo { repository, registries })
-    }
-}
 
 /// Opens the image that a reference names, for a platform. One that is pinned is looked for by its
 /// digest, whatever its tag leads to by now; a digest in the reference goes before that.

@@ -11,7 +11,7 @@ use box_image::Digest;
 use oci_layer::LayerSource;
 use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag};
 
-use super::Registries;
+use super::access::Registries;
 use super::documents::Descriptor;
 use super::error::SourceError;
 use super::place::{Blobs, CONFIG_MAX, Opened, Place};

@@ -20,6 +20,7 @@
 mod accounts;
 mod advice;
 mod compare;
+mod conflict;
 mod glob;
 mod join;
 mod libc;
@@ -32,26 +33,23 @@ mod special;
 mod tests;
 mod text;
 
-use std::io;
-
 use box_image::ComponentName;
-use box_tree::{Content, Tree};
+use box_tree::Tree;
 use boxfile_spec::Conflict as Declared;
 
 use super::{ComposeError, FlatImage};
 pub use accounts::AccountClash;
 pub use advice::{Advice, advice, policy_word};
 pub use compare::Difference;
+pub use conflict::{Conflict, MergeConflicts, Note, Side};
 use join::join;
 use policies::Policies;
 pub use policies::{PolicyUse, Unused};
-pub use report::{Conflict, MergeReport, Note, Side};
+pub use report::MergeReport;
+pub use settle::ReadContent;
 use settle::Settler;
 pub use special::Special;
 pub use text::describe;
-
-/// Reads a file of an image by its content.
-pub type ReadContent<'r> = dyn FnMut(Content) -> io::Result<Vec<u8>> + 'r;
 
 /// What merging gave.
 #[derive(Debug)]

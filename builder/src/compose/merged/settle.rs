@@ -1,6 +1,7 @@
 //! Deciding path by path what the merged root has.
 
 use std::collections::HashMap;
+use std::io;
 
 use box_image::ComponentName;
 use box_tree::{Content, Inode, InodeId, Kind, Leaf, Name, Origin, Tree};
@@ -9,10 +10,13 @@ use boxfile_spec::ConflictPolicy;
 use super::super::ComposeError;
 use super::accounts::{unitable, unite};
 use super::compare::{Difference, difference, same_attributes};
+use super::conflict::{Conflict, Note, Side};
 use super::policies::{Policies, PolicyUse};
 use super::shared::Shared;
 use super::special::special;
-use super::{Conflict, Note, ReadContent, Side};
+
+/// Reads a file of an image by its content.
+pub type ReadContent<'r> = dyn FnMut(Content) -> io::Result<Vec<u8>> + 'r;
 
 /// What the merged root has otherwise than the agent's tree, at a path that both have.
 #[derive(Debug)]

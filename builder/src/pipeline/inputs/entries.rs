@@ -6,8 +6,9 @@ use boxfile_spec::lock::{Digest as Pinned, Entry, Kind};
 use boxfile_spec::{Lock, Span};
 use oci_image::Image;
 
-use super::{Inputs, Request};
+use super::Inputs;
 use crate::BuildError;
+use crate::pipeline::request::Request;
 use crate::project::pins;
 
 /// Writes down what was read.

@@ -10,8 +10,9 @@ use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 use sha2::{Digest as _, Sha256};
 
 use super::program::machine;
-use super::{Request, declared};
 use crate::binary::{self, Program};
+use crate::pipeline::declared::declared;
+use crate::pipeline::request::Request;
 use crate::{BuildError, Report, checkout};
 
 /// The most bytes that an init or a kernel may have.

@@ -5,8 +5,9 @@ use box_image::ComponentName;
 use boxfile_spec::{ImageRef, Spanned};
 use oci_image::{Access, Image, Registries, SourceError};
 
-use super::{Request, declared};
 use crate::BuildError;
+use crate::pipeline::declared::declared;
+use crate::pipeline::request::Request;
 
 /// Opens the images of all components that have one.
 pub(super) fn read(

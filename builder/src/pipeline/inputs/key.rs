@@ -5,7 +5,8 @@ use box_image::manifest::FORMAT_EPOCH;
 use boxfile_spec::{Boxfile, SkillMode};
 use oci_image::Image;
 
-use super::{Inputs, Request};
+use super::Inputs;
+use crate::pipeline::request::Request;
 
 impl Inputs {
     /// Returns the key of the box that these inputs make: what the Boxfile says, in its canonical form,

@@ -13,19 +13,16 @@ use std::collections::BTreeMap;
 
 use box_cache::Store;
 use box_image::ComponentName;
-use boxfile_spec::{Boxfile, Component, Lock, Platform, SkillMode, Span};
+use boxfile_spec::{Lock, SkillMode};
 use oci_image::Image;
 
-use super::Request;
+use super::request::{BUILT, Request};
 use crate::binary::Binary;
 use crate::{BuildError, Report};
 use files::Tool;
 pub(super) use image::access;
 pub(super) use program::check_interpreter;
 pub(super) use skills::SkillInput;
-
-/// The platform that this version builds for.
-pub(super) const BUILT: Platform = Platform::LinuxAmd64;
 
 /// A component and its image.
 pub(super) type ComponentImage = (ComponentName, Image);
@@ -44,20 +41,6 @@ pub(super) struct Inputs {
     pub(super) kernel: Tool,
     /// What is worth a look in the skills' definitions.
     pub(super) warnings: Vec<Report>,
-}
-
-/// Returns what the Boxfile declares of a component.
-pub(super) fn declared(boxfile: &Boxfile, component: ComponentName) -> Option<&Component> {
-    match component {
-        ComponentName::Agent => Some(&boxfile.agent.component),
-        ComponentName::Business => boxfile.business.as_ref().map(|it| &it.component),
-    }
-}
-
-/// Returns where the Boxfile names a component's image.
-pub(super) fn image_span(boxfile: &Boxfile, component: ComponentName) -> Span {
-    let image = declared(boxfile, component).and_then(|it| it.image.as_ref());
-    image.map(|image| image.span).unwrap_or_default()
 }
 
 impl Inputs {

@@ -8,8 +8,8 @@ use box_tree::Tree;
 use boxfile_spec::{Binary as Declared, Boxfile, Platform, Sha256, Span};
 use download::fetch::{RemoteUrl, fetch};
 
-use super::Request;
 use crate::binary::{self, Binary, BinaryError, Machine, Program};
+use crate::pipeline::request::Request;
 use crate::{BuildError, checkout};
 
 /// Returns the processor of a platform.

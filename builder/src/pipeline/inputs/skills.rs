@@ -5,7 +5,7 @@ use std::path::Path;
 
 use boxfile_spec::{SkillMode, SkillsDir, Span};
 
-use super::Request;
+use crate::pipeline::request::Request;
 use crate::skill::{self, Skill, SkillError};
 use crate::{BuildError, Report};
 

@@ -6,7 +6,7 @@ use box_cache::ActionKey;
 use box_image::Digest;
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
 use boxfile_spec::lock::{Digest as Pinned, Kind};
-use boxfile_spec::{Boxfile, SkillMode, Source};
+use boxfile_spec::{Boxfile, Platform, SkillMode, Source, Span};
 use download::fetch::FetchOptions;
 
 use super::*;

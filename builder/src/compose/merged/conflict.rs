@@ -1,0 +1,91 @@
+//! A path at which the images differ where nothing decides.
+
+use std::fmt;
+
+use box_tree::listing::Origins;
+use box_tree::{Inode, Kind, Leaf, Origin};
+use boxfile_spec::Span;
+
+use super::accounts::AccountClash;
+use super::compare::{Difference, kind};
+use super::special::Special;
+
+/// The conflicts of two images that are to have one root, and what they came from.
+#[derive(Debug)]
+pub struct MergeConflicts {
+    /// The conflicts; at least one.
+    pub conflicts: Vec<Conflict>,
+    /// The names that the conflicts' origins refer to by number.
+    pub origins: Origins,
+    /// Where the Boxfile names the agent's image, or its program, and the business image.
+    pub spans: [Span; 2],
+}
+
+/// A path at which the images differ, and no policy decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The path.
+    pub path: Vec<u8>,
+    /// The first field that differs.
+    pub difference: Difference,
+    /// What the agent's image and the business image have.
+    pub sides: [Side; 2],
+    /// Why it is not as simple as that.
+    pub note: Option<Note>,
+    /// Whether the Boxfile has a policy for this very path.
+    pub declared: bool,
+}
+
+/// What one image has at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Side {
+    /// Where it came from.
+    pub origin: Origin,
+    /// What it is, in a word.
+    pub kind: &'static str,
+    /// A file's size in bytes.
+    pub size: Option<u64>,
+    /// How many entries are below a directory.
+    pub below: usize,
+}
+
+impl Side {
+    pub(super) const fn of(inode: &Inode, below: usize) -> Self {
+        let size = match &inode.kind {
+            Kind::Leaf(Leaf::File(content)) => Some(content.size),
+            _ => None,
+        };
+        Self { origin: inode.origin, kind: kind(inode), size, below }
+    }
+}
+
+/// Why a conflict is not as simple as others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// The file describes a whole system.
+    Special(Special),
+    /// The policy is `merge`, and two lines clash.
+    Accounts(AccountClash),
+    /// The policy is `merge`, and there are not two files with the same attributes.
+    NotUnitable,
+    /// The policy is `drop`, and both are directories.
+    DroppedAttributes,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Special(special) => fmt::Display::fmt(special, f),
+            Self::Accounts(clash) => fmt::Display::fmt(clash, f),
+            Self::NotUnitable => f.write_str(
+                "`merge` unites two regular files with the same mode, owner and attributes; write \
+                 `prefer-agent` or `prefer-business` in its place",
+            ),
+            Self::DroppedAttributes => f.write_str(
+                "both have this directory, and only its attributes differ: what is in it is \
+                 merged, and `drop` would take all of it. Write `prefer-agent` or \
+                 `prefer-business` for it",
+            ),
+        }
+    }
+}
