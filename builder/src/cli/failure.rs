@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
 use boxfile_spec::{Diagnostic, Sources, shown};
+use download::DownloadError;
+use download::fetch::FetchError;
 use serde_json::{Value, json};
 
 use super::{conflicts, json, terminal};
@@ -93,6 +95,10 @@ impl Failure {
             None => Self::of(error),
             Some(span) => {
                 let diagnostic = Diagnostic::new(chain(error), span, "named here");
+                let diagnostic = match help(error) {
+                    Some(help) => diagnostic.with_help(help),
+                    None => diagnostic,
+                };
                 let other = error.other_span().into_iter();
                 let diagnostic =
                     other.fold(diagnostic, |it, span| it.with_label(span, "and named here"));
@@ -146,6 +152,18 @@ impl Failure {
             terminal::note(self.message.trim_end());
         }
         ExitCode::from(self.code)
+    }
+}
+
+/// Returns what to do about a download that failed.
+fn help(error: &BuildError) -> Option<&'static str> {
+    let BuildError::Fetch { source, .. } = error else { return None };
+    match **source {
+        FetchError::Offline { .. } => Some("build once without --offline"),
+        FetchError::Download(DownloadError::WrongDigest { .. }) => {
+            Some("if the file was meant to change, write the new sha256")
+        }
+        _ => None,
     }
 }
 
