@@ -171,7 +171,7 @@ pub enum BuildError {
         /// Where the Boxfile names it.
         span: Span,
         /// Why not.
-        source: FetchError,
+        source: Box<FetchError>,
     },
     /// What the lock pins is not there any more.
     #[error(

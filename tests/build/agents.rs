@@ -178,11 +178,13 @@ fn a_url_with_another_content() {
     let checkout = remote(&server, &"0".repeat(64));
     let said = checkout.fails(&["build"]).replace(&server.url(""), "URL");
     insta::assert_snapshot!(shown(&said), @r#"
-    error: the agent's program cannot be fetched: URL/agent is another file: expected sha256:DIGEST, got sha256:DIGEST; if the file was meant to change, write the new sha256
+    error: the agent's program cannot be fetched: URL/agent is another file: expected sha256:DIGEST, got sha256:DIGEST
       --> Boxfile:3:12
        |
      3 |     binary "URL/agent" sha256="DIGEST"
        |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: if the file was meant to change, write the new sha256
     "#);
     assert!(!checkout.path("Boxfile.lock").exists());
 }
@@ -193,11 +195,13 @@ fn a_url_that_the_store_lacks_while_offline() {
     let checkout = remote(&server, &BlobId::of(&program()).hex());
     let said = checkout.fails(&["build", "--offline"]).replace(&server.url(""), "URL");
     insta::assert_snapshot!(shown(&said), @r#"
-    error: the agent's program cannot be fetched: URL/agent (sha256:DIGEST) is not in the store and --offline forbids the network; build once without --offline
+    error: the agent's program cannot be fetched: URL/agent (sha256:DIGEST) is not in the store and --offline forbids the network
       --> Boxfile:3:12
        |
      3 |     binary "URL/agent" sha256="DIGEST"
        |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: build once without --offline
     "#);
     assert_eq!(server.requests(), 0);
     checkout.result(&["lock"]);

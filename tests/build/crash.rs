@@ -91,7 +91,7 @@ fn kill_at_each_step(checkout: &Checkout) -> usize {
             assert!(found.lock == state.before.lock || found.lock == after.lock, "{kill}");
             checkout.built(&[]);
             assert!(Outcome::of(checkout) == after, "another box after {kill}");
-            assert_eq!(leftovers(checkout.root()), [PathBuf::new(); 0], "{kill}");
+            assert_eq!(leftovers(checkout.root()), Vec::<PathBuf>::new(), "{kill}");
             kills += 1;
         }
     }

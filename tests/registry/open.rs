@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use download::http::HttpError;
+use download::{DownloadError, Policy};
 use oci_registry::{Options, Reference, Registry, RegistryConfig, RegistryError, Repository};
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ fn an_image_comes_as_it_was_pushed() {
     let progress = |_| *told.lock().unwrap() += 1;
     let options = Options { progress: Some(&progress), ..pushed.options() };
     let manifest = pushed.pull(options, TAG).unwrap();
-    assert_eq!(manifest.media_type, "application/vnd.oci.image.manifest.v1+json");
+    assert_eq!(manifest.media_type, Some("application/vnd.oci.image.manifest.v1+json"));
     assert!(*told.lock().unwrap() > 2, "a large layer comes in pieces");
     pushed.push_plain("plain");
     pushed.pull(pushed.options(), "plain").unwrap();
@@ -27,7 +28,7 @@ fn an_index_leads_to_its_images() {
     pushed.push_index("all");
     let registry = Registry::new(pushed.options());
     let index = registry.manifest(&pushed.repository(), &tagged("all")).unwrap();
-    assert_eq!(index.media_type, "application/vnd.oci.image.index.v1+json");
+    assert_eq!(index.media_type, Some("application/vnd.oci.image.index.v1+json"));
     assert_eq!(index.bytes, pushed.blob(&index.digest));
     let document: Value = serde_json::from_slice(&index.bytes).unwrap();
     let images = document["manifests"].as_array().unwrap();
@@ -60,12 +61,17 @@ fn what_is_not_there_is_named() {
 #[test]
 fn plain_http_must_be_configured_also_on_this_machine() {
     let pushed = Pushed::open();
-    let options = Options { config: RegistryConfig::default(), tries: 1, ..pushed.options() };
+    let options = Options {
+        config: RegistryConfig::default(),
+        policy: Policy { tries: 1, ..Policy::default() },
+        ..pushed.options()
+    };
     let error = pushed.pull(options, TAG).unwrap_err();
     // Without the system's file of certificates nothing is asked at all.
     let refused = matches!(
         error,
-        RegistryError::NotTls { .. } | RegistryError::Http(HttpError::NoRoots { .. })
+        RegistryError::NotTls { .. }
+            | RegistryError::Download(DownloadError::Http(HttpError::NoRoots { .. }))
     );
     assert!(refused, "{error}");
 }

@@ -7,6 +7,8 @@ use box_inspect::opened::OpenError;
 use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
 use boxfile_spec::{Diagnostic, Sources, shown};
+use download::DownloadError;
+use download::fetch::FetchError;
 use serde_json::{Value, json};
 
 use super::{conflicts, json, terminal};
@@ -102,6 +104,10 @@ impl Failure {
             None => Self::of(error),
             Some(span) => {
                 let diagnostic = Diagnostic::new(chain(error), span, "named here");
+                let diagnostic = match help(error) {
+                    Some(help) => diagnostic.with_help(help),
+                    None => diagnostic,
+                };
                 let other = error.other_span().into_iter();
                 let diagnostic =
                     other.fold(diagnostic, |it, span| it.with_label(span, "and named here"));
@@ -171,6 +177,18 @@ const fn lock_advice(error: &LockFileError) -> &'static str {
     }
 }
 
+/// Returns what to do about a download that failed.
+fn help(error: &BuildError) -> Option<&'static str> {
+    let BuildError::Fetch { source, .. } = error else { return None };
+    match **source {
+        FetchError::Offline { .. } => Some("build once without --offline"),
+        FetchError::Download(DownloadError::WrongDigest { .. }) => {
+            Some("if the file was meant to change, write the new sha256")
+        }
+        _ => None,
+    }
+}
+
 /// Shows what is wrong with a command line, or the help that it asked for.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     drop(error.print());
@@ -180,6 +198,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 /// Returns what to do about a box that cannot be read.
 fn box_help(error: &OpenError) -> Option<&'static str> {
     use box_layout::OpenError as Layout;
+
     let build_again = "build it again with this version of boxbuild";
     let error = match error {
         OpenError::Layout(error) => error,

@@ -204,6 +204,7 @@ fn short(digest: &Digest) -> String {
 
 #[cfg(test)]
 mod tests {
+    use box_image::manifest::FORMAT_EPOCH;
     use boxfile_spec::lock::Kind;
 
     use super::*;
@@ -221,7 +222,7 @@ mod tests {
     }
 
     fn lock(entries: &[Entry]) -> Lock {
-        let mut lock = Lock::new(1);
+        let mut lock = Lock::new(FORMAT_EPOCH);
         entries.iter().for_each(|entry| drop(lock.set(entry.clone())));
         lock
     }
@@ -262,6 +263,6 @@ mod tests {
         std::fs::write(&path, old.write()).unwrap();
         let file = LockFile::read(&path).unwrap();
         check_locked(&file, &old, "boxbuild lock").unwrap();
-        check_locked(&file, &Lock::new(1), "boxbuild lock").unwrap_err();
+        check_locked(&file, &Lock::new(FORMAT_EPOCH + 1), "boxbuild lock").unwrap_err();
     }
 }

@@ -49,7 +49,7 @@ impl Progress {
         if done && self.watched {
             terminal::status("");
         }
-        if done && piece.total >= WORTH_A_LINE {
+        if done && piece.received >= WORTH_A_LINE {
             terminal::note(&fetched(piece));
         }
     }
@@ -59,12 +59,13 @@ impl State {
     /// Notes a piece, and tells whether its blob is whole now.
     fn add(&mut self, piece: registry::Progress) -> bool {
         let registry::Progress { digest, received, total } = piece;
-        if received < total {
-            self.blobs.insert(digest, (received, total));
-            return false;
+        if total == Some(received) {
+            self.blobs.remove(&digest);
+            return true;
         }
-        self.blobs.remove(&digest);
-        true
+        // Where the total is not known, it is at least this.
+        self.blobs.insert(digest, (received, total.unwrap_or(received)));
+        false
     }
 
     fn is_time(&mut self, done: bool) -> bool {
@@ -90,7 +91,7 @@ impl State {
 }
 
 fn fetched(piece: registry::Progress) -> String {
-    format!("fetched sha256:{} ({})", &piece.digest.hex()[..12], readable(piece.total))
+    format!("fetched sha256:{} ({})", &piece.digest.hex()[..12], readable(piece.received))
 }
 
 #[cfg(test)]
@@ -98,7 +99,8 @@ mod tests {
     use super::*;
 
     fn piece(byte: u8, received: u64, total: u64) -> registry::Progress {
-        registry::Progress { digest: Digest::from_bytes([byte; 32]), received, total }
+        let digest = Digest::from_bytes([byte; 32]);
+        registry::Progress { digest, received, total: Some(total) }
     }
 
     #[test]

@@ -342,8 +342,8 @@ mod tests {
     fn origins_are_named() {
         let listing = sample();
         let named = |path| listing.origin(listing.find(path).unwrap()).unwrap().to_string();
-        assert_eq!(named(b"etc"), "business image 010101010101 layer 4 020202020202");
-        assert_eq!(named(b"/link"), "agent image 010101010101 layer 1 020202020202");
+        assert_eq!(named(b"etc"), "business layer 4 020202020202");
+        assert_eq!(named(b"/link"), "agent layer 1 020202020202");
         assert_eq!(named(b"//etc/./etc.conf"), "skill greet");
         assert_eq!(named(b"/null"), "agent program 030303030303");
         assert_eq!(named(b"."), "generated");

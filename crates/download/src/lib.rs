@@ -1,8 +1,39 @@
 //! Downloads files over HTTP into the store, verified.
 //!
-//! [`http`] is the client: its TLS roots, its bounds, its own handling of redirects. [`fetch`] gets
-//! one file that is named by URL and sha256.
+//! ```text
+//! http      connections, TLS, URLs
+//! guard     the rules that tests can switch off, one at a time
+//! error     DownloadError
+//! retry     retries with exponential backoff, and the time that a download may take
+//! cancel    cancellation of a group of workers
+//! request   a GET request and the redirects that answer it
+//! body      the body of a response, read with bounds on size and time
+//! size      the size that a file must have
+//! download  a source of responses → a verified blob in the store
+//! fetch     URL and sha256 → a verified blob in the store
+//! ```
+//!
+//! [`Download`] is the one engine: it resumes where a connection broke, retries, bounds size and
+//! time, and verifies. [`fetch`] uses it for files with a URL; a client for registries brings its
+//! own [`Source`], which adds authentication.
 #![forbid(unsafe_code)]
 
+mod body;
+mod cancel;
+mod download;
+mod error;
 pub mod fetch;
+mod guard;
 pub mod http;
+mod request;
+mod retry;
+mod size;
+
+pub use body::Body;
+pub use cancel::Cancel;
+pub use download::{Download, Progress, Source};
+pub use error::DownloadError;
+pub use guard::{Guard, Guards};
+pub use request::{FinalResponse, Request};
+pub use retry::{Attempts, Deadline, Policy, Retryable, retry};
+pub use size::Size;

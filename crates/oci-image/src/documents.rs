@@ -123,7 +123,26 @@ impl keys::Document for Written {
 /// # Errors
 /// What is wrong with it.
 pub(super) fn read(bytes: &[u8], expected: Option<&str>) -> Result<Document, String> {
-    let written: Written = keys::read(bytes).map_err(|error| error.to_string())?;
+    judge(parse(bytes)?, expected)
+}
+
+/// Judges an index or a manifest of a registry, and returns its media type: the one that the
+/// registry names, else the document's own.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn media_type(bytes: &[u8], named: Option<&str>) -> Result<String, String> {
+    let written = parse(bytes)?;
+    let media_type = named.map(str::to_owned).or_else(|| written.media_type.clone());
+    judge(written, media_type.as_deref())?;
+    media_type.ok_or_else(|| "nothing says of which type it is".to_owned())
+}
+
+fn parse(bytes: &[u8]) -> Result<Written, String> {
+    keys::read(bytes).map_err(|error| error.to_string())
+}
+
+fn judge(written: Written, expected: Option<&str>) -> Result<Document, String> {
     if written.schema_version == Some(1) {
         return Err(media::SCHEMA_1.to_owned());
     }

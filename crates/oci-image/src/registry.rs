@@ -12,7 +12,7 @@ use oci_layer::LayerSource;
 use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag};
 
 use super::access::Registries;
-use super::documents::Descriptor;
+use super::documents::{self, Descriptor};
 use super::error::SourceError;
 use super::place::{Blobs, CONFIG_MAX, Opened, Place};
 
@@ -80,12 +80,16 @@ impl Repo<'_> {
         self.fetch(&blobs)
     }
 
-    /// Fetches a manifest or an index into the store, and names it.
-    fn fetch_manifest(&self, reference: &Reference) -> Result<Descriptor, RegistryError> {
-        let manifest = self.registries.remote.manifest(self.repository, reference)?;
-        self.registries.store.put(&manifest.bytes)?;
-        let size = manifest.bytes.len() as u64;
-        Ok(Descriptor::new(&manifest.media_type, manifest.digest, size))
+    /// Fetches a manifest or an index into the store, if it is sound, and names it.
+    fn fetch_manifest(&self, reference: &Reference) -> Result<Descriptor, SourceError> {
+        let fetched = self.registries.remote.manifest(self.repository, reference);
+        let Manifest { bytes, media_type, digest } =
+            fetched.map_err(|source| self.failed(source))?;
+        let media_type = documents::media_type(&bytes, media_type).map_err(|message| {
+            SourceError::Malformed { at: self.at(&digest), what: "a manifest or an index", message }
+        })?;
+        self.registries.store.put(&bytes)?;
+        Ok(Descriptor::new(&media_type, digest, bytes.len() as u64))
     }
 
     /// Whether the store has a blob whole.
@@ -147,9 +151,8 @@ impl Place for Repo<'_> {
             let help = "run the same command once without it";
             return Err(SourceError::Offline { place, what, help });
         }
-        let named = Tag::new(tag).map(Reference::Tag);
-        let found = named.and_then(|reference| self.fetch_manifest(&reference));
-        found.map(|found| vec![found]).map_err(|source| self.failed(source))
+        let tag = Tag::new(tag).map_err(|source| self.failed(source))?;
+        Ok(vec![self.fetch_manifest(&Reference::Tag(tag))?])
     }
 
     fn open_manifest(&self, digest: &Digest) -> Result<Option<Opened>, SourceError> {
@@ -161,8 +164,12 @@ impl Place for Repo<'_> {
         }
         match self.fetch_manifest(&Reference::Digest(*digest)) {
             Ok(_) => self.stored(digest).map(Some),
-            Err(RegistryError::NotFound { .. }) => Ok(None),
-            Err(source) => Err(self.failed(source)),
+            Err(SourceError::Registry { source, .. })
+                if matches!(*source, RegistryError::NotFound { .. }) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 

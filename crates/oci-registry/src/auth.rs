@@ -1,112 +1,87 @@
-//! Convincing a registry: with a password, or with a token from the place that it names.
+//! Authentication: with a password, or with a token from the realm that the registry names.
 //!
-//! That place, the realm, must be the registry itself, or a server that is trusted for this very
+//! The realm must be the registry itself, or a server that is trusted for this very
 //! registry: otherwise a registry could have the password for it sent to anybody.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use download::Guard;
 use download::http::RemoteUrl;
 use reqwest::header::{HeaderMap, HeaderValue};
 
-use super::challenge::{self, Challenge};
-use super::credentials::{Credentials, Places};
-use super::guard::Guard;
-use super::session::{Ask, Session};
-use super::{RegistryError, Secret, token};
+use crate::challenge::{self, Challenge};
+use crate::credentials::{Credentials, Places};
+use crate::error::RegistryError;
+use crate::server::Server;
+use crate::token::{self, basic, bearer};
 
-/// The longest token, in bytes.
-const TOKEN_LIMIT: usize = 32 << 10;
-
-/// How a server was convinced so far.
+/// How far a server has authenticated us.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(crate) struct State {
     /// What goes along with each request.
-    pub(super) authorization: Option<HeaderValue>,
+    pub(crate) authorization: Option<HeaderValue>,
     /// The credentials, if there are any, once they were looked for.
     credentials: Option<Option<Credentials>>,
 }
 
 impl State {
-    /// Whether there are credentials for the server.
-    pub(super) const fn has_credentials(&self) -> bool {
+    /// Returns whether there are credentials for the server.
+    pub(crate) const fn has_credentials(&self) -> bool {
         matches!(self.credentials, Some(Some(_)))
     }
 }
 
-/// Finds out what convinces a server that has answered "unauthorized".
-pub(super) fn renew(
-    session: &Session<'_>,
+/// Renews the authorization for a server that has answered "unauthorized".
+pub(crate) fn renew(
+    server: &Server<'_>,
     state: &mut State,
-    ask: &Ask,
+    what: &str,
     headers: &HeaderMap,
 ) -> Result<(), RegistryError> {
     let challenge = challenge::read(headers).map_err(|why| {
-        let host = session.repository.host().to_owned();
+        let host = server.repository.host().to_owned();
         RegistryError::Challenge { host, why }
     })?;
     let credentials = match state.credentials.take() {
         Some(known) => known,
-        None => places(session).find(&session.repository)?,
+        None => places(server).find(&server.repository)?,
     };
     let credentials = state.credentials.insert(credentials).as_ref();
     let authorization = match (&challenge, credentials) {
         (_, Some(Credentials::Token(token))) => bearer(token),
         (Challenge::Basic, Some(Credentials::Password { user, password })) => basic(user, password),
-        (Challenge::Basic, _) => return Err(session.unauthorized(ask, false)),
+        (Challenge::Basic, _) => return Err(server.unauthorized(what, false)),
         (Challenge::Bearer { realm, service }, credentials) => {
-            let realm = trusted(session, realm)?;
-            Some(token::fetch(session, ask, &realm, service.as_deref(), credentials)?)
+            let realm = trusted(server, realm)?;
+            Some(token::fetch(server, what, &realm, service.as_deref(), credentials)?)
         }
     };
     // A header that was refused, or that cannot be sent, is of no use.
     if authorization.is_none() || authorization == state.authorization {
-        return Err(session.unauthorized(ask, true));
+        return Err(server.unauthorized(what, true));
     }
     state.authorization = authorization;
     Ok(())
 }
 
-fn places<'s>(session: &'s Session<'_>) -> Places<'s> {
+fn places<'s>(server: &'s Server<'_>) -> Places<'s> {
     Places {
-        files: &session.options.auth_files,
-        helper_path: &session.options.helper_path,
-        helper_patience: session.options.helper_patience,
+        files: &server.options.auth_files,
+        helper_path: &server.options.helper_path,
+        helper_patience: server.options.helper_patience,
     }
 }
 
-/// Returns the place of the tokens, if it may have credentials for this registry.
-fn trusted(session: &Session<'_>, realm: &str) -> Result<RemoteUrl, RegistryError> {
-    let host = session.repository.host().to_owned();
+/// Returns the URL of the realm, if it may have credentials for this registry.
+fn trusted(server: &Server<'_>, realm: &str) -> Result<RemoteUrl, RegistryError> {
+    let host = server.repository.host().to_owned();
     let Ok(url) = realm.parse::<RemoteUrl>() else {
         return Err(RegistryError::Challenge { host, why: "its realm is no URL" });
     };
-    let known = url.same_origin(&session.base) || session.host.realms.contains(&url.host());
-    if !known && session.guards.hold(Guard::Realm) {
+    let known = url.same_origin(&server.base) || server.host.realms.contains(&url.host());
+    if !known && server.holds(Guard::Realm) {
         return Err(RegistryError::Realm { host, realm: url.host() });
     }
-    if !url.is_https() && session.base.is_https() && session.guards.hold(Guard::PlainRealm) {
+    if !url.is_https() && server.base.is_https() && server.holds(Guard::PlainRealm) {
         return Err(RegistryError::PlainRealm { host });
     }
     Ok(url)
-}
-
-/// Returns a header with a name and a password.
-pub(super) fn basic(user: &str, password: &Secret) -> Option<HeaderValue> {
-    let pair = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
-    sensitive(&format!("Basic {pair}"))
-}
-
-/// Returns a header with a token; nothing for what cannot be one.
-pub(super) fn bearer(token: &Secret) -> Option<HeaderValue> {
-    let token = token.expose();
-    let right = (1..=TOKEN_LIMIT).contains(&token.len());
-    let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
-    (right && visible).then(|| sensitive(&format!("Bearer {token}")))?
-}
-
-/// Returns a header that `{:?}` does not show.
-fn sensitive(text: &str) -> Option<HeaderValue> {
-    let mut header = HeaderValue::from_str(text).ok()?;
-    header.set_sensitive(true);
-    Some(header)
 }

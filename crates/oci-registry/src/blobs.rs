@@ -1,4 +1,4 @@
-//! Many blobs at once.
+//! Blobs: verified, several at once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +7,14 @@ use std::thread;
 
 use box_cache::{BlobId, Store, StoreError};
 use box_image::Digest;
+use download::{Cancel, Download, DownloadError, FinalResponse, Size, Source};
+use reqwest::header::HeaderMap;
 
-use super::blob::Download;
-use super::retry::Stop;
-use super::{Registry, RegistryError, Repository};
+use crate::client::Registry;
+use crate::error::RegistryError;
+use crate::name::Repository;
+use crate::refusal;
+use crate::session::{Resource, Session};
 
 /// What the threads of one call share.
 struct Work<'w, 'a> {
@@ -20,31 +24,44 @@ struct Work<'w, 'a> {
     /// Each blob once, with its size.
     blobs: Vec<(Digest, u64)>,
     next: AtomicUsize,
-    stop: Stop,
+    cancel: Cancel,
     /// The error that ended the work.
     failure: Mutex<Option<RegistryError>>,
 }
 
-/// Fetches those blobs that the store does not hold.
-pub(super) fn fetch(
-    registry: &Registry<'_>,
-    repository: &Repository,
-    blobs: &[(Digest, u64)],
-    store: &Store,
-) -> Result<(), RegistryError> {
-    let blobs = distinct(repository, blobs)?;
-    let threads = registry.options.parallel.clamp(1, blobs.len().max(1));
-    let work = Work {
-        registry,
-        repository,
-        store,
-        blobs,
-        next: AtomicUsize::new(0),
-        stop: Stop::default(),
-        failure: Mutex::new(None),
-    };
-    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(|| work.run()))));
-    work.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+/// A blob on one server.
+struct Blob<'s> {
+    session: &'s Session<'s>,
+    resource: Resource,
+}
+
+impl Registry<'_> {
+    /// Fetches those blobs that the store does not hold undamaged, several at once. Memory does not
+    /// grow with them. How large a blob may be at most, the caller decides: `blobs` has the sizes.
+    ///
+    /// # Errors
+    /// [`RegistryError`]: the first one; the other downloads are then canceled. An incomplete blob
+    /// leaves nothing; those that are complete stay, and need not be fetched again.
+    pub fn fetch_blobs(
+        &self,
+        repository: &Repository,
+        blobs: &[(Digest, u64)],
+        store: &Store,
+    ) -> Result<(), RegistryError> {
+        let blobs = distinct(repository, blobs)?;
+        let threads = self.options.parallel.clamp(1, blobs.len().max(1));
+        let work = Work {
+            registry: self,
+            repository,
+            store,
+            blobs,
+            next: AtomicUsize::new(0),
+            cancel: Cancel::default(),
+            failure: Mutex::new(None),
+        };
+        thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(|| work.run()))));
+        work.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
 }
 
 /// Returns each blob once, in the order in which they are first named.
@@ -65,16 +82,16 @@ fn distinct(
 }
 
 impl Work<'_, '_> {
-    /// Takes one blob after the other, until there is none or one failed.
+    /// Takes one blob after the other, until there are no more or one failed.
     fn run(&self) {
-        while !self.stop.is_stopped()
+        while !self.cancel.is_canceled()
             && let Some(blob) = self.blobs.get(self.next.fetch_add(1, Ordering::Relaxed))
         {
             if let Err(error) = self.fetch(*blob) {
                 let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
                 // The others end because of the first.
                 failure.get_or_insert(error);
-                self.stop.stop();
+                self.cancel.cancel();
             }
         }
     }
@@ -88,12 +105,50 @@ impl Work<'_, '_> {
                 if held == size { Ok(()) } else { Err(wrong()) }
             }
             Err(StoreError::Missing(_) | StoreError::Damaged { .. }) => {
-                self.registry.each(self.repository, |session| {
-                    Download::new(session, self.store, (digest, size), &self.stop).run()
-                })
+                self.registry.each(self.repository, |session| self.download(session, digest, size))
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn download(
+        &self,
+        session: &Session<'_>,
+        digest: Digest,
+        size: u64,
+    ) -> Result<(), RegistryError> {
+        let what = format!("the blob {digest} of {}", session.server.repository);
+        let resource = Resource { what, path: format!("blobs/{digest}") };
+        let download = Download {
+            source: &Blob { session, resource },
+            store: self.store,
+            digest,
+            size: Size::Exactly(size),
+            policy: &session.server.options.policy,
+            cancel: &self.cancel,
+            progress: session.server.options.progress,
+        };
+        download.run(session.attempts()).map(drop)
+    }
+}
+
+impl Source for Blob<'_> {
+    type Error = RegistryError;
+
+    fn what(&self) -> &str {
+        &self.resource.what
+    }
+
+    fn is_immutable(&self) -> bool {
+        true
+    }
+
+    fn get(&self, headers: HeaderMap) -> Result<FinalResponse, RegistryError> {
+        self.session.send(&self.resource, &headers)
+    }
+
+    fn refusal(&self, response: FinalResponse) -> RegistryError {
+        refusal::of(&self.session.server, &self.resource.what, response)
     }
 }
 
@@ -104,5 +159,5 @@ fn wrong_size(
     found: u64,
 ) -> RegistryError {
     let what = format!("the blob {digest} of {repository}");
-    RegistryError::WrongSize { what, expected, found }
+    DownloadError::WrongSize { what, expected, found }.into()
 }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use download::http::RemoteUrl;
 use serde::Deserialize;
 
-use super::name::{checked_host, is_repository};
+use crate::name::{checked_host, is_repository};
 
 /// The names of the registry that a bare image name means.
 const HUB: [&str; 3] = ["docker.io", "index.docker.io", HUB_SERVER];

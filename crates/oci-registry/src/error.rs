@@ -1,12 +1,11 @@
 //! Why a registry does not give what is asked for.
 
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use box_cache::StoreError;
-use box_image::Digest;
 use download::http::HttpError;
+use download::{DownloadError, Retryable};
 
 /// Why a registry does not give what is asked for.
 ///
@@ -23,9 +22,9 @@ pub enum RegistryError {
         /// What it should be.
         why: &'static str,
     },
-    /// There is no answer.
+    /// The transfer failed.
     #[error(transparent)]
-    Http(#[from] HttpError),
+    Download(#[from] DownloadError),
     /// The registry answers, but not with TLS.
     #[error(
         "{host} answers, but not with TLS; if it speaks http, write plain-http = true under \
@@ -34,51 +33,6 @@ pub enum RegistryError {
     NotTls {
         /// The registry or mirror.
         host: String,
-    },
-    /// The server sends, but too slowly to ever end.
-    #[error("{host} sends less than {rate} bytes per second")]
-    TooSlow {
-        /// The server.
-        host: String,
-        /// The least that it must send.
-        rate: u64,
-    },
-    /// The connection ended before the answer did.
-    #[error("{what} broke off after {received} bytes")]
-    Truncated {
-        /// What was asked for.
-        what: String,
-        /// Bytes until then.
-        received: u64,
-        /// Why.
-        source: io::Error,
-    },
-    /// A redirect leads to something that is never asked.
-    #[error("the registry redirects for {what} to {to}, which is not followed")]
-    Redirect {
-        /// What was asked for.
-        what: String,
-        /// Where to: the server.
-        to: String,
-    },
-    /// A redirect leads from https to http.
-    #[error(
-        "the registry redirects for {what} from https to {to}, \
-         where anybody could watch the answer"
-    )]
-    Downgrade {
-        /// What was asked for.
-        what: String,
-        /// Where to: the server.
-        to: String,
-    },
-    /// One redirect leads to another, without an end.
-    #[error("the registry redirects for {what} more than {limit} times")]
-    TooManyRedirects {
-        /// What was asked for.
-        what: String,
-        /// How many are followed.
-        limit: usize,
     },
     /// The registry asks for credentials in a way that this version does not know.
     #[error("{host} asks for credentials in a way that is not known: {why}")]
@@ -145,58 +99,11 @@ pub enum RegistryError {
         /// The server, behind all redirects.
         host: String,
     },
-    /// The registry refuses, or cannot.
-    #[error(
-        "{host} answers \"{status}{}\" for {what}{}",
-        shown_code(*code), shown_wait(*retry_after)
-    )]
-    Status {
-        /// What was asked for.
-        what: String,
-        /// The server, behind all redirects.
-        host: String,
-        /// The status: its number and its usual name.
-        status: String,
-        /// The error code, where it is one of those of the distribution-spec.
-        code: Option<&'static str>,
-        /// Whether asking again may help: the server is at fault, or too busy.
-        passing: bool,
-        /// How long the server asks to wait.
-        retry_after: Option<Duration>,
-    },
     /// The answer is compressed, though that was not asked for.
     #[error("{what} comes compressed, which was not asked for")]
     Encoded {
         /// What was asked for.
         what: String,
-    },
-    /// There is more than there may be.
-    #[error("{what} has more than the {limit} bytes that it may have")]
-    TooLarge {
-        /// What was asked for.
-        what: String,
-        /// The most bytes.
-        limit: u64,
-    },
-    /// The size is not the one that was named.
-    #[error("{what} should have {expected} bytes, but gives {found}")]
-    WrongSize {
-        /// What was asked for.
-        what: String,
-        /// The named size in bytes.
-        expected: u64,
-        /// The bytes that there are, or that came before the answer was ended.
-        found: u64,
-    },
-    /// The content is not what was asked for, or what the registry says it is.
-    #[error("{what} is something else: expected {expected}, got {found}")]
-    WrongDigest {
-        /// What was asked for.
-        what: String,
-        /// The right content.
-        expected: Digest,
-        /// The content that came.
-        found: Digest,
     },
     /// The registry names the content by what is no sha256 (header `Docker-Content-Digest`).
     #[error("the registry names {what} by a digest that cannot be used: {why}")]
@@ -206,13 +113,11 @@ pub enum RegistryError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// A manifest does not read, or can be read in two ways.
-    #[error("{what} cannot be used: {why}")]
-    Manifest {
+    /// The registry serves a manifest as something else (header `Content-Type`).
+    #[error("the registry gives {what} a media type that is not that of a manifest or an index")]
+    MediaType {
         /// What was asked for.
         what: String,
-        /// What is wrong.
-        why: &'static str,
     },
     /// A file of credentials cannot be used. Nothing of it is repeated.
     #[error("the credentials in {} cannot be used: {why}", path.display())]
@@ -240,52 +145,20 @@ pub enum RegistryError {
         /// The registry's error.
         source: Box<Self>,
     },
-    /// What came cannot be written to the store.
-    #[error("{what} cannot be written to the store")]
-    Write {
-        /// What was asked for.
-        what: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The store failed.
-    #[error("the store failed")]
-    Store(#[from] StoreError),
-    /// It was given up, because another blob of the same call failed.
-    #[error("{what} was given up")]
-    Stopped {
-        /// What was asked for.
-        what: String,
-    },
 }
 
 impl RegistryError {
-    /// Whether the next try may go better: the connection or the server failed, nothing else.
-    pub(super) const fn is_passing(&self) -> bool {
+    /// Returns whether the fault is on this machine, so that no other server can help.
+    pub(crate) const fn is_local(&self) -> bool {
         match self {
-            Self::Http(error) => error.is_passing(),
-            Self::TooSlow { .. } | Self::Truncated { .. } | Self::Status { passing: true, .. } => {
-                true
-            }
+            Self::Download(error) => error.is_local(),
+            Self::Name { .. } | Self::AuthFile { .. } | Self::Helper { .. } => true,
             _ => false,
         }
     }
 
-    /// Whether the fault is here, so that no other server can help.
-    pub(super) const fn is_local(&self) -> bool {
-        matches!(
-            self,
-            Self::Name { .. }
-                | Self::AuthFile { .. }
-                | Self::Helper { .. }
-                | Self::Write { .. }
-                | Self::Store(_)
-                | Self::Stopped { .. }
-        )
-    }
-
     /// Returns the error's text with those of its causes.
-    pub(super) fn whole(&self) -> String {
+    pub(crate) fn with_causes(&self) -> String {
         let mut text = self.to_string();
         let mut source = std::error::Error::source(self);
         while let Some(cause) = source {
@@ -296,10 +169,23 @@ impl RegistryError {
     }
 }
 
-fn shown_code(code: Option<&str>) -> String {
-    code.map_or_else(String::new, |code| format!(", {code}"))
+impl Retryable for RegistryError {
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Download(error) => error.retry_after(),
+            _ => None,
+        }
+    }
 }
 
-fn shown_wait(time: Option<Duration>) -> String {
-    time.map_or_else(String::new, |time| format!(" and asks to wait {} s", time.as_secs()))
+impl From<HttpError> for RegistryError {
+    fn from(error: HttpError) -> Self {
+        Self::Download(error.into())
+    }
+}
+
+impl From<StoreError> for RegistryError {
+    fn from(error: StoreError) -> Self {
+        Self::Download(error.into())
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use box_image::Digest;
 use download::http::RemoteUrl;
 
-use super::RegistryError;
+use crate::error::RegistryError;
 
 /// A repository of a registry: `registry.example.org/team/app`.
 ///

@@ -1,15 +1,11 @@
-//! Answers that have not what was asked for.
+//! Responses that do not have what was asked for.
 
-use std::time::Duration;
-
+use download::{Attempts, Body, DownloadError, FinalResponse};
 use reqwest::StatusCode;
-use reqwest::blocking::Response;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde::Deserialize;
 
-use super::RegistryError;
-use super::body::Body;
-use super::session::{Answer, Session};
+use crate::error::RegistryError;
+use crate::server::Server;
 
 /// The most bytes of a refusal that are read.
 const LIMIT: u64 = 16 << 10;
@@ -42,61 +38,27 @@ struct Entry {
     code: String,
 }
 
-/// Returns the error for an answer that has not what was asked for.
-pub(super) fn of(session: &Session<'_>, what: &str, answer: Answer) -> RegistryError {
-    let (what, host) = (what.to_owned(), answer.url.host());
-    if answer.response.status() == StatusCode::NOT_FOUND {
-        return RegistryError::NotFound { what, host };
+/// Returns the error of a response that does not have what was asked for.
+pub(crate) fn of(server: &Server<'_>, what: &str, response: FinalResponse) -> RegistryError {
+    if response.response.status() == StatusCode::NOT_FOUND {
+        return RegistryError::NotFound { what: what.to_owned(), host: response.url.host() };
     }
-    status(session, what, host, answer.response)
+    status(server, what, response)
 }
 
-/// Returns the error for a status. Only a server's own failures, its impatience and "too many
-/// requests" pass by themselves.
-pub(super) fn status(
-    session: &Session<'_>,
-    what: String,
-    host: String,
-    response: Response,
-) -> RegistryError {
-    let status = response.status();
-    let passing = status.is_server_error()
-        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
-    let retry_after = retry_after(response.headers());
-    let code = code(session, &host, response);
-    RegistryError::Status { what, host, status: status.to_string(), code, passing, retry_after }
+/// Returns the error of a status, with the error code of the body where it has a known one.
+pub(crate) fn status(server: &Server<'_>, what: &str, response: FinalResponse) -> RegistryError {
+    let mut error = response.status_error(what);
+    if let DownloadError::Status { reason, .. } = &mut error {
+        *reason = code(server, what, response);
+    }
+    error.into()
 }
 
-/// Reads `Retry-After` (RFC 9110, section 10.2.3) as a number of seconds. A date is not understood:
-/// it would be compared with a clock of which nobody knows whether it is right.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    seconds.parse().ok().map(Duration::from_secs)
-}
-
-/// Reads the error code of a refusal, where it has a known one.
-fn code(session: &Session<'_>, host: &str, response: Response) -> Option<&'static str> {
-    let body = Body::new(session, String::new(), host.to_owned(), response);
+fn code(server: &Server<'_>, what: &str, response: FinalResponse) -> Option<&'static str> {
+    let policy = &server.options.policy;
+    let body = Body::new(what, response, policy, Attempts::new(policy).deadline(0));
     let errors: Errors = serde_json::from_slice(&body.read_whole(LIMIT).ok()?).ok()?;
     let code = &errors.errors.first()?.code;
     CODES.into_iter().find(|known| known == code)
-}
-
-#[cfg(test)]
-mod tests {
-    use reqwest::header::HeaderValue;
-
-    use super::*;
-
-    #[test]
-    fn seconds_are_read_and_dates_are_not() {
-        let read = |text| {
-            retry_after(&HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(text))]))
-        };
-        assert_eq!(read("0"), Some(Duration::ZERO));
-        assert_eq!(read("120"), Some(Duration::from_secs(120)));
-        for other in ["", "-1", "1.5", "Fri, 31 Dec 1999 23:59:59 GMT", "99999999999999999999"] {
-            assert_eq!(read(other), None, "{other}");
-        }
-    }
 }

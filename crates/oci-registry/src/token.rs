@@ -4,20 +4,24 @@
 //! What is asked for is always to read this one repository, whatever the registry says. A realm
 //! answers itself: its redirects are not followed.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use download::http::{HttpError, RemoteUrl};
+use download::{Attempts, Body, FinalResponse};
 use reqwest::StatusCode;
-use reqwest::blocking::Response;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Deserialize;
 
-use super::auth::{basic, bearer};
-use super::body::Body;
-use super::credentials::Credentials;
-use super::session::{Ask, Session};
-use super::{RegistryError, Secret, refusal};
+use crate::credentials::Credentials;
+use crate::error::RegistryError;
+use crate::refusal;
+use crate::secret::Secret;
+use crate::server::Server;
 
 /// The most bytes that the answer with a token may have.
 const LIMIT: u64 = 128 << 10;
+/// The longest token, in bytes.
+const TOKEN_LIMIT: usize = 32 << 10;
 /// The content type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -28,69 +32,93 @@ struct Granted {
     access_token: Option<Secret>,
 }
 
-/// Fetches a token for reading the session's repository, and returns the header that has it.
-pub(super) fn fetch(
-    session: &Session<'_>,
-    ask: &Ask,
+/// Fetches a token for reading the server's repository, and returns the header that has it.
+pub(crate) fn fetch(
+    server: &Server<'_>,
+    what: &str,
     realm: &RemoteUrl,
     service: Option<&str>,
     credentials: Option<&Credentials>,
 ) -> Result<HeaderValue, RegistryError> {
-    let response = request(session, realm, service, credentials)?;
-    match response.status() {
-        StatusCode::OK => read(session, realm, response),
+    let response = request(server, realm, service, credentials)?;
+    match response.response.status() {
+        StatusCode::OK => read(server, realm, response),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            Err(session.unauthorized(ask, credentials.is_some()))
+            Err(server.unauthorized(what, credentials.is_some()))
         }
-        status if status.is_redirection() => Err(useless(session, realm, "it redirects")),
+        status if status.is_redirection() => Err(useless(server, realm, "it redirects")),
         _ => {
-            let what = format!("a token for {}", session.repository);
-            Err(refusal::status(session, what, realm.host(), response))
+            let what = format!("a token for {}", server.repository);
+            Err(refusal::status(server, &what, response))
         }
     }
 }
 
 fn request(
-    session: &Session<'_>,
+    server: &Server<'_>,
     realm: &RemoteUrl,
     service: Option<&str>,
     credentials: Option<&Credentials>,
-) -> Result<Response, HttpError> {
-    let scope = format!("repository:{}:pull", session.repository.name());
+) -> Result<FinalResponse, HttpError> {
+    let scope = format!("repository:{}:pull", server.repository.name());
     let mut query = vec![("scope", scope.as_str())];
     query.extend(service.map(|service| ("service", service)));
-    match credentials {
+    let response = match credentials {
         Some(Credentials::Identity(token)) => {
             query.extend([("grant_type", "refresh_token"), ("client_id", "boxbuild")]);
             query.push(("refresh_token", token.expose()));
             let headers = [(CONTENT_TYPE, HeaderValue::from_static(FORM))];
-            session.client.post(realm, HeaderMap::from_iter(headers), RemoteUrl::form(&query))
+            server.client.post(realm, HeaderMap::from_iter(headers), RemoteUrl::form(&query))
         }
         Some(Credentials::Password { user, password }) => {
             let header = basic(user, password).map(|header| (AUTHORIZATION, header));
-            session.client.get(&realm.with_query(&query), header.into_iter().collect())
+            server.client.get(&realm.with_query(&query), header.into_iter().collect())
         }
         Some(Credentials::Token(_)) | None => {
-            session.client.get(&realm.with_query(&query), HeaderMap::new())
+            server.client.get(&realm.with_query(&query), HeaderMap::new())
         }
-    }
+    };
+    Ok(FinalResponse { url: realm.clone(), same_origin: true, response: response? })
 }
 
 fn read(
-    session: &Session<'_>,
+    server: &Server<'_>,
     realm: &RemoteUrl,
-    response: Response,
+    response: FinalResponse,
 ) -> Result<HeaderValue, RegistryError> {
-    let what = format!("the token for {}", session.repository);
-    let text = Body::new(session, what, realm.host(), response).read_whole(LIMIT)?;
+    let what = format!("the token for {}", server.repository);
+    let policy = &server.options.policy;
+    let deadline = Attempts::new(policy).deadline(0);
+    let text = Body::new(&what, response, policy, deadline).read_whole(LIMIT)?;
     let granted = serde_json::from_slice::<Granted>(&text)
-        .map_err(|_| useless(session, realm, "its answer does not read"))?;
+        .map_err(|_| useless(server, realm, "its answer is malformed"))?;
     let token = granted.token.or(granted.access_token);
-    let token = token.ok_or_else(|| useless(session, realm, "its answer has none"))?;
-    bearer(&token).ok_or_else(|| useless(session, realm, "it cannot stand in a header"))
+    let token = token.ok_or_else(|| useless(server, realm, "its answer has none"))?;
+    bearer(&token).ok_or_else(|| useless(server, realm, "it cannot be sent in a header"))
 }
 
-fn useless(session: &Session<'_>, realm: &RemoteUrl, why: &'static str) -> RegistryError {
-    let host = session.repository.host().to_owned();
+fn useless(server: &Server<'_>, realm: &RemoteUrl, why: &'static str) -> RegistryError {
+    let host = server.repository.host().to_owned();
     RegistryError::Token { host, realm: realm.host(), why }
+}
+
+/// Returns a header with a name and a password.
+pub(crate) fn basic(user: &str, password: &Secret) -> Option<HeaderValue> {
+    let pair = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
+    sensitive(&format!("Basic {pair}"))
+}
+
+/// Returns a header with a token; `None` if it cannot be sent.
+pub(crate) fn bearer(token: &Secret) -> Option<HeaderValue> {
+    let token = token.expose();
+    let right = (1..=TOKEN_LIMIT).contains(&token.len());
+    let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
+    (right && visible).then(|| sensitive(&format!("Bearer {token}")))?
+}
+
+/// Returns a header that `{:?}` does not show.
+fn sensitive(text: &str) -> Option<HeaderValue> {
+    let mut header = HeaderValue::from_str(text).ok()?;
+    header.set_sensitive(true);
+    Some(header)
 }

@@ -160,7 +160,8 @@ impl Disk {
     /// Notes what below a path is not on the disk.
     fn judge(&mut self, path: &Path, when: &str) {
         let below = self.states.iter().filter(|(it, _)| it.starts_with(path));
-        let lost = below.filter(|(it, state)| !(state.bytes && state.name) && !may_be_lost(it));
+        let is_flushed = |state: &State| state.bytes && state.name;
+        let lost = below.filter(|(it, state)| !is_flushed(state) && !may_be_lost(it));
         let lost = lost.map(|(it, state)| format!("{it:?} {when}: {state:?}"));
         self.lost.extend(lost.collect::<Vec<_>>());
     }

@@ -41,7 +41,7 @@ pub(super) fn read(
             let remote: RemoteUrl =
                 url.value.parse().map_err(|source| BuildError::Url { span, source })?;
             let fetched = fetch(&remote, &Digest::from_bytes(sha256.0), store, &request.fetch)
-                .map_err(|source| BuildError::Fetch { span, source })?;
+                .map_err(|source| BuildError::Fetch { span, source: Box::new(source) })?;
             binary::from_store(&fetched.blob, &remote.without_query(), machine, store)
                 .map_err(|source| BuildError::Binary { span, source })
         }

@@ -8,6 +8,8 @@ use box_tree::{Content, Inode, Leaf, Meta, Tree};
 use boxfile_spec::lock::{Digest as Pinned, Kind};
 use boxfile_spec::{Boxfile, Platform, SkillMode, Source, Span};
 use download::fetch::FetchOptions;
+use oci_image::Process;
+use oci_layer::Compression;
 
 use super::*;
 use crate::project::{Pins, Variant};
@@ -77,6 +79,11 @@ fn inputs() -> Inputs {
     }
 }
 
+/// How an image's program runs.
+fn process(program: &str) -> Process {
+    Process { cmd: Some(vec![program.to_owned()]), ..Process::default() }
+}
+
 fn key_of(text: &str, inputs: &Inputs) -> ActionKey {
     inputs.key(&request(&read(text, None)))
 }
@@ -102,10 +109,22 @@ fn names_do_not_make_another_box() {
 }
 
 #[test]
+fn neither_packing_nor_compression_makes_another_box() {
+    let key = key_of(BOXFILE, &inputs());
+    let mut packed = inputs();
+    let image = &mut packed.images[0].1;
+    (image.manifest, image.config_digest, image.config_size) = (digest(7), digest(8), 9);
+    (image.layers[0].digest, image.layers[0].size) = (digest(9), 1);
+    image.layers[0].compression = Compression::Zstd;
+    assert_eq!(key_of(BOXFILE, &packed), key);
+}
+
+#[test]
 fn contents_and_declarations_make_another_box() {
     let key = key_of(BOXFILE, &inputs());
-    let changes: [fn(&mut Inputs); 10] = [
-        |it| it.images[0].1.manifest = digest(7),
+    let changes: [fn(&mut Inputs); 11] = [
+        |it| it.images[0].1.layers[0].diff_id = digest(7),
+        |it| it.images[0].1.config.config = Some(process("other")),
         |it| it.images.truncate(1),
         |it| it.images.swap(0, 1),
         |it| it.skills[0].skill = skill(b"greets more"),

@@ -1,34 +1,31 @@
-//! Downloads: a URL and the sha256 of what it must give become a blob in the store.
-//!
-//! ```text
-//! options   –          FetchOptions, Progress
-//! client    RemoteUrl → the last answer behind its redirects
-//! download  answers   → a verified blob
-//! ```
+//! Downloads: a URL and the sha256 of its file become a blob in the store.
 //!
 //! **The digest decides.** The store names its blobs by sha256, and so does a Boxfile its
 //! downloads. So the store is asked first, by the digest alone: a file that it holds undamaged is
-//! never asked of a network again, under whatever URL. Nothing gets its name in the store before
-//! its last byte was hashed; a download that fails leaves nothing behind.
+//! never requested from a network again, under whatever URL. Nothing gets its name in the store
+//! before its last byte was hashed; a download that fails leaves nothing.
 //!
 //! **What is sent.** `GET`, `Host`, `User-Agent: boxbuild/VERSION`, `Accept: */*`,
 //! `Accept-Encoding: identity`, and for the rest of a broken download `Range` and `If-Range`. No
 //! cookies, no referrer, no credentials: a URL that has some is refused, also where a redirect leads.
 //! Nothing is read from the environment: a proxy is used when [`FetchOptions::proxy`] names one.
 
-mod client;
-mod download;
-mod error;
 mod options;
 #[cfg(test)]
 mod tests;
 
 use box_cache::{BlobId, Store, StoreError};
 use box_image::Digest;
+use reqwest::header::HeaderMap;
 
-pub use crate::http::{HttpError, RemoteUrl, UrlError};
-pub use error::FetchError;
-pub use options::{FetchOptions, Progress};
+use crate::cancel::Cancel;
+use crate::download::{Download, Source};
+use crate::error::DownloadError;
+use crate::http::{Client, ClientOptions};
+pub use crate::http::{RemoteUrl, UrlError};
+use crate::request::{FinalResponse, Request};
+use crate::retry::{Attempts, Policy};
+pub use options::FetchOptions;
 
 /// A file that the store holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +36,25 @@ pub struct Fetched {
     pub size: u64,
     /// Whether it came over the network just now; otherwise the store had it.
     pub downloaded: bool,
+}
+
+/// Why a file cannot be fetched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The store has no sound copy, and the network may not be used.
+    #[error("{url} ({sha256}) is {held} and --offline forbids the network")]
+    Offline {
+        /// Where it would come from.
+        url: RemoteUrl,
+        /// What it would be.
+        sha256: Digest,
+        /// What is wrong with the store's copy.
+        held: &'static str,
+    },
+    /// The download failed.
+    #[error(transparent)]
+    Download(#[from] DownloadError),
 }
 
 /// Returns the file with this sha256: from the store if it is there, else from its URL.
@@ -59,15 +75,15 @@ pub fn fetch(
 ) -> Result<Fetched, FetchError> {
     let blob = BlobId(*sha256.as_bytes());
     let held = match store.verify(&blob) {
-        Ok(()) => return stored(url, blob, store, options),
+        Ok(()) => return Ok(stored(url, blob, store, options)?),
         Err(StoreError::Missing(_)) => "not in the store",
         Err(StoreError::Damaged { .. }) => "damaged in the store",
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(DownloadError::from(error).into()),
     };
     if options.offline {
         return Err(FetchError::Offline { url: url.clone(), sha256: *sha256, held });
     }
-    let size = download::download(url, sha256, store, options)?;
+    let size = download(url, sha256, store, options)?;
     Ok(Fetched { blob, size, downloaded: true })
 }
 
@@ -77,8 +93,66 @@ fn stored(
     blob: BlobId,
     store: &Store,
     options: &FetchOptions<'_>,
-) -> Result<Fetched, FetchError> {
+) -> Result<Fetched, DownloadError> {
     let size = store.size(&blob).ok_or(StoreError::Missing(blob))?;
-    options.check_size(url, size)?;
+    options.size.check(&url.without_query(), size, options.policy.guards)?;
     Ok(Fetched { blob, size, downloaded: false })
+}
+
+fn download(
+    url: &RemoteUrl,
+    sha256: &Digest,
+    store: &Store,
+    options: &FetchOptions<'_>,
+) -> Result<u64, DownloadError> {
+    let policy = &options.policy;
+    let client = Client::new(&ClientOptions {
+        patience: policy.patience,
+        proxy: options.proxy,
+        roots: options.roots,
+        more_roots: None,
+        // The next attempt must not meet a connection that broke.
+        idle: 0,
+    })?;
+    let source = File { client, url, what: url.without_query(), policy };
+    let download = Download {
+        source: &source,
+        store,
+        digest: *sha256,
+        size: options.size,
+        policy,
+        cancel: &Cancel::default(),
+        progress: options.progress,
+    };
+    download.run(Attempts::new(policy))
+}
+
+/// A file at a URL.
+struct File<'a> {
+    client: Client,
+    url: &'a RemoteUrl,
+    what: String,
+    policy: &'a Policy,
+}
+
+impl Source for File<'_> {
+    type Error = DownloadError;
+
+    fn what(&self) -> &str {
+        &self.what
+    }
+
+    fn is_immutable(&self) -> bool {
+        false
+    }
+
+    fn get(&self, headers: HeaderMap) -> Result<FinalResponse, DownloadError> {
+        let url = self.url.clone();
+        let request = Request { what: &self.what, url, headers, authorization: None };
+        request.send(&self.client, self.policy.guards)
+    }
+
+    fn refusal(&self, response: FinalResponse) -> DownloadError {
+        response.status_error(&self.what)
+    }
 }

@@ -10,7 +10,9 @@ use reqwest::header::{ACCEPT_ENCODING, HeaderMap};
 use reqwest::{NoProxy, Proxy, Url, redirect};
 use rustls::InvalidMessage;
 
-use super::{HttpError, RemoteUrl, roots};
+use super::error::HttpError;
+use super::roots;
+use super::url::RemoteUrl;
 
 /// What no proxy is asked for: it would be another machine there.
 const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";
@@ -84,7 +86,7 @@ impl Client {
     fn failed(&self, at: &RemoteUrl, error: reqwest::Error) -> HttpError {
         let host = at.host();
         if error.is_timeout() && !error.is_connect() {
-            return self.stalled(host);
+            return HttpError::Stalled { host, waited: self.patience };
         }
         // The URL may be a redirect's, and then be signed.
         let source = error.without_url();
@@ -98,11 +100,6 @@ impl Client {
             }
             _ => HttpError::Unreachable { host, source: source.into() },
         }
-    }
-
-    /// Returns the error of a server that has fallen silent.
-    pub const fn stalled(&self, host: String) -> HttpError {
-        HttpError::Stalled { host, waited: self.patience }
     }
 }
 

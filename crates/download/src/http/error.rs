@@ -64,8 +64,8 @@ pub enum HttpError {
 }
 
 impl HttpError {
-    /// Whether the next try may go better: the connection failed, nothing else.
-    pub const fn is_passing(&self) -> bool {
+    /// Returns whether a retry may help: the connection failed, nothing else.
+    pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Stalled { .. })
     }
 }

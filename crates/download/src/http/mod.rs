@@ -1,20 +1,16 @@
-//! What all clients share: connections, TLS, and the rules for URLs and redirects.
+//! Connections, TLS, and the rules for URLs.
 //!
 //! ```text
 //! url       text                   → RemoteUrl
 //! roots     files of certificates  → the TLS configuration
-//! client    RemoteUrl, headers     → one answer; no redirect is followed by itself
-//! redirect  an answer              → where to go on
-//! range     a header               → which part of a file an answer has
+//! client    RemoteUrl, headers     → one response; redirects are not followed here
 //! ```
 //!
-//! Nothing is read from the environment, no cookie is kept, and an answer's body is given as it
-//! came: nothing is decompressed.
+//! Nothing is read from the environment, no cookie is kept, and the body of a response is
+//! never decompressed.
 
 mod client;
 mod error;
-mod range;
-mod redirect;
 mod roots;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -22,6 +18,4 @@ mod url;
 
 pub use client::{Client, ClientOptions, timed_out};
 pub use error::HttpError;
-pub use range::content_range;
-pub use redirect::{Refused, location, next};
 pub use url::{RemoteUrl, UrlError};

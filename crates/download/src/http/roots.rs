@@ -13,7 +13,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::HttpError;
+use super::error::HttpError;
 
 /// Where distributions keep all root certificates in one file: Debian, Arch, Gentoo and NixOS;
 /// Fedora; openSUSE; Alpine. They are the places that curl's and Go's builds look at.

@@ -38,18 +38,12 @@ pub enum UrlError {
 impl RemoteUrl {
     /// Returns what a redirect from here to `location` leads to.
     pub fn join(&self, location: &str) -> Result<Self, UrlError> {
-        let joined = self.0.join(location);
-        let failed = |why: String| malformed(&self.describe(location), &why);
-        Self::checked(joined.map_err(|error| failed(error.to_string()))?)
-    }
-
-    /// Writes a redirect's target for a message: without a password, and without a query, which may
-    /// be a signature that gives access.
-    pub fn describe(&self, location: &str) -> String {
-        match self.0.join(location) {
-            Ok(url) => public(url),
-            Err(_) => location.split(['?', '#', '@']).next().unwrap_or_default().to_owned(),
-        }
+        let joined = self.0.join(location).map_err(|error| {
+            // The rest may be a password or a signature.
+            let start = location.split(['?', '#', '@']).next().unwrap_or_default();
+            malformed(start, &error.to_string())
+        });
+        Self::checked(joined?)
     }
 
     /// Writes the server that a redirect leads to, for a message that may have nobody's secret in
@@ -57,11 +51,11 @@ impl RemoteUrl {
     pub fn describe_server(&self, location: &str) -> String {
         match self.0.join(location) {
             Ok(url) => format!("{}://{}", url.scheme(), host_of(&url)),
-            Err(_) => "what is no URL".to_owned(),
+            Err(_) => "a malformed URL".to_owned(),
         }
     }
 
-    /// Whether scheme, host and port are the same (RFC 6454).
+    /// Returns whether scheme, host and port are the same (RFC 6454).
     pub fn same_origin(&self, other: &Self) -> bool {
         self.0.origin() == other.0.origin()
     }
@@ -95,12 +89,12 @@ impl RemoteUrl {
         host_of(&self.0)
     }
 
-    /// Whether the scheme is `https`.
+    /// Returns whether the scheme is `https`.
     pub fn is_https(&self) -> bool {
         self.0.scheme() == "https"
     }
 
-    /// Returns the URL for a message, like [`Self::describe`].
+    /// Returns the URL for a message: without a query, which may be a signature that gives access.
     pub fn without_query(&self) -> String {
         public(self.to_url())
     }
@@ -239,7 +233,7 @@ mod tests {
             ("/secret", "https://a.example.org"),
             ("http://me:secret@b.example.org:81/secret?secret#secret", "http://b.example.org:81"),
             ("data:secret", "data://"),
-            ("https://[secret", "what is no URL"),
+            ("https://[secret", "a malformed URL"),
         ] {
             assert_eq!(at.describe_server(location), told);
         }

@@ -16,6 +16,8 @@ struct Shelf {
     blobs: BTreeMap<Digest, Vec<u8>>,
     tagged: Digest,
     asked: Mutex<Vec<String>>,
+    /// The media type that it names for each manifest.
+    media_type: Option<&'static str>,
 }
 
 impl Shelf {
@@ -26,7 +28,15 @@ impl Shelf {
             let bytes = fs::read(file.unwrap().path()).unwrap();
             (testkit::digest::of_bytes(&bytes), bytes)
         });
-        Self { blobs: blobs.collect(), tagged, asked: Mutex::default() }
+        let (blobs, media_type) = (blobs.collect(), Some(MANIFEST));
+        Self { blobs, tagged, asked: Mutex::default(), media_type }
+    }
+
+    /// Replaces the manifest of the tag.
+    fn retag(&mut self, manifest: &[u8], media_type: Option<&'static str>) {
+        self.tagged = testkit::digest::of_bytes(manifest);
+        self.blobs.insert(self.tagged, manifest.to_vec());
+        self.media_type = media_type;
     }
 
     fn note(&self, what: String) {
@@ -53,8 +63,7 @@ impl Remote for Shelf {
             what: digest.to_string(),
             host: "registry.example.org".to_owned(),
         })?;
-        let media_type = "application/vnd.oci.image.manifest.v1+json".to_owned();
-        Ok(Manifest { bytes, media_type, digest })
+        Ok(Manifest { bytes, media_type: self.media_type, digest })
     }
 
     fn fetch(
@@ -73,6 +82,8 @@ impl Remote for Shelf {
     }
 }
 
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const REFERENCE: &str = "docker://registry.example.org/team/app:v1";
 
 /// A registry with one image, and a store.
@@ -171,4 +182,69 @@ fn a_pin_that_the_registry_forgot_is_gone() {
     let scene = Scene::new();
     let error = scene.open(Some(Digest::from_bytes([7; 32])), false).unwrap_err();
     assert!(matches!(error, SourceError::Gone { .. }), "{error}");
+}
+
+/// A manifest that other programs could read as something else (CVE-2021-41190), or that is none, is
+/// refused before anything of it is stored.
+#[test]
+fn an_ambiguous_manifest_is_refused() {
+    let both = r#"{"schemaVersion": 2, "manifests": [], "layers": []}"#;
+    let own = format!(r#"{{"schemaVersion": 2, "mediaType": "{MANIFEST}", "layers": []}}"#);
+    let mut found = Vec::new();
+    for (text, media_type) in [
+        (both, Some(MANIFEST)),
+        (both, Some(INDEX)),
+        (own.as_str(), Some(INDEX)),
+        (r#"{"manifests": []}"#, Some(MANIFEST)),
+        (r#"{"layers": []}"#, Some(INDEX)),
+        ("{}", None),
+        ("<html>", None),
+        ("[2, null, null, [], null, null]", Some(INDEX)),
+        (r#"{"mediaType": "a", "mediaType": "b"}"#, Some(INDEX)),
+    ] {
+        let mut scene = Scene::new();
+        scene.shelf.retag(text.as_bytes(), media_type);
+        let digest = scene.shelf.tagged;
+        for pinned in [None, Some(digest)] {
+            let error = scene.open(pinned, false).unwrap_err();
+            assert!(matches!(error, SourceError::Malformed { .. }), "{text}: {error}");
+            let stored = scene.store.verify(&box_cache::BlobId(*digest.as_bytes()));
+            assert!(stored.is_err(), "{text}");
+            if pinned.is_none() {
+                found.push(error.to_string().replace(&digest.to_string(), "DIGEST"));
+            }
+        }
+    }
+    insta::assert_snapshot!(found.join("\n"), @r#"
+    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it is a manifest and an index at once
+    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it is a manifest and an index at once
+    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it says of itself that it is "application/vnd.oci.image.manifest.v1+json", but "application/vnd.oci.image.index.v1+json" was named
+    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it was named as a manifest, but is an index
+    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it was named as an index, but is a manifest
+    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it names no config
+    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: expected value at line 1 column 1
+    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: invalid type: sequence, expected an object at line 1 column 1
+    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: duplicate field `mediaType` at line 1 column 30
+    "#);
+}
+
+#[test]
+fn the_type_is_the_registrys_or_the_documents_own() {
+    let mut scene = Scene::new();
+    let manifest = scene.shelf.blobs[&scene.shelf.tagged].clone();
+    let image = scene.open(None, false).unwrap();
+    scene.shelf.retag(&manifest, None);
+    assert_eq!(scene.open(None, false).unwrap().config_digest, image.config_digest);
+}
+
+#[test]
+fn a_config_that_is_larger_than_any_is_not_asked_for() {
+    let mut scene = Scene::new();
+    let manifest = scene.shelf.blobs[&scene.shelf.tagged].clone();
+    let mut manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    manifest["config"]["size"] = (8 << 20 | 1).into();
+    scene.shelf.retag(manifest.to_string().as_bytes(), Some(MANIFEST));
+    let error = scene.open(None, false).unwrap_err();
+    assert!(matches!(error, SourceError::TooLarge { .. }), "{error}");
+    assert_eq!(scene.shelf.asked(), ["tag"]);
 }

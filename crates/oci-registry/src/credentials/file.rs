@@ -14,7 +14,9 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 
 use super::Credentials;
-use crate::{RegistryError, Repository, Secret};
+use crate::error::RegistryError;
+use crate::name::Repository;
+use crate::secret::Secret;
 
 /// The most bytes that such a file may have.
 const LIMIT: u64 = 1 << 20;

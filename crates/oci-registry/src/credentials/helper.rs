@@ -14,7 +14,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{Credentials, Places};
-use crate::{RegistryError, Secret};
+use crate::error::RegistryError;
+use crate::secret::Secret;
 
 /// The most bytes that a helper may say.
 const LIMIT: u64 = 64 << 10;

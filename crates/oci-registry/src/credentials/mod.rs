@@ -9,7 +9,9 @@ mod helper;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{RegistryError, Repository, Secret};
+use crate::error::RegistryError;
+use crate::name::Repository;
+use crate::secret::Secret;
 use file::{AuthFile, Found};
 
 /// What proves to a registry who asks.

@@ -182,7 +182,7 @@ cases! {
         => fails!(RegistryError::Token { .. });
     an_empty_token: granted("") => fails!(RegistryError::Token { .. });
     an_endless_token: token(|_| Some(file(&vec![b' '; 200 << 10])))
-        => fails!(RegistryError::TooLarge { .. });
+        => fails!(RegistryError::Download(DownloadError::TooLarge { .. }));
     a_busy_realm: token(|before| {
         (before < 2).then(|| reply("503 Service Unavailable", &["Content-Length: 0"], b""))
     }) => succeeds;
@@ -190,6 +190,6 @@ cases! {
         token(|_| Some(reply("429 Too Many Requests", &["Content-Length: 0"], b"")))
     } => |outcome, stage| {
         tokens(stage) == 3
-            && is!(outcome, RegistryError::Status { passing: true, .. })
+            && is!(outcome, RegistryError::Download(DownloadError::Status { transient: true, .. }))
     };
 }

@@ -1,7 +1,6 @@
 //! That the harness bites: without a guard, it says what went wrong.
 
 use super::*;
-use crate::guard::Guard;
 
 /// Plays cases without a guard: each time, the harness must say this.
 fn without(guard: Guard, says: &str, cases: &[Case]) {
@@ -53,13 +52,15 @@ fn wrong_content_is_noticed() {
     let documents = [
         content::a_manifest_of_another_digest::case(),
         content::a_header_with_another_digest::case(),
-        content::a_config_of_another_digest::case(),
         content::a_tag_that_moved::case(),
     ];
     without(Guard::Digest, ACCEPTED, &documents);
-    let layers =
-        [content::a_layer_of_another_digest::case(), network::the_rest_of_another_blob::case()];
-    without(Guard::Digest, STORED, &layers);
+    let blobs = [
+        content::a_config_of_another_digest::case(),
+        content::a_layer_of_another_digest::case(),
+        network::the_rest_of_another_blob::case(),
+    ];
+    without(Guard::Digest, STORED, &blobs);
 }
 
 #[test]
@@ -74,12 +75,5 @@ fn wrong_sizes_are_noticed() {
 
 #[test]
 fn large_documents_are_noticed() {
-    let cases =
-        [content::a_huge_manifest::case(), content::a_config_that_is_larger_than_any::case()];
-    without(Guard::Limit, LATE, &cases);
-}
-
-#[test]
-fn ambiguous_manifests_are_noticed() {
-    without(Guard::Kind, ACCEPTED, &[content::a_manifest_that_is_an_index_too::case()]);
+    without(Guard::Limit, LATE, &[content::a_huge_manifest::case()]);
 }

@@ -7,7 +7,6 @@ use download::http::testing::{Request, Server};
 use super::pull::pull;
 use super::stage::{Plan, manifest, not_found, quick};
 use super::*;
-use crate::guard::Guards;
 
 /// Starts a mirror that has the image, except for what `deed` answers.
 fn mirror(
@@ -72,7 +71,8 @@ fn what_mirrors_cannot_give_comes_from_the_registry() {
     let stage = mirrored(vec![nothing, asks, busy, liar], "");
     pulled(&stage).unwrap();
     assert!(!stage.asked(&stage.image.layer_path()).is_empty());
-    assert_eq!(stage.stored(), [digest(&stage.image.layer).hex()]);
+    assert!(stage.stored().contains(&digest(&stage.image.layer).hex()));
+    assert_eq!(stage.stored().len(), 2);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn when_all_fail_all_are_named() {
         "the mirrors failed ({mirror}: {mirror} does not have the manifest of {mirror}/app:v2), \
          and then the registry itself: {host} does not have the manifest of {host}/app:v2"
     );
-    assert_eq!(error.whole(), text);
+    assert_eq!(error.with_causes(), text);
 }
 
 #[test]
@@ -105,13 +105,12 @@ fn the_default_registry_has_a_server_of_its_own() {
     let registry = Registry::new(Options { config, ..quick() });
     let repository = Repository::new("docker.io", "library/debian").unwrap();
     let servers = registry.servers(&repository).unwrap();
-    let asked: Vec<_> =
-        servers.iter().map(|it| format!("{}v2/{}", it.base, it.repository.name())).collect();
-    let hub = "https://registry-1.docker.io/v2/library/debian";
-    assert_eq!(asked, ["https://mirror.example.org/v2/hub/library/debian", hub]);
+    let asked: Vec<_> = servers.iter().map(|it| it.server.url("").unwrap().to_string()).collect();
+    let hub = "https://registry-1.docker.io/v2/library/debian/";
+    assert_eq!(asked, ["https://mirror.example.org/v2/hub/library/debian/", hub]);
     // The mirror is another host, for which nobody else may have tokens.
-    assert_eq!(servers[0].host.realms, [""; 0]);
-    assert_eq!(servers[1].host.realms, ["auth.docker.io"]);
+    assert_eq!(servers[0].server.host.realms, [""; 0]);
+    assert_eq!(servers[1].server.host.realms, ["auth.docker.io"]);
 }
 
 #[test]
@@ -121,6 +120,6 @@ fn a_failed_store_is_nobody_elses_fault() {
     let blobs = [(digest(&stage.image.layer), 17)];
     std::fs::remove_dir_all(stage.store_path().join("tmp")).unwrap();
     let error = registry.fetch_blobs(&stage.repository(), &blobs, &stage.store).unwrap_err();
-    assert!(matches!(error, RegistryError::Store(_)), "{error}");
+    assert!(matches!(error, RegistryError::Download(DownloadError::Store(_))), "{error}");
     assert!(stage.registry.requests().is_empty());
 }

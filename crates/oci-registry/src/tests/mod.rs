@@ -14,8 +14,9 @@ mod stage;
 use box_image::{Digest, ParseDigestError};
 use download::http::HttpError;
 use download::http::testing::{Identity, Reply, Step, file, length, redirect, reply};
+use download::{DownloadError, Guard, Guards};
 
-use super::*;
+use crate::*;
 use harness::{Case, cases};
 use pull::PullError;
 use stage::{CANARY, Image, Stage, TOKEN, digest};

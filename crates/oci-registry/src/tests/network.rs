@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use download::Policy;
+
 use super::harness::{fails, is, succeeds};
 use super::stage::Plan;
 use super::*;
@@ -63,8 +65,9 @@ fn untrusted(identity: Identity) -> Plan {
 
 /// Whether the certificate was refused for a reason, before anything was said.
 fn refused_certificate(outcome: &Result<(), PullError>, stage: &Stage, reason: &str) -> bool {
-    let Err(PullError::Registry(RegistryError::Http(HttpError::Untrusted { source, .. }))) =
-        outcome
+    let Err(PullError::Registry(RegistryError::Download(DownloadError::Http(
+        HttpError::Untrusted { source, .. },
+    )))) = outcome
     else {
         return false;
     };
@@ -81,21 +84,29 @@ fn drip(bytes: &[u8]) -> Reply {
 }
 
 fn demanding(options: Options<'static>) -> Options<'static> {
-    Options { least_rate: 1 << 20, ..impatient(options) }
+    let options = impatient(options);
+    Options { policy: Policy { least_rate: 1 << 20, ..options.policy }, ..options }
+}
+
+/// Allows half a second for each manifest.
+fn hurried(options: Options<'static>) -> Options<'static> {
+    let policy = Policy { grace: Duration::from_millis(500), ..options.policy };
+    Options { policy, ..options }
 }
 
 fn impatient(options: Options<'static>) -> Options<'static> {
-    Options { patience: Duration::from_secs(1), tries: 1, ..options }
+    let policy = Policy { patience: Duration::from_secs(1), tries: 1, ..options.policy };
+    Options { policy, ..options }
 }
 
 cases! {
     a_layer_that_always_breaks_off: layer(|_, bytes| Some(half(bytes))) => |outcome, stage| {
-        is!(outcome, RegistryError::Truncated { .. })
+        is!(outcome, RegistryError::Download(DownloadError::Truncated { .. }))
             && layer_tries(stage) == 3
     };
     a_layer_without_a_length_that_always_breaks_off: {
         layer(|_, bytes| Some(reply("200 OK", &[], &bytes[..HALF])))
-    } => fails!(RegistryError::Truncated { .. });
+    } => fails!(RegistryError::Download(DownloadError::Truncated { .. }));
     a_layer_without_a_length_that_breaks_off_once: layer(|before, bytes| Some(match before {
         0 => reply("200 OK", &[], &bytes[..HALF]),
         _ => part(HALF, bytes.len(), &bytes[HALF..]),
@@ -121,16 +132,16 @@ cases! {
         |outcome, stage| ranges(outcome, stage, &[None, Some("bytes=7-"), None]);
     the_rest_is_more_than_that: {
         broken(|bytes| Some(part(HALF, bytes.len(), &[&bytes[HALF..], b"+"].concat())))
-    } => fails!(RegistryError::WrongSize { expected: 17, found: 18, .. });
+    } => fails!(RegistryError::Download(DownloadError::WrongSize { expected: 17, found: 18, .. }));
     a_rest_that_cannot_be_had: broken(|_| Some(busy("416 Range Not Satisfiable", &[])))
         => |outcome, stage| ranges(outcome, stage, &[None, Some("bytes=7-"), None]);
     a_part_that_nobody_asked_for: layer(|_, bytes| Some(part(0, bytes.len(), bytes)))
-        => fails!(RegistryError::Status { passing: false, .. });
+        => fails!(RegistryError::Download(DownloadError::Status { transient: false, .. }));
     always_another_blob_behind_the_break: layer(|before, bytes| match before % 2 {
         0 => Some(half(bytes)),
         _ => Some(part(HALF, bytes.len(), &lie(bytes))),
     }) => |outcome, stage| {
-        is!(outcome, RegistryError::Truncated { .. })
+        is!(outcome, RegistryError::Download(DownloadError::Truncated { .. }))
             && layer_tries(stage) < 10
     };
     a_manifest_that_breaks_off_once: {
@@ -143,12 +154,12 @@ cases! {
         })
     } => succeeds;
     a_storm_of_429: layer(|_, _| Some(busy("429 Too Many Requests", &[]))) => |outcome, stage| {
-        is!(outcome, RegistryError::Status { passing: true, .. })
+        is!(outcome, RegistryError::Download(DownloadError::Status { transient: true, .. }))
             && layer_tries(stage) == 3
     };
     a_storm_of_503: layer(|_, _| Some(busy("503 Service Unavailable", &["Retry-After: 0"])))
         => |outcome, stage| {
-        is!(outcome, RegistryError::Status { passing: true, .. })
+        is!(outcome, RegistryError::Download(DownloadError::Status { transient: true, .. }))
             && layer_tries(stage) == 3
     };
     a_storm_that_passes: layer(|before, _| match before {
@@ -160,16 +171,16 @@ cases! {
         layer(|_, _| Some(busy("429 Too Many Requests", &["Retry-After: 3600"])))
     } => |outcome, stage| {
         let hour = Some(Duration::from_secs(3600));
-        is!(outcome, RegistryError::Status { retry_after, .. } if *retry_after == hour)
+        is!(outcome, RegistryError::Download(DownloadError::Status { retry_after, .. }) if *retry_after == hour)
             && layer_tries(stage) == 1
     };
     a_registry_that_says_nothing: layer(|_, _| Some(vec![Step::Hang]))
-        => fails!(RegistryError::Http(HttpError::Stalled { .. })), impatient;
+        => fails!(RegistryError::Download(DownloadError::Http(HttpError::Stalled { .. }))), impatient;
     a_registry_that_falls_silent: layer(|_, bytes| {
         let mut silent = half(bytes);
         silent.push(Step::Hang);
         Some(silent)
-    }) => fails!(RegistryError::Http(HttpError::Stalled { .. })), impatient;
+    }) => fails!(RegistryError::Download(DownloadError::Http(HttpError::Stalled { .. }))), impatient;
     a_registry_that_drips: layer(|_, bytes| Some(drip(bytes))) => |outcome, _| {
         outcome.is_ok()
     };
@@ -178,10 +189,31 @@ cases! {
         let bytes = vec![b'x'; 100_000];
         let path = image.layer_path();
         Plan { image, ..Plan::new() }.at(&path, move |_| Some(drip(&bytes)))
-    } => fails!(RegistryError::TooSlow { .. }), demanding;
+    } => fails!(RegistryError::Download(DownloadError::TooSlow { .. })), demanding;
+    a_manifest_that_drips_beyond_its_time: {
+        let bytes = [b'x'; 1000];
+        Plan::new().at("/v2/app/manifests/v1", move |_| Some(drip(&bytes)))
+    } => |outcome, stage| {
+        let asked = stage.asked("/v2/app/manifests/v1").len();
+        asked == 1 && is!(outcome, RegistryError::Download(DownloadError::Overdue { .. }))
+    }, hurried;
+    a_part_of_another_version: layer(|before, bytes| Some(match before {
+        0 => reply("200 OK", &["ETag: \"one\"", &length(bytes.len())], &bytes[..HALF]),
+        1 => {
+            let range = format!("Content-Range: bytes {HALF}-{}/{}", bytes.len() - 1, bytes.len());
+            let headers = [&range, "ETag: \"two\"", &length(bytes.len() - HALF)];
+            reply("206 Partial Content", &headers, &lie(bytes))
+        }
+        _ => file(bytes),
+    })) => |outcome, stage| {
+        let asked = stage.asked(&stage.image.layer_path());
+        let versions: Vec<_> = asked.iter().map(|it| it.header("if-range")).collect();
+        versions == [None, Some("\"one\""), None]
+            && ranges(outcome, stage, &[None, Some("bytes=7-"), None])
+    };
     a_connection_that_closes_at_once: layer(|before, _| (before == 0).then(Vec::new)) => succeeds;
     something_else_than_http: layer(|_, _| Some(vec![Step::Send(b"SSH-2.0-x\r\n".to_vec())]))
-        => fails!(RegistryError::Http(HttpError::Unreachable { .. }));
+        => fails!(RegistryError::Download(DownloadError::Http(HttpError::Unreachable { .. })));
     a_registry_over_https: untrusted(Identity::Valid) => succeeds;
     a_registry_with_a_root_of_its_own: {
         let config = format!("ca-file = {:?}", download::http::testing::roots());
@@ -194,11 +226,11 @@ cases! {
     a_refusal_with_a_code: layer(|_, _| {
         let body = format!("{{\"errors\": [{{\"code\": \"DENIED\", \"message\": \"{TOKEN}\"}}]}}");
         Some(reply("403 Forbidden", &[&length(body.len())], body.as_bytes()))
-    }) => fails!(RegistryError::Status { code: Some("DENIED"), passing: false, .. });
+    }) => fails!(RegistryError::Download(DownloadError::Status { reason: Some("DENIED"), transient: false, .. }));
     a_refusal_with_a_strange_code: layer(|_, _| {
         let body = format!("{{\"errors\": [{{\"code\": \"{TOKEN}\"}}]}}");
         Some(reply("403 Forbidden", &[&length(body.len())], body.as_bytes()))
-    }) => fails!(RegistryError::Status { code: None, .. });
+    }) => fails!(RegistryError::Download(DownloadError::Status { reason: None, .. }));
 }
 
 #[test]

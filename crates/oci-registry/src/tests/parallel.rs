@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::stage::{Plan, not_found, quick};
 use super::*;
-use crate::guard::Guards;
 
 /// Blobs of different content, some of several pieces.
 fn blobs() -> Vec<Vec<u8>> {
@@ -113,7 +112,10 @@ fn sizes_must_agree_with_what_is_held_and_with_each_other() {
     stage.store.put(&blobs()[0]).unwrap();
     for wrong in [vec![(digest, size + 1)], vec![(digest, size), (digest, size - 1)]] {
         let error = registry.fetch_blobs(&stage.repository(), &wrong, &stage.store).unwrap_err();
-        assert!(matches!(error, RegistryError::WrongSize { .. }), "{error}");
+        assert!(
+            matches!(error, RegistryError::Download(DownloadError::WrongSize { .. })),
+            "{error}"
+        );
     }
     assert!(stage.registry.requests().is_empty());
 }

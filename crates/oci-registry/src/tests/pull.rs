@@ -29,7 +29,7 @@ pub(super) fn pull(registry: &Registry<'_>, stage: &Stage) -> Result<(), PullErr
     let (config, size) = descriptor(&document["config"])?;
     let layers = document["layers"].as_array().unwrap().iter().map(descriptor);
     let layers = layers.collect::<Result<Vec<_>, _>>()?;
-    registry.document(&repository, &config, size, 8 << 20)?;
+    registry.fetch_blobs(&repository, &[(config, size)], &stage.store)?;
     Ok(registry.fetch_blobs(&repository, &layers, &stage.store)?)
 }
 

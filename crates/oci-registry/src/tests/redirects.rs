@@ -63,21 +63,21 @@ cases! {
         => |outcome, stage| outcome.is_ok() && seen(stage) == 1;
     a_redirect_from_https_to_http: layer_at(Identity::Valid, foreign(Identity::None), "/layer")
         => |outcome, stage| {
-        seen(stage) == 0 && is!(outcome, RegistryError::Downgrade { .. })
+        seen(stage) == 0 && is!(outcome, RegistryError::Download(DownloadError::Downgrade { .. }))
     };
     a_redirect_there_and_back: there_and_back(|| file(b"the layer's bytes"))
         => |outcome, stage| outcome.is_ok() && came_back(stage) == [None];
     a_redirect_there_and_back_to_a_locked_door: {
         there_and_back(|| unauthorized("Basic realm=\"reg\""))
     } => |outcome, stage| {
-        is!(outcome, RegistryError::Status { passing: false, .. })
+        is!(outcome, RegistryError::Download(DownloadError::Status { transient: false, .. }))
             && came_back(stage) == [None]
     };
     a_redirect_to_who_asks_for_a_password: {
         let asks = |_: &Request| unauthorized("Basic realm=\"please\"");
         layer_at(Identity::None, Server::start(Identity::None, |_| asks), "/layer")
     } => |outcome, stage| {
-        is!(outcome, RegistryError::Status { passing: false, .. })
+        is!(outcome, RegistryError::Download(DownloadError::Status { transient: false, .. }))
             && seen(stage) == 1
     };
     a_redirect_to_who_asks_for_a_token: {
@@ -87,7 +87,7 @@ cases! {
         });
         layer_at(Identity::None, foreign, "/layer")
     } => |outcome, stage| {
-        is!(outcome, RegistryError::Status { passing: false, .. })
+        is!(outcome, RegistryError::Download(DownloadError::Status { transient: false, .. }))
             && seen(stage) == 1
     };
     a_redirect_of_the_manifest: {
@@ -107,13 +107,13 @@ cases! {
         })
     } => succeeds;
     a_redirect_without_an_end: layer_to("?again")
-        => fails!(RegistryError::TooManyRedirects { limit: 5, .. });
-    a_redirect_to_a_file: layer_to("file:///etc/passwd") => fails!(RegistryError::Redirect { .. });
+        => fails!(RegistryError::Download(DownloadError::TooManyRedirects { limit: 5, .. }));
+    a_redirect_to_a_file: layer_to("file:///etc/passwd") => fails!(RegistryError::Download(DownloadError::Redirect { .. }));
     a_redirect_with_a_password: layer_to("http://me:canary-token@127.0.0.1:1/canary-token")
-        => fails!(RegistryError::Redirect { .. });
+        => fails!(RegistryError::Download(DownloadError::Redirect { .. }));
     a_redirect_that_repeats_the_token: layer_to("http://[canary-token/canary-token")
-        => fails!(RegistryError::Redirect { .. });
+        => fails!(RegistryError::Download(DownloadError::Redirect { .. }));
     a_redirect_to_nowhere: Plan::new().at(&Image::with(|_| ()).layer_path(), |_| {
         Some(reply("302 Found", &["Content-Length: 0"], b""))
-    }) => fails!(RegistryError::Status { passing: false, .. });
+    }) => fails!(RegistryError::Download(DownloadError::Status { transient: false, .. }));
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use box_cache::{BlobId, Store};
+use download::Policy;
 use download::http::testing::{Request, Server, roots};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::guard::Guards;
 
 /// The password that must never leave.
 pub(super) const CANARY: &str = "canary-password";
@@ -177,9 +177,9 @@ impl Plan {
 impl Stage {
     /// Returns a client that has a password for the registry, and perhaps one guard less.
     pub(super) fn client<'a>(&self, guards: Guards, options: Options<'a>) -> Registry<'a> {
-        let mut registry = Registry::new(self.options(options));
-        registry.guards = guards;
-        registry
+        let mut options = self.options(options);
+        options.policy.guards = guards;
+        Registry::new(options)
     }
 
     /// Returns options with a password for the registry.
@@ -197,7 +197,7 @@ impl Stage {
     }
 
     /// Returns the store's directory.
-    pub(super) fn store_path(&self) -> PathBuf {
+    pub(super) fn store_path(&self) -> std::path::PathBuf {
         self.dir.path().join("store")
     }
 
@@ -219,12 +219,8 @@ impl Stage {
 /// Returns options for a test: tries without waiting, and the tests' roots.
 pub(super) fn quick() -> Options<'static> {
     let roots: &'static std::path::Path = Box::leak(roots().into_boxed_path());
-    Options {
-        backoff: Duration::from_millis(1),
-        tries: 3,
-        roots: Some(roots),
-        ..Options::default()
-    }
+    let policy = Policy { backoff: Duration::from_millis(1), tries: 3, ..Policy::default() };
+    Options { policy, roots: Some(roots), ..Options::default() }
 }
 
 pub(super) fn digest(bytes: &[u8]) -> Digest {

@@ -31,8 +31,10 @@ fn https_needs_a_trusted_certificate() {
 
     let server = Server::https(|_| vec![file(DATA)]);
     let error = fetch_new(&server.url("/"), &quick()).unwrap_err();
-    let untrusted = matches!(error, FetchError::Http(HttpError::NoRoots { .. }))
-        || matches!(error, FetchError::Http(HttpError::Untrusted { .. }) if chain(&error).contains("UnknownIssuer"));
+    let untrusted = matches!(
+        error,
+        FetchError::Download(DownloadError::Http(HttpError::NoRoots { .. }))
+    ) || matches!(error, FetchError::Download(DownloadError::Http(HttpError::Untrusted { .. })) if chain(&error).contains("UnknownIssuer"));
     assert!(untrusted, "{}", chain(&error));
 }
 
@@ -57,8 +59,10 @@ fn pieces_come_in_chunks_and_are_counted() {
     fetch_new(&server.url("/"), &options).unwrap();
     let seen = seen.into_inner().unwrap();
     assert!(seen.is_sorted_by_key(|it| it.received));
-    let last = Progress { received: DATA.len() as u64, total: None };
+    let all = DATA.len() as u64;
+    let last = Progress { digest: digest(DATA), received: all, total: Some(all) };
     assert_eq!(seen.last(), Some(&last));
+    assert!(seen[..seen.len() - 1].iter().all(|it| it.total.is_none()), "{seen:?}");
 }
 
 #[test]
@@ -68,7 +72,8 @@ fn the_total_is_told_where_the_server_tells_it() {
     let progress = |progress| *last.lock().unwrap() = Some(progress);
     fetch_new(&server.url("/"), &FetchOptions { progress: Some(&progress), ..quick() }).unwrap();
     let all = DATA.len() as u64;
-    assert_eq!(*last.lock().unwrap(), Some(Progress { received: all, total: Some(all) }));
+    let expected = Progress { digest: digest(DATA), received: all, total: Some(all) };
+    assert_eq!(*last.lock().unwrap(), Some(expected));
 }
 
 #[test]
@@ -79,16 +84,13 @@ fn an_encoding_is_left_as_it_is() {
 }
 
 #[test]
-fn another_file_is_refused_with_what_to_write() {
+fn another_file_is_refused() {
     let server = Server::http(|_| vec![file(b"another")]);
     let url = server.url("/agent");
     let error = fetch_new(&url, &quick()).unwrap_err();
-    assert!(matches!(error, FetchError::WrongDigest { .. }));
+    assert!(matches!(error, FetchError::Download(DownloadError::WrongDigest { .. })));
     let (expected, found) = (digest(DATA), digest(b"another"));
-    let text = format!(
-        "{url} is another file: expected {expected}, got {found}; \
-         if the file was meant to change, write the new sha256"
-    );
+    let text = format!("{url} is another file: expected {expected}, got {found}");
     assert_eq!(error.to_string(), text);
 }
 
@@ -105,15 +107,20 @@ fn a_refusal_is_final() {
         let server = Server::http(|_| vec![reply(status, &["Content-Length: 0"], b"")]);
         let url = server.url("/agent");
         let error = fetch_new(&format!("{url}?key=secret"), &quick()).unwrap_err();
-        assert_eq!(error.to_string(), format!("{url} gives \"{status}\" instead of a file"));
+        let host = url.parse::<RemoteUrl>().unwrap().host();
+        assert_eq!(error.to_string(), format!("{host} answers \"{status}\" for {url}"));
         assert_eq!(server.requests().len(), 1);
     }
 }
 
 #[test]
 fn a_server_in_trouble_is_asked_again() {
-    for status in ["503 Service Unavailable", "429 Too Many Requests", "500 Internal Server Error"]
-    {
+    for status in [
+        "408 Request Timeout",
+        "429 Too Many Requests",
+        "500 Internal Server Error",
+        "503 Service Unavailable",
+    ] {
         let busy = || reply(status, &["Content-Length: 0"], b"");
         let server = Server::http(|_| vec![busy(), busy(), file(DATA)]);
         fetch_new(&server.url("/"), &quick()).unwrap();
@@ -121,21 +128,41 @@ fn a_server_in_trouble_is_asked_again() {
 
         let server = Server::http(|_| vec![busy(), busy(), busy()]);
         let error = fetch_new(&server.url("/"), &quick()).unwrap_err();
-        assert!(matches!(error, FetchError::Status { passing: true, .. }), "{error}");
+        assert!(
+            matches!(error, FetchError::Download(DownloadError::Status { transient: true, .. })),
+            "{error}"
+        );
         assert_eq!(server.requests().len(), 3);
     }
 }
 
 #[test]
+fn a_server_may_ask_for_a_pause_but_not_for_too_long_a_one() {
+    let busy = |seconds: u32| {
+        let pause = format!("Retry-After: {seconds}");
+        reply("429 Too Many Requests", &[&pause, "Content-Length: 0"], b"")
+    };
+    let server = Server::http(|_| vec![busy(1), file(DATA)]);
+    let start = std::time::Instant::now();
+    fetch_new(&server.url("/"), &quick()).unwrap();
+    assert!(start.elapsed() >= Duration::from_secs(1));
+
+    let server = Server::http(|_| vec![busy(3600), file(DATA)]);
+    let error = fetch_new(&server.url("/"), &quick()).unwrap_err();
+    assert!(error.to_string().ends_with("and asks to wait 3600 s"), "{error}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
 fn a_file_may_not_be_too_large() {
-    let options = FetchOptions { limit: 10, ..quick() };
+    let options = FetchOptions { size: Size::AtMost(10), ..quick() };
     let announced = reply("200 OK", &[&length(DATA.len())], b"");
     let streamed = reply("200 OK", &[], DATA);
     for reply in [announced, streamed] {
         let server = Server::http(|_| vec![reply.clone()]);
         let url = server.url("/");
         let error = fetch_new(&url, &options).unwrap_err();
-        let text = format!("{url} has more than the 10 bytes that a file may have");
+        let text = format!("{url} has more than the 10 bytes that it may have");
         assert_eq!(error.to_string(), text);
     }
 }
@@ -146,9 +173,9 @@ fn a_stream_without_an_end_is_cut_off() {
     endless.extend(vec![Step::Send(vec![0; 8 << 10]); 64]);
     endless.push(Step::Hang);
     let server = Server::http(|_| vec![endless.clone()]);
-    let options = FetchOptions { limit: 100 << 10, ..quick() };
+    let options = FetchOptions { size: Size::AtMost(100 << 10), ..quick() };
     let error = fetch_new(&server.url("/"), &options).unwrap_err();
-    assert!(matches!(error, FetchError::TooLarge { .. }), "{error}");
+    assert!(matches!(error, FetchError::Download(DownloadError::TooLarge { .. })), "{error}");
     assert_eq!(server.requests().len(), 1, "the client must have hung up");
 }
 
@@ -156,20 +183,28 @@ fn a_stream_without_an_end_is_cut_off() {
 fn a_known_size_must_be_met() {
     let all = DATA.len() as u64;
     let server = Server::http(|_| vec![file(DATA)]);
-    assert!(fetch_new(&server.url("/"), &FetchOptions { size: Some(all), ..quick() }).is_ok());
-    for (known, announced) in [(all - 1, true), (all + 1, true), (all - 1, false), (all + 1, false)]
-    {
+    assert!(
+        fetch_new(&server.url("/"), &FetchOptions { size: Size::Exactly(all), ..quick() }).is_ok()
+    );
+    for (known, announced) in [(all - 1, true), (all + 1, true), (all - 1, false)] {
         let headers = [length(DATA.len())];
         let headers: Vec<_> = headers.iter().map(String::as_str).filter(|_| announced).collect();
         let server = Server::http(|_| vec![reply("200 OK", &headers, DATA)]);
         let url = server.url("/");
-        let error = fetch_new(&url, &FetchOptions { size: Some(known), ..quick() }).unwrap_err();
-        let text = format!(
-            "{url} should have {known} bytes, but gives {all}; \
-             if the file was meant to change, write its new size and sha256"
-        );
-        assert_eq!(error.to_string(), text);
+        let error =
+            fetch_new(&url, &FetchOptions { size: Size::Exactly(known), ..quick() }).unwrap_err();
+        assert_eq!(error.to_string(), format!("{url} should have {known} bytes, but has {all}"));
     }
+}
+
+#[test]
+fn an_unannounced_end_before_the_known_size_is_a_broken_connection() {
+    let short = reply("200 OK", &[], DATA);
+    let server = Server::http(|_| vec![short; 3]);
+    let size = Size::Exactly(DATA.len() as u64 + 1);
+    let error = fetch_new(&server.url("/"), &FetchOptions { size, ..quick() }).unwrap_err();
+    let truncated = matches!(error, FetchError::Download(DownloadError::Truncated { .. }));
+    assert!(truncated && server.requests().len() == 3, "{error}");
 }
 
 #[test]
@@ -198,6 +233,9 @@ fn a_proxy_that_cannot_be_used_is_refused() {
     for bad in ["", "socks5://127.0.0.1:1", "127.0.0.1:1"] {
         let options = FetchOptions { proxy: Some(bad), ..quick() };
         let error = fetch_new("http://files.invalid/", &options).unwrap_err();
-        assert!(matches!(error, FetchError::Http(HttpError::Proxy(_))), "{bad:?}: {error}");
+        assert!(
+            matches!(error, FetchError::Download(DownloadError::Http(HttpError::Proxy(_)))),
+            "{bad:?}: {error}"
+        );
     }
 }

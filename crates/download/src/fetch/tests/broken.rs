@@ -120,7 +120,10 @@ fn chunks_without_an_end_are_a_broken_file() {
     let chunk = [format!("{:x}\r\n", DATA.len()).as_bytes(), DATA, b"\r\n"].concat();
     let broken = reply("200 OK", &["Transfer-Encoding: chunked"], &chunk);
     let (fetched, _) = asked(&quick(), &vec![broken; 3]);
-    assert!(matches!(fetched, Err(FetchError::Truncated { received: 18, .. })), "{fetched:?}");
+    assert!(
+        matches!(fetched, Err(FetchError::Download(DownloadError::Truncated { received: 18, .. }))),
+        "{fetched:?}"
+    );
 }
 
 #[test]
@@ -130,7 +133,7 @@ fn a_server_that_falls_silent_is_given_up() {
     stalls.push(Step::Hang);
     for reply in [silent, stalls] {
         let server = Server::http(|_| vec![reply.clone(); 3]);
-        let error = fetch_new(&server.url("/"), &impatient()).unwrap_err();
+        let error = fetch_new(&server.url("/"), &patient(Duration::from_millis(100))).unwrap_err();
         let host = server.url("").replace("http://", "");
         assert_eq!(error.to_string(), format!("{host} has sent nothing for 100ms"));
     }
@@ -141,7 +144,7 @@ fn a_stalled_download_goes_on_where_it_was() {
     let mut stalls = half(TAG);
     stalls.push(Step::Hang);
     // Long enough for the second answer.
-    let options = FetchOptions { patience: Duration::from_millis(500), ..quick() };
+    let options = patient(Duration::from_millis(500));
     let (fetched, asked) = asked(&options, &[stalls, rest(HALF, TAG, &DATA[HALF..])]);
     fetched.unwrap();
     assert_eq!(asked, ["", RESUMED]);
@@ -155,15 +158,53 @@ fn a_slow_server_is_waited_for_as_long_as_it_sends() {
     }
     let server = Server::http(|_| vec![drips.clone()]);
     // The patience is shorter than the download, and far longer than a pause.
-    let options = FetchOptions { patience: Duration::from_secs(1), ..quick() };
+    let mut options = patient(Duration::from_secs(1));
+    options.policy.least_rate = 1;
     fetch_new(&server.url("/"), &options).unwrap();
+}
+
+/// Sends a byte every 10 ms.
+fn drip() -> Reply {
+    let mut drips = reply("200 OK", &[&length(1000)], b"");
+    for _ in 0..1000 {
+        drips.extend([Step::Pause(Duration::from_millis(10)), Step::Send(vec![b'x'])]);
+    }
+    drips
+}
+
+#[test]
+fn a_server_that_drips_is_given_up() {
+    let server = Server::http(|_| vec![drip()]);
+    let mut options = patient(Duration::from_secs(1));
+    options.policy = Policy { least_rate: 1 << 20, tries: 1, ..options.policy };
+    let error = fetch_new(&server.url("/"), &options).unwrap_err();
+    let too_slow = matches!(error, FetchError::Download(DownloadError::TooSlow { .. }));
+    assert!(too_slow && server.requests().len() == 1, "{error}");
+}
+
+#[test]
+fn a_download_takes_no_longer_than_its_size_allows() {
+    let server = Server::http(|_| vec![drip(); 3]);
+    let mut options = quick();
+    options.policy = Policy {
+        grace: Duration::from_millis(200),
+        least_rate: 0,
+        overall_rate: 1 << 20,
+        ..options.policy
+    };
+    let error = fetch_new(&server.url("/"), &options).unwrap_err();
+    let overdue = matches!(error, FetchError::Download(DownloadError::Overdue { .. }));
+    assert!(overdue && server.requests().len() == 1, "{error}");
 }
 
 #[test]
 fn nobody_there() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let error = fetch_new(&format!("http://127.0.0.1:{port}/x?key=secret"), &quick()).unwrap_err();
-    assert!(matches!(error, FetchError::Http(HttpError::Unreachable { .. })));
+    assert!(matches!(
+        error,
+        FetchError::Download(DownloadError::Http(HttpError::Unreachable { .. }))
+    ));
     let text = chain(&error);
     let start = format!("127.0.0.1:{port} cannot be reached or gives no answer: ");
     assert!(text.starts_with(&start) && text.contains("refused"), "{text}");
@@ -173,7 +214,13 @@ fn nobody_there() {
 #[test]
 fn something_else_than_http_is_no_answer() {
     let (fetched, _) = asked(&quick(), &vec![vec![Step::Send(b"SSH-2.0-x\r\n".to_vec())]; 3]);
-    assert!(matches!(fetched, Err(FetchError::Http(HttpError::Unreachable { .. }))), "{fetched:?}");
+    assert!(
+        matches!(
+            fetched,
+            Err(FetchError::Download(DownloadError::Http(HttpError::Unreachable { .. })))
+        ),
+        "{fetched:?}"
+    );
 }
 
 #[test]

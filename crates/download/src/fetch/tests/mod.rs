@@ -13,7 +13,10 @@ use box_cache::{BlobId, Store};
 use box_image::Digest;
 
 use super::*;
+use crate::download::Progress;
+use crate::http::HttpError;
 use crate::http::testing::roots;
+use crate::size::Size;
 
 const DATA: &[u8] = b"the agent's binary";
 
@@ -70,14 +73,16 @@ fn digest(bytes: &[u8]) -> Digest {
     Digest::from_bytes(BlobId::of(bytes).0)
 }
 
-/// Options that do not wait between tries, and long enough for an answer.
+/// Options of three tries, without a pause between them, and long enough for an answer.
 fn quick() -> FetchOptions<'static> {
-    FetchOptions { backoff: Duration::from_millis(1), ..FetchOptions::default() }
+    patient(Duration::from_secs(30))
 }
 
-/// Options that give a server up soon.
-fn impatient() -> FetchOptions<'static> {
-    FetchOptions { patience: Duration::from_millis(100), ..quick() }
+/// The same with another patience.
+fn patient(patience: Duration) -> FetchOptions<'static> {
+    let backoff = Duration::from_millis(1);
+    let policy = Policy { patience, backoff, tries: 3, ..Policy::default() };
+    FetchOptions { policy, ..FetchOptions::default() }
 }
 
 /// Returns an error's text with those of its causes.

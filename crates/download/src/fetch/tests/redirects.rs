@@ -34,7 +34,10 @@ fn every_kind_of_redirect_is_followed() {
 fn a_redirect_to_nowhere_is_no_file() {
     let server = Server::http(|_| vec![reply("302 Found", &["Content-Length: 0"], b"")]);
     let error = fetch_new(&server.url("/"), &quick()).unwrap_err();
-    assert!(matches!(error, FetchError::Status { passing: false, .. }), "{error}");
+    assert!(
+        matches!(error, FetchError::Download(DownloadError::Status { transient: false, .. })),
+        "{error}"
+    );
 }
 
 #[test]
@@ -42,7 +45,8 @@ fn a_loop_ends_after_five() {
     let server = Server::http(|_| vec![redirect("/"); 6]);
     let url = server.url("/");
     let error = fetch_new(&url, &quick()).unwrap_err();
-    assert_eq!(error.to_string(), format!("{url} redirects more than 5 times"));
+    let text = format!("the request for {url} is redirected more than 5 times");
+    assert_eq!(error.to_string(), text);
     assert_eq!(server.requests().len(), 6);
 }
 
@@ -51,7 +55,7 @@ fn redirected_to(location: &str) -> String {
     let server = Server::http(|_| vec![redirect(location)]);
     let url = server.url("/");
     let error = fetch_new(&url, &quick()).unwrap_err();
-    assert!(matches!(error, FetchError::Redirect { .. }), "{error}");
+    assert!(matches!(error, FetchError::Download(DownloadError::Redirect { .. })), "{error}");
     chain(&error).replace(&url, "URL")
 }
 
@@ -59,18 +63,18 @@ fn redirected_to(location: &str) -> String {
 fn other_schemes_and_credentials_are_not_followed() {
     assert_eq!(
         redirected_to("file:///etc/passwd"),
-        "URL redirects to \"file:///etc/passwd\": \
-         a file is fetched over https or http, not over \"file\""
+        "the request for URL is redirected to file://, which is not followed: \
+         only https and http are"
     );
     assert_eq!(
         redirected_to("https://me:secret@example.com/x?key=secret"),
-        "URL redirects to \"https://example.com/x\": \
-         the URL of example.com has a user name or a password; a URL is public: take it out"
+        "the request for URL is redirected to https://example.com, which is not followed: \
+         it has a user name or a password"
     );
     assert_eq!(
         redirected_to("http://[::1/x?key=secret"),
-        "URL redirects to \"http://[::1/x\": \"http://[::1/x\" is not a URL: \
-         invalid IPv6 address; write it as \"https://HOST/PATH\""
+        "the request for URL is redirected to a malformed URL, which is not followed: \
+         it cannot be parsed"
     );
 }
 
@@ -82,8 +86,8 @@ fn https_is_never_left() {
     let url = server.url("/");
     let error = fetch_new(&url, &options).unwrap_err();
     let text = format!(
-        "{url} redirects from https to \"http://127.0.0.1:1/x\", \
-         where anybody could change or watch the answer"
+        "the request for {url} is redirected from https to http://127.0.0.1:1, \
+         where anybody could change or watch the response"
     );
     assert_eq!(error.to_string(), text);
 }

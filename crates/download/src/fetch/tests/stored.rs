@@ -35,12 +35,7 @@ fn offline_only_the_store_counts() {
     let sha256 = digest(DATA);
     let case = Case::new();
     let error = case.fetch(NOWHERE, &offline()).unwrap_err();
-    let text = |held| {
-        format!(
-            "{NOWHERE} ({sha256}) is {held} and --offline forbids the network; \
-             build once without --offline"
-        )
-    };
+    let text = |held| format!("{NOWHERE} ({sha256}) is {held} and --offline forbids the network");
     assert_eq!(error.to_string(), text("not in the store"));
     case.store.put(DATA).unwrap();
     damage(&case);
@@ -62,6 +57,9 @@ fn a_damaged_copy_is_replaced() {
 fn the_known_size_counts_for_a_stored_file_too() {
     let case = Case::new();
     case.store.put(DATA).unwrap();
-    let options = FetchOptions { size: Some(1), ..offline() };
-    assert!(matches!(case.fetch(NOWHERE, &options), Err(FetchError::WrongSize { .. })));
+    let options = FetchOptions { size: Size::Exactly(1), ..offline() };
+    assert!(matches!(
+        case.fetch(NOWHERE, &options),
+        Err(FetchError::Download(DownloadError::WrongSize { .. }))
+    ));
 }

@@ -1,0 +1,121 @@
+//! The body of a response, read with bounds on size and time.
+
+use std::io::{self, Read};
+use std::time::Instant;
+
+use reqwest::blocking::Response;
+use reqwest::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+
+use crate::error::DownloadError;
+use crate::http::{HttpError, timed_out};
+use crate::request::FinalResponse;
+use crate::retry::{Deadline, Policy};
+
+/// How much is read at once.
+pub(crate) const PIECE: usize = 64 << 10;
+
+/// The body of a response.
+#[derive(Debug)]
+pub struct Body<'a> {
+    what: &'a str,
+    host: String,
+    response: Response,
+    policy: &'a Policy,
+    deadline: Deadline,
+    received: u64,
+    /// Where the rate is measured from.
+    window: Window,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    since: Instant,
+    /// The bytes received until then.
+    received: u64,
+}
+
+impl<'a> Body<'a> {
+    /// Begins to read what a response holds. `what` names it for messages.
+    pub fn new(
+        what: &'a str,
+        answer: FinalResponse,
+        policy: &'a Policy,
+        deadline: Deadline,
+    ) -> Self {
+        let window = Window { since: Instant::now(), received: 0 };
+        let (host, response) = (answer.url.host(), answer.response);
+        Self { what, host, response, policy, deadline, received: 0, window }
+    }
+
+    /// Returns how many bytes will come, where the server says so.
+    pub(crate) fn announced(&self) -> Option<u64> {
+        self.response.content_length()
+    }
+
+    /// Returns whether the response says where it ends: otherwise a broken connection looks like the
+    /// end.
+    pub(crate) fn has_an_end(&self) -> bool {
+        let headers = self.response.headers();
+        headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING)
+    }
+
+    /// Reads a piece; zero bytes at the end.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, DownloadError> {
+        let length = self.response.read(buffer).map_err(|source| self.broken(source))?;
+        self.received += length as u64;
+        if length > 0 {
+            self.check_time()?;
+        }
+        Ok(length)
+    }
+
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// [`DownloadError`]: also for more bytes than a limit.
+    pub fn read_whole(mut self, limit: u64) -> Result<Vec<u8>, DownloadError> {
+        let too_large = DownloadError::TooLarge { what: self.what.to_owned(), limit };
+        if self.announced().is_some_and(|size| size > limit) {
+            return Err(too_large);
+        }
+        let mut whole = Vec::new();
+        let mut buffer = vec![0; PIECE];
+        loop {
+            match self.read(&mut buffer)? {
+                0 => return Ok(whole),
+                length => whole.extend_from_slice(&buffer[..length]),
+            }
+            if self.received > limit {
+                return Err(too_large);
+            }
+        }
+    }
+
+    /// Refuses a server that keeps its connection alive and sends next to nothing.
+    fn check_time(&mut self) -> Result<(), DownloadError> {
+        let Policy { patience, least_rate: rate, .. } = *self.policy;
+        if self.deadline.is_over() {
+            let allowed = self.deadline.allowed;
+            return Err(DownloadError::Overdue { what: self.what.to_owned(), allowed });
+        }
+        if self.window.since.elapsed() < patience {
+            return Ok(());
+        }
+        let received = u128::from(self.received - self.window.received) * 1000;
+        if received < u128::from(rate) * patience.as_millis() {
+            return Err(DownloadError::TooSlow { host: self.host.clone(), rate });
+        }
+        self.window = Window { since: Instant::now(), received: self.received };
+        Ok(())
+    }
+
+    /// Returns the error of a body that ended too early.
+    pub(crate) fn broken(&self, source: io::Error) -> DownloadError {
+        if timed_out(&source) {
+            let (host, waited) = (self.host.clone(), self.policy.patience);
+            return HttpError::Stalled { host, waited }.into();
+        }
+        let (what, received) = (self.what.to_owned(), self.received);
+        DownloadError::Truncated { what, received, source }
+    }
+}

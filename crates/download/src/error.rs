@@ -1,0 +1,170 @@
+//! Why a download fails.
+
+use std::io;
+use std::time::Duration;
+
+use box_cache::StoreError;
+use box_image::Digest;
+use reqwest::StatusCode;
+
+use crate::http::HttpError;
+use crate::retry::Retryable;
+
+/// Why a download fails.
+///
+/// `what` is the name of the file for messages. No message has a password, a token, or a part of a
+/// URL that could be one: of a redirect only the server is named.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DownloadError {
+    /// There is no response.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The server refuses, or fails.
+    #[error(
+        "{host} answers \"{status}{}\" for {what}{}",
+        shown_reason(*reason), shown_wait(*retry_after)
+    )]
+    Status {
+        /// The file.
+        what: String,
+        /// The server, after all redirects.
+        host: String,
+        /// The status.
+        status: StatusCode,
+        /// The server's error code, where it is a known one.
+        reason: Option<&'static str>,
+        /// Whether a retry may help: the server is at fault, or too busy.
+        transient: bool,
+        /// How long the server asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// A redirect leads to a URL that is never requested.
+    #[error("the request for {what} is redirected to {to}, which is not followed: {why}")]
+    Redirect {
+        /// The file.
+        what: String,
+        /// The server.
+        to: String,
+        /// The rule against it.
+        why: &'static str,
+    },
+    /// A redirect leads from https to http.
+    #[error(
+        "the request for {what} is redirected from https to {to}, \
+         where anybody could change or watch the response"
+    )]
+    Downgrade {
+        /// The file.
+        what: String,
+        /// The server.
+        to: String,
+    },
+    /// There are too many redirects.
+    #[error("the request for {what} is redirected more than {limit} times")]
+    TooManyRedirects {
+        /// The file.
+        what: String,
+        /// How many are followed.
+        limit: usize,
+    },
+    /// The server sends less than the least rate.
+    #[error("{host} sends less than {rate} bytes per second")]
+    TooSlow {
+        /// The server.
+        host: String,
+        /// The least rate in bytes per second.
+        rate: u64,
+    },
+    /// The download takes longer than a file of its size may take.
+    #[error("the download of {what} is not complete after {} s", allowed.as_secs())]
+    Overdue {
+        /// The file.
+        what: String,
+        /// How long it may take.
+        allowed: Duration,
+    },
+    /// The connection ended before the file did.
+    #[error("the download of {what} broke off after {received} bytes")]
+    Truncated {
+        /// The file.
+        what: String,
+        /// Bytes until then.
+        received: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is larger than allowed.
+    #[error("{what} has more than the {limit} bytes that it may have")]
+    TooLarge {
+        /// The file.
+        what: String,
+        /// The most bytes.
+        limit: u64,
+    },
+    /// The size is not the expected one.
+    #[error("{what} should have {expected} bytes, but has {found}")]
+    WrongSize {
+        /// The file.
+        what: String,
+        /// The expected size in bytes.
+        expected: u64,
+        /// The size in bytes, or how much was received before the download was ended.
+        found: u64,
+    },
+    /// The content is not the expected one.
+    #[error("{what} is another file: expected {expected}, got {found}")]
+    WrongDigest {
+        /// The file.
+        what: String,
+        /// The expected content.
+        expected: Digest,
+        /// The content that was received.
+        found: Digest,
+    },
+    /// The bytes cannot be written to the store.
+    #[error("the download of {what} cannot be written to the store")]
+    Write {
+        /// The file.
+        what: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// The download was canceled.
+    #[error("the download of {what} was canceled")]
+    Canceled {
+        /// The file.
+        what: String,
+    },
+}
+
+impl DownloadError {
+    /// Returns whether the fault is on this machine, so that no other server can help.
+    pub const fn is_local(&self) -> bool {
+        matches!(self, Self::Write { .. } | Self::Store(_) | Self::Canceled { .. })
+    }
+}
+
+impl Retryable for DownloadError {
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { transient: true, retry_after, .. } => {
+                Some(retry_after.unwrap_or_default())
+            }
+            Self::Http(error) if error.is_transient() => Some(Duration::ZERO),
+            Self::TooSlow { .. } | Self::Truncated { .. } => Some(Duration::ZERO),
+            _ => None,
+        }
+    }
+}
+
+fn shown_reason(reason: Option<&str>) -> String {
+    reason.map_or_else(String::new, |reason| format!(", {reason}"))
+}
+
+fn shown_wait(time: Option<Duration>) -> String {
+    time.map_or_else(String::new, |time| format!(" and asks to wait {} s", time.as_secs()))
+}

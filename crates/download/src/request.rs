@@ -1,0 +1,145 @@
+//! A GET request and the redirects that answer it.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use reqwest::blocking::Response;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+
+use crate::error::DownloadError;
+use crate::guard::{Guard, Guards};
+use crate::http::{Client, RemoteUrl, UrlError};
+
+/// How many redirects are followed.
+const REDIRECTS: usize = 5;
+
+/// A GET request.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The name of the file, for messages.
+    pub what: &'a str,
+    /// Where it is.
+    pub url: RemoteUrl,
+    /// What is sent to every server.
+    pub headers: HeaderMap,
+    /// What is sent to the URL's own origin (scheme, host and port), and only until a redirect
+    /// leaves it: a request that comes back later was sent by somebody else.
+    pub authorization: Option<HeaderValue>,
+}
+
+/// The response after all redirects.
+#[derive(Debug)]
+pub struct FinalResponse {
+    /// Where it came from.
+    pub url: RemoteUrl,
+    /// Whether no redirect left the origin of the request.
+    pub same_origin: bool,
+    /// The status, the headers, and the body that is not read yet.
+    pub response: Response,
+}
+
+impl Request<'_> {
+    /// Sends the request and follows redirects.
+    ///
+    /// # Errors
+    /// [`DownloadError::Http`], and those of redirects.
+    pub fn send(&self, client: &Client, guards: Guards) -> Result<FinalResponse, DownloadError> {
+        let mut url = self.url.clone();
+        let mut same_origin = true;
+        for _ in 0..=REDIRECTS {
+            same_origin = same_origin && url.same_origin(&self.url);
+            let mut headers = self.headers.clone();
+            if let Some(authorization) = &self.authorization
+                && (same_origin || !guards.hold(Guard::OwnOrigin))
+            {
+                headers.insert(AUTHORIZATION, authorization.clone());
+            }
+            let response = client.get(&url, headers)?;
+            match location(&response) {
+                None => return Ok(FinalResponse { url, same_origin, response }),
+                Some(location) => url = self.redirected(&url, location, guards)?,
+            }
+        }
+        Err(DownloadError::TooManyRedirects { what: self.what.to_owned(), limit: REDIRECTS })
+    }
+
+    /// Returns the URL that a redirect leads to, if it is followed.
+    fn redirected(
+        &self,
+        from: &RemoteUrl,
+        location: &str,
+        guards: Guards,
+    ) -> Result<RemoteUrl, DownloadError> {
+        let (what, to) = (self.what.to_owned(), from.describe_server(location));
+        match from.join(location) {
+            Ok(url) if from.is_https() && !url.is_https() && guards.hold(Guard::Downgrade) => {
+                Err(DownloadError::Downgrade { what, to })
+            }
+            Ok(url) => Ok(url),
+            Err(error) => Err(DownloadError::Redirect { what, to, why: rule(&error) }),
+        }
+    }
+}
+
+/// Returns why a URL is not requested, without any of its text.
+const fn rule(error: &UrlError) -> &'static str {
+    match error {
+        UrlError::Malformed { .. } => "it cannot be parsed",
+        UrlError::Scheme(_) => "only https and http are",
+        UrlError::Credentials { .. } => "it has a user name or a password",
+    }
+}
+
+/// Returns where a response redirects to (RFC 9110, section 15.4).
+fn location(response: &Response) -> Option<&str> {
+    let redirects = matches!(
+        response.status(),
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    );
+    response.headers().get(LOCATION).filter(|_| redirects)?.to_str().ok()
+}
+
+impl FinalResponse {
+    /// Returns the error of a status without the file. Only a server's own failures, its timeout and
+    /// "too many requests" are transient.
+    pub fn status_error(&self, what: &str) -> DownloadError {
+        let status = self.response.status();
+        DownloadError::Status {
+            what: what.to_owned(),
+            host: self.url.host(),
+            status,
+            reason: None,
+            transient: status.is_server_error()
+                || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT),
+            retry_after: retry_after(self.response.headers()),
+        }
+    }
+}
+
+/// Reads `Retry-After` (RFC 9110, section 10.2.3) as a number of seconds. A date is not understood:
+/// it would be compared with a clock that may be wrong.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    seconds.parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_read_and_dates_are_not() {
+        let read = |text| {
+            retry_after(&HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(text))]))
+        };
+        assert_eq!(read("0"), Some(Duration::ZERO));
+        assert_eq!(read("120"), Some(Duration::from_secs(120)));
+        for other in ["", "-1", "1.5", "Fri, 31 Dec 1999 23:59:59 GMT", "99999999999999999999"] {
+            assert_eq!(read(other), None, "{other}");
+        }
+    }
+}

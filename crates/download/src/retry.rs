@@ -1,0 +1,234 @@
+//! Retries with exponential backoff, and the time that a download may take.
+
+use std::time::{Duration, Instant};
+
+use crate::cancel::Cancel;
+use crate::guard::Guards;
+
+/// How patient a download is.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy {
+    /// How long to wait for the connection, for the response, and for each next byte of it.
+    pub patience: Duration,
+    /// The least that a server must send, in bytes per second, measured over each `patience`.
+    pub least_rate: u64,
+    /// The time that a download may take whatever its size.
+    pub grace: Duration,
+    /// The bytes for each further second that a download may take, pauses between attempts not
+    /// included.
+    pub overall_rate: u64,
+    /// How many attempts are made without progress.
+    pub tries: u32,
+    /// The pause before the second attempt; it doubles before each next one.
+    pub backoff: Duration,
+    /// The longest pause between two attempts. A server that asks for a longer one is not asked
+    /// again.
+    pub longest_pause: Duration,
+    /// The rules that hold: all, except in some tests.
+    pub guards: Guards,
+}
+
+impl Default for Policy {
+    /// Returns the policy for servers that may pause for 30 s: four tries, 1 KiB/s at least, and
+    /// over all 60 s and a second more for each 64 KiB.
+    fn default() -> Self {
+        Self {
+            patience: Duration::from_secs(30),
+            least_rate: 1 << 10,
+            grace: Duration::from_secs(60),
+            overall_rate: 64 << 10,
+            tries: 4,
+            backoff: Duration::from_millis(500),
+            longest_pause: Duration::from_secs(60),
+            guards: Guards::default(),
+        }
+    }
+}
+
+/// An error that a retry may get over.
+pub trait Retryable {
+    /// Returns the shortest pause before a retry; `None` if a retry cannot help.
+    fn retry_after(&self) -> Option<Duration>;
+}
+
+/// The attempts at one download.
+#[derive(Debug, Clone)]
+pub struct Attempts {
+    policy: Policy,
+    /// How many are made at most without progress.
+    tries: u32,
+    left: u32,
+    started: Instant,
+    /// The sum of all pauses.
+    paused: Duration,
+}
+
+impl Attempts {
+    /// Starts to count attempts and time.
+    pub fn new(policy: &Policy) -> Self {
+        let (policy, tries) = (*policy, policy.tries.max(1));
+        Self { policy, tries, left: tries, started: Instant::now(), paused: Duration::ZERO }
+    }
+
+    /// Limits the attempts, for where there is another server to ask.
+    #[must_use]
+    pub fn at_most(self, tries: u32) -> Self {
+        let tries = self.tries.min(tries);
+        Self { tries, left: tries, ..self }
+    }
+
+    /// Starts to count attempts again, after progress.
+    pub const fn refill(&mut self) {
+        self.left = self.tries;
+    }
+
+    /// Returns the end of the time for a file of this many bytes.
+    pub fn deadline(&self, size: u64) -> Deadline {
+        let seconds = Duration::from_secs(size / self.policy.overall_rate.max(1));
+        let allowed = self.policy.grace.saturating_add(seconds);
+        Deadline { started: self.started, paused: self.paused, allowed }
+    }
+
+    /// Returns the pause before the next attempt; `None` if there is none.
+    ///
+    /// The pauses double from attempt to attempt. A server that asks for a longer pause
+    /// (`Retry-After`) gets it, unless it is longer than the longest. All pauses together are
+    /// bounded, too, so that no server can draw out a download with many of them.
+    pub fn pause(&mut self, error: &impl Retryable) -> Option<Duration> {
+        let Policy { backoff, longest_pause, .. } = self.policy;
+        let asked = error.retry_after()?;
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 || asked > longest_pause {
+            return None;
+        }
+        let doubled = 1_u32.checked_shl(self.tries - self.left - 1).unwrap_or(u32::MAX);
+        let pause = backoff.saturating_mul(doubled).min(longest_pause).max(asked);
+        self.paused = self.paused.saturating_add(pause);
+        (self.paused <= longest_pause.saturating_mul(self.tries)).then_some(pause)
+    }
+}
+
+/// The end of the time that a download may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline {
+    started: Instant,
+    paused: Duration,
+    /// The time in all, without the pauses between attempts.
+    pub allowed: Duration,
+}
+
+impl Deadline {
+    /// Returns whether the time is over.
+    pub fn is_over(&self) -> bool {
+        self.started.elapsed() > self.allowed.saturating_add(self.paused)
+    }
+}
+
+/// Makes attempts until one succeeds, fails for good, or was the last. Cancellation ends a pause;
+/// the next attempt has to notice it.
+///
+/// # Errors
+/// That of the last attempt.
+pub fn retry<T, E: Retryable>(
+    mut attempts: Attempts,
+    cancel: &Cancel,
+    mut attempt: impl FnMut(&mut Attempts) -> Result<T, E>,
+) -> Result<T, E> {
+    loop {
+        match attempt(&mut attempts) {
+            Err(error) => match attempts.pause(&error) {
+                Some(pause) => cancel.sleep(pause),
+                None => return Err(error),
+            },
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::DownloadError;
+
+    const NEVER: [u64; 0] = [];
+
+    fn attempts() -> Attempts {
+        let second = Duration::from_secs(1);
+        let longest_pause = Duration::from_secs(5);
+        Attempts::new(&Policy { tries: 6, backoff: second, longest_pause, ..Policy::default() })
+    }
+
+    fn busy(retry_after: Option<u64>) -> DownloadError {
+        DownloadError::Status {
+            what: String::new(),
+            host: String::new(),
+            status: reqwest::StatusCode::TOO_MANY_REQUESTS,
+            reason: None,
+            transient: true,
+            retry_after: retry_after.map(Duration::from_secs),
+        }
+    }
+
+    fn pauses(mut attempts: Attempts, error: &DownloadError) -> Vec<u64> {
+        std::iter::from_fn(|| attempts.pause(error)).map(|it| it.as_secs()).collect()
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        assert_eq!(pauses(attempts(), &busy(None)), [1, 2, 4, 5, 5]);
+        assert_eq!(pauses(attempts().at_most(2), &busy(None)), [1]);
+        assert_eq!(pauses(attempts().at_most(1), &busy(None)), NEVER);
+        assert_eq!(pauses(attempts().at_most(0), &busy(None)), NEVER);
+    }
+
+    #[test]
+    fn a_server_may_ask_for_more_but_not_for_too_much() {
+        assert_eq!(pauses(attempts(), &busy(Some(3))), [3, 3, 4, 5, 5]);
+        assert_eq!(pauses(attempts(), &busy(Some(0))), [1, 2, 4, 5, 5]);
+        assert_eq!(pauses(attempts(), &busy(Some(6))), NEVER);
+    }
+
+    #[test]
+    fn a_permanent_error_is_not_retried() {
+        let error = DownloadError::TooLarge { what: String::new(), limit: 1 };
+        assert_eq!(pauses(attempts(), &error), NEVER);
+    }
+
+    #[test]
+    fn progress_starts_the_count_again() {
+        let mut attempts = attempts();
+        for _ in 0..20 {
+            assert_eq!(attempts.pause(&busy(None)), Some(Duration::from_secs(1)));
+            attempts.refill();
+        }
+    }
+
+    #[test]
+    fn all_pauses_together_are_bounded() {
+        let mut attempts = attempts();
+        let pauses = std::iter::from_fn(|| {
+            attempts.refill();
+            attempts.pause(&busy(Some(5)))
+        });
+        assert_eq!(pauses.take(100).sum::<Duration>(), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn the_time_of_a_download_grows_with_its_size() {
+        let attempts = Attempts::new(&Policy::default());
+        let allowed = |size| attempts.deadline(size).allowed.as_secs();
+        assert_eq!((allowed(0), allowed(4 << 20)), (60, 124));
+        assert_eq!(allowed(16 << 30), 60 + (3 << 16) + (1 << 16), "three days, not half a year");
+        assert!(!attempts.deadline(u64::MAX).is_over());
+    }
+
+    #[test]
+    fn pauses_are_not_part_of_the_time() {
+        let policy = Policy { grace: Duration::ZERO, ..Policy::default() };
+        let mut attempts = Attempts::new(&policy);
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(attempts.deadline(0).is_over());
+        attempts.pause(&busy(Some(60))).unwrap();
+        assert!(!attempts.deadline(0).is_over());
+    }
+}

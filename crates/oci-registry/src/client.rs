@@ -1,0 +1,124 @@
+//! A client for registries: the servers of each repository, and which of them is asked first.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use download::http::{Client, ClientOptions, RemoteUrl};
+
+use crate::config;
+use crate::error::RegistryError;
+use crate::manifest::{self, Manifest};
+use crate::name::{Reference, Repository};
+use crate::options::Options;
+use crate::server::Server;
+use crate::session::Session;
+
+/// A client for registries. It remembers the tokens that it was given, so one is made for as long
+/// as there is something to ask.
+///
+/// Its calls block, for long where the network is slow, and may be made by several threads; not by
+/// one that runs asynchronous tasks: the client has its own runtime, and tokio does not let one
+/// wait inside another.
+#[derive(Debug)]
+pub struct Registry<'a> {
+    pub(crate) options: Arc<Options<'a>>,
+    /// One for each file of further certificates.
+    clients: Mutex<BTreeMap<Option<PathBuf>, Arc<Client>>>,
+    /// The servers of each repository: its mirrors, then its registry.
+    servers: Mutex<BTreeMap<Repository, Sessions<'a>>>,
+}
+
+type Sessions<'a> = Arc<[Session<'a>]>;
+
+impl<'a> Registry<'a> {
+    /// Makes a client; nothing is read or asked yet.
+    pub fn new(options: Options<'a>) -> Self {
+        let options = Arc::new(options);
+        Self { options, clients: Mutex::default(), servers: Mutex::default() }
+    }
+
+    /// Fetches a manifest or an index: at most [`MANIFEST_LIMIT`](crate::MANIFEST_LIMIT) bytes with
+    /// the digest that it is asked for by.
+    ///
+    /// # Errors
+    /// [`RegistryError`].
+    pub fn manifest(
+        &self,
+        repository: &Repository,
+        reference: &Reference,
+    ) -> Result<Manifest, RegistryError> {
+        self.each(repository, |session| manifest::fetch(session, reference))
+    }
+
+    /// Asks the mirrors, one after the other, and then the registry itself.
+    pub(crate) fn each<T>(
+        &self,
+        repository: &Repository,
+        ask: impl Fn(&Session<'_>) -> Result<T, RegistryError>,
+    ) -> Result<T, RegistryError> {
+        let mut failed = Vec::new();
+        for session in self.servers(repository)?.iter() {
+            let server = &session.server;
+            match ask(session) {
+                Err(error) if server.is_mirror && !error.is_local() => {
+                    failed.push(format!("{}: {}", server.repository.host(), error.with_causes()));
+                }
+                Err(error) if !failed.is_empty() && !error.is_local() => {
+                    let (mirrors, source) = (failed.join("; "), Box::new(error));
+                    return Err(RegistryError::AfterMirrors { mirrors, source });
+                }
+                done => return done,
+            }
+        }
+        Err(RegistryError::Name { text: repository.to_string(), why: "it has no server" })
+    }
+
+    /// Returns the servers of a repository: its mirrors, then its registry.
+    pub(crate) fn servers(&self, repository: &Repository) -> Result<Sessions<'a>, RegistryError> {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = servers.get(repository) {
+            return Ok(Arc::clone(known));
+        }
+        let mirrors = self.options.config.host(repository.host()).mirrors;
+        let mirrored = mirrors.iter().map(|it| repository.mirrored(&it.host, &it.prefix));
+        let mut made = mirrored.map(|it| self.session(it, true)).collect::<Result<Vec<_>, _>>()?;
+        made.push(self.session(repository.clone(), false)?);
+        let made = Sessions::from(made);
+        servers.insert(repository.clone(), Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn session(
+        &self,
+        repository: Repository,
+        is_mirror: bool,
+    ) -> Result<Session<'a>, RegistryError> {
+        let host = self.options.config.host(repository.host());
+        let scheme = if host.plain_http { "http" } else { "https" };
+        let base = format!("{scheme}://{}/", config::server(repository.host()));
+        // The host was checked, so that this does not fail.
+        let why = "it makes no URL";
+        let base: RemoteUrl = base.parse().map_err(|_| RegistryError::Name { text: base, why })?;
+        let client = self.client(host.ca_file.as_ref())?;
+        let options = Arc::clone(&self.options);
+        Ok(Session::new(Server { client, repository, base, host, is_mirror, options }))
+    }
+
+    /// Returns the client that also trusts the certificates of a file.
+    fn client(&self, ca_file: Option<&PathBuf>) -> Result<Arc<Client>, RegistryError> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = clients.get(&ca_file.cloned()) {
+            return Ok(Arc::clone(known));
+        }
+        let made = Arc::new(Client::new(&ClientOptions {
+            patience: self.options.policy.patience,
+            proxy: self.options.proxy,
+            roots: self.options.roots,
+            more_roots: ca_file.map(PathBuf::as_path),
+            idle: self.options.parallel,
+        })?);
+        clients.insert(ca_file.cloned(), Arc::clone(&made));
+        Ok(made)
+    }
+}
