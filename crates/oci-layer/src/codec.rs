@@ -8,7 +8,7 @@
 //! content  BLAKE3 32 bytes, size u64, offset in the pack u64
 //! ```
 //!
-//! [`encoding`]: crate::encoding
+//! [`encoding`]: box_tree::encoding
 
 use box_tree::encoding::{DIRECTORY, Reader, Truncated, Writer};
 

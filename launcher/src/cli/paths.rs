@@ -16,7 +16,9 @@ pub(crate) fn state() -> Result<PathBuf, CommandError> {
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("BOXLAUNCH_STATE")
-        .or_else(|| set("XDG_STATE_HOME").filter(is_absolute).map(|state| state.join("boxbuild")))
+        .or_else(|| {
+            set("XDG_STATE_HOME").filter(|it| is_absolute(it)).map(|state| state.join("boxbuild"))
+        })
         .or_else(|| set("HOME").map(|home| home.join(".local/state/boxbuild")))
 }
 
@@ -29,12 +31,12 @@ pub(crate) fn runtime_base() -> PathBuf {
 
 fn runtime_from(variable: Option<OsString>) -> PathBuf {
     let of_user = || PathBuf::from(format!("/run/user/{}", nix::unistd::getuid()));
-    variable.map(PathBuf::from).filter(is_absolute).unwrap_or_else(of_user)
+    variable.map(PathBuf::from).filter(|it| is_absolute(it)).unwrap_or_else(of_user)
 }
 
 /// Returns `true` for a path that a variable of the XDG Base Directory Specification may have; others
 /// are to be ignored. The VMM process has another working directory, too.
-fn is_absolute(path: &PathBuf) -> bool {
+fn is_absolute(path: &Path) -> bool {
     path.is_absolute()
 }
 

@@ -33,7 +33,7 @@ fn wrong() -> Checkout {
         "    health \"tcp\"\n    env-file \"a.env\"\n",
     );
     checkout.write("a.env", "2A=1\n");
-    checkout.write("skills/greet/SKILL.md", "---\nname: greet\nversion: 1.0\n---\n");
+    checkout.write("skills/greet/SKILL.md", "---\nname: 1.0\ndescription: x\n---\n");
     checkout.write("skills/other/SKILL.md", "---\nname: wrong\ndescription: x\n---\n");
     let text = checkout.read("Boxfile");
     let more = "skill \"other\" path=\"skills/other\"\nprofile \"ci\" {\n    skill \"ci\" path=\"skills/ci\"\n}\n";
