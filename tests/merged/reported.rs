@@ -24,20 +24,20 @@ fn three_conflicts() {
       --> Boxfile:3:11
        |
      3 |     image "oci:agent"
-       |           ^^^^^^^^^^^ agent: sha256:DIGEST
+       |           ^^^^^^^^^^^ the agent's files
     ...
      6 |     image "oci:business"
-       |           -------------- business: sha256:DIGEST
+       |           -------------- the business component's files
 
     /etc/motd: size is 16 and 9
-        agent     file of 16 bytes, layer 2 of 2 (sha256:DIG)
-        business  file of 9 bytes, layer 2 of 2 (sha256:DIG)
+        agent     file of 16 bytes, layer 2 DIG
+        business  file of 9 bytes, layer 2 DIG
     /usr/bin/tool: type is symbolic link and file
-        agent     symbolic link, layer 2 of 2 (sha256:DIG)
-        business  file of 9 bytes, layer 2 of 2 (sha256:DIG)
+        agent     symbolic link, layer 2 DIG
+        business  file of 9 bytes, layer 2 DIG
     /var/data: mode is 0700 and 0755
-        agent     directory, layer 2 of 2 (sha256:DIG)
-        business  directory, layer 2 of 2 (sha256:DIG)
+        agent     directory, layer 2 DIG
+        business  directory, layer 2 DIG
 
       = help: decide in the Boxfile, with lines like these. Choose each policy: prefer-agent,
         prefer-business or drop; merge unites accounts. The first pattern that fits decides, so
@@ -65,10 +65,9 @@ fn conflicts_as_data() {
         "below": 0,
         "origin": {
           "component": "agent",
-          "image": "sha256:DIGEST",
+          "diff_id": "sha256:DIGEST",
           "kind": "image",
-          "layer": 2,
-          "layer_digest": "sha256:DIGEST"
+          "layer": 2
         },
         "size": 16,
         "type": "file",
@@ -78,10 +77,9 @@ fn conflicts_as_data() {
         "below": 0,
         "origin": {
           "component": "business",
-          "image": "sha256:DIGEST",
+          "diff_id": "sha256:DIGEST",
           "kind": "image",
-          "layer": 2,
-          "layer_digest": "sha256:DIGEST"
+          "layer": 2
         },
         "size": 9,
         "type": "file",
@@ -145,8 +143,8 @@ fn more_than_fifty_conflicts() {
     let (_, end) = said.split_once("/usr/share/doc/p52/copyright").unwrap();
     assert_snapshot!(end, @r#"
     : size is 11 and 14
-        agent     file of 11 bytes, layer 2 of 2 (sha256:DIG)
-        business  file of 14 bytes, layer 2 of 2 (sha256:DIG)
+        agent     file of 11 bytes, layer 2 DIG
+        business  file of 14 bytes, layer 2 DIG
     and 9 more; `--json` has all of them
 
       = help: decide in the Boxfile, with lines like these. Choose each policy: prefer-agent,
@@ -176,18 +174,18 @@ fn what_describes_a_system_is_named_or_refused() {
       --> Boxfile:3:11
        |
      3 |     image "oci:agent"
-       |           ^^^^^^^^^^^ agent: sha256:DIGEST
+       |           ^^^^^^^^^^^ the agent's files
     ...
      6 |     image "oci:business"
-       |           -------------- business: sha256:DIGEST
+       |           -------------- the business component's files
 
     /etc/ld.so.cache: size is 1 and 2
-        agent     file of 1 bytes, layer 2 of 2 (sha256:DIG)
-        business  file of 2 bytes, layer 2 of 2 (sha256:DIG)
+        agent     file of 1 bytes, layer 2 DIG
+        business  file of 2 bytes, layer 2 DIG
         note      the loader's cache lists the libraries of one image only. Dropped, programs find theirs in the loader's own directories (/lib, /usr/lib), and no longer in those that only /etc/ld.so.conf names. Name the file itself in a `conflict`; no pattern with a star decides it
     /var/lib/dpkg/status: size is 1 and 2
-        agent     file of 1 bytes, layer 2 of 2 (sha256:DIG)
-        business  file of 2 bytes, layer 2 of 2 (sha256:DIG)
+        agent     file of 1 bytes, layer 2 DIG
+        business  file of 2 bytes, layer 2 DIG
         note      the database of dpkg lists the packages of one image only, and nothing unites two: what installs, removes or scans packages would be misled. Layout "split" keeps both. If nothing in the box asks dpkg, name the file itself in a `conflict`; no pattern with a star decides it
 
       = help: decide in the Boxfile, with lines like these. Choose each policy: prefer-agent,
@@ -241,18 +239,18 @@ fn accounts_that_clash_are_told_without_their_passwords() {
       --> Boxfile:3:11
        |
      3 |     image "oci:agent"
-       |           ^^^^^^^^^^^ agent: sha256:DIGEST
+       |           ^^^^^^^^^^^ the agent's files
     ...
      6 |     image "oci:business"
-       |           -------------- business: sha256:DIGEST
+       |           -------------- the business component's files
 
     /etc/passwd: content is blake3:DIG and blake3:DIG
-        agent     file of 52 bytes, layer 2 of 2 (sha256:DIG)
-        business  file of 52 bytes, layer 2 of 2 (sha256:DIG)
+        agent     file of 52 bytes, layer 2 DIG
+        business  file of 52 bytes, layer 2 DIG
         note      both have a line for `app` (agent: line 2, business: line 2), and the uid is `1000` and `1001`. Let the images agree, or write `prefer-agent` or `prefer-business` in the place of `merge`
     /etc/shadow: size is 45 and 44
-        agent     file of 45 bytes, layer 2 of 2 (sha256:DIG)
-        business  file of 44 bytes, layer 2 of 2 (sha256:DIG)
+        agent     file of 45 bytes, layer 2 DIG
+        business  file of 44 bytes, layer 2 DIG
         note      both have a line for `app` (agent: line 2, business: line 2), and the password differs. Let the images agree, or write `prefer-agent` or `prefer-business` in the place of `merge`
 
       = help: do as the notes say, or keep each image whole: `layout "split"`

@@ -75,28 +75,28 @@ fn two_boxes() {
     changed  /a3s/skills/greet/SKILL.md  size
              a  file, 49 bytes, skill greet
              b  file, 54 bytes, skill greet
-    removed  /roots/agent/agent/alias  file, 10 bytes, agent image DIG layer 2 DIG
+    removed  /roots/agent/agent/alias  file, 10 bytes, agent layer 2 DIG
     changed  /roots/agent/agent/link  type
-             a  symlink, agent image DIG layer 2 DIG
-             b  directory, 1 entry below, agent image DIG layer 2 DIG
+             a  symlink, agent layer 2 DIG
+             b  directory, 1 entry below, agent layer 2 DIG
     changed  /roots/agent/agent/notes  user.note
-             a  "kept": file, 5 bytes, agent image DIG layer 2 DIG
-             b  "kept\n": file, 5 bytes, agent image DIG layer 2 DIG
+             a  "kept": file, 5 bytes, agent layer 2 DIG
+             b  "kept\n": file, 5 bytes, agent layer 2 DIG
     changed  /roots/agent/agent/null  uid
-             a  1000: char-device, agent image DIG layer 2 DIG
-             b  0: char-device, agent image DIG layer 2 DIG
+             a  1000: char-device, agent layer 2 DIG
+             b  0: char-device, agent layer 2 DIG
     changed  /roots/agent/agent/pipe  mode
-             a  0600: fifo, agent image DIG layer 2 DIG
-             b  0666: fifo, agent image DIG layer 2 DIG
+             a  0600: fifo, agent layer 2 DIG
+             b  0666: fifo, agent layer 2 DIG
     changed  /roots/agent/agent/run  size
-             a  file, 10 bytes, agent image DIG layer 2 DIG
-             b  file, 17 bytes, agent image DIG layer 2 DIG
-    removed  /roots/agent/agent/wild��[2J  file, 4 bytes, agent image DIG layer 2 DIG
-    added    /roots/agent/data  directory, 2 entries below, agent image DIG layer 2 DIG
+             a  file, 10 bytes, agent layer 2 DIG
+             b  file, 17 bytes, agent layer 2 DIG
+    removed  /roots/agent/agent/wild��[2J  file, 4 bytes, agent layer 2 DIG
+    added    /roots/agent/data  directory, 2 entries below, agent layer 2 DIG
     "#);
     insta::assert_snapshot!(ran.notes, @"4 added, 2 removed, 6 changed");
     let back = differing(&checkout, &["new.box", "test.box", "/roots/agent/data"]);
-    insta::assert_snapshot!(shown(&back.result), @"removed  /roots/agent/data  directory, 2 entries below, agent image DIG layer 2 DIG");
+    insta::assert_snapshot!(shown(&back.result), @"removed  /roots/agent/data  directory, 2 entries below, agent layer 2 DIG");
     same(&checkout, &["test.box", "new.box", "roots/business"]);
     same(&checkout, &["test.box", "new.box", "--component", "business"]);
 }
@@ -105,16 +105,16 @@ fn two_boxes() {
 fn two_images_and_a_box_with_another_image() {
     let checkout = changed();
     let images = differing(&checkout, &["oci:images/old", "oci:images/agent", "/agent/null"]);
-    insta::assert_snapshot!(shown(&images.result), @r"
+    insta::assert_snapshot!(shown(&images.result), @"
     changed  /agent/null  uid
-             a  1000: char-device, image DIG layer 2 DIG
-             b  0: char-device, image DIG layer 2 DIG
+             a  1000: char-device, layer 2 DIG
+             b  0: char-device, layer 2 DIG
     ");
     let args = ["--component", "agent", "new.box", "oci:images/old", "agent/notes"];
     insta::assert_snapshot!(shown(&differing(&checkout, &args).result), @r#"
     changed  /agent/notes  user.note
-             a  "kept\n": file, 5 bytes, agent image DIG layer 2 DIG
-             b  "kept": file, 5 bytes, image DIG layer 2 DIG
+             a  "kept\n": file, 5 bytes, agent layer 2 DIG
+             b  "kept": file, 5 bytes, layer 2 DIG
     "#);
     let whole = differing(&checkout, &["new.box", "oci:images/old", "/agent"]);
     insta::assert_snapshot!(whole.notes, @r"
@@ -159,10 +159,9 @@ fn as_data() {
             "mtime_nsec": 0,
             "origin": {
               "component": "agent",
-              "image": "sha256:DIGEST",
+              "diff_id": "sha256:DIGEST",
               "kind": "image",
-              "layer": 2,
-              "layer_digest": "sha256:DIGEST"
+              "layer": 2
             },
             "size": 5,
             "type": "file",
@@ -182,10 +181,9 @@ fn as_data() {
             "mtime_nsec": 0,
             "origin": {
               "component": "agent",
-              "image": "sha256:DIGEST",
+              "diff_id": "sha256:DIGEST",
               "kind": "image",
-              "layer": 2,
-              "layer_digest": "sha256:DIGEST"
+              "layer": 2
             },
             "size": 5,
             "type": "file",
@@ -253,9 +251,9 @@ fn an_image_and_what_umoci_unpacks_of_it() {
     same(&checkout, &["oci:images/one:v1", "out/rootfs"]);
     fs::write(checkout.path("out/rootfs/etc/other"), "0ther").unwrap();
     let ran = differing(&checkout, &["--ignore=mtime", "oci:images/one:v1", "out/rootfs"]);
-    insta::assert_snapshot!(shown(&ran.result), @r"
+    insta::assert_snapshot!(shown(&ran.result), @"
     changed  /etc/other  content
-             a  blake3 DIG: file, 5 bytes, image DIG layer 1 DIG
+             a  blake3 DIG: file, 5 bytes, layer 1 DIG
              b  blake3 DIG: file, 5 bytes, this host
     ");
 }

@@ -28,14 +28,13 @@ fn a_box_for_people() {
     box         sha256:DIGEST
     tree        TREE
     entries     30
-    epoch       1
+    epoch       2
     kernel      Linux …
     machine     1 CPUs, 256 MiB
     budget      total 5000 ms
     skill       greet
 
     agent
-      image     sha256:DIGEST
       layer 1   sha256:DIGEST
       layer 2   sha256:DIGEST
       root      /roots/agent
@@ -44,7 +43,6 @@ fn a_box_for_people() {
       limits    64.0 MiB of memory, CPU weight 20, 32 processes
 
     business
-      image     sha256:DIGEST
       layer 1   sha256:DIGEST
       layer 2   sha256:DIGEST
       root      /roots/business
@@ -80,7 +78,7 @@ fn a_box_as_data() {
     let report = checkout.run(&["inspect", "test.box", "--json"]).json();
     assert_eq!((&report["box"], &report["tree"]), (&built["box"], &built["tree"]));
     assert_eq!(report["plan"], checkout.plan("test.box"));
-    assert_eq!(report["epoch"], 1);
+    assert_eq!(report["epoch"], 2);
     assert_eq!(report["unsupported"], serde_json::json!([]));
     let entries = checkout.result(&["ls", "test.box"]).lines().count();
     assert_eq!(report["entries"], entries);

@@ -70,7 +70,7 @@ fn what_is_below_a_path_in_detail() {
 #[test]
 fn where_each_came_from() {
     let checkout = built();
-    insta::assert_snapshot!(shown(&checkout.result(&["ls", "test.box", "--origin"])), @r"
+    insta::assert_snapshot!(shown(&checkout.result(&["ls", "test.box", "--origin"])), @"
     generated                                          /
     generated                                          /a3s
     generated                                          /a3s/skills
@@ -84,21 +84,21 @@ fn where_each_came_from() {
     init                                               /proc
     generated                                          /roots
     generated                                          /roots/agent
-    agent image DIG layer 2 DIG      /roots/agent/agent
-    agent image DIG layer 2 DIG      /roots/agent/agent/alias
-    agent image DIG layer 2 DIG      /roots/agent/agent/link
-    agent image DIG layer 2 DIG      /roots/agent/agent/notes
-    agent image DIG layer 2 DIG      /roots/agent/agent/null
-    agent image DIG layer 2 DIG      /roots/agent/agent/pipe
-    agent image DIG layer 2 DIG      /roots/agent/agent/run
-    agent image DIG layer 2 DIG      /roots/agent/agent/wild��[2J
-    agent image DIG layer 1 DIG      /roots/agent/usr
-    agent image DIG layer 1 DIG      /roots/agent/usr/base
+    agent layer 2 DIG                         /roots/agent/agent
+    agent layer 2 DIG                         /roots/agent/agent/alias
+    agent layer 2 DIG                         /roots/agent/agent/link
+    agent layer 2 DIG                         /roots/agent/agent/notes
+    agent layer 2 DIG                         /roots/agent/agent/null
+    agent layer 2 DIG                         /roots/agent/agent/pipe
+    agent layer 2 DIG                         /roots/agent/agent/run
+    agent layer 2 DIG                         /roots/agent/agent/wild��[2J
+    agent layer 1 DIG                         /roots/agent/usr
+    agent layer 1 DIG                         /roots/agent/usr/base
     generated                                          /roots/business
     generated                                          /roots/business/app
-    business image DIG layer 2 DIG   /roots/business/app/main
-    business image DIG layer 1 DIG   /roots/business/usr
-    business image DIG layer 1 DIG   /roots/business/usr/base
+    business layer 2 DIG                      /roots/business/app/main
+    business layer 1 DIG                      /roots/business/usr
+    business layer 1 DIG                      /roots/business/usr/base
     init                                               /run
     init                                               /sys
     ");
@@ -127,10 +127,9 @@ fn as_data() {
       "mtime_nsec": 0,
       "origin": {
         "component": "agent",
-        "image": "sha256:DIGEST",
+        "diff_id": "sha256:DIGEST",
         "kind": "image",
-        "layer": 2,
-        "layer_digest": "sha256:DIGEST"
+        "layer": 2
       },
       "path": "/roots/agent/agent/notes",
       "size": 5,
@@ -157,10 +156,9 @@ fn as_data() {
       "mtime_nsec": 0,
       "origin": {
         "component": "agent",
-        "image": "sha256:DIGEST",
+        "diff_id": "sha256:DIGEST",
         "kind": "image",
-        "layer": 2,
-        "layer_digest": "sha256:DIGEST"
+        "layer": 2
       },
       "path": "/roots/agent/agent/run",
       "size": 10,
@@ -180,10 +178,9 @@ fn as_data() {
       "mtime_nsec": 0,
       "origin": {
         "component": "agent",
-        "image": "sha256:DIGEST",
+        "diff_id": "sha256:DIGEST",
         "kind": "image",
-        "layer": 2,
-        "layer_digest": "sha256:DIGEST"
+        "layer": 2
       },
       "path": "/roots/agent/agent/null",
       "type": "char-device",
@@ -198,10 +195,9 @@ fn as_data() {
       "mtime_nsec": 0,
       "origin": {
         "component": "agent",
-        "image": "sha256:DIGEST",
+        "diff_id": "sha256:DIGEST",
         "kind": "image",
-        "layer": 2,
-        "layer_digest": "sha256:DIGEST"
+        "layer": 2
       },
       "path": "/roots/agent/agent/link",
       "target": "notes",

@@ -45,11 +45,11 @@ fn wrong() -> Checkout {
 fn all_errors_of_all_files_in_one_go() {
     let checkout = wrong();
     insta::assert_snapshot!(checkout.fails(&["check"]), @r#"
-    error: `version` takes a text, not the number `1.0`
-      --> skills/greet/SKILL.md:3:10
+    error: a text is expected here, not `1.0`
+      --> skills/greet/SKILL.md:2:7
        |
-     3 | version: 1.0
-       |          ^^^ expected a text
+     2 | name: 1.0
+       |       ^^^ a number or a truth value
        |
        = help: put it in quotes: "1.0"
 

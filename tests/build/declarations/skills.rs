@@ -91,11 +91,11 @@ fn a_directory_that_has_no_skill() {
 #[test]
 fn a_definition_that_is_wrong() {
     insta::assert_snapshot!(refused("---\nname: 1.0\n---\nGreets.\n"), @r#"
-    error: `version` takes a text, not the number `1.0`
-      --> skills/greet/SKILL.md:3:10
+    error: a text is expected here, not `1.0`
+      --> skills/greet/SKILL.md:2:7
        |
-     3 | version: 1.0
-       |          ^^^ expected a text
+     2 | name: 1.0
+       |       ^^^ a number or a truth value
        |
        = help: put it in quotes: "1.0"
     "#);
