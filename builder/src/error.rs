@@ -248,7 +248,7 @@ pub enum BuildError {
     /// The init is no static program for the platform.
     #[error(
         "the init {} is not a static program for {platform}; build it with \
-         `cargo build --release --target x86_64-unknown-linux-musl -p box-init`",
+         `cargo xtask box-init`",
         path.display()
     )]
     NotAnInit {

@@ -1,6 +1,6 @@
 //! Putting a sealed box where it was asked for: an OCI image layout directory, whole or not at all.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -91,6 +91,8 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, Outp
         check(output)?;
         if is_same(store, output, &documents, sealed) {
             sweep(parent, |left| check(left).is_ok());
+            // The build that put it there may have been killed before it flushed the name.
+            File::open(parent).and_then(|it| it.sync_all()).context("flush", parent)?;
             return Ok(Swap::Atomic);
         }
     }

@@ -1,4 +1,4 @@
-//! The bytes of format epoch 1, pinned. They never change once the epoch is released.
+//! The bytes of format epoch 2, pinned. They never change once the epoch is released.
 //!
 //! To pin them anew before that, copy what a failed test prints. A box's run plan is a file of its
 //! rootfs, so that a change of the plan's form counts, too. The box digest is not here: kernel and
@@ -51,22 +51,22 @@ fn the_larger_box() {
 }
 
 #[test]
-fn these_are_of_epoch_one() {
-    assert_eq!(FORMAT_EPOCH, 1);
+fn these_are_of_epoch_two() {
+    assert_eq!(FORMAT_EPOCH, 2);
 }
 
 const SMALL: &str = "\
-tree    blake3:028a10cecd851984b2100d3359e409c1590aa121cc5a638651d2f771a795979d
-agent   blake3:aa70165cc6a3a1752443880c56dc02f54474a991c90c6a1d9f54a471e5c9bd41
+tree    blake3:ff7c47341a431e034372e537e75d4b01c27d39eeb3b68048d7beae47ced7d772
+agent   blake3:e9b6324dae1e88184198ff2e01417135d76377aab78788efa31b97169d6dfe35
 erofs   sha256:d004d4a01556027c7ef38e7ac9d18a13381095a93a7c981a8ba7f7bc0ae74501
 tar     sha256:831fed992e48953a6fae99af31f8570b20ab50aa797cfbec5a055f61efc20b0e
 oci     sha256:27aca9ffe500d17e4b9f4e1c552598f05be3fa91595457e7ce931d4b1ea7115c
-listing sha256:ab28dca5881f7a36612fb9ada013e5c5d5686ab34921699cdb8fab4978303ff3";
+listing sha256:056c8417b0a108a934aec9b68898ab6cb6f992dca3cab62ede58347e0a84213d";
 
 const LARGE: &str = "\
-tree    blake3:c56aff2abd048c7595333402d1d6c89c9d5176e041119887f3997fd34e59d6c9
-agent   blake3:e658f78940e478265bc661f4d99c1dee98ccb042d5735d622495723afb86b68f
+tree    blake3:1e93cd304272d9cc4558c33f1296e1179697195164061980a232b6482e8d7b79
+agent   blake3:9da19646d326762db7c1f930eed953c6a9b7982178019921a7a495d7cc6f1769
 erofs   sha256:3900d0e481cdf851736732641cd895d93203255cca5f3cfab1c7c0b48d92d29b
 tar     sha256:58ac050428bf93964e104167b74385629a789872fc6b15fee67b2549f84f1f38
 oci     sha256:9a562822663209694a9024cfcb4491e598a465b65f9e281a308d9f4880373a9d
-listing sha256:5d5810e5d4b81a56f267b1a99826208cd4cb389fbe623973322ed79a8004c11a";
+listing sha256:538518dee19c54c26346fa5d1ecf18834ff352357d5074302ccb3f7c68cf0e60";

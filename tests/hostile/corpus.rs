@@ -89,6 +89,8 @@ fn is_allowed(name: &str, work: &Path) -> bool {
     name.is_empty()
         || name == PROBE
         || is_draft(name)
+        // Flushed, so that a new store in it survives a crash.
+        || Path::new(name) == work
         || own.iter().any(|directory| Path::new(name).starts_with(directory))
         || system.iter().any(|prefix| name.starts_with(prefix))
 }

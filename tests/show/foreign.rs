@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use testkit::images::Layer;
 use testkit::test_box::BoxFiles;
 use testkit::{Artefacts, Workspace, damage};
 
@@ -81,5 +82,21 @@ fn no_text_of_a_box_reaches_a_terminal_as_it_is() {
             damage::assert_one_harmless_error(&ran.notes, &format!("{args:?}: {place}"));
         }
         remove(&files);
+    }
+}
+
+#[test]
+fn json_of_a_foreign_box_moves_no_cursor() {
+    let checkout = Checkout::new();
+    let name = "/wild\u{9b}2J\u{7f}\u{202e}";
+    checkout.agent_of(Layer::new().file("/agent", 0o755, "new").file(name, 0o644, "x").to_tar());
+    checkout.built(&["--output", "wild.box"]);
+    for args in
+        [&["ls", "wild.box", "--json"][..], &["diff", "wild.box", "oci:images/business", "--json"]]
+    {
+        let json = checkout.run(args).result;
+        assert!(json.contains("wild\\u009b2J\\u007f\\u202e"), "{args:?}: {json}");
+        let moves = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{202e}');
+        assert!(!json.contains(moves), "{args:?}: {json}");
     }
 }

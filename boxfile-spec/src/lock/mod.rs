@@ -68,7 +68,7 @@ use crate::{Diagnostics, Platform};
 pub const FORMAT_VERSION: u32 = 2;
 
 /// The greatest length of a lock in bytes: 16 MiB.
-pub const MAX_TEXT: usize = 16 << 20;
+pub const MAX_TEXT: usize = 1 << 20;
 
 /// The content of a `Boxfile.lock`.
 #[derive(Debug, Clone, PartialEq, Eq)]

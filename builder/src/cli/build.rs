@@ -158,7 +158,7 @@ fn report(args: &Args, loaded: &Loaded, (built, directory): (&Build, &Path), loc
             "cached": built.cached,
             "lock": lock,
         });
-        return terminal::result(&report.to_string());
+        return terminal::json(&report.to_string());
     }
     let how = if built.cached { "from the store" } else { "built" };
     let mib = sealed.rootfs_size.div_ceil(1 << 20);

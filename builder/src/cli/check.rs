@@ -82,7 +82,7 @@ fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
 
 fn report(args: &Args, loaded: &Loaded, warnings: &[Report]) {
     if args.canonical {
-        return terminal::result(&loaded.boxfile.canonical());
+        return terminal::json(&loaded.boxfile.canonical());
     }
     if args.project.json {
         let own = loaded.warnings.iter().map(|it| json::diagnostic(it, &loaded.sources));
@@ -93,7 +93,7 @@ fn report(args: &Args, loaded: &Loaded, warnings: &[Report]) {
         let report = json!({
             "name": loaded.boxfile.name, "profiles": loaded.profile_names(), "warnings": warnings,
         });
-        return terminal::result(&report.to_string());
+        return terminal::json(&report.to_string());
     }
     loaded.show_warnings(warnings);
     terminal::note(&format!("{} is right", loaded.project.file.display()));

@@ -157,7 +157,7 @@ impl Failure {
     pub(crate) fn report(self, as_json: bool) -> ExitCode {
         // Of a wrong command line, it is not sure that it wants data.
         if as_json && self.code != USAGE && !self.errors.is_empty() {
-            terminal::result(&json!({ "errors": self.errors }).to_string());
+            terminal::json(&json!({ "errors": self.errors }).to_string());
         } else if !self.message.is_empty() {
             terminal::note(self.message.trim_end());
         }

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     Failure::all(failures)?;
     if args.json {
-        terminal::result(&json!({ "files": files, "formatted": changed }).to_string());
+        terminal::json(&json!({ "files": files, "formatted": changed }).to_string());
     }
     Ok(())
 }

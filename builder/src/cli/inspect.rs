@@ -38,11 +38,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = opened::open(&args.directory).map_err(Failure::of_box)?;
     let listing = opened::listing(&opened).map_err(Failure::of_box)?;
     if args.sbom {
-        terminal::result(sbom(&opened, &listing)?.trim_end());
+        terminal::json(sbom(&opened, &listing)?.trim_end());
         return Ok(());
     }
     if args.json {
-        terminal::result(&report(&opened, &listing).to_string());
+        terminal::json(&report(&opened, &listing).to_string());
     } else {
         terminal::pieces(text(&opened, &listing).iter().map(|line| shown(line) + "\n"));
     }

@@ -68,7 +68,7 @@ pub(crate) fn init(named: Option<&Path>) -> Result<PathBuf, Failure> {
         Failure::new(
             "box-init is not beside boxbuild\n  \
              = help: name it with --init PATH or BOXBUILD_INIT; it is built by\n    \
-             cargo build --release --target x86_64-unknown-linux-musl -p box-init",
+             cargo xtask box-init",
         )
     })
 }

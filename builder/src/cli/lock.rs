@@ -142,7 +142,7 @@ fn resolve_all(
 fn finish(file: &LockFile, lock: &Lock, dry_run: bool, as_json: bool) -> Result<(), Failure> {
     let written = !dry_run && file.write(lock).map_err(|error| Failure::of_lock(&error))?;
     if as_json {
-        terminal::result(&locking::report(file, lock, written).to_string());
+        terminal::json(&locking::report(file, lock, written).to_string());
         return Ok(());
     }
     let lines = locking::describe(file.lock.as_ref(), lock);

@@ -76,7 +76,7 @@ fn print_json(opened: &OpenBox, side: &Side, path: &[u8]) {
         // Maps with other keys than texts are all that cannot be written.
         format!("{comma}{}", serde_json::to_string(&line).unwrap_or_default())
     });
-    terminal::pieces([head].into_iter().chain(entries).chain(["]}\n".to_owned()]));
+    terminal::json_pieces([head].into_iter().chain(entries).chain(["]}\n".to_owned()]));
 }
 
 fn text(args: &Args, path: &[u8], entry: &Entry<'_>) -> String {

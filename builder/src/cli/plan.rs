@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     loaded.show_warnings(resolved.warnings());
     warn_unused(&loaded, &preview);
     if args.project.json {
-        terminal::result(&report(&loaded, platform, &preview, &changes).to_string());
+        terminal::json(&report(&loaded, platform, &preview, &changes).to_string());
     } else {
         let lock = lock_text(old, &changes);
         terminal::result(text(&loaded, platform, &preview, &lock).trim_end());

@@ -4,6 +4,7 @@
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, StderrLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use box_image::text::shown_json;
 use boxfile_spec::shown;
 
 /// Whether a result was lost.
@@ -16,6 +17,17 @@ const CLEAR: &str = "\r\x1b[K";
 /// Prints a result. A reader that has gone away is no error; see [`lost`] for others.
 pub(crate) fn result(text: &str) {
     pieces([text, "\n"]);
+}
+
+/// Prints a result that is JSON. A name from outside can be in it, so that what would move a terminal's
+/// cursor is written as an escape.
+pub(crate) fn json(document: &str) {
+    result(&shown_json(document));
+}
+
+/// Prints a long JSON result piece by piece, like [`json`].
+pub(crate) fn json_pieces(documents: impl IntoIterator<Item = String>) {
+    pieces(documents.into_iter().map(|it| shown_json(&it)));
 }
 
 /// Prints a long result piece by piece, until the reader has gone away.

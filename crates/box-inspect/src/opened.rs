@@ -11,9 +11,6 @@ use box_image::manifest::LISTING_TYPE;
 pub use box_layout::OpenBox;
 use box_tree::listing::{LISTING_BYTES, Listing, ListingError};
 
-/// The greatest length of a blob that is read whole, in bytes.
-const BLOB_MAX: u64 = 512 << 20;
-
 /// An error from opening a box or reading what it says about itself.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -66,14 +63,6 @@ pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
         return Ok(listing);
     }
     Err(OpenError::WrongListing { path: path() })
-}
-
-/// Reads a blob whole and verifies it; `what` names it for people.
-///
-/// # Errors
-/// [`OpenError`].
-pub fn blob(opened: &OpenBox, media_type: &str, what: &'static str) -> Result<Vec<u8>, OpenError> {
-    Ok(opened.read_blob(named(opened, media_type, what)?, BLOB_MAX)?)
 }
 
 /// Opens the rootfs, of which only the size is checked.

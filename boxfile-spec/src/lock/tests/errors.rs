@@ -357,7 +357,7 @@ fn what_a_message_quotes_is_short_and_safe_to_print() {
 fn too_large_or_too_deep() {
     let large = " ".repeat(crate::lock::MAX_TEXT + 1);
     assert_snapshot!(Lock::parse(&large).unwrap_err().to_string(), @r"
-    the lock has 16777217 bytes, more than 16777216
+    the lock has 1048577 bytes, more than 1048576
     ");
     assert_snapshot!(after("size = 4096", "size.of.it = 4096"), @r"
     error: malformed lock: a `.` outside of quotes

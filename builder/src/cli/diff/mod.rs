@@ -177,7 +177,7 @@ fn print_json(
         // Maps with other keys than texts are all that cannot be written.
         format!("{comma}{}", serde_json::to_string(&Line::of(difference)).unwrap_or_default())
     });
-    terminal::pieces([head].into_iter().chain(lines).chain(["]}\n".to_owned()]));
+    terminal::json_pieces([head].into_iter().chain(lines).chain(["]}\n".to_owned()]));
 }
 
 fn about(name: &OsString, side: &Side) -> Value {

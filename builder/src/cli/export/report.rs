@@ -24,7 +24,7 @@ pub(super) fn report(args: &Args, exported: &Exported) {
             "bytes": exported.written.map(|it| it.size),
             "left_out": (args.format == Format::Dir).then_some(left_out),
         });
-        return terminal::result(&report.to_string());
+        return terminal::json(&report.to_string());
     }
     if output == Path::new("-") {
         return;

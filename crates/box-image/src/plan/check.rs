@@ -135,11 +135,22 @@ fn strings(plan: &ComponentPlan) -> Option<Fault> {
     Some((setting.to_owned(), "it has a NUL byte, and the kernel takes none; remove it"))
 }
 
+/// The most bytes of a path (`PATH_MAX` of Linux).
+const PATH_MAX: usize = 4096;
+
 /// Overlayfs reads its options as a list in which these characters separate or escape.
 fn root(path: &str) -> Option<Fault> {
+    if path.len() > PATH_MAX {
+        return Some(("root".to_owned(), "it has more than 4096 bytes"));
+    }
+    let is_normal = path.split('/').skip(1).all(|name| !matches!(name, "" | "." | ".."));
     let sound = path.starts_with('/') && !path.contains([',', ':', '\\']);
-    (!sound)
-        .then(|| (format!("root {path:?}"), "it is not an absolute path without `,`, `:` and `\\`"))
+    let reason = match (sound, is_normal || path == "/") {
+        (true, true) => return None,
+        (false, _) => "it is not an absolute path without `,`, `:` and `\\`",
+        (true, false) => "it is not normalized: it has an empty name, `.` or `..`",
+    };
+    Some((format!("root {path:?}"), reason))
 }
 
 fn workdir(path: &str) -> Option<Fault> {

@@ -75,6 +75,8 @@ fn a_request_path_can_stand_in_a_request() {
 fn what_the_kernel_always_refuses_is_refused() {
     let refused = [
         agent_refusal(|plan| plan.root = "/roots/agent,upperdir=/x".to_owned()),
+        agent_refusal(|plan| plan.root = "/./roots/agent".to_owned()),
+        agent_refusal(|plan| plan.root = "/a".repeat(3000)),
         agent_refusal(|plan| plan.hostname = "h".repeat(65)).replace(&"h".repeat(65), "…"),
         agent_refusal(|plan| plan.limits.cpu_weight = 0),
         agent_refusal(|plan| plan.limits.cpu_weight = 10_001),
@@ -88,6 +90,8 @@ fn what_the_kernel_always_refuses_is_refused() {
         [
             "agent root \"/roots/agent,upperdir=/x\": it is not an absolute path without `,`, `:` \
              and `\\`",
+            "agent root \"/./roots/agent\": it is not normalized: it has an empty name, `.` or `..`",
+            "agent root: it has more than 4096 bytes",
             "agent namespaces hostname=\"…\": it is longer than 64 bytes, and the kernel takes no \
              more",
             "agent limits cpu-weight=0: it is not between 1 and 10000",
