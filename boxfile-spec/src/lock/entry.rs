@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::{Platform, Sha256};
 
-/// What one declaration stood for when it was last resolved.
+/// The pin of one declaration, as it was last resolved.
 ///
 /// Nothing in it depends on the machine that resolved it: a path is here as the Boxfile writes it.
 /// Which fields go with which kind is up to the builder; a lock holds whatever it is given. It is

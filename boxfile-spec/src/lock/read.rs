@@ -28,7 +28,7 @@ const READ_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
 /// a lock begins so.
 const CONFLICT_MARKERS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
 
-/// What follows the `version`.
+/// The fields after the `version`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {

@@ -44,7 +44,7 @@ pub(super) struct Tool {
     pub(super) backend: Option<Backend>,
 }
 
-/// What a tool of the second generation runs.
+/// The program that a tool of the second generation runs.
 #[derive(Debug, Deserialize)]
 pub(super) struct Backend {
     #[serde(rename = "type")]

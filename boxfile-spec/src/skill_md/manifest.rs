@@ -32,7 +32,7 @@ const RUNNABLE: [&str; 4] = ["script", "backend", "bin", "url"];
 /// How many diagnostics of a kind are kept: a hostile file could have one in each line.
 const MAX_KEPT: usize = 1000;
 
-/// What a skill's definition means for the box that contains it.
+/// The parts of a skill's definition that a box is built from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillManifest {
     /// The built-in tools that the skill needs, by their canonical names.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use boxfile_spec::shown;
+use box_image::text::shown;
 
 /// The most characters of a license's name; longer ones are whole license texts.
 const TEXT_MAX: usize = 200;

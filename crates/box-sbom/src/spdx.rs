@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use box_image::Digest;
-use boxfile_spec::shown;
+use box_image::text::shown;
 use serde::Serialize;
 
 use super::license::{Licenses, UNSAID};

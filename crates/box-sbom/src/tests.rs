@@ -373,6 +373,6 @@ proptest! {
         let allowed = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-');
         prop_assert!(ids.iter().all(|id| id.starts_with("SPDXRef-") && id.chars().all(allowed)));
         let text = String::from_utf8(fixture.bytes()).unwrap();
-        prop_assert_eq!(boxfile_spec::shown(&text), text);
+        prop_assert_eq!(box_image::text::shown(&text), text);
     }
 }

@@ -1,4 +1,4 @@
-//! What differs between two locks.
+//! The differences between two locks.
 
 use super::*;
 use crate::lock::Change;

@@ -1,4 +1,4 @@
-//! What users read when a lock cannot be used.
+//! The messages about a lock that cannot be used.
 
 use insta::assert_snapshot;
 

@@ -1,7 +1,7 @@
 //! TOML 1.1: from text to a tree of nodes, each with its place.
 //!
 //! `toml_parser`, on which the `toml` crate is built, cuts the text into names, values and brackets,
-//! and goes on after an error. The tables are built here from these events, not by the `toml` crate:
+//! and continues after an error. The tables are built here from these events, not by the `toml` crate:
 //! it drops the rest of the file after some errors, shows one place of a duplicate key, and does not
 //! say where a bracket is opened that is never closed. How deep a text nests is checked while it is
 //! read, so that nothing recurses further.

@@ -82,7 +82,7 @@ fn not_keyed(name: Span, at: Span, declaration: &'static Declaration) -> Diagnos
     error.with_help(written(declaration))
 }
 
-/// What a key of a declaration's table is.
+/// The meaning of a key of a declaration's table.
 enum Role {
     First,
     Rest,

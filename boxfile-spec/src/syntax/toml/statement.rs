@@ -10,7 +10,7 @@ use crate::{Diagnostic, Span, Spanned};
 /// How many malformed words of a statement are reported: the sink keeps no more.
 const MOST_WORDS: usize = 1000;
 
-/// What a statement is.
+/// The kind of a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Form {
     /// `a.b = 1`.
@@ -68,7 +68,7 @@ pub(super) struct Statement {
     pub(super) second: Option<Span>,
     /// The first token after the end of the statement.
     pub(super) extra: Option<Span>,
-    /// What is wrong with single names and values.
+    /// The errors of single names and values.
     pub(super) words: Vec<Diagnostic>,
     /// The first error that the parser found in the structure.
     pub(super) refused: Option<ParseError>,
