@@ -116,7 +116,15 @@ mod tests {
         let expected = Output { id: 3, stream: Stream::Stdout, data: b"hello".to_vec() };
         assert_eq!(program.read(3, Stream::Stdout), Some(expected));
         drop(stdout);
-        assert_eq!(program.read(3, Stream::Stdout), None);
+        // The end comes when the last copy of the pipe is closed. A test beside this one that
+        // starts a program holds copies until that program is executed.
+        for _ in 0..10_000 {
+            assert_eq!(program.read(3, Stream::Stdout), None);
+            if program.pipes().count() == 1 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         assert_eq!(program.pipes().map(|(stream, _)| stream).collect::<Vec<_>>(), [Stream::Stderr]);
     }
 
