@@ -17,7 +17,7 @@
 //! find       a tag or a digest  → a manifest, through indexes, for a platform
 //! image      a manifest         → config and layers, checked against each other
 //! layers     descriptors        → layers, bounded
-//! keys       a document         → the same, where all programs read the same in it
+//! keys       a document         → what is read of it, where all programs read the same
 //! ```
 //!
 //! Formats: OCI image-spec v1.1, image-layout.md, image-index.md, manifest.md and config.md, and
@@ -56,13 +56,13 @@ use oci_registry::Repository;
 
 pub use access::{Access, Registries};
 use archive::Archive;
-pub use config::{ImageConfig, Process, RootFs, Step};
 pub use error::SourceError;
 use files::{Directory, Files};
 use find::Wanted;
 use image::Home;
 pub use image::Image;
 use layout::{Layout, MARKER};
+pub use oci_spec::image::Config;
 pub use registry::Remote;
 
 /// Opens the image that a reference names, for a platform. One that is pinned is looked for by its
@@ -141,7 +141,7 @@ fn layout<F: Files + 'static>(layout: Layout<F>, wanted: Wanted<'_>) -> Result<I
     let layout = Arc::new(layout);
     let (identity, manifest) = find::find(&*layout, wanted)?;
     let home = Home::Local(layout.clone());
-    Image::assemble(&*layout, home, (identity, &manifest), wanted.platform)
+    Image::assemble(&*layout, home, identity, &manifest, wanted.platform)
 }
 
 /// Opens an image of a registry.
@@ -158,7 +158,7 @@ fn remote(
     let repo = access.repo(&repository)?;
     let (identity, manifest) = find::find(&repo, wanted)?;
     let home = Home::Registry(repository.clone());
-    Image::assemble(&repo, home, (identity, &manifest), wanted.platform)
+    Image::assemble(&repo, home, identity, &manifest, wanted.platform)
 }
 
 /// Says what to do about a path without a layout.

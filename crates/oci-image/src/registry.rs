@@ -10,11 +10,12 @@ use box_cache::{BlobId, Store};
 use box_image::Digest;
 use oci_layer::LayerSource;
 use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag};
+use oci_spec::image::{Descriptor, MediaType};
 
 use super::access::Registries;
-use super::documents::{self, Descriptor};
+use super::documents::{self, Blob};
 use super::error::SourceError;
-use super::place::{Blobs, CONFIG_MAX, Opened, Place};
+use super::place::{Blobs, CONFIG, Opened, Place};
 
 /// What is asked of registries. Its calls may come from several threads, and block.
 pub trait Remote: fmt::Debug + Sync {
@@ -89,7 +90,8 @@ impl Repo<'_> {
             SourceError::Malformed { at: self.at(&digest), what: "a manifest or an index", message }
         })?;
         self.registries.store.put(&bytes)?;
-        Ok(Descriptor::new(&media_type, digest, bytes.len() as u64))
+        let blob = Blob { digest, size: bytes.len() as u64 };
+        Ok(blob.named(MediaType::from(media_type.as_str())))
     }
 
     /// Whether the store has a blob whole.
@@ -130,16 +132,16 @@ impl Blobs for Repo<'_> {
         format!("{digest} of {}", self.title())
     }
 
-    fn open(&self, digest: &Digest, size: u64) -> Result<Option<Opened>, SourceError> {
+    fn open(&self, Blob { digest, size }: Blob) -> Result<Option<Opened>, SourceError> {
         // A damaged config is fetched again. A layer is hashed when it is fetched and when it is read.
         let is_here = match size {
-            ..=CONFIG_MAX => self.holds(digest),
-            _ => self.registries.store.size(&blob(digest)) == Some(size),
+            size if size <= CONFIG.limit => self.holds(&digest),
+            _ => self.registries.store.size(&blob(&digest)) == Some(size),
         };
         if !is_here {
-            self.fetch(&[(*digest, size)])?;
+            self.fetch(&[(digest, size)])?;
         }
-        self.stored(digest).map(Some)
+        self.stored(&digest).map(Some)
     }
 }
 

@@ -178,8 +178,7 @@ fn images() -> Vec<(&'static str, PathBuf)> {
 }
 
 fn is_business(path: &Path, image: &Image) -> bool {
-    let labels = image.config.config.as_ref().and_then(|it| it.labels.as_ref());
-    match labels.and_then(|labels| labels.get("a3s.type")) {
+    match image.process.labels().as_ref().and_then(|labels| labels.get("a3s.type")) {
         Some(kind) => kind == "business",
         None => path.file_stem().is_some_and(|name| name == "business"),
     }

@@ -93,7 +93,7 @@ pub enum ExportError {
     Write(#[source] io::Error),
     /// A document does not become JSON.
     #[error(transparent)]
-    Document(#[from] serde_json::Error),
+    Document(#[from] oci_spec::OciSpecError),
 }
 
 impl From<PublishError> for ExportError {

@@ -16,13 +16,14 @@ use std::sync::Arc;
 
 use box_image::Digest;
 use boxfile_spec::Platform;
+use oci_spec::image::{ImageManifestBuilder, MediaType, SCHEMA_VERSION};
 
 use super::archive::Archive;
-use super::documents::Manifest;
+use super::documents::Blob;
 use super::error::SourceError;
 use super::files::Files;
 use super::find::Wanted;
-use super::image::{Home, Identity, Image};
+use super::image::{Home, Image};
 use super::layout::MARKER;
 use super::place::{Blobs, Opened};
 use entry::{Config, Entry, entries};
@@ -50,8 +51,8 @@ impl Blobs for Members {
         }
     }
 
-    fn open(&self, digest: &Digest, _: u64) -> Result<Option<Opened>, SourceError> {
-        self.names.get(digest).map_or(Ok(None), |name| self.archive.open(name))
+    fn open(&self, blob: Blob) -> Result<Option<Opened>, SourceError> {
+        self.names.get(&blob.digest).map_or(Ok(None), |name| self.archive.open(name))
     }
 }
 
@@ -81,11 +82,16 @@ fn image(
     platform: Platform,
 ) -> Result<Image, SourceError> {
     let (layers, mut names) = layers::layers(&archive, entry, &config.diff_ids)?;
-    names.insert(config.named.digest, entry.config.clone());
-    let identity = Identity { digest: config.named.digest, size: 0 };
-    let manifest = Manifest { config: config.named, layers };
+    names.insert(config.blob.digest, entry.config.clone());
+    let identity = Blob { digest: config.blob.digest, size: 0 };
+    let manifest = ImageManifestBuilder::default()
+        .schema_version(SCHEMA_VERSION)
+        .config(config.blob.named(MediaType::ImageConfig))
+        .layers(layers)
+        .build()
+        .expect("these are the fields that a manifest must have");
     let blobs = Arc::new(Members { archive, names });
-    Image::assemble(&*blobs, Home::Local(blobs.clone()), (identity, &manifest), platform)
+    Image::assemble(&*blobs, Home::Local(blobs.clone()), identity, &manifest, platform)
 }
 
 fn by_digest(
@@ -95,7 +101,7 @@ fn by_digest(
 ) -> Result<(Entry, Config), SourceError> {
     for entry in entries {
         let config = Config::read(archive, &entry)?;
-        if config.named.digest == digest {
+        if config.blob.digest == digest {
             return Ok((entry, config));
         }
     }

@@ -18,7 +18,7 @@ fn expected() -> TreeDigest {
 
 fn of(base: &Path, text: &str) -> TreeDigest {
     let image = opened(base, text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    assert_eq!(image.config.config.as_ref().unwrap().cmd.as_ref().unwrap(), &["/bin/run"]);
+    assert_eq!(image.process.cmd().as_ref().unwrap(), &["/bin/run"]);
     assert_eq!(image.layers.len(), 5);
     tree(&image, &Access { base, registries: None }).unwrap()
 }

@@ -2,11 +2,11 @@
 
 use std::fs;
 
+use oci_spec::image::ImageConfiguration;
 use serde_json::{Value, json};
 
 use super::refused::with;
 use super::*;
-use crate::config::ImageConfig;
 use crate::documents::read;
 use crate::keys;
 
@@ -45,7 +45,7 @@ fn documents() -> [(Value, Reader); 3] {
     [
         (manifest, |bytes| read(bytes, None).map(drop)),
         (index, |bytes| read(bytes, None).map(drop)),
-        (config, |bytes| match keys::read::<ImageConfig>(bytes) {
+        (config, |bytes| match keys::read::<ImageConfiguration>(bytes) {
             Ok(_) => Ok(()),
             Err(error) => Err(error.to_string()),
         }),
@@ -126,7 +126,7 @@ fn keys_that_anybody_may_choose_and_those_that_are_not_read_are_free() {
     config["config"]["ExposedPorts"] = json!({ "80/tcp": { "OS": 1 } });
     config["container_config"] = json!({ "OS": {}, "os": [{ "Rootfs": 1 }] });
     config["rootfs"]["config"] = json!({ "Architecture": null });
-    keys::read::<ImageConfig>(config.to_string().as_bytes()).unwrap();
+    keys::read::<ImageConfiguration>(config.to_string().as_bytes()).unwrap();
 }
 
 #[test]

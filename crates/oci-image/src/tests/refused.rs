@@ -96,7 +96,7 @@ fn documents_that_do_not_read() {
     ];
     insta::assert_snapshot!(found.join("\n"), @r#"
     a/blobs/sha256/DIGEST does not read as an image config: the digest "sha512:00" does not start with "sha256:" at line 1 column 71
-    a/blobs/sha256/DIGEST does not read as an image config: invalid type: null, expected a string at line 1 column 33
+    a/blobs/sha256/DIGEST does not read as an image config: missing field `os` at line 1 column 148
     a/blobs/sha256/DIGEST does not read as an image manifest: the digest "sha256:../../etc/passwd" does not have 64 lower-case hexadecimal digits behind "sha256:" at line 1 column 206
     a/blobs/sha256/DIGEST does not read as an image manifest: invalid value: integer `-1`, expected u64 at line 1 column 317
     a/blobs/sha256/DIGEST has 9437347 bytes; an image config may have 8388608
@@ -226,7 +226,7 @@ fn archives_that_could_be_read_in_two_ways_or_lead_elsewhere() {
     cannot read manifest.json in a.tar: it is a link out of the archive
     cannot read manifest.json in a.tar: too many links lead to it
     a.tar has no image; save one with `docker save NAME -o FILE`
-    manifest.json in a.tar does not read as a list of images: invalid type: map, expected a sequence at line 1 column 0
+    manifest.json in a.tar does not read as a list of images: invalid type: map, expected a list at line 1 column 2
     manifest.json in a.tar does not read as a list of images: it has 257 images; 256 are read
     the image names c.json in a.tar (an image config), which is not there; the image is incomplete: copy it again
     DIGEST.json in a.tar (an image config) has the content sha256:DIGEST, not the one that its name says; the image is damaged: copy it again
