@@ -75,9 +75,9 @@ impl keys::Document for OciLayout {
 #[derive(Debug)]
 pub(super) enum Document {
     /// Names manifests, or further indexes.
-    Index(ImageIndex),
+    Index(Vec<Descriptor>),
     /// Names a config and layers.
-    Manifest(ImageManifest),
+    Manifest(Box<ImageManifest>),
 }
 
 /// Reads an index or a manifest. Which of the two is said by the media type of the descriptor that led
@@ -135,9 +135,11 @@ fn judge(written: Map<String, Value>, expected: Option<&str>) -> Result<Document
     };
     match kind {
         Kind::Index if is_manifest => Err("it was named as an index, but is a manifest".to_owned()),
-        Kind::Index => typed(written, "manifests").map(Document::Index),
+        Kind::Index => {
+            typed(written, "manifests").map(|it: ImageIndex| Document::Index(it.manifests().clone()))
+        }
         Kind::Manifest if is_index => Err("it was named as a manifest, but is an index".to_owned()),
-        Kind::Manifest => manifest(written).map(Document::Manifest),
+        Kind::Manifest => manifest(written).map(|it| Document::Manifest(Box::new(it))),
     }
 }
 
@@ -147,7 +149,7 @@ fn judge(written: Map<String, Value>, expected: Option<&str>) -> Result<Document
 /// What is wrong with it.
 pub(super) fn read_index(bytes: &[u8]) -> Result<Vec<Descriptor>, String> {
     match read(bytes, Some(MediaType::ImageIndex.as_ref()))? {
-        Document::Index(index) => Ok(index.manifests().clone()),
+        Document::Index(manifests) => Ok(manifests),
         Document::Manifest(_) => Err("it is a manifest".to_owned()),
     }
 }
@@ -207,7 +209,7 @@ mod tests {
         assert!(manifest.layers().is_empty());
         let index = format!(r#"{{"manifests":null,"mediaType":"{INDEX}"}}"#);
         assert!(
-            matches!(read(index.as_bytes(), None), Ok(Document::Index(it)) if it.manifests().is_empty())
+            matches!(read(index.as_bytes(), None), Ok(Document::Index(list)) if list.is_empty())
         );
         let entry = format!(
             r#"{{"manifests":[{{"mediaType":"{MANIFEST}","digest":"sha256:{}","size":1,
@@ -215,7 +217,7 @@ mod tests {
             "0".repeat(64)
         );
         assert!(
-            matches!(read(entry.as_bytes(), None), Ok(Document::Index(it)) if it.manifests().len() == 1)
+            matches!(read(entry.as_bytes(), None), Ok(Document::Index(list)) if list.len() == 1)
         );
     }
 

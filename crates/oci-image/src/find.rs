@@ -78,10 +78,10 @@ fn follow(
 ) -> Result<(Blob, ImageManifest), SourceError> {
     for _ in 0..=NESTING {
         match document(place, &next)? {
-            Document::Manifest(manifest) => return Ok((next.blob, manifest)),
-            Document::Index(index) => {
+            Document::Manifest(manifest) => return Ok((next.blob, *manifest)),
+            Document::Index(manifests) => {
                 // The first of several counts (image-index.md, `platform`).
-                let chosen = choose(place, index.manifests().clone(), platform)?;
+                let chosen = choose(place, manifests, platform)?;
                 let empty = || malformed(place, &next, INDEX, "it names no image".to_owned());
                 next = chosen.first().map(Next::of).ok_or_else(empty)?;
             }
