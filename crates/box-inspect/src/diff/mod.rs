@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 pub use directory::DirectoryError;
 pub use entry::Entry;
 pub use field::Field;
-pub use image::ImageError;
+pub use image::{ImageError, ImageFault};
 pub use side::{Side, SideKind};
 
 /// A path at which two trees differ.
