@@ -13,12 +13,13 @@ mod graft;
 pub mod listing;
 mod lookup;
 mod origin;
+pub mod path;
 
 use std::collections::BTreeMap;
 
 pub use digest::{TREE_EPOCH, TreeDigest, entries};
 pub use graft::Absorbed;
-pub use lookup::LookupError;
+pub use lookup::{LookupError, Unreached};
 pub use origin::Origin;
 
 /// Reads the bytes of the files of a tree.
