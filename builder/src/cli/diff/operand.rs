@@ -40,7 +40,8 @@ impl Operand {
             let side = Side::of_image(&image, Platform::LinuxAmd64, &access);
             return Ok(Self::without_box(side.map_err(Failure::of)?));
         }
-        if is_layout(path) {
+        // Comparing the files of a layout would say nothing of what is in it.
+        if box_layout::is_layout(path) {
             return Self::of_box(path, component);
         }
         let side = Side::of_directory(path);
@@ -70,13 +71,6 @@ impl Operand {
             ))),
         }
     }
-}
-
-/// Returns `true` for the directory of an OCI image layout, even of a broken one: comparing its files
-/// would tell nothing of what is in it.
-fn is_layout(path: &Path) -> bool {
-    let has = |name: &str| path.join(name).symlink_metadata().is_ok();
-    has(box_layout::LAYOUT) || has(box_layout::INDEX) && has(box_layout::BLOBS)
 }
 
 /// Returns `true` for an OCI image layout that was never meant to be a box.

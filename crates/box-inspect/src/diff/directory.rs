@@ -1,8 +1,8 @@
 //! The tree of a directory of this host. Symbolic links are never followed.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -180,18 +180,5 @@ fn content(path: &Path) -> Result<Content, DirectoryError> {
         ReadError::NotRegular => DirectoryError::Changing { path: path.to_owned() },
         error => failed(path)(error.into()),
     })?;
-    digest(file).map_err(failed(path))
-}
-
-fn digest(mut file: File) -> io::Result<Content> {
-    let (mut hasher, mut size, mut buffer) = (blake3::Hasher::new(), 0, [0; 64 << 10]);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(Content { hash: *hasher.finalize().as_bytes(), size }),
-            read => {
-                hasher.update(&buffer[..read]);
-                size += read as u64;
-            }
-        }
-    }
+    Content::of_reader(file).map_err(failed(path))
 }

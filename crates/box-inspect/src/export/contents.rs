@@ -2,18 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 
 use box_tree::erofs::image_builder;
-use box_tree::{Content, ReadContent, Tree};
+use box_tree::{Content, CopyError, ReadContent, Tree};
 use erofs_writer::{ContentId, Places};
 
 use super::ExportError;
 use super::error::lossy;
 use crate::opened::{self, OpenBox};
-
-/// How many bytes are read at once.
-const CHUNK: usize = 256 << 10;
 
 /// The contents of a box's files, read from its rootfs and verified.
 #[derive(Debug)]
@@ -44,25 +40,13 @@ impl Contents {
         content: Content,
         out: &mut dyn Write,
     ) -> Result<(), ExportError> {
-        let damaged = || ExportError::Damaged { path: lossy(path) };
-        // A content without bytes lies nowhere.
-        let mut offset = self.places.offset(&ContentId(content.hash)).unwrap_or_default();
-        let mut hasher = blake3::Hasher::new();
-        let mut buffer = vec![0; CHUNK.min(usize::try_from(content.size).unwrap_or(CHUNK))];
-        let mut left = content.size;
-        while left > 0 {
-            let chunk = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-            let chunk = &mut buffer[..chunk];
-            self.rootfs.read_exact_at(chunk, offset).map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof => damaged(),
-                _ => ExportError::Rootfs(error),
-            })?;
-            hasher.update(chunk);
-            out.write_all(chunk).map_err(ExportError::Write)?;
-            offset += chunk.len() as u64;
-            left -= chunk.len() as u64;
-        }
-        if *hasher.finalize().as_bytes() == content.hash { Ok(()) } else { Err(damaged()) }
+        // A content without bytes is nowhere.
+        let offset = self.places.offset(&ContentId(content.hash)).unwrap_or_default();
+        content.copy(&self.rootfs, offset, out).map_err(|error| match error {
+            CopyError::Damaged => ExportError::Damaged { path: lossy(path) },
+            CopyError::Read(error) => ExportError::Rootfs(error),
+            CopyError::Write(error) => ExportError::Write(error),
+        })
     }
 }
 
