@@ -135,9 +135,8 @@ fn judge(written: Map<String, Value>, expected: Option<&str>) -> Result<Document
     };
     match kind {
         Kind::Index if is_manifest => Err("it was named as an index, but is a manifest".to_owned()),
-        Kind::Index => {
-            typed(written, "manifests").map(|it: ImageIndex| Document::Index(it.manifests().clone()))
-        }
+        Kind::Index => typed(written, "manifests")
+            .map(|it: ImageIndex| Document::Index(it.manifests().clone())),
         Kind::Manifest if is_index => Err("it was named as a manifest, but is an index".to_owned()),
         Kind::Manifest => manifest(written).map(|it| Document::Manifest(Box::new(it))),
     }
@@ -260,13 +259,13 @@ mod tests {
             refused(r#"{"layers":[],"layers":[]}"#, None),
         ];
         insta::assert_snapshot!(found.join("\n"), @r#"
-    it is in Docker's old format (schema 1); push the image again with a current tool
-    it is no image, but an artifact of type "application/vnd.example.chart.v1+json"
-    it is no image, but an artifact of type "application/vnd.example.sbom"
-    it names no config
-    it is of type "text/plain", which is no image
-    invalid type: sequence, expected an object at line 1 column 2
-    duplicate field `layers` at line 1 column 21
-    "#);
+        it is in Docker's old format (schema 1)
+        it is no image, but an artifact of type "application/vnd.example.chart.v1+json"
+        it is no image, but an artifact of type "application/vnd.example.sbom"
+        it names no config
+        it is of type "text/plain", which is no image
+        invalid type: sequence, expected an object at line 1 column 2
+        duplicate field `layers` at line 1 column 21
+        "#);
     }
 }

@@ -61,12 +61,13 @@ fn by_tag(place: &dyn Place, wanted: Wanted<'_>) -> Result<Next, SourceError> {
     chosen.dedup_by(|one, other| one.digest() == other.digest());
     match chosen.len() {
         1 => Ok(Next::of(&chosen[0])),
-        0 => Err(choice(place, "no image".to_owned(), "copy one into it".to_owned())),
-        _ => {
-            let tags: Vec<_> = chosen.iter().filter_map(tag).collect();
-            let found = format!("several images, tagged {tags:?}");
-            Err(choice(place, found, format!("name one as {:?}", place.form())))
-        }
+        count => Err(SourceError::Choice {
+            place: place.title(),
+            found: if count == 0 { "no image" } else { "several images" }.to_owned(),
+            count,
+            names: chosen.iter().filter_map(tag).map(str::to_owned).collect(),
+            form: place.form(),
+        }),
     }
 }
 
@@ -123,10 +124,6 @@ fn choose(
         return Err(SourceError::Platform { place: place.title(), found, wanted: platform });
     }
     Ok(chosen)
-}
-
-fn choice(place: &dyn Place, found: String, help: String) -> SourceError {
-    SourceError::Choice { place: place.title(), found, help }
 }
 
 impl Next {

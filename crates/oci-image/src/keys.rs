@@ -163,8 +163,7 @@ fn object<'de, A: MapAccess<'de>>(known: &[Key], mut map: A) -> Result<Value, A:
         if found != key.name {
             // The place in the document is put behind this.
             return Err(Error::custom(format_args!(
-                "programs differ in whether {:?} is meant, so build the image again without the \
-                 key {found:?}",
+                "programs differ in whether the key {found:?} means {:?}",
                 key.name
             )));
         }

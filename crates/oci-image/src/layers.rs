@@ -26,8 +26,7 @@ pub(super) fn layers(
 ) -> Result<Vec<LayerSource>, SourceError> {
     let (place, count) = (|| blobs.title(), manifest.layers().len());
     if count > LAYERS_MAX {
-        let (place, layers, limit) = (place(), count, LAYERS_MAX);
-        return Err(SourceError::TooManyLayers { place, layers, limit });
+        return Err(too_many(&place(), count));
     }
     config::check(config, count)
         .map_err(|why| SourceError::Inconsistent { place: place(), why })?;
@@ -54,18 +53,31 @@ fn layer(
     Ok(LayerSource { digest, size, compression, diff_id })
 }
 
+/// Returns the error of an image with too many layers.
+pub(super) fn too_many(place: &str, layers: usize) -> SourceError {
+    SourceError::TooLarge {
+        at: format!("the image in {place}"),
+        what: "an image",
+        found: layers as u64,
+        unit: "layers",
+        limit: LAYERS_MAX as u64,
+    }
+}
+
 /// Refuses what would fill a disk: as many bytes are fetched as a manifest names.
 fn check_sizes(blobs: &dyn Blobs, layers: &[Descriptor]) -> Result<(), SourceError> {
     for (number, size) in (1..).zip(layers.iter().map(Descriptor::size)) {
         if size > LAYER_BYTES_MAX {
-            let (place, limit) = (blobs.title(), LAYER_BYTES_MAX);
-            return Err(SourceError::LayerTooLarge { place, number, size, limit });
+            let at = format!("layer {number} of the image in {}", blobs.title());
+            let (what, unit, limit) = ("a layer", "bytes", LAYER_BYTES_MAX);
+            return Err(SourceError::TooLarge { at, what, found: size, unit, limit });
         }
     }
     let size = layers.iter().map(Descriptor::size).fold(0, u64::saturating_add);
     if size > IMAGE_BYTES_MAX {
-        let (place, limit) = (blobs.title(), IMAGE_BYTES_MAX);
-        return Err(SourceError::LayersTooLarge { place, size, limit });
+        let at = format!("the image in {}", blobs.title());
+        let (what, unit, limit) = ("an image", "bytes of layers", IMAGE_BYTES_MAX);
+        return Err(SourceError::TooLarge { at, what, found: size, unit, limit });
     }
     Ok(())
 }

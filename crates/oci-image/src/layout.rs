@@ -4,7 +4,7 @@ use box_image::Digest;
 use oci_spec::image::{Descriptor, OciLayout};
 
 use super::documents::{Blob, read_index, tag};
-use super::error::SourceError;
+use super::error::{Form, SourceError};
 use super::files::Files;
 use super::place::{Blobs, INDEX, Opened, Place, Sort, parse, read_bounded};
 
@@ -17,15 +17,14 @@ const VERSION: Sort = Sort { name: "an OCI layout version", limit: 4096 };
 #[derive(Debug)]
 pub(super) struct Layout<F> {
     files: F,
-    /// What a reference to one of its images looks like.
-    form: &'static str,
+    form: Form,
 }
 
 impl<F: Files> Layout<F> {
     /// Checks that files are those of a layout; `lacks` makes the error where one is missing.
     pub(super) fn open(
         files: F,
-        form: &'static str,
+        form: Form,
         lacks: impl FnOnce(&F) -> SourceError,
     ) -> Result<Self, SourceError> {
         let Some(opened) = files.open(MARKER)? else { return Err(lacks(&files)) };
@@ -71,7 +70,8 @@ impl<F: Files> Place for Layout<F> {
     fn tagged(&self, wanted: Option<&str>) -> Result<Vec<Descriptor>, SourceError> {
         let all = self.index()?;
         let Some(wanted) = wanted else { return Ok(all) };
-        let tags: Vec<String> = all.iter().filter_map(|it| tag(it).map(str::to_owned)).collect();
+        let names = all.iter().filter_map(|it| tag(it).map(str::to_owned)).collect();
+        let count = all.len();
         let found: Vec<_> = all.into_iter().filter(|it| tag(it) == Some(wanted)).collect();
         if !found.is_empty() {
             return Ok(found);
@@ -79,7 +79,9 @@ impl<F: Files> Place for Layout<F> {
         Err(SourceError::Choice {
             place: self.title(),
             found: format!("no image tagged {wanted:?}"),
-            help: format!("its tags are {tags:?}"),
+            count,
+            names,
+            form: self.form,
         })
     }
 
@@ -87,7 +89,7 @@ impl<F: Files> Place for Layout<F> {
         self.files.open(&name(digest))
     }
 
-    fn form(&self) -> &'static str {
+    fn form(&self) -> Form {
         self.form
     }
 }

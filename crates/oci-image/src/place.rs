@@ -8,7 +8,7 @@ use oci_spec::image::Descriptor;
 use sha2::{Digest as _, Sha256};
 
 use super::documents::Blob;
-use super::error::SourceError;
+use super::error::{Form, SourceError};
 use super::keys::{self, Document};
 
 /// A sort of document.
@@ -62,8 +62,8 @@ pub(super) trait Place: Blobs {
     /// It is there, but cannot be opened.
     fn open_manifest(&self, digest: &Digest) -> Result<Option<Opened>, SourceError>;
 
-    /// Says what to write in a reference to name an image of this place by a tag.
-    fn form(&self) -> &'static str;
+    /// Returns the form in which its images come.
+    fn form(&self) -> Form;
 }
 
 /// Opens a blob of the size that the image names; `what` it is, for people.
@@ -86,7 +86,9 @@ fn sized(
     match opened {
         None => Err(SourceError::MissingBlob { at: at(), what }),
         Some(opened) if opened.size != blob.size => {
-            Err(SourceError::WrongSize { at: at(), what, expected: blob.size, found: opened.size })
+            let sizes = [opened.size, blob.size].map(|size| format!("{size} bytes"));
+            let [found, expected] = sizes;
+            Err(SourceError::Damaged { at: at(), what, found, expected })
         }
         Some(opened) => Ok(opened),
     }
@@ -118,9 +120,20 @@ fn verified(
     let bytes = read_bounded(sized(blobs, blob, what, open()?)?, &at, sort)?;
     let found = Digest::from_bytes(Sha256::digest(&bytes).into());
     if found != blob.digest {
-        return Err(SourceError::WrongDigest { at, what, found });
+        return Err(wrong_digest(at, what, found, blob.digest));
     }
     Ok(bytes)
+}
+
+/// Returns the error of a blob with another content than the one that is named.
+pub(super) fn wrong_digest(
+    at: String,
+    what: &'static str,
+    found: Digest,
+    expected: Digest,
+) -> SourceError {
+    let (found, expected) = (format!("the digest {found}"), expected.to_string());
+    SourceError::Damaged { at, what, found, expected }
 }
 
 fn check_size(size: u64, at: &str, sort: Sort) -> Result<(), SourceError> {
@@ -128,7 +141,7 @@ fn check_size(size: u64, at: &str, sort: Sort) -> Result<(), SourceError> {
     if size <= limit {
         return Ok(());
     }
-    Err(SourceError::TooLarge { at: at.to_owned(), what, size, limit })
+    Err(SourceError::TooLarge { at: at.to_owned(), what, found: size, unit: "bytes", limit })
 }
 
 /// Reads a whole stream of a bounded size.

@@ -14,7 +14,7 @@ use oci_spec::image::{Descriptor, MediaType};
 
 use super::access::Registries;
 use super::documents::{self, Blob};
-use super::error::SourceError;
+use super::error::{Form, SourceError};
 use super::place::{Blobs, CONFIG, Opened, Place};
 
 /// What is asked of registries. Its calls may come from several threads, and block.
@@ -110,12 +110,7 @@ impl Repo<'_> {
     }
 
     fn offline(&self, digest: &Digest) -> SourceError {
-        let place = self.title();
-        SourceError::Offline {
-            place,
-            what: digest.to_string(),
-            help: "run the same command once without it",
-        }
+        SourceError::NotAsked { place: self.title(), what: digest.to_string() }
     }
 }
 
@@ -150,8 +145,7 @@ impl Place for Repo<'_> {
         let tag = tag.unwrap_or("latest");
         if self.registries.offline {
             let (place, what) = (self.title(), format!("what the tag {tag:?} means"));
-            let help = "run the same command once without it";
-            return Err(SourceError::Offline { place, what, help });
+            return Err(SourceError::NotAsked { place, what });
         }
         let tag = Tag::new(tag).map_err(|source| self.failed(source))?;
         Ok(vec![self.fetch_manifest(&Reference::Tag(tag))?])
@@ -175,7 +169,7 @@ impl Place for Repo<'_> {
         }
     }
 
-    fn form(&self) -> &'static str {
-        "docker://HOST/NAME:TAG"
+    fn form(&self) -> Form {
+        Form::Registry
     }
 }

@@ -12,6 +12,7 @@ use oci_image::Access;
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
+use crate::cli::failure_images;
 use crate::cli::init::parse;
 
 /// How a reference to an image begins; anything else is a directory.
@@ -38,7 +39,8 @@ impl Operand {
             }
             let access = Access { base: Path::new(""), registries: None };
             let side = Side::of_image(&image, Platform::LinuxAmd64, &access);
-            return Ok(Self::without_box(side.map_err(Failure::of)?));
+            let failed = |error| Failure::helped(&error, failure_images::compared(&error));
+            return Ok(Self::without_box(side.map_err(failed)?));
         }
         // Comparing the files of a layout would say nothing of what is in it.
         if box_layout::is_layout(path) {

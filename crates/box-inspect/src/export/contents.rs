@@ -1,14 +1,15 @@
-//! The data of files, read from a box's rootfs.
+//! The rootfs of a box: the data of its files, and the whole image, which is the form `erofs`.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
+use box_image::manifest::ROOTFS_TYPE;
 use box_tree::erofs::image_builder;
 use box_tree::{Content, CopyError, ReadContent, Tree};
 use erofs_writer::{ContentId, Places};
 
-use super::ExportError;
 use super::error::lossy;
+use super::{ExportError, Written};
 use crate::opened::{self, OpenBox};
 
 /// The contents of a box's files, read from its rootfs and verified.
@@ -43,8 +44,11 @@ impl Contents {
         // A content without bytes is nowhere.
         let offset = self.places.offset(&ContentId(content.hash)).unwrap_or_default();
         content.copy(&self.rootfs, offset, out).map_err(|error| match error {
-            CopyError::Damaged => ExportError::Damaged { path: lossy(path) },
-            CopyError::Read(error) => ExportError::Rootfs(error),
+            CopyError::Damaged => ExportError::damaged(format!(
+                "{} has other data than the listing names",
+                lossy(path)
+            )),
+            CopyError::Read(error) => ExportError::rootfs(error),
             CopyError::Write(error) => ExportError::Write(error),
         })
     }
@@ -60,4 +64,29 @@ impl ReadContent for Contents {
             .map_err(io::Error::other)?;
         Ok(bytes)
     }
+}
+
+/// How many bytes are copied at once.
+const CHUNK: usize = 1 << 20;
+
+/// Copies the rootfs image of a box.
+///
+/// # Errors
+/// [`ExportError`]; what was written then is not the image.
+pub fn copy_rootfs(opened: &OpenBox, out: &mut dyn Write) -> Result<Written, ExportError> {
+    let mut rootfs = opened::rootfs(opened)?;
+    let written = Written::count(out, |out| {
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            match rootfs.read(&mut buffer).map_err(ExportError::rootfs)? {
+                0 => return Ok(()),
+                read => out.write_all(&buffer[..read]).map_err(ExportError::Write)?,
+            }
+        }
+    })?;
+    let named = opened.manifest.blob(ROOTFS_TYPE).map(|blob| blob.digest);
+    if named == Some(written.digest) {
+        return Ok(written);
+    }
+    Err(ExportError::damaged(format!("it has the digest {}", written.digest)))
 }

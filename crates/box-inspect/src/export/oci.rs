@@ -111,7 +111,10 @@ impl<'a> OciImage<'a> {
 
     fn write_layer(&self, out: &mut dyn Write) -> Result<(), ExportError> {
         let again = self.export.tar(out)?;
-        if again == self.layer { Ok(()) } else { Err(ExportError::DamagedRootfs) }
+        if again == self.layer {
+            return Ok(());
+        }
+        Err(ExportError::damaged("it changes while it is read"))
     }
 
     /// Returns the files of the layout but the layer, by their paths in it.
@@ -140,7 +143,6 @@ fn check_names(tree: &Tree) -> Result<(), ExportError> {
             path: lossy(&path),
             what: "a name that begins with `.wh.`",
             form: "a layer of an OCI image",
-            advice: "export the component with `--format tar`",
         })
     })
 }

@@ -10,7 +10,7 @@ use super::super::documents::{Blob, sha256};
 use super::super::error::SourceError;
 use super::super::files::Files;
 use super::super::keys::{Document, Shape, optional, required};
-use super::super::place::{CONFIG, Opened, Sort, parse, read_bounded};
+use super::super::place::{CONFIG, Opened, Sort, parse, read_bounded, wrong_digest};
 use super::MANIFEST_FILE;
 
 /// How many images an archive may have: the config of each may have to be looked at.
@@ -53,8 +53,8 @@ pub(super) fn entries(archive: &Archive) -> Result<Vec<Entry>, SourceError> {
     if list.len() <= IMAGES_MAX {
         return Ok(list);
     }
-    let message = format!("it has {} images; {IMAGES_MAX} are read", list.len());
-    Err(SourceError::Malformed { at, what: LIST.name, message })
+    let (found, limit) = (list.len() as u64, IMAGES_MAX as u64);
+    Err(SourceError::TooLarge { at, what: LIST.name, found, unit: "images", limit })
 }
 
 impl Config {
@@ -63,8 +63,8 @@ impl Config {
         let (at, what) = (archive.at(&entry.config), CONFIG.name);
         let bytes = read_bounded(file(archive, &entry.config, what)?, &at, CONFIG)?;
         let digest = Digest::from_bytes(Sha256::digest(&bytes).into());
-        if named_digest(&entry.config).is_some_and(|named| named != digest) {
-            return Err(SourceError::WrongDigest { at, what, found: digest });
+        if let Some(named) = named_digest(&entry.config).filter(|named| *named != digest) {
+            return Err(wrong_digest(at, what, digest, named));
         }
         let config: ImageConfiguration = parse(&bytes, &at, CONFIG)?;
         let diff_ids = config.rootfs().diff_ids().iter().map(|id| sha256(id)).collect();

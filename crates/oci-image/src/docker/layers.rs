@@ -12,7 +12,7 @@ use super::super::archive::Archive;
 use super::super::documents::Blob;
 use super::super::error::SourceError;
 use super::super::files::Files;
-use super::super::layers::LAYERS_MAX;
+use super::super::layers::{LAYERS_MAX, too_many};
 use super::super::media;
 use super::entry::{Entry, file, named_digest};
 
@@ -40,7 +40,7 @@ pub(super) fn layers(
 fn check_count(archive: &Archive, layers: usize, diff_ids: usize) -> Result<(), SourceError> {
     let place = archive.title();
     if layers > LAYERS_MAX {
-        return Err(SourceError::TooManyLayers { place, layers, limit: LAYERS_MAX });
+        return Err(too_many(&place, layers));
     }
     if layers == diff_ids {
         return Ok(());

@@ -152,13 +152,13 @@ fn what_is_said_of_such_keys() {
     fs::write(base.join("a/index.json"), r#"{"manifests":[],"MANIFESTS":[]}"#).unwrap();
     found.push(refusal(base, "oci:a"));
     insta::assert_snapshot!(found.join("\n"), @r#"
-    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether "layers" is meant, so build the image again without the key "Layers" at line 1 column 9
-    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether "size" is meant, so build the image again without the key "Size" at line 1 column 178
-    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether "diff_ids" is meant, so build the image again without the key "Diff_IDs" at line 1 column 57
-    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether "Cmd" is meant, so build the image again without the key "cmd" at line 1 column 39
+    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether the key "Layers" means "layers" at line 1 column 9
+    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether the key "Size" means "size" at line 1 column 178
+    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether the key "Diff_IDs" means "diff_ids" at line 1 column 57
+    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether the key "cmd" means "Cmd" at line 1 column 39
     a/blobs/sha256/DIGEST does not read as an image config: invalid type: sequence, expected an object at line 1 column 1
-    manifest.json in a.tar does not read as a list of images: programs differ in whether "Layers" is meant, so build the image again without the key "layers" at line 1 column 40
-    a/oci-layout does not read as an OCI layout version: programs differ in whether "imageLayoutVersion" is meant, so build the image again without the key "ImageLayoutVersion" at line 1 column 50
-    a/index.json does not read as an image index: programs differ in whether "manifests" is meant, so build the image again without the key "MANIFESTS" at line 1 column 27
+    manifest.json in a.tar does not read as a list of images: programs differ in whether the key "layers" means "Layers" at line 1 column 40
+    a/oci-layout does not read as an OCI layout version: programs differ in whether the key "ImageLayoutVersion" means "imageLayoutVersion" at line 1 column 50
+    a/index.json does not read as an image index: programs differ in whether the key "MANIFESTS" means "manifests" at line 1 column 27
     "#);
 }
