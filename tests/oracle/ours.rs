@@ -58,13 +58,14 @@ fn entry(inode: &Inode) -> Entry {
         target: Vec::new(),
         xattrs: meta.xattrs.clone(),
         device: (0, 0),
-        content: [0; 32],
+        content: None,
         first_name: Vec::new(),
     };
     let TreeKind::Leaf(leaf) = &inode.kind else { return entry };
     match leaf {
         Leaf::File(content) => {
-            (entry.kind, entry.size, entry.content) = (Kind::File, content.size, content.hash);
+            (entry.kind, entry.size, entry.content) =
+                (Kind::File, content.size, Some(content.hash));
         }
         Leaf::Symlink(target) => {
             (entry.kind, entry.target) = (Kind::Symlink, target.clone());

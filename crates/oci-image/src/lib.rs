@@ -105,13 +105,12 @@ pub fn kind_of(path: &Path) -> Option<&'static str> {
 }
 
 fn tag_and_digest(reference: &ImageRef) -> (Option<&str>, Option<Digest>) {
-    let (tag, digest) = match reference {
+    match reference {
         ImageRef::OciLayout { tag, digest, .. }
         | ImageRef::OciArchive { tag, digest, .. }
-        | ImageRef::Registry { tag, digest, .. } => (tag, *digest),
-        ImageRef::DockerArchive { tag, .. } => (tag, None),
-    };
-    (tag.as_deref(), digest.map(|digest| Digest::from_bytes(digest.0)))
+        | ImageRef::Registry { tag, digest, .. } => (tag.as_deref(), *digest),
+        ImageRef::DockerArchive { tag, .. } => (tag.as_deref(), None),
+    }
 }
 
 /// Opens an image of a layout directory.

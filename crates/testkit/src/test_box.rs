@@ -5,6 +5,7 @@ use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use box_digest::Blake3Digest;
 use box_image::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
@@ -55,7 +56,7 @@ pub fn config() -> BoxConfig {
         vm: Vm { cpus: 1, memory_mib: 256 },
         budget: Budget::default(),
     };
-    let (tree, kernel_version) = ("blake3:00".into(), String::new());
+    let (tree, kernel_version) = (Blake3Digest::from_bytes([0; 32]), String::new());
     BoxConfig { epoch: FORMAT_EPOCH, tree, plan, kernel_version }
 }
 
