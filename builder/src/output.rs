@@ -90,7 +90,7 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, Outp
     if fs::symlink_metadata(output).is_ok() {
         check(output)?;
         if is_same(store, output, &documents, sealed) {
-            sweep(parent, |left| check(left).is_ok());
+            sweep(output, |left| check(left).is_ok());
             // The build that put it there may have been killed before it flushed the name.
             File::open(parent).and_then(|it| it.sync_all()).context("flush", parent)?;
             return Ok(Swap::Atomic);

@@ -7,7 +7,11 @@ use box_digest::Digest;
 use host_fs::publish::FileDraft;
 
 use crate::error::IoContext;
+use crate::store::read_existing;
 use crate::{ActionKey, Store, StoreError};
+
+/// The most bytes of a record. The index of a layer with a million entries takes a tenth of it.
+const RECORD_BYTES_MAX: u64 = 1 << 30;
 
 impl Store {
     /// Returns what was recorded for an action; nothing where nothing was, or where the record
@@ -17,11 +21,8 @@ impl Store {
     /// [`StoreError::Io`].
     pub fn action(&self, key: &ActionKey) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.action_path(key);
-        match fs::read(&path) {
-            Ok(record) => Ok(checked(&record).map(<[u8]>::to_vec)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).context("read", &path),
-        }
+        let record = read_existing(&path, RECORD_BYTES_MAX)?;
+        Ok(record.as_deref().and_then(checked).map(<[u8]>::to_vec))
     }
 
     /// Records what an action made. A record that is there already is replaced.

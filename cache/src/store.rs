@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use host_fs::publish::{FileDraft, create_directories};
+use host_fs::read::{Links, open_regular, read_open};
 
 use crate::blob::BlobWriter;
 use crate::error::IoContext;
 use crate::{ActionKey, StoreError};
 
 const VERSION: &str = "boxbuild store 1\n";
+/// The most bytes of a file `version`; those of other programs are shown in the error.
+const VERSION_BYTES_MAX: u64 = 4096;
 /// Everything that a store has; `version` is made last.
 const PARTS: [&str; 6] = ["blobs", "actions", "data", "tmp", "lock", "version"];
 /// Those of them that are directories.
@@ -96,12 +99,7 @@ impl Store {
     /// [`StoreError::Missing`] or [`StoreError::Io`].
     pub fn open_blob(&self, blob: &Digest) -> Result<File, StoreError> {
         let path = self.blob_path(blob);
-        match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(StoreError::Missing(*blob))
-            }
-            opened => opened.context("open", &path),
-        }
+        open_existing(&path)?.ok_or(StoreError::Missing(*blob))
     }
 
     /// Reads a blob whole and verifies it.
@@ -149,6 +147,21 @@ impl Store {
     }
 }
 
+/// Opens a file of the store, which is never reached through a link; `None` if there is none.
+pub(crate) fn open_existing(path: &Path) -> Result<Option<File>, StoreError> {
+    match open_regular(path, Links::Refuse) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.is_absent() => Ok(None),
+        Err(error) => Err(io::Error::from(error)).context("open", path),
+    }
+}
+
+/// Reads a file of the store; `None` if there is none.
+pub(crate) fn read_existing(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    let read = |file| read_open(&file, limit).map_err(io::Error::from).context("read", path);
+    open_existing(path)?.map(read).transpose()
+}
+
 /// Refuses a directory that has something else in it than a store, also a half-made one. Another
 /// process may be making it at this moment, so that `version` may have appeared meanwhile; what it
 /// says is checked under the lock.
@@ -169,13 +182,13 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
 /// Checks the file `version`, or writes it where the store is new.
 fn check_version(root: &Path) -> Result<(), StoreError> {
     let path = root.join("version");
-    match fs::read_to_string(&path) {
-        Ok(found) if found == VERSION => Ok(()),
-        Ok(found) => {
-            Err(StoreError::NotAStore { path: root.to_owned(), found: format!("{found:?}") })
+    match read_existing(&path, VERSION_BYTES_MAX)? {
+        None => write_version(root, &path),
+        Some(found) if found == VERSION.as_bytes() => Ok(()),
+        Some(found) => {
+            let found = format!("{:?}", String::from_utf8_lossy(&found));
+            Err(StoreError::NotAStore { path: root.to_owned(), found })
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => write_version(root, &path),
-        Err(error) => Err(error).context("read", &path),
     }
 }
 

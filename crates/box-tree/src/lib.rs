@@ -13,13 +13,14 @@ mod graft;
 pub mod listing;
 mod lookup;
 mod origin;
+pub mod path;
 
 use std::collections::BTreeMap;
 
 use box_digest::Blake3Digest;
 pub use digest::{TREE_EPOCH, entries};
 pub use graft::Absorbed;
-pub use lookup::LookupError;
+pub use lookup::{LookupError, Unreached};
 pub use origin::Origin;
 
 /// Reads the bytes of the files of a tree.

@@ -31,7 +31,6 @@ use crate::{Inode, InodeId, Meta, Origin, Tree, entries, is_name};
 use bounds::Totals;
 pub use bounds::{LISTING_BYTES, METADATA_BYTES_MAX};
 pub use find::FindError;
-pub use find::normal;
 pub use named::NamedOrigin;
 
 const MAGIC: &[u8] = b"boxbuild listing 1\n";

@@ -232,18 +232,3 @@ fn the_whole_tree_of_a_box_is_no_image() {
     let export = export(Tree::default(), Data::default());
     assert!(matches!(OciImage::of(&export), Err(ExportError::WhichComponent)));
 }
-
-#[test]
-fn a_root_is_found_without_following_links() {
-    let mut tree = Tree::default();
-    let roots = tree.ensure_directory(Tree::ROOT, b"roots");
-    let agent = tree.ensure_directory(roots, b"agent");
-    let link = Leaf::Symlink(b"roots".to_vec());
-    let link = tree.add(Inode::leaf(Meta::root_owned(0o777), link));
-    tree.link(Tree::ROOT, b"link", link);
-    assert_eq!(directory_at(&tree, "/roots/agent"), Some(agent));
-    assert_eq!(directory_at(&tree, "/"), Some(Tree::ROOT));
-    for path in ["/link", "/link/agent", "/roots/..", "/roots/none"] {
-        assert_eq!(directory_at(&tree, path), None, "{path}");
-    }
-}
