@@ -6,8 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use box_cache::{Store, StoreError};
+use box_digest::Digest;
 use box_image::manifest::ARTIFACT_TYPE;
-use box_image::{Digest, Index, OciLayout};
+use box_image::{Index, OciLayout};
 use box_layout::{BLOBS, DOCUMENT_LIMIT, EntryKind, INDEX, LAYOUT, entry_kind};
 use host_fs::publish::{DirectoryDraft, PublishError, Swap, create_directories, sweep};
 use host_fs::read::{Links, open_regular, read_file};

@@ -1,11 +1,11 @@
 //! Sealing: rootfs, init, kernel and config become a box, and get their one digest.
 
 use box_cache::{Store, StoreError};
-use box_digest::Blake3Digest;
+use box_digest::{Blake3Digest, Digest};
 use box_image::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
-use box_image::{BoxConfig, Descriptor, Digest, Manifest, RunPlan};
+use box_image::{BoxConfig, Descriptor, Manifest, RunPlan};
 use serde::{Deserialize, Serialize};
 
 /// The error of a box that cannot be sealed, or whose documents cannot be read back.

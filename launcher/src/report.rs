@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use box_digest::Blake3Digest;
+use box_digest::{Blake3Digest, Digest};
 use box_image::wire::Exited;
-use box_image::{
-    BoxConfig, Budget, ComponentName, ComponentPlan, Digest, Excess, Health, Phase, Phases,
-};
+use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Excess, Health, Phase, Phases};
 use serde::Serialize;
 
 use crate::output::Route;

@@ -29,7 +29,7 @@ fn whole(specimen: &Specimen) {
     assert_same(&of_directory(&directory), export.tree());
 }
 
-fn digest(bytes: &[u8]) -> box_image::Digest {
+fn digest(bytes: &[u8]) -> box_digest::Digest {
     testkit::digest::of_bytes(bytes)
 }
 

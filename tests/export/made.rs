@@ -79,7 +79,7 @@ impl Made {
     }
 
     /// Returns the files of a blob's kind: the largest is the rootfs.
-    pub(crate) fn blob(&self, digest: &box_image::Digest) -> PathBuf {
+    pub(crate) fn blob(&self, digest: &box_digest::Digest) -> PathBuf {
         self.bundle().join("blobs/sha256").join(digest.hex())
     }
 

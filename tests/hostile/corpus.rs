@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use box_image::Digest;
+use box_digest::Digest;
 use testkit::hostile::{Expected, MARKER, corpus};
 use testkit::program;
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use box_tree::{Inode, Kind as TreeKind, Leaf, Origin, Tree, entries};
 use boxfile_spec::{ImageRef, Platform};
 use oci_image::{Access, open};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use box_cache::Store;
-use box_image::Digest;
+use box_digest::Digest;
 use download::Policy;
 use oci_registry::{
     Manifest, Options, Reference, Registry, RegistryConfig, RegistryError, Repository, Tag,

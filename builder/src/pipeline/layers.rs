@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use box_cache::{ActionKey, KeyHasher, Store, StoreError};
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use oci_image::Image;
 use oci_layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, Total, decode};
 use rayon::prelude::*;

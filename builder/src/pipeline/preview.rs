@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use box_cache::Store;
-use box_digest::Blake3Digest;
-use box_image::{ComponentName, Digest};
+use box_digest::{Blake3Digest, Digest};
+use box_image::ComponentName;
 use box_tree::listing::Origins;
 use box_tree::{Kind, Leaf, Tree, entries};
 use boxfile_spec::SkillMode;

@@ -18,7 +18,6 @@ pub mod plan;
 pub mod text;
 pub mod wire;
 
-pub use box_digest::{Digest, ParseDigestError};
 pub use budget::{Budget, Excess, Phase, Phases};
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{

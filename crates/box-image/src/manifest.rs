@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use box_digest::Blake3Digest;
+use box_digest::{Blake3Digest, Digest};
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, RunPlan};
+use crate::RunPlan;
 
 /// `artifactType` of a box's manifest.
 pub const ARTIFACT_TYPE: &str = "application/vnd.boxbuild.box.v1";

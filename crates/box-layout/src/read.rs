@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use box_image::{Descriptor, Digest};
+use box_digest::Digest;
+use box_image::Descriptor;
 use host_fs::read::{Links, read_file};
 use serde::de::DeserializeOwned;
 

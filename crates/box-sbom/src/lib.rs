@@ -25,8 +25,8 @@ mod tests;
 
 use std::io;
 
-use box_digest::Blake3Digest;
-use box_image::{Digest, RunPlan};
+use box_digest::{Blake3Digest, Digest};
+use box_image::RunPlan;
 use box_tree::ReadContent;
 use box_tree::listing::Listing;
 

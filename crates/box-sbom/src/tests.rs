@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
+use box_digest::Digest;
 use box_image::{
-    AgentKind, Budget, ComponentName, ComponentPlan, Digest, Layout, Limits, Namespaces,
-    NetworkPlan, Rlimits, RunPlan, User, Vm,
+    AgentKind, Budget, ComponentName, ComponentPlan, Layout, Limits, Namespaces, NetworkPlan,
+    Rlimits, RunPlan, User, Vm,
 };
 use box_tree::listing::{ImageOrigin, Origins};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use box_cache::{BlobWriter, Store};
-use box_image::Digest;
+use box_digest::Digest;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE};
 

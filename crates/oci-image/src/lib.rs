@@ -50,7 +50,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use box_image::Digest;
+use box_digest::Digest;
 use boxfile_spec::{ImageRef, Platform};
 use oci_registry::Repository;
 

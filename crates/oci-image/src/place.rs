@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Read;
 
-use box_image::Digest;
+use box_digest::Digest;
 
 use super::documents::Descriptor;
 use super::error::SourceError;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs::File;
 
 use box_cache::Store;
-use box_image::Digest;
+use box_digest::Digest;
 use oci_layer::LayerSource;
 use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag};
 

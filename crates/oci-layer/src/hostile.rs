@@ -2,7 +2,8 @@
 
 use std::io::{self, Cursor};
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use box_tree as tree;
 use testkit::hostile::{Case, Expected, corpus};
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use box_cache::{Store, StoreError};
-use box_image::Digest;
+use box_digest::Digest;
 use download::{Cancel, Download, DownloadError, FinalResponse, Size, Source};
 use reqwest::header::HeaderMap;
 

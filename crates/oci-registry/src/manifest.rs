@@ -1,6 +1,6 @@
 //! Manifests and indexes: bounded, and verified against their digest.
 
-use box_image::{Digest, ParseDigestError};
+use box_digest::{Digest, ParseDigestError};
 use download::{Body, Cancel, Deadline, DownloadError, Guard, retry};
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use box_digest::Blake3Digest;
+use box_digest::{Blake3Digest, Digest};
 use box_image::text::shown;
 use box_image::{
-    Budget, ComponentName, ComponentPlan, Digest, Health, Phase, Rlimits, RunPlan, Unsupported,
+    Budget, ComponentName, ComponentPlan, Health, Phase, Rlimits, RunPlan, Unsupported,
 };
 use box_layout::{Blob, OpenBox};
 use serde::Serialize;

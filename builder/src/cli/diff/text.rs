@@ -18,7 +18,7 @@ pub(super) fn lines<'d>(
     differences: &'d [Difference<'d>],
     parts: &'d [PartDifference],
 ) -> impl Iterator<Item = String> + 'd {
-    let digest = |it: Option<box_image::Digest>| it.map_or("none".to_owned(), |it| it.to_string());
+    let digest = |it: Option<box_digest::Digest>| it.map_or("none".to_owned(), |it| it.to_string());
     let parts = parts.iter().map(move |part| {
         let (a, b) = (digest(part.a), digest(part.b));
         format!("changed  the {}\n         a  {a}\n         b  {b}", part.name)

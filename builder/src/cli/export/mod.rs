@@ -5,8 +5,8 @@ mod report;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use box_digest::Blake3Digest;
-use box_image::{ComponentName, Digest};
+use box_digest::{Blake3Digest, Digest};
+use box_image::ComponentName;
 use box_inspect::export::{
     Export, ExportError, LeftOut, OciImage, Ownership, Written, component_of, copy_rootfs, file,
 };

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use boxfile_spec::{Boxfile, Component, Diagnostic, Source, Sources, Spanned, dotenv};
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use box_cache::Store;
-use box_image::Digest;
+use box_digest::Digest;
 use box_tree::Tree;
 use boxfile_spec::{Binary as Declared, Boxfile, Platform, Span};
 use download::fetch::{RemoteUrl, fetch};

@@ -15,7 +15,7 @@ mod options;
 mod tests;
 
 use box_cache::{Store, StoreError};
-use box_image::Digest;
+use box_digest::Digest;
 use reqwest::header::HeaderMap;
 
 use crate::cancel::Cancel;

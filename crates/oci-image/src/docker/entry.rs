@@ -1,6 +1,6 @@
 //! The entries of `manifest.json`, and the configs that they name.
 
-use box_image::Digest;
+use box_digest::Digest;
 use serde::Deserialize;
 
 use super::super::archive::Archive;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use box_image::Digest;
+use box_digest::Digest;
 use oci_layer::Compression;
 
 use super::super::archive::Archive;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use box_image::Digest;
+use box_digest::Digest;
 use testkit::images::{Compression, Image as Declared, Saved, pack};
 
 use super::*;

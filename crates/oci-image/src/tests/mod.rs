@@ -13,8 +13,8 @@ use std::io;
 use std::path::Path;
 
 use box_cache::Store;
-use box_digest::Blake3Digest;
-use box_image::{ComponentName, Digest};
+use box_digest::{Blake3Digest, Digest};
+use box_image::ComponentName;
 use boxfile_spec::{ImageRef, Platform, Source};
 use oci_layer::{LayerError, Limits, decode, flatten};
 use testkit::images::{Config, Layer, LayerTar};

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use box_cache::Store;
-use box_image::Digest;
+use box_digest::Digest;
 
 use super::*;
 use crate::download::Progress;
