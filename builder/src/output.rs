@@ -5,8 +5,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use box_cache::{BlobId, Store, StoreError};
-use box_image::{Digest, Index, OciLayout};
+use box_cache::{Store, StoreError};
+use box_digest::Digest;
+use box_image::{Index, OciLayout};
 use box_layout::{BLOBS, EntryKind, INDEX, LAYOUT, entry_kind, names_one_box};
 use host_fs::publish::{DirectoryDraft, PublishError, Swap, create_directories, sweep};
 use host_fs::read::{Links, open_regular, read_file};
@@ -126,7 +127,7 @@ fn fill(store: &Store, sealed: &Sealed, documents: &Documents, directory: &Path)
     let blobs = directory.join(BLOBS);
     fs::create_dir_all(&blobs)?;
     for (digest, _) in &sealed.blobs {
-        store.export(&BlobId(*digest.as_bytes()), &blobs.join(digest.hex()))?;
+        store.export(digest, &blobs.join(digest.hex()))?;
     }
     documents.iter().try_for_each(|(name, bytes)| fs::write(directory.join(name), bytes))
 }
@@ -182,8 +183,7 @@ fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -
 /// verified just now, or else one whose bytes hash to the digest. How many links the file has
 /// says nothing: whoever writes through one of them changes all.
 fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Result<bool, OutputError> {
-    let blob = BlobId(*digest.as_bytes());
-    let stored = store.open_blob(&blob)?.metadata().context("read", path)?;
+    let stored = store.open_blob(digest)?.metadata().context("read", path)?;
     let file = open_regular(path, Links::Refuse).map_err(io::Error::from).context("open", path)?;
     let found = file.metadata().context("read", path)?;
     if (found.dev(), found.ino()) == (stored.dev(), stored.ino()) {
@@ -191,5 +191,5 @@ fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Result<bool, OutputEr
     }
     // A file of another length is not read: it may be endless.
     Ok(found.len() == stored.len()
-        && BlobId::of_reader(file.take(stored.len())).context("read", path)? == blob)
+        && Digest::of_reader(file.take(stored.len())).context("read", path)?.0 == *digest)
 }

@@ -9,20 +9,21 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{self, Write};
 
-use box_cache::{ActionKey, BlobId, Store, StoreError};
+use box_cache::{ActionKey, Store, StoreError};
+use box_digest::{Blake3Digest, Digest};
 use box_tree::{Content, CopyError, ReadContent};
 
 /// Where contents lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pack {
     /// A blob of the store.
-    Blob(BlobId),
+    Blob(Digest),
     /// The data of a decoded layer.
     Layer(ActionKey),
 }
 
-impl From<BlobId> for Pack {
-    fn from(blob: BlobId) -> Self {
+impl From<Digest> for Pack {
+    fn from(blob: Digest) -> Self {
         Self::Blob(blob)
     }
 }
@@ -59,7 +60,7 @@ fn damaged(pack: Pack) -> io::Error {
 /// Where each content lies.
 #[derive(Debug, Default)]
 pub struct ContentMap {
-    places: HashMap<[u8; 32], (Pack, u64)>,
+    places: HashMap<Blake3Digest, (Pack, u64)>,
 }
 
 impl ContentMap {
@@ -128,12 +129,7 @@ fn is_gone(error: &StoreError) -> bool {
 }
 
 impl erofs_writer::Contents for PackReader<'_> {
-    fn copy(
-        &mut self,
-        content: &erofs_writer::ContentId,
-        size: u64,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.copy_content(Content { hash: content.0, size }, out)
+    fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
+        self.copy_content(Content { hash: *content, size }, out)
     }
 }

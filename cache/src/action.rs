@@ -3,11 +3,12 @@
 use std::fs;
 use std::io::{self, Write};
 
+use box_digest::Digest;
 use host_fs::publish::FileDraft;
 
 use crate::error::IoContext;
 use crate::store::read_existing;
-use crate::{ActionKey, BlobId, Store, StoreError};
+use crate::{ActionKey, Store, StoreError};
 
 /// The most bytes of a record. The index of a layer with a million entries takes a tenth of it.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
@@ -31,7 +32,7 @@ impl Store {
     pub fn record_action(&self, key: &ActionKey, value: &[u8]) -> Result<(), StoreError> {
         let tmp = self.tmp();
         let draft = FileDraft::within(&tmp, 0o600).context("make a file in", &tmp)?;
-        let record = [BlobId::of(value).0.as_slice(), value].concat();
+        let record = [Digest::of(value).as_bytes().as_slice(), value].concat();
         let path = self.action_path(key);
         let written = draft.file().write_all(&record);
         written.and_then(|()| draft.finish_over(&path)).context("write", &path)
@@ -56,7 +57,7 @@ impl Store {
 /// Returns the value of a record whose checksum is right.
 fn checked(record: &[u8]) -> Option<&[u8]> {
     let (checksum, value) = record.split_at_checked(32)?;
-    (BlobId::of(value).0 == checksum).then_some(value)
+    (Digest::of(value).as_bytes() == checksum).then_some(value)
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl<'a> EntryData<'a> {
             mtime: meta.mtime,
             mtime_nsec: meta.mtime_nsec,
             size: entry.inode.content().map(|content| content.size),
-            blake3: entry.inode.content().map(|content| box_image::digest::hex(&content.hash)),
+            blake3: entry.inode.content().map(|content| content.hash.hex()),
             target: entry.inode.target().map(String::from_utf8_lossy),
             target_base64: entry.inode.target().and_then(lossless),
             device: entry.inode.device(),

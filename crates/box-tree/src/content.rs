@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 
+use box_digest::{Blake3Digest, Hasher};
+
 /// How many bytes are read at once.
 const CHUNK: usize = 256 << 10;
 
@@ -11,7 +13,7 @@ const CHUNK: usize = 256 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Content {
     /// BLAKE3 of the bytes.
-    pub hash: [u8; 32],
+    pub hash: Blake3Digest,
     /// The number of bytes.
     pub size: u64,
 }
@@ -33,7 +35,7 @@ pub enum CopyError {
 impl Content {
     /// Hashes bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self { hash: *blake3::hash(bytes).as_bytes(), size: bytes.len() as u64 }
+        Self { hash: Blake3Digest::of(bytes), size: bytes.len() as u64 }
     }
 
     /// Hashes a stream to its end.
@@ -41,9 +43,8 @@ impl Content {
     /// # Errors
     /// The stream's.
     pub fn of_reader(reader: impl Read) -> io::Result<Self> {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(reader)?;
-        Ok(Self { hash: *hasher.finalize().as_bytes(), size: hasher.count() })
+        let (hash, size) = Blake3Digest::of_reader(reader)?;
+        Ok(Self { hash, size })
     }
 
     /// Copies the content from an offset of a file to `out`, and verifies it.
@@ -51,7 +52,7 @@ impl Content {
     /// # Errors
     /// [`CopyError`]; `out` has some bytes then that are not to be used.
     pub fn copy(self, file: &File, mut offset: u64, out: &mut dyn Write) -> Result<(), CopyError> {
-        let mut hasher = blake3::Hasher::new();
+        let mut hasher = Hasher::default();
         let mut buffer = vec![0; CHUNK.min(usize::try_from(self.size).unwrap_or(CHUNK))];
         let mut left = self.size;
         while left > 0 {
@@ -66,6 +67,6 @@ impl Content {
             offset += chunk.len() as u64;
             left -= chunk.len() as u64;
         }
-        if *hasher.finalize().as_bytes() == self.hash { Ok(()) } else { Err(CopyError::Damaged) }
+        if hasher.digest() == self.hash { Ok(()) } else { Err(CopyError::Damaged) }
     }
 }

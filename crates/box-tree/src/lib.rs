@@ -20,7 +20,7 @@ pub mod path;
 use std::collections::BTreeMap;
 
 pub use content::{Content, CopyError};
-pub use digest::{TREE_EPOCH, TreeDigest, entries};
+pub use digest::{TREE_EPOCH, entries};
 pub use field::Field;
 pub use graft::Absorbed;
 pub use lookup::{LookupError, Unreached};

@@ -23,7 +23,8 @@ mod named;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{DIRECTORY, FURTHER_NAME, Reader, Truncated, Writer};

@@ -1,7 +1,7 @@
 //! The documents of images: index, manifest and config name blobs; read strictly, so that none is
 //! taken for another.
 
-use box_image::Digest;
+use box_digest::Digest;
 use oci_spec::image::{Descriptor, ImageIndex, ImageManifest, MediaType, OciLayout};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};

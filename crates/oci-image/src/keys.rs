@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use box_image::Digest;
+use box_digest::Digest;
 use serde::Deserialize;
 use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess,

@@ -1,6 +1,6 @@
 //! An OCI image layout (image-layout.md), whether it is a directory or an archive.
 
-use box_image::Digest;
+use box_digest::Digest;
 use oci_spec::image::{Descriptor, OciLayout};
 
 use super::documents::{Blob, read_index, tag};

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::io::Read;
 
-use box_image::Digest;
+use box_digest::Digest;
 use oci_spec::image::Descriptor;
-use sha2::{Digest as _, Sha256};
 
 use super::documents::Blob;
 use super::error::{Form, SourceError};
@@ -118,7 +117,7 @@ fn verified(
     let (at, what) = (blobs.at(&blob.digest), sort.name);
     check_size(blob.size, &at, sort)?;
     let bytes = read_bounded(sized(blobs, blob, what, open()?)?, &at, sort)?;
-    let found = Digest::from_bytes(Sha256::digest(&bytes).into());
+    let found = Digest::of(&bytes);
     if found != blob.digest {
         return Err(wrong_digest(at, what, found, blob.digest));
     }

@@ -6,8 +6,8 @@
 use std::fmt;
 use std::fs::File;
 
-use box_cache::{BlobId, Store};
-use box_image::Digest;
+use box_cache::Store;
+use box_digest::Digest;
 use oci_layer::LayerSource;
 use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag};
 use oci_spec::image::{Descriptor, MediaType};
@@ -96,11 +96,11 @@ impl Repo<'_> {
 
     /// Whether the store has a blob whole.
     fn holds(&self, digest: &Digest) -> bool {
-        self.registries.store.verify(&blob(digest)).is_ok()
+        self.registries.store.verify(digest).is_ok()
     }
 
     fn stored(&self, digest: &Digest) -> Result<Opened, SourceError> {
-        let file: File = self.registries.store.open_blob(&blob(digest))?;
+        let file: File = self.registries.store.open_blob(digest)?;
         let size = file.metadata().map_err(SourceError::io(self.at(digest)))?.len();
         Ok(Opened { reader: Box::new(file), size })
     }
@@ -112,10 +112,6 @@ impl Repo<'_> {
     fn offline(&self, digest: &Digest) -> SourceError {
         SourceError::NotAsked { place: self.title(), what: digest.to_string() }
     }
-}
-
-const fn blob(digest: &Digest) -> BlobId {
-    BlobId(*digest.as_bytes())
 }
 
 impl Blobs for Repo<'_> {
@@ -131,7 +127,7 @@ impl Blobs for Repo<'_> {
         // A damaged config is fetched again. A layer is hashed when it is fetched and when it is read.
         let is_here = match size {
             size if size <= CONFIG.limit => self.holds(&digest),
-            _ => self.registries.store.size(&blob(&digest)) == Some(size),
+            _ => self.registries.store.size(&digest) == Some(size),
         };
         if !is_here {
             self.fetch(&[(digest, size)])?;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use box_image::Digest;
+use box_digest::Digest;
 use box_tree::listing::METADATA_BYTES_MAX;
 use rayon::prelude::*;
 

@@ -49,7 +49,7 @@ fn value(field: Field, inode: &Inode) -> String {
         Field::Uid => Some(meta.uid.to_string()),
         Field::Gid => Some(meta.gid.to_string()),
         Field::Size => inode.content().map(|it| it.size.to_string()),
-        Field::Content => inode.content().map(|it| format!("blake3:{}", short(it))),
+        Field::Content => inode.content().map(|it| format!("blake3:{}", it.hash.short())),
         Field::Target => inode.target().map(|it| shown(&String::from_utf8_lossy(it))),
         Field::Device => inode.device().map(|(major, minor)| format!("{major}:{minor}")),
         _ => Some(inode.type_name().to_owned()),
@@ -61,13 +61,10 @@ fn xattr(agent: &Meta, business: &Meta) -> Option<Difference> {
     let name = agent.differing_xattr(business)?;
     let value = |meta: &Meta| match meta.xattrs.get(name) {
         None => "none".to_owned(),
-        Some(value) => format!("blake3:{} ({} bytes)", short(&Content::of(value)), value.len()),
+        Some(value) => {
+            format!("blake3:{} ({} bytes)", Content::of(value).hash.short(), value.len())
+        }
     };
     let field = format!("xattr {}", shown(&String::from_utf8_lossy(name)));
     Some(Difference { field, values: [agent, business].map(value) })
-}
-
-/// Returns the start of a content's hash, which tells two apart for a person.
-fn short(content: &Content) -> String {
-    box_image::Digest::from_bytes(content.hash).short()
 }

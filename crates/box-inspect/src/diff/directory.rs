@@ -7,6 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use box_digest::Blake3Digest;
 use box_tree::listing::{Listing, Origins};
 use box_tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
 use host_fs::read::{Links, ReadError, open_regular};
@@ -114,7 +115,7 @@ fn kind(path: &Path, found: &Metadata) -> Result<Kind, DirectoryError> {
         return Ok(Kind::Directory(BTreeMap::new()));
     } else if kind.is_file() {
         // Read later: see `Walk::hash`.
-        Leaf::File(Content { hash: [0; 32], size: 0 })
+        Leaf::File(Content { hash: Blake3Digest::from_bytes([0; 32]), size: 0 })
     } else if kind.is_symlink() {
         Leaf::Symlink(fs::read_link(path).map_err(failed(path))?.into_os_string().into_vec())
     } else if kind.is_char_device() {

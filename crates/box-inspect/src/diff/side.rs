@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use box_tree::listing::{Listing, NamedOrigin};
 use box_tree::{Field, Inode, InodeId, entries, path};
 

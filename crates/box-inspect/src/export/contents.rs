@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use box_image::manifest::ROOTFS_TYPE;
 use box_tree::erofs::image_builder;
 use box_tree::{Content, CopyError, ReadContent, Tree};
-use erofs_writer::{ContentId, Places};
+use erofs_writer::Places;
 
 use super::error::lossy;
 use super::{ExportError, Written};
@@ -42,7 +42,7 @@ impl Contents {
         out: &mut dyn Write,
     ) -> Result<(), ExportError> {
         // A content without bytes is nowhere.
-        let offset = self.places.offset(&ContentId(content.hash)).unwrap_or_default();
+        let offset = self.places.offset(&content.hash).unwrap_or_default();
         content.copy(&self.rootfs, offset, out).map_err(|error| match error {
             CopyError::Damaged => ExportError::damaged(format!(
                 "{} has other data than the listing names",

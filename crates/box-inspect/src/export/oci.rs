@@ -8,7 +8,8 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use box_image::{ComponentName, ComponentPlan, Digest};
+use box_digest::Digest;
+use box_image::{ComponentName, ComponentPlan};
 use box_tree::{Meta, Tree, entries};
 use oci_spec::OciSpecError;
 use oci_spec::image::{

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::io::{self, Write as _};
 
+use box_digest::Blake3Digest;
 use box_image::Namespaces;
 use box_image::plan::User;
 use box_tree::erofs::image_builder;
 use box_tree::{Content, Inode, Leaf, Meta};
-use erofs_writer::ContentId;
 use oci_layer::{Compression, LayerSource, Limits, decode, flatten};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use super::*;
 
 /// The contents of a tree's files, by their hashes.
 #[derive(Default)]
-struct Data(HashMap<[u8; 32], Vec<u8>>);
+struct Data(HashMap<Blake3Digest, Vec<u8>>);
 
 impl Data {
     fn add(&mut self, bytes: &[u8]) -> Leaf {
@@ -27,8 +27,8 @@ impl Data {
 }
 
 impl erofs_writer::Contents for Data {
-    fn copy(&mut self, id: &ContentId, _: u64, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(&self.0[&id.0])
+    fn copy(&mut self, id: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&self.0[id])
     }
 }
 

@@ -1,9 +1,8 @@
 //! The entries of `manifest.json`, and the configs that they name.
 
-use box_image::Digest;
+use box_digest::Digest;
 use oci_spec::image::ImageConfiguration;
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 
 use super::super::archive::Archive;
 use super::super::documents::{Blob, sha256};
@@ -62,7 +61,7 @@ impl Config {
     pub(super) fn read(archive: &Archive, entry: &Entry) -> Result<Self, SourceError> {
         let (at, what) = (archive.at(&entry.config), CONFIG.name);
         let bytes = read_bounded(file(archive, &entry.config, what)?, &at, CONFIG)?;
-        let digest = Digest::from_bytes(Sha256::digest(&bytes).into());
+        let digest = Digest::of(&bytes);
         if let Some(named) = named_digest(&entry.config).filter(|named| *named != digest) {
             return Err(wrong_digest(at, what, digest, named));
         }

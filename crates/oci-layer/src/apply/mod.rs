@@ -37,7 +37,8 @@ mod hidden;
 #[cfg(test)]
 mod tests;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use box_tree::path::split;
 use box_tree::{Inode, InodeId, Leaf, Meta, Origin, Tree};
 
