@@ -47,10 +47,8 @@ pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, Span, Spanned, sh
 pub use format::{format_kdl, format_toml};
 pub use lock::Lock;
 pub use model::{
-    Access, Agent, AgentKind, Binary, Boxfile, Budget, Business, Cap, Component, Conflict,
-    ConflictPolicy, Delivery, Fallback, Health, ImageRef, Kernel, Layout, Limits, Logs, Namespaces,
-    Network, NetworkMode, Preset, ResourceLimits, Sandbox, Scope, Scratch, Secret, Share, Skill,
-    SkillMode, SkillsDir, Task, Vm,
+    Agent, Binary, Boxfile, Business, Component, Conflict, ConflictPolicy, Health, ImageRef,
+    Kernel, Skill, SkillsDir,
 };
 pub use parse::{Document, MAX_SOURCE, parse, read};
 pub use platform::{Platform, UnknownPlatform};

@@ -1,5 +1,8 @@
 //! Typed extraction: turns one value into the type that a declaration wants.
 
+use serde::de::value::{Error as Unknown, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
+
 use crate::diagnostic::{invisible, quote, shown};
 use crate::schema::Kind;
 use crate::sha256::NotSha256;
@@ -58,13 +61,18 @@ pub(crate) fn truth(value: &Value, name: &str) -> Result<bool, Diagnostic> {
     Ok(truth)
 }
 
-/// Reads one of the words of its kind.
-pub(crate) fn choice(value: &Value, name: &str, kind: Kind) -> Result<&'static str, Diagnostic> {
+/// Reads one of the words of its kind, which are how serde names the values of the type.
+pub(crate) fn choice<T: DeserializeOwned>(
+    value: &Value,
+    name: &str,
+    kind: Kind,
+) -> Result<T, Diagnostic> {
     let text = text(value, name)?;
     let Kind::OneOf(choices) = kind else { return Err(mismatch(value, name, "a value")) };
     let words: Vec<&'static str> = choices.iter().map(|choice| choice.name).collect();
-    if let Some(word) = words.iter().find(|word| **word == text) {
-        return Ok(word);
+    if words.contains(&text) {
+        let word: StrDeserializer<'_, Unknown> = text.into_deserializer();
+        return T::deserialize(word).map_err(|error| mismatch(value, name, &error.to_string()));
     }
     let message = format!("`{name}` cannot be {}", quote(text));
     let begun = || words.iter().find(|word| text.len() > 1 && word.starts_with(text)).copied();

@@ -27,7 +27,7 @@ pub(super) fn take(nodes: &mut Vec<Node>, sink: &Sink) -> Vec<Profile> {
         std::mem::take(nodes).into_iter().partition(|node| node.name.value == schema::PROFILE.name);
     *nodes = rest;
     let all: Vec<&Node> = profiles.iter().collect();
-    names::check_unique(&all, "name", sink);
+    names::check_unique(&all, &schema::PROFILE, sink);
     if let Some(further) = profiles.get(MOST_PROFILES) {
         let message = format!("a Boxfile has at most {MOST_PROFILES} profiles");
         sink.report(Diagnostic::new(message, further.name.span, "one too many"));

@@ -1,5 +1,7 @@
 //! Takes from a node what a declaration knows and reports all that is left over.
 
+use serde::de::DeserializeOwned;
+
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::schema::{self, Declaration, Kind};
@@ -243,13 +245,13 @@ impl<'n> Reader<'n> {
     }
 
     /// Takes a property that is one of the words of the schema.
-    pub(super) fn choice(&mut self, name: &'static str) -> Option<&'static str> {
+    pub(super) fn choice<T: DeserializeOwned>(&mut self, name: &'static str) -> Option<T> {
         let kind = self.kind(name);
         self.read_optional(name, |value, name| value::choice(value, name, kind))
     }
 
     /// Reads an argument as one of the words of the schema.
-    pub(super) fn choice_arg(&mut self) -> Option<&'static str> {
+    pub(super) fn choice_arg<T: DeserializeOwned>(&mut self) -> Option<T> {
         let kind = self.first_kind();
         self.read_arg(|value, name| value::choice(value, name, kind))
     }

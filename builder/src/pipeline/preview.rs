@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use box_cache::Store;
-use box_image::{ComponentName, Digest};
+use box_image::{ComponentName, Digest, SkillMode};
 use box_tree::listing::Origins;
 use box_tree::{Kind, Leaf, Tree, TreeDigest, entries};
-use boxfile_spec::SkillMode;
 use oci_image::Image;
 use oci_layer::LayerSource;
 

@@ -1,10 +1,12 @@
 //! `health …`: how the launcher finds out that the agent is ready.
 
+use box_image::AgentKind;
+
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{AgentKind, Diagnostic, Health, Syntax, form, rules, schema, value};
+use crate::{Diagnostic, Health, Syntax, form, rules, schema, value};
 
 /// Where OpenCode answers that it is well.
 const OPENCODE_PATH: &str = "/global/health";
@@ -13,7 +15,8 @@ const OPENCODE_PATH: &str = "/global/health";
 pub(super) fn read(node: Option<&Node>, kind: AgentKind, sink: &Sink) -> Option<Health> {
     let Some(node) = node else { return Some(default(kind)) };
     let mut reader = Reader::new(node, &schema::HEALTH, sink);
-    let health = match reader.choice_arg() {
+    let kind: Option<String> = reader.choice_arg();
+    let health = match kind.as_deref() {
         Some("tcp") => read_tcp(&mut reader),
         Some("http") => read_http(&mut reader),
         Some("exec") => read_exec(&mut reader),

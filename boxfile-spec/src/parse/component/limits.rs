@@ -1,9 +1,11 @@
 //! `limits …`: what a component may take.
 
+use box_image::Limits;
+
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
-use crate::{Diagnostic, Limits, Span, schema};
+use crate::{Diagnostic, Span, schema};
 
 /// The memory that a component asks for.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +23,7 @@ pub(super) fn read(
     default: Limits,
     sink: &Sink,
 ) -> (Limits, Option<Share>) {
-    let share = Share { bytes: default.memory, span: component.name.span, written: false };
+    let share = Share { bytes: default.memory_bytes, span: component.name.span, written: false };
     let Some(node) = node else { return (default, Some(share)) };
     let mut reader = Reader::new(node, &schema::LIMITS, sink);
     let share = match reader.optional_prop("memory") {
@@ -31,7 +33,7 @@ pub(super) fn read(
         }
     };
     let limits = Limits {
-        memory: share.map_or(default.memory, |share| share.bytes),
+        memory_bytes: share.map_or(default.memory_bytes, |share| share.bytes),
         cpu_weight: read_weight(&mut reader).unwrap_or(default.cpu_weight),
         pids: reader.integer("pids").unwrap_or(default.pids),
     };

@@ -1,25 +1,23 @@
 //! `rlimits …`: what each process of a component may take.
 
+use box_image::Rlimits;
+
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::{Data, Node, Value};
-use crate::{Diagnostic, ResourceLimits, Spanned, form, rules, schema, value};
+use crate::{Diagnostic, Spanned, form, rules, schema, value};
 
 /// Reads the limits of a process that runs as a user; nothing where no user is declared.
-pub(super) fn read(
-    node: Option<&Node>,
-    user: Option<&Spanned<String>>,
-    sink: &Sink,
-) -> ResourceLimits {
-    let Some(node) = node else { return ResourceLimits::default() };
+pub(super) fn read(node: Option<&Node>, user: Option<&Spanned<String>>, sink: &Sink) -> Rlimits {
+    let Some(node) = node else { return Rlimits::default() };
     let mut reader = Reader::new(node, &schema::RLIMITS, sink);
     let cpu = reader.optional_prop("cpu");
     check_user(reader.optional_prop("nproc"), user, sink);
-    let limits = ResourceLimits {
+    let limits = Rlimits {
         nofile: reader.integer("nofile"),
         nproc: reader.integer("nproc"),
-        address_space: reader.size("address-space"),
-        cpu: reader.read(cpu, "cpu", |value, name| {
+        as_bytes: reader.size("address-space"),
+        cpu_seconds: reader.read(cpu, "cpu", |value, name| {
             let ms = value::some_duration(value, name)?;
             if ms.is_multiple_of(1000) {
                 return Ok(ms / 1000);
@@ -29,8 +27,8 @@ pub(super) fn read(
             let message = "the kernel counts CPU time in whole seconds";
             Err(Diagnostic::new(message, value.span, "not a whole second").with_help(help))
         }),
-        core: reader.size("core"),
-        file_size: reader.size("file-size"),
+        core_bytes: reader.size("core"),
+        fsize_bytes: reader.size("file-size"),
     };
     reader.finish();
     limits
