@@ -22,6 +22,7 @@
 //! reads neither clock nor environment: what a path in the model means is its caller's affair.
 #![forbid(unsafe_code)]
 
+mod cursor;
 mod diagnostic;
 pub mod dotenv;
 mod form;
@@ -56,4 +57,3 @@ pub use rules::{is_name, looks_secret};
 pub use schema::{json_schema, reference};
 pub use sha256::{NotSha256, Sha256};
 pub use sources::{Source, Sources, Syntax};
-pub use suggest::nearest;

@@ -1,5 +1,7 @@
 //! What is declared of the agent and of the business application.
 
+use box_image::bounds::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS};
+
 use super::{
     Choice, Count, Declaration, Enforced, Example, Kind, Merge, Property, choice, optional, prop,
     required,
@@ -10,8 +12,6 @@ use crate::units::{GIB, MIB};
 pub(crate) const LEAST_MEMORY: u64 = 4 * MIB;
 /// The greatest memory of a virtual machine, and so of a component.
 pub(crate) const MOST_MEMORY: u64 = 64 * GIB;
-/// The kernel's `PID_MAX_LIMIT` on 64-bit machines.
-const MOST_PIDS: u64 = 4 << 20;
 
 pub(crate) static AGENT: Declaration = Declaration {
     name: "agent",
@@ -327,13 +327,13 @@ pub(crate) static LIMITS: Declaration = Declaration {
         ),
         prop(
             "pids",
-            Kind::Integer { least: 1, most: MOST_PIDS },
+            Kind::Integer { least: 1, most: MAX_PIDS },
             "100 for the agent, 200 for the business application",
             "Processes and threads (`pids.max`).",
         ),
         prop(
             "cpu-weight",
-            Kind::Integer { least: 1, most: 10_000 },
+            Kind::Integer { least: 1, most: MAX_CPU_WEIGHT as u64 },
             "20 for the agent, 39 for the business application",
             "Share of the CPU against the other component (`cpu.weight`).",
         ),
@@ -351,8 +351,6 @@ pub(crate) static LIMITS: Declaration = Declaration {
     ..Declaration::NEW
 };
 
-/// The kernel's `fs.nr_open` by default.
-const MOST_FILES: u64 = 1 << 20;
 const MOST_BYTES: u64 = 1 << 50;
 
 pub(crate) static RLIMITS: Declaration = Declaration {
@@ -361,10 +359,10 @@ pub(crate) static RLIMITS: Declaration = Declaration {
     details: "The kernel does not hold root to `nproc`: where `user` says that the component runs as root, it is \
         an error.",
     props: &[
-        limit("nofile", MOST_FILES, "Open files."),
+        limit("nofile", MAX_FILES, "Open files."),
         limit(
             "nproc",
-            MOST_PIDS,
+            MAX_PIDS,
             "Processes of the same user, in the whole box. Does not hold root; use `limits pids`.",
         ),
         prop(

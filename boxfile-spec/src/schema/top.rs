@@ -1,5 +1,7 @@
 //! What is declared of the box as a whole, and of the build.
 
+use box_image::bounds::MAX_CPUS;
+
 use super::{
     AGENT, BUSINESS, CAP, Choice, Count, Declaration, Example, Kind, LOGS, MOST_MEMORY, Merge,
     NETWORK, SANDBOX, SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required,
@@ -7,8 +9,6 @@ use super::{
 };
 use crate::units::MIB;
 
-/// libkrunfw is built with `NR_CPUS=16`.
-const MOST_CPUS: u64 = 16;
 /// Less does not start a kernel with its page tables, init and one small program.
 pub(crate) const LEAST_MACHINE: u64 = 64 * MIB;
 
@@ -107,7 +107,7 @@ pub(crate) static VM: Declaration = Declaration {
     summary: "The virtual machine's size.",
     details: "Its memory must be more than the components' limits together.",
     props: &[
-        prop("cpus", Kind::Integer { least: 1, most: MOST_CPUS }, "2", "Virtual CPUs."),
+        prop("cpus", Kind::Integer { least: 1, most: MAX_CPUS as u64 }, "2", "Virtual CPUs."),
         prop(
             "memory",
             Kind::Size { least: LEAST_MACHINE, most: MOST_MEMORY },

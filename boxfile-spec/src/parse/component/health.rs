@@ -1,6 +1,7 @@
 //! `health …`: how the launcher finds out that the agent is ready.
 
 use box_image::AgentKind;
+use box_image::names::is_request_path;
 
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
@@ -66,7 +67,7 @@ fn read_http(reader: &mut Reader<'_>) -> Option<Health> {
 
 fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = value::text(value, name)?;
-    if rules::is_http_path(path) {
+    if is_request_path(path) {
         return Ok(path.to_owned());
     }
     let message = format!("{} is not the path of a request", quote(path));

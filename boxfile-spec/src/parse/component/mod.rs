@@ -7,6 +7,7 @@ mod limits;
 mod namespaces;
 mod rlimits;
 
+use box_image::names::kernel_directory;
 use box_image::{AgentKind, Limits};
 
 use crate::diagnostic::quote;
@@ -166,7 +167,7 @@ fn argv(reader: &mut Reader<'_>) -> Option<Vec<String>> {
 
 fn workdir(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = value::absolute(value, name)?.value;
-    let Some(kernels) = rules::kernels_directory(&path) else { return Ok(path) };
+    let Some(kernels) = kernel_directory(&path) else { return Ok(path) };
     let message = format!("the component cannot work in {}", quote(&path));
     let label = format!("in `/{kernels}`, which is the kernel's");
     Err(Diagnostic::new(message, value.span, label)
