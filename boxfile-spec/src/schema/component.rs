@@ -16,8 +16,6 @@ pub(crate) const MOST_MEMORY: u64 = 64 * GIB;
 pub(crate) static AGENT: Declaration = Declaration {
     name: "agent",
     summary: "The AI agent: the component that is started with the box, and whose readiness is the box's.",
-    details: "A box has exactly one. It needs an `image`, a `binary`, or both: the files of an image; one \
-        program, which becomes `/agent/bin/agent`; or such a program in the files of an image.",
     count: Count::Required,
     props: &[prop(
         "kind",
@@ -63,8 +61,6 @@ const AGENT_KINDS: &[Choice] = &[
 pub(crate) static BUSINESS: Declaration = Declaration {
     name: "business",
     summary: "The business application: an image of its own, in which the agent's commands run.",
-    details: "A box has at most one. It needs an `image`. Its own program is started only where `autostart` \
-        says so.",
     children: &[
         &IMAGE,
         &ENTRYPOINT,
@@ -89,17 +85,6 @@ pub(crate) static BUSINESS: Declaration = Declaration {
 pub(crate) static IMAGE: Declaration = Declaration {
     name: "image",
     summary: "The OCI image that holds the component's files.",
-    details: "`oci:PATH[:TAG]` is an OCI image layout directory, `oci-archive:PATH[:TAG]` the same in a \
-        tar file, `docker-archive:PATH[:NAME:TAG]` what `docker save` writes, and `docker://HOST/NAME[:TAG]` \
-        an image of a registry. `NAME[:TAG]` alone is short for one of `docker.io`, and a registry's image \
-        has the tag `latest` where neither tag nor digest is given.\n\n\
-        All but `docker-archive` take `@sha256:DIGEST` behind them, the digest that the image's manifest \
-        must have. A tag is pinned by the lock: it means the same image until `boxbuild update`. The PATH \
-        is relative to the file that has it, may lead out of the checkout, and contains no colon.\n\n\
-        What the Boxfile says counts before the image's config, and this before the image's labels: \
-        `a3s.entrypoint`, `a3s.workdir`, `a3s.port` and `a3s.box.env.NAME` are read, and an image whose \
-        `a3s.type` names the other component is refused.\n\n\
-        docs/images.md says what is read of each, and what is refused.",
     first: Some(required("reference", Kind::Image, "Where the image is.")),
     merge: Merge::Replace,
     example: Example { kdl: "image \"oci:images/agent\"", toml: "image = \"oci:images/agent\"" },
@@ -109,9 +94,6 @@ pub(crate) static IMAGE: Declaration = Declaration {
 pub(crate) static BINARY: Declaration = Declaration {
     name: "binary",
     summary: "The agent's program, where it is not in an image: a file of the checkout, or a URL.",
-    details: "It becomes `/agent/bin/agent`, and the component's entrypoint unless `entrypoint` says \
-        otherwise. Without an `image` it must be statically linked. A URL needs a `sha256`, so that what is \
-        downloaded is what was meant; it has a host and no user.",
     first: Some(required("source", Kind::PathOrUrl, "The file, or an http or https URL.")),
     props: &[prop("sha256", Kind::Sha256, "", "What the file must hash to; a URL needs it.")],
     merge: Merge::Replace,
@@ -122,9 +104,6 @@ pub(crate) static BINARY: Declaration = Declaration {
 pub(crate) static ENTRYPOINT: Declaration = Declaration {
     name: "entrypoint",
     summary: "The program, instead of the image's `ENTRYPOINT` and `CMD`.",
-    details: "Always a list, never a shell line. The image's `CMD` does not count then; `args` does. Where \
-        neither the Boxfile nor the image names a program, the image's label `a3s.entrypoint` does, split at \
-        white space.",
     first: Some(required("program", Kind::Text, "The program.")),
     rest: Some(optional("arguments", Kind::Text, "Its first arguments.")),
     merge: Merge::Replace,
@@ -150,15 +129,6 @@ pub(crate) static ARGS: Declaration = Declaration {
 pub(crate) static ENV: Declaration = Declaration {
     name: "env",
     summary: "Environment variables, over those of the image and of `env-file`.",
-    details: "A variable's name has letters, digits and `_`, and begins with no digit. It is written once, in \
-        `env` or in `plain-env`.\n\n\
-        What looks like a secret is refused, by its name, which ends with `TOKEN`, `PASSWORD`, `API_KEY` or \
-        the like, or by its value (`ghp_…`, `AKIA…`, a private key and the like): a Boxfile is checked in, \
-        and a box is shipped. By its name alone, no variable is refused whose value is empty, an absolute \
-        path, a number or a truth value. Declare a `secret` instead, or write `plain-env` if it is none. \
-        What is declared as a `secret` of the component is no variable of it as well.\n\n\
-        If neither image nor Boxfile sets `PATH`, it is \
-        `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`.",
     count: Count::Repeatable,
     variables: Some("Each property is a variable, and its value a text."),
     example: Example {
@@ -183,9 +153,6 @@ pub(crate) static PLAIN_ENV: Declaration = Declaration {
 pub(crate) static ENV_FILE: Declaration = Declaration {
     name: "env-file",
     summary: "Files of the checkout with environment variables, `NAME=value` on each line.",
-    details: "They are read in this order, a later one over an earlier one, and all of them over the \
-        image's variables. Nothing is expanded. What looks like a secret is refused as in `env`; what is \
-        none goes to `plain-env`.",
     first: Some(required("path", Kind::Path, "The file.")),
     rest: Some(optional("paths", Kind::Path, "Further files.")),
     merge: Merge::Replace,
@@ -196,7 +163,6 @@ pub(crate) static ENV_FILE: Declaration = Declaration {
 pub(crate) static WORKDIR: Declaration = Declaration {
     name: "workdir",
     summary: "The working directory, instead of the image's; made where it is missing.",
-    details: "It is not in `/proc`, `/sys` or `/dev`.",
     first: Some(required("path", Kind::Absolute, "The directory.")),
     merge: Merge::Replace,
     example: Example { kdl: "workdir \"/work\"", toml: "workdir = \"/work\"" },
@@ -206,7 +172,6 @@ pub(crate) static WORKDIR: Declaration = Declaration {
 pub(crate) static USER: Declaration = Declaration {
     name: "user",
     summary: "Who the component runs as, instead of the image's user.",
-    details: "Names are looked up in the image's `/etc/passwd` and `/etc/group` when the box is built.",
     first: Some(required("user", Kind::User, "`USER` or `USER:GROUP`, names or numbers.")),
     merge: Merge::Replace,
     example: Example { kdl: "user \"app:app\"", toml: "user = \"app:app\"" },
@@ -216,8 +181,6 @@ pub(crate) static USER: Declaration = Declaration {
 pub(crate) static PORT: Declaration = Declaration {
     name: "port",
     summary: "The TCP port on which the agent listens; it appears as a Unix socket on the host.",
-    details: "Without the declaration it is what the image's label `a3s.port` says; without that, 4088, \
-        and 4096 for the kind `opencode`.",
     first: Some(required("number", Kind::Integer { least: 1, most: 65_535 }, "The port.")),
     merge: Merge::Replace,
     example: Example { kdl: "port 4088", toml: "port = 4088" },
@@ -227,8 +190,6 @@ pub(crate) static PORT: Declaration = Declaration {
 pub(crate) static HEALTH: Declaration = Declaration {
     name: "health",
     summary: "When the agent counts as ready.",
-    details: "Without the declaration: when its port accepts a connection; for the kind `opencode`, when `GET \
-        /global/health` is answered with 2xx.",
     first: Some(required("kind", Kind::OneOf(HEALTH_KINDS), "What is checked.")),
     rest: Some(optional("command", Kind::Text, "The program and its arguments (`exec` only).")),
     props: &[
@@ -264,10 +225,6 @@ const HEALTH_KINDS: &[Choice] = &[
 pub(crate) static TOOLS: Declaration = Declaration {
     name: "tools",
     summary: "The built-in tools that the agent may see; without it, all of them.",
-    details: "The tools are `ask_user`, `bash`, `edit_file`, `git_commit`, `git_diff`, `git_status`, `glob`, \
-        `grep`, `read_file`, `web_fetch`, `web_search` and `write_file`. `shell`, `edit`, `search`, `read`, \
-        `fetch` and `write` are other names for some, and letters may be of either case. A skill that \
-        requires a tool that the declaration does not name is an error.",
     first: Some(required("name", Kind::Tool, "A tool.")),
     rest: Some(optional("names", Kind::Tool, "Further tools.")),
     merge: Merge::Replace,
@@ -282,7 +239,6 @@ pub(crate) static TOOLS: Declaration = Declaration {
 pub(crate) static AUTOSTART: Declaration = Declaration {
     name: "autostart",
     summary: "Whether the business application's own program is started once the agent is ready.",
-    details: "Without the declaration it is not.",
     first: Some(required("value", Kind::Truth, "Whether it is.")),
     merge: Merge::Replace,
     example: Example { kdl: "autostart #true", toml: "autostart = true" },
@@ -293,8 +249,6 @@ pub(crate) static AUTOSTART: Declaration = Declaration {
 pub(crate) static NAMESPACES: Declaration = Declaration {
     name: "namespaces",
     summary: "What the component has for itself, and its host name.",
-    details: "By default the components share their network, so that they can talk over loopback, and \
-        nothing else.",
     props: &[
         prop("mount", Kind::Truth, "true", "Its own mounts."),
         prop("pid", Kind::Truth, "true", "Its own process ids."),
@@ -356,8 +310,6 @@ const MOST_BYTES: u64 = 1 << 50;
 pub(crate) static RLIMITS: Declaration = Declaration {
     name: "rlimits",
     summary: "What each process of the component may take (setrlimit); what is not given stays as it is.",
-    details: "The kernel does not hold root to `nproc`: where `user` says that the component runs as root, it is \
-        an error.",
     props: &[
         limit("nofile", MAX_FILES, "Open files."),
         limit(

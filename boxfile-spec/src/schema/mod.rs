@@ -30,8 +30,6 @@ pub(crate) struct Declaration {
     pub(crate) name: &'static str,
     /// What it says, in one sentence.
     pub(crate) summary: &'static str,
-    /// Rules and reasons in Markdown; may be empty.
-    pub(crate) details: &'static str,
     /// How often it may stand in its block.
     pub(crate) count: Count,
     /// The first argument.
@@ -57,7 +55,6 @@ impl Declaration {
     const NEW: Self = Self {
         name: "",
         summary: "",
-        details: "",
         count: Count::Optional,
         first: None,
         rest: None,

@@ -2,6 +2,9 @@
 
 use super::{Declaration, PROFILE, TOP};
 
+/// The rules and reasons of declarations, each text below a heading with the declaration's id.
+const DETAILS: &str = include_str!("prose/details.md");
+
 /// A declaration, and the declarations in whose blocks it may stand.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -16,6 +19,19 @@ impl Place {
         let first = self.blocks.first().map(|block| format!("{}.", block.name));
         format!("{}{}", first.unwrap_or_default(), self.declaration.name)
     }
+
+    /// Returns the rules and reasons of the declaration in Markdown; may be empty.
+    pub(super) fn details(&self) -> &'static str {
+        let id = self.id();
+        let mut sections = sections();
+        sections.find(|(heading, _)| *heading == id).map_or("", |(_, details)| details)
+    }
+}
+
+/// Returns the sections of [`DETAILS`]: heading and text.
+pub(super) fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let sections = DETAILS.split("## ").filter_map(|section| section.split_once("\n\n"));
+    sections.map(|(heading, text)| (heading, text.trim_end()))
 }
 
 /// Returns every declaration once, in the order of the reference: each before those in its block.

@@ -46,7 +46,7 @@ fn section(place: &Place, places: &[Place]) -> String {
     let declaration = place.declaration;
     let level = if place.blocks.is_empty() { "###" } else { "####" };
     let mut parts = vec![format!("{level} {}", title(place)), declaration.summary.to_owned()];
-    parts.extend((!declaration.details.is_empty()).then(|| declaration.details.to_owned()));
+    parts.extend(Some(place.details()).filter(|it| !it.is_empty()).map(str::to_owned));
     parts.extend((declaration.enforced == Enforced::Later).then(|| LATER.to_owned()));
     parts.push(format!("```kdl\n{}\n```", declaration.example.kdl));
     parts.push(format!("```toml\n{}\n```", declaration.example.toml));

@@ -15,10 +15,6 @@ const SCOPES: &[Choice] = &[
 pub(crate) static SHARE: Declaration = Declaration {
     name: "share",
     summary: "A host directory that the guest sees.",
-    details: "The host's directory is named at launch; `host` is the one that is taken where the launch names \
-        none. It must not lead out of the checkout.\n\n\
-        No share, no scratch disk and no file of a secret may lie on another one of the same component, nor \
-        on what the guest has itself: `/proc`, `/sys`, `/dev`, `/a3s/skills`, `/boxbuild`, `/task`, `/logs` and `/cap`.",
     count: Count::Keyed,
     first: Some(required("name", Kind::Name, "Its name, by the same rule as the box's.")),
     props: &[
@@ -46,7 +42,6 @@ const ACCESSES: &[Choice] =
 pub(crate) static SCRATCH: Declaration = Declaration {
     name: "scratch",
     summary: "An empty disk for what a run writes; gone when the box stops.",
-    details: "Where it may lie is said at `share`.",
     count: Count::Keyed,
     first: Some(required("name", Kind::Name, "Its name, by the same rule as the box's.")),
     props: &[
@@ -69,8 +64,6 @@ pub(crate) static SCRATCH: Declaration = Declaration {
 pub(crate) static NETWORK: Declaration = Declaration {
     name: "network",
     summary: "What the guest can reach beyond its own loopback; nothing by default.",
-    details: "The mode `none` asks for nothing: today's launcher starts a box that has it, and no other. \
-        The mode `filtered` needs an `allow`, and `cap-only` a `cap`: without, they would let nothing through.",
     first: Some(required("mode", Kind::OneOf(NETWORK_MODES), "How it reaches it.")),
     children: &[&ALLOW_PEER, &DENY_PEER],
     merge: Merge::Replace,
@@ -116,7 +109,6 @@ pub(crate) static DENY_PEER: Declaration = Declaration {
 pub(crate) static SECRET: Declaration = Declaration {
     name: "secret",
     summary: "Something that the launcher hands over at run time, by its name; no value is in a Boxfile or box.",
-    details: "Where its file may lie is said at `share`.",
     count: Count::Keyed,
     first: Some(required("name", Kind::Variable, "Its name: that of an environment variable.")),
     props: &[
@@ -140,7 +132,6 @@ pub(crate) static SECRET: Declaration = Declaration {
 pub(crate) static TASK: Declaration = Declaration {
     name: "task",
     summary: "The task of a run: `/task/spec.json` and `/task/meta.json`.",
-    details: "The guest keeps `/task/status` and takes `/task/result.json`.",
     first: Some(required("id", Kind::Text, "Its identifier.")),
     props: &[
         required_prop("type", Kind::Text, "What kind of task it is, in the agent's words."),
@@ -172,7 +163,6 @@ pub(crate) static TAGS: Declaration = Declaration {
 pub(crate) static LOGS: Declaration = Declaration {
     name: "logs",
     summary: "What is recorded under `/logs`.",
-    details: "Without the declaration, nothing; with it, everything that it does not switch off.",
     props: &[
         prop(
             "stdout",
@@ -202,7 +192,6 @@ pub(crate) static LOGS: Declaration = Declaration {
 pub(crate) static CAP: Declaration = Declaration {
     name: "cap",
     summary: "A capability: a service of the host that the guest uses through files under `/cap`.",
-    details: "What is not declared is not there.",
     count: Count::Keyed,
     first: Some(required("kind", Kind::OneOf(CAPS), "Which.")),
     props: &[
@@ -243,9 +232,6 @@ pub(crate) static RELAYS: Declaration = Declaration {
 pub(crate) static SANDBOX: Declaration = Declaration {
     name: "sandbox",
     summary: "The policy for the commands that the agent runs.",
-    details: "A rule of `forbid` counts before one of `ask`, and this before one of `allow`. Patterns are \
-        matched against the command line; `*` stands for anything. The same pattern in two of them is an error.\n\n\
-        What `deny-write` names counts before `writable`: a writable path inside of a denied one is an error.",
     first: Some(required("preset", Kind::OneOf(PRESETS), "What it starts from.")),
     props: &[
         prop(

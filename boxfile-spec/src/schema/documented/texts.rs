@@ -76,10 +76,17 @@ fn texts_are_whole_sentences() {
             assert!(text.starts_with(|c: char| c.is_uppercase() || c == '`'), "{text}");
             assert!(text.ends_with('.') && !text.contains("  "), "{text}");
         }
-        let details = declaration.details;
-        assert!(details.is_empty() || details.ends_with('.'), "{details}");
+    }
+    let ids: Vec<String> = place::all().iter().map(Place::id).collect();
+    for (id, details) in place::sections() {
+        assert!(ids.iter().any(|it| it == id), "there is no `{id}` to explain");
+        assert!(details.ends_with('.'), "{details}");
         assert!(!details.contains("  ") && !details.contains(" \n"), "{details}");
     }
+}
+
+fn details(declaration: &Declaration) -> &'static str {
+    place::find(&place::all(), declaration).unwrap().details()
 }
 
 #[test]
@@ -214,12 +221,12 @@ fn the_numbers_of_the_prose_are_those_of_the_parser() {
 fn the_lists_in_the_details_are_whole() {
     let all = tools::canonical("teleport").unwrap_err();
     for tool in all.trim_start_matches("the tools are ").split(", ") {
-        assert!(TOOLS.details.contains(&format!("`{tool}`")), "{tool}");
+        assert!(details(&TOOLS).contains(&format!("`{tool}`")), "{tool}");
     }
-    for tool in TOOLS.details.split('`').skip(1).step_by(2) {
+    for tool in details(&TOOLS).split('`').skip(1).step_by(2) {
         assert!(tools::canonical(tool).is_ok(), "{tool}");
     }
-    let taken = SHARE.details.split('`').filter(|part| part.starts_with('/'));
+    let taken = details(&SHARE).split('`').filter(|part| part.starts_with('/'));
     for path in taken {
         let text = format!("box b\nagent {{ image \"oci:i\"; }}\nshare s guest=\"{path}\"");
         assert!(wrong(&text).contains("the guest has its own"), "{path}");
