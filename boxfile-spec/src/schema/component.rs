@@ -3,8 +3,7 @@
 use box_image::bounds::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS};
 
 use super::{
-    Choice, Count, Declaration, Enforced, Example, Kind, Merge, Property, choice, optional, prop,
-    required,
+    Choice, Count, Declaration, Enforced, Kind, Property, choice, optional, prop, required,
 };
 use crate::units::{GIB, MIB};
 
@@ -40,10 +39,6 @@ pub(crate) static AGENT: Declaration = Declaration {
         &LIMITS,
         &RLIMITS,
     ],
-    example: Example {
-        kdl: "agent {\n    image \"oci:images/agent\"\n}",
-        toml: "[agent]\nimage = \"oci:images/agent\"",
-    },
     ..Declaration::NEW
 };
 
@@ -75,10 +70,6 @@ pub(crate) static BUSINESS: Declaration = Declaration {
         &LIMITS,
         &RLIMITS,
     ],
-    example: Example {
-        kdl: "business {\n    image \"oci:images/business\"\n}",
-        toml: "[business]\nimage = \"oci:images/business\"",
-    },
     ..Declaration::NEW
 };
 
@@ -86,9 +77,7 @@ pub(crate) static IMAGE: Declaration = Declaration {
     name: "image",
     summary: "The OCI image that holds the component's files.",
     first: Some(required("reference", Kind::Image, "Where the image is.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "image \"oci:images/agent\"", toml: "image = \"oci:images/agent\"" },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static BINARY: Declaration = Declaration {
@@ -96,9 +85,7 @@ pub(crate) static BINARY: Declaration = Declaration {
     summary: "The agent's program, where it is not in an image: a file of the checkout, or a URL.",
     first: Some(required("source", Kind::PathOrUrl, "The file, or an http or https URL.")),
     props: &[prop("sha256", Kind::Sha256, "", "What the file must hash to; a URL needs it.")],
-    merge: Merge::Replace,
-    example: Example { kdl: "binary \"bin/agent\"", toml: "binary = \"bin/agent\"" },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static ENTRYPOINT: Declaration = Declaration {
@@ -106,24 +93,14 @@ pub(crate) static ENTRYPOINT: Declaration = Declaration {
     summary: "The program, instead of the image's `ENTRYPOINT` and `CMD`.",
     first: Some(required("program", Kind::Text, "The program.")),
     rest: Some(optional("arguments", Kind::Text, "Its first arguments.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "entrypoint \"/bin/agent\" \"--option\"",
-        toml: "entrypoint = [\"/bin/agent\", \"--option\"]",
-    },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static ARGS: Declaration = Declaration {
     name: "args",
     summary: "The arguments behind the entrypoint, instead of the image's `CMD`.",
     rest: Some(optional("arguments", Kind::Text, "The arguments; none at all is a list, too.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "args \"--greeting\" \"hello\"",
-        toml: "args = [\"--greeting\", \"hello\"]",
-    },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static ENV: Declaration = Declaration {
@@ -131,10 +108,6 @@ pub(crate) static ENV: Declaration = Declaration {
     summary: "Environment variables, over those of the image and of `env-file`.",
     count: Count::Repeatable,
     variables: Some("Each property is a variable, and its value a text."),
-    example: Example {
-        kdl: "env LOG_LEVEL=\"info\" LANG=\"C.UTF-8\"",
-        toml: "env = { LOG_LEVEL = \"info\", LANG = \"C.UTF-8\" }",
-    },
     ..Declaration::NEW
 };
 
@@ -143,10 +116,6 @@ pub(crate) static PLAIN_ENV: Declaration = Declaration {
     summary: "As `env`, for variables that look like secrets and are none.",
     count: Count::Repeatable,
     variables: Some("Each property is a variable, and its value a text."),
-    example: Example {
-        kdl: "plain-env CSRF_TOKEN=\"off\"",
-        toml: "plain-env = { CSRF_TOKEN = \"off\" }",
-    },
     ..Declaration::NEW
 };
 
@@ -155,36 +124,28 @@ pub(crate) static ENV_FILE: Declaration = Declaration {
     summary: "Files of the checkout with environment variables, `NAME=value` on each line.",
     first: Some(required("path", Kind::Path, "The file.")),
     rest: Some(optional("paths", Kind::Path, "Further files.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "env-file \"agent.env\"", toml: "env-file = \"agent.env\"" },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static WORKDIR: Declaration = Declaration {
     name: "workdir",
     summary: "The working directory, instead of the image's; made where it is missing.",
     first: Some(required("path", Kind::Absolute, "The directory.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "workdir \"/work\"", toml: "workdir = \"/work\"" },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static USER: Declaration = Declaration {
     name: "user",
     summary: "Who the component runs as, instead of the image's user.",
     first: Some(required("user", Kind::User, "`USER` or `USER:GROUP`, names or numbers.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "user \"app:app\"", toml: "user = \"app:app\"" },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static PORT: Declaration = Declaration {
     name: "port",
     summary: "The TCP port on which the agent listens; it appears as a Unix socket on the host.",
     first: Some(required("number", Kind::Integer { least: 1, most: 65_535 }, "The port.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "port 4088", toml: "port = 4088" },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static HEALTH: Declaration = Declaration {
@@ -207,12 +168,7 @@ pub(crate) static HEALTH: Declaration = Declaration {
                 visible ASCII is percent-encoded.",
         ),
     ],
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "health \"http\" path=\"/health\"",
-        toml: "health = { kind = \"http\", path = \"/health\" }",
-    },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 const HEALTH_KINDS: &[Choice] = &[
@@ -227,23 +183,16 @@ pub(crate) static TOOLS: Declaration = Declaration {
     summary: "The built-in tools that the agent may see; without it, all of them.",
     first: Some(required("name", Kind::Tool, "A tool.")),
     rest: Some(optional("names", Kind::Tool, "Further tools.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "tools \"read_file\" \"grep\" \"bash\"",
-        toml: "tools = [\"read_file\", \"grep\", \"bash\"]",
-    },
     enforced: Enforced::Later,
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static AUTOSTART: Declaration = Declaration {
     name: "autostart",
     summary: "Whether the business application's own program is started once the agent is ready.",
     first: Some(required("value", Kind::Truth, "Whether it is.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "autostart #true", toml: "autostart = true" },
     enforced: Enforced::Later,
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static NAMESPACES: Declaration = Declaration {
@@ -262,10 +211,6 @@ pub(crate) static NAMESPACES: Declaration = Declaration {
             "Its host name: letters, digits and inner hyphens, at most 63. It needs `uts`.",
         ),
     ],
-    example: Example {
-        kdl: "namespaces net=#true hostname=\"my-host\"",
-        toml: "namespaces = { net = true, hostname = \"my-host\" }",
-    },
     ..Declaration::NEW
 };
 
@@ -298,10 +243,6 @@ pub(crate) static LIMITS: Declaration = Declaration {
             "The same on docker's scale, which is converted; not together with `cpu-weight`.",
         ),
     ],
-    example: Example {
-        kdl: "limits memory=\"512MiB\" pids=100 cpu-weight=20",
-        toml: "limits = { memory = \"512MiB\", pids = 100, cpu-weight = 20 }",
-    },
     ..Declaration::NEW
 };
 
@@ -332,10 +273,6 @@ pub(crate) static RLIMITS: Declaration = Declaration {
             "Size of a file that it writes.",
         ),
     ],
-    example: Example {
-        kdl: "rlimits nofile=1024 nproc=1024 address-space=\"2GiB\"",
-        toml: "rlimits = { nofile = 1024, nproc = 1024, address-space = \"2GiB\" }",
-    },
     ..Declaration::NEW
 };
 

@@ -21,8 +21,6 @@ pub use reference::reference;
 pub(crate) use run::*;
 pub(crate) use top::*;
 
-use crate::Syntax;
-
 /// A declaration.
 #[derive(Debug)]
 pub(crate) struct Declaration {
@@ -44,14 +42,13 @@ pub(crate) struct Declaration {
     pub(crate) children: &'static [&'static Self],
     /// What happens to it where a base file has it, too.
     pub(crate) merge: Merge,
-    /// How it is written.
-    pub(crate) example: Example,
     /// Whether today's programs do what it says.
     pub(crate) enforced: Enforced,
 }
 
 impl Declaration {
-    /// A declaration with nothing; the others are written as differences to it.
+    /// A declaration with nothing that is combined with its base's; the others are written as
+    /// differences to it.
     const NEW: Self = Self {
         name: "",
         summary: "",
@@ -62,15 +59,11 @@ impl Declaration {
         variables: None,
         children: &[],
         merge: Merge::Combine,
-        example: Example { kdl: "", toml: "" },
         enforced: Enforced::Now,
     };
 
-    /// Returns the example, as a message shows it.
-    pub(crate) fn usage(&self, syntax: Syntax) -> String {
-        let example = self.example.of(syntax);
-        if example.contains('\n') { format!("\n{example}") } else { format!("`{example}`") }
-    }
+    /// The same for a declaration that is one value, which replaces that of its base.
+    const VALUE: Self = Self { merge: Merge::Replace, ..Self::NEW };
 
     /// Returns the property of a name.
     pub(crate) fn prop(&self, name: &str) -> Option<&'static Property> {
@@ -217,25 +210,6 @@ pub(crate) struct Choice {
     pub(crate) name: &'static str,
     /// What it means.
     pub(crate) doc: &'static str,
-}
-
-/// How a declaration is written, in both syntaxes; both say the same.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Example {
-    /// In KDL.
-    pub(crate) kdl: &'static str,
-    /// In TOML, as it stands in its table.
-    pub(crate) toml: &'static str,
-}
-
-impl Example {
-    /// Returns the example in a syntax.
-    pub(crate) const fn of(self, syntax: Syntax) -> &'static str {
-        match syntax {
-            Syntax::Kdl => self.kdl,
-            Syntax::Toml => self.toml,
-        }
-    }
 }
 
 const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Argument {

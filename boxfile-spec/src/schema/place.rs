@@ -1,9 +1,12 @@
-//! Where a declaration may stand: its blocks, and the name by which documents refer to it.
+//! Where a declaration may stand, the name by which documents refer to it, and its text there.
+
+use std::sync::LazyLock;
 
 use super::{Declaration, PROFILE, TOP};
+use crate::Syntax;
 
-/// The rules and reasons of declarations, each text below a heading with the declaration's id.
-const DETAILS: &str = include_str!("prose/details.md");
+/// The rules and reasons of declarations, and how they are written: a section for each, below its id.
+const TEXTS: &str = include_str!("prose/sections.md");
 
 /// A declaration, and the declarations in whose blocks it may stand.
 #[derive(Debug)]
@@ -22,31 +25,55 @@ impl Place {
 
     /// Returns the rules and reasons of the declaration in Markdown; may be empty.
     pub(super) fn details(&self) -> &'static str {
-        let id = self.id();
-        let mut sections = sections();
-        sections.find(|(heading, _)| *heading == id).map_or("", |(_, details)| details)
+        let text = section(&self.id());
+        text[..text.find("```").unwrap_or(text.len())].trim_end()
     }
 }
 
-/// Returns the sections of [`DETAILS`]: heading and text.
+impl Declaration {
+    /// Returns an example, which says the same in both syntaxes.
+    pub(crate) fn example(&self, syntax: Syntax) -> &'static str {
+        let fence = match syntax {
+            Syntax::Kdl => "```kdl\n",
+            Syntax::Toml => "```toml\n",
+        };
+        let text = find(self).map_or("", |place| section(&place.id()));
+        let code = text.split_once(fence).and_then(|(_, code)| code.split_once("\n```"));
+        code.map_or("", |(code, _)| code)
+    }
+
+    /// Returns the example, as a message shows it.
+    pub(crate) fn usage(&self, syntax: Syntax) -> String {
+        let example = self.example(syntax);
+        if example.contains('\n') { format!("\n{example}") } else { format!("`{example}`") }
+    }
+}
+
+/// Returns the sections of [`TEXTS`]: id and text.
 pub(super) fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let sections = DETAILS.split("## ").filter_map(|section| section.split_once("\n\n"));
-    sections.map(|(heading, text)| (heading, text.trim_end()))
+    TEXTS.split("## ").filter_map(|section| section.split_once("\n\n"))
+}
+
+fn section(id: &str) -> &'static str {
+    sections().find(|(heading, _)| *heading == id).map_or("", |(_, text)| text)
 }
 
 /// Returns every declaration once, in the order of the reference: each before those in its block.
-pub(super) fn all() -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
-    for top in TOP {
-        places.push(Place { declaration: top, blocks: Vec::new() });
-        for child in inner(top) {
-            match places.iter_mut().find(|place| std::ptr::eq(place.declaration, *child)) {
-                Some(known) => known.blocks.push(top),
-                None => places.push(Place { declaration: child, blocks: vec![top] }),
+pub(super) fn all() -> &'static [Place] {
+    static PLACES: LazyLock<Vec<Place>> = LazyLock::new(|| {
+        let mut places: Vec<Place> = Vec::new();
+        for top in TOP {
+            places.push(Place { declaration: top, blocks: Vec::new() });
+            for child in inner(top) {
+                match places.iter_mut().find(|place| std::ptr::eq(place.declaration, *child)) {
+                    Some(known) => known.blocks.push(top),
+                    None => places.push(Place { declaration: child, blocks: vec![top] }),
+                }
             }
         }
-    }
-    places
+        places
+    });
+    &PLACES
 }
 
 /// Returns the declarations that stand in the block of another and nowhere else by themselves.
@@ -55,8 +82,8 @@ fn inner(block: &'static Declaration) -> &'static [&'static Declaration] {
 }
 
 /// Returns the place of a declaration.
-pub(super) fn find<'p>(places: &'p [Place], declaration: &Declaration) -> Option<&'p Place> {
-    places.iter().find(|place| std::ptr::eq(place.declaration, declaration))
+pub(super) fn find(declaration: &Declaration) -> Option<&'static Place> {
+    all().iter().find(|place| std::ptr::eq(place.declaration, declaration))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! What is declared of a run: what the box is given, and what its commands may do.
 
 use super::{
-    Choice, Count, Declaration, Enforced, Example, Kind, Merge, choice, optional, prop, required,
-    required_prop,
+    Choice, Count, Declaration, Enforced, Kind, choice, optional, prop, required, required_prop,
 };
 use crate::units::{GIB, MIB};
 
@@ -28,10 +27,6 @@ pub(crate) static SHARE: Declaration = Declaration {
         prop("access", Kind::OneOf(ACCESSES), "`ro`", "Whether the guest may write to it."),
         prop("component", Kind::OneOf(SCOPES), "`both`", "Who sees it."),
     ],
-    example: Example {
-        kdl: "share \"workspace\" guest=\"/a3s/workspace\" access=\"rw\"",
-        toml: "[share.workspace]\nguest = \"/a3s/workspace\"\naccess = \"rw\"",
-    },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
@@ -53,10 +48,6 @@ pub(crate) static SCRATCH: Declaration = Declaration {
         ),
         prop("component", Kind::OneOf(SCOPES), "`both`", "Who sees it."),
     ],
-    example: Example {
-        kdl: "scratch \"cache\" guest=\"/var/cache\" size=\"2GiB\"",
-        toml: "[scratch.cache]\nguest = \"/var/cache\"\nsize = \"2GiB\"",
-    },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
@@ -66,13 +57,8 @@ pub(crate) static NETWORK: Declaration = Declaration {
     summary: "What the guest can reach beyond its own loopback; nothing by default.",
     first: Some(required("mode", Kind::OneOf(NETWORK_MODES), "How it reaches it.")),
     children: &[&ALLOW_PEER, &DENY_PEER],
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "network \"filtered\" {\n    allow \"api.example.com\" \"*.example.org\"\n}",
-        toml: "[network]\nmode = \"filtered\"\nallow = [\"api.example.com\", \"*.example.org\"]",
-    },
     enforced: Enforced::Later,
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 const NETWORK_MODES: &[Choice] = &[
@@ -89,21 +75,14 @@ pub(crate) static ALLOW_PEER: Declaration = Declaration {
     name: "allow",
     summary: "What may be reached (`filtered` only).",
     rest: Some(optional("peers", Kind::Peer, PEER)),
-    merge: Merge::Replace,
-    example: Example { kdl: "allow \"api.example.com\"", toml: "allow = [\"api.example.com\"]" },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static DENY_PEER: Declaration = Declaration {
     name: "deny",
     summary: "What may not be reached although `allow` names it (`filtered` only).",
     rest: Some(optional("peers", Kind::Peer, PEER)),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "deny \"uploads.example.com\"",
-        toml: "deny = [\"uploads.example.com\"]",
-    },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static SECRET: Declaration = Declaration {
@@ -121,10 +100,6 @@ pub(crate) static SECRET: Declaration = Declaration {
         ),
         prop("component", Kind::OneOf(SCOPES), "`agent`", "Who gets it."),
     ],
-    example: Example {
-        kdl: "secret \"API_KEY\" path=\"/run/secrets/api-key\"",
-        toml: "[secret.API_KEY]\npath = \"/run/secrets/api-key\"",
-    },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
@@ -140,10 +115,6 @@ pub(crate) static TASK: Declaration = Declaration {
         prop("timeout", Kind::Duration, "", "After which time it is ended."),
     ],
     children: &[&TAGS],
-    example: Example {
-        kdl: "task \"refactor-1\" type=\"code\" description=\"Split the parser\" timeout=\"600s\"",
-        toml: "[task]\nid = \"refactor-1\"\ntype = \"code\"\ndescription = \"Split the parser\"\ntimeout = \"600s\"",
-    },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
@@ -152,12 +123,7 @@ pub(crate) static TAGS: Declaration = Declaration {
     name: "tags",
     summary: "Words to find the task by.",
     rest: Some(optional("tags", Kind::Text, "A word.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "tags \"parser\" \"cleanup\"",
-        toml: "tags = [\"parser\", \"cleanup\"]",
-    },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static LOGS: Declaration = Declaration {
@@ -184,7 +150,6 @@ pub(crate) static LOGS: Declaration = Declaration {
             "The directory `/logs/atif`, for the agent's trajectories.",
         ),
     ],
-    example: Example { kdl: "logs atif=#false", toml: "logs = { atif = false }" },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
@@ -204,7 +169,6 @@ pub(crate) static CAP: Declaration = Declaration {
         prop("timeout", Kind::Duration, "30s", "What a request may take (`http` only)."),
     ],
     children: &[&RELAYS],
-    example: Example { kdl: "cap \"http\" timeout=\"10s\"", toml: "[cap.http]\ntimeout = \"10s\"" },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
@@ -221,12 +185,7 @@ pub(crate) static RELAYS: Declaration = Declaration {
     summary: "The relays of the capability `nostr`.",
     first: Some(required("url", Kind::SocketUrl, "A relay: a ws or wss URL.")),
     rest: Some(optional("urls", Kind::SocketUrl, "Further relays.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "relays \"wss://relay.example.com\"",
-        toml: "relays = [\"wss://relay.example.com\"]",
-    },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static SANDBOX: Declaration = Declaration {
@@ -248,10 +207,6 @@ pub(crate) static SANDBOX: Declaration = Declaration {
         ),
     ],
     children: &[&WRITABLE, &DENY_READ, &DENY_WRITE, &ALLOW, &ASK, &FORBID],
-    example: Example {
-        kdl: "sandbox \"ci\" {\n    writable \"/workspace\"\n    forbid \"git push *\"\n}",
-        toml: "[sandbox]\npreset = \"ci\"\nwritable = [\"/workspace\"]\nforbid = [\"git push *\"]",
-    },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
@@ -273,47 +228,21 @@ const FALLBACKS: &[Choice] = &[
     choice("warn", "it runs with less protection, and every result says so"),
 ];
 
-macro_rules! paths {
-    ($item:ident, $name:literal, $example:literal, $summary:literal) => {
-        pub(crate) static $item: Declaration = Declaration {
-            name: $name,
-            summary: $summary,
-            rest: Some(optional("paths", Kind::GuestPath, "A file or directory.")),
-            merge: Merge::Replace,
-            example: Example {
-                kdl: concat!($name, " \"", $example, "\""),
-                toml: concat!($name, " = [\"", $example, "\"]"),
-            },
-            ..Declaration::NEW
-        };
-    };
+pub(crate) static WRITABLE: Declaration =
+    paths("writable", "Where commands may write, on top of the preset.");
+pub(crate) static DENY_READ: Declaration = paths("deny-read", "What commands may not read.");
+pub(crate) static DENY_WRITE: Declaration =
+    paths("deny-write", "What commands may not write, though it lies inside of what is writable.");
+pub(crate) static ALLOW: Declaration = commands("allow", "Commands that run without a question.");
+pub(crate) static ASK: Declaration = commands("ask", "Commands that need a person's consent.");
+pub(crate) static FORBID: Declaration = commands("forbid", "Commands that never run.");
+
+const fn paths(name: &'static str, summary: &'static str) -> Declaration {
+    let rest = Some(optional("paths", Kind::GuestPath, "A file or directory."));
+    Declaration { name, summary, rest, ..Declaration::VALUE }
 }
 
-paths!(WRITABLE, "writable", "/workspace", "Where commands may write, on top of the preset.");
-paths!(DENY_READ, "deny-read", "/etc/shadow", "What commands may not read.");
-paths!(
-    DENY_WRITE,
-    "deny-write",
-    "/workspace/.git",
-    "What commands may not write, though it lies inside of what is writable."
-);
-
-macro_rules! commands {
-    ($item:ident, $name:literal, $example:literal, $summary:literal) => {
-        pub(crate) static $item: Declaration = Declaration {
-            name: $name,
-            summary: $summary,
-            rest: Some(optional("patterns", Kind::Text, "A command line, `*` for anything.")),
-            merge: Merge::Replace,
-            example: Example {
-                kdl: concat!($name, " \"", $example, "\""),
-                toml: concat!($name, " = [\"", $example, "\"]"),
-            },
-            ..Declaration::NEW
-        };
-    };
+const fn commands(name: &'static str, summary: &'static str) -> Declaration {
+    let rest = Some(optional("patterns", Kind::Text, "A command line, `*` for anything."));
+    Declaration { name, summary, rest, ..Declaration::VALUE }
 }
-
-commands!(ALLOW, "allow", "cargo test *", "Commands that run without a question.");
-commands!(ASK, "ask", "git commit *", "Commands that need a person's consent.");
-commands!(FORBID, "forbid", "git push *", "Commands that never run.");

@@ -3,9 +3,8 @@
 use box_image::bounds::MAX_CPUS;
 
 use super::{
-    AGENT, BUSINESS, CAP, Choice, Count, Declaration, Example, Kind, LOGS, MOST_MEMORY, Merge,
-    NETWORK, SANDBOX, SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required,
-    required_prop,
+    AGENT, BUSINESS, CAP, Choice, Count, Declaration, Kind, LOGS, MOST_MEMORY, NETWORK, SANDBOX,
+    SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required, required_prop,
 };
 use crate::units::MIB;
 
@@ -27,9 +26,7 @@ pub(crate) static BOX: Declaration = Declaration {
         Kind::Name,
         "Lower-case letters, digits and inner hyphens, at most 63.",
     )),
-    merge: Merge::Replace,
-    example: Example { kdl: "box \"my-agent\"", toml: "box = \"my-agent\"" },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static EXTENDS: Declaration = Declaration {
@@ -40,9 +37,7 @@ pub(crate) static EXTENDS: Declaration = Declaration {
         Kind::Path,
         "The base file, relative to this one; a name that ends with `.toml` is TOML.",
     )),
-    merge: Merge::Replace,
-    example: Example { kdl: "extends \"../base.Boxfile\"", toml: "extends = \"../base.Boxfile\"" },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static PLATFORM: Declaration = Declaration {
@@ -50,12 +45,7 @@ pub(crate) static PLATFORM: Declaration = Declaration {
     summary: "The platforms that the box is for; `linux/amd64` by default.",
     first: Some(required("name", Kind::OneOf(PLATFORMS), "A platform.")),
     rest: Some(optional("names", Kind::OneOf(PLATFORMS), "Further platforms.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "platform \"linux/amd64\" \"linux/arm64\"",
-        toml: "platform = [\"linux/amd64\", \"linux/arm64\"]",
-    },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 const PLATFORMS: &[Choice] =
@@ -75,10 +65,6 @@ pub(crate) static SKILL: Declaration = Declaration {
         required_prop("path", Kind::Path, "The directory."),
         prop("mode", Kind::OneOf(SKILL_MODES), "`bake`", "Whether it is part of the box."),
     ],
-    example: Example {
-        kdl: "skill \"greet\" path=\"skills/greet\"",
-        toml: "[skill.greet]\npath = \"skills/greet\"",
-    },
     ..Declaration::NEW
 };
 
@@ -89,7 +75,6 @@ pub(crate) static SKILLS: Declaration = Declaration {
         required_prop("dir", Kind::Path, "The directory."),
         prop("mode", Kind::OneOf(SKILL_MODES), "`bake`", "Whether they are part of the box."),
     ],
-    example: Example { kdl: "skills dir=\"skills\"", toml: "skills = { dir = \"skills\" }" },
     ..Declaration::NEW
 };
 
@@ -105,10 +90,6 @@ pub(crate) static VM: Declaration = Declaration {
             "Memory, in whole MiB.",
         ),
     ],
-    example: Example {
-        kdl: "vm cpus=2 memory=\"2GiB\"",
-        toml: "vm = { cpus = 2, memory = \"2GiB\" }",
-    },
     ..Declaration::NEW
 };
 
@@ -116,9 +97,7 @@ pub(crate) static LAYOUT: Declaration = Declaration {
     name: "layout",
     summary: "How the two images lie in the box; `split` by default.",
     first: Some(required("kind", Kind::OneOf(LAYOUTS), "The layout.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "layout \"split\"", toml: "layout = \"split\"" },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 const LAYOUTS: &[Choice] = &[
@@ -142,10 +121,6 @@ pub(crate) static CONFLICT: Declaration = Declaration {
         "The paths: it begins with `/`; `*` stands for anything but `/`, `**` for anything.",
     )),
     props: &[required_prop("policy", Kind::OneOf(POLICIES), "What is done.")],
-    example: Example {
-        kdl: "conflict \"/etc/motd\" policy=\"prefer-agent\"",
-        toml: "[conflict.\"/etc/motd\"]\npolicy = \"prefer-agent\"",
-    },
     ..Declaration::NEW
 };
 
@@ -175,10 +150,6 @@ pub(crate) static BUDGET: Declaration = Declaration {
             "All of them together.",
         ),
     ],
-    example: Example {
-        kdl: "budget total=\"700ms\" kernel=\"400ms\"",
-        toml: "budget = { total = \"700ms\", kernel = \"400ms\" }",
-    },
     ..Declaration::NEW
 };
 
@@ -187,12 +158,7 @@ pub(crate) static KERNEL: Declaration = Declaration {
     summary: "The guest kernel: a libkrunfw library or an ELF kernel.",
     first: Some(optional("path", Kind::AnyPath, "The file.")),
     props: &[prop("sha256", Kind::Sha256, "", "What the file must hash to.")],
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "kernel \"vendor/libkrunfw.so.5\"",
-        toml: "kernel = \"vendor/libkrunfw.so.5\"",
-    },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static PROFILE: Declaration = Declaration {
@@ -204,9 +170,5 @@ pub(crate) static PROFILE: Declaration = Declaration {
         &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE, &SCRATCH,
         &NETWORK, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL,
     ],
-    example: Example {
-        kdl: "profile \"ci\" {\n    budget total=\"10s\"\n}",
-        toml: "[profile.ci]\nbudget = { total = \"10s\" }",
-    },
     ..Declaration::NEW
 };

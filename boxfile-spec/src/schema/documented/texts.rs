@@ -6,7 +6,7 @@ use super::{as_toml, from_toml, nodes, parsed, wrong};
 use crate::schema::place::{self, Place};
 use crate::schema::{Argument, Count, Declaration, Kind, Merge, Property, SHARE, TOOLS, TOP};
 use crate::units::show_size;
-use crate::{Source, read, tools};
+use crate::{Source, Syntax, read, tools};
 
 /// Puts a declaration where it belongs, in a file to which nothing is missing.
 fn in_place(place: &Place, text: &str) -> String {
@@ -42,7 +42,7 @@ fn model(text: &str) -> Option<String> {
 #[test]
 fn every_example_is_right() {
     for place in place::all() {
-        assert_eq!(wrong(&in_place(&place, place.declaration.example.kdl)), "");
+        assert_eq!(wrong(&in_place(place, place.declaration.example(Syntax::Kdl))), "");
     }
 }
 
@@ -61,9 +61,9 @@ fn normal(value: Value) -> Value {
 #[test]
 fn both_examples_of_a_declaration_say_the_same() {
     for place in place::all() {
-        let example = place.declaration.example;
-        let kdl = as_toml(&nodes(example.kdl), &[place.declaration]);
-        assert_eq!(normal(kdl), normal(from_toml(example.toml)), "{}", place.id());
+        let [kdl, toml] = [Syntax::Kdl, Syntax::Toml].map(|it| place.declaration.example(it));
+        let kdl = as_toml(&nodes(kdl), &[place.declaration]);
+        assert_eq!(normal(kdl), normal(from_toml(toml)), "{}", place.id());
     }
 }
 
@@ -77,16 +77,19 @@ fn texts_are_whole_sentences() {
             assert!(text.ends_with('.') && !text.contains("  "), "{text}");
         }
     }
-    let ids: Vec<String> = place::all().iter().map(Place::id).collect();
-    for (id, details) in place::sections() {
-        assert!(ids.iter().any(|it| it == id), "there is no `{id}` to explain");
-        assert!(details.ends_with('.'), "{details}");
+    for place in place::all() {
+        let details = place.details();
+        assert!(details.is_empty() || details.ends_with('.'), "{details}");
         assert!(!details.contains("  ") && !details.contains(" \n"), "{details}");
+    }
+    let ids: Vec<String> = place::all().iter().map(Place::id).collect();
+    for (id, _) in place::sections() {
+        assert!(ids.iter().any(|it| it == id), "there is no `{id}` to explain");
     }
 }
 
 fn details(declaration: &Declaration) -> &'static str {
-    place::find(&place::all(), declaration).unwrap().details()
+    place::find(declaration).unwrap().details()
 }
 
 #[test]
@@ -147,10 +150,10 @@ fn assert_bounded(kind: Kind, write: impl Fn(&str) -> Vec<String>) {
 fn ranges_are_those_of_the_parser() {
     for place in place::all() {
         let declaration = place.declaration;
-        let whole = |texts: Vec<String>| texts.iter().map(|it| in_place(&place, it)).collect();
+        let whole = |texts: Vec<String>| texts.iter().map(|it| in_place(place, it)).collect();
         if let Some(first) = &declaration.first {
             assert_bounded(first.kind, |number| {
-                vec![in_place(&place, &format!("{} {number}", declaration.name))]
+                vec![in_place(place, &format!("{} {number}", declaration.name))]
             });
         }
         for prop in declaration.props {
@@ -177,9 +180,9 @@ fn defaults_are_those_of_the_parser() {
             };
             let models = |last: &str| {
                 let texts = statements(place.declaration, prop.name, last).into_iter();
-                let declared = |text: &String| in_place(&place, text);
+                let declared = |text: &String| in_place(place, text);
                 // One that says nothing is refused; without it, the same holds.
-                let absent = || model(&in_place(&place, ""));
+                let absent = || model(&in_place(place, ""));
                 let models = texts.filter_map(|text| {
                     let absent = || if last.is_empty() { absent() } else { None };
                     model(&declared(&text)).or_else(absent)

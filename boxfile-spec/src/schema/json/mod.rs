@@ -20,14 +20,13 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// are about several declarations at once. What a file must have is asked of files only that extend
 /// no other. `docs/boxfile.schema.json` is this text; `cargo xtask docs` writes it.
 pub fn json_schema() -> String {
-    let places = place::all();
-    let schema = object(references(TOP, &places));
+    let schema = object(references(TOP));
     let mut schema = described(schema, "A Boxfile in TOML: the declaration of one box.");
     schema["$schema"] = DIALECT.into();
     schema["title"] = "Boxfile".into();
     schema["if"] = json!({ "required": ["extends"] });
     schema["else"] = complete();
-    schema["$defs"] = definitions(&places).into();
+    schema["$defs"] = definitions().into();
     format!("{schema:#}\n")
 }
 
@@ -73,27 +72,27 @@ fn required(declaration: &Declaration) -> Vec<&'static str> {
     first.map(|first| first.name).chain(props.map(|prop| prop.name)).collect()
 }
 
-fn definitions(places: &[Place]) -> Map<String, Value> {
-    let define = |place: &Place| (place.id(), definition(place, places));
-    places.iter().map(define).chain(values::definitions()).collect()
+fn definitions() -> Map<String, Value> {
+    let define = |place: &Place| (place.id(), definition(place));
+    place::all().iter().map(define).chain(values::definitions()).collect()
 }
 
 /// Returns properties that refer to the definitions of some declarations.
-fn references(declarations: &[&'static Declaration], places: &[Place]) -> Map<String, Value> {
+fn references(declarations: &[&'static Declaration]) -> Map<String, Value> {
     let refer = |declaration: &&'static Declaration| {
-        let place = place::find(places, declaration)?;
+        let place = place::find(declaration)?;
         Some((declaration.name.to_owned(), reference(&place.id())))
     };
     declarations.iter().filter_map(refer).collect()
 }
 
-fn definition(place: &Place, places: &[Place]) -> Value {
+fn definition(place: &Place) -> Value {
     let declaration = place.declaration;
     let texts = [declaration.summary, place.details()];
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     let schema = match declaration.count {
-        Count::Keyed => keyed(declaration, places),
-        _ => any(forms(declaration, places)),
+        Count::Keyed => keyed(declaration),
+        _ => any(forms(declaration)),
     };
     let mut schema = described(schema, texts.join("\n\n"));
     schema["title"] = declaration.name.into();
@@ -101,20 +100,20 @@ fn definition(place: &Place, places: &[Place]) -> Value {
 }
 
 /// Returns a table of tables, whose keys are first arguments.
-fn keyed(declaration: &'static Declaration, places: &[Place]) -> Value {
+fn keyed(declaration: &'static Declaration) -> Value {
     json!({
         "type": "object",
         "propertyNames": declaration.first.as_ref().map(|first| value(first.kind)),
-        "additionalProperties": table(declaration, places),
+        "additionalProperties": table(declaration),
     })
 }
 
 /// Returns the ways to write a declaration: a value, a list, a table.
-fn forms(declaration: &'static Declaration, places: &[Place]) -> Vec<Value> {
+fn forms(declaration: &'static Declaration) -> Vec<Value> {
     let (first, rest) = (declaration.first.as_ref(), declaration.rest.as_ref());
     let one = first.or(rest).map(argument);
     let list = rest.map(|rest| list(first, rest));
-    one.into_iter().chain(list).chain([table(declaration, places)]).collect()
+    one.into_iter().chain(list).chain([table(declaration)]).collect()
 }
 
 fn list(first: Option<&Argument>, rest: &Argument) -> Value {
@@ -127,7 +126,7 @@ fn list(first: Option<&Argument>, rest: &Argument) -> Value {
 }
 
 /// Returns the table of a declaration: its arguments by name, its properties, what is inside of it.
-fn table(declaration: &'static Declaration, places: &[Place]) -> Value {
+fn table(declaration: &'static Declaration) -> Value {
     if let Some(doc) = declaration.variables {
         let each = described(json!({ "type": "string" }), doc);
         let names = reference("variable");
@@ -139,7 +138,7 @@ fn table(declaration: &'static Declaration, places: &[Place]) -> Value {
     let rest = |it: &Argument| (it.name.to_owned(), any(vec![argument(it), list(None, it)]));
     properties.extend(declaration.rest.iter().map(rest));
     properties.extend(declaration.props.iter().map(|it| (it.name.to_owned(), property(it))));
-    properties.extend(references(declaration.children, places));
+    properties.extend(references(declaration.children));
     let mut table = object(properties);
     if declaration.merge == Merge::Replace {
         // What is combined with another may leave to that one what it must have.
