@@ -26,8 +26,6 @@ pub(crate) use top::*;
 pub(crate) struct Declaration {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it says, in one sentence.
-    pub(crate) summary: &'static str,
     /// How often it may stand in its block.
     pub(crate) count: Count,
     /// The first argument.
@@ -51,7 +49,6 @@ impl Declaration {
     /// differences to it.
     const NEW: Self = Self {
         name: "",
-        summary: "",
         count: Count::Optional,
         first: None,
         rest: None,
@@ -123,8 +120,6 @@ pub(crate) struct Argument {
     pub(crate) kind: Kind,
     /// Whether it may be left out.
     pub(crate) optional: bool,
-    /// What it says.
-    pub(crate) doc: &'static str,
 }
 
 /// A property.
@@ -138,8 +133,6 @@ pub(crate) struct Property {
     pub(crate) required: bool,
     /// What holds where it is not given; may be empty.
     pub(crate) default: &'static str,
-    /// What it says.
-    pub(crate) doc: &'static str,
 }
 
 /// What a value must be.
@@ -212,25 +205,20 @@ pub(crate) struct Choice {
     pub(crate) doc: &'static str,
 }
 
-const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Argument {
-    Argument { name, kind, optional: false, doc }
+const fn required(name: &'static str, kind: Kind) -> Argument {
+    Argument { name, kind, optional: false }
 }
 
-const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Argument {
-    Argument { name, kind, optional: true, doc }
+const fn optional(name: &'static str, kind: Kind) -> Argument {
+    Argument { name, kind, optional: true }
 }
 
-const fn prop(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    doc: &'static str,
-) -> Property {
-    Property { name, kind, required: false, default, doc }
+const fn prop(name: &'static str, kind: Kind, default: &'static str) -> Property {
+    Property { name, kind, required: false, default }
 }
 
-const fn required_prop(name: &'static str, kind: Kind, doc: &'static str) -> Property {
-    Property { name, kind, required: true, default: "", doc }
+const fn required_prop(name: &'static str, kind: Kind) -> Property {
+    Property { name, kind, required: true, default: "" }
 }
 
 const fn choice(name: &'static str, doc: &'static str) -> Choice {

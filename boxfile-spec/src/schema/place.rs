@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use super::{Declaration, PROFILE, TOP};
 use crate::Syntax;
 
-/// The rules and reasons of declarations, and how they are written: a section for each, below its id.
+/// What is said of the declarations, in a section for each, below its id: a summary, rules and reasons,
+/// an example in both syntaxes, and a list of its arguments and properties.
 const TEXTS: &str = include_str!("prose/sections.md");
 
 /// A declaration, and the declarations in whose blocks it may stand.
@@ -22,23 +23,43 @@ impl Place {
         let first = self.blocks.first().map(|block| format!("{}.", block.name));
         format!("{}{}", first.unwrap_or_default(), self.declaration.name)
     }
-
-    /// Returns the rules and reasons of the declaration in Markdown; may be empty.
-    pub(super) fn details(&self) -> &'static str {
-        let text = section(&self.id());
-        text[..text.find("```").unwrap_or(text.len())].trim_end()
-    }
 }
 
 impl Declaration {
+    /// Returns what it says, in one sentence.
+    pub(super) fn summary(&self) -> &'static str {
+        self.prose().split("\n\n").next().unwrap_or_default()
+    }
+
+    /// Returns its rules and reasons in Markdown; may be empty.
+    pub(super) fn details(&self) -> &'static str {
+        self.prose().split_once("\n\n").map_or("", |(_, details)| details)
+    }
+
+    /// Returns what an argument or property says.
+    pub(super) fn doc(&self, name: &str) -> &'static str {
+        let of =
+            |line: &'static str| line.strip_prefix("- `")?.strip_prefix(name)?.strip_prefix("`: ");
+        self.text().lines().find_map(of).unwrap_or_default()
+    }
+
+    /// Returns the text in front of the examples.
+    fn prose(&self) -> &'static str {
+        self.text().split("```").next().unwrap_or_default().trim_end()
+    }
+
+    fn text(&self) -> &'static str {
+        let id = find(self).map(Place::id).unwrap_or_default();
+        sections().find(|(heading, _)| *heading == id).map_or("", |(_, text)| text)
+    }
+
     /// Returns an example, which says the same in both syntaxes.
     pub(crate) fn example(&self, syntax: Syntax) -> &'static str {
         let fence = match syntax {
             Syntax::Kdl => "```kdl\n",
             Syntax::Toml => "```toml\n",
         };
-        let text = find(self).map_or("", |place| section(&place.id()));
-        let code = text.split_once(fence).and_then(|(_, code)| code.split_once("\n```"));
+        let code = self.text().split_once(fence).and_then(|(_, code)| code.split_once("\n```"));
         code.map_or("", |(code, _)| code)
     }
 
@@ -52,10 +73,6 @@ impl Declaration {
 /// Returns the sections of [`TEXTS`]: id and text.
 pub(super) fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     TEXTS.split("## ").filter_map(|section| section.split_once("\n\n"))
-}
-
-fn section(id: &str) -> &'static str {
-    sections().find(|(heading, _)| *heading == id).map_or("", |(_, text)| text)
 }
 
 /// Returns every declaration once, in the order of the reference: each before those in its block.

@@ -36,7 +36,7 @@ fn overview() -> String {
             Enforced::Now => "works",
             Enforced::Later => "refused at launch",
         };
-        vec![link(declaration), declaration.summary.to_owned(), today.to_owned()]
+        vec![link(declaration), declaration.summary().to_owned(), today.to_owned()]
     });
     table(&["declaration", "what it says", "today"], rows)
 }
@@ -45,8 +45,8 @@ fn overview() -> String {
 fn section(place: &Place) -> String {
     let declaration = place.declaration;
     let level = if place.blocks.is_empty() { "###" } else { "####" };
-    let mut parts = vec![format!("{level} {}", title(place)), declaration.summary.to_owned()];
-    parts.extend(Some(place.details()).filter(|it| !it.is_empty()).map(str::to_owned));
+    let mut parts = vec![format!("{level} {}", title(place)), declaration.summary().to_owned()];
+    parts.extend(Some(declaration.details()).filter(|it| !it.is_empty()).map(str::to_owned));
     parts.extend((declaration.enforced == Enforced::Later).then(|| LATER.to_owned()));
     parts.push(format!("```kdl\n{}\n```", declaration.example(Syntax::Kdl)));
     parts.push(format!("```toml\n{}\n```", declaration.example(Syntax::Toml)));
@@ -82,22 +82,22 @@ fn anchor(heading: &str) -> String {
 
 /// Writes the table of arguments and properties.
 fn values(declaration: &Declaration) -> Option<String> {
-    let first = declaration.first.iter().map(|it| argument(it, "argument"));
+    let first = declaration.first.iter().map(|it| argument(declaration, it, "argument"));
     let behind = if declaration.first.is_some() { "further arguments" } else { "arguments" };
-    let rest = declaration.rest.iter().map(|it| argument(it, behind));
-    let props = declaration.props.iter().map(property);
+    let rest = declaration.rest.iter().map(|it| argument(declaration, it, behind));
+    let props = declaration.props.iter().map(|it| property(declaration, it));
     let rows: Vec<Vec<String>> = first.chain(rest).chain(props).collect();
     (!rows.is_empty()).then(|| table(&["name", "given as", "must be", "default", "meaning"], rows))
 }
 
-fn argument(argument: &Argument, position: &str) -> Vec<String> {
+fn argument(of: &Declaration, argument: &Argument, position: &str) -> Vec<String> {
     let default = if argument.optional { "" } else { "required" };
-    row(argument.name, position, argument.kind, default, argument.doc)
+    row(argument.name, position, argument.kind, default, of.doc(argument.name))
 }
 
-fn property(property: &Property) -> Vec<String> {
+fn property(of: &Declaration, property: &Property) -> Vec<String> {
     let default = if property.required { "required" } else { property.default };
-    row(property.name, "property", property.kind, default, property.doc)
+    row(property.name, "property", property.kind, default, of.doc(property.name))
 }
 
 fn row(name: &str, position: &str, kind: Kind, default: &str, doc: &str) -> Vec<String> {
@@ -123,7 +123,7 @@ fn list(name: &str, choices: &[Choice]) -> String {
 
 /// Writes the table of the declarations in a block.
 fn inner(declaration: &Declaration) -> Option<String> {
-    let row = |child: &&'static Declaration| vec![link(child), child.summary.to_owned()];
+    let row = |child: &&'static Declaration| vec![link(child), child.summary().to_owned()];
     let rows: Vec<Vec<String>> = declaration.children.iter().map(row).collect();
     (!rows.is_empty()).then(|| table(&["in its block", "what it says"], rows))
 }

@@ -13,19 +13,13 @@ const SCOPES: &[Choice] = &[
 
 pub(crate) static SHARE: Declaration = Declaration {
     name: "share",
-    summary: "A host directory that the guest sees.",
     count: Count::Keyed,
-    first: Some(required("name", Kind::Name, "Its name, by the same rule as the box's.")),
+    first: Some(required("name", Kind::Name)),
     props: &[
-        required_prop("guest", Kind::GuestPath, "Where the guest sees it."),
-        prop(
-            "host",
-            Kind::LaunchPath,
-            "",
-            "The host's directory, relative to where the box is launched.",
-        ),
-        prop("access", Kind::OneOf(ACCESSES), "`ro`", "Whether the guest may write to it."),
-        prop("component", Kind::OneOf(SCOPES), "`both`", "Who sees it."),
+        required_prop("guest", Kind::GuestPath),
+        prop("host", Kind::LaunchPath, ""),
+        prop("access", Kind::OneOf(ACCESSES), "`ro`"),
+        prop("component", Kind::OneOf(SCOPES), "`both`"),
     ],
     enforced: Enforced::Later,
     ..Declaration::NEW
@@ -36,17 +30,12 @@ const ACCESSES: &[Choice] =
 
 pub(crate) static SCRATCH: Declaration = Declaration {
     name: "scratch",
-    summary: "An empty disk for what a run writes; gone when the box stops.",
     count: Count::Keyed,
-    first: Some(required("name", Kind::Name, "Its name, by the same rule as the box's.")),
+    first: Some(required("name", Kind::Name)),
     props: &[
-        required_prop("guest", Kind::GuestPath, "Where the guest sees it."),
-        required_prop(
-            "size",
-            Kind::Size { least: MIB, most: 1024 * GIB },
-            "Its size, in whole MiB.",
-        ),
-        prop("component", Kind::OneOf(SCOPES), "`both`", "Who sees it."),
+        required_prop("guest", Kind::GuestPath),
+        required_prop("size", Kind::Size { least: MIB, most: 1024 * GIB }),
+        prop("component", Kind::OneOf(SCOPES), "`both`"),
     ],
     enforced: Enforced::Later,
     ..Declaration::NEW
@@ -54,8 +43,7 @@ pub(crate) static SCRATCH: Declaration = Declaration {
 
 pub(crate) static NETWORK: Declaration = Declaration {
     name: "network",
-    summary: "What the guest can reach beyond its own loopback; nothing by default.",
-    first: Some(required("mode", Kind::OneOf(NETWORK_MODES), "How it reaches it.")),
+    first: Some(required("mode", Kind::OneOf(NETWORK_MODES))),
     children: &[&ALLOW_PEER, &DENY_PEER],
     enforced: Enforced::Later,
     ..Declaration::VALUE
@@ -68,87 +56,45 @@ const NETWORK_MODES: &[Choice] = &[
     choice("cap-only", "nothing but the capabilities under `/cap`"),
 ];
 
-const PEER: &str = "A domain (`api.example.com`), all below one (`*.example.com`), an IP address, or a \
-    network (`10.1.0.0/16`); no scheme, port or path. Private addresses are denied unless they are named.";
+pub(crate) static ALLOW_PEER: Declaration =
+    Declaration { name: "allow", rest: Some(optional("peers", Kind::Peer)), ..Declaration::VALUE };
 
-pub(crate) static ALLOW_PEER: Declaration = Declaration {
-    name: "allow",
-    summary: "What may be reached (`filtered` only).",
-    rest: Some(optional("peers", Kind::Peer, PEER)),
-    ..Declaration::VALUE
-};
-
-pub(crate) static DENY_PEER: Declaration = Declaration {
-    name: "deny",
-    summary: "What may not be reached although `allow` names it (`filtered` only).",
-    rest: Some(optional("peers", Kind::Peer, PEER)),
-    ..Declaration::VALUE
-};
+pub(crate) static DENY_PEER: Declaration =
+    Declaration { name: "deny", rest: Some(optional("peers", Kind::Peer)), ..Declaration::VALUE };
 
 pub(crate) static SECRET: Declaration = Declaration {
     name: "secret",
-    summary: "Something that the launcher hands over at run time, by its name; no value is in a Boxfile or box.",
     count: Count::Keyed,
-    first: Some(required("name", Kind::Variable, "Its name: that of an environment variable.")),
-    props: &[
-        prop(
-            "path",
-            Kind::GuestPath,
-            "",
-            "The file that holds it, which only the component's user can read; without it, an \
-                environment variable does.",
-        ),
-        prop("component", Kind::OneOf(SCOPES), "`agent`", "Who gets it."),
-    ],
+    first: Some(required("name", Kind::Variable)),
+    props: &[prop("path", Kind::GuestPath, ""), prop("component", Kind::OneOf(SCOPES), "`agent`")],
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
 
 pub(crate) static TASK: Declaration = Declaration {
     name: "task",
-    summary: "The task of a run: `/task/spec.json` and `/task/meta.json`.",
-    first: Some(required("id", Kind::Text, "Its identifier.")),
+    first: Some(required("id", Kind::Text)),
     props: &[
-        required_prop("type", Kind::Text, "What kind of task it is, in the agent's words."),
-        required_prop("description", Kind::Text, "What is to be done."),
-        prop("input", Kind::Json, "", "What it works on: a JSON text."),
-        prop("timeout", Kind::Duration, "", "After which time it is ended."),
+        required_prop("type", Kind::Text),
+        required_prop("description", Kind::Text),
+        prop("input", Kind::Json, ""),
+        prop("timeout", Kind::Duration, ""),
     ],
     children: &[&TAGS],
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
 
-pub(crate) static TAGS: Declaration = Declaration {
-    name: "tags",
-    summary: "Words to find the task by.",
-    rest: Some(optional("tags", Kind::Text, "A word.")),
-    ..Declaration::VALUE
-};
+pub(crate) static TAGS: Declaration =
+    Declaration { name: "tags", rest: Some(optional("tags", Kind::Text)), ..Declaration::VALUE };
 
 pub(crate) static LOGS: Declaration = Declaration {
     name: "logs",
-    summary: "What is recorded under `/logs`.",
     props: &[
-        prop(
-            "stdout",
-            Kind::Truth,
-            "true",
-            "`/logs/stdout.log`: what the agent writes to standard output.",
-        ),
-        prop(
-            "stderr",
-            Kind::Truth,
-            "true",
-            "`/logs/stderr.log`: what it writes to standard error.",
-        ),
-        prop("events", Kind::Truth, "true", "`/logs/events.jsonl`: what happens in the box."),
-        prop(
-            "atif",
-            Kind::Truth,
-            "true",
-            "The directory `/logs/atif`, for the agent's trajectories.",
-        ),
+        prop("stdout", Kind::Truth, "true"),
+        prop("stderr", Kind::Truth, "true"),
+        prop("events", Kind::Truth, "true"),
+        prop("atif", Kind::Truth, "true"),
     ],
     enforced: Enforced::Later,
     ..Declaration::NEW
@@ -156,17 +102,11 @@ pub(crate) static LOGS: Declaration = Declaration {
 
 pub(crate) static CAP: Declaration = Declaration {
     name: "cap",
-    summary: "A capability: a service of the host that the guest uses through files under `/cap`.",
     count: Count::Keyed,
-    first: Some(required("kind", Kind::OneOf(CAPS), "Which.")),
+    first: Some(required("kind", Kind::OneOf(CAPS))),
     props: &[
-        prop(
-            "max-connections",
-            Kind::Integer { least: 1, most: 1024 },
-            "16",
-            "How many connections may be open at once (`ws` only).",
-        ),
-        prop("timeout", Kind::Duration, "30s", "What a request may take (`http` only)."),
+        prop("max-connections", Kind::Integer { least: 1, most: 1024 }, "16"),
+        prop("timeout", Kind::Duration, "30s"),
     ],
     children: &[&RELAYS],
     enforced: Enforced::Later,
@@ -182,29 +122,17 @@ const CAPS: &[Choice] = &[
 
 pub(crate) static RELAYS: Declaration = Declaration {
     name: "relays",
-    summary: "The relays of the capability `nostr`.",
-    first: Some(required("url", Kind::SocketUrl, "A relay: a ws or wss URL.")),
-    rest: Some(optional("urls", Kind::SocketUrl, "Further relays.")),
+    first: Some(required("url", Kind::SocketUrl)),
+    rest: Some(optional("urls", Kind::SocketUrl)),
     ..Declaration::VALUE
 };
 
 pub(crate) static SANDBOX: Declaration = Declaration {
     name: "sandbox",
-    summary: "The policy for the commands that the agent runs.",
-    first: Some(required("preset", Kind::OneOf(PRESETS), "What it starts from.")),
+    first: Some(required("preset", Kind::OneOf(PRESETS))),
     props: &[
-        prop(
-            "fallback",
-            Kind::OneOf(FALLBACKS),
-            "`strict`; `warn` for the preset `development`",
-            "What is done where the guest's kernel lacks what the policy needs.",
-        ),
-        prop(
-            "max-output",
-            Kind::Size { least: 1, most: GIB },
-            "10MB",
-            "The most output that a command may give back.",
-        ),
+        prop("fallback", Kind::OneOf(FALLBACKS), "`strict`; `warn` for the preset `development`"),
+        prop("max-output", Kind::Size { least: 1, most: GIB }, "10MB"),
     ],
     children: &[&WRITABLE, &DENY_READ, &DENY_WRITE, &ALLOW, &ASK, &FORBID],
     enforced: Enforced::Later,
@@ -228,21 +156,17 @@ const FALLBACKS: &[Choice] = &[
     choice("warn", "it runs with less protection, and every result says so"),
 ];
 
-pub(crate) static WRITABLE: Declaration =
-    paths("writable", "Where commands may write, on top of the preset.");
-pub(crate) static DENY_READ: Declaration = paths("deny-read", "What commands may not read.");
-pub(crate) static DENY_WRITE: Declaration =
-    paths("deny-write", "What commands may not write, though it lies inside of what is writable.");
-pub(crate) static ALLOW: Declaration = commands("allow", "Commands that run without a question.");
-pub(crate) static ASK: Declaration = commands("ask", "Commands that need a person's consent.");
-pub(crate) static FORBID: Declaration = commands("forbid", "Commands that never run.");
+pub(crate) static WRITABLE: Declaration = paths("writable");
+pub(crate) static DENY_READ: Declaration = paths("deny-read");
+pub(crate) static DENY_WRITE: Declaration = paths("deny-write");
+pub(crate) static ALLOW: Declaration = commands("allow");
+pub(crate) static ASK: Declaration = commands("ask");
+pub(crate) static FORBID: Declaration = commands("forbid");
 
-const fn paths(name: &'static str, summary: &'static str) -> Declaration {
-    let rest = Some(optional("paths", Kind::GuestPath, "A file or directory."));
-    Declaration { name, summary, rest, ..Declaration::VALUE }
+const fn paths(name: &'static str) -> Declaration {
+    Declaration { name, rest: Some(optional("paths", Kind::GuestPath)), ..Declaration::VALUE }
 }
 
-const fn commands(name: &'static str, summary: &'static str) -> Declaration {
-    let rest = Some(optional("patterns", Kind::Text, "A command line, `*` for anything."));
-    Declaration { name, summary, rest, ..Declaration::VALUE }
+const fn commands(name: &'static str) -> Declaration {
+    Declaration { name, rest: Some(optional("patterns", Kind::Text)), ..Declaration::VALUE }
 }

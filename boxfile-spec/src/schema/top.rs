@@ -19,32 +19,21 @@ pub(crate) static TOP: &[&Declaration] = &[
 
 pub(crate) static BOX: Declaration = Declaration {
     name: "box",
-    summary: "The box's name.",
     count: Count::Required,
-    first: Some(required(
-        "name",
-        Kind::Name,
-        "Lower-case letters, digits and inner hyphens, at most 63.",
-    )),
+    first: Some(required("name", Kind::Name)),
     ..Declaration::VALUE
 };
 
 pub(crate) static EXTENDS: Declaration = Declaration {
     name: "extends",
-    summary: "A base file, which this file completes and overrides.",
-    first: Some(required(
-        "path",
-        Kind::Path,
-        "The base file, relative to this one; a name that ends with `.toml` is TOML.",
-    )),
+    first: Some(required("path", Kind::Path)),
     ..Declaration::VALUE
 };
 
 pub(crate) static PLATFORM: Declaration = Declaration {
     name: "platform",
-    summary: "The platforms that the box is for; `linux/amd64` by default.",
-    first: Some(required("name", Kind::OneOf(PLATFORMS), "A platform.")),
-    rest: Some(optional("names", Kind::OneOf(PLATFORMS), "Further platforms.")),
+    first: Some(required("name", Kind::OneOf(PLATFORMS))),
+    rest: Some(optional("names", Kind::OneOf(PLATFORMS))),
     ..Declaration::VALUE
 };
 
@@ -58,36 +47,26 @@ pub(crate) const SKILL_MODES: &[Choice] = &[
 
 pub(crate) static SKILL: Declaration = Declaration {
     name: "skill",
-    summary: "A directory of the checkout with a `SKILL.md`, at `/a3s/skills/NAME` in each component.",
     count: Count::Keyed,
-    first: Some(required("name", Kind::Name, "Its name, by the same rule as the box's.")),
-    props: &[
-        required_prop("path", Kind::Path, "The directory."),
-        prop("mode", Kind::OneOf(SKILL_MODES), "`bake`", "Whether it is part of the box."),
-    ],
+    first: Some(required("name", Kind::Name)),
+    props: &[required_prop("path", Kind::Path), prop("mode", Kind::OneOf(SKILL_MODES), "`bake`")],
     ..Declaration::NEW
 };
 
 pub(crate) static SKILLS: Declaration = Declaration {
     name: "skills",
-    summary: "A directory of skills: each directory in it that has a `SKILL.md` is one, under its own name.",
-    props: &[
-        required_prop("dir", Kind::Path, "The directory."),
-        prop("mode", Kind::OneOf(SKILL_MODES), "`bake`", "Whether they are part of the box."),
-    ],
+    props: &[required_prop("dir", Kind::Path), prop("mode", Kind::OneOf(SKILL_MODES), "`bake`")],
     ..Declaration::NEW
 };
 
 pub(crate) static VM: Declaration = Declaration {
     name: "vm",
-    summary: "The virtual machine's size.",
     props: &[
-        prop("cpus", Kind::Integer { least: 1, most: MAX_CPUS as u64 }, "2", "Virtual CPUs."),
+        prop("cpus", Kind::Integer { least: 1, most: MAX_CPUS as u64 }, "2"),
         prop(
             "memory",
             Kind::Size { least: LEAST_MACHINE, most: MOST_MEMORY },
             "the components' limits, rounded up to MiB, and 256MiB",
-            "Memory, in whole MiB.",
         ),
     ],
     ..Declaration::NEW
@@ -95,8 +74,7 @@ pub(crate) static VM: Declaration = Declaration {
 
 pub(crate) static LAYOUT: Declaration = Declaration {
     name: "layout",
-    summary: "How the two images lie in the box; `split` by default.",
-    first: Some(required("kind", Kind::OneOf(LAYOUTS), "The layout.")),
+    first: Some(required("kind", Kind::OneOf(LAYOUTS))),
     ..Declaration::VALUE
 };
 
@@ -113,14 +91,9 @@ const LAYOUTS: &[Choice] = &[
 
 pub(crate) static CONFLICT: Declaration = Declaration {
     name: "conflict",
-    summary: "What is done where both images have something different at a path (layout `merged` only).",
     count: Count::Keyed,
-    first: Some(required(
-        "pattern",
-        Kind::Glob,
-        "The paths: it begins with `/`; `*` stands for anything but `/`, `**` for anything.",
-    )),
-    props: &[required_prop("policy", Kind::OneOf(POLICIES), "What is done.")],
+    first: Some(required("pattern", Kind::Glob)),
+    props: &[required_prop("policy", Kind::OneOf(POLICIES))],
     ..Declaration::NEW
 };
 
@@ -137,35 +110,27 @@ const POLICIES: &[Choice] = &[
 
 pub(crate) static BUDGET: Declaration = Declaration {
     name: "budget",
-    summary: "What each phase of the start may take; `boxlaunch run` stops a box that is over.",
     props: &[
-        prop("vmm", Kind::Duration, "", "From the launcher's start until the virtual CPU runs."),
-        prop("kernel", Kind::Duration, "", "From there to init's first instruction."),
-        prop("init", Kind::Duration, "", "From there until the agent's program is executed."),
-        prop("ready", Kind::Duration, "", "From there until the health check has passed."),
-        prop(
-            "total",
-            Kind::Duration,
-            "5s, or 3s for a box without an image",
-            "All of them together.",
-        ),
+        prop("vmm", Kind::Duration, ""),
+        prop("kernel", Kind::Duration, ""),
+        prop("init", Kind::Duration, ""),
+        prop("ready", Kind::Duration, ""),
+        prop("total", Kind::Duration, "5s, or 3s for a box without an image"),
     ],
     ..Declaration::NEW
 };
 
 pub(crate) static KERNEL: Declaration = Declaration {
     name: "kernel",
-    summary: "The guest kernel: a libkrunfw library or an ELF kernel.",
-    first: Some(optional("path", Kind::AnyPath, "The file.")),
-    props: &[prop("sha256", Kind::Sha256, "", "What the file must hash to.")],
+    first: Some(optional("path", Kind::AnyPath)),
+    props: &[prop("sha256", Kind::Sha256, "")],
     ..Declaration::VALUE
 };
 
 pub(crate) static PROFILE: Declaration = Declaration {
     name: "profile",
-    summary: "Declarations that count only with `--profile NAME`, over those of the file.",
     count: Count::Keyed,
-    first: Some(required("name", Kind::Name, "Its name, by the same rule as the box's.")),
+    first: Some(required("name", Kind::Name)),
     children: &[
         &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE, &SCRATCH,
         &NETWORK, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL,

@@ -70,15 +70,16 @@ fn both_examples_of_a_declaration_say_the_same() {
 #[test]
 fn texts_are_whole_sentences() {
     for Place { declaration, .. } in place::all() {
-        let args = declaration.first.iter().chain(&declaration.rest).map(|it| it.doc);
-        let props = declaration.props.iter().map(|it| it.doc);
-        for text in args.chain(props).chain([declaration.summary]) {
+        let args =
+            declaration.first.iter().chain(&declaration.rest).map(|it| declaration.doc(it.name));
+        let props = declaration.props.iter().map(|it| declaration.doc(it.name));
+        for text in args.chain(props).chain([declaration.summary()]) {
             assert!(text.starts_with(|c: char| c.is_uppercase() || c == '`'), "{text}");
             assert!(text.ends_with('.') && !text.contains("  "), "{text}");
         }
     }
     for place in place::all() {
-        let details = place.details();
+        let details = place.declaration.details();
         assert!(details.is_empty() || details.ends_with('.'), "{details}");
         assert!(!details.contains("  ") && !details.contains(" \n"), "{details}");
     }
@@ -89,7 +90,7 @@ fn texts_are_whole_sentences() {
 }
 
 fn details(declaration: &Declaration) -> &'static str {
-    place::find(declaration).unwrap().details()
+    declaration.details()
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn references(declarations: &[&'static Declaration]) -> Map<String, Value> {
 
 fn definition(place: &Place) -> Value {
     let declaration = place.declaration;
-    let texts = [declaration.summary, place.details()];
+    let texts = [declaration.summary(), declaration.details()];
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     let schema = match declaration.count {
         Count::Keyed => keyed(declaration),
@@ -111,15 +111,15 @@ fn keyed(declaration: &'static Declaration) -> Value {
 /// Returns the ways to write a declaration: a value, a list, a table.
 fn forms(declaration: &'static Declaration) -> Vec<Value> {
     let (first, rest) = (declaration.first.as_ref(), declaration.rest.as_ref());
-    let one = first.or(rest).map(argument);
-    let list = rest.map(|rest| list(first, rest));
+    let one = first.or(rest).map(|it| argument(declaration, it));
+    let list = rest.map(|rest| list(declaration, first, rest));
     one.into_iter().chain(list).chain([table(declaration)]).collect()
 }
 
-fn list(first: Option<&Argument>, rest: &Argument) -> Value {
-    let mut schema = json!({ "type": "array", "items": argument(rest) });
+fn list(of: &Declaration, first: Option<&Argument>, rest: &Argument) -> Value {
+    let mut schema = json!({ "type": "array", "items": argument(of, rest) });
     if let Some(first) = first {
-        schema["prefixItems"] = json!([argument(first)]);
+        schema["prefixItems"] = json!([argument(of, first)]);
         schema["minItems"] = 1.into();
     }
     schema
@@ -134,10 +134,14 @@ fn table(declaration: &'static Declaration) -> Value {
     }
     let keyed = declaration.count == Count::Keyed;
     let first = declaration.first.iter().filter(|_| !keyed);
-    let mut properties: Map<_, _> = first.map(|it| (it.name.to_owned(), argument(it))).collect();
-    let rest = |it: &Argument| (it.name.to_owned(), any(vec![argument(it), list(None, it)]));
+    let mut properties: Map<_, _> =
+        first.map(|it| (it.name.to_owned(), argument(declaration, it))).collect();
+    let rest = |it: &Argument| {
+        (it.name.to_owned(), any(vec![argument(declaration, it), list(declaration, None, it)]))
+    };
     properties.extend(declaration.rest.iter().map(rest));
-    properties.extend(declaration.props.iter().map(|it| (it.name.to_owned(), property(it))));
+    properties
+        .extend(declaration.props.iter().map(|it| (it.name.to_owned(), property(declaration, it))));
     properties.extend(references(declaration.children));
     let mut table = object(properties);
     if declaration.merge == Merge::Replace {
@@ -147,10 +151,13 @@ fn table(declaration: &'static Declaration) -> Value {
     table
 }
 
-fn argument(argument: &Argument) -> Value {
-    described(value(argument.kind), description(argument.kind, argument.doc, ""))
+fn argument(of: &Declaration, argument: &Argument) -> Value {
+    described(value(argument.kind), description(argument.kind, of.doc(argument.name), ""))
 }
 
-fn property(property: &Property) -> Value {
-    described(value(property.kind), description(property.kind, property.doc, property.default))
+fn property(of: &Declaration, property: &Property) -> Value {
+    described(
+        value(property.kind),
+        description(property.kind, of.doc(property.name), property.default),
+    )
 }
