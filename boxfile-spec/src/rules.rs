@@ -214,7 +214,7 @@ pub(crate) fn path_order(one: &str, other: &str) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use box_image::names::is_request_path;
+    use box_image::rules::is_request_path;
 
     use super::*;
 

@@ -106,16 +106,16 @@ pub(crate) fn size_within(value: &Value, name: &str, kind: Kind) -> Result<u64, 
     let [size, bound, least, most] = [bytes, bound, least, most].map(units::show_size);
     let message = format!("`{name}` is {size}, which is {relation} than is possible");
     Err(Diagnostic::new(message, value.span, format!("must be from {least} to {most}"))
-        .with_help(format!("write `{}`", form::prop(value.syntax, name, &format!("\"{bound}\"")))))
+        .with_help(form::write_text(value.syntax, name, &bound)))
 }
 
 /// Reads a duration in milliseconds other than 0.
 pub(crate) fn some_duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     match duration(value, name)? {
         0 => {
-            let least = form::prop(value.syntax, name, "\"1ms\"");
+            let least = form::write_text(value.syntax, name, "1ms");
             Err(Diagnostic::new("nothing is done in no time", value.span, "must be at least 1ms")
-                .with_help(format!("write `{least}` or more, or leave `{name}` out")))
+                .with_help(format!("{least} or more, or leave `{name}` out")))
         }
         ms => Ok(ms),
     }
@@ -127,7 +127,7 @@ pub(crate) fn size(value: &Value, name: &str) -> Result<u64, Diagnostic> {
         Data::Text(text) => text,
         Data::Integer(number) => {
             let help = if *number == 0 {
-                format!("write `{}`", form::prop(value.syntax, name, "\"0B\""))
+                form::write_text(value.syntax, name, "0B")
             } else {
                 let readings = [&*format!("{number}MiB"), &format!("{number}B")];
                 unit_help(value, name, readings, " for bytes")
@@ -139,9 +139,7 @@ pub(crate) fn size(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     units::size(text).ok_or_else(|| {
         let message = format!("{} is not a size", quote(text));
         let help = match units::intended_size(text) {
-            Some(intended) => {
-                format!("write `{}`", form::prop(value.syntax, name, &format!("\"{intended}\"")))
-            }
+            Some(intended) => form::write_text(value.syntax, name, &intended),
             None => units::SIZE_FORM.to_owned(),
         };
         Diagnostic::new(message, value.span, format!("`{name}` takes a size")).with_help(help)
@@ -262,10 +260,7 @@ pub(crate) fn sha256(value: &Value, name: &str) -> Result<Sha256, Diagnostic> {
     text.parse().map_err(|error: NotSha256| {
         let intended = text.trim().trim_start_matches("sha256:").to_ascii_lowercase();
         let help = match intended.parse::<Sha256>() {
-            Ok(_) => {
-                let intended = format!("\"{intended}\"");
-                format!("write `{}`", form::prop(value.syntax, name, &intended))
-            }
+            Ok(_) => form::write_text(value.syntax, name, &intended),
             Err(_) => "the output of `sha256sum` begins with them".to_owned(),
         };
         let label = format!("{} characters", text.chars().count());

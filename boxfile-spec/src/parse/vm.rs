@@ -90,8 +90,8 @@ pub(in crate::parse) fn whole(value: &Value, name: &str, bytes: u64, sink: &Sink
     let whole = bytes.is_multiple_of(MIB);
     if !whole {
         let message = format!("`{name}` must be a whole number of MiB");
-        let next = format!("\"{}\"", show_size(bytes.next_multiple_of(MIB)));
-        let help = format!("write `{}`", form::prop(value.syntax, name, &next));
+        let next = show_size(bytes.next_multiple_of(MIB));
+        let help = form::write_text(value.syntax, name, &next);
         sink.report(Diagnostic::new(message, value.span, "not a multiple of 1MiB").with_help(help));
     }
     whole
@@ -117,8 +117,7 @@ fn enough(memory: &Value, sum: u64) -> String {
 
 /// Says how a memory is written that is enough, where a machine can have so much.
 fn sufficient(memory: &Value, sum: u64) -> String {
-    let enough = format!("\"{}\"", show_size(roomy(sum).min(MOST_MEMORY)));
-    format!("write `{}`", form::prop(memory.syntax, "memory", &enough))
+    form::write_text(memory.syntax, "memory", &show_size(roomy(sum).min(MOST_MEMORY)))
 }
 
 fn add_labels(error: Diagnostic, shares: &[Share]) -> Diagnostic {

@@ -1,6 +1,6 @@
 //! What is declared of the agent and of the business application.
 
-use box_image::bounds::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS};
+use box_image::rules::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS};
 
 use super::{
     Choice, Count, Declaration, Enforced, Kind, Property, choice, optional, prop, required,

@@ -1,6 +1,6 @@
 //! What is declared of the box as a whole, and of the build.
 
-use box_image::bounds::MAX_CPUS;
+use box_image::rules::MAX_CPUS;
 
 use super::{
     AGENT, BUSINESS, CAP, Choice, Count, Declaration, Kind, LOGS, MOST_MEMORY, NETWORK, SANDBOX,

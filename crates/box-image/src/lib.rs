@@ -6,19 +6,18 @@
 //! the kernel. The sha256 of the manifest's bytes is the **box digest**; it covers everything that
 //! boots.
 //!
-//! [`defaults`] are the values that hold unless a Boxfile says otherwise, [`bounds`] and [`names`] what
-//! it may ask for, [`text`] makes foreign text
+//! [`defaults`] are the values that hold unless a Boxfile says otherwise, [`rules`] bounds what it may
+//! ask for, [`text`] makes foreign text
 //! safe to print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
 //! [`wire`]'s framing over any reader or writer that it is given.
 #![forbid(unsafe_code)]
 
-pub mod bounds;
 pub mod budget;
 pub mod defaults;
 pub mod digest;
 pub mod manifest;
-pub mod names;
 pub mod plan;
+pub mod rules;
 pub mod text;
 pub mod wire;
 

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use box_image::names::is_repository;
+use box_image::rules::is_repository;
 use download::http::RemoteUrl;
 use serde::Deserialize;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use box_image::Digest;
-use box_image::names::{is_repository, is_tag};
+use box_image::rules::{is_repository, is_tag};
 use download::http::RemoteUrl;
 
 use crate::error::RegistryError;

@@ -1,7 +1,7 @@
 //! `health …`: how the launcher finds out that the agent is ready.
 
 use box_image::AgentKind;
-use box_image::names::is_request_path;
+use box_image::rules::is_request_path;
 
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
@@ -73,9 +73,8 @@ fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let message = format!("{} is not the path of a request", quote(path));
     let help = match rules::intended_http_path(path) {
         Some(path) => {
-            let write = form::prop(value.syntax, name, &format!("\"{path}\""));
             let encoded = if path.contains('%') { "percent-encode it: " } else { "" };
-            format!("{encoded}write `{write}`")
+            format!("{encoded}{}", form::write_text(value.syntax, name, &path))
         }
         None => "it begins with `/` and consists of visible ASCII: \"/health\"".to_owned(),
     };

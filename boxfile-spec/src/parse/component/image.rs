@@ -1,7 +1,7 @@
 //! `image "oci:…"`, and `binary "PATH"` or `binary "URL" sha256="…"`: where a component's files come
 //! from.
 
-use box_image::names::{is_repository, is_tag};
+use box_image::rules::{is_repository, is_tag};
 
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;

@@ -5,9 +5,8 @@ mod health;
 mod image;
 mod limits;
 mod namespaces;
-mod rlimits;
 
-use box_image::names::kernel_directory;
+use box_image::rules::kernel_directory;
 use box_image::{AgentKind, Limits};
 
 use crate::diagnostic::quote;
@@ -87,7 +86,7 @@ fn common(
     let (namespaces, hostname) = namespaces::read(one(&schema::NAMESPACES), hostname, sink);
     let (limits, share) = limits::read(one(&schema::LIMITS), node, *limits, sink);
     let user = Reader::sole(children, &schema::USER, |it| it.read_arg(user));
-    let rlimits = rlimits::read(one(&schema::RLIMITS), user.as_ref(), sink);
+    let rlimits = limits::read_rlimits(one(&schema::RLIMITS), user.as_ref(), sink);
     let component = Component {
         image: Reader::sole(children, &schema::IMAGE, |it| it.read_arg(image::image)),
         entrypoint: Reader::sole(children, &schema::ENTRYPOINT, argv),

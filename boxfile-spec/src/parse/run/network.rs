@@ -35,8 +35,7 @@ pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {
     if let Some(lacks) = lacks {
         report_closed(&reader, node, lacks);
     }
-    children.finish(|_| None, |declaration| names::missing(declaration, node));
-    reader.finish_line();
+    reader.finish_block(&children);
     let [allow, deny] = lists.map(Option::unwrap_or_default);
     NetworkPlan { mode: mode.unwrap_or_default(), allow, deny }
 }

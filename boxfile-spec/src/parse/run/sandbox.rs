@@ -35,8 +35,7 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<SandboxPlan> {
     check_writable(&writable, &deny_write, sink);
     check_patterns(&patterns, sink);
     let [allow, ask, forbid] = patterns.map(|list| list.into_iter().map(|it| it.value).collect());
-    children.finish(|_| None, |declaration| names::missing(declaration, node));
-    reader.finish_line();
+    reader.finish_block(&children);
     let preset = preset?;
     let default = match preset {
         SandboxPreset::Development => SandboxFallback::Warn,

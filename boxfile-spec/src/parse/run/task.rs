@@ -2,7 +2,6 @@
 
 use box_image::TaskPlan;
 
-use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
@@ -22,8 +21,7 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {
     });
     let mut tags = tags.unwrap_or_default();
     tags.sort_unstable();
-    children.finish(|_| None, |declaration| names::missing(declaration, node));
-    reader.finish_line();
+    reader.finish_block(&children);
     Some(TaskPlan {
         id: id?.value,
         kind: kind?.value,

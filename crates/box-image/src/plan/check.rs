@@ -2,8 +2,9 @@
 
 use thiserror::Error;
 
-use crate::bounds::{MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS};
-use crate::names::{is_request_path, kernel_directory};
+use crate::rules::{
+    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, is_request_path, kernel_directory,
+};
 
 use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan};
 
