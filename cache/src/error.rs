@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::id::BlobId;
+use box_digest::Digest;
 
 /// What can go wrong with a store.
 #[derive(Debug, thiserror::Error)]
@@ -32,13 +32,13 @@ pub enum StoreError {
         found: String,
     },
     /// The store does not hold the blob.
-    #[error("the store holds no blob {0}")]
-    Missing(BlobId),
+    #[error("the store holds no blob {}", .0.hex())]
+    Missing(Digest),
     /// A blob in the store is no longer what its name says.
-    #[error("the blob {blob} is damaged; remove {} and build again", path.display())]
+    #[error("the blob {} is damaged; remove {} and build again", blob.hex(), path.display())]
     Damaged {
         /// The blob.
-        blob: BlobId,
+        blob: Digest,
         /// Its file.
         path: PathBuf,
     },

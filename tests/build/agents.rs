@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use box_cache::BlobId;
+use box_digest::Digest;
 
 use crate::checkout::{Checkout, shown, tools};
 use crate::server::Server;
@@ -38,7 +38,7 @@ fn a_file_of_the_checkout() {
     assert_eq!(plan["agent-kind"], "local_binary");
     assert_eq!(plan["agent"]["argv"], serde_json::json!(["/agent/bin/agent"]));
     let lock = checkout.read("Boxfile.lock");
-    let digest = BlobId::of(&program()).hex();
+    let digest = Digest::of(&program()).hex();
     assert!(lock.contains("kind = \"binary\"\nsource = \"bin/agent\"\n"), "{lock}");
     assert!(lock.contains(&digest), "{lock}");
     // Where it lies in the checkout is not part of the box.
@@ -142,7 +142,7 @@ fn another_content_than_declared() {
      3 |     binary "bin/agent" sha256="DIGEST"
        |            ^^^^^^^^^^^ named here
     "#);
-    let right = BlobId::of(&program()).hex();
+    let right = Digest::of(&program()).hex();
     checkout(&format!("binary \"bin/agent\" sha256=\"{right}\"")).built(&[]);
 }
 
@@ -156,7 +156,7 @@ fn remote(server: &Server, sha256: &str) -> Checkout {
 #[test]
 fn a_url() {
     let server = Server::of(program());
-    let sha256 = BlobId::of(&program()).hex();
+    let sha256 = Digest::of(&program()).hex();
     let checkout = remote(&server, &sha256);
     checkout.result(&["check"]);
     assert_eq!(server.requests(), 0, "check touches no network");
@@ -192,7 +192,7 @@ fn a_url_with_another_content() {
 #[test]
 fn a_url_that_the_store_lacks_while_offline() {
     let server = Server::of(program());
-    let checkout = remote(&server, &BlobId::of(&program()).hex());
+    let checkout = remote(&server, &Digest::of(&program()).hex());
     let said = checkout.fails(&["build", "--offline"]).replace(&server.url(""), "URL");
     insta::assert_snapshot!(shown(&said), @r#"
     error: the agent's program cannot be fetched: URL/agent (sha256:DIGEST) is not in the store and --offline forbids the network

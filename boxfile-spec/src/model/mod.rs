@@ -8,13 +8,14 @@
 mod component;
 mod image;
 
+use box_digest::Digest;
 use box_image::{
     Budget, CapPlan, Layout, LogsPlan, NetworkPlan, SandboxPlan, ScratchPlan, SecretPlan,
     SharePlan, SkillMode, TaskPlan, Vm,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{Platform, Sha256, Spanned};
+use crate::{Platform, Spanned};
 
 pub use component::{Agent, Binary, Business, Component, Health};
 pub use image::ImageRef;
@@ -134,5 +135,15 @@ pub struct Kernel {
     /// The kernel file; a relative path is relative to the main Boxfile.
     pub path: Option<Spanned<String>>,
     /// The sha256 that the file must have.
-    pub sha256: Option<Sha256>,
+    #[serde(serialize_with = "digits")]
+    pub sha256: Option<Digest>,
+}
+
+/// Writes a sha256 as the language does, which is without its algorithm.
+fn digits<S: Serializer>(
+    digest: &(impl Copy + Into<Option<Digest>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let digest: Option<Digest> = (*digest).into();
+    digest.map(|it| it.hex()).serialize(serializer)
 }

@@ -1,13 +1,17 @@
 //! Finding what registries are asked with: their configuration, credentials, certificates, a proxy.
 
-use std::env;
 use std::path::PathBuf;
+use std::{env, io};
 
+use host_fs::read::{Links, read_file};
 use oci_registry::{Options, Registry, RegistryConfig};
 
 use super::failure::Failure;
 use super::options::RegistryOptions;
 use super::progress::Progress;
+
+/// The most bytes of a registry configuration.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// How the network is reached.
 pub(crate) struct Network {
@@ -74,8 +78,9 @@ fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
         },
     };
     let shown = file.display();
-    let text = std::fs::read_to_string(&file)
-        .map_err(|error| Failure::new(format!("cannot read {shown}: {error}")))?;
+    let text = read_file(&file, Links::Follow, CONFIG_BYTES_MAX).map_err(io::Error::from);
+    let text = text.and_then(|text| String::from_utf8(text).map_err(io::Error::other));
+    let text = text.map_err(|error| Failure::new(format!("cannot read {shown}: {error}")))?;
     RegistryConfig::parse(&text).map_err(|error| {
         Failure::new(format!(
             "{shown}: {error}\n  = help: docs/registries.md says what can be there"

@@ -14,7 +14,6 @@
 
 pub mod budget;
 pub mod defaults;
-pub mod digest;
 pub mod manifest;
 pub mod plan;
 pub mod rules;
@@ -22,7 +21,6 @@ pub mod text;
 pub mod wire;
 
 pub use budget::{Budget, Excess, Phase, Phases};
-pub use digest::{Digest, ParseDigestError};
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{
     Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,

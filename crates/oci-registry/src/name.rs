@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use box_image::Digest;
+use box_digest::Digest;
 use box_image::rules::{is_repository, is_tag};
 use download::http::RemoteUrl;
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use box_digest::Digest;
 use box_image::{
     AgentKind, Budget, Layout, Limits, Namespaces, NetworkPlan, Rlimits, SkillMode, Vm,
 };
 use boxfile_spec::{
-    Agent, Boxfile, Business, Component, Health, ImageRef, Kernel, Platform, Sha256, Skill, Span,
-    Spanned, parse,
+    Agent, Boxfile, Business, Component, Health, ImageRef, Kernel, Platform, Skill, Span, Spanned,
+    parse,
 };
 
 use super::{MIB, strings};
@@ -96,7 +97,7 @@ fn example_kernel() -> Kernel {
     sha256[..3].copy_from_slice(&[0x38, 0x54, 0xef]);
     sha256[31] = 1;
     let path = at("vendor/libkrunfw.so.5".to_owned(), "\"vendor/libkrunfw.so.5\"");
-    Kernel { path: Some(path), sha256: Some(Sha256(sha256)) }
+    Kernel { path: Some(path), sha256: Some(Digest::from_bytes(sha256)) }
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 mod scaffold;
 
-use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use boxbuild::project::NAMES;
 use boxfile_spec::{ImageRef, Platform, Source, Spanned, Syntax};
+use host_fs::publish::FileDraft;
 use oci_image::{Access, Image, Registries, SourceError};
 
 use super::failure::{Failure, chain};
@@ -196,15 +196,15 @@ fn checked_name(name: &str) -> Result<String, Failure> {
 
 /// Writes a file that must not exist yet, as a whole or not at all.
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
-    let opened = OpenOptions::new().write(true).create_new(true).open(path);
-    let mut file = opened.map_err(|error| match error.kind() {
+    let draft = FileDraft::beside(path, 0o666);
+    let written = draft.and_then(|draft| {
+        draft.file().write_all(text.as_bytes())?;
+        draft.finish_new(path)
+    });
+    written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
             Failure::new(format!("there is a {} already; it is left as it is", path.display()))
         }
         _ => Failure::new(format!("cannot write {}: {error}", path.display())),
-    })?;
-    file.write_all(text.as_bytes()).map_err(|error| {
-        std::fs::remove_file(path).ok();
-        Failure::new(format!("cannot write {}: {error}", path.display()))
     })
 }
