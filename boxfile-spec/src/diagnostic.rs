@@ -2,11 +2,10 @@
 
 use std::fmt;
 
+use crate::Sources;
 pub use box_image::text::shown;
 pub(crate) use box_image::text::visible;
 use serde::Serialize;
-
-use crate::Sources;
 
 /// A place in a source, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +35,7 @@ impl Span {
     }
 }
 
-/// A value and the place in the source that it was read from. Only the value is serialised.
+/// A value and the place in the source that it was read from. Only the value is serialized.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Spanned<T> {

@@ -23,7 +23,6 @@
 //! without `=`, which some tools take from their own environment, is an error. A byte order mark
 //! at the start of the file is skipped.
 
-mod cursor;
 mod quoted;
 #[cfg(test)]
 mod tests;
@@ -31,9 +30,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::collections::btree_map;
 
+use crate::cursor::Cursor;
 use crate::diagnostic::quote;
 use crate::{Diagnostic, Diagnostics, Span, Spanned, rules};
-use cursor::Cursor;
 
 /// The greatest length of a `.env` file in bytes: 1 MiB.
 pub const MAX_DOTENV: usize = 1 << 20;
@@ -58,34 +57,48 @@ pub fn parse(text: &str) -> Result<Variables, Diagnostics> {
     let mut variables = Variables::new();
     let mut errors = Vec::new();
     let mut cursor = Cursor::new(text);
-    cursor.skip("\u{feff}");
-    while !cursor.at_end() && errors.len() < MOST_KEPT {
+    cursor.eat("\u{feff}");
+    while cursor.peek().is_some() && errors.len() < MOST_KEPT {
         match entry(&mut cursor) {
             Ok(Some((name, value))) => errors.extend(insert(&mut variables, name, value)),
             Ok(None) => {}
             Err(error) => errors.push(error),
         }
-        cursor.skip_line();
+        cursor.skip_until(|c| c == '\n');
+        cursor.bump();
     }
     Diagnostics::new(errors).map_or(Ok(variables), Err)
+}
+
+const BLANKS: [char; 2] = [' ', '\t'];
+
+fn skip_blanks(cursor: &mut Cursor<'_>) {
+    while cursor.eat_class(|c| BLANKS.contains(&c)) {}
+}
+
+/// Returns what is left of the line, without its end.
+fn rest_of_line<'t>(cursor: &Cursor<'t>) -> &'t str {
+    let line = cursor.rest().lines().next().unwrap_or_default();
+    line.strip_suffix('\r').unwrap_or(line)
 }
 
 type Entry = (String, Spanned<String>);
 
 /// Reads a line up to its comment or end; nothing where it is empty.
 fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Entry>, Diagnostic> {
-    cursor.skip_blanks();
-    if cursor.at_line_end() || cursor.starts_with("#") {
+    skip_blanks(cursor);
+    let line = rest_of_line(cursor);
+    if line.is_empty() || line.starts_with('#') {
         return Ok(None);
     }
-    if cursor.starts_with("export ") || cursor.starts_with("export\t") {
-        cursor.skip("export");
-        cursor.skip_blanks();
+    if line.strip_prefix("export").is_some_and(|rest| rest.starts_with(BLANKS)) {
+        cursor.eat("export");
+        skip_blanks(cursor);
     }
-    let start = cursor.position();
+    let start = cursor.at();
     let name = name(cursor)?;
     let value = value(cursor, &name)?;
-    let span = cursor.span_from(start);
+    let span = Span::between(start, cursor.at());
     if value.contains('\0') {
         let message = format!("the value of `{name}` contains a NUL character");
         let error = Diagnostic::new(message, span, "no program can receive this");
@@ -97,8 +110,8 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Entry>, Diagnostic> {
 
 /// Reads a name and the `=` behind it.
 fn name(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
-    let start = cursor.position();
-    let line = cursor.rest_of_line();
+    let start = cursor.at();
+    let line = rest_of_line(cursor);
     let Some((name, _)) = line.split_once('=') else {
         let message = format!("{} has no value", quote(line.trim_end()));
         let span = Span::between(start, start + line.trim_end().len());
@@ -120,7 +133,8 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
         let error = Diagnostic::new(message, span, "not a variable's name");
         return Err(error.with_help(NAME_HELP));
     }
-    cursor.advance(name.len() + 1);
+    cursor.eat(name);
+    cursor.eat("=");
     Ok(name.to_owned())
 }
 
@@ -133,12 +147,12 @@ fn value(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
 }
 
 fn unquoted(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
-    let line = cursor.rest_of_line();
+    let line = rest_of_line(cursor);
     let comment =
-        line.match_indices('#').map(|(at, _)| at).find(|at| line[..*at].ends_with([' ', '\t']));
-    let value = line[..comment.unwrap_or(line.len())].trim_end_matches([' ', '\t']);
-    if value.starts_with([' ', '\t']) {
-        let start = cursor.position();
+        line.match_indices('#').map(|(at, _)| at).find(|at| line[..*at].ends_with(BLANKS));
+    let value = line[..comment.unwrap_or(line.len())].trim_end_matches(BLANKS);
+    if value.starts_with(BLANKS) {
+        let start = cursor.at();
         let span = Span::between(start, start + value.len());
         let error = Diagnostic::new("blanks stand behind `=`", span, "begins with a blank");
         let bare = value.trim_start();
@@ -149,20 +163,19 @@ fn unquoted(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
         };
         return Err(error.with_help(help));
     }
-    cursor.advance(value.len());
+    cursor.eat(value);
     Ok(value.to_owned())
 }
 
 /// Checks that nothing but a comment is left of the line.
 fn end_of_entry(cursor: &mut Cursor<'_>) -> Result<(), Diagnostic> {
-    let before = cursor.position();
-    cursor.skip_blanks();
-    let blank = cursor.position() > before;
-    if cursor.at_line_end() || (blank && cursor.starts_with("#")) {
+    let before = cursor.at();
+    skip_blanks(cursor);
+    let (start, line) = (cursor.at(), rest_of_line(cursor));
+    if line.is_empty() || (start > before && line.starts_with('#')) {
         return Ok(());
     }
-    let start = cursor.position();
-    let span = Span::between(start, start + cursor.rest_of_line().trim_end().len());
+    let span = Span::at(start, line.trim_end().len());
     let error = Diagnostic::new("text stands behind a closing quote", span, "from here on");
     Err(error.with_help("put the whole value between the quotes; a comment begins with ` #`"))
 }

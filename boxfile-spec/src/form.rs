@@ -10,6 +10,11 @@ pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
     }
 }
 
+/// Says to write a property with a text.
+pub(crate) fn write_text(syntax: Syntax, name: &str, text: &str) -> String {
+    format!("write `{}`", prop(syntax, name, &format!("\"{text}\"")))
+}
+
 /// Writes a declaration with one argument: `name "value"`; in TOML `name = "value"`.
 pub(crate) fn declaration(syntax: Syntax, name: &str, value: &str) -> String {
     match syntax {

@@ -22,6 +22,7 @@
 //! reads neither clock nor environment: what a path in the model means is its caller's affair.
 #![forbid(unsafe_code)]
 
+mod cursor;
 mod diagnostic;
 pub mod dotenv;
 mod form;
@@ -46,14 +47,11 @@ pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, Span, Spanned, sh
 pub use format::{format_kdl, format_toml};
 pub use lock::Lock;
 pub use model::{
-    Access, Agent, AgentKind, Binary, Boxfile, Budget, Business, Cap, Component, Conflict,
-    ConflictPolicy, Delivery, Fallback, Health, ImageRef, Kernel, Layout, Limits, Logs, Namespaces,
-    Network, NetworkMode, Preset, ResourceLimits, Sandbox, Scope, Scratch, Secret, Share, Skill,
-    SkillMode, SkillsDir, Task, Vm,
+    Agent, Binary, Boxfile, Business, Component, Conflict, ConflictPolicy, Health, ImageRef,
+    Kernel, Skill, SkillsDir,
 };
 pub use parse::{Document, MAX_SOURCE, parse, read};
 pub use platform::{Platform, UnknownPlatform};
 pub use rules::{is_name, looks_secret};
 pub use schema::{json_schema, reference};
 pub use sources::{Source, Sources, Syntax};
-pub use suggest::nearest;

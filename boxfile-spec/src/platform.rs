@@ -4,16 +4,18 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::diagnostic::quote;
 
 /// An operating system and a processor, written as OCI does: `linux/amd64`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Platform {
     /// `linux/amd64`: x86-64.
+    #[serde(rename = "linux/amd64")]
     LinuxAmd64,
     /// `linux/arm64`: AArch64.
+    #[serde(rename = "linux/arm64")]
     LinuxArm64,
 }
 
@@ -56,13 +58,6 @@ impl FromStr for Platform {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let named = |platform: &Self| platform.as_str() == text;
         Self::ALL.into_iter().find(named).ok_or_else(|| UnknownPlatform(text.to_owned()))
-    }
-}
-
-/// Serializes as [`Platform::as_str`].
-impl Serialize for Platform {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
     }
 }
 

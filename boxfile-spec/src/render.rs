@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthChar as _;
+
 use crate::diagnostic::{shown, visible};
 use crate::sources::Line;
 use crate::{Diagnostic, Label, Sources, Span};
@@ -150,27 +152,8 @@ fn show(c: char) -> String {
 }
 
 /// Returns how many columns a terminal gives to a character as [`show`] writes it.
-///
-/// The wide ranges are the blocks that are wide (W or F) throughout in Unicode's EastAsianWidth,
-/// and the pictographs. A rare character outside of them moves an underline by a column.
 fn columns(c: char) -> usize {
-    match c {
-        '\t' => TAB.len(),
-        '\u{300}'..='\u{36f}' | '\u{fe00}'..='\u{fe0f}' => 0,
-        '\u{1100}'..='\u{115f}'
-        | '\u{2e80}'..='\u{303e}'
-        | '\u{3041}'..='\u{a4cf}'
-        | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff00}'..='\u{ff60}'
-        | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{1f300}'..='\u{1f64f}'
-        | '\u{1f680}'..='\u{1f6ff}'
-        | '\u{1f900}'..='\u{1f9ff}'
-        | '\u{20000}'..='\u{3fffd}' => 2,
-        _ => 1,
-    }
+    if c == '\t' { TAB.len() } else { visible(c).width().unwrap_or(1) }
 }
 
 #[cfg(test)]

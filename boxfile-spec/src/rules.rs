@@ -43,18 +43,6 @@ pub(crate) fn is_variable(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(inner) && !text.as_bytes()[0].is_ascii_digit()
 }
 
-/// Tells whether `text` may be an image's tag (OCI distribution-spec, "Pulling manifests").
-pub(crate) fn is_tag(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    (1..=128).contains(&text.len()) && text.bytes().all(inner) && !text.starts_with(['.', '-'])
-}
-
-/// Tells whether `text` may be the path of an HTTP request, and a query behind it: visible ASCII
-/// (RFC 3986, section 2), so that it stands in the request as it is written here.
-pub(crate) fn is_http_path(text: &str) -> bool {
-    text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
 /// Returns the path of a request that a text was probably meant to be: with a `/` in front, and what
 /// is no visible ASCII percent-encoded (RFC 3986, section 2.1), and so are quotes and backslashes.
 pub(crate) fn intended_http_path(text: &str) -> Option<String> {
@@ -64,23 +52,6 @@ pub(crate) fn intended_http_path(text: &str) -> Option<String> {
     };
     let path: String = text.trim_start_matches('/').bytes().map(encode).collect();
     (!text.is_empty() && !text.chars().any(char::is_control)).then(|| format!("/{path}"))
-}
-
-/// The kernel's directories of the guest: nothing below them is a file that somebody put there.
-const KERNELS: [&str; 3] = ["proc", "sys", "dev"];
-
-/// Returns the kernel's directory that an absolute path leads to or into, by its text: `..` takes
-/// the part in front of it away.
-pub(crate) fn kernels_directory(path: &str) -> Option<&'static str> {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    KERNELS.into_iter().find(|name| parts.first() == Some(name))
 }
 
 /// Tells whether a user, `USER` or `USER:GROUP`, is root by its name or number.
@@ -106,21 +77,6 @@ pub(crate) fn is_registry_host(text: &str) -> bool {
     let host_like = |part: &str| !part.is_empty() && is_label(part);
     let named = host == "localhost" || host.contains('.') || port.is_some();
     named && host.split('.').all(host_like) && port.is_none_or(|port| port.parse::<u16>().is_ok())
-}
-
-/// Tells whether `text` may name a repository of a registry (OCI distribution-spec, "Pulling
-/// manifests"): parts of lower-case letters and digits, between slashes.
-pub(crate) fn is_repository(text: &str) -> bool {
-    let end = |byte: Option<&u8>| {
-        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    };
-    let inner =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
-    let part = |part: &str| {
-        let bytes = part.as_bytes();
-        end(bytes.first()) && end(bytes.last()) && bytes.iter().all(|byte| inner(*byte))
-    };
-    text.len() <= 255 && text.split('/').all(part)
 }
 
 /// What the names of variables end with that hold secrets.
@@ -258,6 +214,8 @@ pub(crate) fn path_order(one: &str, other: &str) -> Ordering {
 
 #[cfg(test)]
 mod tests {
+    use box_image::rules::is_request_path;
+
     use super::*;
 
     #[test]
@@ -281,15 +239,9 @@ mod tests {
     }
 
     #[test]
-    fn variables_tags_and_paths() {
+    fn variables_and_paths() {
         assert!(is_variable("_A1") && is_variable("path"));
         assert!(!is_variable("") && !is_variable("1A") && !is_variable("A-B"));
-        assert!(is_tag("v1.0_b-2") && !is_tag("") && !is_tag(".v") && !is_tag("a/b"));
-        assert!(!is_tag(&"x".repeat(129)));
-        assert!(is_http_path("/health?x=1") && !is_http_path("health") && !is_http_path("/a b"));
-        assert!(
-            !is_http_path("/a\r\nHost: b") && !is_http_path("/santé") && is_http_path("/a%20b")
-        );
         assert!(climbs("..") && climbs("a/../b") && !climbs("a..b/..c"));
     }
 
@@ -303,25 +255,10 @@ mod tests {
             ("é\"\\", "/%C3%A9%22%5C"),
         ] {
             assert_eq!(intended_http_path(text).as_deref(), Some(path));
-            assert!(is_http_path(path));
+            assert!(is_request_path(path));
         }
         assert_eq!(intended_http_path(""), None);
         assert_eq!(intended_http_path("/a\r\nHost: b"), None);
-    }
-
-    #[test]
-    fn the_kernels_directories_are_known_by_any_spelling() {
-        for (path, name) in [
-            ("/proc", "proc"),
-            ("//sys/", "sys"),
-            ("/srv/../dev/shm", "dev"),
-            ("/./../proc/self", "proc"),
-        ] {
-            assert_eq!(kernels_directory(path), Some(name), "{path}");
-        }
-        for path in ["/", "/work", "/processes", "/dev/..", "/home/dev", "/sys/../work"] {
-            assert_eq!(kernels_directory(path), None, "{path}");
-        }
     }
 
     #[test]
@@ -342,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn users_hosts_and_repositories() {
+    fn users_and_hosts() {
         assert!(is_user("app") && is_user("1000:1000") && is_user("a.b_c-d$"));
         assert!(!is_user("") && !is_user("a:") && !is_user(":a") && !is_user("a:b:c"));
         assert!(!is_user("-a") && !is_user("a b"));
@@ -351,10 +288,6 @@ mod tests {
         }
         for part in ["library", "a:65536", "a..b", "", "a.b:x"] {
             assert!(!is_registry_host(part), "{part}");
-        }
-        assert!(is_repository("library/debian") && is_repository("a/b-c_d.e"));
-        for bad in ["", "A", "a//b", "/a", "a/", "a-", "-a", &"a".repeat(256)] {
-            assert!(!is_repository(bad), "{bad}");
         }
     }
 

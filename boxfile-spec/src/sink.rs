@@ -36,9 +36,19 @@ impl Sink {
         self.lenient.set(true);
     }
 
+    /// Returns whether nothing more is kept, so that nothing more need be looked for.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.borrow().len() >= MOST_KEPT
+    }
+
     /// Returns the value, or adds the error.
     pub(crate) fn check<T>(&self, result: Result<T, Diagnostic>) -> Option<T> {
         result.map_err(|error| self.report(error)).ok()
+    }
+
+    /// As [`Self::check`], for a check that takes time: once the sink is full, it is not made.
+    pub(crate) fn attempt<T>(&self, check: impl FnOnce() -> Result<T, Diagnostic>) -> Option<T> {
+        if self.is_full() { None } else { self.check(check()) }
     }
 
     /// Returns all that was found.

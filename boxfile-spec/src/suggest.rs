@@ -4,7 +4,7 @@
 /// letters or less (there, two edits turn anything into anything).
 ///
 /// An edit is an insertion, deletion, replacement or swap of neighbours.
-pub fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
+pub(crate) fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
     let name = name.to_lowercase();
     let length = name.chars().count();
     let candidates = candidates.iter().copied();

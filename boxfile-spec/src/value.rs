@@ -1,6 +1,8 @@
 //! Typed extraction: turns one value into the type that a declaration wants.
 
 use box_digest::Digest;
+use serde::de::value::{Error as Unknown, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
 
 use crate::diagnostic::{invisible, quote, shown};
 use crate::schema::Kind;
@@ -59,13 +61,18 @@ pub(crate) fn truth(value: &Value, name: &str) -> Result<bool, Diagnostic> {
     Ok(truth)
 }
 
-/// Reads one of the words of its kind.
-pub(crate) fn choice(value: &Value, name: &str, kind: Kind) -> Result<&'static str, Diagnostic> {
+/// Reads one of the words of its kind, which are how serde names the values of the type.
+pub(crate) fn choice<T: DeserializeOwned>(
+    value: &Value,
+    name: &str,
+    kind: Kind,
+) -> Result<T, Diagnostic> {
     let text = text(value, name)?;
     let Kind::OneOf(choices) = kind else { return Err(mismatch(value, name, "a value")) };
     let words: Vec<&'static str> = choices.iter().map(|choice| choice.name).collect();
-    if let Some(word) = words.iter().find(|word| **word == text) {
-        return Ok(word);
+    if words.contains(&text) {
+        let word: StrDeserializer<'_, Unknown> = text.into_deserializer();
+        return T::deserialize(word).map_err(|error| mismatch(value, name, &error.to_string()));
     }
     let message = format!("`{name}` cannot be {}", quote(text));
     let begun = || words.iter().find(|word| text.len() > 1 && word.starts_with(text)).copied();
@@ -99,16 +106,16 @@ pub(crate) fn size_within(value: &Value, name: &str, kind: Kind) -> Result<u64, 
     let [size, bound, least, most] = [bytes, bound, least, most].map(units::show_size);
     let message = format!("`{name}` is {size}, which is {relation} than is possible");
     Err(Diagnostic::new(message, value.span, format!("must be from {least} to {most}"))
-        .with_help(format!("write `{}`", form::prop(value.syntax, name, &format!("\"{bound}\"")))))
+        .with_help(form::write_text(value.syntax, name, &bound)))
 }
 
 /// Reads a duration in milliseconds other than 0.
 pub(crate) fn some_duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     match duration(value, name)? {
         0 => {
-            let least = form::prop(value.syntax, name, "\"1ms\"");
+            let least = form::write_text(value.syntax, name, "1ms");
             Err(Diagnostic::new("nothing is done in no time", value.span, "must be at least 1ms")
-                .with_help(format!("write `{least}` or more, or leave `{name}` out")))
+                .with_help(format!("{least} or more, or leave `{name}` out")))
         }
         ms => Ok(ms),
     }
@@ -120,7 +127,7 @@ pub(crate) fn size(value: &Value, name: &str) -> Result<u64, Diagnostic> {
         Data::Text(text) => text,
         Data::Integer(number) => {
             let help = if *number == 0 {
-                format!("write `{}`", form::prop(value.syntax, name, "\"0B\""))
+                form::write_text(value.syntax, name, "0B")
             } else {
                 let readings = [&*format!("{number}MiB"), &format!("{number}B")];
                 unit_help(value, name, readings, " for bytes")
@@ -132,9 +139,7 @@ pub(crate) fn size(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     units::size(text).ok_or_else(|| {
         let message = format!("{} is not a size", quote(text));
         let help = match units::intended_size(text) {
-            Some(intended) => {
-                format!("write `{}`", form::prop(value.syntax, name, &format!("\"{intended}\"")))
-            }
+            Some(intended) => form::write_text(value.syntax, name, &intended),
             None => units::SIZE_FORM.to_owned(),
         };
         Diagnostic::new(message, value.span, format!("`{name}` takes a size")).with_help(help)
@@ -255,10 +260,7 @@ pub(crate) fn sha256(value: &Value, name: &str) -> Result<Digest, Diagnostic> {
     Digest::from_hex(text).ok_or_else(|| {
         let intended = text.trim().trim_start_matches("sha256:").to_ascii_lowercase();
         let help = match Digest::from_hex(&intended) {
-            Some(_) => {
-                let intended = format!("\"{intended}\"");
-                format!("write `{}`", form::prop(value.syntax, name, &intended))
-            }
+            Some(_) => form::write_text(value.syntax, name, &intended),
             None => "the output of `sha256sum` begins with them".to_owned(),
         };
         let label = format!("{} characters", text.chars().count());

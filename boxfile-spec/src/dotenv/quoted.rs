@@ -1,22 +1,21 @@
 //! Values in quotes.
 
-use super::cursor::Cursor;
+use crate::cursor::Cursor;
 use crate::diagnostic::quote;
 use crate::{Diagnostic, Span};
 
 /// Reads `'…'`.
 pub(super) fn single(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
-    let start = cursor.position();
+    let start = cursor.at();
     let mut value = String::new();
-    cursor.skip("'");
+    cursor.eat("'");
     loop {
-        if cursor.starts_with("\\'") {
-            cursor.skip("\\");
-        } else if cursor.starts_with("'") {
-            cursor.skip("'");
+        if cursor.rest().starts_with("\\'") {
+            cursor.eat("\\");
+        } else if cursor.eat("'") {
             return Ok(value);
         }
-        match cursor.next() {
+        match cursor.bump() {
             Some(next) => value.push(next),
             None => return Err(unclosed(start, '\'')),
         }
@@ -28,21 +27,23 @@ pub(super) fn single(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
 /// The first unknown escape is reported when the value is read, so that what follows it is read
 /// in its own right.
 pub(super) fn double(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
-    let start = cursor.position();
+    let start = cursor.at();
     let mut value = String::new();
     let mut unknown = None;
-    cursor.skip("\"");
+    cursor.eat("\"");
     loop {
-        let at = cursor.position();
-        match cursor.next() {
+        let at = cursor.at();
+        match cursor.bump() {
             None => return Err(unclosed(start, '"')),
             Some('"') => return unknown.map_or(Ok(value), Err),
-            Some('\\') => match cursor.next() {
+            Some('\\') => match cursor.bump() {
                 None => return Err(unclosed(start, '"')),
                 Some(escaped) => match meaning(escaped) {
                     Some(meant) => value.push(meant),
                     None => {
-                        unknown.get_or_insert_with(|| no_escape(escaped, cursor.span_from(at)));
+                        unknown.get_or_insert_with(|| {
+                            no_escape(escaped, Span::between(at, cursor.at()))
+                        });
                     }
                 },
             },

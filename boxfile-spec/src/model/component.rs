@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use box_digest::Digest;
-use box_image::defaults::AGENT_PORT;
+use box_image::{AgentKind, Limits, Namespaces, Rlimits};
 use serde::Serialize;
 
 use super::digits;
@@ -11,7 +11,6 @@ use crate::{ImageRef, Span, Spanned};
 
 /// The AI agent: the component that is started with the box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct Agent {
     /// What kind of agent it is.
     pub kind: AgentKind,
@@ -28,40 +27,11 @@ pub struct Agent {
     /// visible.
     pub tools: Option<Vec<String>>,
     /// What it has in common with the business application.
-    #[serde(flatten)]
     pub component: Component,
-}
-
-/// What kind of agent a box has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentKind {
-    /// Any program in an OCI image.
-    OciImage,
-    /// A3S Code in an OCI image.
-    A3sCode,
-    /// OpenCode in an OCI image.
-    Opencode,
-    /// A program of the checkout.
-    LocalBinary,
-    /// A program that is downloaded.
-    RemoteBinary,
-}
-
-impl AgentKind {
-    /// Returns the port on which an agent of this kind listens by default: [`AGENT_PORT`], or that of
-    /// `opencode serve`.
-    pub const fn default_port(self) -> u16 {
-        match self {
-            Self::Opencode => 4096,
-            _ => AGENT_PORT,
-        }
-    }
 }
 
 /// The agent's program, where it is not in an image. It becomes `/agent/bin/agent`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub enum Binary {
     /// A file of the checkout.
     Local {
@@ -93,18 +63,15 @@ impl Binary {
 
 /// The business application: where the agent's commands run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct Business {
     /// Whether its own program is started with the box, once the agent is ready.
     pub autostart: bool,
     /// What it has in common with the agent. Its image is always there.
-    #[serde(flatten)]
     pub component: Component,
 }
 
 /// What the agent and the business application have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct Component {
     /// The image that holds the component's files; nothing only for an agent that is a binary.
     pub image: Option<Spanned<ImageRef>>,
@@ -129,13 +96,13 @@ pub struct Component {
     pub hostname: String,
     /// What the component may take.
     pub limits: Limits,
-    /// What each of its processes may take.
-    pub rlimits: ResourceLimits,
+    /// What each of its processes may take. A number of processes is not given to one that is
+    /// declared to be root, whom the kernel does not hold to it.
+    pub rlimits: Rlimits,
 }
 
 /// How the launcher finds out that the agent is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub enum Health {
     /// A TCP connection to loopback succeeds.
     Tcp {
@@ -154,59 +121,4 @@ pub enum Health {
         /// The program and its arguments; at least the program.
         argv: Vec<String>,
     },
-}
-
-/// Which Linux namespaces a component has for itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Namespaces {
-    /// Its own mounts.
-    pub mount: bool,
-    /// Its own process ids.
-    pub pid: bool,
-    /// Its own System V IPC and POSIX message queues.
-    pub ipc: bool,
-    /// Its own host name.
-    pub uts: bool,
-    /// Its own network. Off by default, so that agent and business can talk over loopback.
-    pub net: bool,
-}
-
-impl Default for Namespaces {
-    fn default() -> Self {
-        Self { mount: true, pid: true, ipc: true, uts: true, net: false }
-    }
-}
-
-/// What a component may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Limits {
-    /// Memory in bytes, from 4 MiB to 64 GiB (cgroup v2 `memory.max`).
-    pub memory: u64,
-    /// Share of the CPU against the other component, 1 to 10000 (cgroup v2 `cpu.weight`).
-    pub cpu_weight: u16,
-    /// Greatest number of processes and threads, 1 to 4194304 (cgroup v2 `pids.max`; the upper
-    /// bound is the kernel's `PID_MAX_LIMIT`).
-    pub pids: u64,
-}
-
-/// What each process of a component may take (setrlimit(2)); what is not given stays as the guest's
-/// kernel has it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct ResourceLimits {
-    /// Open files (`RLIMIT_NOFILE`).
-    pub nofile: Option<u64>,
-    /// Processes of the same user (`RLIMIT_NPROC`), who is not declared to be root: the kernel does
-    /// not hold root to it.
-    pub nproc: Option<u64>,
-    /// Address space in bytes (`RLIMIT_AS`).
-    pub address_space: Option<u64>,
-    /// CPU time in seconds (`RLIMIT_CPU`).
-    pub cpu: Option<u64>,
-    /// Size of a core dump in bytes (`RLIMIT_CORE`).
-    pub core: Option<u64>,
-    /// Size of a file that it writes, in bytes (`RLIMIT_FSIZE`).
-    pub file_size: Option<u64>,
 }

@@ -12,7 +12,6 @@ use super::digits;
 /// In each form, `tag` chooses among several images, and `digest` is the sha256 that the image's
 /// manifest must have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub enum ImageRef {
     /// An OCI image layout directory: `oci:PATH[:TAG][@DIGEST]`.
     OciLayout {

@@ -1,10 +1,12 @@
 //! `budget …`: what each phase of the start may take.
 
+use box_image::Budget;
+
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
 use crate::units::show_duration;
-use crate::{Budget, Diagnostic, Spanned, form, schema};
+use crate::{Diagnostic, Spanned, form, schema};
 
 /// A box made of OCI images is to be ready within 5 s.
 pub(in crate::parse) const IMAGE_TOTAL: u64 = 5000;
@@ -13,7 +15,7 @@ pub(in crate::parse) const BINARY_TOTAL: u64 = 3000;
 
 /// Reads the budget; without a declaration, the total alone is limited.
 pub(in crate::parse) fn read(node: Option<&Node>, default_total: u64, sink: &Sink) -> Budget {
-    let mut budget = Budget { vmm: None, kernel: None, init: None, ready: None, total: None };
+    let mut budget = Budget::default();
     if let Some(node) = node {
         let mut reader = Reader::new(node, &schema::BUDGET, sink);
         let total = read_limit(&mut reader, "total");

@@ -5,7 +5,7 @@
 //! one machine to the next.
 
 use crate::sink::Sink;
-use crate::{Agent, Binary, Business, Diagnostic, Share, Skill, SkillsDir, Spanned};
+use crate::{Agent, Binary, Business, Diagnostic, Skill, SkillsDir, Spanned};
 
 const COPY: &str =
     "copy it to a place beside the Boxfile or below it, and name it from there, without `..`";
@@ -13,13 +13,14 @@ const NAME_AT_LAUNCH: &str =
     "leave `host` out: whoever launches the box names a directory, which may lie anywhere";
 
 /// Reports every path that leads out of the checkout, which reaches `climb` directories up.
+#[derive(Clone, Copy)]
 pub(super) struct Checkout<'s> {
     pub(super) climb: usize,
     pub(super) sink: &'s Sink,
 }
 
 impl Checkout<'_> {
-    pub(super) fn components(&self, agent: Option<&Agent>, business: Option<&Business>) {
+    pub(super) fn components(self, agent: Option<&Agent>, business: Option<&Business>) {
         if let Some(Binary::Local { path, .. }) = agent.and_then(|agent| agent.binary.as_ref()) {
             self.check("the agent's program", path, COPY);
         }
@@ -31,20 +32,18 @@ impl Checkout<'_> {
         }
     }
 
-    pub(super) fn skills(&self, directory: Option<&SkillsDir>, skills: &[Skill]) {
+    pub(super) fn skills(self, directory: Option<&SkillsDir>, skills: &[Skill]) {
         directory.iter().for_each(|it| self.check("a directory of skills", &it.dir, COPY));
         skills.iter().for_each(|skill| self.check("a skill", &skill.path, COPY));
     }
 
-    pub(super) fn shares(&self, shares: &[Share]) {
-        for host in shares.iter().filter_map(|share| share.host.as_ref()) {
-            self.check("the directory of a share", host, NAME_AT_LAUNCH);
-        }
+    pub(super) fn share(self, host: &Spanned<String>) {
+        self.check("the directory of a share", host, NAME_AT_LAUNCH);
     }
 
     /// A `..` is allowed at the path's beginning, as often as the checkout reaches up. Any other is
     /// refused, even one that would lead back: behind a symbolic link it may not.
-    fn check(&self, what: &str, path: &Spanned<String>, help: &str) {
+    fn check(self, what: &str, path: &Spanned<String>, help: &str) {
         let parts: Vec<&str> =
             path.value.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
         let up = parts.iter().take_while(|part| **part == "..").count();

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use crate::diagnostic::quote;
+use crate::parse::names;
 use crate::schema::{self, Count, Declaration};
 use crate::sink::Sink;
 use crate::suggest::nearest;
@@ -101,6 +102,15 @@ impl<'n> Children<'n> {
     pub(super) fn many(&self, declaration: &Declaration) -> Vec<&'n Node> {
         debug_assert!(self.known.iter().any(|known| known.name == declaration.name));
         self.nodes.iter().filter(|node| node.name.value == declaration.name).collect()
+    }
+
+    /// Takes all declarations of a name, sorted by their first arguments; that two have the same one
+    /// is an error.
+    pub(super) fn keyed(&self, declaration: &Declaration) -> Vec<&'n Node> {
+        let mut nodes = self.many(declaration);
+        names::check_unique(&nodes, declaration, self.sink);
+        nodes.sort_by_key(|node| names::key(node));
+        nodes
     }
 
     /// Reports what this block does not know; `elsewhere` says where it belongs, if it knows.

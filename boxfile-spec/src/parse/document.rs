@@ -1,15 +1,18 @@
 //! The file as a whole: its declarations and the short ones among them.
 
+use box_image::LogsPlan;
+
 use crate::parse::checkout::Checkout;
 use crate::parse::children::Children;
 use crate::parse::component;
 use crate::parse::names::{place_inside, plain_name};
 use crate::parse::reader::Reader;
+use crate::parse::run::secret::Secret;
 use crate::parse::{budget, layout, run, skill, vm};
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
-use crate::{Boxfile, Diagnostic, Kernel, Logs, Platform, Span, Spanned, Syntax, form, value};
+use crate::{Boxfile, Diagnostic, Kernel, Platform, Span, Spanned, Syntax, form, value};
 
 /// Reads the top-level nodes; nothing if a required declaration is missing or cannot be read.
 ///
@@ -19,19 +22,18 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     top.finish(place_inside, |declaration| missing_in_file(declaration, syntax));
     let agent = top.one_or(&schema::AGENT, "a box has exactly one agent");
     let business = top.one_or(&schema::BUSINESS, "a box has at most one business application");
-    let (secrets, files) = run::secret::read(&top, sink);
+    let checkout = Checkout { climb, sink };
+    let secrets = run::secret::read(&top, sink);
     [agent, business].into_iter().for_each(|it| component::check_secrets(it, &secrets, sink));
     let (agent, agent_share) = component::agent(agent, sink);
     let (business, business_share) = component::business(business, sink);
     let skills_dir = top.one(&schema::SKILLS).and_then(|node| skill::read_dir(node, sink));
     let skills = skill::read(&top, sink);
-    let shares = run::mounts::shares(&top, sink);
+    let shares = run::mounts::shares(&top, checkout);
     let scratch = run::mounts::scratch(&top, sink);
-    run::mounts::check_apart(&shares, &scratch, &files, sink);
-    let checkout = Checkout { climb, sink };
+    run::mounts::check_apart(&shares, &scratch, &secrets, sink);
     checkout.components(agent.as_ref(), business.as_ref());
     checkout.skills(skills_dir.as_ref(), &skills);
-    checkout.shares(&shares);
     // A binary with no image under it is the small mode, for which less time is allowed.
     let small = agent.as_ref().is_some_and(|agent| agent.component.image.is_none());
     let total = if small { budget::BINARY_TOTAL } else { budget::IMAGE_TOTAL };
@@ -49,7 +51,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
         shares,
         scratch,
         network: run::network::read(&top, sink),
-        secrets,
+        secrets: secrets.into_iter().filter_map(Secret::plan).collect(),
         task: top.one(&schema::TASK).and_then(|node| run::task::read(node, sink)),
         logs: Reader::sole(&top, &schema::LOGS, |it| Some(read_logs(it))),
         caps: run::cap::read(&top, sink),
@@ -85,12 +87,8 @@ fn missing_in_file(declaration: &'static Declaration, syntax: Syntax) -> Diagnos
 
 fn read_platforms(reader: &mut Reader<'_>) -> Option<Vec<Spanned<Platform>>> {
     let kind = reader.first_kind();
-    let platforms = reader.read_some(|value, name| {
-        let platform = match value::choice(value, name, kind)? {
-            "linux/arm64" => Platform::LinuxArm64,
-            _ => Platform::LinuxAmd64,
-        };
-        Ok(Spanned { value: platform, span: value.span })
+    let platforms: Vec<Spanned<Platform>> = reader.read_some(|value, name| {
+        Ok(Spanned { value: value::choice(value, name, kind)?, span: value.span })
     })?;
     for (index, platform) in platforms.iter().enumerate() {
         if let Some(earlier) = platforms[..index].iter().find(|it| it.value == platform.value) {
@@ -118,9 +116,9 @@ fn read_kernel(reader: &mut Reader<'_>) -> Kernel {
 }
 
 /// Reads what is recorded: everything that is not switched off.
-fn read_logs(reader: &mut Reader<'_>) -> Logs {
+fn read_logs(reader: &mut Reader<'_>) -> LogsPlan {
     let mut recorded = |name| reader.truth(name).unwrap_or(true);
-    Logs {
+    LogsPlan {
         stdout: recorded("stdout"),
         stderr: recorded("stderr"),
         events: recorded("events"),

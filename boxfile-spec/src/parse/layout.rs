@@ -1,12 +1,14 @@
 //! `layout "…"` and `conflict "PATTERN" policy="…"`: how two images become one rootfs.
 
+use box_image::Layout;
+
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Conflict, ConflictPolicy, Diagnostic, Layout, Spanned, form, rules, schema, value};
+use crate::{Conflict, ConflictPolicy, Diagnostic, Spanned, form, rules, schema, value};
 
 /// The files with a meaning of their own, which can be united.
 const MERGEABLE: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"];
@@ -14,10 +16,9 @@ const MERGEABLE: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/
 /// Reads the layout and the conflict policies, which need the layout `merged`.
 pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
     let declared = top.one(&schema::LAYOUT);
-    let layout = Reader::sole(top, &schema::LAYOUT, Reader::choice_arg)
-        .map(|layout| if layout == "merged" { Layout::Merged } else { Layout::Split });
+    let layout = Reader::sole(top, &schema::LAYOUT, Reader::choice_arg);
     let nodes = top.many(&schema::CONFLICT);
-    names::check_unique(&nodes, "pattern", sink);
+    names::check_unique(&nodes, &schema::CONFLICT, sink);
     let conflicts = nodes.iter().filter_map(|node| read_conflict(node, sink)).collect();
     // Of a layout that cannot be read, nothing is known.
     let split = declared.is_none() || layout == Some(Layout::Split);
@@ -37,12 +38,7 @@ fn read_conflict(node: &Node, sink: &Sink) -> Option<Conflict> {
     let mut reader = Reader::new(node, &schema::CONFLICT, sink);
     let pattern = reader.read_arg(pattern);
     let policy_value = reader.prop("policy");
-    let policy = reader.choice("policy").map(|word| match word {
-        "prefer-agent" => ConflictPolicy::PreferAgent,
-        "prefer-business" => ConflictPolicy::PreferBusiness,
-        "drop" => ConflictPolicy::Drop,
-        _ => ConflictPolicy::Merge,
-    });
+    let policy = reader.choice("policy");
     reader.finish();
     let (pattern, policy) = (pattern?, policy?);
     if policy == ConflictPolicy::Merge && !MERGEABLE.contains(&pattern.value.as_str()) {

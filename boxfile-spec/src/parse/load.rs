@@ -7,7 +7,7 @@ use crate::schema;
 use crate::sink::Sink;
 use crate::syntax;
 use crate::syntax::tree::{Node, Tree};
-use crate::{Diagnostic, Source, Sources, Span, Spanned, value};
+use crate::{Diagnostic, Source, Sources, Span, Spanned, Syntax, value};
 
 /// The greatest length of a Boxfile in bytes: 1 MiB.
 pub const MAX_SOURCE: usize = 1 << 20;
@@ -18,6 +18,8 @@ const MOST_BASES: usize = 8;
 /// What was read.
 pub(super) struct Files {
     pub(super) sources: Sources,
+    /// That of the main file.
+    pub(super) syntax: Syntax,
     /// The declarations of all files, merged.
     pub(super) nodes: Vec<Node>,
     pub(super) found: Vec<Diagnostic>,
@@ -29,14 +31,25 @@ pub(super) struct Files {
     pub(super) climb: usize,
 }
 
+impl Files {
+    /// Returns a sink for what is wrong with the declarations.
+    pub(super) fn sink(&self) -> Sink {
+        let sink = Sink::default();
+        if !self.complete {
+            sink.be_lenient();
+        }
+        sink
+    }
+}
+
 /// Reads the main file and what it extends.
 pub(super) fn files(main: Source, mut load: impl FnMut(&str) -> Result<Source, String>) -> Files {
-    let mut chain = Chain::default();
+    let (syntax, mut chain) = (main.syntax, Chain::default());
     let mut next = chain.add(main, "");
     while let Some(extends) = next {
         next = chain.extend(&extends, &mut load);
     }
-    chain.finish()
+    chain.finish(syntax)
 }
 
 #[derive(Default)]
@@ -123,7 +136,7 @@ impl Chain {
         Ok(source)
     }
 
-    fn finish(self) -> Files {
+    fn finish(self, syntax: Syntax) -> Files {
         let intact = self.trees.iter().all(|tree| tree.intact);
         // What a base declares that cannot be read is not missing either.
         let complete = !self.unread && self.trees.iter().all(|tree| tree.complete);
@@ -133,7 +146,7 @@ impl Chain {
         let mut nodes = merged.unwrap_or_default();
         nodes.retain(|node| !is_extends(node));
         let (sources, found, climb) = (self.sources, self.found, self.climb);
-        Files { sources, nodes, found, intact, complete, climb }
+        Files { sources, syntax, nodes, found, intact, complete, climb }
     }
 }
 

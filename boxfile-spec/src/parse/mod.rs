@@ -19,7 +19,6 @@ mod vm;
 
 pub use load::MAX_SOURCE;
 
-use crate::sink::Sink;
 use crate::{Boxfile, Diagnostic, Diagnostics, Severity, Source, Sources, Span};
 
 /// What reading a Boxfile gave.
@@ -85,27 +84,21 @@ pub fn read(
     profile: Option<&str>,
     load: impl FnMut(&str) -> Result<Source, String>,
 ) -> Document {
-    let syntax = main.syntax;
     let mut files = load::files(main, load);
-    let sink = Sink::default();
-    if !files.complete {
-        sink.be_lenient();
-    }
+    let sink = files.sink();
     let profiles = profile::take(&mut files.nodes, &sink);
     let mut document = Document {
-        sources: files.sources,
+        sources: std::mem::take(&mut files.sources),
         boxfile: None,
-        found: files.found,
+        found: std::mem::take(&mut files.found),
         profiles: profiles.iter().map(|it| it.name.clone()).collect(),
         variants: Vec::new(),
         unknown_profile: None,
     };
     if files.intact {
-        let boxfile = document::read(&files.nodes, syntax, files.climb, &sink);
+        let boxfile = document::read(&files.nodes, files.syntax, files.climb, &sink);
         let base = sink.into_found();
-        let (nodes, climb, complete) = (files.nodes.as_slice(), files.climb, files.complete);
-        let context = profile::Context { nodes, syntax, climb, complete };
-        let read = context.read(&profiles, profile, &base);
+        let read = files.read_profiles(&profiles, profile, &base);
         document.found.extend(base);
         document.found.extend(read.found);
         document.variants = read.variants;

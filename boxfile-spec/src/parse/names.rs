@@ -7,14 +7,15 @@ use crate::sink::Sink;
 use crate::syntax::tree::{Data, Node, Value};
 use crate::{Diagnostic, Span, form, rules, value};
 
-/// Reports every declaration whose first argument another one has, too; `what` names it.
-pub(super) fn check_unique(nodes: &[&Node], what: &str, sink: &Sink) {
-    let mut keys: Vec<(&str, Span, &str)> = nodes.iter().filter_map(|node| key(node)).collect();
+/// Reports every declaration whose first argument another one has, too.
+pub(super) fn check_unique(nodes: &[&Node], declaration: &Declaration, sink: &Sink) {
+    let what = declaration.first.as_ref().map_or("name", |first| first.name);
+    let mut keys: Vec<(&str, Span)> = nodes.iter().filter_map(|node| key(node)).collect();
     keys.sort_unstable();
-    for same in keys.chunk_by(|(one, ..), (other, ..)| one == other) {
-        let (key, first, declaration) = same[0];
-        for (_, again, _) in &same[1..] {
-            let message = format!("the {declaration} {} is declared twice", quote(key));
+    for same in keys.chunk_by(|(one, _), (other, _)| one == other) {
+        let (key, first) = same[0];
+        for (_, again) in &same[1..] {
+            let message = format!("the {} {} is declared twice", declaration.name, quote(key));
             sink.report(
                 Diagnostic::new(message, *again, "declared again")
                     .with_label(first, "declared first")
@@ -24,11 +25,11 @@ pub(super) fn check_unique(nodes: &[&Node], what: &str, sink: &Sink) {
     }
 }
 
-/// Returns the first argument, its place, and the declaration's name.
-fn key(node: &Node) -> Option<(&str, Span, &str)> {
+/// Returns the first argument and its place.
+pub(super) fn key(node: &Node) -> Option<(&str, Span)> {
     let value = node.args.first()?;
     let Data::Text(key) = &value.data else { return None };
-    Some((key, value.span, &node.name.value))
+    Some((key, value.span))
 }
 
 /// Says where a declaration belongs that was found at the top level.

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
+use crate::parse::load::Files;
 use crate::parse::reader::Reader;
 use crate::parse::{document, merge, names};
 use crate::schema;
 use crate::sink::Sink;
 use crate::suggest::nearest;
 use crate::syntax::tree::Node;
-use crate::{Boxfile, Diagnostic, Span, Syntax, form};
+use crate::{Boxfile, Diagnostic, Span, form};
 
 /// How many profiles a Boxfile may have: each is read by itself.
 const MOST_PROFILES: usize = 16;
@@ -27,7 +28,7 @@ pub(super) fn take(nodes: &mut Vec<Node>, sink: &Sink) -> Vec<Profile> {
         std::mem::take(nodes).into_iter().partition(|node| node.name.value == schema::PROFILE.name);
     *nodes = rest;
     let all: Vec<&Node> = profiles.iter().collect();
-    names::check_unique(&all, "name", sink);
+    names::check_unique(&all, &schema::PROFILE, sink);
     if let Some(further) = profiles.get(MOST_PROFILES) {
         let message = format!("a Boxfile has at most {MOST_PROFILES} profiles");
         sink.report(Diagnostic::new(message, further.name.span, "one too many"));
@@ -52,15 +53,6 @@ fn read(node: Node, sink: &Sink) -> Option<Profile> {
     Some(Profile { name: name?, nodes: nodes.into_iter().filter(known).collect() })
 }
 
-/// The file that the profiles are of.
-pub(super) struct Context<'n> {
-    pub(super) nodes: &'n [Node],
-    pub(super) syntax: Syntax,
-    pub(super) climb: usize,
-    /// Whether every declaration of the file is there.
-    pub(super) complete: bool,
-}
-
 /// What reading the profiles gave.
 #[derive(Default)]
 pub(super) struct Read {
@@ -72,10 +64,10 @@ pub(super) struct Read {
     pub(super) unknown: Option<String>,
 }
 
-impl Context<'_> {
+impl Files {
     /// Reads every profile over the file. What is wrong with the file without a profile, in `base`,
     /// is not said again.
-    pub(super) fn read(
+    pub(super) fn read_profiles(
         &self,
         profiles: &[Profile],
         chosen: Option<&str>,
@@ -85,15 +77,9 @@ impl Context<'_> {
         let mut known: HashSet<(Span, String)> = base.iter().map(key).collect();
         let mut result = Read::default();
         for profile in profiles {
-            let sink = Sink::default();
-            if !self.complete {
-                sink.be_lenient();
-            }
-            let nodes = merge::overlay(
-                self.nodes.to_vec(),
-                profile.nodes.clone(),
-                schema::PROFILE.children,
-            );
+            let sink = self.sink();
+            let over = profile.nodes.clone();
+            let nodes = merge::overlay(self.nodes.clone(), over, schema::PROFILE.children);
             let boxfile = document::read(&nodes, self.syntax, self.climb, &sink);
             let mut found = sink.into_found();
             // Two errors of one profile that read alike are two errors.
@@ -104,11 +90,12 @@ impl Context<'_> {
         }
         let missing = chosen.filter(|name| profiles.iter().all(|profile| profile.name != *name));
         // A profile of a base that cannot be read may have the name.
-        result.unknown = missing.filter(|_| self.complete).map(|name| self.unknown(name, profiles));
+        result.unknown =
+            missing.filter(|_| self.complete).map(|name| self.unknown_profile(name, profiles));
         result
     }
 
-    fn unknown(&self, name: &str, profiles: &[Profile]) -> String {
+    fn unknown_profile(&self, name: &str, profiles: &[Profile]) -> String {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
         let name_shown = quote(name);
         match (nearest(name, &names), names.is_empty()) {

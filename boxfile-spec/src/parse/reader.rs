@@ -1,7 +1,10 @@
 //! Takes from a node what a declaration knows and reports all that is left over.
 
+use serde::de::DeserializeOwned;
+
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
+use crate::parse::names;
 use crate::schema::{self, Declaration, Kind};
 use crate::sink::Sink;
 use crate::suggest::nearest;
@@ -243,13 +246,13 @@ impl<'n> Reader<'n> {
     }
 
     /// Takes a property that is one of the words of the schema.
-    pub(super) fn choice(&mut self, name: &'static str) -> Option<&'static str> {
+    pub(super) fn choice<T: DeserializeOwned>(&mut self, name: &'static str) -> Option<T> {
         let kind = self.kind(name);
         self.read_optional(name, |value, name| value::choice(value, name, kind))
     }
 
     /// Reads an argument as one of the words of the schema.
-    pub(super) fn choice_arg(&mut self) -> Option<&'static str> {
+    pub(super) fn choice_arg<T: DeserializeOwned>(&mut self) -> Option<T> {
         let kind = self.first_kind();
         self.read_arg(|value, name| value::choice(value, name, kind))
     }
@@ -285,6 +288,12 @@ impl<'n> Reader<'n> {
         self.finish_line();
     }
 
+    /// Reports what was not asked for, and what the block lacks.
+    pub(super) fn finish_block(&self, children: &Children<'_>) {
+        children.finish(|_| None, |declaration| names::missing(declaration, self.node));
+        self.finish_line();
+    }
+
     /// Reports the arguments and properties that were not asked for.
     pub(super) fn finish_line(&self) {
         debug_assert!(
@@ -317,8 +326,7 @@ impl<'n> Reader<'n> {
         let has =
             |kind| matches!(kind, Kind::OneOf(words) if words.iter().any(|it| it.name == text));
         let prop = self.declaration.props.iter().find(|prop| has(prop.kind))?;
-        let written = form::prop(self.syntax(), prop.name, &format!("\"{text}\""));
-        Some(format!("write `{written}`"))
+        Some(form::write_text(self.syntax(), prop.name, text))
     }
 
     fn unknown_prop(&self, prop: &Prop) -> Diagnostic {

@@ -1,19 +1,17 @@
 //! `skill "NAME" path="…"`, any number of times, and `skills dir="…"`.
 
+use box_image::SkillMode;
+
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
-use crate::{Skill, SkillMode, SkillsDir, schema, value};
+use crate::{Skill, SkillsDir, schema, value};
 
 /// Reads all single skills, and sorts them by name.
 pub(super) fn read(top: &Children<'_>, sink: &Sink) -> Vec<Skill> {
-    let nodes = top.many(&schema::SKILL);
-    names::check_unique(&nodes, "name", sink);
-    let mut skills: Vec<Skill> = nodes.iter().filter_map(|node| read_one(node, sink)).collect();
-    skills.sort_by(|one, other| one.name.cmp(&other.name));
-    skills
+    top.keyed(&schema::SKILL).into_iter().filter_map(|node| read_one(node, sink)).collect()
 }
 
 fn read_one(node: &Node, sink: &Sink) -> Option<Skill> {
@@ -35,5 +33,6 @@ pub(super) fn read_dir(node: &Node, sink: &Sink) -> Option<SkillsDir> {
 }
 
 fn mode(reader: &mut Reader<'_>) -> SkillMode {
-    if reader.choice("mode") == Some("mount") { SkillMode::Mount } else { SkillMode::Bake }
+    let mode: Option<String> = reader.choice("mode");
+    if mode.as_deref() == Some("mount") { SkillMode::Mounted } else { SkillMode::Baked }
 }

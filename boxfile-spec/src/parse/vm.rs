@@ -1,12 +1,14 @@
 //! `vm …`: the machine's size, which must have room for what the components may take.
 
+use box_image::Vm;
+
 use crate::parse::component::Share;
 use crate::parse::reader::Reader;
 use crate::schema::{self, MOST_MEMORY};
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
 use crate::units::{MIB, show_size};
-use crate::{Diagnostic, Vm, form, value};
+use crate::{Diagnostic, form, value};
 
 const DEFAULT_CPUS: u8 = 2;
 /// What the default adds to the components' limits, for the kernel and init.
@@ -14,13 +16,13 @@ const RESERVE: u64 = 256 * MIB;
 
 /// Reads the machine's size. `shares` are the memory limits of the components, as far as they are
 /// known: the agent's and the business application's.
-pub(in crate::parse) fn read(node: Option<&Node>, shares: &[Option<Share>; 2], sink: &Sink) -> Vm {
+pub(super) fn read(node: Option<&Node>, shares: &[Option<Share>; 2], sink: &Sink) -> Vm {
     let shares: Vec<Share> = shares.iter().flatten().copied().collect();
     // Each is at most 64 GiB: see `limits`.
     let sum = shares.iter().map(|share| share.bytes).sum();
     let sensible = roomy(sum);
     let Some(node) = node else {
-        return Vm { cpus: DEFAULT_CPUS, memory: default_memory(sensible, &shares, sink) };
+        return machine(DEFAULT_CPUS, default_memory(sensible, &shares, sink));
     };
     let mut reader = Reader::new(node, &schema::VM, sink);
     let cpus = reader.integer("cpus");
@@ -33,7 +35,13 @@ pub(in crate::parse) fn read(node: Option<&Node>, shares: &[Option<Share>; 2], s
         }
     };
     reader.finish();
-    Vm { cpus: cpus.unwrap_or(DEFAULT_CPUS), memory }
+    machine(cpus.unwrap_or(DEFAULT_CPUS), memory)
+}
+
+/// Returns the size of a machine with memory of whole MiB.
+fn machine(cpus: u8, memory: u64) -> Vm {
+    // The schema and the default bound the memory far below 2^32 MiB.
+    Vm { cpus, memory_mib: u32::try_from(memory / MIB).unwrap_or(u32::MAX) }
 }
 
 /// What the components may take.
@@ -82,8 +90,8 @@ pub(in crate::parse) fn whole(value: &Value, name: &str, bytes: u64, sink: &Sink
     let whole = bytes.is_multiple_of(MIB);
     if !whole {
         let message = format!("`{name}` must be a whole number of MiB");
-        let next = format!("\"{}\"", show_size(bytes.next_multiple_of(MIB)));
-        let help = format!("write `{}`", form::prop(value.syntax, name, &next));
+        let next = show_size(bytes.next_multiple_of(MIB));
+        let help = form::write_text(value.syntax, name, &next);
         sink.report(Diagnostic::new(message, value.span, "not a multiple of 1MiB").with_help(help));
     }
     whole
@@ -109,8 +117,7 @@ fn enough(memory: &Value, sum: u64) -> String {
 
 /// Says how a memory is written that is enough, where a machine can have so much.
 fn sufficient(memory: &Value, sum: u64) -> String {
-    let enough = format!("\"{}\"", show_size(roomy(sum).min(MOST_MEMORY)));
-    format!("write `{}`", form::prop(memory.syntax, "memory", &enough))
+    form::write_text(memory.syntax, "memory", &show_size(roomy(sum).min(MOST_MEMORY)))
 }
 
 fn add_labels(error: Diagnostic, shares: &[Share]) -> Diagnostic {

@@ -1,8 +1,9 @@
 //! What is declared of the agent and of the business application.
 
+use box_image::rules::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS};
+
 use super::{
-    Choice, Count, Declaration, Enforced, Example, Kind, Merge, Property, choice, optional, prop,
-    required,
+    Choice, Count, Declaration, Enforced, Kind, Property, choice, optional, prop, required,
 };
 use crate::units::{GIB, MIB};
 
@@ -10,20 +11,14 @@ use crate::units::{GIB, MIB};
 pub(crate) const LEAST_MEMORY: u64 = 4 * MIB;
 /// The greatest memory of a virtual machine, and so of a component.
 pub(crate) const MOST_MEMORY: u64 = 64 * GIB;
-/// The kernel's `PID_MAX_LIMIT` on 64-bit machines.
-const MOST_PIDS: u64 = 4 << 20;
 
 pub(crate) static AGENT: Declaration = Declaration {
     name: "agent",
-    summary: "The AI agent: the component that is started with the box, and whose readiness is the box's.",
-    details: "A box has exactly one. It needs an `image`, a `binary`, or both: the files of an image; one \
-        program, which becomes `/agent/bin/agent`; or such a program in the files of an image.",
     count: Count::Required,
     props: &[prop(
         "kind",
         Kind::OneOf(AGENT_KINDS),
         "`oci_image` without a `binary`; with one, `local_binary` or `remote_binary`",
-        "What kind of agent it is.",
     )],
     children: &[
         &IMAGE,
@@ -42,10 +37,6 @@ pub(crate) static AGENT: Declaration = Declaration {
         &LIMITS,
         &RLIMITS,
     ],
-    example: Example {
-        kdl: "agent {\n    image \"oci:images/agent\"\n}",
-        toml: "[agent]\nimage = \"oci:images/agent\"",
-    },
     ..Declaration::NEW
 };
 
@@ -62,9 +53,6 @@ const AGENT_KINDS: &[Choice] = &[
 
 pub(crate) static BUSINESS: Declaration = Declaration {
     name: "business",
-    summary: "The business application: an image of its own, in which the agent's commands run.",
-    details: "A box has at most one. It needs an `image`. Its own program is started only where `autostart` \
-        says so.",
     children: &[
         &IMAGE,
         &ENTRYPOINT,
@@ -79,179 +67,80 @@ pub(crate) static BUSINESS: Declaration = Declaration {
         &LIMITS,
         &RLIMITS,
     ],
-    example: Example {
-        kdl: "business {\n    image \"oci:images/business\"\n}",
-        toml: "[business]\nimage = \"oci:images/business\"",
-    },
     ..Declaration::NEW
 };
 
 pub(crate) static IMAGE: Declaration = Declaration {
     name: "image",
-    summary: "The OCI image that holds the component's files.",
-    details: "`oci:PATH[:TAG]` is an OCI image layout directory, `oci-archive:PATH[:TAG]` the same in a \
-        tar file, `docker-archive:PATH[:NAME:TAG]` what `docker save` writes, and `docker://HOST/NAME[:TAG]` \
-        an image of a registry. `NAME[:TAG]` alone is short for one of `docker.io`, and a registry's image \
-        has the tag `latest` where neither tag nor digest is given.\n\n\
-        All but `docker-archive` take `@sha256:DIGEST` behind them, the digest that the image's manifest \
-        must have. A tag is pinned by the lock: it means the same image until `boxbuild update`. The PATH \
-        is relative to the file that has it, may lead out of the checkout, and contains no colon.\n\n\
-        What the Boxfile says counts before the image's config, and this before the image's labels: \
-        `a3s.entrypoint`, `a3s.workdir`, `a3s.port` and `a3s.box.env.NAME` are read, and an image whose \
-        `a3s.type` names the other component is refused.\n\n\
-        docs/images.md says what is read of each, and what is refused.",
-    first: Some(required("reference", Kind::Image, "Where the image is.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "image \"oci:images/agent\"", toml: "image = \"oci:images/agent\"" },
-    ..Declaration::NEW
+    first: Some(required("reference", Kind::Image)),
+    ..Declaration::VALUE
 };
 
 pub(crate) static BINARY: Declaration = Declaration {
     name: "binary",
-    summary: "The agent's program, where it is not in an image: a file of the checkout, or a URL.",
-    details: "It becomes `/agent/bin/agent`, and the component's entrypoint unless `entrypoint` says \
-        otherwise. Without an `image` it must be statically linked. A URL needs a `sha256`, so that what is \
-        downloaded is what was meant; it has a host and no user.",
-    first: Some(required("source", Kind::PathOrUrl, "The file, or an http or https URL.")),
-    props: &[prop("sha256", Kind::Sha256, "", "What the file must hash to; a URL needs it.")],
-    merge: Merge::Replace,
-    example: Example { kdl: "binary \"bin/agent\"", toml: "binary = \"bin/agent\"" },
-    ..Declaration::NEW
+    first: Some(required("source", Kind::PathOrUrl)),
+    props: &[prop("sha256", Kind::Sha256, "")],
+    ..Declaration::VALUE
 };
 
 pub(crate) static ENTRYPOINT: Declaration = Declaration {
     name: "entrypoint",
-    summary: "The program, instead of the image's `ENTRYPOINT` and `CMD`.",
-    details: "Always a list, never a shell line. The image's `CMD` does not count then; `args` does. Where \
-        neither the Boxfile nor the image names a program, the image's label `a3s.entrypoint` does, split at \
-        white space.",
-    first: Some(required("program", Kind::Text, "The program.")),
-    rest: Some(optional("arguments", Kind::Text, "Its first arguments.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "entrypoint \"/bin/agent\" \"--option\"",
-        toml: "entrypoint = [\"/bin/agent\", \"--option\"]",
-    },
-    ..Declaration::NEW
+    first: Some(required("program", Kind::Text)),
+    rest: Some(optional("arguments", Kind::Text)),
+    ..Declaration::VALUE
 };
 
 pub(crate) static ARGS: Declaration = Declaration {
     name: "args",
-    summary: "The arguments behind the entrypoint, instead of the image's `CMD`.",
-    rest: Some(optional("arguments", Kind::Text, "The arguments; none at all is a list, too.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "args \"--greeting\" \"hello\"",
-        toml: "args = [\"--greeting\", \"hello\"]",
-    },
-    ..Declaration::NEW
+    rest: Some(optional("arguments", Kind::Text)),
+    ..Declaration::VALUE
 };
 
 pub(crate) static ENV: Declaration = Declaration {
     name: "env",
-    summary: "Environment variables, over those of the image and of `env-file`.",
-    details: "A variable's name has letters, digits and `_`, and begins with no digit. It is written once, in \
-        `env` or in `plain-env`.\n\n\
-        What looks like a secret is refused, by its name, which ends with `TOKEN`, `PASSWORD`, `API_KEY` or \
-        the like, or by its value (`ghp_…`, `AKIA…`, a private key and the like): a Boxfile is checked in, \
-        and a box is shipped. By its name alone, no variable is refused whose value is empty, an absolute \
-        path, a number or a truth value. Declare a `secret` instead, or write `plain-env` if it is none. \
-        What is declared as a `secret` of the component is no variable of it as well.\n\n\
-        If neither image nor Boxfile sets `PATH`, it is \
-        `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`.",
     count: Count::Repeatable,
     variables: Some("Each property is a variable, and its value a text."),
-    example: Example {
-        kdl: "env LOG_LEVEL=\"info\" LANG=\"C.UTF-8\"",
-        toml: "env = { LOG_LEVEL = \"info\", LANG = \"C.UTF-8\" }",
-    },
     ..Declaration::NEW
 };
 
 pub(crate) static PLAIN_ENV: Declaration = Declaration {
     name: "plain-env",
-    summary: "As `env`, for variables that look like secrets and are none.",
     count: Count::Repeatable,
     variables: Some("Each property is a variable, and its value a text."),
-    example: Example {
-        kdl: "plain-env CSRF_TOKEN=\"off\"",
-        toml: "plain-env = { CSRF_TOKEN = \"off\" }",
-    },
     ..Declaration::NEW
 };
 
 pub(crate) static ENV_FILE: Declaration = Declaration {
     name: "env-file",
-    summary: "Files of the checkout with environment variables, `NAME=value` on each line.",
-    details: "They are read in this order, a later one over an earlier one, and all of them over the \
-        image's variables. Nothing is expanded. What looks like a secret is refused as in `env`; what is \
-        none goes to `plain-env`.",
-    first: Some(required("path", Kind::Path, "The file.")),
-    rest: Some(optional("paths", Kind::Path, "Further files.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "env-file \"agent.env\"", toml: "env-file = \"agent.env\"" },
-    ..Declaration::NEW
+    first: Some(required("path", Kind::Path)),
+    rest: Some(optional("paths", Kind::Path)),
+    ..Declaration::VALUE
 };
 
 pub(crate) static WORKDIR: Declaration = Declaration {
     name: "workdir",
-    summary: "The working directory, instead of the image's; made where it is missing.",
-    details: "It is not in `/proc`, `/sys` or `/dev`.",
-    first: Some(required("path", Kind::Absolute, "The directory.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "workdir \"/work\"", toml: "workdir = \"/work\"" },
-    ..Declaration::NEW
+    first: Some(required("path", Kind::Absolute)),
+    ..Declaration::VALUE
 };
 
-pub(crate) static USER: Declaration = Declaration {
-    name: "user",
-    summary: "Who the component runs as, instead of the image's user.",
-    details: "Names are looked up in the image's `/etc/passwd` and `/etc/group` when the box is built.",
-    first: Some(required("user", Kind::User, "`USER` or `USER:GROUP`, names or numbers.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "user \"app:app\"", toml: "user = \"app:app\"" },
-    ..Declaration::NEW
-};
+pub(crate) static USER: Declaration =
+    Declaration { name: "user", first: Some(required("user", Kind::User)), ..Declaration::VALUE };
 
 pub(crate) static PORT: Declaration = Declaration {
     name: "port",
-    summary: "The TCP port on which the agent listens; it appears as a Unix socket on the host.",
-    details: "Without the declaration it is what the image's label `a3s.port` says; without that, 4088, \
-        and 4096 for the kind `opencode`.",
-    first: Some(required("number", Kind::Integer { least: 1, most: 65_535 }, "The port.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "port 4088", toml: "port = 4088" },
-    ..Declaration::NEW
+    first: Some(required("number", Kind::Integer { least: 1, most: 65_535 })),
+    ..Declaration::VALUE
 };
 
 pub(crate) static HEALTH: Declaration = Declaration {
     name: "health",
-    summary: "When the agent counts as ready.",
-    details: "Without the declaration: when its port accepts a connection; for the kind `opencode`, when `GET \
-        /global/health` is answered with 2xx.",
-    first: Some(required("kind", Kind::OneOf(HEALTH_KINDS), "What is checked.")),
-    rest: Some(optional("command", Kind::Text, "The program and its arguments (`exec` only).")),
+    first: Some(required("kind", Kind::OneOf(HEALTH_KINDS))),
+    rest: Some(optional("command", Kind::Text)),
     props: &[
-        prop(
-            "port",
-            Kind::Integer { least: 1, most: 65_535 },
-            "the agent's port",
-            "The port on the guest's loopback (`tcp` and `http` only).",
-        ),
-        prop(
-            "path",
-            Kind::Text,
-            "",
-            "The path of the request (`http` only, which needs it): it begins with `/`, and what is not \
-                visible ASCII is percent-encoded.",
-        ),
+        prop("port", Kind::Integer { least: 1, most: 65_535 }, "the agent's port"),
+        prop("path", Kind::Text, ""),
     ],
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "health \"http\" path=\"/health\"",
-        toml: "health = { kind = \"http\", path = \"/health\" }",
-    },
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 const HEALTH_KINDS: &[Choice] = &[
@@ -263,132 +152,70 @@ const HEALTH_KINDS: &[Choice] = &[
 
 pub(crate) static TOOLS: Declaration = Declaration {
     name: "tools",
-    summary: "The built-in tools that the agent may see; without it, all of them.",
-    details: "The tools are `ask_user`, `bash`, `edit_file`, `git_commit`, `git_diff`, `git_status`, `glob`, \
-        `grep`, `read_file`, `web_fetch`, `web_search` and `write_file`. `shell`, `edit`, `search`, `read`, \
-        `fetch` and `write` are other names for some, and letters may be of either case. A skill that \
-        requires a tool that the declaration does not name is an error.",
-    first: Some(required("name", Kind::Tool, "A tool.")),
-    rest: Some(optional("names", Kind::Tool, "Further tools.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "tools \"read_file\" \"grep\" \"bash\"",
-        toml: "tools = [\"read_file\", \"grep\", \"bash\"]",
-    },
+    first: Some(required("name", Kind::Tool)),
+    rest: Some(optional("names", Kind::Tool)),
     enforced: Enforced::Later,
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static AUTOSTART: Declaration = Declaration {
     name: "autostart",
-    summary: "Whether the business application's own program is started once the agent is ready.",
-    details: "Without the declaration it is not.",
-    first: Some(required("value", Kind::Truth, "Whether it is.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "autostart #true", toml: "autostart = true" },
+    first: Some(required("value", Kind::Truth)),
     enforced: Enforced::Later,
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 pub(crate) static NAMESPACES: Declaration = Declaration {
     name: "namespaces",
-    summary: "What the component has for itself, and its host name.",
-    details: "By default the components share their network, so that they can talk over loopback, and \
-        nothing else.",
     props: &[
-        prop("mount", Kind::Truth, "true", "Its own mounts."),
-        prop("pid", Kind::Truth, "true", "Its own process ids."),
-        prop("ipc", Kind::Truth, "true", "Its own System V IPC and message queues."),
-        prop("uts", Kind::Truth, "true", "Its own host name."),
-        prop("net", Kind::Truth, "false", "Its own network."),
-        prop(
-            "hostname",
-            Kind::Hostname,
-            "`agent-host`, `business-host`",
-            "Its host name: letters, digits and inner hyphens, at most 63. It needs `uts`.",
-        ),
+        prop("mount", Kind::Truth, "true"),
+        prop("pid", Kind::Truth, "true"),
+        prop("ipc", Kind::Truth, "true"),
+        prop("uts", Kind::Truth, "true"),
+        prop("net", Kind::Truth, "false"),
+        prop("hostname", Kind::Hostname, "`agent-host`, `business-host`"),
     ],
-    example: Example {
-        kdl: "namespaces net=#true hostname=\"my-host\"",
-        toml: "namespaces = { net = true, hostname = \"my-host\" }",
-    },
     ..Declaration::NEW
 };
 
 pub(crate) static LIMITS: Declaration = Declaration {
     name: "limits",
-    summary: "What the component as a whole may take; more is stopped there, and the rest of the box goes on.",
     props: &[
         prop(
             "memory",
             Kind::Size { least: LEAST_MEMORY, most: MOST_MEMORY },
             "512MiB for the agent, 1GiB for the business application",
-            "Memory (cgroup v2 `memory.max`).",
         ),
         prop(
             "pids",
-            Kind::Integer { least: 1, most: MOST_PIDS },
+            Kind::Integer { least: 1, most: MAX_PIDS },
             "100 for the agent, 200 for the business application",
-            "Processes and threads (`pids.max`).",
         ),
         prop(
             "cpu-weight",
-            Kind::Integer { least: 1, most: 10_000 },
+            Kind::Integer { least: 1, most: MAX_CPU_WEIGHT as u64 },
             "20 for the agent, 39 for the business application",
-            "Share of the CPU against the other component (`cpu.weight`).",
         ),
-        prop(
-            "cpu-shares",
-            Kind::Integer { least: 2, most: 262_144 },
-            "",
-            "The same on docker's scale, which is converted; not together with `cpu-weight`.",
-        ),
+        prop("cpu-shares", Kind::Integer { least: 2, most: 262_144 }, ""),
     ],
-    example: Example {
-        kdl: "limits memory=\"512MiB\" pids=100 cpu-weight=20",
-        toml: "limits = { memory = \"512MiB\", pids = 100, cpu-weight = 20 }",
-    },
     ..Declaration::NEW
 };
 
-/// The kernel's `fs.nr_open` by default.
-const MOST_FILES: u64 = 1 << 20;
 const MOST_BYTES: u64 = 1 << 50;
 
 pub(crate) static RLIMITS: Declaration = Declaration {
     name: "rlimits",
-    summary: "What each process of the component may take (setrlimit); what is not given stays as it is.",
-    details: "The kernel does not hold root to `nproc`: where `user` says that the component runs as root, it is \
-        an error.",
     props: &[
-        limit("nofile", MOST_FILES, "Open files."),
-        limit(
-            "nproc",
-            MOST_PIDS,
-            "Processes of the same user, in the whole box. Does not hold root; use `limits pids`.",
-        ),
-        prop(
-            "address-space",
-            Kind::Size { least: MIB, most: MOST_BYTES },
-            "",
-            "Address space (`RLIMIT_AS`).",
-        ),
-        prop("cpu", Kind::Duration, "", "CPU time, in whole seconds."),
-        prop("core", Kind::Size { least: 0, most: MOST_BYTES }, "", "Size of a core dump."),
-        prop(
-            "file-size",
-            Kind::Size { least: 0, most: MOST_BYTES },
-            "",
-            "Size of a file that it writes.",
-        ),
+        limit("nofile", MAX_FILES),
+        limit("nproc", MAX_PIDS),
+        prop("address-space", Kind::Size { least: MIB, most: MOST_BYTES }, ""),
+        prop("cpu", Kind::Duration, ""),
+        prop("core", Kind::Size { least: 0, most: MOST_BYTES }, ""),
+        prop("file-size", Kind::Size { least: 0, most: MOST_BYTES }, ""),
     ],
-    example: Example {
-        kdl: "rlimits nofile=1024 nproc=1024 address-space=\"2GiB\"",
-        toml: "rlimits = { nofile = 1024, nproc = 1024, address-space = \"2GiB\" }",
-    },
     ..Declaration::NEW
 };
 
-const fn limit(name: &'static str, most: u64, doc: &'static str) -> Property {
-    prop(name, Kind::Integer { least: 1, most }, "", doc)
+const fn limit(name: &'static str, most: u64) -> Property {
+    prop(name, Kind::Integer { least: 1, most }, "")
 }

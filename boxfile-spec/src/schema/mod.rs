@@ -21,17 +21,11 @@ pub use reference::reference;
 pub(crate) use run::*;
 pub(crate) use top::*;
 
-use crate::Syntax;
-
 /// A declaration.
 #[derive(Debug)]
 pub(crate) struct Declaration {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it says, in one sentence.
-    pub(crate) summary: &'static str,
-    /// Rules and reasons in Markdown; may be empty.
-    pub(crate) details: &'static str,
     /// How often it may stand in its block.
     pub(crate) count: Count,
     /// The first argument.
@@ -46,18 +40,15 @@ pub(crate) struct Declaration {
     pub(crate) children: &'static [&'static Self],
     /// What happens to it where a base file has it, too.
     pub(crate) merge: Merge,
-    /// How it is written.
-    pub(crate) example: Example,
     /// Whether today's programs do what it says.
     pub(crate) enforced: Enforced,
 }
 
 impl Declaration {
-    /// A declaration with nothing; the others are written as differences to it.
+    /// A declaration with nothing that is combined with its base's; the others are written as
+    /// differences to it.
     const NEW: Self = Self {
         name: "",
-        summary: "",
-        details: "",
         count: Count::Optional,
         first: None,
         rest: None,
@@ -65,15 +56,11 @@ impl Declaration {
         variables: None,
         children: &[],
         merge: Merge::Combine,
-        example: Example { kdl: "", toml: "" },
         enforced: Enforced::Now,
     };
 
-    /// Returns the example, as a message shows it.
-    pub(crate) fn usage(&self, syntax: Syntax) -> String {
-        let example = self.example.of(syntax);
-        if example.contains('\n') { format!("\n{example}") } else { format!("`{example}`") }
-    }
+    /// The same for a declaration that is one value, which replaces that of its base.
+    const VALUE: Self = Self { merge: Merge::Replace, ..Self::NEW };
 
     /// Returns the property of a name.
     pub(crate) fn prop(&self, name: &str) -> Option<&'static Property> {
@@ -133,8 +120,6 @@ pub(crate) struct Argument {
     pub(crate) kind: Kind,
     /// Whether it may be left out.
     pub(crate) optional: bool,
-    /// What it says.
-    pub(crate) doc: &'static str,
 }
 
 /// A property.
@@ -148,8 +133,6 @@ pub(crate) struct Property {
     pub(crate) required: bool,
     /// What holds where it is not given; may be empty.
     pub(crate) default: &'static str,
-    /// What it says.
-    pub(crate) doc: &'static str,
 }
 
 /// What a value must be.
@@ -222,44 +205,20 @@ pub(crate) struct Choice {
     pub(crate) doc: &'static str,
 }
 
-/// How a declaration is written, in both syntaxes; both say the same.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Example {
-    /// In KDL.
-    pub(crate) kdl: &'static str,
-    /// In TOML, as it stands in its table.
-    pub(crate) toml: &'static str,
+const fn required(name: &'static str, kind: Kind) -> Argument {
+    Argument { name, kind, optional: false }
 }
 
-impl Example {
-    /// Returns the example in a syntax.
-    pub(crate) const fn of(self, syntax: Syntax) -> &'static str {
-        match syntax {
-            Syntax::Kdl => self.kdl,
-            Syntax::Toml => self.toml,
-        }
-    }
+const fn optional(name: &'static str, kind: Kind) -> Argument {
+    Argument { name, kind, optional: true }
 }
 
-const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Argument {
-    Argument { name, kind, optional: false, doc }
+const fn prop(name: &'static str, kind: Kind, default: &'static str) -> Property {
+    Property { name, kind, required: false, default }
 }
 
-const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Argument {
-    Argument { name, kind, optional: true, doc }
-}
-
-const fn prop(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    doc: &'static str,
-) -> Property {
-    Property { name, kind, required: false, default, doc }
-}
-
-const fn required_prop(name: &'static str, kind: Kind, doc: &'static str) -> Property {
-    Property { name, kind, required: true, default: "", doc }
+const fn required_prop(name: &'static str, kind: Kind) -> Property {
+    Property { name, kind, required: true, default: "" }
 }
 
 const fn choice(name: &'static str, doc: &'static str) -> Choice {

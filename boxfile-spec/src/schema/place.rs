@@ -1,6 +1,13 @@
-//! Where a declaration may stand: its blocks, and the name by which documents refer to it.
+//! Where a declaration may stand, the name by which documents refer to it, and its text there.
+
+use std::sync::LazyLock;
 
 use super::{Declaration, PROFILE, TOP};
+use crate::Syntax;
+
+/// What is said of the declarations, in a section for each, below its id: a summary, rules and reasons,
+/// an example in both syntaxes, and a list of its arguments and properties.
+const TEXTS: &str = include_str!("prose/sections.md");
 
 /// A declaration, and the declarations in whose blocks it may stand.
 #[derive(Debug)]
@@ -18,19 +25,72 @@ impl Place {
     }
 }
 
+impl Declaration {
+    /// Returns what it says, in one sentence.
+    pub(super) fn summary(&self) -> &'static str {
+        self.prose().split("\n\n").next().unwrap_or_default()
+    }
+
+    /// Returns its rules and reasons in Markdown; may be empty.
+    pub(super) fn details(&self) -> &'static str {
+        self.prose().split_once("\n\n").map_or("", |(_, details)| details)
+    }
+
+    /// Returns what an argument or property says.
+    pub(super) fn doc(&self, name: &str) -> &'static str {
+        let of =
+            |line: &'static str| line.strip_prefix("- `")?.strip_prefix(name)?.strip_prefix("`: ");
+        self.text().lines().find_map(of).unwrap_or_default()
+    }
+
+    /// Returns the text in front of the examples.
+    fn prose(&self) -> &'static str {
+        self.text().split("```").next().unwrap_or_default().trim_end()
+    }
+
+    fn text(&self) -> &'static str {
+        let id = find(self).map(Place::id).unwrap_or_default();
+        sections().find(|(heading, _)| *heading == id).map_or("", |(_, text)| text)
+    }
+
+    /// Returns an example, which says the same in both syntaxes.
+    pub(crate) fn example(&self, syntax: Syntax) -> &'static str {
+        let fence = match syntax {
+            Syntax::Kdl => "```kdl\n",
+            Syntax::Toml => "```toml\n",
+        };
+        let code = self.text().split_once(fence).and_then(|(_, code)| code.split_once("\n```"));
+        code.map_or("", |(code, _)| code)
+    }
+
+    /// Returns the example, as a message shows it.
+    pub(crate) fn usage(&self, syntax: Syntax) -> String {
+        let example = self.example(syntax);
+        if example.contains('\n') { format!("\n{example}") } else { format!("`{example}`") }
+    }
+}
+
+/// Returns the sections of [`TEXTS`]: id and text.
+pub(super) fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TEXTS.split("## ").filter_map(|section| section.split_once("\n\n"))
+}
+
 /// Returns every declaration once, in the order of the reference: each before those in its block.
-pub(super) fn all() -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
-    for top in TOP {
-        places.push(Place { declaration: top, blocks: Vec::new() });
-        for child in inner(top) {
-            match places.iter_mut().find(|place| std::ptr::eq(place.declaration, *child)) {
-                Some(known) => known.blocks.push(top),
-                None => places.push(Place { declaration: child, blocks: vec![top] }),
+pub(super) fn all() -> &'static [Place] {
+    static PLACES: LazyLock<Vec<Place>> = LazyLock::new(|| {
+        let mut places: Vec<Place> = Vec::new();
+        for top in TOP {
+            places.push(Place { declaration: top, blocks: Vec::new() });
+            for child in inner(top) {
+                match places.iter_mut().find(|place| std::ptr::eq(place.declaration, *child)) {
+                    Some(known) => known.blocks.push(top),
+                    None => places.push(Place { declaration: child, blocks: vec![top] }),
+                }
             }
         }
-    }
-    places
+        places
+    });
+    &PLACES
 }
 
 /// Returns the declarations that stand in the block of another and nowhere else by themselves.
@@ -39,8 +99,8 @@ fn inner(block: &'static Declaration) -> &'static [&'static Declaration] {
 }
 
 /// Returns the place of a declaration.
-pub(super) fn find<'p>(places: &'p [Place], declaration: &Declaration) -> Option<&'p Place> {
-    places.iter().find(|place| std::ptr::eq(place.declaration, declaration))
+pub(super) fn find(declaration: &Declaration) -> Option<&'static Place> {
+    all().iter().find(|place| std::ptr::eq(place.declaration, declaration))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use super::place::{self, Place};
 use super::{Argument, Choice, Declaration, Enforced, Kind, Property, TOP};
+use crate::Syntax;
 
 const BEGINNING: &str = include_str!("prose/beginning.md");
 const MERGING: &str = include_str!("prose/merging.md");
@@ -17,43 +18,42 @@ const LATER: &str = "> Not yet enforced: it is checked and carried into the box,
 ///
 /// `docs/boxfile.md` is this text; `cargo xtask docs` writes it.
 pub fn reference() -> String {
-    let places = place::all();
-    let sections: Vec<String> = places.iter().map(|place| section(place, &places)).collect();
+    let sections: Vec<String> = place::all().iter().map(section).collect();
     let parts = [
         BEGINNING.trim_end(),
         MERGING.trim_end(),
         DECLARATIONS.trim_end(),
-        &overview(&places),
+        &overview(),
         &sections.join("\n\n"),
     ];
     format!("{}\n", parts.join("\n\n"))
 }
 
 /// Writes the table of all declarations that stand by themselves.
-fn overview(places: &[Place]) -> String {
+fn overview() -> String {
     let rows = TOP.iter().map(|declaration| {
         let today = match declaration.enforced {
             Enforced::Now => "works",
             Enforced::Later => "refused at launch",
         };
-        vec![link(declaration, places), declaration.summary.to_owned(), today.to_owned()]
+        vec![link(declaration), declaration.summary().to_owned(), today.to_owned()]
     });
     table(&["declaration", "what it says", "today"], rows)
 }
 
 /// Writes the section of a declaration.
-fn section(place: &Place, places: &[Place]) -> String {
+fn section(place: &Place) -> String {
     let declaration = place.declaration;
     let level = if place.blocks.is_empty() { "###" } else { "####" };
-    let mut parts = vec![format!("{level} {}", title(place)), declaration.summary.to_owned()];
-    parts.extend((!declaration.details.is_empty()).then(|| declaration.details.to_owned()));
+    let mut parts = vec![format!("{level} {}", title(place)), declaration.summary().to_owned()];
+    parts.extend(Some(declaration.details()).filter(|it| !it.is_empty()).map(str::to_owned));
     parts.extend((declaration.enforced == Enforced::Later).then(|| LATER.to_owned()));
-    parts.push(format!("```kdl\n{}\n```", declaration.example.kdl));
-    parts.push(format!("```toml\n{}\n```", declaration.example.toml));
+    parts.push(format!("```kdl\n{}\n```", declaration.example(Syntax::Kdl)));
+    parts.push(format!("```toml\n{}\n```", declaration.example(Syntax::Toml)));
     parts.extend(values(declaration));
     parts.extend(choices(declaration));
     parts.extend(declaration.variables.map(str::to_owned));
-    parts.extend(inner(declaration, places));
+    parts.extend(inner(declaration));
     parts.push(usage(declaration));
     parts.join("\n\n")
 }
@@ -66,9 +66,9 @@ fn title(place: &Place) -> String {
 }
 
 /// Writes a declaration's name as a link to its section.
-fn link(declaration: &'static Declaration, places: &[Place]) -> String {
+fn link(declaration: &'static Declaration) -> String {
     let name = format!("`{}`", declaration.name);
-    match place::find(places, declaration) {
+    match place::find(declaration) {
         Some(place) => format!("[{name}](#{})", anchor(&title(place))),
         None => name,
     }
@@ -82,22 +82,22 @@ fn anchor(heading: &str) -> String {
 
 /// Writes the table of arguments and properties.
 fn values(declaration: &Declaration) -> Option<String> {
-    let first = declaration.first.iter().map(|it| argument(it, "argument"));
+    let first = declaration.first.iter().map(|it| argument(declaration, it, "argument"));
     let behind = if declaration.first.is_some() { "further arguments" } else { "arguments" };
-    let rest = declaration.rest.iter().map(|it| argument(it, behind));
-    let props = declaration.props.iter().map(property);
+    let rest = declaration.rest.iter().map(|it| argument(declaration, it, behind));
+    let props = declaration.props.iter().map(|it| property(declaration, it));
     let rows: Vec<Vec<String>> = first.chain(rest).chain(props).collect();
     (!rows.is_empty()).then(|| table(&["name", "given as", "must be", "default", "meaning"], rows))
 }
 
-fn argument(argument: &Argument, position: &str) -> Vec<String> {
+fn argument(of: &Declaration, argument: &Argument, position: &str) -> Vec<String> {
     let default = if argument.optional { "" } else { "required" };
-    row(argument.name, position, argument.kind, default, argument.doc)
+    row(argument.name, position, argument.kind, default, of.doc(argument.name))
 }
 
-fn property(property: &Property) -> Vec<String> {
+fn property(of: &Declaration, property: &Property) -> Vec<String> {
     let default = if property.required { "required" } else { property.default };
-    row(property.name, "property", property.kind, default, property.doc)
+    row(property.name, "property", property.kind, default, of.doc(property.name))
 }
 
 fn row(name: &str, position: &str, kind: Kind, default: &str, doc: &str) -> Vec<String> {
@@ -122,8 +122,8 @@ fn list(name: &str, choices: &[Choice]) -> String {
 }
 
 /// Writes the table of the declarations in a block.
-fn inner(declaration: &Declaration, places: &[Place]) -> Option<String> {
-    let row = |child: &&'static Declaration| vec![link(child, places), child.summary.to_owned()];
+fn inner(declaration: &Declaration) -> Option<String> {
+    let row = |child: &&'static Declaration| vec![link(child), child.summary().to_owned()];
     let rows: Vec<Vec<String>> = declaration.children.iter().map(row).collect();
     (!rows.is_empty()).then(|| table(&["in its block", "what it says"], rows))
 }

@@ -1,8 +1,7 @@
 //! What is declared of a run: what the box is given, and what its commands may do.
 
 use super::{
-    Choice, Count, Declaration, Enforced, Example, Kind, Merge, choice, optional, prop, required,
-    required_prop,
+    Choice, Count, Declaration, Enforced, Kind, choice, optional, prop, required, required_prop,
 };
 use crate::units::{GIB, MIB};
 
@@ -14,28 +13,14 @@ const SCOPES: &[Choice] = &[
 
 pub(crate) static SHARE: Declaration = Declaration {
     name: "share",
-    summary: "A host directory that the guest sees.",
-    details: "The host's directory is named at launch; `host` is the one that is taken where the launch names \
-        none. It must not lead out of the checkout.\n\n\
-        No share, no scratch disk and no file of a secret may lie on another one of the same component, nor \
-        on what the guest has itself: `/proc`, `/sys`, `/dev`, `/a3s/skills`, `/boxbuild`, `/task`, `/logs` and `/cap`.",
     count: Count::Keyed,
-    first: Some(required("name", Kind::Name, "Its name, by the same rule as the box's.")),
+    first: Some(required("name", Kind::Name)),
     props: &[
-        required_prop("guest", Kind::GuestPath, "Where the guest sees it."),
-        prop(
-            "host",
-            Kind::LaunchPath,
-            "",
-            "The host's directory, relative to where the box is launched.",
-        ),
-        prop("access", Kind::OneOf(ACCESSES), "`ro`", "Whether the guest may write to it."),
-        prop("component", Kind::OneOf(SCOPES), "`both`", "Who sees it."),
+        required_prop("guest", Kind::GuestPath),
+        prop("host", Kind::LaunchPath, ""),
+        prop("access", Kind::OneOf(ACCESSES), "`ro`"),
+        prop("component", Kind::OneOf(SCOPES), "`both`"),
     ],
-    example: Example {
-        kdl: "share \"workspace\" guest=\"/a3s/workspace\" access=\"rw\"",
-        toml: "[share.workspace]\nguest = \"/a3s/workspace\"\naccess = \"rw\"",
-    },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
@@ -45,41 +30,23 @@ const ACCESSES: &[Choice] =
 
 pub(crate) static SCRATCH: Declaration = Declaration {
     name: "scratch",
-    summary: "An empty disk for what a run writes; gone when the box stops.",
-    details: "Where it may lie is said at `share`.",
     count: Count::Keyed,
-    first: Some(required("name", Kind::Name, "Its name, by the same rule as the box's.")),
+    first: Some(required("name", Kind::Name)),
     props: &[
-        required_prop("guest", Kind::GuestPath, "Where the guest sees it."),
-        required_prop(
-            "size",
-            Kind::Size { least: MIB, most: 1024 * GIB },
-            "Its size, in whole MiB.",
-        ),
-        prop("component", Kind::OneOf(SCOPES), "`both`", "Who sees it."),
+        required_prop("guest", Kind::GuestPath),
+        required_prop("size", Kind::Size { least: MIB, most: 1024 * GIB }),
+        prop("component", Kind::OneOf(SCOPES), "`both`"),
     ],
-    example: Example {
-        kdl: "scratch \"cache\" guest=\"/var/cache\" size=\"2GiB\"",
-        toml: "[scratch.cache]\nguest = \"/var/cache\"\nsize = \"2GiB\"",
-    },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
 
 pub(crate) static NETWORK: Declaration = Declaration {
     name: "network",
-    summary: "What the guest can reach beyond its own loopback; nothing by default.",
-    details: "The mode `none` asks for nothing: today's launcher starts a box that has it, and no other. \
-        The mode `filtered` needs an `allow`, and `cap-only` a `cap`: without, they would let nothing through.",
-    first: Some(required("mode", Kind::OneOf(NETWORK_MODES), "How it reaches it.")),
+    first: Some(required("mode", Kind::OneOf(NETWORK_MODES))),
     children: &[&ALLOW_PEER, &DENY_PEER],
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "network \"filtered\" {\n    allow \"api.example.com\" \"*.example.org\"\n}",
-        toml: "[network]\nmode = \"filtered\"\nallow = [\"api.example.com\", \"*.example.org\"]",
-    },
     enforced: Enforced::Later,
-    ..Declaration::NEW
+    ..Declaration::VALUE
 };
 
 const NETWORK_MODES: &[Choice] = &[
@@ -89,133 +56,59 @@ const NETWORK_MODES: &[Choice] = &[
     choice("cap-only", "nothing but the capabilities under `/cap`"),
 ];
 
-const PEER: &str = "A domain (`api.example.com`), all below one (`*.example.com`), an IP address, or a \
-    network (`10.1.0.0/16`); no scheme, port or path. Private addresses are denied unless they are named.";
+pub(crate) static ALLOW_PEER: Declaration =
+    Declaration { name: "allow", rest: Some(optional("peers", Kind::Peer)), ..Declaration::VALUE };
 
-pub(crate) static ALLOW_PEER: Declaration = Declaration {
-    name: "allow",
-    summary: "What may be reached (`filtered` only).",
-    rest: Some(optional("peers", Kind::Peer, PEER)),
-    merge: Merge::Replace,
-    example: Example { kdl: "allow \"api.example.com\"", toml: "allow = [\"api.example.com\"]" },
-    ..Declaration::NEW
-};
-
-pub(crate) static DENY_PEER: Declaration = Declaration {
-    name: "deny",
-    summary: "What may not be reached although `allow` names it (`filtered` only).",
-    rest: Some(optional("peers", Kind::Peer, PEER)),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "deny \"uploads.example.com\"",
-        toml: "deny = [\"uploads.example.com\"]",
-    },
-    ..Declaration::NEW
-};
+pub(crate) static DENY_PEER: Declaration =
+    Declaration { name: "deny", rest: Some(optional("peers", Kind::Peer)), ..Declaration::VALUE };
 
 pub(crate) static SECRET: Declaration = Declaration {
     name: "secret",
-    summary: "Something that the launcher hands over at run time, by its name; no value is in a Boxfile or box.",
-    details: "Where its file may lie is said at `share`.",
     count: Count::Keyed,
-    first: Some(required("name", Kind::Variable, "Its name: that of an environment variable.")),
-    props: &[
-        prop(
-            "path",
-            Kind::GuestPath,
-            "",
-            "The file that holds it, which only the component's user can read; without it, an \
-                environment variable does.",
-        ),
-        prop("component", Kind::OneOf(SCOPES), "`agent`", "Who gets it."),
-    ],
-    example: Example {
-        kdl: "secret \"API_KEY\" path=\"/run/secrets/api-key\"",
-        toml: "[secret.API_KEY]\npath = \"/run/secrets/api-key\"",
-    },
+    first: Some(required("name", Kind::Variable)),
+    props: &[prop("path", Kind::GuestPath, ""), prop("component", Kind::OneOf(SCOPES), "`agent`")],
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
 
 pub(crate) static TASK: Declaration = Declaration {
     name: "task",
-    summary: "The task of a run: `/task/spec.json` and `/task/meta.json`.",
-    details: "The guest keeps `/task/status` and takes `/task/result.json`.",
-    first: Some(required("id", Kind::Text, "Its identifier.")),
+    first: Some(required("id", Kind::Text)),
     props: &[
-        required_prop("type", Kind::Text, "What kind of task it is, in the agent's words."),
-        required_prop("description", Kind::Text, "What is to be done."),
-        prop("input", Kind::Json, "", "What it works on: a JSON text."),
-        prop("timeout", Kind::Duration, "", "After which time it is ended."),
+        required_prop("type", Kind::Text),
+        required_prop("description", Kind::Text),
+        prop("input", Kind::Json, ""),
+        prop("timeout", Kind::Duration, ""),
     ],
     children: &[&TAGS],
-    example: Example {
-        kdl: "task \"refactor-1\" type=\"code\" description=\"Split the parser\" timeout=\"600s\"",
-        toml: "[task]\nid = \"refactor-1\"\ntype = \"code\"\ndescription = \"Split the parser\"\ntimeout = \"600s\"",
-    },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
 
-pub(crate) static TAGS: Declaration = Declaration {
-    name: "tags",
-    summary: "Words to find the task by.",
-    rest: Some(optional("tags", Kind::Text, "A word.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "tags \"parser\" \"cleanup\"",
-        toml: "tags = [\"parser\", \"cleanup\"]",
-    },
-    ..Declaration::NEW
-};
+pub(crate) static TAGS: Declaration =
+    Declaration { name: "tags", rest: Some(optional("tags", Kind::Text)), ..Declaration::VALUE };
 
 pub(crate) static LOGS: Declaration = Declaration {
     name: "logs",
-    summary: "What is recorded under `/logs`.",
-    details: "Without the declaration, nothing; with it, everything that it does not switch off.",
     props: &[
-        prop(
-            "stdout",
-            Kind::Truth,
-            "true",
-            "`/logs/stdout.log`: what the agent writes to standard output.",
-        ),
-        prop(
-            "stderr",
-            Kind::Truth,
-            "true",
-            "`/logs/stderr.log`: what it writes to standard error.",
-        ),
-        prop("events", Kind::Truth, "true", "`/logs/events.jsonl`: what happens in the box."),
-        prop(
-            "atif",
-            Kind::Truth,
-            "true",
-            "The directory `/logs/atif`, for the agent's trajectories.",
-        ),
+        prop("stdout", Kind::Truth, "true"),
+        prop("stderr", Kind::Truth, "true"),
+        prop("events", Kind::Truth, "true"),
+        prop("atif", Kind::Truth, "true"),
     ],
-    example: Example { kdl: "logs atif=#false", toml: "logs = { atif = false }" },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
 
 pub(crate) static CAP: Declaration = Declaration {
     name: "cap",
-    summary: "A capability: a service of the host that the guest uses through files under `/cap`.",
-    details: "What is not declared is not there.",
     count: Count::Keyed,
-    first: Some(required("kind", Kind::OneOf(CAPS), "Which.")),
+    first: Some(required("kind", Kind::OneOf(CAPS))),
     props: &[
-        prop(
-            "max-connections",
-            Kind::Integer { least: 1, most: 1024 },
-            "16",
-            "How many connections may be open at once (`ws` only).",
-        ),
-        prop("timeout", Kind::Duration, "30s", "What a request may take (`http` only)."),
+        prop("max-connections", Kind::Integer { least: 1, most: 1024 }, "16"),
+        prop("timeout", Kind::Duration, "30s"),
     ],
     children: &[&RELAYS],
-    example: Example { kdl: "cap \"http\" timeout=\"10s\"", toml: "[cap.http]\ntimeout = \"10s\"" },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
@@ -229,43 +122,19 @@ const CAPS: &[Choice] = &[
 
 pub(crate) static RELAYS: Declaration = Declaration {
     name: "relays",
-    summary: "The relays of the capability `nostr`.",
-    first: Some(required("url", Kind::SocketUrl, "A relay: a ws or wss URL.")),
-    rest: Some(optional("urls", Kind::SocketUrl, "Further relays.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "relays \"wss://relay.example.com\"",
-        toml: "relays = [\"wss://relay.example.com\"]",
-    },
-    ..Declaration::NEW
+    first: Some(required("url", Kind::SocketUrl)),
+    rest: Some(optional("urls", Kind::SocketUrl)),
+    ..Declaration::VALUE
 };
 
 pub(crate) static SANDBOX: Declaration = Declaration {
     name: "sandbox",
-    summary: "The policy for the commands that the agent runs.",
-    details: "A rule of `forbid` counts before one of `ask`, and this before one of `allow`. Patterns are \
-        matched against the command line; `*` stands for anything. The same pattern in two of them is an error.\n\n\
-        What `deny-write` names counts before `writable`: a writable path inside of a denied one is an error.",
-    first: Some(required("preset", Kind::OneOf(PRESETS), "What it starts from.")),
+    first: Some(required("preset", Kind::OneOf(PRESETS))),
     props: &[
-        prop(
-            "fallback",
-            Kind::OneOf(FALLBACKS),
-            "`strict`; `warn` for the preset `development`",
-            "What is done where the guest's kernel lacks what the policy needs.",
-        ),
-        prop(
-            "max-output",
-            Kind::Size { least: 1, most: GIB },
-            "10MB",
-            "The most output that a command may give back.",
-        ),
+        prop("fallback", Kind::OneOf(FALLBACKS), "`strict`; `warn` for the preset `development`"),
+        prop("max-output", Kind::Size { least: 1, most: GIB }, "10MB"),
     ],
     children: &[&WRITABLE, &DENY_READ, &DENY_WRITE, &ALLOW, &ASK, &FORBID],
-    example: Example {
-        kdl: "sandbox \"ci\" {\n    writable \"/workspace\"\n    forbid \"git push *\"\n}",
-        toml: "[sandbox]\npreset = \"ci\"\nwritable = [\"/workspace\"]\nforbid = [\"git push *\"]",
-    },
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
@@ -287,47 +156,17 @@ const FALLBACKS: &[Choice] = &[
     choice("warn", "it runs with less protection, and every result says so"),
 ];
 
-macro_rules! paths {
-    ($item:ident, $name:literal, $example:literal, $summary:literal) => {
-        pub(crate) static $item: Declaration = Declaration {
-            name: $name,
-            summary: $summary,
-            rest: Some(optional("paths", Kind::GuestPath, "A file or directory.")),
-            merge: Merge::Replace,
-            example: Example {
-                kdl: concat!($name, " \"", $example, "\""),
-                toml: concat!($name, " = [\"", $example, "\"]"),
-            },
-            ..Declaration::NEW
-        };
-    };
+pub(crate) static WRITABLE: Declaration = paths("writable");
+pub(crate) static DENY_READ: Declaration = paths("deny-read");
+pub(crate) static DENY_WRITE: Declaration = paths("deny-write");
+pub(crate) static ALLOW: Declaration = commands("allow");
+pub(crate) static ASK: Declaration = commands("ask");
+pub(crate) static FORBID: Declaration = commands("forbid");
+
+const fn paths(name: &'static str) -> Declaration {
+    Declaration { name, rest: Some(optional("paths", Kind::GuestPath)), ..Declaration::VALUE }
 }
 
-paths!(WRITABLE, "writable", "/workspace", "Where commands may write, on top of the preset.");
-paths!(DENY_READ, "deny-read", "/etc/shadow", "What commands may not read.");
-paths!(
-    DENY_WRITE,
-    "deny-write",
-    "/workspace/.git",
-    "What commands may not write, though it lies inside of what is writable."
-);
-
-macro_rules! commands {
-    ($item:ident, $name:literal, $example:literal, $summary:literal) => {
-        pub(crate) static $item: Declaration = Declaration {
-            name: $name,
-            summary: $summary,
-            rest: Some(optional("patterns", Kind::Text, "A command line, `*` for anything.")),
-            merge: Merge::Replace,
-            example: Example {
-                kdl: concat!($name, " \"", $example, "\""),
-                toml: concat!($name, " = [\"", $example, "\"]"),
-            },
-            ..Declaration::NEW
-        };
-    };
+const fn commands(name: &'static str) -> Declaration {
+    Declaration { name, rest: Some(optional("patterns", Kind::Text)), ..Declaration::VALUE }
 }
-
-commands!(ALLOW, "allow", "cargo test *", "Commands that run without a question.");
-commands!(ASK, "ask", "git commit *", "Commands that need a person's consent.");
-commands!(FORBID, "forbid", "git push *", "Commands that never run.");

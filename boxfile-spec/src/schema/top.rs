@@ -1,14 +1,13 @@
 //! What is declared of the box as a whole, and of the build.
 
+use box_image::rules::MAX_CPUS;
+
 use super::{
-    AGENT, BUSINESS, CAP, Choice, Count, Declaration, Example, Kind, LOGS, MOST_MEMORY, Merge,
-    NETWORK, SANDBOX, SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required,
-    required_prop,
+    AGENT, BUSINESS, CAP, Choice, Count, Declaration, Kind, LOGS, MOST_MEMORY, NETWORK, SANDBOX,
+    SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required, required_prop,
 };
 use crate::units::MIB;
 
-/// libkrunfw is built with `NR_CPUS=16`.
-const MOST_CPUS: u64 = 16;
 /// Less does not start a kernel with its page tables, init and one small program.
 pub(crate) const LEAST_MACHINE: u64 = 64 * MIB;
 
@@ -20,49 +19,22 @@ pub(crate) static TOP: &[&Declaration] = &[
 
 pub(crate) static BOX: Declaration = Declaration {
     name: "box",
-    summary: "The box's name.",
-    details: "`boxbuild build` writes `NAME.box`.",
     count: Count::Required,
-    first: Some(required(
-        "name",
-        Kind::Name,
-        "Lower-case letters, digits and inner hyphens, at most 63.",
-    )),
-    merge: Merge::Replace,
-    example: Example { kdl: "box \"my-agent\"", toml: "box = \"my-agent\"" },
-    ..Declaration::NEW
+    first: Some(required("name", Kind::Name)),
+    ..Declaration::VALUE
 };
 
 pub(crate) static EXTENDS: Declaration = Declaration {
     name: "extends",
-    summary: "A base file, which this file completes and overrides.",
-    details: "This file's declarations are merged into those of the base, by the rules of \"How files \
-        merge\". A base may extend a further one, up to 8 in all, and be written in the other syntax. It is a \
-        file of the same repository: what another machine lacks is no base, and an absolute path is refused.",
-    first: Some(required(
-        "path",
-        Kind::Path,
-        "The base file, relative to this one; a name that ends with `.toml` is TOML.",
-    )),
-    merge: Merge::Replace,
-    example: Example { kdl: "extends \"../base.Boxfile\"", toml: "extends = \"../base.Boxfile\"" },
-    ..Declaration::NEW
+    first: Some(required("path", Kind::Path)),
+    ..Declaration::VALUE
 };
 
 pub(crate) static PLATFORM: Declaration = Declaration {
     name: "platform",
-    summary: "The platforms that the box is for; `linux/amd64` by default.",
-    details: "Each is named once. The lock pins images for each of them. `boxbuild build` builds the first, or \
-        the one that `--platform` names.\n\n\
-        This version builds `linux/amd64` only.",
-    first: Some(required("name", Kind::OneOf(PLATFORMS), "A platform.")),
-    rest: Some(optional("names", Kind::OneOf(PLATFORMS), "Further platforms.")),
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "platform \"linux/amd64\" \"linux/arm64\"",
-        toml: "platform = [\"linux/amd64\", \"linux/arm64\"]",
-    },
-    ..Declaration::NEW
+    first: Some(required("name", Kind::OneOf(PLATFORMS))),
+    rest: Some(optional("names", Kind::OneOf(PLATFORMS))),
+    ..Declaration::VALUE
 };
 
 const PLATFORMS: &[Choice] =
@@ -75,62 +47,35 @@ pub(crate) const SKILL_MODES: &[Choice] = &[
 
 pub(crate) static SKILL: Declaration = Declaration {
     name: "skill",
-    summary: "A directory of the checkout with a `SKILL.md`, at `/a3s/skills/NAME` in each component.",
-    details: "The `SKILL.md` is checked: it must read, and what it names must be there.",
     count: Count::Keyed,
-    first: Some(required("name", Kind::Name, "Its name, by the same rule as the box's.")),
-    props: &[
-        required_prop("path", Kind::Path, "The directory."),
-        prop("mode", Kind::OneOf(SKILL_MODES), "`bake`", "Whether it is part of the box."),
-    ],
-    example: Example {
-        kdl: "skill \"greet\" path=\"skills/greet\"",
-        toml: "[skill.greet]\npath = \"skills/greet\"",
-    },
+    first: Some(required("name", Kind::Name)),
+    props: &[required_prop("path", Kind::Path), prop("mode", Kind::OneOf(SKILL_MODES), "`bake`")],
     ..Declaration::NEW
 };
 
 pub(crate) static SKILLS: Declaration = Declaration {
     name: "skills",
-    summary: "A directory of skills: each directory in it that has a `SKILL.md` is one, under its own name.",
-    details: "They are united with the single `skill` declarations; two skills of the same name are an error.",
-    props: &[
-        required_prop("dir", Kind::Path, "The directory."),
-        prop("mode", Kind::OneOf(SKILL_MODES), "`bake`", "Whether they are part of the box."),
-    ],
-    example: Example { kdl: "skills dir=\"skills\"", toml: "skills = { dir = \"skills\" }" },
+    props: &[required_prop("dir", Kind::Path), prop("mode", Kind::OneOf(SKILL_MODES), "`bake`")],
     ..Declaration::NEW
 };
 
 pub(crate) static VM: Declaration = Declaration {
     name: "vm",
-    summary: "The virtual machine's size.",
-    details: "Its memory must be more than the components' limits together.",
     props: &[
-        prop("cpus", Kind::Integer { least: 1, most: MOST_CPUS }, "2", "Virtual CPUs."),
+        prop("cpus", Kind::Integer { least: 1, most: MAX_CPUS as u64 }, "2"),
         prop(
             "memory",
             Kind::Size { least: LEAST_MACHINE, most: MOST_MEMORY },
             "the components' limits, rounded up to MiB, and 256MiB",
-            "Memory, in whole MiB.",
         ),
     ],
-    example: Example {
-        kdl: "vm cpus=2 memory=\"2GiB\"",
-        toml: "vm = { cpus = 2, memory = \"2GiB\" }",
-    },
     ..Declaration::NEW
 };
 
 pub(crate) static LAYOUT: Declaration = Declaration {
     name: "layout",
-    summary: "How the two images lie in the box; `split` by default.",
-    details: "Which one is right, and what merging does, is told in [Two images, one root](merging.md). \
-        `boxbuild plan` shows what becomes of the images.",
-    first: Some(required("kind", Kind::OneOf(LAYOUTS), "The layout.")),
-    merge: Merge::Replace,
-    example: Example { kdl: "layout \"split\"", toml: "layout = \"split\"" },
-    ..Declaration::NEW
+    first: Some(required("kind", Kind::OneOf(LAYOUTS))),
+    ..Declaration::VALUE
 };
 
 const LAYOUTS: &[Choice] = &[
@@ -146,24 +91,9 @@ const LAYOUTS: &[Choice] = &[
 
 pub(crate) static CONFLICT: Declaration = Declaration {
     name: "conflict",
-    summary: "What is done where both images have something different at a path (layout `merged` only).",
-    details: "The first pattern that fits a path decides, in the order of the file; over a base, what is new comes \
-        first, and what the base has too keeps its place there. Where none does, the build fails and names both. What is the same in both images is no conflict. A policy that decides nothing is a warning.\n\n\
-        Where a directory stands against something else, a policy decides for all that is below; of two \
-        directories, `prefer-agent` and `prefer-business` choose the attributes alone. Package databases \
-        and `/etc/ld.so.cache` describe a whole system: only a pattern without a star decides them. More in \
-        [Two images, one root](merging.md).",
     count: Count::Keyed,
-    first: Some(required(
-        "pattern",
-        Kind::Glob,
-        "The paths: it begins with `/`; `*` stands for anything but `/`, `**` for anything.",
-    )),
-    props: &[required_prop("policy", Kind::OneOf(POLICIES), "What is done.")],
-    example: Example {
-        kdl: "conflict \"/etc/motd\" policy=\"prefer-agent\"",
-        toml: "[conflict.\"/etc/motd\"]\npolicy = \"prefer-agent\"",
-    },
+    first: Some(required("pattern", Kind::Glob)),
+    props: &[required_prop("policy", Kind::OneOf(POLICIES))],
     ..Declaration::NEW
 };
 
@@ -180,57 +110,30 @@ const POLICIES: &[Choice] = &[
 
 pub(crate) static BUDGET: Declaration = Declaration {
     name: "budget",
-    summary: "What each phase of the start may take; `boxlaunch run` stops a box that is over.",
-    details: "A phase without a figure is not limited by itself. None may be given more than `total`, and none \
-        0.",
     props: &[
-        prop("vmm", Kind::Duration, "", "From the launcher's start until the virtual CPU runs."),
-        prop("kernel", Kind::Duration, "", "From there to init's first instruction."),
-        prop("init", Kind::Duration, "", "From there until the agent's program is executed."),
-        prop("ready", Kind::Duration, "", "From there until the health check has passed."),
-        prop(
-            "total",
-            Kind::Duration,
-            "5s, or 3s for a box without an image",
-            "All of them together.",
-        ),
+        prop("vmm", Kind::Duration, ""),
+        prop("kernel", Kind::Duration, ""),
+        prop("init", Kind::Duration, ""),
+        prop("ready", Kind::Duration, ""),
+        prop("total", Kind::Duration, "5s, or 3s for a box without an image"),
     ],
-    example: Example {
-        kdl: "budget total=\"700ms\" kernel=\"400ms\"",
-        toml: "budget = { total = \"700ms\", kernel = \"400ms\" }",
-    },
     ..Declaration::NEW
 };
 
 pub(crate) static KERNEL: Declaration = Declaration {
     name: "kernel",
-    summary: "The guest kernel: a libkrunfw library or an ELF kernel.",
-    details: "It has a path, a `sha256`, or both. Without a path it is the one that `--kernel` or \
-        `BOXBUILD_KERNEL` names, or that is installed. The lock pins it in each case.",
-    first: Some(optional("path", Kind::AnyPath, "The file.")),
-    props: &[prop("sha256", Kind::Sha256, "", "What the file must hash to.")],
-    merge: Merge::Replace,
-    example: Example {
-        kdl: "kernel \"vendor/libkrunfw.so.5\"",
-        toml: "kernel = \"vendor/libkrunfw.so.5\"",
-    },
-    ..Declaration::NEW
+    first: Some(optional("path", Kind::AnyPath)),
+    props: &[prop("sha256", Kind::Sha256, "")],
+    ..Declaration::VALUE
 };
 
 pub(crate) static PROFILE: Declaration = Declaration {
     name: "profile",
-    summary: "Declarations that count only with `--profile NAME`, over those of the file.",
-    details: "They are merged into the file's by the same rules as a file's into its base. Every profile is \
-        checked, chosen or not. There are at most 16.",
     count: Count::Keyed,
-    first: Some(required("name", Kind::Name, "Its name, by the same rule as the box's.")),
+    first: Some(required("name", Kind::Name)),
     children: &[
         &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE, &SCRATCH,
         &NETWORK, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL,
     ],
-    example: Example {
-        kdl: "profile \"ci\" {\n    budget total=\"10s\"\n}",
-        toml: "[profile.ci]\nbudget = { total = \"10s\" }",
-    },
     ..Declaration::NEW
 };

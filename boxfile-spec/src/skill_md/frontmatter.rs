@@ -7,14 +7,14 @@ const FENCE: &str = "---";
 const FORM: &str = "begin the file with the lines `---`, `name: …`, `description: …` and `---`";
 
 /// Returns the start of the line that ends the frontmatter.
-pub(super) fn end(text: &str) -> Result<usize, Box<Diagnostic>> {
+pub(super) fn end(text: &str) -> Result<usize, Diagnostic> {
     let mut lines = lines(text).map(|(start, line)| {
         let line = line.strip_suffix('\n').unwrap_or(line);
         (start, line.strip_suffix('\r').unwrap_or(line))
     });
     let first = lines.next().map_or("", |(_, line)| line);
     if first != FENCE {
-        return Err(Box::new(no_start(first)));
+        return Err(no_start(first));
     }
     let mut near = None;
     for (start, line) in lines {
@@ -25,7 +25,7 @@ pub(super) fn end(text: &str) -> Result<usize, Box<Diagnostic>> {
             near.get_or_insert(Span::at(start, line.len()));
         }
     }
-    Err(Box::new(no_end(near)))
+    Err(no_end(near))
 }
 
 /// Returns the lines with their ends, each with the byte where it starts.

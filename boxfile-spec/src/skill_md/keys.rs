@@ -74,7 +74,7 @@ pub(super) struct Mapping<T> {
 
 /// Reads the start of a file up to the end of its frontmatter; YAML takes the first line, `---`, for
 /// the start of a document.
-pub(super) fn read(text: &str) -> Result<Mapping<Frontmatter>, Box<Diagnostic>> {
+pub(super) fn read(text: &str) -> Result<Mapping<Frontmatter>, Diagnostic> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_anchors: 0,
@@ -90,8 +90,7 @@ pub(super) fn read(text: &str) -> Result<Mapping<Frontmatter>, Box<Diagnostic>> 
         strict_booleans: true,
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| Box::new(explain::error(&error, text)))
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| explain::error(&error, text))
 }
 
 /// Returns the place of a text.

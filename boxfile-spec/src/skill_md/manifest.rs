@@ -3,6 +3,7 @@
 use super::Parsed;
 use super::keys::{BackendKind, Frontmatter, Mapping, Text, Tool, place};
 use crate::diagnostic::quote;
+use crate::sink::Sink;
 use crate::suggest::nearest;
 use crate::{Diagnostic, Diagnostics, Span, Spanned, rules, tools};
 
@@ -29,8 +30,6 @@ const TOOL_KEYS: [&str; 8] =
     ["name", "description", "script", "backend", "bin", "url", "sha256", "parameters"];
 /// The keys that say what a tool runs.
 const RUNNABLE: [&str; 4] = ["script", "backend", "bin", "url"];
-/// How many diagnostics of a kind are kept: a hostile file could have one in each line.
-const MAX_KEPT: usize = 1000;
 
 /// The parts of a skill's definition that a box is built from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,71 +54,48 @@ pub struct SkillFile {
 
 /// Checks the keys of a skill in the directory `directory`.
 pub(super) fn check(mapping: &Mapping<Frontmatter>, directory: &str) -> Parsed {
-    let mut checker = Checker::default();
-    checker.unknown("the frontmatter", &mapping.keys, &KEYS);
+    let (errors, warnings) = (Sink::default(), Sink::default());
+    report_unknown("the frontmatter", &mapping.keys, &KEYS, &warnings);
     let keys = &mapping.value;
     if let Some(name) = &keys.name {
-        checker.take(|| check_name(name, directory));
+        errors.check(check_name(name, directory));
     }
-    let mut requires = Vec::new();
-    for name in keys.requires.iter().flatten() {
-        requires.extend(checker.take(|| builtin(name)));
-    }
-    let prompt = keys.system_prompt.iter().map(|path| (path, "system_prompt"));
+    let names = keys.requires.iter().flatten();
+    let requires = names.filter_map(|name| errors.attempt(|| builtin(name))).collect();
+    let prompt = keys.system_prompt.iter();
     let mut files: Vec<SkillFile> =
-        prompt.filter_map(|(path, key)| checker.take(|| file(path, key, false))).collect();
+        prompt.filter_map(|path| errors.attempt(|| file(path, "system_prompt", false))).collect();
     for tool in keys.tools.iter().flatten() {
-        checker.unknown("a tool", &tool.keys, &TOOL_KEYS);
-        checker.take(|| runs_one(&tool.keys));
-        files.extend(
-            programs(&tool.value).filter_map(|(path, key)| checker.take(|| file(path, key, true))),
-        );
+        report_unknown("a tool", &tool.keys, &TOOL_KEYS, &warnings);
+        errors.check(runs_one(&tool.keys));
+        let programs = programs(&tool.value);
+        files.extend(programs.filter_map(|(path, key)| errors.attempt(|| file(path, key, true))));
     }
-    checker.finish(SkillManifest { requires, files })
+    let mut warnings = warnings.into_found();
+    warnings.sort_by_key(Diagnostic::span);
+    let manifest = SkillManifest { requires, files };
+    Parsed { manifest: Diagnostics::new(errors.into_found()).map_or(Ok(manifest), Err), warnings }
 }
 
-/// Collects what is wrong or odd.
-#[derive(Default)]
-struct Checker {
-    errors: Vec<Diagnostic>,
-    warnings: Vec<Diagnostic>,
-}
-
-impl Checker {
-    /// Runs a check and returns its value, or keeps its error; does nothing once there are enough.
-    fn take<T>(&mut self, check: impl FnOnce() -> Result<T, Box<Diagnostic>>) -> Option<T> {
-        if self.errors.len() == MAX_KEPT {
-            return None;
+/// Warns of the keys that are not among the known ones of `owner`.
+fn report_unknown(owner: &str, keys: &[Text], known: &[&str], sink: &Sink) {
+    for key in keys.iter().filter(|key| !known.contains(&key.value.as_str())) {
+        if sink.is_full() {
+            return;
         }
-        check().map_err(|error| self.errors.push(*error)).ok()
-    }
-
-    /// Warns of the keys that are not among the known ones of `owner`.
-    fn unknown(&mut self, owner: &str, keys: &[Text], known: &[&str]) {
-        for key in keys.iter().filter(|key| !known.contains(&key.value.as_str())) {
-            if self.warnings.len() == MAX_KEPT {
-                return;
-            }
-            let message = match key.value.as_str() {
-                "" => format!("a key of {owner} is not a text"),
-                text => format!("{owner} has no key {}", quote(text)),
-            };
-            let warning = Diagnostic::warning(message, place(key), "nothing reads this");
-            self.warnings.push(warning.with_help(match nearest(&key.value, known) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("the keys here are {}", known.join(", ")),
-            }));
-        }
-    }
-
-    fn finish(mut self, manifest: SkillManifest) -> Parsed {
-        self.warnings.sort_by_key(Diagnostic::span);
-        let manifest = Diagnostics::new(self.errors).map_or(Ok(manifest), Err);
-        Parsed { manifest, warnings: self.warnings }
+        let message = match key.value.as_str() {
+            "" => format!("a key of {owner} is not a text"),
+            text => format!("{owner} has no key {}", quote(text)),
+        };
+        let warning = Diagnostic::warning(message, place(key), "nothing reads this");
+        sink.report(warning.with_help(match nearest(&key.value, known) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("the keys here are {}", known.join(", ")),
+        }));
     }
 }
 
-fn check_name(name: &Text, directory: &str) -> Result<(), Box<Diagnostic>> {
+fn check_name(name: &Text, directory: &str) -> Result<(), Diagnostic> {
     let value = name.value.as_str();
     if value == directory {
         return Ok(());
@@ -141,10 +117,10 @@ fn check_name(name: &Text, directory: &str) -> Result<(), Box<Diagnostic>> {
             },
         )
     };
-    Err(Box::new(error))
+    Err(error)
 }
 
-fn builtin(name: &Text) -> Result<Spanned<&'static str>, Box<Diagnostic>> {
+fn builtin(name: &Text) -> Result<Spanned<&'static str>, Diagnostic> {
     let span = place(name);
     let value = tools::canonical(&name.value).map_err(|help| {
         let message = format!("{} is not a built-in tool", quote(&name.value));
@@ -154,14 +130,14 @@ fn builtin(name: &Text) -> Result<Spanned<&'static str>, Box<Diagnostic>> {
 }
 
 /// Checks that a tool does not run two things.
-fn runs_one(keys: &[Text]) -> Result<(), Box<Diagnostic>> {
+fn runs_one(keys: &[Text]) -> Result<(), Diagnostic> {
     let mut runnable = keys.iter().filter(|key| RUNNABLE.contains(&key.value.as_str()));
     let (Some(first), Some(second)) = (runnable.next(), runnable.next()) else { return Ok(()) };
     let message = format!("a tool has both `{}` and `{}`", first.value, second.value);
     let error = Diagnostic::new(message, place(second), "the second")
         .with_label(place(first), "the first")
         .with_help("keep what the tool is to run, and remove the other");
-    Err(Box::new(error))
+    Err(error)
 }
 
 /// Returns the files of the skill that a tool runs, each with the key that names it.
@@ -177,7 +153,7 @@ fn programs(tool: &Tool) -> impl Iterator<Item = (&Text, &'static str)> {
 /// Reads the path of a file of the skill.
 ///
 /// Every `..` is refused, even one that would lead back: after a symbolic link it may not.
-fn file(path: &Text, key: &str, executable: bool) -> Result<SkillFile, Box<Diagnostic>> {
+fn file(path: &Text, key: &str, executable: bool) -> Result<SkillFile, Diagnostic> {
     let text = path.value.as_str();
     let parts: Vec<&str> =
         text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
@@ -196,7 +172,5 @@ fn file(path: &Text, key: &str, executable: bool) -> Result<SkillFile, Box<Diagn
     };
     let message = format!("`{key}` must name a file inside of the skill's directory");
     let error = Diagnostic::new(message, place(path), label);
-    Err(Box::new(
-        error.with_help("put the file there and name it from there, as in `tools/hello.sh`"),
-    ))
+    Err(error.with_help("put the file there and name it from there, as in `tools/hello.sh`"))
 }

@@ -54,13 +54,13 @@ pub struct Parsed {
 pub fn parse(text: &str, directory_name: &str) -> Parsed {
     match read(text) {
         Ok(keys) => manifest::check(&keys, directory_name),
-        Err(error) => Parsed { manifest: Err((*error).into()), warnings: Vec::new() },
+        Err(error) => Parsed { manifest: Err(error.into()), warnings: Vec::new() },
     }
 }
 
-fn read(text: &str) -> Result<keys::Mapping<keys::Frontmatter>, Box<Diagnostic>> {
+fn read(text: &str) -> Result<keys::Mapping<keys::Frontmatter>, Diagnostic> {
     if text.len() > MAX_SKILL_MD {
-        return Err(Box::new(too_long(text.len())));
+        return Err(too_long(text.len()));
     }
     keys::read(&text[..frontmatter::end(text)?])
 }

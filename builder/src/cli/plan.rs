@@ -1,9 +1,10 @@
 //! `boxbuild plan`: what a build will do.
 
+use box_image::SkillMode;
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::{PolicyUse, Unused, policy_word};
 use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, Report, resolve};
-use boxfile_spec::{Lock, Platform, SkillMode};
+use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -101,7 +102,7 @@ fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> S
         line(&mut text, "program", &program.to_string());
     }
     for skill in &preview.skills {
-        let mode = if skill.mode == SkillMode::Bake { "baked" } else { "mounted at launch" };
+        let mode = if skill.mode == SkillMode::Baked { "baked" } else { "mounted at launch" };
         line(&mut text, "skill", &format!("{}, {mode}, {}", skill.name, readable(skill.bytes)));
     }
     // One image has nothing to share a root with.

@@ -6,7 +6,6 @@ pub mod merged;
 mod mounts;
 mod plan;
 mod root;
-mod run;
 mod user;
 
 use box_image::ComponentName;

@@ -1,8 +1,8 @@
 //! Shares and scratch disks: what they must not hide.
 
-use box_image::ComponentName;
+use box_image::{ComponentName, Scope};
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree};
-use boxfile_spec::{Boxfile, Scope};
+use boxfile_spec::{Boxfile, Spanned};
 
 use super::ComposeError;
 use super::root::owner;
@@ -17,19 +17,25 @@ pub(super) fn check(
     component: ComponentName,
     boxfile: &Boxfile,
 ) -> Result<(), ComposeError> {
-    let shares = boxfile.shares.iter().map(|it| ("share", &it.name, &it.guest, it.component));
-    let disks = boxfile.scratch.iter().map(|it| ("scratch", &it.name, &it.guest, it.component));
-    for (kind, name, guest, scope) in shares.chain(disks) {
+    let shares = boxfile
+        .shares
+        .iter()
+        .map(|Spanned { value: it, span }| ("share", &it.name, &it.guest, it.scope, *span));
+    let disks = boxfile
+        .scratch
+        .iter()
+        .map(|Spanned { value: it, span }| ("scratch", &it.name, &it.guest, it.scope, *span));
+    for (kind, name, guest, scope, span) in shares.chain(disks) {
         if !sees(scope, component) {
             continue;
         }
-        if let Some(Hidden { path, found, inode }) = in_the_way(tree, &guest.value) {
+        if let Some(Hidden { path, found, inode }) = in_the_way(tree, guest) {
             return Err(ComposeError::Hidden {
                 component: owner(inode, component),
                 path,
                 found,
                 mount: format!("{kind} `{name}`"),
-                span: guest.span,
+                span,
             });
         }
     }

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use box_image::defaults::SEARCH_PATH;
-use box_image::plan::{ComponentName, SkillMode, SkillPlan};
-use box_image::{Budget, ComponentPlan, Health, Layout, Limits, Namespaces, RunPlan, Vm};
+use box_image::{ComponentName, ComponentPlan, Health, RunPlan, SkillPlan};
 use boxfile_spec::{Boxfile, Component};
 use oci_image::Config;
 
 use super::labels::Labels;
 use super::root::root_of;
 use super::user::resolve;
-use super::{ComposeError, FlatImage, run};
+use super::{ComposeError, FlatImage};
 use crate::binary::AGENT_PATH;
 use crate::pack::PackReader;
 
@@ -23,7 +22,7 @@ pub struct Declared<'a> {
     /// The variables of the components' files.
     pub env: &'a BTreeMap<ComponentName, BTreeMap<String, String>>,
     /// The skills, sorted by name.
-    pub skills: Vec<(String, boxfile_spec::SkillMode)>,
+    pub skills: Vec<SkillPlan>,
 }
 
 /// Decides how a box runs.
@@ -48,34 +47,23 @@ pub fn plan_of(
     };
     Ok(RunPlan {
         name: boxfile.name.clone(),
-        layout: match boxfile.layout {
-            boxfile_spec::Layout::Split => Layout::Split,
-            boxfile_spec::Layout::Merged => Layout::Merged,
-        },
-        agent_kind: run::agent_kind(boxfile.agent.kind),
+        layout: boxfile.layout,
+        agent_kind: boxfile.agent.kind,
         tools: boxfile.agent.tools.clone().unwrap_or_default(),
         agent,
         business,
-        skills: declared.skills.iter().map(skill).collect(),
-        shares: run::shares(boxfile),
-        scratch: run::scratch(boxfile),
-        network: run::network(&boxfile.network),
-        secrets: run::secrets(boxfile),
-        task: boxfile.task.as_ref().map(run::task),
-        logs: boxfile.logs.as_ref().map(run::logs),
-        caps: boxfile.caps.iter().map(run::cap).collect(),
-        sandbox: boxfile.sandbox.as_ref().map(run::sandbox),
-        vm: vm(boxfile.vm),
-        budget: budget(boxfile.budget),
+        skills: declared.skills.clone(),
+        shares: boxfile.shares.iter().map(|share| share.value.clone()).collect(),
+        scratch: boxfile.scratch.iter().map(|disk| disk.value.clone()).collect(),
+        network: boxfile.network.clone(),
+        secrets: boxfile.secrets.clone(),
+        task: boxfile.task.clone(),
+        logs: boxfile.logs,
+        caps: boxfile.caps.clone(),
+        sandbox: boxfile.sandbox.clone(),
+        vm: boxfile.vm,
+        budget: boxfile.budget,
     })
-}
-
-fn skill((name, mode): &(String, boxfile_spec::SkillMode)) -> SkillPlan {
-    let mode = match mode {
-        boxfile_spec::SkillMode::Bake => SkillMode::Baked,
-        boxfile_spec::SkillMode::Mount => SkillMode::Mounted,
-    };
-    SkillPlan { name: name.clone(), mode }
 }
 
 fn agent_plan(
@@ -107,17 +95,6 @@ fn business_plan(
     Ok(Some(plan))
 }
 
-fn vm(vm: boxfile_spec::Vm) -> Vm {
-    // The language bounds the memory far below 2^32 MiB.
-    let memory_mib = u32::try_from(vm.memory >> 20).unwrap_or(u32::MAX);
-    Vm { cpus: vm.cpus, memory_mib }
-}
-
-const fn budget(budget: boxfile_spec::Budget) -> Budget {
-    let boxfile_spec::Budget { vmm, kernel, init, ready, total } = budget;
-    Budget { vmm, kernel, init, ready, total }
-}
-
 fn component(
     component: &Component,
     declared: &Declared<'_>,
@@ -131,8 +108,6 @@ fn component(
     let account = resolve(name, user, &flat.tree, packs)?;
     let files = declared.env.get(&flat.component);
     let env = environment(flat, &labels, account.home, [files, Some(&component.env)])?;
-    let boxfile_spec::Namespaces { mount, pid, ipc, uts, net } = component.namespaces;
-    let limits = component.limits;
     let argv = argv(component, process, &labels);
     let workdir = workdir(name, component, process, &labels)?;
     check_strings(name, &argv, &env, &workdir)?;
@@ -143,13 +118,9 @@ fn component(
         workdir,
         user: account.user,
         hostname: component.hostname.clone(),
-        namespaces: Namespaces { mount, pid, ipc, uts, net },
-        limits: Limits {
-            memory_bytes: limits.memory,
-            cpu_weight: limits.cpu_weight,
-            pids: limits.pids,
-        },
-        rlimits: run::rlimits(&component.rlimits),
+        namespaces: component.namespaces,
+        limits: component.limits,
+        rlimits: component.rlimits,
         autostart: false,
         port: None,
         health: None,

@@ -12,10 +12,10 @@
 //! In the layout "split" no path of one image can meet a path of the other; what both hold is stored
 //! once, because the image format shares the data of equal files.
 
-use box_image::ComponentName;
 use box_image::plan::{PLAN_PATH, ROOTS_PATH, SKILLS_PATH};
+use box_image::{ComponentName, Layout};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree, path};
-use boxfile_spec::{Boxfile, Layout};
+use boxfile_spec::Boxfile;
 
 use super::mounts::{self, occupant};
 use super::{ComposeError, FlatImage};

@@ -1,8 +1,8 @@
 //! The layout `merged` in the pipeline.
 
-use box_image::ComponentName;
+use box_image::{ComponentName, Layout};
 use box_tree::{Content, ReadContent, Tree};
-use boxfile_spec::{Boxfile, Layout, Span};
+use boxfile_spec::{Boxfile, Span};
 
 use super::declared::declared;
 use super::resolved::Resolved;

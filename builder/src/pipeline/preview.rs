@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use box_cache::Store;
 use box_digest::{Blake3Digest, Digest};
-use box_image::ComponentName;
+use box_image::{ComponentName, SkillMode};
 use box_tree::listing::Origins;
 use box_tree::{Kind, Leaf, Tree, entries};
-use boxfile_spec::SkillMode;
 use oci_image::Image;
 use oci_layer::LayerSource;
 

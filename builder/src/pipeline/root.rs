@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use box_cache::Store;
 use box_digest::Digest;
-use box_image::{ComponentName, RunPlan};
+use box_image::{ComponentName, RunPlan, SkillPlan};
 use box_tree::{Content, Tree};
 use boxfile_spec::Boxfile;
 use oci_image::Image;
 use oci_layer::flatten;
 
 use super::declared::{declared, image_span};
-use super::inputs::{self, Inputs};
+use super::inputs::{self, Inputs, SkillInput};
 use super::layers::{DecodedLayer, decode_all};
 use super::merging;
 use super::resolved::Resolved;
@@ -82,7 +82,8 @@ fn plan(
     contents: &ContentMap,
 ) -> Result<RunPlan, BuildError> {
     let Resolved { request, store, inputs } = resolved;
-    let skills = inputs.skills.iter().map(|skill| (skill.name.clone(), skill.mode)).collect();
+    let skill = |skill: &SkillInput| SkillPlan { name: skill.name.clone(), mode: skill.mode };
+    let skills = inputs.skills.iter().map(skill).collect();
     let declared = Declared { boxfile: request.boxfile, env: &inputs.env, skills };
     let plan = plan_of(&declared, images, &mut contents.reader(store));
     let plan = plan.map_err(|source| unfit(request.boxfile, source))?;

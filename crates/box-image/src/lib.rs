@@ -6,7 +6,8 @@
 //! the kernel. The sha256 of the manifest's bytes is the **box digest**; it covers everything that
 //! boots.
 //!
-//! [`defaults`] are the values that hold unless a Boxfile says otherwise, [`text`] makes foreign text
+//! [`defaults`] are the values that hold unless a Boxfile says otherwise, [`rules`] bounds what it may
+//! ask for, [`text`] makes foreign text
 //! safe to print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
 //! [`wire`]'s framing over any reader or writer that it is given.
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ pub mod budget;
 pub mod defaults;
 pub mod manifest;
 pub mod plan;
+pub mod rules;
 pub mod text;
 pub mod wire;
 

@@ -13,10 +13,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use box_image::rules::is_repository;
 use download::http::RemoteUrl;
 use serde::Deserialize;
 
-use crate::name::{checked_host, is_repository};
+use crate::name::checked_host;
 
 /// The names of the registry that a bare image name means.
 const HUB: [&str; 3] = ["docker.io", "index.docker.io", HUB_SERVER];

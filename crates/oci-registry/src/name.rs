@@ -3,6 +3,7 @@
 use std::fmt;
 
 use box_digest::Digest;
+use box_image::rules::{is_repository, is_tag};
 use download::http::RemoteUrl;
 
 use crate::error::RegistryError;
@@ -69,11 +70,7 @@ impl Tag {
     /// # Errors
     /// [`RegistryError::Name`].
     pub fn new(text: &str) -> Result<Self, RegistryError> {
-        let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-        if (1..=128).contains(&text.len())
-            && text.bytes().all(inner)
-            && !text.starts_with(['.', '-'])
-        {
+        if is_tag(text) {
             return Ok(Self(text.to_owned()));
         }
         Err(wrong(text, "a tag has letters, digits, `_`, `.` and `-`, at most 128"))
@@ -90,18 +87,6 @@ pub(super) fn checked_host(text: &str) -> Result<String, RegistryError> {
         return Ok(host);
     }
     Err(wrong(text, "a registry is HOST or HOST:PORT"))
-}
-
-/// Tells whether a text names a repository: parts that begin and end with a lower-case letter or a
-/// digit, so that none is `..`.
-pub(super) fn is_repository(text: &str) -> bool {
-    let ends = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let part = |part: &str| {
-        part.bytes().next().is_some_and(ends)
-            && part.bytes().last().is_some_and(ends)
-            && part.bytes().all(|byte| ends(byte) || b"._-".contains(&byte))
-    };
-    text.len() <= 255 && text.split('/').all(part)
 }
 
 fn wrong(text: &str, why: &'static str) -> RegistryError {

@@ -1,8 +1,8 @@
 //! The tokens of a KDL text.
 
+use crate::cursor::Cursor;
 use crate::format::BYTE_ORDER_MARK;
-use crate::syntax::kdl::cursor::{Cursor, is_newline, is_space};
-use crate::syntax::kdl::lexeme;
+use crate::syntax::kdl::lexeme::{self, is_blank, is_newline, is_space};
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,5 +152,5 @@ impl<'s> Lexer<'s> {
 }
 
 fn ends_word(c: char) -> bool {
-    is_space(c) || is_newline(c) || ";{}=/\\".contains(c)
+    is_blank(c) || ";{}=/\\".contains(c)
 }

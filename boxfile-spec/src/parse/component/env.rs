@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use box_image::Scope;
+
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::reader::{Reader, twice};
+use crate::parse::run::secret::Secret;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Prop};
-use crate::{Diagnostic, Scope, Secret, Span, Syntax, form, rules, value};
+use crate::{Diagnostic, Span, Syntax, form, rules, value};
 
 /// Reads the variables of all `env` and `plain-env` declarations of a component.
 pub(super) fn read(children: &Children<'_>, sink: &Sink) -> BTreeMap<String, String> {
@@ -52,13 +55,13 @@ fn variable(declaration: &Declaration, prop: &Prop, sink: &Sink) -> Option<(Stri
 /// Reports every variable of a component that it is given as a secret, too.
 pub(in crate::parse) fn check_secrets(component: Option<&Node>, secrets: &[Secret], sink: &Sink) {
     let Some(component) = component else { return };
-    let gets = |secret: &&Secret| match secret.component {
+    let gets = |secret: &&Secret| match secret.scope {
         Scope::Agent => component.name.value == schema::AGENT.name,
         Scope::Business => component.name.value == schema::BUSINESS.name,
         Scope::Both => true,
     };
-    let places: HashMap<&str, Span> =
-        secrets.iter().filter(gets).map(|it| (&*it.name.value, it.name.span)).collect();
+    let names = secrets.iter().filter(gets).filter_map(|secret| secret.name.as_ref());
+    let places: HashMap<&str, Span> = names.map(|name| (&*name.value, name.span)).collect();
     let names = [schema::ENV.name, schema::PLAIN_ENV.name];
     let env = component.children().iter().filter(|node| names.contains(&&*node.name.value));
     for prop in env.flat_map(|node| &node.props) {

@@ -1,10 +1,13 @@
 //! `health …`: how the launcher finds out that the agent is ready.
 
+use box_image::AgentKind;
+use box_image::rules::is_request_path;
+
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{AgentKind, Diagnostic, Health, Syntax, form, rules, schema, value};
+use crate::{Diagnostic, Health, Syntax, form, rules, schema, value};
 
 /// Where OpenCode answers that it is well.
 const OPENCODE_PATH: &str = "/global/health";
@@ -13,7 +16,8 @@ const OPENCODE_PATH: &str = "/global/health";
 pub(super) fn read(node: Option<&Node>, kind: AgentKind, sink: &Sink) -> Option<Health> {
     let Some(node) = node else { return Some(default(kind)) };
     let mut reader = Reader::new(node, &schema::HEALTH, sink);
-    let health = match reader.choice_arg() {
+    let kind: Option<String> = reader.choice_arg();
+    let health = match kind.as_deref() {
         Some("tcp") => read_tcp(&mut reader),
         Some("http") => read_http(&mut reader),
         Some("exec") => read_exec(&mut reader),
@@ -63,15 +67,14 @@ fn read_http(reader: &mut Reader<'_>) -> Option<Health> {
 
 fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = value::text(value, name)?;
-    if rules::is_http_path(path) {
+    if is_request_path(path) {
         return Ok(path.to_owned());
     }
     let message = format!("{} is not the path of a request", quote(path));
     let help = match rules::intended_http_path(path) {
         Some(path) => {
-            let write = form::prop(value.syntax, name, &format!("\"{path}\""));
             let encoded = if path.contains('%') { "percent-encode it: " } else { "" };
-            format!("{encoded}write `{write}`")
+            format!("{encoded}{}", form::write_text(value.syntax, name, &path))
         }
         None => "it begins with `/` and consists of visible ASCII: \"/health\"".to_owned(),
     };

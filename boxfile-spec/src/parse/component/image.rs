@@ -2,6 +2,7 @@
 //! from.
 
 use box_digest::Digest;
+use box_image::rules::{is_repository, is_tag};
 
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
@@ -89,7 +90,7 @@ fn place_and_tag(
 /// `NAME[:TAG]`.
 fn place_and_name(value: &Value, place: &str) -> Result<(String, Option<String>), Diagnostic> {
     let (path, name) = split_place(value, place, "file")?;
-    if let Some(name) = name.filter(|name| !rules::is_tag(name)) {
+    if let Some(name) = name.filter(|name| !is_tag(name)) {
         registry(value, name, None)?;
     }
     Ok((path, name.map(str::to_owned)))
@@ -111,7 +112,7 @@ fn split_place<'p>(
 }
 
 fn checked_tag(value: &Value, tag: &str) -> Result<String, Diagnostic> {
-    if rules::is_tag(tag) {
+    if is_tag(tag) {
         return Ok(tag.to_owned());
     }
     let message = format!("{} is not a tag", quote(tag));
@@ -140,7 +141,7 @@ fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRe
         Some((name, tag)) => (name, Some(checked_tag(value, tag)?)),
         None => (name, None),
     };
-    if !rules::is_repository(name) {
+    if !is_repository(name) {
         return refuse("not a repository of a registry");
     }
     let repository = if host == DEFAULT_HOST && !name.contains('/') {
@@ -157,7 +158,7 @@ fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRe
 fn misspelt_kind(text: &str) -> Option<String> {
     let (kind, rest) = text.split_once(':')?;
     let meant = nearest(kind, &["oci", "oci-archive", "docker-archive"])?;
-    (!rules::is_tag(rest) && !rest.starts_with("//")).then(|| format!("{meant}:{rest}"))
+    (!is_tag(rest) && !rest.starts_with("//")).then(|| format!("{meant}:{rest}"))
 }
 
 /// Says what a wrong reference was probably meant to be.
@@ -169,7 +170,7 @@ fn intended(text: &str) -> Option<String> {
         return Some(format!("a directory with an OCI image layout is \"oci:{text}\""));
     }
     let lower = text.to_ascii_lowercase();
-    (lower != text && rules::is_repository(&lower))
+    (lower != text && is_repository(&lower))
         .then(|| format!("a repository has lower-case letters only: \"{lower}\""))
 }
 

@@ -1,9 +1,11 @@
-//! `limits …`: what a component may take.
+//! `limits …` and `rlimits …`: what a component may take, and what each of its processes.
+
+use box_image::{Limits, Rlimits};
 
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
-use crate::syntax::tree::Node;
-use crate::{Diagnostic, Limits, Span, schema};
+use crate::syntax::tree::{Data, Node, Value};
+use crate::{Diagnostic, Span, Spanned, form, rules, schema, value};
 
 /// The memory that a component asks for.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +23,7 @@ pub(super) fn read(
     default: Limits,
     sink: &Sink,
 ) -> (Limits, Option<Share>) {
-    let share = Share { bytes: default.memory, span: component.name.span, written: false };
+    let share = Share { bytes: default.memory_bytes, span: component.name.span, written: false };
     let Some(node) = node else { return (default, Some(share)) };
     let mut reader = Reader::new(node, &schema::LIMITS, sink);
     let share = match reader.optional_prop("memory") {
@@ -31,7 +33,7 @@ pub(super) fn read(
         }
     };
     let limits = Limits {
-        memory: share.map_or(default.memory, |share| share.bytes),
+        memory_bytes: share.map_or(default.memory_bytes, |share| share.bytes),
         cpu_weight: read_weight(&mut reader).unwrap_or(default.cpu_weight),
         pids: reader.integer("pids").unwrap_or(default.pids),
     };
@@ -60,6 +62,51 @@ pub(super) const fn weight(shares: u32) -> u16 {
     let above = shares.saturating_sub(2) as u64;
     let weight = 1 + above * 9_999 / 262_142;
     if weight > 10_000 { 10_000 } else { weight as u16 }
+}
+
+/// Reads the limits of a process that runs as a user; nothing where no user is declared.
+pub(super) fn read_rlimits(
+    node: Option<&Node>,
+    user: Option<&Spanned<String>>,
+    sink: &Sink,
+) -> Rlimits {
+    let Some(node) = node else { return Rlimits::default() };
+    let mut reader = Reader::new(node, &schema::RLIMITS, sink);
+    let cpu = reader.optional_prop("cpu");
+    check_user(reader.optional_prop("nproc"), user, sink);
+    let limits = Rlimits {
+        nofile: reader.integer("nofile"),
+        nproc: reader.integer("nproc"),
+        as_bytes: reader.size("address-space"),
+        cpu_seconds: reader.read(cpu, "cpu", |value, name| {
+            let ms = value::some_duration(value, name)?;
+            if ms.is_multiple_of(1000) {
+                return Ok(ms / 1000);
+            }
+            let whole = format!("{}s", ms.div_ceil(1000));
+            let help = form::write_text(value.syntax, name, &whole);
+            let message = "the kernel counts CPU time in whole seconds";
+            Err(Diagnostic::new(message, value.span, "not a whole second").with_help(help))
+        }),
+        core_bytes: reader.size("core"),
+        fsize_bytes: reader.size("file-size"),
+    };
+    reader.finish();
+    limits
+}
+
+/// Reports a limit on the processes of root, who is exempt from it (setrlimit(2), "RLIMIT_NPROC").
+fn check_user(nproc: Option<&Value>, user: Option<&Spanned<String>>, sink: &Sink) {
+    let root = user.filter(|user| rules::is_root(&user.value));
+    let (Some(nproc), Some(root)) = (nproc, root) else { return };
+    let Data::Integer(number) = nproc.data else { return };
+    let pids = form::prop(nproc.syntax, "pids", &number.to_string());
+    let help = format!("remove `nproc`, and write `{pids}` in `limits`, which holds everyone");
+    sink.report(
+        Diagnostic::new("`nproc` does not hold root", nproc.span, "has no effect here")
+            .with_label(root.span, "the component runs as root")
+            .with_help(help),
+    );
 }
 
 #[cfg(test)]

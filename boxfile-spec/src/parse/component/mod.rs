@@ -5,7 +5,9 @@ mod health;
 mod image;
 mod limits;
 mod namespaces;
-mod rlimits;
+
+use box_image::rules::kernel_directory;
+use box_image::{AgentKind, Limits};
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
@@ -16,17 +18,16 @@ use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
 use crate::units::MIB;
 use crate::{
-    Agent, AgentKind, Binary, Business, Component, Diagnostic, Limits, Spanned, Syntax, form,
-    rules, tools, value,
+    Agent, Binary, Business, Component, Diagnostic, Spanned, Syntax, form, rules, tools, value,
 };
 
 pub(super) use env::check_secrets;
 pub(super) use limits::Share;
 
 const AGENT_LIMITS: Limits =
-    Limits { memory: 512 * MIB, cpu_weight: limits::weight(512), pids: 100 };
+    Limits { memory_bytes: 512 * MIB, cpu_weight: limits::weight(512), pids: 100 };
 const BUSINESS_LIMITS: Limits =
-    Limits { memory: 1024 * MIB, cpu_weight: limits::weight(1024), pids: 200 };
+    Limits { memory_bytes: 1024 * MIB, cpu_weight: limits::weight(1024), pids: 200 };
 
 /// Reads the agent, if it is declared, and the memory that it asks for. An agent that has neither
 /// image nor binary is reported.
@@ -34,10 +35,9 @@ pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<
     let Some(node) = node else { return (None, None) };
     let mut reader = Reader::new(node, &schema::AGENT, sink);
     let written = reader.optional_prop("kind");
-    let kind = reader.choice("kind").map(|kind| Spanned {
-        value: kind_of(kind),
-        span: written.map_or(node.name.span, |value| value.span),
-    });
+    let kind = reader
+        .choice("kind")
+        .map(|value| Spanned { value, span: written.map_or(node.name.span, |value| value.span) });
     let children = reader.children();
     let (component, share) = common(&children, node, &AGENT_LIMITS, "agent-host", sink);
     let binary = children.one(&schema::BINARY);
@@ -86,7 +86,7 @@ fn common(
     let (namespaces, hostname) = namespaces::read(one(&schema::NAMESPACES), hostname, sink);
     let (limits, share) = limits::read(one(&schema::LIMITS), node, *limits, sink);
     let user = Reader::sole(children, &schema::USER, |it| it.read_arg(user));
-    let rlimits = rlimits::read(one(&schema::RLIMITS), user.as_ref(), sink);
+    let rlimits = limits::read_rlimits(one(&schema::RLIMITS), user.as_ref(), sink);
     let component = Component {
         image: Reader::sole(children, &schema::IMAGE, |it| it.read_arg(image::image)),
         entrypoint: Reader::sole(children, &schema::ENTRYPOINT, argv),
@@ -123,16 +123,6 @@ fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
         let message = format!("`{}` needs {what}", reader.name());
         let help = form::imperative("add", &missing.usage(reader.syntax()));
         reader.report_missing_as(&message, &format!("without {what}"), &help);
-    }
-}
-
-fn kind_of(word: &str) -> AgentKind {
-    match word {
-        "a3s_code" => AgentKind::A3sCode,
-        "opencode" => AgentKind::Opencode,
-        "local_binary" => AgentKind::LocalBinary,
-        "remote_binary" => AgentKind::RemoteBinary,
-        _ => AgentKind::OciImage,
     }
 }
 
@@ -176,7 +166,7 @@ fn argv(reader: &mut Reader<'_>) -> Option<Vec<String>> {
 
 fn workdir(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = value::absolute(value, name)?.value;
-    let Some(kernels) = rules::kernels_directory(&path) else { return Ok(path) };
+    let Some(kernels) = kernel_directory(&path) else { return Ok(path) };
     let message = format!("the component cannot work in {}", quote(&path));
     let label = format!("in `/{kernels}`, which is the kernel's");
     Err(Diagnostic::new(message, value.span, label)

@@ -1,10 +1,12 @@
 //! `namespaces …`: which Linux namespaces a component has for itself, and its host name.
 
+use box_image::Namespaces;
+
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, Namespaces, form, rules, schema, value};
+use crate::{Diagnostic, form, rules, schema, value};
 
 /// Reads the namespaces and the host name.
 pub(super) fn read(

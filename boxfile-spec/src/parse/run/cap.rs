@@ -1,52 +1,51 @@
 //! `cap "KIND" …`: the capabilities under `/cap`.
 
+use box_image::CapPlan;
+
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Cap, Diagnostic, form, schema, value};
+use crate::{Diagnostic, form, schema, value};
 
 /// In milliseconds.
 const DEFAULT_TIMEOUT: u64 = 30_000;
-const DEFAULT_CONNECTIONS: u16 = 16;
+const DEFAULT_CONNECTIONS: u32 = 16;
 
 /// Reads all capabilities, and sorts them by kind.
-pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Vec<Cap> {
-    let nodes = top.many(&schema::CAP);
-    names::check_unique(&nodes, "kind", sink);
-    let mut caps: Vec<Cap> = nodes.iter().filter_map(|node| read_one(node, sink)).collect();
-    caps.sort_by_key(Cap::name);
-    caps
+pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Vec<CapPlan> {
+    top.keyed(&schema::CAP).into_iter().filter_map(|node| read_one(node, sink)).collect()
 }
 
-fn read_one(node: &Node, sink: &Sink) -> Option<Cap> {
+fn read_one(node: &Node, sink: &Sink) -> Option<CapPlan> {
     let mut reader = Reader::new(node, &schema::CAP, sink);
-    let kind = reader.choice_arg();
+    let kind: Option<String> = reader.choice_arg();
     let children = reader.children();
     let relays = children.one(&schema::RELAYS);
     children.finish(|_| None, |declaration| names::missing(declaration, node));
     // Of an unknown kind, nothing can be said about the rest.
     let kind = kind?;
     if let (Some(relays), true) = (relays, kind != "nostr") {
-        sink.report(without_relays(relays, kind));
+        sink.report(without_relays(relays, &kind));
     }
-    let refused: &[&str] = match kind {
+    let refused: &[&str] = match kind.as_str() {
         "http" => &["max-connections"],
         "ws" => &["timeout"],
         _ => &["max-connections", "timeout"],
     };
     reader.refuse(refused);
-    let cap = match kind {
+    let cap = match kind.as_str() {
         "http" => {
-            Some(Cap::Http { timeout: reader.duration("timeout").unwrap_or(DEFAULT_TIMEOUT) })
+            let timeout_ms = reader.duration("timeout").unwrap_or(DEFAULT_TIMEOUT);
+            Some(CapPlan::Http { timeout_ms })
         }
         "nostr" => nostr(&reader, &children),
         "ws" => {
             let max_connections = reader.integer("max-connections").unwrap_or(DEFAULT_CONNECTIONS);
-            Some(Cap::Ws { max_connections })
+            Some(CapPlan::Ws { max_connections })
         }
-        _ => Some(Cap::Payments),
+        _ => Some(CapPlan::Payments),
     };
     reader.finish_line();
     cap
@@ -59,14 +58,14 @@ fn without_relays(relays: &Node, kind: &str) -> Diagnostic {
         .with_help(format!("remove it, or write it inside of `{nostr}`"))
 }
 
-fn nostr(reader: &Reader<'_>, children: &Children<'_>) -> Option<Cap> {
+fn nostr(reader: &Reader<'_>, children: &Children<'_>) -> Option<CapPlan> {
     if children.one(&schema::RELAYS).is_none() {
         let relays = schema::RELAYS.usage(reader.syntax());
         let message = "the capability `nostr` needs `relays`";
         reader.report_missing_as(message, "without `relays`", &format!("add {relays} to it"));
     }
     let relays = Reader::sole(children, &schema::RELAYS, |it| it.read_some(relay))?;
-    Some(Cap::Nostr { relays: names::unique(relays) })
+    Some(CapPlan::Nostr { relays: names::unique(relays) })
 }
 
 fn relay(value: &Value, name: &str) -> Result<String, Diagnostic> {

@@ -7,11 +7,13 @@ pub(super) mod sandbox;
 pub(super) mod secret;
 pub(super) mod task;
 
+use box_image::Scope;
+
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::Value;
-use crate::{Diagnostic, Scope, form, schema};
+use crate::{Diagnostic, form, schema};
 
 /// The components that a file has, besides the agent.
 #[derive(Clone, Copy)]
@@ -29,17 +31,11 @@ impl<'s> Components<'s> {
     /// Takes the property that says who sees something.
     fn scope(self, reader: &mut Reader<'_>, default: Scope) -> Scope {
         let written = reader.optional_prop("component");
-        match reader.choice("component") {
-            Some("agent") => Scope::Agent,
-            Some("business") => {
-                if let (Some(written), false) = (written, self.business) {
-                    self.sink.report_missing(no_business(written));
-                }
-                Scope::Business
-            }
-            Some(_) => Scope::Both,
-            None => default,
+        let scope = reader.choice("component");
+        if let (Some(Scope::Business), Some(written), false) = (scope, written, self.business) {
+            self.sink.report_missing(no_business(written));
         }
+        scope.unwrap_or(default)
     }
 }
 

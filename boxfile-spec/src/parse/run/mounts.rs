@@ -2,54 +2,61 @@
 
 use std::collections::HashSet;
 
+use box_image::{Scope, ScratchPlan, SharePlan};
+
 use crate::diagnostic::quote;
+use crate::parse::checkout::Checkout;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::parse::run::Components;
-use crate::parse::run::secret::SecretFile;
+use crate::parse::run::secret::Secret;
 use crate::parse::vm;
+use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
-use crate::{Access, Diagnostic, Scope, Scratch, Share, Spanned, rules, schema, value};
+use crate::{Diagnostic, Span, Spanned, rules, value};
 
 /// What the guest mounts by itself, and what must not be hidden.
 const RESERVED: [&str; 8] =
     ["/proc", "/sys", "/dev", "/a3s/skills", "/boxbuild", "/task", "/logs", "/cap"];
 
 /// Reads all shares, and sorts them by name.
-pub(in crate::parse) fn shares(top: &Children<'_>, sink: &Sink) -> Vec<Share> {
-    let nodes = top.many(&schema::SHARE);
-    names::check_unique(&nodes, "name", sink);
-    let components = Components::of(top, sink);
-    let mut shares: Vec<Share> = nodes.iter().filter_map(|node| share(node, components)).collect();
-    shares.sort_by(|one, other| one.name.cmp(&other.name));
-    shares
+pub(in crate::parse) fn shares(
+    top: &Children<'_>,
+    checkout: Checkout<'_>,
+) -> Vec<Spanned<SharePlan>> {
+    let components = Components::of(top, checkout.sink);
+    let nodes = top.keyed(&schema::SHARE).into_iter();
+    nodes.filter_map(|node| share(node, components, checkout)).collect()
 }
 
-fn share(node: &Node, components: Components<'_>) -> Option<Share> {
+fn share(
+    node: &Node,
+    components: Components<'_>,
+    checkout: Checkout<'_>,
+) -> Option<Spanned<SharePlan>> {
     let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SHARE, sink);
     let name = names::name(&mut reader);
     let guest = guest(&mut reader, sink);
     let host = reader.read_optional("host", value::path);
-    let access = if reader.choice("access") == Some("rw") { Access::Rw } else { Access::Ro };
-    let component = components.scope(&mut reader, Scope::Both);
+    host.iter().for_each(|host| checkout.share(host));
+    let access = reader.choice("access").unwrap_or_default();
+    let scope = components.scope(&mut reader, Scope::Both);
     reader.finish();
-    Some(Share { name: name?, guest: guest?, host, access, component })
+    let (guest, host) = (guest?, host.map(|host| host.value));
+    let share = SharePlan { name: name?, guest: guest.value, access, scope, host };
+    Some(Spanned { value: share, span: guest.span })
 }
 
 /// Reads all scratch disks, and sorts them by name.
-pub(in crate::parse) fn scratch(top: &Children<'_>, sink: &Sink) -> Vec<Scratch> {
-    let nodes = top.many(&schema::SCRATCH);
-    names::check_unique(&nodes, "name", sink);
+pub(in crate::parse) fn scratch(top: &Children<'_>, sink: &Sink) -> Vec<Spanned<ScratchPlan>> {
     let components = Components::of(top, sink);
-    let mut disks: Vec<Scratch> = nodes.iter().filter_map(|node| disk(node, components)).collect();
-    disks.sort_by(|one, other| one.name.cmp(&other.name));
-    disks
+    top.keyed(&schema::SCRATCH).into_iter().filter_map(|node| disk(node, components)).collect()
 }
 
-fn disk(node: &Node, components: Components<'_>) -> Option<Scratch> {
+fn disk(node: &Node, components: Components<'_>) -> Option<Spanned<ScratchPlan>> {
     let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SCRATCH, sink);
     let name = names::name(&mut reader);
@@ -58,9 +65,11 @@ fn disk(node: &Node, components: Components<'_>) -> Option<Scratch> {
     let size = reader.size("size");
     let whole = |size: &u64| written.is_some_and(|value| vm::whole(value, "size", *size, sink));
     let size = size.filter(whole);
-    let component = components.scope(&mut reader, Scope::Both);
+    let scope = components.scope(&mut reader, Scope::Both);
     reader.finish();
-    Some(Scratch { name: name?, guest: guest?, size: size?, component })
+    let guest = guest?;
+    let disk = ScratchPlan { name: name?, guest: guest.value, size_bytes: size?, scope };
+    Some(Spanned { value: disk, span: guest.span })
 }
 
 fn guest(reader: &mut Reader<'_>, sink: &Sink) -> Option<Spanned<String>> {
@@ -80,31 +89,46 @@ pub(super) fn reserved(place: &str) -> Option<&'static str> {
 }
 
 /// A place where something is mounted, who sees it, and by which declaration.
-type Mount<'b> = (&'b Spanned<String>, Scope, &'static str);
+#[derive(Clone, Copy)]
+struct Mount<'b> {
+    path: &'b str,
+    span: Span,
+    scope: Scope,
+    declaration: &'static str,
+}
 
 /// Reports shares, disks and files of secrets that lie on one another in the same component.
 pub(in crate::parse) fn check_apart(
-    shares: &[Share],
-    disks: &[Scratch],
-    secrets: &[SecretFile],
+    shares: &[Spanned<SharePlan>],
+    disks: &[Spanned<ScratchPlan>],
+    secrets: &[Secret],
     sink: &Sink,
 ) {
-    let shares = shares.iter().map(|it| (&it.guest, it.component, schema::SHARE.name));
-    let disks = disks.iter().map(|it| (&it.guest, it.component, schema::SCRATCH.name));
-    let secrets = secrets.iter().map(|it| (&it.path, it.component, schema::SECRET.name));
-    let mut mounts: Vec<Mount<'_>> = shares.chain(disks).chain(secrets).collect();
+    let mut mounts = Vec::new();
+    let mut add = |path, span, scope, declaration: &Declaration| {
+        mounts.push(Mount { path, span, scope, declaration: declaration.name });
+    };
+    for Spanned { value: share, span } in shares {
+        add(&share.guest, *span, share.scope, &schema::SHARE);
+    }
+    for Spanned { value: disk, span } in disks {
+        add(&disk.guest, *span, disk.scope, &schema::SCRATCH);
+    }
+    for secret in secrets {
+        secret.path.iter().for_each(|it| add(&it.value, it.span, secret.scope, &schema::SECRET));
+    }
     // Of a place that is refused, enough is said.
-    mounts.retain(|(place, ..)| reserved(&place.value).is_none());
-    mounts.sort_by(|(one, ..), (other, ..)| {
-        rules::path_order(&one.value, &other.value).then(one.span.cmp(&other.span))
+    mounts.retain(|mount| reserved(mount.path).is_none());
+    mounts.sort_by(|one, other| {
+        rules::path_order(one.path, other.path).then(one.span.cmp(&other.span))
     });
     let mut reported = HashSet::new();
     for hidden in [Scope::Business, Scope::Agent] {
         let mut outer: Option<Mount<'_>> = None;
-        for mount in mounts.iter().filter(|(_, scope, _)| *scope != hidden) {
-            match outer.filter(|outer| overlap(&outer.0.value, &mount.0.value)) {
+        for mount in mounts.iter().filter(|mount| mount.scope != hidden) {
+            match outer.filter(|outer| overlap(outer.path, mount.path)) {
                 None => outer = Some(*mount),
-                Some(outer) if reported.insert(mount.0.span) => {
+                Some(outer) if reported.insert(mount.span) => {
                     sink.report(on_another(outer, *mount));
                 }
                 Some(_) => {}
@@ -114,16 +138,17 @@ pub(in crate::parse) fn check_apart(
 }
 
 fn on_another(outer: Mount<'_>, inner: Mount<'_>) -> Diagnostic {
-    let [outside, inside] = [outer, inner].map(|mount| quote(&mount.0.value));
+    let [outside, inside] = [outer, inner].map(|mount| quote(mount.path));
     let message = if outside == inside {
         format!("two things would be at {inside}")
-    } else if outer.2 == schema::SECRET.name {
+    } else if outer.declaration == schema::SECRET.name {
         format!("{inside} lies inside of {outside}, which is the file of a secret")
     } else {
         format!("{inside} lies inside of {outside}, where something else is mounted")
     };
-    Diagnostic::new(message, inner.0.span, format!("the place of this `{}`", inner.2))
-        .with_label(outer.0.span, format!("the place of this `{}`", outer.2))
+    let label = |mount: Mount<'_>| format!("the place of this `{}`", mount.declaration);
+    Diagnostic::new(message, inner.span, label(inner))
+        .with_label(outer.span, label(outer))
         .with_help("choose places of which none is inside of another")
 }
 

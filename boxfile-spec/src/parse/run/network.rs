@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use box_image::{NetworkMode, NetworkPlan};
+
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::names;
@@ -9,18 +11,13 @@ use crate::parse::reader::Reader;
 use crate::schema;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, Network, NetworkMode, Syntax, form, rules, value};
+use crate::{Diagnostic, Syntax, form, rules, value};
 
 /// Reads what the guest can reach; without a declaration, nothing.
-pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Network {
-    let Some(node) = top.one(&schema::NETWORK) else { return Network::default() };
+pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {
+    let Some(node) = top.one(&schema::NETWORK) else { return NetworkPlan::default() };
     let mut reader = Reader::new(node, &schema::NETWORK, sink);
-    let mode = reader.choice_arg().map(|word| match word {
-        "filtered" => NetworkMode::Filtered,
-        "shared" => NetworkMode::Shared,
-        "cap-only" => NetworkMode::CapOnly,
-        _ => NetworkMode::None,
-    });
+    let mode: Option<NetworkMode> = reader.choice_arg();
     let children = reader.children();
     let lists = [&schema::ALLOW_PEER, &schema::DENY_PEER].map(|declaration| {
         if let Some(node) = children.one(declaration)
@@ -38,10 +35,9 @@ pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Network {
     if let Some(lacks) = lacks {
         report_closed(&reader, node, lacks);
     }
-    children.finish(|_| None, |declaration| names::missing(declaration, node));
-    reader.finish_line();
+    reader.finish_block(&children);
     let [allow, deny] = lists.map(Option::unwrap_or_default);
-    Network { mode: mode.unwrap_or_default(), allow, deny }
+    NetworkPlan { mode: mode.unwrap_or_default(), allow, deny }
 }
 
 /// Reports a mode that lets through nothing, because a declaration is missing.

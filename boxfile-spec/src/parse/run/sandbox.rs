@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use box_image::defaults::MAX_OUTPUT_BYTES;
+use box_image::{SandboxFallback, SandboxPlan, SandboxPreset};
 
 use crate::diagnostic::quote;
 use crate::parse::names;
@@ -11,21 +12,14 @@ use crate::parse::reader::Reader;
 use crate::schema;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, Fallback, Preset, Sandbox, Span, Spanned, rules, value};
+use crate::{Diagnostic, Span, Spanned, rules, value};
 
 /// Reads the policy.
-pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Sandbox> {
+pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<SandboxPlan> {
     let mut reader = Reader::new(node, &schema::SANDBOX, sink);
-    let preset = reader.choice_arg().map(|word| match word {
-        "development" => Preset::Development,
-        "ci" => Preset::Ci,
-        _ => Preset::Default,
-    });
-    let fallback = reader.choice("fallback").map(|word| match word {
-        "warn" => Fallback::Warn,
-        _ => Fallback::Strict,
-    });
-    let max_output = reader.size("max-output").unwrap_or(MAX_OUTPUT_BYTES);
+    let preset = reader.choice_arg();
+    let fallback = reader.choice("fallback");
+    let max_output_bytes = reader.size("max-output").unwrap_or(MAX_OUTPUT_BYTES);
     let children = reader.children();
     let list = |declaration, read: fn(&Value, &str) -> Result<Spanned<String>, Diagnostic>| {
         Reader::sole(&children, declaration, |it| it.read_args(read)).unwrap_or_default()
@@ -41,14 +35,16 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Sandbox> {
     check_writable(&writable, &deny_write, sink);
     check_patterns(&patterns, sink);
     let [allow, ask, forbid] = patterns.map(|list| list.into_iter().map(|it| it.value).collect());
-    children.finish(|_| None, |declaration| names::missing(declaration, node));
-    reader.finish_line();
+    reader.finish_block(&children);
     let preset = preset?;
-    let degrades = preset == Preset::Development;
-    Some(Sandbox {
+    let default = match preset {
+        SandboxPreset::Development => SandboxFallback::Warn,
+        SandboxPreset::Default | SandboxPreset::Ci => SandboxFallback::Strict,
+    };
+    Some(SandboxPlan {
         preset,
-        fallback: fallback.unwrap_or(if degrades { Fallback::Warn } else { Fallback::Strict }),
-        max_output,
+        fallback: fallback.unwrap_or(default),
+        max_output_bytes,
         writable: plain(writable),
         deny_read: plain(deny_read),
         deny_write: plain(deny_write),

@@ -1,37 +1,39 @@
 //! `secret "NAME" …`: what the launcher hands over at run time.
 
+use box_image::{Scope, SecretDelivery, SecretPlan};
+
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
-use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::parse::run::Components;
 use crate::parse::run::mounts::reserved;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Delivery, Diagnostic, Scope, Secret, Spanned, rules, schema, value};
+use crate::{Diagnostic, Spanned, rules, schema, value};
 
-/// The file of a secret, and who sees it.
-pub(in crate::parse) struct SecretFile {
-    pub(in crate::parse) path: Spanned<String>,
-    pub(in crate::parse) component: Scope,
+/// A secret, as far as its declaration can be read.
+pub(in crate::parse) struct Secret {
+    pub(in crate::parse) name: Option<Spanned<String>>,
+    pub(in crate::parse) path: Option<Spanned<String>>,
+    pub(in crate::parse) scope: Scope,
 }
 
-/// Reads all secrets, and sorts them by name; returns the files of those that have one, too.
-pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> (Vec<Secret>, Vec<SecretFile>) {
-    let nodes = top.many(&schema::SECRET);
-    names::check_unique(&nodes, "name", sink);
-    let components = Components::of(top, sink);
-    let (mut secrets, mut files) = (Vec::new(), Vec::new());
-    for node in nodes {
-        let (secret, file) = read_one(node, components);
-        secrets.extend(secret);
-        files.extend(file);
+impl Secret {
+    /// Returns what the model has of it.
+    pub(in crate::parse) fn plan(self) -> Option<SecretPlan> {
+        let file = |path: Spanned<String>| SecretDelivery::File { path: path.value };
+        let delivery = self.path.map_or(SecretDelivery::Env, file);
+        Some(SecretPlan { name: self.name?.value, scope: self.scope, delivery })
     }
-    secrets.sort_by(|one, other| one.name.value.cmp(&other.name.value));
-    (secrets, files)
 }
 
-fn read_one(node: &Node, components: Components<'_>) -> (Option<Secret>, Option<SecretFile>) {
+/// Reads all secrets, and sorts them by name.
+pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Vec<Secret> {
+    let components = Components::of(top, sink);
+    top.keyed(&schema::SECRET).into_iter().map(|node| read_one(node, components)).collect()
+}
+
+fn read_one(node: &Node, components: Components<'_>) -> Secret {
     let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SECRET, sink);
     let name = reader.read_arg(variable);
@@ -39,14 +41,9 @@ fn read_one(node: &Node, components: Components<'_>) -> (Option<Secret>, Option<
     if let Some((path, taken)) = path.as_ref().and_then(|it| Some((it, reserved(&it.value)?))) {
         sink.report(refused(path, taken));
     }
-    let component = components.scope(&mut reader, Scope::Agent);
+    let scope = components.scope(&mut reader, Scope::Agent);
     reader.finish();
-    let delivery = match &path {
-        None => Delivery::Env,
-        Some(path) => Delivery::File { path: path.value.clone() },
-    };
-    let secret = name.map(|name| Secret { name, delivery, component });
-    (secret, path.map(|path| SecretFile { path, component }))
+    Secret { name, path, scope }
 }
 
 fn refused(path: &Spanned<String>, taken: &str) -> Diagnostic {

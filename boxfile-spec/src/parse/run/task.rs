@@ -1,13 +1,14 @@
 //! `task "ID" …`: what a run is to do.
 
-use crate::parse::names;
+use box_image::TaskPlan;
+
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, Task, schema, value};
+use crate::{Diagnostic, schema, value};
 
 /// Reads the task.
-pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Task> {
+pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {
     let mut reader = Reader::new(node, &schema::TASK, sink);
     let id = reader.read_arg(value::spanned_text);
     let kind = reader.read_prop("type", value::spanned_text);
@@ -18,15 +19,16 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<Task> {
     let tags = Reader::sole(&children, &schema::TAGS, |it| {
         it.read_args(|value, name| value::filled_text(value, name).map(str::to_owned))
     });
-    children.finish(|_| None, |declaration| names::missing(declaration, node));
-    reader.finish_line();
-    Some(Task {
+    let mut tags = tags.unwrap_or_default();
+    tags.sort_unstable();
+    reader.finish_block(&children);
+    Some(TaskPlan {
         id: id?.value,
         kind: kind?.value,
         description: description?,
         input,
-        tags: tags.unwrap_or_default(),
-        timeout,
+        tags,
+        timeout_seconds: timeout.map(|ms| ms.div_ceil(1000)),
     })
 }
 

@@ -6,7 +6,7 @@ use super::{as_toml, from_toml, nodes, parsed, wrong};
 use crate::schema::place::{self, Place};
 use crate::schema::{Argument, Count, Declaration, Kind, Merge, Property, SHARE, TOOLS, TOP};
 use crate::units::show_size;
-use crate::{Source, read, tools};
+use crate::{Source, Syntax, read, tools};
 
 /// Puts a declaration where it belongs, in a file to which nothing is missing.
 fn in_place(place: &Place, text: &str) -> String {
@@ -42,7 +42,7 @@ fn model(text: &str) -> Option<String> {
 #[test]
 fn every_example_is_right() {
     for place in place::all() {
-        assert_eq!(wrong(&in_place(&place, place.declaration.example.kdl)), "");
+        assert_eq!(wrong(&in_place(place, place.declaration.example(Syntax::Kdl))), "");
     }
 }
 
@@ -61,25 +61,36 @@ fn normal(value: Value) -> Value {
 #[test]
 fn both_examples_of_a_declaration_say_the_same() {
     for place in place::all() {
-        let example = place.declaration.example;
-        let kdl = as_toml(&nodes(example.kdl), &[place.declaration]);
-        assert_eq!(normal(kdl), normal(from_toml(example.toml)), "{}", place.id());
+        let [kdl, toml] = [Syntax::Kdl, Syntax::Toml].map(|it| place.declaration.example(it));
+        let kdl = as_toml(&nodes(kdl), &[place.declaration]);
+        assert_eq!(normal(kdl), normal(from_toml(toml)), "{}", place.id());
     }
 }
 
 #[test]
 fn texts_are_whole_sentences() {
     for Place { declaration, .. } in place::all() {
-        let args = declaration.first.iter().chain(&declaration.rest).map(|it| it.doc);
-        let props = declaration.props.iter().map(|it| it.doc);
-        for text in args.chain(props).chain([declaration.summary]) {
+        let args =
+            declaration.first.iter().chain(&declaration.rest).map(|it| declaration.doc(it.name));
+        let props = declaration.props.iter().map(|it| declaration.doc(it.name));
+        for text in args.chain(props).chain([declaration.summary()]) {
             assert!(text.starts_with(|c: char| c.is_uppercase() || c == '`'), "{text}");
             assert!(text.ends_with('.') && !text.contains("  "), "{text}");
         }
-        let details = declaration.details;
+    }
+    for place in place::all() {
+        let details = place.declaration.details();
         assert!(details.is_empty() || details.ends_with('.'), "{details}");
         assert!(!details.contains("  ") && !details.contains(" \n"), "{details}");
     }
+    let ids: Vec<String> = place::all().iter().map(Place::id).collect();
+    for (id, _) in place::sections() {
+        assert!(ids.iter().any(|it| it == id), "there is no `{id}` to explain");
+    }
+}
+
+fn details(declaration: &Declaration) -> &'static str {
+    declaration.details()
 }
 
 #[test]
@@ -140,10 +151,10 @@ fn assert_bounded(kind: Kind, write: impl Fn(&str) -> Vec<String>) {
 fn ranges_are_those_of_the_parser() {
     for place in place::all() {
         let declaration = place.declaration;
-        let whole = |texts: Vec<String>| texts.iter().map(|it| in_place(&place, it)).collect();
+        let whole = |texts: Vec<String>| texts.iter().map(|it| in_place(place, it)).collect();
         if let Some(first) = &declaration.first {
             assert_bounded(first.kind, |number| {
-                vec![in_place(&place, &format!("{} {number}", declaration.name))]
+                vec![in_place(place, &format!("{} {number}", declaration.name))]
             });
         }
         for prop in declaration.props {
@@ -170,9 +181,9 @@ fn defaults_are_those_of_the_parser() {
             };
             let models = |last: &str| {
                 let texts = statements(place.declaration, prop.name, last).into_iter();
-                let declared = |text: &String| in_place(&place, text);
+                let declared = |text: &String| in_place(place, text);
                 // One that says nothing is refused; without it, the same holds.
-                let absent = || model(&in_place(&place, ""));
+                let absent = || model(&in_place(place, ""));
                 let models = texts.filter_map(|text| {
                     let absent = || if last.is_empty() { absent() } else { None };
                     model(&declared(&text)).or_else(absent)
@@ -214,12 +225,12 @@ fn the_numbers_of_the_prose_are_those_of_the_parser() {
 fn the_lists_in_the_details_are_whole() {
     let all = tools::canonical("teleport").unwrap_err();
     for tool in all.trim_start_matches("the tools are ").split(", ") {
-        assert!(TOOLS.details.contains(&format!("`{tool}`")), "{tool}");
+        assert!(details(&TOOLS).contains(&format!("`{tool}`")), "{tool}");
     }
-    for tool in TOOLS.details.split('`').skip(1).step_by(2) {
+    for tool in details(&TOOLS).split('`').skip(1).step_by(2) {
         assert!(tools::canonical(tool).is_ok(), "{tool}");
     }
-    let taken = SHARE.details.split('`').filter(|part| part.starts_with('/'));
+    let taken = details(&SHARE).split('`').filter(|part| part.starts_with('/'));
     for path in taken {
         let text = format!("box b\nagent {{ image \"oci:i\"; }}\nshare s guest=\"{path}\"");
         assert!(wrong(&text).contains("the guest has its own"), "{path}");

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::validator::Validator;
 use super::*;
+use crate::Syntax;
 use crate::schema::documented::{self, as_toml, from_toml};
 
 fn validator() -> Validator {
@@ -56,7 +57,7 @@ fn every_reference_resolves_and_every_definition_is_used_and_described() {
         definitions.values().all(|it| it["description"].as_str().is_some_and(|it| !it.is_empty()))
     );
     // A name that is taken twice would be lost in the map.
-    assert_eq!(definitions.len(), super::definitions(&place::all()).len());
+    assert_eq!(definitions.len(), super::definitions().len());
 }
 
 #[test]
@@ -74,7 +75,7 @@ fn no_table_takes_unknown_keys() {
 fn every_example_conforms() {
     let validator = validator();
     for place in place::all() {
-        let example = from_toml(place.declaration.example.toml);
+        let example = from_toml(place.declaration.example(Syntax::Toml));
         let value = &example[place.declaration.name];
         assert!(validator.accepts_as(&place.id(), value), "{}: {value}", place.id());
         if place.blocks.is_empty() {
@@ -168,8 +169,12 @@ fn what_extends_a_base_may_leave_the_rest_to_it() {
 #[test]
 fn no_key_of_a_table_is_said_twice() {
     for place in place::all() {
-        let table = table(place.declaration, &place::all());
-        let keys: BTreeSet<&String> = table.properties.iter().map(|(key, _)| key).collect();
-        assert_eq!(keys.len(), table.properties.len(), "{}", place.id());
+        let declaration = place.declaration;
+        let args = declaration.first.iter().chain(&declaration.rest).map(|it| it.name);
+        let props = declaration.props.iter().map(|it| it.name);
+        let children = declaration.children.iter().map(|it| it.name);
+        let keys: Vec<&str> = args.chain(props).chain(children).collect();
+        let distinct: BTreeSet<&str> = keys.iter().copied().collect();
+        assert_eq!(keys.len(), distinct.len(), "{}", place.id());
     }
 }

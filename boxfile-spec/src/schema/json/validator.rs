@@ -1,4 +1,4 @@
-//! A validator for the keywords that [`super::keywords`] has. It knows nothing of the language, and
+//! A validator for the keywords that [`super`] writes. It knows nothing of the language, and
 //! refuses a keyword that it does not know.
 
 use regex::Regex;

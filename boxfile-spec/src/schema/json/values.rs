@@ -3,7 +3,9 @@
 //! None is stricter than the parser. Where a rule is no pattern, the schema is wider, and
 //! `boxbuild check` has the last word: what a number with a unit amounts to, for instance.
 
-use super::keywords::{Named, Schema};
+use serde_json::{Map, Value, json};
+
+use super::described;
 use crate::schema::{Choice, Kind};
 use crate::units::show_size;
 
@@ -57,49 +59,56 @@ const RULES: [(&str, &str, &str); 11] = [
 ];
 
 /// Returns the values with a rule of their own, by name.
-pub(super) fn definitions() -> Named {
-    let define = |(name, description, pattern): (&str, &str, &'static str)| {
-        (name.to_owned(), Schema::pattern(pattern).described(description))
+pub(super) fn definitions() -> Map<String, Value> {
+    let define = |(name, description, pattern): (&str, &str, &str)| {
+        (name.to_owned(), described(json!({ "type": "string", "pattern": pattern }), description))
     };
-    RULES.map(define).into()
+    RULES.into_iter().map(define).collect()
 }
 
 /// Returns the schema of a value.
-pub(super) fn value(kind: Kind) -> Schema {
+pub(super) fn value(kind: Kind) -> Value {
     match kind {
-        Kind::Text => Schema::text(),
-        Kind::Truth => Schema { kind: Some("boolean"), ..Schema::default() },
-        Kind::Integer { least, most } => Schema {
-            kind: Some("integer"),
-            minimum: Some(least),
-            maximum: Some(most),
-            ..Schema::default()
-        },
-        Kind::OneOf(choices) => Schema::any(choices.iter().map(word).collect()),
-        Kind::SocketUrl => Schema::pattern("^wss?://"),
-        Kind::Name => Schema::reference("name"),
-        Kind::Hostname => Schema::reference("hostname"),
-        Kind::Variable => Schema::reference("variable"),
-        Kind::Size { .. } => Schema::reference("size"),
-        Kind::Duration => Schema::reference("duration"),
-        Kind::Sha256 => Schema::reference("sha256"),
-        Kind::Absolute => Schema::reference("absolute-path"),
-        Kind::GuestPath => Schema::reference("guest-path"),
-        Kind::Glob => Schema::reference("glob"),
-        Kind::User => Schema::reference("user"),
-        Kind::Peer => Schema::reference("peer"),
+        Kind::Text => json!({ "type": "string" }),
+        Kind::Truth => json!({ "type": "boolean" }),
+        Kind::Integer { least, most } => {
+            json!({ "type": "integer", "minimum": least, "maximum": most })
+        }
+        Kind::OneOf(choices) => any(choices.iter().map(word).collect()),
+        Kind::SocketUrl => json!({ "type": "string", "pattern": "^wss?://" }),
+        Kind::Name => reference("name"),
+        Kind::Hostname => reference("hostname"),
+        Kind::Variable => reference("variable"),
+        Kind::Size { .. } => reference("size"),
+        Kind::Duration => reference("duration"),
+        Kind::Sha256 => reference("sha256"),
+        Kind::Absolute => reference("absolute-path"),
+        Kind::GuestPath => reference("guest-path"),
+        Kind::Glob => reference("glob"),
+        Kind::User => reference("user"),
+        Kind::Peer => reference("peer"),
         Kind::Json
         | Kind::Path
         | Kind::AnyPath
         | Kind::LaunchPath
         | Kind::Image
         | Kind::PathOrUrl
-        | Kind::Tool => Schema { min_length: Some(1), ..Schema::text() },
+        | Kind::Tool => json!({ "type": "string", "minLength": 1 }),
     }
 }
 
-fn word(choice: &Choice) -> Schema {
-    Schema { constant: Some(choice.name), ..Schema::default() }.described(choice.doc)
+fn word(choice: &Choice) -> Value {
+    described(json!({ "const": choice.name }), choice.doc)
+}
+
+/// Returns the schema of what a definition says.
+pub(super) fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
+
+/// Returns what fits any of these; the one itself where there is but one.
+pub(super) fn any(mut alternatives: Vec<Value>) -> Value {
+    if alternatives.len() == 1 { alternatives.remove(0) } else { json!({ "anyOf": alternatives }) }
 }
 
 /// Says what a value is, with what the schema itself does not say.

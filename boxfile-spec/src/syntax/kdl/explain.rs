@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use kdl::{KdlEntry, KdlNode};
 
-use super::cursor::{Cursor, is_newline, is_space};
-use super::lexeme;
+use super::lexeme::{self, is_blank};
+use crate::cursor::Cursor;
 use crate::diagnostic::quote;
 use crate::sink::Sink;
 use crate::{Diagnostic, Span};
@@ -115,10 +115,6 @@ impl Iterator for Words<'_> {
         }
         (cursor.at() > start).then(|| start..cursor.at())
     }
-}
-
-pub(super) const fn is_blank(c: char) -> bool {
-    is_space(c) || is_newline(c)
 }
 
 fn nameless(word: &str) -> Story {

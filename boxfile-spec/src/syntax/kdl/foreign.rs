@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use kdl::KdlNode;
 
-use super::cursor::Cursor;
-use super::explain::{in_quotes, is_blank};
-use super::lexeme;
+use super::explain::in_quotes;
+use super::lexeme::{self, is_blank};
+use crate::cursor::Cursor;
 use crate::sink::Sink;
 use crate::{Diagnostic, Span};
 

@@ -1,6 +1,6 @@
 //! What may contain braces and line ends that mean nothing: texts and comments.
 
-use super::cursor::{Cursor, is_newline, is_space};
+use crate::cursor::Cursor;
 use crate::{Diagnostic, Span};
 
 /// What a lexeme that never ends does to what follows it.
@@ -54,9 +54,8 @@ pub(crate) fn text(cursor: &mut Cursor<'_>) -> Result<bool, Unclosed> {
 
 /// Steps over what a `\` escapes: one character, or all white space up to the next other.
 fn skip_escaped(cursor: &mut Cursor<'_>) {
-    let blank = |c| is_space(c) || is_newline(c);
-    if cursor.eat_class(blank) {
-        while cursor.eat_class(blank) {}
+    if cursor.eat_class(is_blank) {
+        while cursor.eat_class(is_blank) {}
     } else {
         cursor.bump();
     }
@@ -104,4 +103,23 @@ pub(crate) fn line_comment(cursor: &mut Cursor<'_>) -> bool {
         cursor.skip_until(is_newline);
     }
     next
+}
+
+/// KDL 2.0, section 3.18 "Newline". CRLF counts as two, which makes no difference to the outline.
+pub(crate) const fn is_newline(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{85}' | '\u{b}' | '\u{c}' | '\u{2028}' | '\u{2029}')
+}
+
+/// KDL 2.0, section 3.17 "Whitespace".
+pub(crate) const fn is_space(c: char) -> bool {
+    matches!(
+        c,
+        '\t' | ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'
+            ..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
+    )
+}
+
+/// Space or newline.
+pub(crate) const fn is_blank(c: char) -> bool {
+    is_space(c) || is_newline(c)
 }

@@ -7,7 +7,6 @@
 //! every `*` in a block comment, and takes time exponential in the depth of nested `/-` blocks: a
 //! hostile file could overflow the stack or hang the build.
 
-pub(crate) mod cursor;
 mod explain;
 mod foreign;
 pub(crate) mod lexeme;

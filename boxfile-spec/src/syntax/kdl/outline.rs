@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::cursor::{Cursor, is_newline, is_space};
-use super::lexeme::{self, Unclosed};
+use super::lexeme::{self, Unclosed, is_blank, is_newline, is_space};
+use crate::cursor::Cursor;
 use crate::sink::Sink;
 use crate::syntax::tree::DEEPEST;
 use crate::{Diagnostic, Span};
@@ -146,8 +146,7 @@ impl Scanner<'_> {
     fn slash(&mut self) -> Piece {
         let start = self.cursor.at();
         if self.cursor.eat("/-") {
-            while self.cursor.eat_class(is_space)
-                || self.cursor.eat_class(is_newline)
+            while self.cursor.eat_class(is_blank)
                 || lexeme::line_comment(&mut self.cursor)
                 || self.comment()
             {}
@@ -233,7 +232,7 @@ impl Scanner<'_> {
     fn header(&mut self, draft: &mut Draft, span: Span) {
         let dash = draft.dash.take();
         if draft.block.is_some() {
-            let ends = |c| is_space(c) || is_newline(c) || "{};".contains(c);
+            let ends = |c| is_blank(c) || "{};".contains(c);
             let rest = self.cursor.rest();
             let further = rest.find(ends).unwrap_or(rest.len());
             self.overrun(draft, Span { len: span.len + further, ..span });

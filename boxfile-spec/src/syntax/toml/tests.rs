@@ -6,7 +6,7 @@ use super::table::{Content, Item, Table};
 use super::*;
 use crate::schema::Declaration;
 use crate::syntax::tree::{Data, Node};
-use crate::{Diagnostic, Source};
+use crate::{Diagnostic, Source, Syntax};
 
 /// How a block begins in both syntaxes, with what must be in it.
 const BLOCKS: [(&str, &str, &str, &str); 7] = [
@@ -36,7 +36,7 @@ struct Example {
 
 impl Example {
     fn new(blocks: &[&Declaration], declaration: &Declaration) -> Self {
-        let example = declaration.example;
+        let [kdl, toml] = [Syntax::Kdl, Syntax::Toml].map(|it| declaration.example(it));
         let blocks: Vec<_> = blocks
             .iter()
             .map(|block| BLOCKS.iter().find(|(name, ..)| *name == block.name).unwrap())
@@ -49,14 +49,12 @@ impl Example {
         };
         let path = blocks.iter().map(|(_, _, name, _)| *name).collect::<Vec<_>>().join(".");
         let toml = match blocks.last() {
-            None => example.toml.to_owned(),
-            Some(_) if example.toml.starts_with('[') => {
-                example.toml.replacen('[', &format!("[{path}."), 1)
-            }
-            Some((.., required)) => format!("[{path}]\n{required}\n{}{also}", example.toml),
+            None => toml.to_owned(),
+            Some(_) if toml.starts_with('[') => toml.replacen('[', &format!("[{path}."), 1),
+            Some((.., required)) => format!("[{path}]\n{required}\n{toml}{also}"),
         };
         let close = "}\n".repeat(blocks.len());
-        Self { kdl: format!("{open}{allow}{}\n{close}", example.kdl), toml }
+        Self { kdl: format!("{open}{allow}{kdl}\n{close}"), toml }
     }
 
     /// Returns the canonical forms in KDL and in TOML, or the errors.

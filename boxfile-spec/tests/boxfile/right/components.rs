@@ -1,6 +1,7 @@
 //! What is declared of the agent and of the business application.
 
-use boxfile_spec::{Agent, AgentKind, Binary, Health, Limits, Namespaces, ResourceLimits};
+use box_image::{AgentKind, Limits, Namespaces, Rlimits};
+use boxfile_spec::{Agent, Binary, Health};
 
 use super::{MIB, agent, file, good, strings};
 
@@ -119,13 +120,13 @@ fn each_namespace_is_switched_by_itself() {
 #[test]
 fn limits_have_units_and_shares_become_weights() {
     let limits = |line: &str| agent(line).component.limits;
-    let given = Limits { memory: 2048 * MIB, cpu_weight: 10_000, pids: 1 };
+    let given = Limits { memory_bytes: 2048 * MIB, cpu_weight: 10_000, pids: 1 };
     assert_eq!(limits("limits memory=\"2GiB\" cpu-weight=10000 pids=1"), given);
     assert_eq!(
         limits("limits cpu-shares=1024"),
-        Limits { memory: 512 * MIB, cpu_weight: 39, pids: 100 }
+        Limits { memory_bytes: 512 * MIB, cpu_weight: 39, pids: 100 }
     );
-    assert_eq!(limits("limits memory=\"100MB\"").memory, 100_000_000);
+    assert_eq!(limits("limits memory=\"100MB\"").memory_bytes, 100_000_000);
 }
 
 /// AGB-32.
@@ -136,13 +137,13 @@ fn the_limits_of_a_process() {
     )
     .component
     .rlimits;
-    let expected = ResourceLimits {
+    let expected = Rlimits {
         nofile: Some(1024),
         nproc: Some(512),
-        address_space: Some(2048 * MIB),
-        cpu: Some(90),
-        core: Some(0),
-        file_size: Some(1024 * MIB),
+        as_bytes: Some(2048 * MIB),
+        cpu_seconds: Some(90),
+        core_bytes: Some(0),
+        fsize_bytes: Some(1024 * MIB),
     };
     assert_eq!(rlimits, expected);
 }

@@ -1,10 +1,10 @@
 //! What holds where nothing is declared.
 
 use box_image::defaults::{AGENT_PORT, MAX_OUTPUT_BYTES, SEARCH_PATH};
-use boxfile_spec::{
-    AgentKind, Health, Layout, Limits, Namespaces, Network, NetworkMode, Platform, ResourceLimits,
-    Vm, json_schema, reference,
+use box_image::{
+    AgentKind, Layout, Limits, Namespaces, NetworkMode, NetworkPlan, Rlimits, SandboxPlan, Vm,
 };
+use boxfile_spec::{Health, Platform, json_schema, reference};
 
 use super::{MIB, file, good};
 
@@ -16,8 +16,8 @@ fn an_agent_with_an_image_alone() {
     assert_eq!((agent.kind, &agent.binary, &agent.tools), (AgentKind::OciImage, &None, &None));
     assert_eq!((agent.port, &agent.health), (None, &Some(Health::Tcp { port: None })));
     let component = &agent.component;
-    assert_eq!(component.limits, Limits { memory: 512 * MIB, cpu_weight: 20, pids: 100 });
-    assert_eq!(component.rlimits, ResourceLimits::default());
+    assert_eq!(component.limits, Limits { memory_bytes: 512 * MIB, cpu_weight: 20, pids: 100 });
+    assert_eq!(component.rlimits, Rlimits::default());
     assert_eq!((&component.entrypoint, &component.args), (&None, &None));
     assert_eq!((&component.workdir, &component.user), (&None, &None));
     assert!(component.env.is_empty() && component.env_files.is_empty());
@@ -53,21 +53,21 @@ fn the_components_share_their_network_and_nothing_else() {
 #[test]
 fn a_business_application_with_an_image_alone() {
     let business = file("business { image \"oci:i\"; }").business.unwrap();
-    let limits = Limits { memory: 1024 * MIB, cpu_weight: 39, pids: 200 };
+    let limits = Limits { memory_bytes: 1024 * MIB, cpu_weight: 39, pids: 200 };
     assert_eq!((business.component.limits, business.autostart), (limits, false));
 }
 
 /// X-11.
 #[test]
 fn the_machine_has_room_for_the_components_and_256_mib_more() {
-    assert_eq!(file("").vm, Vm { cpus: 2, memory: (512 + 256) * MIB });
-    assert_eq!(file("business { image \"oci:i\"; }").vm.memory, (512 + 1024 + 256) * MIB);
+    assert_eq!(file("").vm, Vm { cpus: 2, memory_mib: 512 + 256 });
+    assert_eq!(file("business { image \"oci:i\"; }").vm.memory_mib, 512 + 1024 + 256);
     let odd = good(
         "box b; agent { image \"oci:i\"; limits memory=\"5000001B\"; }
          business { image \"oci:i\"; limits cpu-shares=1024; }",
     );
-    assert_eq!(odd.vm.memory, (1024 + 5 + 256) * MIB);
-    assert_eq!(file("vm cpus=4").vm, Vm { cpus: 4, memory: 768 * MIB });
+    assert_eq!(odd.vm.memory_mib, 1024 + 5 + 256);
+    assert_eq!(file("vm cpus=4").vm, Vm { cpus: 4, memory_mib: 768 });
 }
 
 /// A3S-109.
@@ -85,7 +85,7 @@ fn the_start_may_take_5_seconds_or_3_without_an_image() {
 /// X-14.
 #[test]
 fn nothing_can_be_reached() {
-    let nothing = Network { mode: NetworkMode::None, allow: Vec::new(), deny: Vec::new() };
+    let nothing = NetworkPlan { mode: NetworkMode::None, allow: Vec::new(), deny: Vec::new() };
     assert_eq!(file("").network, nothing);
     assert_eq!(file("network \"none\"").network, nothing);
 }
@@ -105,8 +105,8 @@ fn the_generated_documents_state_the_shared_defaults() {
     for text in [&format!("From 1B to 1GiB. By default {output}."), &port, &path] {
         assert!(schema.contains(text), "{text}");
     }
-    assert_eq!(boxfile_spec::AgentKind::OciImage.default_port(), AGENT_PORT);
+    assert_eq!(AgentKind::OciImage.default_port(), AGENT_PORT);
     let sandbox = file("sandbox \"default\"").sandbox.unwrap();
-    assert_eq!(sandbox.max_output, MAX_OUTPUT_BYTES);
-    assert_eq!(box_image::SandboxPlan::default().max_output_bytes, MAX_OUTPUT_BYTES);
+    assert_eq!(sandbox.max_output_bytes, MAX_OUTPUT_BYTES);
+    assert_eq!(SandboxPlan::default().max_output_bytes, MAX_OUTPUT_BYTES);
 }

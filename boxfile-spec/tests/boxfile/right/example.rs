@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use box_digest::Digest;
+use box_image::{
+    AgentKind, Budget, Layout, Limits, Namespaces, NetworkPlan, Rlimits, SkillMode, Vm,
+};
 use boxfile_spec::{
-    Agent, AgentKind, Boxfile, Budget, Business, Component, Health, ImageRef, Kernel, Layout,
-    Limits, Namespaces, Network, Platform, ResourceLimits, Skill, SkillMode, Span, Spanned, Vm,
+    Agent, Boxfile, Business, Component, Health, ImageRef, Kernel, Platform, Skill, Span, Spanned,
     parse,
 };
 
@@ -61,12 +63,12 @@ fn component(image: &str, hostname: &str, limits: Limits) -> Component {
         namespaces: Namespaces { mount: true, pid: true, ipc: true, uts: true, net: false },
         hostname: hostname.to_owned(),
         limits,
-        rlimits: ResourceLimits::default(),
+        rlimits: Rlimits::default(),
     }
 }
 
 fn example_agent() -> Agent {
-    let limits = Limits { memory: 64 * MIB, cpu_weight: 100, pids: 32 };
+    let limits = Limits { memory_bytes: 64 * MIB, cpu_weight: 100, pids: 32 };
     let env = [("GREETING", "hi"), ("RUST_LOG", "info")];
     Agent {
         kind: AgentKind::OciImage,
@@ -85,7 +87,7 @@ fn example_agent() -> Agent {
 }
 
 fn example_business() -> Business {
-    let limits = Limits { memory: 64 * MIB, cpu_weight: 39, pids: 16 };
+    let limits = Limits { memory_bytes: 64 * MIB, cpu_weight: 39, pids: 16 };
     let component = component("images/business", "business-host", limits);
     Business { autostart: false, component }
 }
@@ -101,7 +103,7 @@ fn example_kernel() -> Kernel {
 #[test]
 fn the_example_in_full() {
     let skill = at("skills/greet".to_owned(), "\"skills/greet\"");
-    let skill = Skill { name: "greet".to_owned(), path: skill, mode: SkillMode::Bake };
+    let skill = Skill { name: "greet".to_owned(), path: skill, mode: SkillMode::Baked };
     let expected = Boxfile {
         name: "hello".to_owned(),
         platforms: vec![Spanned { value: Platform::LinuxAmd64, span: Span::default() }],
@@ -109,12 +111,12 @@ fn the_example_in_full() {
         business: Some(example_business()),
         skills_dir: None,
         skills: vec![skill],
-        vm: Vm { cpus: 1, memory: 256 * MIB },
+        vm: Vm { cpus: 1, memory_mib: 256 },
         layout: Layout::Split,
         conflicts: Vec::new(),
         shares: Vec::new(),
         scratch: Vec::new(),
-        network: Network::default(),
+        network: NetworkPlan::default(),
         secrets: Vec::new(),
         task: None,
         logs: None,

@@ -41,9 +41,9 @@ fn arguments_replace_arguments_and_properties_unite() {
     let boxfile = over(BASE, "agent { args; limits pids=1; health tcp; }\nvm memory=\"1GiB\"\n");
     let component = boxfile.agent.component;
     assert_eq!(component.args, Some(Vec::new()));
-    assert_eq!((component.limits.pids, component.limits.memory), (1, 64 << 20));
+    assert_eq!((component.limits.pids, component.limits.memory_bytes), (1, 64 << 20));
     assert_eq!(boxfile.agent.health, Some(boxfile_spec::Health::Tcp { port: None }));
-    assert_eq!((boxfile.vm.cpus, boxfile.vm.memory), (4, 1 << 30));
+    assert_eq!((boxfile.vm.cpus, boxfile.vm.memory_mib), (4, 1 << 10));
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn keyed_declarations_merge_by_their_keys() {
     let skills: Vec<_> =
         boxfile.skills.iter().map(|it| format!("{}={}", it.name, it.path.value)).collect();
     assert_eq!(skills, ["a=../a", "b=c", "c=d"]);
-    assert_eq!(boxfile.shares[0].guest.value, "/y");
-    assert_eq!(boxfile.shares[0].access, boxfile_spec::Access::Rw);
+    assert_eq!(boxfile.shares[0].value.guest, "/y");
+    assert_eq!(boxfile.shares[0].value.access, box_image::Access::ReadWrite);
     assert_eq!(boxfile.caps.len(), 2);
 }
 
@@ -149,7 +149,7 @@ fn programs_of_a_base_are_files_beside_it_and_urls_are_not() {
 #[test]
 fn a_share_of_a_base_is_relative_to_where_the_box_is_launched() {
     let boxfile = over(&format!("{BASE}share s guest=\"/s\" host=\"data\"\n"), "box b\n");
-    assert_eq!(boxfile.shares[0].host.as_ref().unwrap().value, "data");
+    assert_eq!(boxfile.shares[0].value.host.as_deref(), Some("data"));
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn a_profile_of_the_base_is_completed_by_that_of_the_file() {
     let files = [("Boxfile", main), ("base", FILE)];
     let chosen = choose(&files, Some("ci"));
     // The profile stands over the file, wherever the two come from.
-    assert_eq!((chosen.vm.cpus, chosen.vm.memory >> 30), (1, 2));
+    assert_eq!((chosen.vm.cpus, chosen.vm.memory_mib), (1, 2048));
     assert_eq!(choose(&files, None).vm.cpus, 3);
 }
 

@@ -1,9 +1,10 @@
 //! What a box is given when it runs, and what it is built from besides its images.
 
-use boxfile_spec::{
-    Access, Cap, Conflict, ConflictPolicy, Delivery, Fallback, Layout, Logs, NetworkMode, Platform,
-    Preset, Sandbox, Scope, SkillMode, Task,
+use box_image::{
+    Access, CapPlan, Layout, LogsPlan, NetworkMode, SandboxFallback, SandboxPlan, SandboxPreset,
+    Scope, SecretDelivery, SkillMode, TaskPlan,
 };
+use boxfile_spec::{Conflict, ConflictPolicy, Platform};
 
 use super::{MIB, file, strings};
 
@@ -21,9 +22,9 @@ fn skills_are_sorted_and_stand_beside_a_directory_of_them() {
         file("skill z path=z mode=mount\nskill a path=\"./a\"\nskills dir=skills mode=mount");
     let skills: Vec<_> =
         boxfile.skills.iter().map(|it| (&*it.name, &*it.path.value, it.mode)).collect();
-    assert_eq!(skills, [("a", "a", SkillMode::Bake), ("z", "z", SkillMode::Mount)]);
+    assert_eq!(skills, [("a", "a", SkillMode::Baked), ("z", "z", SkillMode::Mounted)]);
     let all = boxfile.skills_dir.unwrap();
-    assert_eq!((&*all.dir.value, all.mode), ("skills", SkillMode::Mount));
+    assert_eq!((&*all.dir.value, all.mode), ("skills", SkillMode::Mounted));
 }
 
 #[test]
@@ -56,10 +57,11 @@ fn shares() {
          business { image \"oci:i\"; }",
     );
     let [data, workspace] = &*boxfile.shares else { panic!("two shares") };
-    assert_eq!((&*data.name, &*data.guest.value, &data.host), ("data", "/data", &None));
-    assert_eq!((data.access, data.component), (Access::Ro, Scope::Both));
-    assert_eq!(workspace.host.as_ref().unwrap().value, "work");
-    assert_eq!((workspace.access, workspace.component), (Access::Rw, Scope::Business));
+    let [data, workspace] = [&data.value, &workspace.value];
+    assert_eq!((&*data.name, &*data.guest, &data.host), ("data", "/data", &None));
+    assert_eq!((data.access, data.scope), (Access::ReadOnly, Scope::Both));
+    assert_eq!(workspace.host.as_deref(), Some("work"));
+    assert_eq!((workspace.access, workspace.scope), (Access::ReadWrite, Scope::Business));
 }
 
 #[test]
@@ -70,8 +72,8 @@ fn scratch_disks_and_shares_of_different_components_may_have_one_place() {
          share c guest=\"/var/cached\"
          business { image \"oci:i\"; }",
     );
-    let disks: Vec<_> =
-        boxfile.scratch.iter().map(|it| (&*it.name, it.size, it.component)).collect();
+    let disks = boxfile.scratch.iter().map(|it| &it.value);
+    let disks: Vec<_> = disks.map(|it| (&*it.name, it.size_bytes, it.scope)).collect();
     assert_eq!(disks, [("a", MIB, Scope::Business), ("b", 2048 * MIB, Scope::Agent)]);
 }
 
@@ -97,11 +99,14 @@ fn what_can_be_reached_is_sorted_and_in_lower_case() {
 fn secrets_are_handed_over_by_name() {
     let boxfile = file("secret B path=\"/run/b\" component=both\nsecret A");
     let secrets: Vec<_> =
-        boxfile.secrets.iter().map(|it| (&*it.name.value, &it.delivery, it.component)).collect();
+        boxfile.secrets.iter().map(|it| (&*it.name, &it.delivery, it.scope)).collect();
     let path = "/run/b".to_owned();
     assert_eq!(
         secrets,
-        [("A", &Delivery::Env, Scope::Agent), ("B", &Delivery::File { path }, Scope::Both)]
+        [
+            ("A", &SecretDelivery::Env, Scope::Agent),
+            ("B", &SecretDelivery::File { path }, Scope::Both)
+        ]
     );
 }
 
@@ -112,13 +117,13 @@ fn a_task() {
         "task \"t-1\" type=\"code\" description=\"\" timeout=\"1.5s\" input=\"{ \\\"b\\\": [1.50, 2],\\n \\\"a b\\\": 1 }\" { tags x y; }",
     )
     .task;
-    let expected = Task {
+    let expected = TaskPlan {
         id: "t-1".to_owned(),
         kind: "code".to_owned(),
         description: String::new(),
         input: Some("{\"b\":[1.50,2],\"a b\":1}".to_owned()),
         tags: strings(&["x", "y"]),
-        timeout: Some(1500),
+        timeout_seconds: Some(2),
     };
     assert_eq!(task, Some(expected));
 }
@@ -127,10 +132,13 @@ fn a_task() {
 #[test]
 fn logs_are_all_on_but_for_those_that_are_off() {
     let logs = |lines: &str| file(lines).logs;
-    assert_eq!(logs("logs"), Some(Logs { stdout: true, stderr: true, events: true, atif: true }));
+    assert_eq!(
+        logs("logs"),
+        Some(LogsPlan { stdout: true, stderr: true, events: true, atif: true })
+    );
     assert_eq!(
         logs("logs stderr=#false atif=#false events=#true"),
-        Some(Logs { stdout: true, stderr: false, events: true, atif: false })
+        Some(LogsPlan { stdout: true, stderr: false, events: true, atif: false })
     );
 }
 
@@ -143,27 +151,27 @@ fn every_capability() {
     .caps;
     let relays = strings(&["ws://a.example/x", "wss://b.example"]);
     let expected = [
-        Cap::Http { timeout: 30_000 },
-        Cap::Nostr { relays },
-        Cap::Payments,
-        Cap::Ws { max_connections: 16 },
+        CapPlan::Http { timeout_ms: 30_000 },
+        CapPlan::Nostr { relays },
+        CapPlan::Payments,
+        CapPlan::Ws { max_connections: 16 },
     ];
     assert_eq!(caps, expected);
-    assert_eq!(file("cap http timeout=\"1ms\"").caps, [Cap::Http { timeout: 1 }]);
-    assert_eq!(file("cap ws max-connections=1024").caps, [Cap::Ws { max_connections: 1024 }]);
+    assert_eq!(file("cap http timeout=\"1ms\"").caps, [CapPlan::Http { timeout_ms: 1 }]);
+    assert_eq!(file("cap ws max-connections=1024").caps, [CapPlan::Ws { max_connections: 1024 }]);
 }
 
 /// AGB-29 to AGB-31.
 #[test]
 fn every_preset_of_the_command_policy() {
     for (word, preset, fallback) in [
-        ("default", Preset::Default, Fallback::Strict),
-        ("development", Preset::Development, Fallback::Warn),
-        ("ci", Preset::Ci, Fallback::Strict),
+        ("default", SandboxPreset::Default, SandboxFallback::Strict),
+        ("development", SandboxPreset::Development, SandboxFallback::Warn),
+        ("ci", SandboxPreset::Ci, SandboxFallback::Strict),
     ] {
         let sandbox = file(&format!("sandbox {word}")).sandbox.unwrap();
         assert_eq!((sandbox.preset, sandbox.fallback), (preset, fallback));
-        assert_eq!(sandbox.max_output, 10_000_000);
+        assert_eq!(sandbox.max_output_bytes, 10_000_000);
     }
 }
 
@@ -179,10 +187,10 @@ fn a_command_policy_in_full() {
              forbid \"rm -rf *\"
          }",
     );
-    let expected = Sandbox {
-        preset: Preset::Ci,
-        fallback: Fallback::Warn,
-        max_output: MIB,
+    let expected = SandboxPlan {
+        preset: SandboxPreset::Ci,
+        fallback: SandboxFallback::Warn,
+        max_output_bytes: MIB,
         writable: strings(&["/tmp", "/workspace"]),
         deny_read: strings(&["/root"]),
         deny_write: strings(&["/workspace/.git"]),

@@ -94,7 +94,7 @@ fn secrets(
     component: &Component,
     boxfile: &Boxfile,
 ) -> Vec<Diagnostic> {
-    let declared = |name: &str| boxfile.secrets.iter().any(|secret| secret.name.value == name);
+    let declared = |name: &str| boxfile.secrets.iter().any(|secret| secret.name == name);
     let error = |(name, value): (&String, &Spanned<String>)| {
         let message = if declared(name) {
             format!("`{name}` is declared as a secret, and has a value here")

@@ -1,8 +1,9 @@
 //! The key of the box that some inputs make.
 
 use box_cache::{ActionKey, KeyHasher};
+use box_image::SkillMode;
 use box_image::manifest::FORMAT_EPOCH;
-use boxfile_spec::{Boxfile, SkillMode};
+use boxfile_spec::Boxfile;
 use oci_image::Image;
 
 use super::Inputs;
@@ -53,8 +54,8 @@ fn add_image(key: KeyHasher, image: &Image) -> KeyHasher {
 /// Returns the name of a skill's mode in a key.
 const fn mode(mode: SkillMode) -> &'static str {
     match mode {
-        SkillMode::Bake => "bake",
-        SkillMode::Mount => "mount",
+        SkillMode::Baked => "bake",
+        SkillMode::Mounted => "mount",
     }
 }
 

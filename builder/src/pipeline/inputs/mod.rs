@@ -12,8 +12,8 @@ mod tests;
 use std::collections::BTreeMap;
 
 use box_cache::Store;
-use box_image::ComponentName;
-use boxfile_spec::{Lock, SkillMode};
+use box_image::{ComponentName, SkillMode};
+use boxfile_spec::Lock;
 use oci_image::Image;
 
 use super::request::{BUILT, Request};
@@ -83,7 +83,7 @@ impl Inputs {
 
     /// Returns the skills that are a part of the rootfs, sorted by name.
     pub(super) fn baked_skills(&self) -> impl Iterator<Item = &SkillInput> {
-        self.skills.iter().filter(|skill| skill.mode == SkillMode::Bake)
+        self.skills.iter().filter(|skill| skill.mode == SkillMode::Baked)
     }
 
     /// Returns what the lock is to say of these inputs, and nothing else.

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use boxfile_spec::{SkillMode, SkillsDir, Span};
+use box_image::SkillMode;
+use boxfile_spec::{SkillsDir, Span};
 
 use crate::pipeline::request::Request;
 use crate::skill::{self, Skill, SkillError};

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use box_cache::ActionKey;
 use box_digest::{AnyDigest, Blake3Digest, Digest};
+use box_image::SkillMode;
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
 use boxfile_spec::lock::Kind;
-use boxfile_spec::{Boxfile, Platform, SkillMode, Source, Span};
+use boxfile_spec::{Boxfile, Platform, Source, Span};
 use download::fetch::FetchOptions;
 use oci_image::Config;
 use oci_layer::Compression;
@@ -68,7 +69,7 @@ fn inputs() -> Inputs {
         skills: vec![SkillInput {
             name: "greet".to_owned(),
             source: "greet".to_owned(),
-            mode: SkillMode::Bake,
+            mode: SkillMode::Baked,
             skill: skill(b"greets"),
         }],
         env: BTreeMap::from([(ComponentName::Agent, variables)]),
@@ -130,7 +131,7 @@ fn contents_and_declarations_make_another_box() {
         |it| it.images.truncate(1),
         |it| it.images.swap(0, 1),
         |it| it.skills[0].skill = skill(b"greets more"),
-        |it| it.skills[0].mode = SkillMode::Mount,
+        |it| it.skills[0].mode = SkillMode::Mounted,
         |it| it.skills[0].name = "other".to_owned(),
         |it| it.init = files::Tool::new(b"other".to_vec()),
         |it| it.kernel = files::Tool::new(b"other".to_vec()),

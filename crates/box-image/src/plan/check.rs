@@ -1,26 +1,18 @@
 //! What no start of a box could carry out: found out before it is built, shipped or booted.
 
-use std::path::{Component, Path};
-
 use thiserror::Error;
+
+use crate::rules::{
+    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, is_request_path, kernel_directory,
+};
 
 use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan};
 
 /// The greatest run plan that init reads, in bytes of JSON.
 pub const PLAN_MAX: u64 = 1 << 20;
 
-/// libkrunfw's kernels are built for this many.
-const MAX_CPUS: u8 = 16;
-/// The range of cgroup v2's `cpu.weight` (Documentation/admin-guide/cgroup-v2.rst).
-const CPU_WEIGHTS: std::ops::RangeInclusive<u16> = 1..=10_000;
-/// The kernel's `PID_MAX_LIMIT`, above which `pids.max` takes no number.
-const MAX_PIDS: u64 = 4 << 20;
-/// The kernel's `fs.nr_open`, above which it sets no `RLIMIT_NOFILE`.
-const MAX_FILES: u64 = 1 << 20;
 /// The kernel's `__NEW_UTS_LEN`.
 const MAX_HOSTNAME: usize = 64;
-/// Directories that are the kernel's; none of them, and nothing below, can be worked in.
-const KERNELS: [&str; 3] = ["proc", "sys", "dev"];
 
 /// Why a plan cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -156,25 +148,12 @@ fn root(path: &str) -> Option<Fault> {
 fn workdir(path: &str) -> Option<Fault> {
     let reason = if !path.starts_with('/') {
         "it is not an absolute path; begin it with `/`"
-    } else if is_kernels(path) {
+    } else if kernel_directory(path).is_some() {
         "it is in /proc, /sys or /dev, which are the kernel's; choose another directory"
     } else {
         return None;
     };
     Some((format!("workdir {path:?}"), reason))
-}
-
-/// Tells whether a path is in one of the kernel's directories, going by its text alone.
-fn is_kernels(path: &str) -> bool {
-    let mut names = Vec::new();
-    for component in Path::new(path).components() {
-        match component {
-            Component::Normal(name) => names.push(name),
-            Component::ParentDir => drop(names.pop()),
-            _ => {}
-        }
-    }
-    names.first().is_some_and(|first| KERNELS.iter().any(|kernels| first == kernels))
 }
 
 fn hostname(plan: &ComponentPlan) -> Option<Fault> {
@@ -185,7 +164,7 @@ fn hostname(plan: &ComponentPlan) -> Option<Fault> {
 
 fn numbers(plan: &ComponentPlan) -> Option<Fault> {
     let (weight, pids, files) = (plan.limits.cpu_weight, plan.limits.pids, plan.rlimits.nofile);
-    if !CPU_WEIGHTS.contains(&weight) {
+    if !(1..=MAX_CPU_WEIGHT).contains(&weight) {
         return Some((format!("limits cpu-weight={weight}"), "it is not between 1 and 10000"));
     }
     if pids == 0 || pids > MAX_PIDS {
@@ -207,11 +186,6 @@ fn health(check: &Health) -> Option<Fault> {
         }
         Health::Tcp { .. } | Health::Http { .. } | Health::Exec { .. } => None,
     }
-}
-
-/// Tells whether a path can stand in an HTTP request line as it is (RFC 9112, section 3.2.1).
-fn is_request_path(path: &str) -> bool {
-    path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 #[cfg(test)]

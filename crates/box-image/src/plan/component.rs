@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
+use crate::defaults::AGENT_PORT;
 
 /// One of the two components of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -42,6 +43,17 @@ pub enum AgentKind {
     LocalBinary,
     /// A program that was fetched, with a sha256 in the Boxfile.
     RemoteBinary,
+}
+
+impl AgentKind {
+    /// Returns the port on which an agent of this kind listens by default: [`AGENT_PORT`], or that of
+    /// `opencode serve`.
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Opencode => 4096,
+            _ => AGENT_PORT,
+        }
+    }
 }
 
 /// How one component runs.

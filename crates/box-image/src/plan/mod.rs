@@ -7,16 +7,10 @@
 //! A declaration that is absent leaves no trace in the JSON, so that a box which does without it
 //! keeps its digest when the language grows.
 
-mod capability;
 mod check;
 mod component;
-mod logs;
-mod network;
+mod resources;
 mod sandbox;
-mod secret;
-mod skill;
-mod storage;
-mod task;
 #[cfg(test)]
 mod tests;
 mod unsupported;
@@ -25,18 +19,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::Budget;
 
-pub use capability::CapPlan;
 pub use check::{PLAN_MAX, PlanError};
 pub use component::{
     AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Rlimits, User,
 };
-pub use logs::LogsPlan;
-pub use network::{NetworkMode, NetworkPlan};
+pub use resources::{
+    Access, CapPlan, LogsPlan, NetworkMode, NetworkPlan, Scope, ScratchPlan, SecretDelivery,
+    SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,
+};
 pub use sandbox::{SandboxFallback, SandboxPlan, SandboxPreset};
-pub use secret::{SecretDelivery, SecretPlan};
-pub use skill::{SkillMode, SkillPlan};
-pub use storage::{Access, Scope, ScratchPlan, SharePlan};
-pub use task::TaskPlan;
 pub use unsupported::Unsupported;
 
 /// Where the plan lies in the rootfs, as JSON.

@@ -1,7 +1,5 @@
 //! Finding a path in a listing, as people write it.
 
-use boxfile_spec::nearest;
-
 use super::Listing;
 use crate::{InodeId, Kind, Leaf};
 
@@ -54,11 +52,13 @@ impl Listing {
         // Other lengths are far away, and comparing long names takes long.
         let near = |it: &&str| it.len().abs_diff(name.len()) <= 2;
         let names = names.filter_map(|(name, _)| std::str::from_utf8(name).ok()).filter(near);
-        let names: Vec<&str> = names.take(CANDIDATES).collect();
+        let edits = names.take(CANDIDATES).map(|it| (strsim::osa_distance(&name, it), it));
+        // Of a short name, two edits leave nothing.
+        let near = edits.filter(|(edits, it)| *edits <= (it.len() / 2).min(2)).min();
         let directory = String::from_utf8_lossy(directory);
         FindError::Missing {
             path: format!("{directory}/{name}"),
-            near: nearest(&name, &names).map(|near| format!("{directory}/{near}")),
+            near: near.map(|(_, near)| format!("{directory}/{near}")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A position in the source, and the character classes of KDL.
+//! A position in a text, for readers of characters.
 
 /// A position that moves forward over a text.
 #[derive(Debug, Clone)]
@@ -55,18 +55,4 @@ impl<'s> Cursor<'s> {
     pub(crate) const fn finish(&mut self) {
         self.at = self.source.len();
     }
-}
-
-/// KDL 2.0, section 3.18 "Newline". CRLF counts as two, which makes no difference to the outline.
-pub(crate) const fn is_newline(c: char) -> bool {
-    matches!(c, '\n' | '\r' | '\u{85}' | '\u{b}' | '\u{c}' | '\u{2028}' | '\u{2029}')
-}
-
-/// KDL 2.0, section 3.17 "Whitespace".
-pub(crate) const fn is_space(c: char) -> bool {
-    matches!(
-        c,
-        '\t' | ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'
-            ..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
-    )
 }

@@ -1,0 +1,223 @@
+//! What a box is given when it runs: skills, shares and disks, the network, secrets, a task, logs and
+//! capabilities.
+
+use serde::{Deserialize, Serialize};
+
+use super::is_default;
+
+/// A skill of the box: a directory under [`super::SKILLS_PATH`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkillPlan {
+    /// The directory's name.
+    pub name: String,
+    /// How it comes there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mode: SkillMode,
+}
+
+/// How a skill comes into the box.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SkillMode {
+    /// It lies in the rootfs, and so is part of the box's digest.
+    #[default]
+    Baked,
+    /// It is a directory of the host, shown read-only while the box runs; it can change, and is
+    /// not part of the digest.
+    Mounted,
+}
+
+/// Who gets something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// The agent alone.
+    Agent,
+    /// The business component alone.
+    Business,
+    /// Each component that the box has.
+    Both,
+}
+
+/// A directory of the host that components see while the box runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SharePlan {
+    /// What the launcher's command line calls it.
+    pub name: String,
+    /// Where components see it, absolute.
+    pub guest: String,
+    /// What they may do there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub access: Access,
+    /// Who sees it.
+    pub scope: Scope,
+    /// Where it lies on the host, as the Boxfile spells it. Nothing: it is named at launch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+}
+
+/// What a component may do in a share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Access {
+    /// Read.
+    #[default]
+    #[serde(rename = "ro")]
+    ReadOnly,
+    /// Read and write.
+    #[serde(rename = "rw")]
+    ReadWrite,
+}
+
+/// A disk that is empty at each start and gone at its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ScratchPlan {
+    /// What the Boxfile calls it.
+    pub name: String,
+    /// Where components see it, absolute.
+    pub guest: String,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// Who gets it; with [`Scope::Both`] the components have one disk in common.
+    pub scope: Scope,
+}
+
+/// What of the host's network components reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct NetworkPlan {
+    /// How they reach it.
+    pub mode: NetworkMode,
+    /// The hosts that a filter lets pass (`example.org`, `*.example.org`, `10.0.0.0/8`), sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// The hosts that it does not, whatever [`Self::allow`] says, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+}
+
+/// How components reach the host's network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NetworkMode {
+    /// Not at all: there is loopback, over which the components talk, and the agent's port.
+    #[default]
+    None,
+    /// Through a proxy that knows an allow list and a deny list.
+    Filtered,
+    /// As the host's own programs do.
+    Shared,
+    /// Through the files of `/cap` alone.
+    CapOnly,
+}
+
+impl NetworkMode {
+    /// Returns the name as the Boxfile spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Filtered => "filtered",
+            Self::Shared => "shared",
+            Self::CapOnly => "cap-only",
+        }
+    }
+}
+
+/// A value that a component gets at launch. The plan knows its name and never its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SecretPlan {
+    /// The name by which the launcher is given it, and that of the variable.
+    pub name: String,
+    /// Who gets it.
+    pub scope: Scope,
+    /// How it arrives.
+    pub delivery: SecretDelivery,
+}
+
+/// How a secret arrives in a component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SecretDelivery {
+    /// As an environment variable of the secret's name.
+    Env,
+    /// As a file in memory that the component's user alone may read.
+    File {
+        /// Where, absolute.
+        path: String,
+    },
+}
+
+/// What the agent is to do, as `/task/spec.json` and `/task/meta.json` show it. All that has a time
+/// (created, started, finished) is written when the box runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TaskPlan {
+    /// The task's id.
+    pub id: String,
+    /// What kind of task it is; a word between the Boxfile and the agent.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What is to be done, for people and models.
+    pub description: String,
+    /// The task's input: one JSON value, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Words to find the task by, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// How long it may take, in seconds. Nothing: as long as it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+}
+
+/// What `/logs` holds while the box runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LogsPlan {
+    /// `stdout.log`: the agent's standard output.
+    pub stdout: bool,
+    /// `stderr.log`: its standard error.
+    pub stderr: bool,
+    /// `events.jsonl`: what happened in the box, one JSON object per line.
+    pub events: bool,
+    /// `atif/`: a directory for the agent's trajectories (Agent Trajectory Interchange Format).
+    pub atif: bool,
+}
+
+/// A service of the host that the agent uses through files of `/cap`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+pub enum CapPlan {
+    /// `/cap/ws`: WebSocket connections.
+    Ws {
+        /// How many may be open at once.
+        max_connections: u32,
+    },
+    /// `/cap/http`: HTTP requests.
+    Http {
+        /// How long one may take, in milliseconds.
+        timeout_ms: u64,
+    },
+    /// `/cap/nostr`: events that are signed, published and read.
+    Nostr {
+        /// The relays' addresses (`wss://…`), sorted.
+        relays: Vec<String>,
+    },
+    /// `/cap/payments`: invoices that are made and looked after.
+    Payments,
+}
+
+impl CapPlan {
+    /// Returns the name as the Boxfile spells it, which is the directory's in `/cap`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ws { .. } => "ws",
+            Self::Http { .. } => "http",
+            Self::Nostr { .. } => "nostr",
+            Self::Payments => "payments",
+        }
+    }
+}

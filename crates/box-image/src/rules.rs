@@ -1,0 +1,94 @@
+//! The rules and bounds of what a box may ask for, on which the programs must agree.
+
+/// The most processors of a box: libkrunfw's kernels are built with `NR_CPUS=16`.
+pub const MAX_CPUS: u8 = 16;
+
+/// The greatest `cpu.weight` of cgroup v2 (Documentation/admin-guide/cgroup-v2.rst); the least is 1.
+pub const MAX_CPU_WEIGHT: u16 = 10_000;
+
+/// The kernel's `PID_MAX_LIMIT` on 64-bit machines, above which `pids.max` takes no number.
+pub const MAX_PIDS: u64 = 4 << 20;
+
+/// The kernel's `fs.nr_open`, above which it sets no `RLIMIT_NOFILE`.
+pub const MAX_FILES: u64 = 1 << 20;
+
+/// Returns whether `text` may be an image's tag (OCI distribution-spec, "Pulling manifests").
+pub fn is_tag(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    (1..=128).contains(&text.len()) && text.bytes().all(inner) && !text.starts_with(['.', '-'])
+}
+
+/// Returns whether `text` may name a repository of a registry (OCI distribution-spec, "Pulling
+/// manifests"): between slashes, parts that begin and end with a lower-case letter or a digit, so
+/// that none is `..`.
+pub fn is_repository(text: &str) -> bool {
+    let ends = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let part = |part: &str| {
+        let bytes = part.as_bytes();
+        bytes.first().is_some_and(ends)
+            && bytes.last().is_some_and(ends)
+            && bytes.iter().all(|byte| ends(byte) || b"._-".contains(byte))
+    };
+    text.len() <= 255 && text.split('/').all(part)
+}
+
+/// Returns the kernel's directory (`proc`, `sys` or `dev`) that an absolute path of the guest leads to
+/// or into, by its text: `..` takes the part before it away. Nothing below these is a file that
+/// somebody put there.
+pub fn kernel_directory(path: &str) -> Option<&'static str> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    ["proc", "sys", "dev"].into_iter().find(|name| parts.first() == Some(name))
+}
+
+/// Returns whether `text` may be the path of an HTTP request with its query: visible ASCII, so that it
+/// stands in the request line as it is (RFC 9112, section 3.2.1).
+pub fn is_request_path(text: &str) -> bool {
+    text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_and_repositories() {
+        assert!(is_tag("v1.0_b-2") && !is_tag("") && !is_tag(".v") && !is_tag("a/b"));
+        assert!(!is_tag(&"x".repeat(129)));
+        assert!(is_repository("library/debian") && is_repository("a/b-c_d.e"));
+        for bad in ["", "A", "a//b", "/a", "a/", "a-", "-a", "a/..", &"a".repeat(256)] {
+            assert!(!is_repository(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_kernels_directories_are_known_by_any_spelling() {
+        for (path, name) in [
+            ("/proc", "proc"),
+            ("//sys/", "sys"),
+            ("/srv/../dev/shm", "dev"),
+            ("/./../proc/self", "proc"),
+        ] {
+            assert_eq!(kernel_directory(path), Some(name), "{path}");
+        }
+        for path in ["/", "/work", "/processes", "/dev/..", "/home/dev", "/sys/../work"] {
+            assert_eq!(kernel_directory(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_of_requests() {
+        for good in ["/health?x=1", "/a%20b", "/"] {
+            assert!(is_request_path(good), "{good}");
+        }
+        for bad in ["health", "", "/a b", "/a\r\nHost: b", "/santé"] {
+            assert!(!is_request_path(bad), "{bad}");
+        }
+    }
+}
