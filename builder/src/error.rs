@@ -22,7 +22,6 @@ use crate::skill::SkillError;
 
 /// Why a box cannot be built.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum BuildError {
     /// A component's image cannot be read.
     #[error("the image of `{}` cannot be read", component.name())]
@@ -82,7 +81,7 @@ pub enum BuildError {
         source: SkillError,
     },
     /// Two skills have one name.
-    #[error("two skills have the name `{name}`: {} and {}; rename one of them", paths[0], paths[1])]
+    #[error("two skills have the name `{name}`: {} and {}", paths[0], paths[1])]
     SkillClash {
         /// The name.
         name: String,
@@ -123,10 +122,7 @@ pub enum BuildError {
         source: BinaryError,
     },
     /// The agent's program is not the one that the Boxfile names.
-    #[error(
-        "the agent's program is {found}, but the Boxfile names {expected}; \
-         if it was meant to change, write the new sha256"
-    )]
+    #[error("the agent's program is {found}, but the Boxfile names {expected}")]
     WrongBinary {
         /// Where the Boxfile names it.
         span: Span,
@@ -136,10 +132,7 @@ pub enum BuildError {
         found: Digest,
     },
     /// The agent's program needs what only an image has.
-    #[error(
-        "the agent's program needs {interpreter}, and there is no image that could have it; \
-         link the program statically, or declare an `image` for the agent"
-    )]
+    #[error("the agent's program needs {interpreter}, and there is no image that could have it")]
     NeedsImage {
         /// Where the Boxfile names it.
         span: Span,
@@ -147,10 +140,7 @@ pub enum BuildError {
         interpreter: String,
     },
     /// The agent's image lacks what the agent's program is started by.
-    #[error(
-        "the agent's program needs {interpreter}, which the agent's image does not have; \
-         link the program statically, or declare another `image`"
-    )]
+    #[error("the agent's program needs {interpreter}, which the agent's image does not have")]
     NoInterpreter {
         /// Where the Boxfile names the program.
         span: Span,
@@ -174,10 +164,7 @@ pub enum BuildError {
         source: Box<FetchError>,
     },
     /// What the lock pins is not there any more.
-    #[error(
-        "the lock pins `{name}` to {digest}, which is no longer in {place}; \
-         put it back, or run `boxbuild update {name}` to take what is there now"
-    )]
+    #[error("the lock pins `{name}` to {digest}, which is no longer in {place}")]
     PinGone {
         /// Where the Boxfile names it.
         span: Span,
@@ -189,10 +176,7 @@ pub enum BuildError {
         digest: Digest,
     },
     /// The lock says of an image what is not so.
-    #[error(
-        "the lock's entry `{name}` does not fit the image that it names: {what}; \
-         run `boxbuild update {name}` to write it anew"
-    )]
+    #[error("the lock's entry `{name}` does not fit the image that it names: {what}")]
     PinMismatch {
         /// Where the Boxfile names the image.
         span: Span,
@@ -246,11 +230,7 @@ pub enum BuildError {
         found: Digest,
     },
     /// The init is no static program for the platform.
-    #[error(
-        "the init {} is not a static program for {platform}; build it with \
-         `cargo xtask box-init`",
-        path.display()
-    )]
+    #[error("the init {} is not a static program for {platform}", path.display())]
     NotAnInit {
         /// The file.
         path: PathBuf,

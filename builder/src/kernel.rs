@@ -15,7 +15,6 @@ use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
 
 /// Why a file gives no kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum KernelError {
     /// The file is neither a libkrunfw library nor an ELF kernel for x86-64.
     #[error("it is neither libkrunfw.so for x86-64 nor an uncompressed ELF kernel")]

@@ -16,13 +16,9 @@ use crate::seal::Sealed;
 
 /// Why a box cannot be put where it was asked for.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum OutputError {
     /// Something that is no box is there, or something else beside a box.
-    #[error(
-        "{} exists and {what}; move that away, or name another directory with --output",
-        path.display()
-    )]
+    #[error("{} exists and {what}", path.display())]
     Occupied {
         /// The directory that the box was to be written to.
         path: PathBuf,
@@ -30,11 +26,7 @@ pub enum OutputError {
         what: String,
     },
     /// A symbolic link is there.
-    #[error(
-        "{} is a symbolic link, which no box replaces; name the directory that it leads to with \
-         --output",
-        path.display()
-    )]
+    #[error("{} is a symbolic link, which no box replaces", path.display())]
     Link {
         /// The link.
         path: PathBuf,

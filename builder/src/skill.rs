@@ -33,18 +33,17 @@ pub struct Skill {
 
 /// Why a skill cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum SkillError {
     /// The directory does not exist, or is none.
     #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
     /// The path leads out of the checkout, through a symbolic link.
-    #[error("{} leads out of the checkout; a skill is part of it", .0.display())]
+    #[error("{} leads out of the checkout", .0.display())]
     Outside(PathBuf),
     /// The directory's name is none that a skill may have.
     #[error(
         "the directory {} cannot name a skill: a name has lower-case letters, digits and inner \
-         hyphens, at most 63; rename it",
+         hyphens, at most 63",
         .0.display()
     )]
     Name(PathBuf),

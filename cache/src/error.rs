@@ -7,7 +7,6 @@ use crate::id::BlobId;
 
 /// What can go wrong with a store.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StoreError {
     /// The operating system refused something.
     #[error("cannot {doing} {}", path.display())]
@@ -21,8 +20,7 @@ pub enum StoreError {
     },
     /// The directory holds something else, or the store of another version.
     #[error(
-        "{} is not a store of this version: its file \"version\" says {found}; \
-         name another directory",
+        "{} is not a store of this version: its file \"version\" says {found}",
         path.display()
     )]
     NotAStore {
@@ -35,7 +33,7 @@ pub enum StoreError {
     #[error("the store holds no blob {0}")]
     Missing(BlobId),
     /// A blob in the store is no longer what its name says.
-    #[error("the blob {blob} is damaged; remove {} and build again", path.display())]
+    #[error("the blob {blob} is damaged: {}", path.display())]
     Damaged {
         /// The blob.
         blob: BlobId,

@@ -9,13 +9,12 @@ use super::{BINARY_MAX, Machine};
 
 /// Why a file cannot be a box's agent.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum BinaryError {
     /// The path starts at the root, where every machine has something else.
-    #[error("{} is an absolute path; write it relative to the Boxfile", .0.display())]
+    #[error("{} is an absolute path", .0.display())]
     Absolute(PathBuf),
     /// The path leads out of the checkout.
-    #[error("{} leads out of the checkout; the agent's program is part of it", .0.display())]
+    #[error("{} leads out of the checkout", .0.display())]
     Outside(PathBuf),
     /// A directory, device, socket or pipe.
     #[error("{} is not a regular file", .0.display())]
@@ -57,10 +56,9 @@ pub enum BinaryError {
 
 /// Why a file is no program that a box can start.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ProgramError {
     /// It is something else.
-    #[error("it is {0}; write an ELF program for Linux, or a script that starts with \"#!\"")]
+    #[error("it is {0}")]
     NotAProgram(&'static str),
     /// It is for another processor.
     #[error("it is a program for {found}, but the box is for {expected}")]

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use box_image::ErrorCode;
 use boxbuild::project::{LockFile, Mismatch};
 use boxfile_spec::lock::{Change, Digest, Entry};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
-use super::failure::Failure;
+use super::failure::{Advice, Failure};
 use super::loaded::Loaded;
 
 /// Refuses a lock that is missing, or that does not fit what the Boxfile names; `command` would
@@ -20,12 +21,9 @@ pub(crate) fn check_declared(
 ) -> Result<(), Failure> {
     let path = file.path().display();
     let Some(lock) = &file.lock else {
-        return Err(Failure::locked(
-            &format!("there is no {path}, and --locked forbids writing it"),
-            &[],
-            &format!("run `{command}`, and check the lock in"),
-            json!([]),
-        ));
+        let help = format!("run `{command}`, and check the lock in");
+        let message = format!("there is no {path}, and --locked forbids writing it");
+        return Err(Failure::new(Advice::new(ErrorCode::LockMissing, help), message));
     };
     let found = loaded.declarations().mismatches(lock, loaded.target(platform));
     let lines = found.iter().map(mismatch_line).collect();
@@ -49,12 +47,12 @@ fn out_of_date(
     if lines.is_empty() {
         return Ok(());
     }
-    Err(Failure::locked(
-        &format!("{} is out of date, and --locked forbids changing it", path.display()),
-        &lines,
-        &format!("look at what changed; if it is meant, run `{command}` and check the lock in"),
-        Value::from(entries),
-    ))
+    let help =
+        format!("look at what changed; if it is meant, run `{command}` and check the lock in");
+    let message = format!("{} is out of date, and --locked forbids changing it", path.display());
+    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    Err(Failure::new(Advice::new(ErrorCode::LockOutOfDate, help), message)
+        .with_details(&lines, &[("entries", entries.into())]))
 }
 
 /// Describes an entry that does not fit what the Boxfile names.

@@ -3,9 +3,10 @@
 use std::env;
 use std::path::PathBuf;
 
+use box_image::ErrorCode;
 use oci_registry::{Options, Registry, RegistryConfig};
 
-use super::failure::Failure;
+use super::failure::{Advice, Failure};
 use super::options::RegistryOptions;
 use super::progress::Progress;
 
@@ -75,11 +76,11 @@ fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
     };
     let shown = file.display();
     let text = std::fs::read_to_string(&file)
-        .map_err(|error| Failure::new(format!("cannot read {shown}: {error}")))?;
+        .map_err(|error| Failure::new(ErrorCode::Io, format!("cannot read {shown}: {error}")))?;
     RegistryConfig::parse(&text).map_err(|error| {
-        Failure::new(format!(
-            "{shown}: {error}\n  = help: docs/registries.md says what can be there"
-        ))
+        let help = "docs/registries.md says what can be there";
+        let advice = Advice::new(ErrorCode::RegistryConfig, help);
+        Failure::new(advice, format!("{shown}: {error}"))
     })
 }
 

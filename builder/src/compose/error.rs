@@ -7,12 +7,9 @@ use boxfile_spec::Span;
 
 /// Why images and declarations do not make a box.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ComposeError {
     /// Nothing says which program the agent is.
-    #[error(
-        "the agent's image names no program; write `entrypoint \"/path/to/program\"` in `agent`"
-    )]
+    #[error("the agent's image names no program")]
     NoProgram,
     /// The image's config has an environment entry without `=`.
     #[error("the {component} image's config has the environment entry {entry:?} without a `=`")]
@@ -23,7 +20,7 @@ pub enum ComposeError {
         entry: String,
     },
     /// The image's config has a string that no program can be given.
-    #[error("the {component} image's config has {what}; rebuild the image")]
+    #[error("the {component} image's config has {what}")]
     Process {
         /// Whose.
         component: &'static str,
@@ -31,10 +28,7 @@ pub enum ComposeError {
         what: &'static str,
     },
     /// The component's user is not in the image's /etc/passwd or /etc/group.
-    #[error(
-        "the {component} component runs as {user:?}, but the image's {file} has no such name; \
-         name the user by number"
-    )]
+    #[error("the {component} component runs as {user:?}, but the image's {file} has no such name")]
     UnknownUser {
         /// Whose.
         component: &'static str,
@@ -54,9 +48,7 @@ pub enum ComposeError {
         source: io::Error,
     },
     /// The image has something at a path where the guest mounts something.
-    #[error(
-        "the {component} image has {found} at {path}, where {mounted}; remove it from the image"
-    )]
+    #[error("the {component} image has {found} at {path}, where {mounted}")]
     MountPoint {
         /// Whose.
         component: &'static str,
@@ -78,9 +70,7 @@ pub enum ComposeError {
     /// Two images that are to have one root have two C libraries.
     #[error(
         "the images have two C libraries, agent ({agent}) and business ({business}), and one root \
-         can have one: a program that is linked with the other one does not start, or fails later. \
-         Declare layout \"split\", in which each image keeps its own, or build both images on the \
-         same base"
+         can have one: a program that is linked with the other one does not start, or fails later"
     )]
     Libc {
         /// That of the agent's image.
@@ -89,10 +79,7 @@ pub enum ComposeError {
         business: String,
     },
     /// Something would be mounted over what an image has.
-    #[error(
-        "the {component} image has {found} at {path}, in the way of the {mount}; \
-         choose another place, or remove it from the image"
-    )]
+    #[error("the {component} image has {found} at {path}, in the way of the {mount}")]
     Hidden {
         /// Whose image.
         component: &'static str,
@@ -106,10 +93,7 @@ pub enum ComposeError {
         span: Span,
     },
     /// The image's label says that it is for another component.
-    #[error(
-        "the image of `{component}` says that it is for {found:?} (label `{label}`); \
-         declare it there, or rebuild it with the label {component:?}"
-    )]
+    #[error("the image of `{component}` says that it is for {found:?} (label `{label}`)")]
     WrongType {
         /// Whose image.
         component: &'static str,
@@ -119,9 +103,7 @@ pub enum ComposeError {
         label: &'static str,
     },
     /// A label of the image cannot be used.
-    #[error(
-        "the {component} image's label `{label}` is {found:?}, which is {what}; rebuild the image"
-    )]
+    #[error("the {component} image's label `{label}` is {found:?}, which is {what}")]
     Label {
         /// Whose image.
         component: &'static str,

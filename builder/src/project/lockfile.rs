@@ -19,7 +19,6 @@ pub struct LockFile {
 
 /// Why a lock cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum LockFileError {
     /// The file cannot be read or written.
     #[error("cannot {action} {}", path.display())]
@@ -41,6 +40,8 @@ pub enum LockFileError {
         sources: Sources,
         /// What is wrong with it.
         diagnostics: Diagnostics,
+        /// Whether a merge left it with conflicts.
+        conflicted: bool,
     },
     /// It cannot be read as a lock, and was not written as one.
     #[error("{} is not a lock, and is not overwritten", .0.display())]
@@ -88,6 +89,7 @@ impl LockFile {
         let text = std::str::from_utf8(&bytes);
         let text = text.map_err(|_| LockFileError::NotText(path.to_owned()))?;
         let lock = Lock::parse(text).map_err(|diagnostics| LockFileError::Malformed {
+            conflicted: Lock::has_conflict(text),
             sources: Sources::single(Source::new(path.display().to_string(), text)),
             diagnostics,
         })?;

@@ -31,7 +31,6 @@ pub struct Project {
 
 /// Why a Boxfile cannot be read as a text.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ProjectError {
     /// The file cannot be read.
     #[error("cannot read the Boxfile {}: {reason}", path.display())]

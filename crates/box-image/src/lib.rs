@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod budget;
+pub mod codes;
 pub mod defaults;
 pub mod digest;
 pub mod manifest;
@@ -20,6 +21,7 @@ pub mod text;
 pub mod wire;
 
 pub use budget::{Budget, Excess, Phase, Phases};
+pub use codes::{ErrorCode, exit};
 pub use digest::{Digest, ParseDigestError};
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{

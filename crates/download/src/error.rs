@@ -15,7 +15,6 @@ use crate::retry::Retryable;
 /// `what` is the name of the file for messages. No message has a password, a token, or a part of a
 /// URL that could be one: of a redirect only the server is named.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum DownloadError {
     /// There is no response.
     #[error(transparent)]

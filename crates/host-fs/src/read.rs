@@ -24,7 +24,6 @@ pub enum Links {
 
 /// An error from reading a file. It does not name the file.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ReadError {
     /// A directory, a device, a pipe or a socket; or a symbolic link that is not followed.
     #[error("it is not a regular file")]

@@ -20,19 +20,15 @@ pub struct LayerError {
 
 /// What is wrong with a layer.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum LayerErrorKind {
     /// The blob's bytes are not those that the image names.
-    #[error("its bytes have the digest {found}; the image is damaged: copy it again")]
+    #[error("its bytes have the digest {found}")]
     WrongBlob {
         /// What the bytes hash to.
         found: Digest,
     },
     /// The uncompressed bytes are not those that the image's config names.
-    #[error(
-        "uncompressed it is {found}, but the image's config names {expected}; \
-         the image is inconsistent: build or copy it again"
-    )]
+    #[error("uncompressed it is {found}, but the image's config names {expected}")]
     WrongDiffId {
         /// What the config names.
         expected: Digest,
@@ -40,7 +36,7 @@ pub enum LayerErrorKind {
         found: Digest,
     },
     /// There is no header where one must be.
-    #[error("there is no tar header at byte {0}; the archive is damaged: build the layer again")]
+    #[error("there is no tar header at byte {0}")]
     NoHeader(u64),
     /// The stream ends early or is no stream of its compression.
     #[error("it cannot be read: {0}")]
@@ -66,13 +62,10 @@ pub enum LayerErrorKind {
     #[error("entries of tar type {0:?} do not belong into an image")]
     EntryType(char),
     /// A sparse file.
-    #[error("sparse files are not supported; build the layer without --sparse")]
+    #[error("sparse files are not supported")]
     Sparse,
     /// Data behind an entry that has none: some readers skip it, some take it for the next entry.
-    #[error(
-        "only files have content, but this entry, which is none, claims {0} bytes of it; \
-         build the layer again with a current tar program"
-    )]
+    #[error("only files have content, but this entry, which is not a file, claims {0} bytes of it")]
     UnexpectedData(u64),
     /// A file whose name ends with a slash: some readers make a directory of it.
     #[error("it is a file, but its name ends with a slash as that of a directory")]
@@ -87,7 +80,7 @@ pub enum LayerErrorKind {
     #[error("the extended attribute {0:?} is reserved for overlayfs")]
     OverlayAttribute(String),
     /// An extended attribute that the guest's file system cannot have.
-    #[error("the extended attribute {0:?} is not supported; remove it and build the layer again")]
+    #[error("the extended attribute {0:?} is not supported")]
     UnsupportedAttribute(String),
     /// The target of a hard link is not there.
     #[error("it is a hard link to {0:?}, which is not there")]

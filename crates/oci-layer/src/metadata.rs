@@ -334,7 +334,7 @@ mod tests {
         for bad in ["com.apple.provenance", "system.nfs4_acl", "user.", "a"] {
             let error = read(bad, 1).unwrap_err();
             assert!(matches!(&error, LayerErrorKind::UnsupportedAttribute(name) if name == bad));
-            assert!(error.to_string().contains(bad) && error.to_string().contains("remove it"));
+            assert!(error.to_string().contains(bad));
         }
         let large = read("user.a", 65_536);
         assert!(matches!(large, Err(LayerErrorKind::TooLarge { limit: 65_535, .. })));

@@ -33,7 +33,6 @@ pub struct RegistryConfig {
 
 /// Why a text is no [`RegistryConfig`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum ConfigError {
     /// It is no TOML, or has other keys or types.
     #[error("line {line}: {message}")]

@@ -12,7 +12,6 @@ use download::{DownloadError, Retryable};
 /// No message has a password, a token, or what of a URL could be one: of other servers only the
 /// host is named.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum RegistryError {
     /// A host, repository or tag is none.
     #[error("{text:?} cannot be asked for: {why}")]
@@ -26,10 +25,7 @@ pub enum RegistryError {
     #[error(transparent)]
     Download(#[from] DownloadError),
     /// The registry answers, but not with TLS.
-    #[error(
-        "{host} answers, but not with TLS; if it speaks http, write plain-http = true under \
-         [registry.{host:?}] in registries.toml"
-    )]
+    #[error("{host} answers, but not with TLS")]
     NotTls {
         /// The registry or mirror.
         host: String,
@@ -43,10 +39,7 @@ pub enum RegistryError {
         why: &'static str,
     },
     /// The registry's tokens come from a server that nobody said is to be trusted with credentials.
-    #[error(
-        "{host} wants its tokens to be fetched from {realm}, which is another server; if that is \
-         right, write auth-realm = [{realm:?}] under [registry.{host:?}] in registries.toml"
-    )]
+    #[error("{host} wants its tokens to be fetched from {realm}, which is another server")]
     Realm {
         /// The registry.
         host: String,
@@ -70,10 +63,7 @@ pub enum RegistryError {
         why: &'static str,
     },
     /// The registry wants credentials, and there are none. Many say so of what they do not have, too.
-    #[error(
-        "{host} does not give {what} without credentials, or does not have it; \
-         check the name, or run: docker login {host}"
-    )]
+    #[error("{host} does not give {what} without credentials, or does not have it")]
     NoCredentials {
         /// What was asked for.
         what: String,
@@ -81,10 +71,7 @@ pub enum RegistryError {
         host: String,
     },
     /// The registry refuses the credentials, or does not have what was asked for.
-    #[error(
-        "{host} does not give {what} with the credentials that there are, or does not have it; \
-         check the name, or run: docker login {host}"
-    )]
+    #[error("{host} does not give {what} with the credentials that there are, or does not have it")]
     Unauthorized {
         /// What was asked for.
         what: String,

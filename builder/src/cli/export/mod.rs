@@ -85,11 +85,8 @@ struct Exported {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_usage(args)?;
-    let opened = opened::open(&args.directory).map_err(Failure::of_box)?;
-    let exported = export(args, &opened).map_err(|error| match error {
-        ExportError::Open(error) => Failure::of_box(error),
-        error => Failure::of(error),
-    })?;
+    let opened = opened::open(&args.directory)?;
+    let exported = export(args, &opened)?;
     report::report(args, &exported);
     Ok(())
 }

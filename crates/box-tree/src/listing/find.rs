@@ -12,7 +12,7 @@ const CANDIDATES: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
     /// There is nothing of the name.
-    #[error("there is no {path}{}", .near.as_ref().map(|it| format!("; did you mean {it}?")).unwrap_or_default())]
+    #[error("there is no {path}")]
     Missing {
         /// The path, up to what is missing.
         path: String,
@@ -20,7 +20,7 @@ pub enum FindError {
         near: Option<String>,
     },
     /// The path leads through a symbolic link, which is not followed.
-    #[error("{path} is a symbolic link to {target}; name the place that it leads to")]
+    #[error("{path} is a symbolic link to {target}")]
     Link {
         /// The link.
         path: String,

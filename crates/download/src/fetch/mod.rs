@@ -40,7 +40,6 @@ pub struct Fetched {
 
 /// Why a file cannot be fetched.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum FetchError {
     /// The store has no sound copy, and the network may not be used.
     #[error("{url} ({sha256}) is {held} and --offline forbids the network")]

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum HttpError {
     /// The proxy's URL cannot be used. It is not repeated, as it may have a password.
-    #[error("the proxy cannot be used: {0}; write it as \"http://HOST:PORT\"")]
+    #[error("the proxy cannot be used: {0}")]
     Proxy(String),
     /// A file of root certificates cannot be used.
     #[error("cannot read root certificates from {}", path.display())]
@@ -20,10 +19,7 @@ pub enum HttpError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// There are no root certificates, so that no https server can be trusted.
-    #[error(
-        "{host} cannot be trusted: this system has no root certificates; \
-         install its package ca-certificates"
-    )]
+    #[error("{host} cannot be trusted: this system has no root certificates")]
     NoRoots {
         /// The server.
         host: String,

@@ -14,10 +14,9 @@ pub struct RemoteUrl(Box<Url>);
 
 /// Why a text is not a [`RemoteUrl`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum UrlError {
     /// It is no URL.
-    #[error("{text:?} is not a URL: {why}; write it as \"https://HOST/PATH\"")]
+    #[error("{text:?} is not a URL: {why}")]
     Malformed {
         /// The text.
         text: String,
@@ -28,7 +27,7 @@ pub enum UrlError {
     #[error("a file is fetched over https or http, not over {0:?}")]
     Scheme(String),
     /// It has a user name or a password. The text is not repeated here, where it could be logged.
-    #[error("the URL of {host} has a user name or a password; a URL is public: take it out")]
+    #[error("the URL of {host} has a user name or a password")]
     Credentials {
         /// The URL's host.
         host: String,

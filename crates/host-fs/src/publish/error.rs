@@ -15,7 +15,6 @@ pub enum Swap {
 
 /// Why a directory is not published.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum PublishError {
     /// Something is at the destination, where nothing was to be.
     #[error("{} exists", path.display())]

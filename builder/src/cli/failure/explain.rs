@@ -1,0 +1,465 @@
+//! The table of errors: for each error of a library its code, and what to do about it. The messages
+//! themselves only state facts.
+
+use std::error::Error;
+use std::io;
+
+use box_cache::StoreError;
+use box_image::ErrorCode as Code;
+use box_inspect::diff::{DirectoryError, ImageError};
+use box_inspect::export::ExportError;
+use box_inspect::opened;
+use box_tree::listing::FindError;
+use boxbuild::BuildError;
+use boxbuild::SealError;
+use boxbuild::binary::{BinaryError, ProgramError};
+use boxbuild::compose::ComposeError;
+use boxbuild::output::OutputError;
+use boxbuild::project::{LockFileError, ProjectError};
+use boxbuild::skill::SkillError;
+use download::DownloadError;
+use download::fetch::{FetchError, UrlError};
+use download::http::HttpError;
+use host_fs::publish::PublishError;
+use oci_image::SourceError;
+use oci_layer::{LayerError, LayerErrorKind};
+use oci_registry::RegistryError;
+
+use super::Advice;
+
+/// What to do about a file that a checksum in the Boxfile names.
+const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
+
+/// An error of a library, as this program explains it.
+pub(crate) trait Explain: Error {
+    /// Returns the error's code, and what to do about it.
+    fn advice(&self) -> Advice;
+}
+
+impl Explain for BuildError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Image { source, .. } => source.advice(),
+            Self::Layer { source, .. } => source.advice(),
+            Self::Skill { source, .. } | Self::SkillsDir { source, .. } => source.advice(),
+            Self::SkillClash { .. } => Advice::new(Code::SkillInvalid, "rename one of them"),
+            Self::Binary { source, .. } => source.advice(),
+            Self::Url { source, .. } => source.advice(),
+            Self::Fetch { source, .. } => source.advice(),
+            Self::Compose { source, .. } => source.advice(),
+            Self::Store(source) | Self::Seal(SealError::Store(source)) => source.advice(),
+            Self::WrongBinary { .. } | Self::WrongKernel { .. } => {
+                Advice::new(Code::DigestMismatch, NEW_SHA256)
+            }
+            Self::NeedsImage { .. } => Advice::new(
+                Code::ProgramInvalid,
+                "link the program statically, or declare an `image` for the agent",
+            ),
+            Self::NoInterpreter { .. } => Advice::new(
+                Code::ProgramInvalid,
+                "link the program statically, or declare another `image`",
+            ),
+            Self::PinGone { name, .. } => Advice::new(
+                Code::LockPinStale,
+                format!("put it back, or run `boxbuild update {name}` to take what is there now"),
+            ),
+            Self::PinMismatch { name, .. } => Advice::new(
+                Code::LockPinStale,
+                format!("run `boxbuild update {name}` to write it again"),
+            ),
+            Self::NotAnInit { .. } => {
+                Advice::new(Code::InitInvalid, "build it with `cargo xtask box-init`")
+            }
+            Self::Entries { .. } | Self::IndexBytes { .. } | Self::Listing(_) => {
+                Code::TooLarge.into()
+            }
+            Self::Rejected(_) | Self::NotText { .. } => Code::FileInvalid.into(),
+            Self::Platform { .. } => Code::PlatformUnsupported.into(),
+            Self::Conflicts(_) => Code::MergeConflict.into(),
+            Self::Plan(_) => Code::BoxfileInvalid.into(),
+            Self::Kernel { .. } => Code::KernelInvalid.into(),
+            Self::EnvFile { .. } | Self::Read { .. } | Self::Bake(_) => Code::Io.into(),
+            Self::Document(_) | Self::Seal(SealError::Document(_)) => Code::Internal.into(),
+        }
+    }
+}
+
+impl Explain for ComposeError {
+    fn advice(&self) -> Advice {
+        let help = match self {
+            Self::NoProgram => "write `entrypoint \"/path/to/program\"` in `agent`".to_owned(),
+            Self::UnknownUser { .. } => "name the user by number in the image's config".to_owned(),
+            Self::MountPoint { .. } => "remove it from the image".to_owned(),
+            Self::Libc { .. } => {
+                "declare layout \"split\", in which each image keeps its own, or build both images \
+                 on the same base"
+                    .to_owned()
+            }
+            Self::Hidden { .. } => "choose another place, or remove it from the image".to_owned(),
+            Self::WrongType { component, found, .. } => {
+                format!("declare it as {found:?}, or rebuild it with the label {component:?}")
+            }
+            Self::Environment { .. }
+            | Self::Process { .. }
+            | Self::WorkingDirectory { .. }
+            | Self::Label { .. } => "correct it, and rebuild the image".to_owned(),
+            Self::Unreadable { .. } => return Code::Io.into(),
+        };
+        Advice::new(Code::ImageUnusable, help)
+    }
+}
+
+impl Explain for BinaryError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Absolute(_) => {
+                Advice::new(Code::ProgramInvalid, "write it relative to the Boxfile")
+            }
+            Self::Outside(_) => Advice::new(
+                Code::ProgramInvalid,
+                "the agent's program is part of the checkout: copy it there",
+            ),
+            Self::Program { source: ProgramError::NotAProgram(_), .. } => Advice::new(
+                Code::ProgramInvalid,
+                "name an ELF program for Linux, or a script that starts with \"#!\"",
+            ),
+            Self::NotAFile(_) | Self::Program { .. } => Code::ProgramInvalid.into(),
+            Self::TooLarge { .. } => Code::TooLarge.into(),
+            Self::Read { .. } | Self::Copy { .. } => Code::Io.into(),
+            Self::Store(source) => source.advice(),
+        }
+    }
+}
+
+impl Explain for SkillError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Outside(_) => {
+                Advice::new(Code::SkillInvalid, "a skill is part of the checkout: copy it there")
+            }
+            Self::Name(_) => Advice::new(Code::SkillInvalid, "rename it"),
+            Self::NotADirectory(_)
+            | Self::NoSkills(_)
+            | Self::NotText { .. }
+            | Self::Rejected(_)
+            | Self::NoDefinition(_)
+            | Self::SpecialFile(_) => Code::SkillInvalid.into(),
+            Self::TooLarge(_) => Code::TooLarge.into(),
+            Self::Io { .. } => Code::Io.into(),
+        }
+    }
+}
+
+impl Explain for ProjectError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Unreadable { .. } => Code::BoxfileNotFound.into(),
+        }
+    }
+}
+
+/// Returns the code of a lock's error, and what to do; what is wrong in its text says more.
+pub(super) fn lock(error: &LockFileError) -> Advice {
+    match error {
+        LockFileError::Io { action: "write", .. } => {
+            Advice::new(Code::Io, "name a place that can be written with --lock-file PATH")
+        }
+        LockFileError::Io { .. } => Code::Io.into(),
+        LockFileError::NotText(_) => {
+            Advice::new(Code::LockMalformed, "run `boxbuild update` to resolve everything again")
+        }
+        LockFileError::Malformed { conflicted: true, .. } => Code::LockConflicted.into(),
+        LockFileError::Malformed { .. } => Code::LockMalformed.into(),
+        LockFileError::Foreign(_) => {
+            Advice::new(Code::LockMalformed, "move it away to have a lock written")
+        }
+        LockFileError::Changed(_) => Advice::new(Code::Busy, "run this command again"),
+        LockFileError::Epoch { .. } => Advice::new(
+            Code::LockEpoch,
+            "use the boxbuild that wrote it, or run `boxbuild lock` to rewrite it with the same pins",
+        ),
+    }
+}
+
+impl Explain for OutputError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Occupied { .. } => Advice::new(
+                Code::OutputExists,
+                "move that away, or name another directory with --output",
+            ),
+            Self::Link { .. } => {
+                Advice::new(Code::OutputExists, "name the directory that it leads to with --output")
+            }
+            Self::Publish(source) => source.advice(),
+            Self::Io { .. } => Code::Io.into(),
+            Self::Store(source) => source.advice(),
+            Self::Document(_) => Code::Internal.into(),
+        }
+    }
+}
+
+impl Explain for PublishError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Exists { .. } => {
+                Advice::new(Code::OutputExists, "remove it, or name another place with --output")
+            }
+            Self::Busy { .. } => Code::Busy.into(),
+            Self::NotRestored { .. } | Self::Io { .. } => Code::Io.into(),
+        }
+    }
+}
+
+impl Explain for StoreError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Io { .. } => Code::Io.into(),
+            Self::NotAStore { .. } => {
+                Advice::new(Code::StoreInvalid, "name another directory with --store")
+            }
+            Self::Missing(_) => Code::StoreDamaged.into(),
+            Self::Damaged { path, .. } => Advice::new(
+                Code::StoreDamaged,
+                format!("remove {} and build again", path.display()),
+            ),
+        }
+    }
+}
+
+impl Explain for SealError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Store(source) => source.advice(),
+            Self::Document(_) => Code::Internal.into(),
+        }
+    }
+}
+
+impl Explain for SourceError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::NotALayout { .. } | Self::NoFile { .. } | Self::NoImage { .. } => {
+                Code::ImageNotFound.into()
+            }
+            Self::Gone { .. } => Code::ImageNotFound.into(),
+            Self::Choice { .. } => Code::ImageAmbiguous.into(),
+            Self::Platform { .. } => Code::ImagePlatform.into(),
+            Self::TooLarge { .. }
+            | Self::TooManyLayers { .. }
+            | Self::LayerTooLarge { .. }
+            | Self::LayersTooLarge { .. } => Code::TooLarge.into(),
+            Self::WrongSize { .. } | Self::WrongDigest { .. } => Code::DigestMismatch.into(),
+            Self::NotAsked { .. } | Self::Offline { .. } => Code::Offline.into(),
+            Self::Registry { source, .. } => source.advice(),
+            Self::Store(source) => source.advice(),
+            Self::Io { .. } => Code::Io.into(),
+            _ => Code::ImageMalformed.into(),
+        }
+    }
+}
+
+impl Explain for LayerError {
+    fn advice(&self) -> Advice {
+        use LayerErrorKind as Kind;
+
+        let help = match &*self.kind {
+            Kind::WrongBlob { .. } => {
+                return Advice::new(Code::DigestMismatch, "the image is damaged: copy it again");
+            }
+            Kind::WrongDiffId { .. } => {
+                return Advice::new(
+                    Code::DigestMismatch,
+                    "the image is inconsistent: build or copy it again",
+                );
+            }
+            Kind::TooLarge { .. } => return Code::TooLarge.into(),
+            Kind::Store(_) => return Code::Io.into(),
+            Kind::NoHeader(_) => "the archive is damaged: build the layer again",
+            Kind::Sparse => "build the layer without --sparse",
+            Kind::UnexpectedData(_) => "build the layer again with a current tar program",
+            Kind::UnsupportedAttribute(_) => "remove it and build the layer again",
+            Kind::Unreadable(_)
+            | Kind::ParentInPath
+            | Kind::BadPath(_)
+            | Kind::EmptyWhiteout
+            | Kind::EntryType(_)
+            | Kind::FileWithSlash
+            | Kind::Twice(_)
+            | Kind::Malformed(_)
+            | Kind::OverlayAttribute(_)
+            | Kind::MissingTarget(_)
+            | Kind::DirectoryTarget(_)
+            | Kind::RootNotDirectory
+            | Kind::Unreachable(_) => return Code::LayerMalformed.into(),
+        };
+        Advice::new(Code::LayerMalformed, help)
+    }
+}
+
+impl Explain for FetchError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Offline { .. } => Advice::new(Code::Offline, "build once without --offline"),
+            Self::Download(DownloadError::WrongDigest { .. }) => {
+                Advice::new(Code::DigestMismatch, NEW_SHA256)
+            }
+            Self::Download(source) => source.advice(),
+        }
+    }
+}
+
+impl Explain for UrlError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Malformed { .. } => {
+                Advice::new(Code::BoxfileInvalid, "write it as \"https://HOST/PATH\"")
+            }
+            Self::Scheme(_) => Code::BoxfileInvalid.into(),
+            Self::Credentials { .. } => {
+                Advice::new(Code::BoxfileInvalid, "a URL is public: take them out")
+            }
+        }
+    }
+}
+
+impl Explain for DownloadError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Http(source) => source.advice(),
+            Self::Downgrade { .. } => Code::ServerUntrusted.into(),
+            Self::TooLarge { .. } => Code::TooLarge.into(),
+            Self::WrongSize { .. } | Self::WrongDigest { .. } => Code::DigestMismatch.into(),
+            Self::Write { .. } => Code::Io.into(),
+            Self::Store(source) => source.advice(),
+            Self::Status { .. }
+            | Self::Redirect { .. }
+            | Self::TooManyRedirects { .. }
+            | Self::TooSlow { .. }
+            | Self::Overdue { .. }
+            | Self::Truncated { .. }
+            | Self::Canceled { .. } => Code::DownloadFailed.into(),
+        }
+    }
+}
+
+impl Explain for HttpError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Proxy(_) => {
+                Advice::new(Code::ServerUnreachable, "write it as \"http://HOST:PORT\"")
+            }
+            Self::NoRoots { .. } => {
+                Advice::new(Code::ServerUntrusted, "install the package ca-certificates")
+            }
+            Self::Client(_) => Code::Internal.into(),
+            Self::Roots { .. } | Self::Untrusted { .. } | Self::NotTls { .. } => {
+                Code::ServerUntrusted.into()
+            }
+            Self::Unreachable { .. } | Self::Stalled { .. } => Code::ServerUnreachable.into(),
+        }
+    }
+}
+
+impl Explain for RegistryError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Download(source) => source.advice(),
+            Self::AfterMirrors { source, .. } => source.advice(),
+            Self::NotTls { host } => Advice::new(
+                Code::ServerUntrusted,
+                format!(
+                    "if it speaks http, write plain-http = true under [registry.{host:?}] in \
+                     registries.toml"
+                ),
+            ),
+            Self::Realm { host, realm } => Advice::new(
+                Code::RegistryUnauthorized,
+                format!(
+                    "if that is right, write auth-realm = [{realm:?}] under [registry.{host:?}] in \
+                     registries.toml"
+                ),
+            ),
+            Self::NoCredentials { host, .. } | Self::Unauthorized { host, .. } => Advice::new(
+                Code::RegistryUnauthorized,
+                format!("check the name, or run: docker login {host}"),
+            ),
+            Self::NotFound { .. } => Code::ImageNotFound.into(),
+            Self::Name { .. } => Code::BoxfileInvalid.into(),
+            Self::PlainRealm { .. } => Code::ServerUntrusted.into(),
+            Self::Challenge { .. }
+            | Self::Token { .. }
+            | Self::Encoded { .. }
+            | Self::DigestHeader { .. }
+            | Self::MediaType { .. } => Code::RegistryInvalid.into(),
+            Self::AuthFile { .. } | Self::Helper { .. } => Code::RegistryConfig.into(),
+        }
+    }
+}
+
+impl Explain for opened::OpenError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Layout(source) => {
+                Advice { code: source.code(), help: source.help().map(Into::into) }
+            }
+            Self::Lacks { .. } => {
+                Advice::new(Code::BoxMalformed, "build it again with this version of boxbuild")
+            }
+            Self::WrongListing { .. } => {
+                Advice::new(Code::BoxDamaged, "somebody changed the box: do not use it")
+            }
+            _ => Code::BoxMalformed.into(),
+        }
+    }
+}
+
+impl Explain for ExportError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Open(source) => source.advice(),
+            Self::Publish(source) => source.advice(),
+            Self::NoComponent { .. } | Self::WhichComponent => Code::ComponentNotFound.into(),
+            Self::NoPlace { .. } => Code::ExportUnsupported.into(),
+            Self::Exists { .. } => Code::OutputExists.into(),
+            Self::Rootfs(_) | Self::Entry { .. } | Self::Io { .. } | Self::Write(_) => {
+                Code::Io.into()
+            }
+            _ => Code::BoxDamaged.into(),
+        }
+    }
+}
+
+impl Explain for ImageError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Source { source, .. } => source.advice(),
+            Self::Layer { source, .. } => source.advice(),
+            _ => Code::TooLarge.into(),
+        }
+    }
+}
+
+impl Explain for DirectoryError {
+    fn advice(&self) -> Advice {
+        Code::Io.into()
+    }
+}
+
+impl Explain for FindError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Missing { near: Some(near), .. } => {
+                Advice::new(Code::PathNotFound, format!("did you mean {near}?"))
+            }
+            Self::Link { .. } => Advice::new(Code::PathNotFound, "name the place that it leads to"),
+            Self::Missing { .. } | Self::NotADirectory { .. } => Code::PathNotFound.into(),
+        }
+    }
+}
+
+impl Explain for io::Error {
+    fn advice(&self) -> Advice {
+        Code::Io.into()
+    }
+}
