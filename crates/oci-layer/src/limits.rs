@@ -1,5 +1,6 @@
 //! Bounds on one layer, and on all layers of a build together.
 
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use box_tree::Leaf;
@@ -73,6 +74,15 @@ pub enum Excess {
     Entries(usize),
     /// Bytes of names and attributes. A listing can tell of whatever is below the bound.
     IndexBytes(usize),
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Entries(limit) => write!(f, "{limit} entries"),
+            Self::IndexBytes(limit) => write!(f, "{limit} bytes of names and attributes"),
+        }
+    }
 }
 
 /// What some layers have together. Several threads may add to it.

@@ -20,6 +20,7 @@ use boxbuild::skill::SkillError;
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
+use host_fs::FileError;
 use host_fs::publish::PublishError;
 use oci_image::SourceError;
 use oci_layer::{LayerError, LayerErrorKind};
@@ -41,23 +42,17 @@ impl Explain for BuildError {
         match self {
             Self::Image { source, .. } => source.advice(),
             Self::Layer { source, .. } => source.advice(),
-            Self::Skill { source, .. } | Self::SkillsDir { source, .. } => source.advice(),
+            Self::Skill { source, .. } => source.advice(),
             Self::SkillClash { .. } => Advice::new(Code::SkillInvalid, "rename one of them"),
             Self::Binary { source, .. } => source.advice(),
             Self::Url { source, .. } => source.advice(),
             Self::Fetch { source, .. } => source.advice(),
             Self::Compose { source, .. } => source.advice(),
-            Self::Store(source) | Self::Seal(SealError::Store(source)) => source.advice(),
-            Self::WrongBinary { .. } | Self::WrongKernel { .. } => {
-                Advice::new(Code::DigestMismatch, NEW_SHA256)
-            }
-            Self::NeedsImage { .. } => Advice::new(
-                Code::ProgramInvalid,
-                "link the program statically, or declare an `image` for the agent",
-            ),
+            Self::Seal(source) => source.advice(),
+            Self::WrongFile { .. } => Advice::new(Code::DigestMismatch, NEW_SHA256),
             Self::NoInterpreter { .. } => Advice::new(
                 Code::ProgramInvalid,
-                "link the program statically, or declare another `image`",
+                "link the program statically, or declare an `image` for the agent that has it",
             ),
             Self::PinGone { name, .. } => Advice::new(
                 Code::LockPinStale,
@@ -70,16 +65,13 @@ impl Explain for BuildError {
             Self::NotAnInit { .. } => {
                 Advice::new(Code::InitInvalid, "build it with `cargo xtask box-init`")
             }
-            Self::Entries { .. } | Self::IndexBytes { .. } | Self::Listing(_) => {
-                Code::TooLarge.into()
-            }
-            Self::Rejected(_) | Self::NotText { .. } => Code::FileInvalid.into(),
+            Self::TooLarge(_) | Self::Listing(_) => Code::TooLarge.into(),
+            Self::Rejected(_) => Code::FileInvalid.into(),
             Self::Platform { .. } => Code::PlatformUnsupported.into(),
             Self::Conflicts(_) => Code::MergeConflict.into(),
             Self::Plan(_) => Code::BoxfileInvalid.into(),
             Self::Kernel { .. } => Code::KernelInvalid.into(),
-            Self::EnvFile { .. } | Self::Read { .. } | Self::Bake(_) => Code::Io.into(),
-            Self::Document(_) | Self::Seal(SealError::Document(_)) => Code::Internal.into(),
+            Self::File { .. } | Self::Bake(_) => Code::Io.into(),
         }
     }
 }
@@ -89,20 +81,17 @@ impl Explain for ComposeError {
         let help = match self {
             Self::NoProgram => "write `entrypoint \"/path/to/program\"` in `agent`".to_owned(),
             Self::UnknownUser { .. } => "name the user by number in the image's config".to_owned(),
-            Self::MountPoint { .. } => "remove it from the image".to_owned(),
             Self::Libc { .. } => {
                 "declare layout \"split\", in which each image keeps its own, or build both images \
                  on the same base"
                     .to_owned()
             }
+            Self::Hidden { span: None, .. } => "remove it from the image".to_owned(),
             Self::Hidden { .. } => "choose another place, or remove it from the image".to_owned(),
             Self::WrongType { component, found, .. } => {
                 format!("declare it as {found:?}, or rebuild it with the label {component:?}")
             }
-            Self::Environment { .. }
-            | Self::Process { .. }
-            | Self::WorkingDirectory { .. }
-            | Self::Label { .. } => "correct it, and rebuild the image".to_owned(),
+            Self::Config { .. } => "correct it, and rebuild the image".to_owned(),
             Self::Unreadable { .. } => return Code::Io.into(),
         };
         Advice::new(Code::ImageUnusable, help)
@@ -123,9 +112,9 @@ impl Explain for BinaryError {
                 Code::ProgramInvalid,
                 "name an ELF program for Linux, or a script that starts with \"#!\"",
             ),
-            Self::NotAFile(_) | Self::Program { .. } => Code::ProgramInvalid.into(),
+            Self::Program { .. } => Code::ProgramInvalid.into(),
             Self::TooLarge { .. } => Code::TooLarge.into(),
-            Self::Read { .. } | Self::Copy { .. } => Code::Io.into(),
+            Self::File(_) => Code::Io.into(),
             Self::Store(source) => source.advice(),
         }
     }
@@ -138,14 +127,9 @@ impl Explain for SkillError {
                 Advice::new(Code::SkillInvalid, "a skill is part of the checkout: copy it there")
             }
             Self::Name(_) => Advice::new(Code::SkillInvalid, "rename it"),
-            Self::NotADirectory(_)
-            | Self::NoSkills(_)
-            | Self::NotText { .. }
-            | Self::Rejected(_)
-            | Self::NoDefinition(_)
-            | Self::SpecialFile(_) => Code::SkillInvalid.into(),
+            Self::Unusable { .. } | Self::Rejected(_) => Code::SkillInvalid.into(),
+            Self::File(_) => Code::Io.into(),
             Self::TooLarge(_) => Code::TooLarge.into(),
-            Self::Io { .. } => Code::Io.into(),
         }
     }
 }
@@ -161,10 +145,10 @@ impl Explain for ProjectError {
 /// Returns the code of a lock's error, and what to do; what is wrong in its text says more.
 pub(super) fn lock(error: &LockFileError) -> Advice {
     match error {
-        LockFileError::Io { action: "write", .. } => {
+        LockFileError::File(FileError { doing: "write", .. }) => {
             Advice::new(Code::Io, "name a place that can be written with --lock-file PATH")
         }
-        LockFileError::Io { .. } => Code::Io.into(),
+        LockFileError::File(_) => Code::Io.into(),
         LockFileError::NotText(_) => {
             Advice::new(Code::LockMalformed, "run `boxbuild update` to resolve everything again")
         }
@@ -188,11 +172,8 @@ impl Explain for OutputError {
                 Code::OutputExists,
                 "move that away, or name another directory with --output",
             ),
-            Self::Link { .. } => {
-                Advice::new(Code::OutputExists, "name the directory that it leads to with --output")
-            }
             Self::Publish(source) => source.advice(),
-            Self::Io { .. } => Code::Io.into(),
+            Self::File(_) => Code::Io.into(),
             Self::Store(source) => source.advice(),
             Self::Document(_) => Code::Internal.into(),
         }

@@ -287,11 +287,8 @@ mod tests {
     #[test]
     fn causes_are_shown_once() {
         let cause = std::io::Error::other("the disk is full");
-        let error = BuildError::Read {
-            what: "init",
-            path: "a".into(),
-            source: std::io::Error::other(cause),
-        };
-        assert_eq!(chain(&error), "cannot read the init a: the disk is full");
+        let source = host_fs::FileError::of("read", "a")(std::io::Error::other(cause));
+        let error = BuildError::File { span: None, source };
+        assert_eq!(chain(&error), "cannot read a: the disk is full");
     }
 }
