@@ -71,16 +71,14 @@ fn mismatch_line(mismatch: &Mismatch<'_>) -> String {
     }
 }
 
-/// Writes a mismatch as data, like a change whose new digest is not known.
+/// Writes a mismatch as data: as a change whose new digest is not known.
 fn mismatch_json(mismatch: &Mismatch<'_>) -> Value {
-    let (name, platform) = mismatch.key();
     let (change, old) = match mismatch {
         Mismatch::NotLocked(_) => ("added", None),
-        Mismatch::NotDeclared(entry) => ("removed", Some(entry)),
-        Mismatch::Different { locked, .. } => ("changed", Some(locked)),
+        Mismatch::NotDeclared(entry) => ("removed", Some(*entry)),
+        Mismatch::Different { locked, .. } => ("changed", Some(*locked)),
     };
-    let old = old.map(|entry| entry.digest.to_string());
-    json!({ "name": name, "platform": platform, "change": change, "old": old, "new": null })
+    entry_json(mismatch.key(), change, old, None)
 }
 
 /// Describes an entry that is not what was resolved.
@@ -157,23 +155,31 @@ pub(crate) fn report(file: &LockFile, new: &Lock, written: bool) -> Value {
 
 /// Writes a change as data.
 fn change_json(change: &Change<'_>) -> Value {
-    let texts = |digests: Vec<Digest>| digests.iter().map(Digest::to_string).collect::<Vec<_>>();
     match change {
-        Change::Added(entry) => {
-            json!({ "name": entry.name, "platform": entry.platform, "change": "added",
-                    "new": entry.digest.to_string() })
-        }
-        Change::Removed(entry) => {
-            json!({ "name": entry.name, "platform": entry.platform, "change": "removed",
-                    "old": entry.digest.to_string() })
-        }
-        Change::Changed { old, new } => {
-            json!({ "name": new.name, "platform": new.platform, "change": "changed",
-                    "old": old.digest.to_string(), "new": new.digest.to_string(),
-                    "layers_added": texts(new.layers_not_in(old)),
-                    "layers_removed": texts(old.layers_not_in(new)) })
-        }
+        Change::Added(new) => entry_json(new.key(), "added", None, Some(new)),
+        Change::Removed(old) => entry_json(old.key(), "removed", Some(old), None),
+        Change::Changed { old, new } => entry_json(new.key(), "changed", Some(old), Some(new)),
     }
+}
+
+/// Writes down what changes in an entry. A digest that is missing or not known is `null`; layers are
+/// compared where both versions are known.
+fn entry_json(
+    (name, platform): (&str, Option<Platform>),
+    change: &str,
+    old: Option<&Entry>,
+    new: Option<&Entry>,
+) -> Value {
+    let digest = |entry: Option<&Entry>| entry.map(|it| it.digest.to_string());
+    let layers = |of: Option<&Entry>, other: Option<&Entry>| -> Vec<String> {
+        let pair = of.zip(other).into_iter();
+        pair.flat_map(|(of, other)| of.layers_not_in(other)).map(|it| it.to_string()).collect()
+    };
+    json!({
+        "name": name, "platform": platform, "change": change,
+        "old": digest(old), "new": digest(new),
+        "layers_added": layers(new, old), "layers_removed": layers(old, new),
+    })
 }
 
 fn title_of(entry: &Entry) -> String {
