@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::error::IoContext;
 use crate::id::BlobId;
 use crate::{Store, StoreError};
+use host_fs::FileError;
 
 /// The bytes of a blob to be; without a name nothing of it stays.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl<'store> RawBlob<'store> {
     }
 
     pub(crate) fn error(&self, doing: &'static str, source: io::Error) -> StoreError {
-        StoreError::Io { doing, path: self.draft.path(), source }
+        FileError::of(doing, self.draft.path())(source).into()
     }
 }
 
@@ -79,7 +80,7 @@ impl<'store> BlobWriter<'store> {
     /// already is replaced, whether it is whole or damaged.
     ///
     /// # Errors
-    /// [`StoreError::Io`]; the store is then as it was.
+    /// [`StoreError::File`]; the store is then as it was.
     pub fn commit(self) -> Result<(BlobId, u64), StoreError> {
         let blob = BlobId(self.hasher.finalize().into());
         self.raw.publish(&blob)?;

@@ -31,7 +31,7 @@ impl Store {
     /// the store at this moment.
     ///
     /// # Errors
-    /// [`StoreError::Io`], or [`StoreError::NotAStore`] where the directory holds something else.
+    /// [`StoreError::File`], or [`StoreError::NotAStore`] where the directory holds something else.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_new(root)?;
         for directory in DIRECTORIES.map(|directory| root.join(directory)) {
@@ -55,7 +55,7 @@ impl Store {
     /// Starts a blob.
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::File`].
     pub fn writer(&self) -> Result<BlobWriter<'_>, StoreError> {
         BlobWriter::new(self)
     }
@@ -63,7 +63,7 @@ impl Store {
     /// Writes bytes as a blob; does nothing where the store holds them undamaged.
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::File`].
     pub fn put(&self, bytes: &[u8]) -> Result<BlobId, StoreError> {
         let blob = BlobId::of(bytes);
         if self.verify(&blob).is_err() {
@@ -77,7 +77,7 @@ impl Store {
     /// Hashes a blob that the store holds, without holding it in memory.
     ///
     /// # Errors
-    /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::Io`].
+    /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::File`].
     pub fn verify(&self, blob: &BlobId) -> Result<(), StoreError> {
         let path = self.blob_path(blob);
         let found = BlobId::of_reader(self.open_blob(blob)?).context("read", &path)?;
@@ -92,7 +92,7 @@ impl Store {
     /// Opens a blob. Its bytes are not verified: whoever reads parts of it checks them.
     ///
     /// # Errors
-    /// [`StoreError::Missing`] or [`StoreError::Io`].
+    /// [`StoreError::Missing`] or [`StoreError::File`].
     pub fn open_blob(&self, blob: &BlobId) -> Result<File, StoreError> {
         let path = self.blob_path(blob);
         match File::open(&path) {
@@ -106,7 +106,7 @@ impl Store {
     /// Reads a blob whole and verifies it.
     ///
     /// # Errors
-    /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::Io`].
+    /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::File`].
     pub fn read(&self, blob: &BlobId) -> Result<Vec<u8>, StoreError> {
         let path = self.blob_path(blob);
         let mut bytes = Vec::new();

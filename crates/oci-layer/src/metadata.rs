@@ -69,7 +69,8 @@ impl Member {
         }
         let is_extended = long_path.is_some() || records.get("path").is_some();
         if Guard::FileSlash.catches(is_file_with_slash(&header, &path, is_extended)) {
-            return Err(LayerErrorKind::FileWithSlash);
+            let why = "it is a file, but its name ends with a slash as that of a directory";
+            return Err(LayerErrorKind::BadPath(why));
         }
         let size = size(&header, &records)?;
         let meta = metadata(&header, &records, limits)?;

@@ -187,7 +187,7 @@ impl Explain for PublishError {
                 Advice::new(Code::OutputExists, "remove it, or name another place with --output")
             }
             Self::Busy { .. } => Code::Busy.into(),
-            Self::NotRestored { .. } | Self::Io { .. } => Code::Io.into(),
+            Self::NotRestored { .. } | Self::File(_) => Code::Io.into(),
         }
     }
 }
@@ -195,7 +195,7 @@ impl Explain for PublishError {
 impl Explain for StoreError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Io { .. } => Code::Io.into(),
+            Self::File(_) => Code::Io.into(),
             Self::NotAStore { .. } => {
                 Advice::new(Code::StoreInvalid, "name another directory with --store")
             }
@@ -261,16 +261,12 @@ impl Explain for LayerError {
             Kind::UnexpectedData(_) => "build the layer again with a current tar program",
             Kind::UnsupportedAttribute(_) => "remove it and build the layer again",
             Kind::Unreadable(_)
-            | Kind::ParentInPath
             | Kind::BadPath(_)
-            | Kind::EmptyWhiteout
             | Kind::EntryType(_)
-            | Kind::FileWithSlash
             | Kind::Twice(_)
             | Kind::Malformed(_)
             | Kind::OverlayAttribute(_)
-            | Kind::MissingTarget(_)
-            | Kind::DirectoryTarget(_)
+            | Kind::LinkTarget { .. }
             | Kind::RootNotDirectory
             | Kind::Unreachable(_) => return Code::LayerMalformed.into(),
         };
@@ -361,19 +357,17 @@ impl Explain for RegistryError {
                      registries.toml"
                 ),
             ),
-            Self::NoCredentials { host, .. } | Self::Unauthorized { host, .. } => Advice::new(
+            Self::Unauthorized { host, .. } => Advice::new(
                 Code::RegistryUnauthorized,
                 format!("check the name, or run: docker login {host}"),
             ),
             Self::NotFound { .. } => Code::ImageNotFound.into(),
             Self::Name { .. } => Code::BoxfileInvalid.into(),
             Self::PlainRealm { .. } => Code::ServerUntrusted.into(),
-            Self::Challenge { .. }
-            | Self::Token { .. }
-            | Self::Encoded { .. }
-            | Self::DigestHeader { .. }
-            | Self::MediaType { .. } => Code::RegistryInvalid.into(),
-            Self::AuthFile { .. } | Self::Helper { .. } => Code::RegistryConfig.into(),
+            Self::Challenge { .. } | Self::Token { .. } | Self::Response { .. } => {
+                Code::RegistryInvalid.into()
+            }
+            Self::Credentials { .. } => Code::RegistryConfig.into(),
         }
     }
 }

@@ -14,24 +14,17 @@ pub struct RemoteUrl(Box<Url>);
 
 /// Why a text is not a [`RemoteUrl`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum UrlError {
     /// It is no URL.
     #[error("{text:?} is not a URL: {why}")]
-    Malformed {
-        /// The text.
-        text: String,
-        /// What is wrong.
-        why: String,
-    },
+    Malformed { text: String, why: String },
     /// It has another scheme.
     #[error("a file is fetched over https or http, not over {0:?}")]
     Scheme(String),
     /// It has a user name or a password. The text is not repeated here, where it could be logged.
     #[error("the URL of {host} has a user name or a password")]
-    Credentials {
-        /// The URL's host.
-        host: String,
-    },
+    Credentials { host: String },
 }
 
 impl RemoteUrl {
