@@ -122,10 +122,7 @@ fn a_link_out_of_the_checkout() {
     let checkout = checkout("binary \"bin/link\"");
     symlink(&tools().hello_agent, checkout.path("bin/link")).unwrap();
     let said = refused(&checkout);
-    assert!(
-        said.contains("bin/link leads out of the checkout; the agent's program is part of it"),
-        "{said}"
-    );
+    assert!(said.contains("bin/link leads out of the checkout\n"), "{said}");
     fs::remove_file(checkout.path("bin/link")).unwrap();
     symlink("agent", checkout.path("bin/link")).unwrap();
     checkout.built(&[]);

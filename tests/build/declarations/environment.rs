@@ -109,7 +109,10 @@ fn a_file_that_is_wrong() {
     assert!(said.contains("it leads out of the checkout, through a symbolic link"), "{said}");
     let bytes = checkout("env-file \"a.env\"");
     bytes.write("a.env", b"A=\xff\n");
-    assert_eq!(bytes.fails(&["check"]), "error: a.env is not UTF-8 text: see byte 2\n");
+    assert_eq!(
+        bytes.fails(&["check"]),
+        "error: cannot read a.env: it is not UTF-8 text: see byte 2\n"
+    );
 }
 
 /// A file of variables is checked in and baked like the Boxfile: no secret may be in it, and no

@@ -1,6 +1,7 @@
 //! The table of errors: for each error of a library its code, and what to do about it. The messages
 //! themselves only state facts.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 
@@ -31,6 +32,11 @@ use super::Advice;
 /// What to do about a file that a checksum in the Boxfile names.
 const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
 
+/// Says what to do about an error.
+fn help(code: Code, text: impl Into<Cow<'static, str>>) -> Advice {
+    Advice { code, help: Some(text.into()) }
+}
+
 /// An error of a library, as this program explains it.
 pub(crate) trait Explain: Error {
     /// Returns the error's code, and what to do about it.
@@ -43,27 +49,26 @@ impl Explain for BuildError {
             Self::Image { source, .. } => source.advice(),
             Self::Layer { source, .. } => source.advice(),
             Self::Skill { source, .. } => source.advice(),
-            Self::SkillClash { .. } => Advice::new(Code::SkillInvalid, "rename one of them"),
+            Self::SkillClash { .. } => help(Code::SkillInvalid, "rename one of them"),
             Self::Binary { source, .. } => source.advice(),
             Self::Url { source, .. } => source.advice(),
             Self::Fetch { source, .. } => source.advice(),
             Self::Compose { source, .. } => source.advice(),
             Self::Seal(source) => source.advice(),
-            Self::WrongFile { .. } => Advice::new(Code::DigestMismatch, NEW_SHA256),
-            Self::NoInterpreter { .. } => Advice::new(
+            Self::WrongFile { .. } => help(Code::DigestMismatch, NEW_SHA256),
+            Self::NoInterpreter { .. } => help(
                 Code::ProgramInvalid,
                 "link the program statically, or declare an `image` for the agent that has it",
             ),
-            Self::PinGone { name, .. } => Advice::new(
+            Self::PinGone { name, .. } => help(
                 Code::LockPinStale,
                 format!("put it back, or run `boxbuild update {name}` to take what is there now"),
             ),
-            Self::PinMismatch { name, .. } => Advice::new(
-                Code::LockPinStale,
-                format!("run `boxbuild update {name}` to write it again"),
-            ),
+            Self::PinMismatch { name, .. } => {
+                help(Code::LockPinStale, format!("run `boxbuild update {name}` to write it again"))
+            }
             Self::NotAnInit { .. } => {
-                Advice::new(Code::InitInvalid, "build it with `cargo xtask box-init`")
+                help(Code::InitInvalid, "build it with `cargo xtask box-init`")
             }
             Self::TooLarge(_) | Self::Listing(_) => Code::TooLarge.into(),
             Self::Rejected(_) => Code::FileInvalid.into(),
@@ -71,52 +76,48 @@ impl Explain for BuildError {
             Self::Conflicts(_) => Code::MergeConflict.into(),
             Self::Plan(_) => Code::BoxfileInvalid.into(),
             Self::Kernel { .. } => Code::KernelInvalid.into(),
-            Self::File { .. } | Self::Bake(_) => Code::Io.into(),
+            Self::File { source, .. } => source.advice(),
+            Self::Bake(_) => Code::Io.into(),
         }
     }
 }
 
 impl Explain for ComposeError {
     fn advice(&self) -> Advice {
-        let help = match self {
-            Self::NoProgram => "write `entrypoint \"/path/to/program\"` in `agent`".to_owned(),
-            Self::UnknownUser { .. } => "name the user by number in the image's config".to_owned(),
+        let text = match self {
+            Self::NoProgram => "write `entrypoint \"/path/to/program\"` in `agent`",
+            Self::UnknownUser { .. } => "name the user by number in the image's config",
             Self::Libc { .. } => {
                 "declare layout \"split\", in which each image keeps its own, or build both images \
                  on the same base"
-                    .to_owned()
             }
-            Self::Hidden { span: None, .. } => "remove it from the image".to_owned(),
-            Self::Hidden { .. } => "choose another place, or remove it from the image".to_owned(),
+            Self::Hidden { span: None, .. } => "remove it from the image",
+            Self::Hidden { .. } => "choose another place, or remove it from the image",
             Self::WrongType { component, found, .. } => {
-                format!("declare it as {found:?}, or rebuild it with the label {component:?}")
+                let other = format!("declare it as {found:?}, or rebuild it with the label");
+                return help(Code::ImageUnusable, format!("{other} {component:?}"));
             }
-            Self::Config { .. } => "correct it, and rebuild the image".to_owned(),
+            Self::Config { .. } => "correct it, and rebuild the image",
             Self::Unreadable { .. } => return Code::Io.into(),
         };
-        Advice::new(Code::ImageUnusable, help)
+        help(Code::ImageUnusable, text)
     }
 }
 
 impl Explain for BinaryError {
     fn advice(&self) -> Advice {
-        match self {
-            Self::Absolute(_) => {
-                Advice::new(Code::ProgramInvalid, "write it relative to the Boxfile")
+        let text = match self {
+            Self::Absolute(_) => "write it relative to the Boxfile",
+            Self::Outside(_) => "the agent's program is part of the checkout: copy it there",
+            Self::Program { source: ProgramError::NotAProgram(_), .. } => {
+                "name an ELF program for Linux, or a script that starts with \"#!\""
             }
-            Self::Outside(_) => Advice::new(
-                Code::ProgramInvalid,
-                "the agent's program is part of the checkout: copy it there",
-            ),
-            Self::Program { source: ProgramError::NotAProgram(_), .. } => Advice::new(
-                Code::ProgramInvalid,
-                "name an ELF program for Linux, or a script that starts with \"#!\"",
-            ),
-            Self::Program { .. } => Code::ProgramInvalid.into(),
-            Self::TooLarge { .. } => Code::TooLarge.into(),
-            Self::File(_) => Code::Io.into(),
-            Self::Store(source) => source.advice(),
-        }
+            Self::Program { .. } => return Code::ProgramInvalid.into(),
+            Self::TooLarge { .. } => return Code::TooLarge.into(),
+            Self::File(source) => return source.advice(),
+            Self::Store(source) => return source.advice(),
+        };
+        help(Code::ProgramInvalid, text)
     }
 }
 
@@ -124,11 +125,11 @@ impl Explain for SkillError {
     fn advice(&self) -> Advice {
         match self {
             Self::Outside(_) => {
-                Advice::new(Code::SkillInvalid, "a skill is part of the checkout: copy it there")
+                help(Code::SkillInvalid, "a skill is part of the checkout: copy it there")
             }
-            Self::Name(_) => Advice::new(Code::SkillInvalid, "rename it"),
+            Self::Name(_) => help(Code::SkillInvalid, "rename it"),
             Self::Unusable { .. } | Self::Rejected(_) => Code::SkillInvalid.into(),
-            Self::File(_) => Code::Io.into(),
+            Self::File(source) => source.advice(),
             Self::TooLarge(_) => Code::TooLarge.into(),
         }
     }
@@ -146,19 +147,19 @@ impl Explain for ProjectError {
 pub(super) fn lock(error: &LockFileError) -> Advice {
     match error {
         LockFileError::File(FileError { doing: "write", .. }) => {
-            Advice::new(Code::Io, "name a place that can be written with --lock-file PATH")
+            help(Code::Io, "name a place that can be written with --lock-file PATH")
         }
         LockFileError::File(_) => Code::Io.into(),
         LockFileError::NotText(_) => {
-            Advice::new(Code::LockMalformed, "run `boxbuild update` to resolve everything again")
+            help(Code::LockMalformed, "run `boxbuild update` to resolve everything again")
         }
         LockFileError::Malformed { conflicted: true, .. } => Code::LockConflicted.into(),
         LockFileError::Malformed { .. } => Code::LockMalformed.into(),
         LockFileError::Foreign(_) => {
-            Advice::new(Code::LockMalformed, "move it away to have a lock written")
+            help(Code::LockMalformed, "move it away to have a lock written")
         }
-        LockFileError::Changed(_) => Advice::new(Code::Busy, "run this command again"),
-        LockFileError::Epoch { .. } => Advice::new(
+        LockFileError::Changed(_) => help(Code::Busy, "run this command again"),
+        LockFileError::Epoch { .. } => help(
             Code::LockEpoch,
             "use the boxbuild that wrote it, or run `boxbuild lock` to rewrite it with the same pins",
         ),
@@ -168,10 +169,9 @@ pub(super) fn lock(error: &LockFileError) -> Advice {
 impl Explain for OutputError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Occupied { .. } => Advice::new(
-                Code::OutputExists,
-                "move that away, or name another directory with --output",
-            ),
+            Self::Occupied { .. } => {
+                help(Code::OutputExists, "move that away, or name another directory with --output")
+            }
             Self::Publish(source) => source.advice(),
             Self::File(_) => Code::Io.into(),
             Self::Store(source) => source.advice(),
@@ -184,7 +184,7 @@ impl Explain for PublishError {
     fn advice(&self) -> Advice {
         match self {
             Self::Exists { .. } => {
-                Advice::new(Code::OutputExists, "remove it, or name another place with --output")
+                help(Code::OutputExists, "remove it, or name another place with --output")
             }
             Self::Busy { .. } => Code::Busy.into(),
             Self::NotRestored { .. } | Self::File(_) => Code::Io.into(),
@@ -197,13 +197,12 @@ impl Explain for StoreError {
         match self {
             Self::File(_) => Code::Io.into(),
             Self::NotAStore { .. } => {
-                Advice::new(Code::StoreInvalid, "name another directory with --store")
+                help(Code::StoreInvalid, "name another directory with --store")
             }
             Self::Missing(_) => Code::StoreDamaged.into(),
-            Self::Damaged { path, .. } => Advice::new(
-                Code::StoreDamaged,
-                format!("remove {} and build again", path.display()),
-            ),
+            Self::Damaged { path, .. } => {
+                help(Code::StoreDamaged, format!("remove {} and build again", path.display()))
+            }
         }
     }
 }
@@ -242,44 +241,28 @@ impl Explain for SourceError {
 
 impl Explain for LayerError {
     fn advice(&self) -> Advice {
-        use LayerErrorKind as Kind;
-
-        let help = match &*self.kind {
-            Kind::WrongBlob { .. } => {
-                return Advice::new(Code::DigestMismatch, "the image is damaged: copy it again");
+        let text = match &*self.kind {
+            LayerErrorKind::WrongBlob { .. } | LayerErrorKind::WrongDiffId { .. } => {
+                return help(Code::DigestMismatch, "the image is damaged: build or copy it again");
             }
-            Kind::WrongDiffId { .. } => {
-                return Advice::new(
-                    Code::DigestMismatch,
-                    "the image is inconsistent: build or copy it again",
-                );
-            }
-            Kind::TooLarge { .. } => return Code::TooLarge.into(),
-            Kind::Store(_) => return Code::Io.into(),
-            Kind::NoHeader(_) => "the archive is damaged: build the layer again",
-            Kind::Sparse => "build the layer without --sparse",
-            Kind::UnexpectedData(_) => "build the layer again with a current tar program",
-            Kind::UnsupportedAttribute(_) => "remove it and build the layer again",
-            Kind::Unreadable(_)
-            | Kind::BadPath(_)
-            | Kind::EntryType(_)
-            | Kind::Twice(_)
-            | Kind::Malformed(_)
-            | Kind::OverlayAttribute(_)
-            | Kind::LinkTarget { .. }
-            | Kind::RootNotDirectory
-            | Kind::Unreachable(_) => return Code::LayerMalformed.into(),
+            LayerErrorKind::TooLarge { .. } => return Code::TooLarge.into(),
+            LayerErrorKind::Store(_) => return Code::Io.into(),
+            LayerErrorKind::NoHeader(_) => "the archive is damaged: build the layer again",
+            LayerErrorKind::Sparse => "build the layer without --sparse",
+            LayerErrorKind::UnexpectedData(_) => "build the layer again with a current tar program",
+            LayerErrorKind::UnsupportedAttribute(_) => "remove it and build the layer again",
+            _ => return Code::LayerMalformed.into(),
         };
-        Advice::new(Code::LayerMalformed, help)
+        help(Code::LayerMalformed, text)
     }
 }
 
 impl Explain for FetchError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Offline { .. } => Advice::new(Code::Offline, "build once without --offline"),
+            Self::Offline { .. } => help(Code::Offline, "build once without --offline"),
             Self::Download(DownloadError::WrongDigest { .. }) => {
-                Advice::new(Code::DigestMismatch, NEW_SHA256)
+                help(Code::DigestMismatch, NEW_SHA256)
             }
             Self::Download(source) => source.advice(),
         }
@@ -290,11 +273,11 @@ impl Explain for UrlError {
     fn advice(&self) -> Advice {
         match self {
             Self::Malformed { .. } => {
-                Advice::new(Code::BoxfileInvalid, "write it as \"https://HOST/PATH\"")
+                help(Code::BoxfileInvalid, "write it as \"https://HOST/PATH\"")
             }
             Self::Scheme(_) => Code::BoxfileInvalid.into(),
             Self::Credentials { .. } => {
-                Advice::new(Code::BoxfileInvalid, "a URL is public: take them out")
+                help(Code::BoxfileInvalid, "a URL is public: take them out")
             }
         }
     }
@@ -309,13 +292,7 @@ impl Explain for DownloadError {
             Self::WrongSize { .. } | Self::WrongDigest { .. } => Code::DigestMismatch.into(),
             Self::Write { .. } => Code::Io.into(),
             Self::Store(source) => source.advice(),
-            Self::Status { .. }
-            | Self::Redirect { .. }
-            | Self::TooManyRedirects { .. }
-            | Self::TooSlow { .. }
-            | Self::Overdue { .. }
-            | Self::Truncated { .. }
-            | Self::Canceled { .. } => Code::DownloadFailed.into(),
+            _ => Code::DownloadFailed.into(),
         }
     }
 }
@@ -323,11 +300,9 @@ impl Explain for DownloadError {
 impl Explain for HttpError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Proxy(_) => {
-                Advice::new(Code::ServerUnreachable, "write it as \"http://HOST:PORT\"")
-            }
+            Self::Proxy(_) => help(Code::ServerUnreachable, "write it as \"http://HOST:PORT\""),
             Self::NoRoots { .. } => {
-                Advice::new(Code::ServerUntrusted, "install the package ca-certificates")
+                help(Code::ServerUntrusted, "install the package ca-certificates")
             }
             Self::Client(_) => Code::Internal.into(),
             Self::Roots { .. } | Self::Untrusted { .. } | Self::NotTls { .. } => {
@@ -343,31 +318,29 @@ impl Explain for RegistryError {
         match self {
             Self::Download(source) => source.advice(),
             Self::AfterMirrors { source, .. } => source.advice(),
-            Self::NotTls { host } => Advice::new(
+            Self::NotTls { host } => help(
                 Code::ServerUntrusted,
                 format!(
                     "if it speaks http, write plain-http = true under [registry.{host:?}] in \
                      registries.toml"
                 ),
             ),
-            Self::Realm { host, realm } => Advice::new(
+            Self::Realm { host, realm } => help(
                 Code::RegistryUnauthorized,
                 format!(
                     "if that is right, write auth-realm = [{realm:?}] under [registry.{host:?}] in \
                      registries.toml"
                 ),
             ),
-            Self::Unauthorized { host, .. } => Advice::new(
+            Self::Unauthorized { host, .. } => help(
                 Code::RegistryUnauthorized,
                 format!("check the name, or run: docker login {host}"),
             ),
             Self::NotFound { .. } => Code::ImageNotFound.into(),
             Self::Name { .. } => Code::BoxfileInvalid.into(),
             Self::PlainRealm { .. } => Code::ServerUntrusted.into(),
-            Self::Challenge { .. } | Self::Token { .. } | Self::Response { .. } => {
-                Code::RegistryInvalid.into()
-            }
             Self::Credentials { .. } => Code::RegistryConfig.into(),
+            _ => Code::RegistryInvalid.into(),
         }
     }
 }
@@ -379,10 +352,10 @@ impl Explain for opened::OpenError {
                 Advice { code: source.code(), help: source.help().map(Into::into) }
             }
             Self::Lacks { .. } => {
-                Advice::new(Code::BoxMalformed, "build it again with this version of boxbuild")
+                help(Code::BoxMalformed, "build it again with this version of boxbuild")
             }
             Self::WrongListing { .. } => {
-                Advice::new(Code::BoxDamaged, "somebody changed the box: do not use it")
+                help(Code::BoxDamaged, "somebody changed the box: do not use it")
             }
             _ => Code::BoxMalformed.into(),
         }
@@ -425,10 +398,20 @@ impl Explain for FindError {
     fn advice(&self) -> Advice {
         match self {
             Self::Missing { near: Some(near), .. } => {
-                Advice::new(Code::PathNotFound, format!("did you mean {near}?"))
+                help(Code::PathNotFound, format!("did you mean {near}?"))
             }
-            Self::Link { .. } => Advice::new(Code::PathNotFound, "name the place that it leads to"),
+            Self::Link { .. } => help(Code::PathNotFound, "name the place that it leads to"),
             Self::Missing { .. } | Self::NotADirectory { .. } => Code::PathNotFound.into(),
+        }
+    }
+}
+
+impl Explain for FileError {
+    fn advice(&self) -> Advice {
+        match self.source.kind() {
+            // It could be read, and is not what it should be.
+            io::ErrorKind::InvalidData => Code::FileInvalid.into(),
+            _ => Code::Io.into(),
         }
     }
 }
