@@ -1,11 +1,12 @@
 //! Typed extraction: turns one value into the type that a declaration wants.
 
+use box_digest::Digest;
+
 use crate::diagnostic::{invisible, quote, shown};
 use crate::schema::Kind;
-use crate::sha256::NotSha256;
 use crate::suggest::nearest;
 use crate::syntax::tree::{Data, Value};
-use crate::{Diagnostic, Sha256, Spanned, Syntax, form, units};
+use crate::{Diagnostic, Spanned, Syntax, form, units};
 
 /// Reads a text; it may not contain NUL, which neither paths nor argv nor environments can hold.
 pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
@@ -249,19 +250,20 @@ pub(crate) fn guest_path(value: &Value, name: &str) -> Result<Spanned<String>, D
 }
 
 /// Reads 64 hexadecimal digits.
-pub(crate) fn sha256(value: &Value, name: &str) -> Result<Sha256, Diagnostic> {
+pub(crate) fn sha256(value: &Value, name: &str) -> Result<Digest, Diagnostic> {
     let text = text(value, name)?;
-    text.parse().map_err(|error: NotSha256| {
+    Digest::from_hex(text).ok_or_else(|| {
         let intended = text.trim().trim_start_matches("sha256:").to_ascii_lowercase();
-        let help = match intended.parse::<Sha256>() {
-            Ok(_) => {
+        let help = match Digest::from_hex(&intended) {
+            Some(_) => {
                 let intended = format!("\"{intended}\"");
                 format!("write `{}`", form::prop(value.syntax, name, &intended))
             }
-            Err(_) => "the output of `sha256sum` begins with them".to_owned(),
+            None => "the output of `sha256sum` begins with them".to_owned(),
         };
         let label = format!("{} characters", text.chars().count());
-        Diagnostic::new(error.to_string(), value.span, label).with_help(help)
+        let message = "a sha256 has 64 hexadecimal digits, in lower case";
+        Diagnostic::new(message, value.span, label).with_help(help)
     })
 }
 

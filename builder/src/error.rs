@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use box_cache::StoreError;
+use box_digest::Digest;
+use box_image::ComponentName;
 use box_image::plan::PlanError;
-use box_image::{ComponentName, Digest};
 use box_tree::listing::ListingError;
 use boxfile_spec::{Platform, Span};
 use download::fetch::{FetchError, UrlError};

@@ -5,9 +5,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use box_cache::{BlobId, Store, StoreError};
+use box_cache::{Store, StoreError};
+use box_digest::Digest;
 use box_image::manifest::ARTIFACT_TYPE;
-use box_image::{Digest, Index, OciLayout};
+use box_image::{Index, OciLayout};
 use box_layout::{BLOBS, DOCUMENT_LIMIT, EntryKind, INDEX, LAYOUT, entry_kind};
 use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, PublishError, Swap, create_directories, sweep};
@@ -60,7 +61,7 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, Outp
     if fs::symlink_metadata(output).is_ok() {
         check(output)?;
         if is_same(store, output, &documents, sealed) {
-            sweep(parent, |left| check(left).is_ok());
+            sweep(output, |left| check(left).is_ok());
             // The build that put it there may have been killed before it flushed the name.
             File::open(parent)
                 .and_then(|it| it.sync_all())
@@ -100,7 +101,7 @@ fn fill(store: &Store, sealed: &Sealed, documents: &Documents, directory: &Path)
     let blobs = directory.join(BLOBS);
     fs::create_dir_all(&blobs)?;
     for (digest, _) in &sealed.blobs {
-        store.export(&BlobId(*digest.as_bytes()), &blobs.join(digest.hex()))?;
+        store.export(digest, &blobs.join(digest.hex()))?;
     }
     documents.iter().try_for_each(|(name, bytes)| fs::write(directory.join(name), bytes))
 }
@@ -166,16 +167,14 @@ fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -
 /// verified just now, or else one whose bytes hash to the digest. How many links the file has
 /// says nothing: whoever writes through one of them changes all.
 fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Result<bool, OutputError> {
-    let blob = BlobId(*digest.as_bytes());
-    let stored = store.open_blob(&blob)?.metadata().map_err(FileError::of("read", path))?;
-    let file = open_regular(path, Links::Refuse)
-        .map_err(io::Error::from)
-        .map_err(FileError::of("open", path))?;
+    let stored = store.open_blob(digest)?.metadata().map_err(FileError::of("read", path))?;
+    let file = open_regular(path, Links::Refuse).map_err(FileError::of("open", path))?;
     let found = file.metadata().map_err(FileError::of("read", path))?;
     if (found.dev(), found.ino()) == (stored.dev(), stored.ino()) {
         return Ok(true);
     }
     // A file of another length is not read: it may be endless.
     Ok(found.len() == stored.len()
-        && BlobId::of_reader(file.take(stored.len())).map_err(FileError::of("read", path))? == blob)
+        && Digest::of_reader(file.take(stored.len())).map_err(FileError::of("read", path))?.0
+            == *digest)
 }

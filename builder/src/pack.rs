@@ -10,7 +10,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
-use box_cache::{ActionKey, BlobId, Store, StoreError};
+use box_cache::{ActionKey, Store, StoreError};
+use box_digest::{Blake3Digest, Digest, Hasher};
 use box_tree::{Content, ReadContent};
 
 /// Bytes that are read from a pack at once.
@@ -20,13 +21,13 @@ const BUFFER: usize = 256 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pack {
     /// A blob of the store.
-    Blob(BlobId),
+    Blob(Digest),
     /// The data of a decoded layer.
     Layer(ActionKey),
 }
 
-impl From<BlobId> for Pack {
-    fn from(blob: BlobId) -> Self {
+impl From<Digest> for Pack {
+    fn from(blob: Digest) -> Self {
         Self::Blob(blob)
     }
 }
@@ -63,7 +64,7 @@ fn damaged(pack: Pack) -> io::Error {
 /// Where each content lies.
 #[derive(Debug, Default)]
 pub struct ContentMap {
-    places: HashMap<[u8; 32], (Pack, u64)>,
+    places: HashMap<Blake3Digest, (Pack, u64)>,
 }
 
 impl ContentMap {
@@ -140,8 +141,8 @@ fn copy(
     size: u64,
     buffer: &mut [u8],
     out: &mut dyn Write,
-) -> io::Result<[u8; 32]> {
-    let mut hasher = blake3::Hasher::new();
+) -> io::Result<Blake3Digest> {
+    let mut hasher = Hasher::default();
     let mut left = size;
     while left > 0 {
         let chunk = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
@@ -152,16 +153,11 @@ fn copy(
         offset += chunk.len() as u64;
         left -= chunk.len() as u64;
     }
-    Ok(*hasher.finalize().as_bytes())
+    Ok(hasher.digest())
 }
 
 impl erofs_writer::Contents for PackReader<'_> {
-    fn copy(
-        &mut self,
-        content: &erofs_writer::ContentId,
-        size: u64,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.copy_content(Content { hash: content.0, size }, out)
+    fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
+        self.copy_content(Content { hash: *content, size }, out)
     }
 }

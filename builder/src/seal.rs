@@ -1,11 +1,11 @@
 //! Sealing: rootfs, init, kernel and config become a box, and get their one digest.
 
-use box_cache::{BlobId, Store, StoreError};
+use box_cache::{Store, StoreError};
+use box_digest::{Blake3Digest, Digest};
 use box_image::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
-use box_image::{BoxConfig, Descriptor, Digest, Manifest, RunPlan};
-use box_tree::TreeDigest;
+use box_image::{BoxConfig, Descriptor, Manifest, RunPlan};
 use serde::{Deserialize, Serialize};
 
 /// The error of a box that cannot be sealed, or whose documents cannot be read back.
@@ -26,8 +26,8 @@ pub struct Sealed {
     pub manifest: Digest,
     /// The manifest's size in bytes.
     pub manifest_size: u64,
-    /// The tree digest as text.
-    pub tree: String,
+    /// The tree digest.
+    pub tree: Blake3Digest,
     /// The size of the rootfs in bytes.
     pub rootfs_size: u64,
     /// Every blob of the box with its size: manifest, config, rootfs, init, kernel and listing.
@@ -42,7 +42,7 @@ impl Sealed {
     pub fn plan(&self, store: &Store) -> Result<RunPlan, SealError> {
         // Behind the manifest: see `blobs`.
         let (config, _) = self.blobs.get(1).copied().unwrap_or((self.manifest, 0));
-        let config: BoxConfig = serde_json::from_slice(&store.read(&BlobId(*config.as_bytes()))?)?;
+        let config: BoxConfig = serde_json::from_slice(&store.read(&config)?)?;
         Ok(config.plan)
     }
 }
@@ -50,7 +50,7 @@ impl Sealed {
 /// A blob that is in the store already.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stored {
-    pub(crate) blob: BlobId,
+    pub(crate) blob: Digest,
     pub(crate) size: u64,
 }
 
@@ -60,13 +60,8 @@ impl Stored {
         Ok(Self { blob: store.put(bytes)?, size: bytes.len() as u64 })
     }
 
-    /// Returns the sha256 of its bytes.
-    pub(crate) const fn digest(self) -> Digest {
-        Digest::from_bytes(self.blob.0)
-    }
-
     fn descriptor(self, media_type: &str) -> Descriptor {
-        Descriptor::new(media_type, self.digest(), self.size)
+        Descriptor::new(media_type, self.blob, self.size)
     }
 }
 
@@ -74,7 +69,7 @@ impl Stored {
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) plan: RunPlan,
-    pub(crate) tree: TreeDigest,
+    pub(crate) tree: Blake3Digest,
     pub(crate) kernel_version: String,
     pub(crate) rootfs: Stored,
     pub(crate) init: Stored,
@@ -84,10 +79,9 @@ pub(crate) struct Contents {
 
 /// Writes config and manifest.
 pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, SealError> {
-    let tree = contents.tree.to_string();
     let config = BoxConfig {
         epoch: FORMAT_EPOCH,
-        tree: tree.clone(),
+        tree: contents.tree,
         plan: contents.plan,
         kernel_version: contents.kernel_version,
     };
@@ -104,7 +98,7 @@ pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, SealErro
     Ok(Sealed {
         manifest: manifest.digest,
         manifest_size: manifest.size,
-        tree,
+        tree: contents.tree,
         rootfs_size: contents.rootfs.size,
         blobs: all.map(|blob| (blob.digest, blob.size)).collect(),
     })

@@ -14,6 +14,7 @@ use box_tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
 use boxfile_spec::skill_md::{self, SkillManifest};
 use boxfile_spec::{Diagnostic, Source, Sources, Span, Spanned};
 use host_fs::FileError;
+use host_fs::read::{Links, ReadError, read_file};
 
 use crate::{Report, checkout};
 
@@ -220,11 +221,14 @@ impl Reader {
             let target = fs::read_link(path).map_err(failed)?;
             (0o777, Leaf::Symlink(target.into_os_string().into_vec()))
         } else if metadata.is_file() {
-            self.bytes += metadata.len();
-            if self.bytes > SKILL_MAX {
-                return Err(SkillError::TooLarge(skill.to_owned()));
-            }
-            let data = fs::read(path).map_err(failed)?;
+            let data = match read_file(path, Links::Refuse, SKILL_MAX - self.bytes) {
+                Ok(data) => data,
+                Err(ReadError::TooLong { .. }) => {
+                    return Err(SkillError::TooLarge(skill.to_owned()));
+                }
+                Err(error) => return Err(FileError::of("read", path)(error).into()),
+            };
+            self.bytes += data.len() as u64;
             let content = Content::of(&data);
             self.data.insert(content, data);
             let executable = metadata.permissions().mode() & 0o100 != 0;

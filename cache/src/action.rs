@@ -3,10 +3,15 @@
 use std::fs;
 use std::io::{self, Write};
 
+use box_digest::Digest;
 use host_fs::publish::FileDraft;
 
 use crate::error::IoContext;
-use crate::{ActionKey, BlobId, Store, StoreError};
+use crate::store::read_existing;
+use crate::{ActionKey, Store, StoreError};
+
+/// The most bytes of a record. The index of a layer with a million entries takes a tenth of it.
+const RECORD_BYTES_MAX: u64 = 1 << 30;
 
 impl Store {
     /// Returns what was recorded for an action; nothing where nothing was, or where the record
@@ -16,11 +21,8 @@ impl Store {
     /// [`StoreError::File`].
     pub fn action(&self, key: &ActionKey) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.action_path(key);
-        match fs::read(&path) {
-            Ok(record) => Ok(checked(&record).map(<[u8]>::to_vec)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).context("read", &path),
-        }
+        let record = read_existing(&path, RECORD_BYTES_MAX)?;
+        Ok(record.as_deref().and_then(checked).map(<[u8]>::to_vec))
     }
 
     /// Records what an action made. A record that is there already is replaced.
@@ -30,7 +32,7 @@ impl Store {
     pub fn record_action(&self, key: &ActionKey, value: &[u8]) -> Result<(), StoreError> {
         let tmp = self.tmp();
         let draft = FileDraft::within(&tmp, 0o600).context("make a file in", &tmp)?;
-        let record = [BlobId::of(value).0.as_slice(), value].concat();
+        let record = [Digest::of(value).as_bytes().as_slice(), value].concat();
         let path = self.action_path(key);
         let written = draft.file().write_all(&record);
         written.and_then(|()| draft.finish_over(&path)).context("write", &path)
@@ -55,7 +57,7 @@ impl Store {
 /// Returns the value of a record whose checksum is right.
 fn checked(record: &[u8]) -> Option<&[u8]> {
     let (checksum, value) = record.split_at_checked(32)?;
-    (BlobId::of(value).0 == checksum).then_some(value)
+    (Digest::of(value).as_bytes() == checksum).then_some(value)
 }
 
 #[cfg(test)]

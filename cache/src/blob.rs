@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io::{self, Write};
 
+use box_digest::{Digest, Hasher, Sha256};
 use host_fs::publish::FileDraft;
-use sha2::{Digest as _, Sha256};
 
 use crate::error::IoContext;
-use crate::id::BlobId;
 use crate::{Store, StoreError};
 use host_fs::FileError;
 
@@ -33,7 +32,7 @@ impl<'store> RawBlob<'store> {
     /// Flushes the bytes to the disk and gives them the name that they hash to. A file that has the
     /// name already is replaced at once: it has the same content, unless it is damaged, and is then
     /// mended.
-    pub(crate) fn publish(self, blob: &BlobId) -> Result<(), StoreError> {
+    pub(crate) fn publish(self, blob: &Digest) -> Result<(), StoreError> {
         let path = self.store.blob_path(blob);
         self.draft.finish_over(&path).context("write", &path)
     }
@@ -57,23 +56,22 @@ impl Write for RawBlob<'_> {
 #[derive(Debug)]
 pub struct BlobWriter<'store> {
     raw: RawBlob<'store>,
-    hasher: Sha256,
-    size: u64,
+    hasher: Hasher<Sha256>,
 }
 
 impl<'store> BlobWriter<'store> {
     pub(crate) fn new(store: &'store Store) -> Result<Self, StoreError> {
-        Ok(Self { raw: RawBlob::new(store)?, hasher: Sha256::new(), size: 0 })
+        Ok(Self { raw: RawBlob::new(store)?, hasher: Hasher::default() })
     }
 
     /// Returns how many bytes were written so far.
     pub const fn size(&self) -> u64 {
-        self.size
+        self.hasher.count()
     }
 
     /// Returns the name that a commit would give to what was written so far.
-    pub fn id(&self) -> BlobId {
-        BlobId(self.hasher.clone().finalize().into())
+    pub fn id(&self) -> Digest {
+        self.hasher.digest()
     }
 
     /// Gives the blob its name and returns it with its size in bytes. A file that has the name
@@ -81,10 +79,10 @@ impl<'store> BlobWriter<'store> {
     ///
     /// # Errors
     /// [`StoreError::File`]; the store is then as it was.
-    pub fn commit(self) -> Result<(BlobId, u64), StoreError> {
-        let blob = BlobId(self.hasher.finalize().into());
+    pub fn commit(self) -> Result<(Digest, u64), StoreError> {
+        let (blob, size) = (self.id(), self.size());
         self.raw.publish(&blob)?;
-        Ok((blob, self.size))
+        Ok((blob, size))
     }
 }
 
@@ -92,7 +90,6 @@ impl Write for BlobWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.raw.write(bytes)?;
         self.hasher.update(&bytes[..written]);
-        self.size += written as u64;
         Ok(written)
     }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use sha2::{Digest as _, Sha256};
+use box_digest::{Digest, Hasher};
 
 use crate::blob::RawBlob;
-use crate::{BlobId, Store, StoreError};
+use crate::{Store, StoreError};
 
 /// Bytes that go to the hashing thread at once.
 const PIECE: usize = 1 << 20;
@@ -25,7 +25,7 @@ const FLUSHED: u64 = 64 << 20;
 pub struct BulkWriter<'scope, 'store> {
     raw: RawBlob<'store>,
     pieces: SyncSender<Arc<Vec<u8>>>,
-    hasher: ScopedJoinHandle<'scope, BlobId>,
+    hasher: ScopedJoinHandle<'scope, Digest>,
     flushes: SyncSender<()>,
     flusher: ScopedJoinHandle<'scope, io::Result<()>>,
     piece: Vec<u8>,
@@ -53,7 +53,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
     ///
     /// # Errors
     /// [`StoreError::File`]; the store is then as it was.
-    pub fn commit(mut self) -> Result<(BlobId, u64), StoreError> {
+    pub fn commit(mut self) -> Result<(Digest, u64), StoreError> {
         let written = self.pass_on();
         drop((self.pieces, self.flushes));
         let (hashed, flushed) = (self.hasher.join(), self.flusher.join());
@@ -95,10 +95,10 @@ impl Write for BulkWriter<'_, '_> {
     }
 }
 
-fn hash(pieces: &Receiver<Arc<Vec<u8>>>) -> BlobId {
-    let mut hasher = Sha256::new();
+fn hash(pieces: &Receiver<Arc<Vec<u8>>>) -> Digest {
+    let mut hasher = Hasher::default();
     pieces.iter().for_each(|piece| hasher.update(piece.as_slice()));
-    BlobId(hasher.finalize().into())
+    hasher.digest()
 }
 
 /// Flushes a file whenever that is wanted.
@@ -125,7 +125,7 @@ mod tests {
                 bytes.chunks(777_777).for_each(|chunk| writer.write_all(chunk).unwrap());
                 writer.commit().unwrap()
             });
-            assert_eq!((blob, written), (BlobId::of(&bytes), size as u64));
+            assert_eq!((blob, written), (Digest::of(&bytes), size as u64));
             assert_eq!(store.read(&blob).unwrap(), bytes);
         }
     }

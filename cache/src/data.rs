@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use host_fs::publish::FileDraft;
 
 use crate::error::IoContext;
+use crate::store::open_existing;
 use crate::{ActionKey, Store, StoreError};
 
 /// Writes the data of an action; without a commit nothing of it stays.
@@ -36,7 +37,8 @@ impl Store {
     /// [`StoreError::File`], also where there is none.
     pub fn open_data(&self, key: &ActionKey) -> Result<File, StoreError> {
         let path = self.data_path(key);
-        File::open(&path).context("open", &path)
+        let absent = || io::Error::from(io::ErrorKind::NotFound);
+        open_existing(&path)?.ok_or_else(absent).context("open", &path)
     }
 
     fn data_path(&self, key: &ActionKey) -> PathBuf {

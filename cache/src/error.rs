@@ -3,9 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use box_digest::Digest;
 use host_fs::FileError;
-
-use crate::id::BlobId;
 
 /// What can go wrong with a store.
 #[derive(Debug, thiserror::Error)]
@@ -25,11 +24,11 @@ pub enum StoreError {
         found: String,
     },
     /// The store does not hold the blob.
-    #[error("the store holds no blob {0}")]
-    Missing(BlobId),
+    #[error("the store holds no blob {}", .0.hex())]
+    Missing(Digest),
     /// A blob in the store is no longer what its name says.
-    #[error("the blob {blob} is damaged: {}", path.display())]
-    Damaged { blob: BlobId, path: PathBuf },
+    #[error("the blob {} is damaged: {}", blob.hex(), path.display())]
+    Damaged { blob: Digest, path: PathBuf },
 }
 
 /// Attaches what was being done, and to which file, to an [`io::Error`].

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use sha2::{Digest as _, Sha256};
+use box_digest::{Digest, Hasher, Sha256};
 
 /// The key of an action.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ActionKey([u8; 32]);
+pub struct ActionKey(Digest);
 
 impl ActionKey {
     /// Returns the key as 64 hexadecimal digits.
     pub(crate) fn hex(&self) -> String {
-        crate::id::hex(&self.0)
+        self.0.hex()
     }
 }
 
@@ -27,18 +27,18 @@ impl fmt::Debug for ActionKey {
 /// Each part is hashed behind its length as a 64-bit little-endian number, so that no two
 /// different lists of parts have the same bytes. The parts' order counts.
 #[derive(Debug, Clone)]
-pub struct KeyHasher(Sha256);
+pub struct KeyHasher(Hasher<Sha256>);
 
 impl KeyHasher {
     /// Starts the key of a kind of action. `epoch` changes whenever the action's output would.
     pub fn new(action: &str, epoch: u32) -> Self {
-        Self(Sha256::new()).part(action.as_bytes()).part(&epoch.to_le_bytes())
+        Self(Hasher::default()).part(action.as_bytes()).part(&epoch.to_le_bytes())
     }
 
     /// Adds a part.
     #[must_use]
     pub fn part(mut self, bytes: &[u8]) -> Self {
-        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
         self
     }
@@ -65,7 +65,7 @@ impl KeyHasher {
 
     /// Returns the key.
     pub fn finish(self) -> ActionKey {
-        ActionKey(self.0.finalize().into())
+        ActionKey(self.0.digest())
     }
 }
 

@@ -33,7 +33,6 @@ mod blob;
 mod bulk;
 mod data;
 mod error;
-mod id;
 mod key;
 mod store;
 
@@ -41,6 +40,5 @@ pub use blob::BlobWriter;
 pub use bulk::BulkWriter;
 pub use data::DataWriter;
 pub use error::StoreError;
-pub use id::BlobId;
 pub use key::{ActionKey, KeyHasher};
 pub use store::Store;

@@ -4,13 +4,17 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use box_digest::Digest;
 use host_fs::publish::{FileDraft, create_directories};
+use host_fs::read::{Links, open_regular, read_open};
 
 use crate::blob::BlobWriter;
 use crate::error::IoContext;
-use crate::{ActionKey, BlobId, StoreError};
+use crate::{ActionKey, StoreError};
 
 const VERSION: &str = "boxbuild store 1\n";
+/// The most bytes of a file `version`; those of other programs are shown in the error.
+const VERSION_BYTES_MAX: u64 = 4096;
 /// Everything that a store has; `version` is made last.
 const PARTS: [&str; 6] = ["blobs", "actions", "data", "tmp", "lock", "version"];
 /// Those of them that are directories.
@@ -64,8 +68,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::File`].
-    pub fn put(&self, bytes: &[u8]) -> Result<BlobId, StoreError> {
-        let blob = BlobId::of(bytes);
+    pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+        let blob = Digest::of(bytes);
         if self.verify(&blob).is_err() {
             let mut writer = self.writer()?;
             io::Write::write_all(&mut writer, bytes).context("write a blob in", &self.tmp())?;
@@ -78,14 +82,14 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::File`].
-    pub fn verify(&self, blob: &BlobId) -> Result<(), StoreError> {
+    pub fn verify(&self, blob: &Digest) -> Result<(), StoreError> {
         let path = self.blob_path(blob);
-        let found = BlobId::of_reader(self.open_blob(blob)?).context("read", &path)?;
+        let (found, _) = Digest::of_reader(self.open_blob(blob)?).context("read", &path)?;
         if found == *blob { Ok(()) } else { Err(StoreError::Damaged { blob: *blob, path }) }
     }
 
     /// Returns the size in bytes of a blob that the store holds.
-    pub fn size(&self, blob: &BlobId) -> Option<u64> {
+    pub fn size(&self, blob: &Digest) -> Option<u64> {
         fs::metadata(self.blob_path(blob)).ok().map(|metadata| metadata.len())
     }
 
@@ -93,25 +97,20 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Missing`] or [`StoreError::File`].
-    pub fn open_blob(&self, blob: &BlobId) -> Result<File, StoreError> {
+    pub fn open_blob(&self, blob: &Digest) -> Result<File, StoreError> {
         let path = self.blob_path(blob);
-        match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(StoreError::Missing(*blob))
-            }
-            opened => opened.context("open", &path),
-        }
+        open_existing(&path)?.ok_or(StoreError::Missing(*blob))
     }
 
     /// Reads a blob whole and verifies it.
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::File`].
-    pub fn read(&self, blob: &BlobId) -> Result<Vec<u8>, StoreError> {
+    pub fn read(&self, blob: &Digest) -> Result<Vec<u8>, StoreError> {
         let path = self.blob_path(blob);
         let mut bytes = Vec::new();
         self.open_blob(blob)?.read_to_end(&mut bytes).context("read", &path)?;
-        if BlobId::of(&bytes) != *blob {
+        if Digest::of(&bytes) != *blob {
             return Err(StoreError::Damaged { blob: *blob, path });
         }
         Ok(bytes)
@@ -122,7 +121,7 @@ impl Store {
     ///
     /// # Errors
     /// The operating system's, also where `to` exists.
-    pub fn export(&self, blob: &BlobId, to: &Path) -> io::Result<()> {
+    pub fn export(&self, blob: &Digest, to: &Path) -> io::Result<()> {
         let from = self.blob_path(blob);
         fs::hard_link(&from, to).or_else(|_| fs::copy(&from, to).map(drop))
     }
@@ -131,7 +130,7 @@ impl Store {
         self.root.join("tmp")
     }
 
-    pub(crate) fn blob_path(&self, blob: &BlobId) -> PathBuf {
+    pub(crate) fn blob_path(&self, blob: &Digest) -> PathBuf {
         self.root.join("blobs").join(blob.hex())
     }
 
@@ -146,6 +145,21 @@ impl Store {
     pub(crate) fn action_path(&self, key: &ActionKey) -> PathBuf {
         self.actions().join(key.hex())
     }
+}
+
+/// Opens a file of the store, which is never reached through a link; `None` if there is none.
+pub(crate) fn open_existing(path: &Path) -> Result<Option<File>, StoreError> {
+    match open_regular(path, Links::Refuse) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.is_absent() => Ok(None),
+        Err(error) => Err(io::Error::from(error)).context("open", path),
+    }
+}
+
+/// Reads a file of the store; `None` if there is none.
+pub(crate) fn read_existing(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    let read = |file| read_open(&file, limit).map_err(io::Error::from).context("read", path);
+    open_existing(path)?.map(read).transpose()
 }
 
 /// Refuses a directory that has something else in it than a store, also a half-made one. Another
@@ -168,13 +182,13 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
 /// Checks the file `version`, or writes it where the store is new.
 fn check_version(root: &Path) -> Result<(), StoreError> {
     let path = root.join("version");
-    match fs::read_to_string(&path) {
-        Ok(found) if found == VERSION => Ok(()),
-        Ok(found) => {
-            Err(StoreError::NotAStore { path: root.to_owned(), found: format!("{found:?}") })
+    match read_existing(&path, VERSION_BYTES_MAX)? {
+        None => write_version(root, &path),
+        Some(found) if found == VERSION.as_bytes() => Ok(()),
+        Some(found) => {
+            let found = format!("{:?}", String::from_utf8_lossy(&found));
+            Err(StoreError::NotAStore { path: root.to_owned(), found })
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => write_version(root, &path),
-        Err(error) => Err(error).context("read", &path),
     }
 }
 
@@ -215,7 +229,7 @@ mod tests {
     fn a_blob_reads_back_under_its_content() {
         let (_dir, store) = store();
         let blob = store.put(b"content").unwrap();
-        assert_eq!(blob, BlobId::of(b"content"));
+        assert_eq!(blob, Digest::of(b"content"));
         assert_eq!(store.read(&blob).unwrap(), b"content");
         assert_eq!(store.put(b"content").unwrap(), blob);
         let mode = fs::metadata(store.blob_path(&blob)).unwrap().permissions().mode();
@@ -227,11 +241,11 @@ mod tests {
     fn a_writer_tells_the_name_before_it_is_given() {
         let (_dir, store) = store();
         let mut writer = store.writer().unwrap();
-        assert_eq!(writer.id(), BlobId::of(b""));
+        assert_eq!(writer.id(), Digest::of(b""));
         writer.write_all(b"con").unwrap();
         writer.write_all(b"tent").unwrap();
-        assert_eq!(writer.id(), BlobId::of(b"content"));
-        assert_eq!(writer.commit().unwrap(), (BlobId::of(b"content"), 7));
+        assert_eq!(writer.id(), Digest::of(b"content"));
+        assert_eq!(writer.commit().unwrap(), (Digest::of(b"content"), 7));
     }
 
     #[test]
@@ -295,7 +309,7 @@ mod tests {
     }
 
     /// Damages a blob but keeps its size.
-    fn damage(store: &Store, blob: &BlobId) {
+    fn damage(store: &Store, blob: &Digest) {
         let path = store.blob_path(blob);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         fs::write(&path, b"c0ntent").unwrap();
@@ -353,9 +367,9 @@ mod tests {
     #[test]
     fn a_missing_blob_is_named() {
         let (_dir, store) = store();
-        let error = store.read(&BlobId::of(b"nothing")).unwrap_err();
+        let error = store.read(&Digest::of(b"nothing")).unwrap_err();
         assert!(matches!(error, StoreError::Missing(_)), "{error}");
-        let error = store.verify(&BlobId::of(b"nothing")).unwrap_err();
+        let error = store.verify(&Digest::of(b"nothing")).unwrap_err();
         assert!(matches!(error, StoreError::Missing(_)), "{error}");
     }
 

@@ -4,11 +4,10 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 
-use box_image::Digest;
+use box_digest::Digest;
 use oci_image::{Access, Image, open};
 use boxfile_spec::{ImageRef, Platform};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 /// What parts an input into a manifest and its image's config.
@@ -77,7 +76,7 @@ fn check(layout: &Path, opened: Result<Image, String>) {
 
 /// Writes a blob, and returns its digest and size.
 fn blob(layout: &Path, bytes: &[u8]) -> (Digest, String) {
-    let digest = Digest::from_bytes(Sha256::digest(bytes).into());
+    let digest = Digest::of(bytes);
     let path = layout.join("blobs/sha256").join(digest.hex());
     fs::write(path, bytes).expect("a blob can be written");
     (digest, bytes.len().to_string())

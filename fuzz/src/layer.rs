@@ -2,7 +2,8 @@
 
 use std::io;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use oci_layer::{Action, Change, LayerIndex, Limits, flatten, read_plain};
 use box_tree::entries;
 

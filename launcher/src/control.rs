@@ -15,7 +15,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use box_image::digest::hex;
+use box_digest::hex;
 use box_image::wire::{GuestMessage, Hello, HostMessage, MAX_FRAME, PROTOCOL};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde::{Deserialize, Serialize};

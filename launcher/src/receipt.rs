@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use box_image::Digest;
+use box_digest::Digest;
 use host_fs::read::{Links, open_regular_at, read_open};
 use host_fs::stamp::Stamp;
 use nix::fcntl::{AT_FDCWD, OFlag, openat, renameat};

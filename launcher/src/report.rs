@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
+use box_digest::{Blake3Digest, Digest};
 use box_image::wire::Exited;
-use box_image::{
-    BoxConfig, Budget, ComponentName, ComponentPlan, Digest, Excess, Health, Phase, Phases,
-};
+use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Excess, Health, Phase, Phases};
 use serde::Serialize;
 
 use crate::output::Route;
@@ -53,7 +52,7 @@ pub struct RunFacts<'a> {
 pub struct RunReport<'a> {
     #[serde(rename = "box")]
     digest: Digest,
-    tree: &'a str,
+    tree: Blake3Digest,
     verified: Verified,
     phases_ms: Phases,
     budget: Budget,
@@ -124,7 +123,7 @@ impl<'a> RunReport<'a> {
         let excess = plan.budget.excesses(&facts.phases);
         Self {
             digest: facts.digest,
-            tree: &facts.config.tree,
+            tree: facts.config.tree,
             verified: facts.verified,
             phases_ms: facts.phases,
             budget: plan.budget,
@@ -206,7 +205,7 @@ mod tests {
         });
         let expected = serde_json::json!({
             "box": format!("sha256:{}", "01".repeat(32)),
-            "tree": "blake3:00",
+            "tree": format!("blake3:{}", "00".repeat(32)),
             "verified": "receipt",
             "phases_ms":
                 {"vmm": 120.5, "kernel": 320.25, "init": 40.0, "ready": 19.25, "total": 500.0},

@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use box_image::digest::hex;
+use box_digest::hex;
 
 use crate::LaunchError;
 

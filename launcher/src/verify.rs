@@ -6,11 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use box_image::Digest;
+use box_digest::{Digest, Hasher};
 use box_layout::{Blob, OpenBox, OpenError};
 use host_fs::stamp::Stamp;
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 
 use crate::LaunchError;
 use crate::receipt::Receipts;
@@ -97,16 +96,12 @@ fn stamp(blob: &Blob) -> Result<Stamp, LaunchError> {
 
 /// Hashes a file without moving its position, which other holders of the descriptor share.
 fn hash(file: &File, path: &Path) -> Result<Digest, LaunchError> {
-    let mut hasher = Sha256::new();
+    let mut hasher = Hasher::default();
     let mut buffer = vec![0; CHUNK];
-    let mut offset = 0;
     loop {
-        match file.read_at(&mut buffer, offset) {
-            Ok(0) => return Ok(Digest::from_bytes(hasher.finalize().into())),
-            Ok(length) => {
-                hasher.update(&buffer[..length]);
-                offset += length as u64;
-            }
+        match file.read_at(&mut buffer, hasher.count()) {
+            Ok(0) => return Ok(hasher.digest()),
+            Ok(length) => hasher.update(&buffer[..length]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(LaunchError::file("read", path)(error)),
         }

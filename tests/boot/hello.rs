@@ -218,7 +218,7 @@ fn verifying_names_every_blob() {
     let blobs = report["blobs"].as_array().unwrap();
     for role in ["config", "rootfs", "init", "kernel", "listing"] {
         let blob = blobs.iter().find(|blob| blob["name"] == role).expect(role);
-        let digest: Result<box_image::Digest, _> = blob["digest"].as_str().unwrap().parse();
+        let digest: Result<box_digest::Digest, _> = blob["digest"].as_str().unwrap().parse();
         assert!(digest.is_ok() && blob["ok"] == true, "{blob}");
     }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use box_cache::Store;
+use box_digest::{Blake3Digest, hex};
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
 use boxbuild::{Pins, Request, resolve};
 use boxfile_spec::Platform;
@@ -91,7 +92,7 @@ fn computed(directory: &Path) -> Vec<Value> {
         remote: None,
         init: &tools.programs.list_init,
         kernel: &tools.kernel,
-        builder: [0; 32],
+        builder: Blake3Digest::from_bytes([0; 32]),
     };
     let store = Store::open(&directory.join("another-store")).unwrap();
     let tree = resolve(&request, &store).unwrap().root_tree().unwrap();
@@ -122,7 +123,7 @@ fn line(tree: &Tree, path: &[u8], id: InodeId, names: &[&[u8]]) -> Value {
         Kind::Leaf(Leaf::File(content)) => {
             line["type"] = json!("file");
             line["size"] = json!(content.size);
-            line["blake3"] = json!(hex(&content.hash));
+            line["blake3"] = json!(content.hash.hex());
         }
         Kind::Leaf(Leaf::Symlink(target)) => {
             line["type"] = json!("symlink");
@@ -139,10 +140,6 @@ fn line(tree: &Tree, path: &[u8], id: InodeId, names: &[&[u8]]) -> Value {
         Kind::Leaf(Leaf::Fifo) => line["type"] = json!("fifo"),
     }
     line
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    box_image::digest::hex(bytes)
 }
 
 /// Writes bytes as the guest's lister does.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use box_cache::BlobId;
+use box_digest::Digest;
 
 use crate::checkout::{Checkout, shown, tools};
 use crate::server::Server;
@@ -38,7 +38,7 @@ fn a_file_of_the_checkout() {
     assert_eq!(plan["agent-kind"], "local_binary");
     assert_eq!(plan["agent"]["argv"], serde_json::json!(["/agent/bin/agent"]));
     let lock = checkout.read("Boxfile.lock");
-    let digest = BlobId::of(&program()).hex();
+    let digest = Digest::of(&program()).hex();
     assert!(lock.contains("kind = \"binary\"\nsource = \"bin/agent\"\n"), "{lock}");
     assert!(lock.contains(&digest), "{lock}");
     // Where it lies in the checkout is not part of the box.
@@ -71,11 +71,13 @@ fn a_script_without_an_image() {
     let alone = checkout("binary \"bin/agent.sh\"");
     alone.write("bin/agent.sh", "#!/bin/sh\nexec sleep 1000\n");
     insta::assert_snapshot!(refused(&alone), @r#"
-    error: the agent's program needs /bin/sh, and there is no image that could have it; link the program statically, or declare an `image` for the agent
+    error: the agent's program needs /bin/sh, which only an image can have
       --> Boxfile:3:12
        |
      3 |     binary "bin/agent.sh"
        |            ^^^^^^^^^^^^^^ named here
+       |
+       = help: link the program statically, or declare an `image` for the agent that has it
     "#);
     let over = checkout("image \"oci:images/agent\"; binary \"bin/agent.sh\"");
     over.write("bin/agent.sh", "#!/agent/bin/alias -c\nexec sleep 1000\n");
@@ -105,11 +107,13 @@ fn a_file_that_is_no_program() {
     let text = checkout("binary \"bin/notes\"");
     text.write("bin/notes", "what the agent does\n");
     insta::assert_snapshot!(refused(&text), @r##"
-    error: the agent's program cannot be used: bin/notes is no program that the box can start: it is nothing that Linux starts; write an ELF program for Linux, or a script that starts with "#!"
+    error: the agent's program cannot be used: bin/notes is not a program that the box can start: it is nothing that Linux starts
       --> Boxfile:3:12
        |
      3 |     binary "bin/notes"
        |            ^^^^^^^^^^^ named here
+       |
+       = help: name an ELF program for Linux, or a script that starts with "#!"
     "##);
     let missing = checkout("binary \"bin/agnet\"");
     let said = refused(&missing);
@@ -133,13 +137,15 @@ fn another_content_than_declared() {
     let zeros = "0".repeat(64);
     let wrong = checkout(&format!("binary \"bin/agent\" sha256=\"{zeros}\""));
     insta::assert_snapshot!(shown(&wrong.fails(&["build"])), @r#"
-    error: the agent's program is sha256:DIGEST, but the Boxfile names sha256:DIGEST; if it was meant to change, write the new sha256
+    error: the agent's program is sha256:DIGEST, but the Boxfile names sha256:DIGEST
       --> Boxfile:3:12
        |
      3 |     binary "bin/agent" sha256="DIGEST"
        |            ^^^^^^^^^^^ named here
+       |
+       = help: if the file was meant to change, write the new sha256
     "#);
-    let right = BlobId::of(&program()).hex();
+    let right = Digest::of(&program()).hex();
     checkout(&format!("binary \"bin/agent\" sha256=\"{right}\"")).built(&[]);
 }
 
@@ -153,7 +159,7 @@ fn remote(server: &Server, sha256: &str) -> Checkout {
 #[test]
 fn a_url() {
     let server = Server::of(program());
-    let sha256 = BlobId::of(&program()).hex();
+    let sha256 = Digest::of(&program()).hex();
     let checkout = remote(&server, &sha256);
     checkout.result(&["check"]);
     assert_eq!(server.requests(), 0, "check touches no network");
@@ -189,7 +195,7 @@ fn a_url_with_another_content() {
 #[test]
 fn a_url_that_the_store_lacks_while_offline() {
     let server = Server::of(program());
-    let checkout = remote(&server, &BlobId::of(&program()).hex());
+    let checkout = remote(&server, &Digest::of(&program()).hex());
     let said = checkout.fails(&["build", "--offline"]).replace(&server.url(""), "URL");
     insta::assert_snapshot!(shown(&said), @r#"
     error: the agent's program cannot be fetched: URL/agent (sha256:DIGEST) is not in the store and --offline forbids the network

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Instant;
 
-use box_cache::BlobId;
+use box_digest::Digest;
 
 use crate::checkout::{BOXFILE, Checkout, files};
 use crate::traced::{build, calls, everything, injected, leftovers};
@@ -47,7 +47,7 @@ fn check_store(checkout: &Checkout) {
         return;
     }
     for (name, bytes) in files(&blobs) {
-        assert_eq!(BlobId::of(&bytes).hex(), name.to_str().unwrap());
+        assert_eq!(Digest::of(&bytes).hex(), name.to_str().unwrap());
     }
 }
 

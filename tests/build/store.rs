@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Stdio;
 
-use box_cache::BlobId;
+use box_digest::Digest;
 
 use crate::checkout::{BOXFILE, Checkout, files};
 
@@ -76,7 +76,7 @@ fn assert_whole(directory: &Path) {
     let blobs = files(&directory.join("blobs/sha256"));
     assert_eq!(blobs.len(), 6, "manifest, config, rootfs, init, kernel, listing");
     for (name, bytes) in blobs {
-        assert_eq!(BlobId::of(&bytes).hex(), name.to_str().unwrap());
+        assert_eq!(Digest::of(&bytes).hex(), name.to_str().unwrap());
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use box_cache::Store;
+use box_digest::Blake3Digest;
 use box_image::ComponentName;
 use box_inspect::export::Export;
 use box_inspect::opened::OpenBox;
@@ -45,7 +46,7 @@ impl Made {
             remote: None,
             init: &self.path("program"),
             kernel: &self.path("program"),
-            builder: [0; 32],
+            builder: Blake3Digest::from_bytes([0; 32]),
         };
         let store = Store::open(&self.path("store")).unwrap();
         let built = boxbuild::resolve(&request, &store).unwrap().build().unwrap();
@@ -78,7 +79,7 @@ impl Made {
     }
 
     /// Returns the files of a blob's kind: the largest is the rootfs.
-    pub(crate) fn blob(&self, digest: &box_image::Digest) -> PathBuf {
+    pub(crate) fn blob(&self, digest: &box_digest::Digest) -> PathBuf {
         self.bundle().join("blobs/sha256").join(digest.hex())
     }
 

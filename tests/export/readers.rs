@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use box_tree::{Content, Leaf, Meta, Tree};
 use boxfile_spec::{ImageRef, Platform};
 use erofs_rs::EroFS;

@@ -88,7 +88,7 @@ fn the_program_extracts_what_the_library_does() {
     made.whole().directory(&made.path("library"), Ownership::Box).unwrap();
     let (program, library) = (made.path("made.dir"), made.path("library"));
     assert_same(&of_directory(&program), &of_directory(&library));
-    assert_eq!(report["tree"], made.opened().config.tree);
+    assert_eq!(report["tree"], made.opened().config.tree.to_string());
     assert_eq!(report["box"], made.opened().digest.to_string());
     let nothing = serde_json::json!({ "devices": 0, "set_id": 0, "xattrs": 0 });
     assert_eq!(report["left_out"], nothing);

@@ -3,12 +3,13 @@
 
 use std::io::{self, Write};
 
+use box_digest::Digest;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use oci_layer::Limits;
 use serde_json::{Value, json};
 
-use crate::layout::{GZIP, INDEX, Layout, MANIFEST, digest};
+use crate::layout::{GZIP, INDEX, Layout, MANIFEST};
 use crate::outcome::Outcome;
 use crate::run::{MEMORY, Work};
 
@@ -31,7 +32,7 @@ fn explode(name: &str, write: impl FnOnce(&Layout)) -> Outcome {
 fn of_layer(fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> impl FnOnce(&Layout) {
     move |layout| {
         let layer = layout.stream(GZIP, fill);
-        layout.index(&[layout.image(&[(layer, digest(b"never reached"))])]);
+        layout.index(&[layout.image(&[(layer, Digest::of(b"never reached"))])]);
     }
 }
 
@@ -107,7 +108,7 @@ fn a_window_of_two_gibibytes() {
         (0..8192).for_each(|_| frame.extend([0x02, 0x00, 0x10, 0x00]));
         frame.extend([0x03, 0x00, 0x10, 0x00]);
         let layer = layout.blob(ZSTD, &frame);
-        layout.index(&[layout.image(&[(layer, digest(b"never reached"))])]);
+        layout.index(&[layout.image(&[(layer, Digest::of(b"never reached"))])]);
     });
 }
 
@@ -212,7 +213,7 @@ fn an_index_of_ten_thousand_images() {
         let mut image = layout.image(&[]);
         image["platform"] = json!({ "os": "linux", "architecture": "amd64" });
         let others = (0..9_999).map(|number: u32| {
-            let digest = digest(&number.to_le_bytes());
+            let digest = Digest::of(&number.to_le_bytes());
             json!({
                 "mediaType": MANIFEST, "digest": digest, "size": 1,
                 "platform": { "os": "linux", "architecture": "riscv64" },

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use box_digest::Blake3Digest;
 use box_tree::Leaf;
 use oci_layer::{Action, LayerIndex, Limits, read_plain};
 use testkit::hostile::{Random, corpus, mutate};
@@ -55,7 +56,7 @@ fn ours(index: &LayerIndex) -> Vec<String> {
             Action::Whiteout => line('w', path, ""),
             Action::Opaque => line('o', path, ""),
             Action::Leaf(_, Leaf::File(content)) => {
-                line('f', path, format!("{} {:02x?}", content.size, content.hash))
+                line('f', path, format!("{} {}", content.size, content.hash))
             }
             Action::Leaf(_, Leaf::Symlink(target)) => line('l', path, shown(target)),
             Action::Leaf(_, Leaf::CharDevice(major, minor)) => {
@@ -89,8 +90,8 @@ fn their_line(seen: &Seen) -> Option<String> {
     let (major, minor) = seen.device;
     Some(match seen.kind {
         'f' => {
-            let hash = *blake3::hash(&seen.content).as_bytes();
-            line('f', &path, format!("{} {hash:02x?}", seen.content.len()))
+            let hash = Blake3Digest::of(&seen.content);
+            line('f', &path, format!("{} {hash}", seen.content.len()))
         }
         'l' => line('l', &path, shown(&seen.target)),
         'h' => line('h', &path, shown(&normal(&seen.target))),

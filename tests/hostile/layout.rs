@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use box_image::Digest;
+use box_digest::{Digest, Hasher, Sha256};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 pub(crate) const GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 pub(crate) const TAR: &str = "application/vnd.oci.image.layer.v1.tar";
@@ -34,12 +33,11 @@ impl Layout {
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Value {
         let unnamed = self.0.join("unnamed");
-        let mut out =
-            Hashing { file: File::create(&unnamed).unwrap(), hasher: Sha256::new(), size: 0 };
+        let mut out = Hashing { file: File::create(&unnamed).unwrap(), hasher: Hasher::default() };
         fill(&mut out).unwrap();
-        let digest = Digest::from_bytes(out.hasher.finalize().into());
+        let digest = out.hasher.digest();
         fs::rename(unnamed, self.0.join("blobs/sha256").join(digest.hex())).unwrap();
-        json!({ "mediaType": media_type, "digest": digest, "size": out.size })
+        json!({ "mediaType": media_type, "digest": digest, "size": out.hasher.count() })
     }
 
     /// Adds a blob, and returns what names it.
@@ -77,7 +75,7 @@ impl Layout {
     /// Writes an image of plain or compressed tar archives and the index.
     pub(crate) fn of_archives(&self, archives: &[Vec<u8>], compressed: bool) -> Vec<Digest> {
         let layer = |archive: &Vec<u8>| {
-            let diff_id = digest(archive);
+            let diff_id = Digest::of(archive);
             if !compressed {
                 return (self.blob(TAR, archive), diff_id);
             }
@@ -95,22 +93,15 @@ impl Layout {
     }
 }
 
-/// Returns sha256 of bytes.
-pub(crate) fn digest(bytes: &[u8]) -> Digest {
-    Digest::from_bytes(Sha256::digest(bytes).into())
-}
-
 struct Hashing {
     file: File,
-    hasher: Sha256,
-    size: u64,
+    hasher: Hasher<Sha256>,
 }
 
 impl Write for Hashing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.hasher.update(&bytes[..written]);
-        self.size += written as u64;
         Ok(written)
     }
 

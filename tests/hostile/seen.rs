@@ -38,7 +38,7 @@ fn entry(path: Vec<u8>, node: Node, meta: &Meta) -> Entry {
 /// Returns what a leaf is; a file's content is told by its hash.
 fn of_leaf(leaf: &Leaf) -> Node {
     match leaf {
-        Leaf::File(content) => Node::File(content.hash.to_vec()),
+        Leaf::File(content) => Node::File(content.hash.as_bytes().to_vec()),
         Leaf::Symlink(target) => Node::Symlink(target.clone()),
         Leaf::CharDevice(major, minor) => Node::Char(*major, *minor),
         Leaf::BlockDevice(major, minor) => Node::Block(*major, *minor),

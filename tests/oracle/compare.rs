@@ -125,7 +125,7 @@ mod tests {
             ("/etc/symlink", "target", |entry| entry.target.push(b'/')),
             ("/etc/file", "xattrs", |entry| drop(entry.xattrs.pop_first())),
             ("/null", "device", |entry| entry.device = (3, 1)),
-            ("/etc/other", "content", |entry| entry.content[31] ^= 1),
+            ("/etc/other", "content", |entry| entry.content = None),
         ];
         for (path, field, alter) in alterations {
             assert_eq!(bite(path, alter), [(path.to_owned(), field)]);

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
+use box_digest::Blake3Digest;
+
 /// The entries of a tree by their absolute paths; `/` is the root.
 pub(crate) type Listing = BTreeMap<Vec<u8>, Entry>;
 
@@ -35,8 +37,8 @@ pub(crate) struct Entry {
     pub(crate) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Major and minor number of a device; zeros for anything else.
     pub(crate) device: (u32, u32),
-    /// BLAKE3 of a file's content; zeros for anything else.
-    pub(crate) content: [u8; 32],
+    /// Of a file's content.
+    pub(crate) content: Option<Blake3Digest>,
     /// The first path of the same inode: names of one inode have it in common.
     pub(crate) first_name: Vec<u8>,
 }

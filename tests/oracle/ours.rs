@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use box_tree::{Inode, Kind as TreeKind, Leaf, Origin, Tree, entries};
 use boxfile_spec::{ImageRef, Platform};
 use oci_image::{Access, open};
@@ -58,13 +59,14 @@ fn entry(inode: &Inode) -> Entry {
         target: Vec::new(),
         xattrs: meta.xattrs.clone(),
         device: (0, 0),
-        content: [0; 32],
+        content: None,
         first_name: Vec::new(),
     };
     let TreeKind::Leaf(leaf) = &inode.kind else { return entry };
     match leaf {
         Leaf::File(content) => {
-            (entry.kind, entry.size, entry.content) = (Kind::File, content.size, content.hash);
+            (entry.kind, entry.size, entry.content) =
+                (Kind::File, content.size, Some(content.hash));
         }
         Leaf::Symlink(target) => {
             (entry.kind, entry.target) = (Kind::Symlink, target.clone());

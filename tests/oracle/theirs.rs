@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Once;
 
+use box_digest::Blake3Digest;
 use rustix::fs::{lgetxattr, llistxattr, major, minor};
 use testkit::prerequisites::{Package, packages};
 use testkit::program;
@@ -73,7 +74,7 @@ fn entry(file: &Path, metadata: &Metadata) -> Entry {
             number if is_device => (major(number), minor(number)),
             _ => (0, 0),
         },
-        content: if kind == Kind::File { content(file) } else { [0; 32] },
+        content: (kind == Kind::File).then(|| content(file)),
         first_name: Vec::new(),
     }
 }
@@ -91,10 +92,8 @@ fn kind(metadata: &Metadata) -> Kind {
     }
 }
 
-fn content(file: &Path) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(file).unwrap()).unwrap();
-    *hasher.finalize().as_bytes()
+fn content(file: &Path) -> Blake3Digest {
+    Blake3Digest::of_reader(File::open(file).unwrap()).unwrap().0
 }
 
 fn xattrs(file: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {

@@ -5,7 +5,6 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use box_cache::BlobId;
 use oci_registry::{Options, Registry, RegistryConfig, Repository};
 
 use crate::pushed::{NAME, Pushed, TAG, parts, tagged};
@@ -70,7 +69,7 @@ fn a_layer_goes_on_where_it_was() {
     let repository = Repository::new(&line.host, NAME).unwrap();
     registry.fetch_blobs(&repository, &[layer], &pushed.store).unwrap();
 
-    let stored = pushed.store.read(&BlobId(*layer.0.as_bytes())).unwrap();
+    let stored = pushed.store.read(&layer.0).unwrap();
     assert!(stored == pushed.blob(&layer.0));
     let asked = line.asked.lock().unwrap();
     assert_eq!(asked.len(), 2);

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use box_cache::{BlobId, Store};
-use box_image::Digest;
+use box_cache::Store;
+use box_digest::Digest;
 use download::Policy;
 use oci_registry::{
     Manifest, Options, Reference, Registry, RegistryConfig, RegistryError, Repository, Tag,
@@ -90,7 +90,7 @@ impl Pushed {
         let blobs = [vec![config], layers].concat();
         registry.fetch_blobs(&repository, &blobs, &self.store)?;
         for (digest, _) in blobs {
-            let stored = self.store.read(&BlobId(*digest.as_bytes())).unwrap();
+            let stored = self.store.read(&digest).unwrap();
             assert!(stored == self.blob(&digest), "{digest}");
         }
         Ok(manifest)

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use box_digest::Digest;
 use box_image::manifest::OCI_MANIFEST_TYPE;
-use box_image::{Digest, Index, Manifest};
+use box_image::{Index, Manifest};
 use testkit::images::{Config, Entry, Image, Kind, Layer};
 
 use crate::checkout::Checkout;

@@ -1,12 +1,11 @@
 //! One thing that a Boxfile names, and what it was when it was last resolved.
 
 use std::fmt;
-use std::str::FromStr;
 
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer};
+use box_digest::AnyDigest;
+use serde::Deserialize;
 
-use crate::{Platform, Sha256};
+use crate::Platform;
 
 /// The pin of one declaration, as it was last resolved.
 ///
@@ -30,16 +29,16 @@ pub struct Entry {
     /// The platform that it is for; `None` for what serves all platforms ([`Kind::has_platform`]).
     pub platform: Option<Platform>,
     /// The digest of the content: of an image its manifest's, of a skill its tree's.
-    pub digest: Digest,
+    pub digest: AnyDigest,
     /// The content's size in bytes.
     pub size: u64,
     /// The digests of an image's layers, lowest first; empty for all other kinds.
-    pub layers: Vec<Digest>,
+    pub layers: Vec<AnyDigest>,
 }
 
 impl Entry {
     /// Returns the layers that another entry lacks, lowest first.
-    pub fn layers_not_in(&self, other: &Self) -> Vec<Digest> {
+    pub fn layers_not_in(&self, other: &Self) -> Vec<AnyDigest> {
         self.layers.iter().filter(|layer| !other.layers.contains(layer)).copied().collect()
     }
 
@@ -97,77 +96,9 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The digest of some content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Digest {
-    /// The sha256 of a file, or of an image's manifest: `sha256:` and 64 hexadecimal digits.
-    Sha256([u8; 32]),
-    /// The BLAKE3 of a directory's tree: `blake3:` and 64 hexadecimal digits.
-    Blake3([u8; 32]),
-}
-
-/// Writes the algorithm, a colon and 64 lower-case hexadecimal digits.
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sha256(bytes) => write!(f, "sha256:{}", Sha256(*bytes)),
-            // Of the same length, and written the same way.
-            Self::Blake3(bytes) => write!(f, "blake3:{}", Sha256(*bytes)),
-        }
-    }
-}
-
-/// The error of a text that is not a [`Digest`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MalformedDigest;
-
-impl fmt::Display for MalformedDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a digest must be `sha256:` or `blake3:` and 64 lower-case hex digits")
-    }
-}
-
-impl std::error::Error for MalformedDigest {}
-
-impl FromStr for Digest {
-    type Err = MalformedDigest;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (algorithm, digits) = text.split_once(':').ok_or(MalformedDigest)?;
-        let Sha256(bytes) = digits.parse().map_err(|_| MalformedDigest)?;
-        match algorithm {
-            "sha256" => Ok(Self::Sha256(bytes)),
-            "blake3" => Ok(Self::Blake3(bytes)),
-            _ => Err(MalformedDigest),
-        }
-    }
-}
-
-/// Deserializes from what [`Digest`] is displayed as.
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(DigestVisitor)
-    }
-}
-
-/// Parses inside of the deserializer, which then knows the place of a malformed element of a list.
-struct DigestVisitor;
-
-impl Visitor<'_> for DigestVisitor {
-    type Value = Digest;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a digest")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Digest, E> {
-        text.parse().map_err(E::custom)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use box_digest::Digest;
 
     use super::*;
 
@@ -180,48 +111,19 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_digest() {
-        let digits = "0123456789abcdef".repeat(4);
-        let upper = digits.to_uppercase();
-        for text in [
-            "",
-            "sha256:",
-            &digits,
-            &format!("sha512:{digits}"),
-            &format!("SHA256:{digits}"),
-            &format!("sha256:{upper}"),
-            &format!("sha256:{digits}0"),
-            &format!("sha256:{}", &digits[1..]),
-            &format!(" sha256:{digits}"),
-            &format!("sha256:{}é", &digits[2..]),
-        ] {
-            assert_eq!(text.parse::<Digest>(), Err(MalformedDigest), "{text}");
-        }
-    }
-
-    #[test]
     fn layers_that_another_entry_lacks() {
         let entry = |layers: &[u8]| Entry {
             name: "agent".to_owned(),
             kind: Kind::Image,
             source: String::new(),
             platform: None,
-            digest: Digest::Sha256([0; 32]),
+            digest: Digest::from_bytes([0; 32]).into(),
             size: 0,
-            layers: layers.iter().map(|byte| Digest::Sha256([*byte; 32])).collect(),
+            layers: layers.iter().map(|byte| Digest::from_bytes([*byte; 32]).into()).collect(),
         };
         let (old, new) = (entry(&[1, 2, 3]), entry(&[1, 4, 5]));
         assert_eq!(new.layers_not_in(&old), entry(&[4, 5]).layers);
         assert_eq!(old.layers_not_in(&new), entry(&[2, 3]).layers);
         assert_eq!(entry(&[2, 1]).layers_not_in(&entry(&[1, 2])), []);
-    }
-
-    proptest! {
-        #[test]
-        fn a_digest_reads_back(bytes: [u8; 32]) {
-            for digest in [Digest::Sha256(bytes), Digest::Blake3(bytes)] {
-                prop_assert_eq!(digest.to_string().parse(), Ok(digest));
-            }
-        }
     }
 }

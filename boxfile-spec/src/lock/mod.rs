@@ -36,7 +36,8 @@
 //! [`Lock::write`] gives one text for one lock, and [`Lock::parse`] gives back what was written:
 //!
 //! ```
-//! use boxfile_spec::lock::{Digest, Entry, Kind, Lock};
+//! use box_digest::Blake3Digest;
+//! use boxfile_spec::lock::{Entry, Kind, Lock};
 //!
 //! let mut lock = Lock::new(1);
 //! lock.set(Entry {
@@ -44,7 +45,7 @@
 //!     kind: Kind::Skill,
 //!     source: "skills/greet".to_owned(),
 //!     platform: None,
-//!     digest: Digest::Blake3([7; 32]),
+//!     digest: Blake3Digest::from_bytes([7; 32]).into(),
 //!     size: 120,
 //!     layers: Vec::new(),
 //! });
@@ -58,7 +59,7 @@ mod read;
 mod tests;
 mod write;
 
-pub use entry::{Digest, Entry, Kind, MalformedDigest};
+pub use entry::{Entry, Kind};
 
 use std::collections::BTreeSet;
 

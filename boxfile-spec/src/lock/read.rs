@@ -8,13 +8,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use box_digest::AnyDigest;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer, Error, ValueDeserializer};
 use toml_parser::lexer::TokenKind;
 
-use super::{Digest, Entry, FORMAT_VERSION, Kind, Lock, MAX_TEXT};
+use super::{Entry, FORMAT_VERSION, Kind, Lock, MAX_TEXT};
 use crate::diagnostic::{invisible, quote, shown};
 use crate::{Diagnostic, Platform, Span};
 
@@ -45,10 +46,10 @@ struct RawEntry {
     kind: Kind,
     source: Spanned<String>,
     platform: Option<Platform>,
-    digest: Digest,
+    digest: AnyDigest,
     size: u64,
     #[serde(default)]
-    layers: Vec<Digest>,
+    layers: Vec<AnyDigest>,
     /// Of version 1.
     #[serde(rename = "check")]
     _check: Option<IgnoredAny>,

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use box_digest::Digest;
 use box_image::defaults::AGENT_PORT;
 use serde::Serialize;
 
-use crate::{ImageRef, Sha256, Span, Spanned};
+use super::digits;
+use crate::{ImageRef, Span, Spanned};
 
 /// The AI agent: the component that is started with the box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -66,14 +68,16 @@ pub enum Binary {
         /// The file, relative to the main Boxfile's directory.
         path: Spanned<String>,
         /// The sha256 that it must have, where the Boxfile names one.
-        sha256: Option<Sha256>,
+        #[serde(serialize_with = "digits")]
+        sha256: Option<Digest>,
     },
     /// A file behind a URL.
     Remote {
         /// The URL: http or https, with a host and without a user.
         url: Spanned<String>,
         /// The sha256 that it must have.
-        sha256: Sha256,
+        #[serde(serialize_with = "digits")]
+        sha256: Digest,
     },
 }
 

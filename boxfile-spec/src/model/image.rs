@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use box_digest::Digest;
 use serde::Serialize;
 
-use crate::Sha256;
+use super::digits;
 
 /// Where an image comes from.
 ///
@@ -21,7 +22,8 @@ pub enum ImageRef {
         /// Which of the layout's images, where it holds several.
         tag: Option<String>,
         /// What the image's manifest hashes to.
-        digest: Option<Sha256>,
+        #[serde(serialize_with = "digits")]
+        digest: Option<Digest>,
     },
     /// An OCI image layout in a tar file: `oci-archive:PATH[:TAG][@DIGEST]`.
     OciArchive {
@@ -30,7 +32,8 @@ pub enum ImageRef {
         /// Which of the layout's images, where it holds several.
         tag: Option<String>,
         /// What the image's manifest hashes to.
-        digest: Option<Sha256>,
+        #[serde(serialize_with = "digits")]
+        digest: Option<Digest>,
     },
     /// What `docker save` writes: `docker-archive:PATH[:NAME[:TAG]]` or `docker-archive:PATH[:TAG]`.
     DockerArchive {
@@ -50,7 +53,8 @@ pub enum ImageRef {
         /// The tag; `latest` where neither tag nor digest is given.
         tag: Option<String>,
         /// What the manifest, or the index, hashes to.
-        digest: Option<Sha256>,
+        #[serde(serialize_with = "digits")]
+        digest: Option<Digest>,
     },
 }
 
@@ -78,6 +82,6 @@ impl fmt::Display for ImageRef {
         if let Some(tag) = tag {
             write!(f, ":{tag}")?;
         }
-        digest.map_or(Ok(()), |digest| write!(f, "@sha256:{digest}"))
+        digest.map_or(Ok(()), |digest| write!(f, "@{digest}"))
     }
 }

@@ -8,9 +8,10 @@ mod component;
 mod image;
 mod run;
 
-use serde::Serialize;
+use box_digest::Digest;
+use serde::{Serialize, Serializer};
 
-use crate::{Platform, Sha256, Spanned};
+use crate::{Platform, Spanned};
 
 pub use component::{
     Agent, AgentKind, Binary, Business, Component, Health, Limits, Namespaces, ResourceLimits,
@@ -189,5 +190,15 @@ pub struct Kernel {
     /// The kernel file; a relative path is relative to the main Boxfile.
     pub path: Option<Spanned<String>>,
     /// The sha256 that the file must have.
-    pub sha256: Option<Sha256>,
+    #[serde(serialize_with = "digits")]
+    pub sha256: Option<Digest>,
+}
+
+/// Writes a sha256 as the language does, which is without its algorithm.
+fn digits<S: Serializer>(
+    digest: &(impl Copy + Into<Option<Digest>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let digest: Option<Digest> = (*digest).into();
+    digest.map(|it| it.hex()).serialize(serializer)
 }

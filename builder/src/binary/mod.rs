@@ -13,8 +13,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use box_cache::{BlobId, Store};
-use box_image::Digest;
+use box_cache::Store;
+use box_digest::{Blake3, Digest, Hasher};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use host_fs::FileError;
 use host_fs::read::{Links, open_regular};
@@ -45,7 +45,7 @@ pub struct Binary {
 impl Binary {
     /// Adds the place of the file's bytes.
     pub fn add_to(&self, contents: &mut ContentMap) {
-        contents.add(BlobId(*self.sha256.as_bytes()), &[(self.content, 0)]);
+        contents.add(self.sha256, &[(self.content, 0)]);
     }
 
     /// Puts the file into a root that has more, in the place of what is there.
@@ -89,20 +89,19 @@ pub fn from_checkout(
 /// # Errors
 /// [`BinaryError`].
 pub fn from_store(
-    blob: &BlobId,
+    blob: &Digest,
     name: &str,
     machine: Machine,
     store: &Store,
 ) -> Result<Binary, BinaryError> {
-    let mut hashed = Hashed { file: store.open_blob(blob)?, hasher: blake3::Hasher::new() };
-    let found =
-        BlobId::of_reader(&mut hashed).map_err(FileError::of("read the stored copy of", name))?;
+    let mut hashed = Hashed { file: store.open_blob(blob)?, hasher: Hasher::default() };
+    let (found, _) =
+        Digest::of_reader(&mut hashed).map_err(FileError::of("read the stored copy of", name))?;
     if found != *blob {
         // Says what is wrong with the blob, and where it lies.
         store.verify(blob)?;
     }
-    let content =
-        Content { hash: *hashed.hasher.finalize().as_bytes(), size: hashed.hasher.count() };
+    let content = content(&hashed.hasher);
     if content.size > BINARY_MAX {
         return Err(BinaryError::TooLarge { name: name.to_owned() });
     }
@@ -110,7 +109,7 @@ pub fn from_store(
 }
 
 fn binary(
-    blob: BlobId,
+    blob: Digest,
     content: Content,
     name: &str,
     machine: Machine,
@@ -118,7 +117,7 @@ fn binary(
 ) -> Result<Binary, BinaryError> {
     let program = inspect(&store.open_blob(&blob)?, machine)
         .map_err(|source| BinaryError::Program { name: name.to_owned(), source })?;
-    Ok(Binary { tree: tree(content), content, sha256: Digest::from_bytes(blob.0), program })
+    Ok(Binary { tree: tree(content), content, sha256: blob, program })
 }
 
 /// Makes the tree with the file at [`AGENT_PATH`].
@@ -160,7 +159,7 @@ enum CopyError {
 
 /// Copies and hashes what a reader gives.
 fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<Content, CopyError> {
-    let mut hasher = blake3::Hasher::new();
+    let mut hasher = Hasher::default();
     let mut buffer = vec![0; 256 << 10];
     loop {
         match from.read(&mut buffer) {
@@ -173,13 +172,17 @@ fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<Content, CopyError>
             Err(error) => return Err(CopyError::Read(error)),
         }
     }
-    Ok(Content { hash: *hasher.finalize().as_bytes(), size: hasher.count() })
+    Ok(content(&hasher))
+}
+
+fn content(hasher: &Hasher<Blake3>) -> Content {
+    Content { hash: hasher.digest(), size: hasher.count() }
 }
 
 /// A file that is hashed while it is read.
 struct Hashed {
     file: File,
-    hasher: blake3::Hasher,
+    hasher: Hasher<Blake3>,
 }
 
 impl Read for Hashed {

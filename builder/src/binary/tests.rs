@@ -80,7 +80,7 @@ fn a_binary_is_one_executable_file_in_its_tree() {
     let binary = checkout.read("agent").unwrap();
     assert_eq!(binary.program, Program::Static);
     assert_eq!(binary.content, Content::of(&static_program()));
-    assert_eq!(binary.sha256.as_bytes(), &BlobId::of(&static_program()).0);
+    assert_eq!(binary.sha256, Digest::of(&static_program()));
 
     let entries: Vec<_> = box_tree::entries(&binary.tree).collect();
     let paths: Vec<_> = entries.iter().map(|(path, _)| path.as_slice()).collect();
@@ -112,7 +112,7 @@ fn a_downloaded_binary_is_the_same_as_one_of_the_checkout() {
     let other = checkout.read("agent").unwrap();
     assert_eq!(binary.tree.digest(), other.tree.digest());
     assert_eq!((binary.sha256, binary.program), (other.sha256, other.program));
-    let missing = from_store(&BlobId::of(b""), "the URL", Machine::X86_64, &checkout.store);
+    let missing = from_store(&Digest::of(b""), "the URL", Machine::X86_64, &checkout.store);
     assert!(matches!(missing, Err(BinaryError::Store(box_cache::StoreError::Missing(_)))));
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use box_digest::Blake3Digest;
 use boxbuild::{BuildError, Pins, Report, Request};
 use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
@@ -76,7 +77,7 @@ fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
         remote: None,
         init: Path::new(""),
         kernel: Path::new(""),
-        builder: [0; 32],
+        builder: Blake3Digest::from_bytes([0; 32]),
     })
 }
 

@@ -81,7 +81,7 @@ impl<'a> EntryData<'a> {
             mtime: meta.mtime,
             mtime_nsec: meta.mtime_nsec,
             size: entry.content().map(|content| content.size),
-            blake3: entry.content().map(|content| box_image::digest::hex(&content.hash)),
+            blake3: entry.content().map(|content| content.hash.hex()),
             target: entry.target().map(String::from_utf8_lossy),
             target_base64: entry.target().and_then(lossless),
             device: entry.device(),

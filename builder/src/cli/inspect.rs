@@ -54,7 +54,7 @@ fn sbom(opened: &OpenBox, listing: &Listing) -> Result<String, Failure> {
     let subject = Subject {
         plan: &opened.config.plan,
         listing,
-        tree: &opened.config.tree,
+        tree: opened.config.tree,
         kernel: (opened.kernel.descriptor.digest, &opened.config.kernel_version),
         init: opened.init.descriptor.digest,
     };

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use box_cache::Store;
+use box_digest::Blake3Digest;
 use box_image::ErrorCode;
 use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
 use boxbuild::{Pins, Report, Request, Variant};
@@ -142,7 +143,7 @@ pub(crate) struct Tools {
     pub(crate) store: Store,
     init: PathBuf,
     kernel: PathBuf,
-    builder: [u8; 32],
+    builder: Blake3Digest,
     offline: bool,
     network: Network,
 }
@@ -196,9 +197,9 @@ impl Tools {
 }
 
 /// Identifies this very program, so that a changed builder builds anew.
-fn builder_identity() -> Result<[u8; 32], Failure> {
+fn builder_identity() -> Result<Blake3Digest, Failure> {
     let program = std::fs::read("/proc/self/exe").map_err(|error| {
         Failure::new(ErrorCode::Io, format!("cannot read this program itself: {error}"))
     })?;
-    Ok(*blake3::hash(&program).as_bytes())
+    Ok(Blake3Digest::of(&program))
 }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use box_digest::AnyDigest;
 use box_image::ErrorCode;
 use boxbuild::project::{LockFile, Mismatch};
-use boxfile_spec::lock::{Change, Digest, Entry};
+use boxfile_spec::lock::{Change, Entry};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
@@ -115,7 +116,7 @@ fn lines(change: &Change<'_>) -> Vec<String> {
         Change::Removed(entry) => vec![format!("{}: removed", title_of(entry))],
         Change::Changed { old, new } => {
             let changed = differences(old, new, |before, after| format!("{before} → {after}"));
-            let layers = |sign, layers: Vec<Digest>| -> Vec<String> {
+            let layers = |sign, layers: Vec<AnyDigest>| -> Vec<String> {
                 layers.iter().map(|layer| format!("  {sign} layer {}", short(layer))).collect()
             };
             let mut lines = vec![format!("{}: {}", title_of(new), changed.join(", "))];
@@ -200,7 +201,7 @@ fn quoted(source: &str) -> String {
 }
 
 /// Shortens a digest to its first twelve digits.
-fn short(digest: &Digest) -> String {
+fn short(digest: &AnyDigest) -> String {
     let text = digest.to_string();
     let end = text.find(':').map_or(0, |colon| colon + 1) + 12;
     text.get(..end).unwrap_or(&text).to_owned()
@@ -208,6 +209,7 @@ fn short(digest: &Digest) -> String {
 
 #[cfg(test)]
 mod tests {
+    use box_digest::Digest;
     use box_image::manifest::FORMAT_EPOCH;
     use boxfile_spec::lock::Kind;
 
@@ -219,9 +221,9 @@ mod tests {
             kind: Kind::Image,
             source: source.to_owned(),
             platform: Some(platform),
-            digest: Digest::Sha256([byte; 32]),
+            digest: Digest::from_bytes([byte; 32]).into(),
             size: 7,
-            layers: vec![Digest::Sha256([byte + 1; 32])],
+            layers: vec![Digest::from_bytes([byte + 1; 32]).into()],
         }
     }
 

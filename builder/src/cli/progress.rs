@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use box_image::Digest;
+use box_digest::Digest;
 use oci_registry as registry;
 
 use super::size::readable;

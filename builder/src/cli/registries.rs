@@ -4,11 +4,16 @@ use std::env;
 use std::path::PathBuf;
 
 use box_image::ErrorCode;
+use host_fs::FileError;
+use host_fs::read::{Links, read_file};
 use oci_registry::{Options, Registry, RegistryConfig};
 
 use super::failure::{Advice, Failure};
 use super::options::RegistryOptions;
 use super::progress::Progress;
+
+/// The most bytes of a registry configuration.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// How the network is reached.
 pub(crate) struct Network {
@@ -75,8 +80,10 @@ fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
         },
     };
     let shown = file.display();
-    let text = std::fs::read_to_string(&file)
-        .map_err(|error| Failure::new(ErrorCode::Io, format!("cannot read {shown}: {error}")))?;
+    let text =
+        read_file(&file, Links::Follow, CONFIG_BYTES_MAX).map_err(FileError::of("read", &file))?;
+    let text =
+        String::from_utf8(text).map_err(|error| FileError::not_text(&file, &error.utf8_error()))?;
     RegistryConfig::parse(&text).map_err(|error| {
         let help = "docs/registries.md says what can be there";
         let advice = Advice::new(ErrorCode::RegistryConfig, help);

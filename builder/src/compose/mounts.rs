@@ -1,7 +1,7 @@
 //! Shares and scratch disks: what they must not hide.
 
 use box_image::ComponentName;
-use box_tree::{Inode, Kind, Leaf, Tree};
+use box_tree::{Inode, InodeId, Kind, Leaf, Tree};
 use boxfile_spec::{Boxfile, Scope};
 
 use super::ComposeError;
@@ -55,15 +55,15 @@ struct Hidden<'t> {
 /// Says what a root has at a path or above it, and where, if nothing can be mounted there without
 /// hiding it. Links are not followed: a workload could lead the mount elsewhere.
 fn in_the_way<'t>(tree: &'t Tree, path: &str) -> Option<Hidden<'t>> {
-    let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
-    for above in ends.map(|end| &path[..end]).filter(|above| !above.is_empty()) {
-        let inode = lookup(tree, above)?;
-        if let Kind::Leaf(leaf) = &inode.kind {
+    let (id, path) = occupant(tree, path)?;
+    let inode = tree.inode(id);
+    let names = match &inode.kind {
+        Kind::Directory(names) => names,
+        Kind::Leaf(leaf) => {
             let found = if matches!(leaf, Leaf::Symlink(_)) { "a symbolic link" } else { "a file" };
-            return Some(Hidden { path: above.to_owned(), found: found.to_owned(), inode });
+            return Some(Hidden { path, found: found.to_owned(), inode });
         }
-    }
-    let names = lookup(tree, path)?.names()?;
+    };
     let (first, inode) = names.first_key_value()?;
     let first = String::from_utf8_lossy(first).escape_debug().to_string();
     let more = match names.len() - 1 {
@@ -71,14 +71,16 @@ fn in_the_way<'t>(tree: &'t Tree, path: &str) -> Option<Hidden<'t>> {
         more => format!(" and {more} more"),
     };
     let found = format!("files ({first}{more})");
-    Some(Hidden { path: path.to_owned(), found, inode: tree.inode(*inode) })
+    Some(Hidden { path, found, inode: tree.inode(*inode) })
 }
 
-/// Returns what lies at a path; links are not followed.
-fn lookup<'t>(tree: &'t Tree, path: &str) -> Option<&'t Inode> {
-    let mut names = path.split('/').filter(|name| !name.is_empty());
-    let id = names.try_fold(Tree::ROOT, |id, name| tree.child(id, name.as_bytes()));
-    id.map(|id| tree.inode(id))
+/// Returns what is at a path, or the leaf that is in the way to it, and where that is.
+pub(super) fn occupant(tree: &Tree, path: &str) -> Option<(InodeId, String)> {
+    match tree.reach(path.as_bytes()) {
+        Ok(id) => Some((id, path.to_owned())),
+        Err(end) if tree.inode(end.last).names().is_some() => None,
+        Err(end) => Some((end.last, String::from_utf8_lossy(&end.path).into_owned())),
+    }
 }
 
 #[cfg(test)]

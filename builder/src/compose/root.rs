@@ -14,10 +14,11 @@
 
 use box_image::ComponentName;
 use box_image::plan::{PLAN_PATH, ROOTS_PATH, SKILLS_PATH};
-use box_tree::{Content, Inode, InodeId, Leaf, Meta, Origin, Tree};
+use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree, path};
 use boxfile_spec::{Boxfile, Layout};
 
-use super::{ComposeError, FlatImage, mounts};
+use super::mounts::{self, occupant};
+use super::{ComposeError, FlatImage};
 
 /// The name of the root that both components have in the layout "merged".
 const MERGED: &str = "merged";
@@ -99,8 +100,8 @@ pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile) -> Result<Tree, ComposeErro
 
 fn put_skills(root: &mut Tree, parts: &Parts<'_>) {
     let mut directory = Tree::ROOT;
-    for name in SKILLS_PATH.split('/').filter(|name| !name.is_empty()) {
-        directory = root.ensure_directory(directory, name.as_bytes());
+    for name in path::names(SKILLS_PATH.as_bytes()) {
+        directory = root.ensure_directory(directory, name);
     }
     for (number, (name, skill)) in (0..).zip(&parts.skills) {
         let skill = (*skill).clone().with_origin(Origin::Skill(number));
@@ -109,11 +110,11 @@ fn put_skills(root: &mut Tree, parts: &Parts<'_>) {
 }
 
 fn put_plan(root: &mut Tree, plan: Content) {
-    let (directory, name) = PLAN_PATH[1..].split_once('/').unwrap_or(("", PLAN_PATH));
-    let directory = root.ensure_directory(Tree::ROOT, directory.as_bytes());
+    let (directory, name) = path::split(PLAN_PATH.as_bytes());
+    let directory = root.ensure_directory(Tree::ROOT, &directory[1..]);
     let plan = Inode::leaf(Meta::root_owned(0o644), Leaf::File(plan));
     let inode = root.add(plan.from(Origin::Init));
-    root.link(directory, name.as_bytes(), inode);
+    root.link(directory, name, inode);
 }
 
 /// A mount point must be a directory or absent: a link would lead the mount elsewhere
@@ -124,7 +125,7 @@ fn check_mount_points(
     has_skills: bool,
 ) -> Result<(), ComposeError> {
     for (path, mounted) in MOUNT_POINTS {
-        if let Some(inode) = at(tree, path).map(|id| tree.inode(id))
+        if let Some(inode) = occupant(tree, path).map(|(id, _)| tree.inode(id))
             && inode.names().is_none()
         {
             return Err(ComposeError::Hidden {
@@ -136,7 +137,8 @@ fn check_mount_points(
             });
         }
     }
-    let Some(skills) = at(tree, SKILLS_PATH).filter(|_| has_skills) else { return Ok(()) };
+    let skills = occupant(tree, SKILLS_PATH).filter(|_| has_skills);
+    let Some((skills, _)) = skills else { return Ok(()) };
     let in_the_way = match tree.inode(skills).names().map(|names| names.values().next()) {
         None => Some(skills),
         Some(first) => first.copied(),
@@ -157,17 +159,4 @@ pub(super) const fn owner(inode: &Inode, component: ComponentName) -> &'static s
         Origin::Layer(component, _) => component.name(),
         _ => component.name(),
     }
-}
-
-/// Returns what lies at an absolute path, or the first thing on the way that is no directory,
-/// without following links.
-fn at(tree: &Tree, path: &str) -> Option<InodeId> {
-    let mut id = Tree::ROOT;
-    for name in path.split('/').filter(|name| !name.is_empty()) {
-        id = tree.child(id, name.as_bytes())?;
-        if tree.inode(id).names().is_none() {
-            break;
-        }
-    }
-    Some(id)
 }

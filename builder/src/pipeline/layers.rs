@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use box_cache::{ActionKey, BlobId, KeyHasher, Store, StoreError};
-use box_image::{ComponentName, Digest};
+use box_cache::{ActionKey, KeyHasher, Store, StoreError};
+use box_digest::Digest;
+use box_image::ComponentName;
 use oci_image::Image;
 use oci_layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, Total, decode};
 use rayon::prelude::*;
@@ -105,7 +106,7 @@ fn decode_one(
     let index = index.map_err(|source| BuildError::Layer { component, span, source })?;
     data.commit(&key)?;
     let stored = store.put(&index.encode())?;
-    store.record_action(&key, &stored.0)?;
+    store.record_action(&key, stored.as_bytes())?;
     Ok(DecodedLayer { index, pack: Pack::Layer(key) })
 }
 
@@ -126,7 +127,7 @@ fn key(layer: &LayerSource) -> ActionKey {
 fn recall(store: &Store, key: &ActionKey) -> Result<Option<DecodedLayer>, BuildError> {
     let Some(record) = store.action(key)? else { return Ok(None) };
     let Ok(index) = <[u8; 32]>::try_from(record) else { return Ok(None) };
-    let index = match store.read(&BlobId(index)) {
+    let index = match store.read(&Digest::from_bytes(index)) {
         Ok(index) => LayerIndex::decode(&index).ok(),
         Err(StoreError::Damaged { .. } | StoreError::Missing(_)) => None,
         Err(error) => return Err(error.into()),

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use box_cache::Store;
-use box_image::{ComponentName, Digest};
+use box_digest::{Blake3Digest, Digest};
+use box_image::ComponentName;
 use box_tree::listing::Origins;
-use box_tree::{Kind, Leaf, Tree, TreeDigest, entries};
+use box_tree::{Kind, Leaf, Tree, entries};
 use boxfile_spec::SkillMode;
 use oci_image::Image;
 use oci_layer::LayerSource;
@@ -33,7 +34,7 @@ pub struct Preview {
     /// What became of the images.
     pub composition: Composition,
     /// The root tree: its digest, and how many entries it has; or why there is none.
-    pub root: Result<(TreeDigest, usize), Box<MergeConflicts>>,
+    pub root: Result<(Blake3Digest, usize), Box<MergeConflicts>>,
     /// What origins are numbers of.
     pub origins: Origins,
 }
@@ -110,7 +111,7 @@ impl Resolved<'_> {
 }
 
 /// The digest of a tree and the number of its entries; or the conflicts that prevent it.
-type Summary = Result<(TreeDigest, usize), Box<MergeConflicts>>;
+type Summary = Result<(Blake3Digest, usize), Box<MergeConflicts>>;
 
 fn compose(resolved: &Resolved<'_>) -> Result<(Composition, Summary), BuildError> {
     let flat = flattened(resolved)?;
@@ -154,7 +155,7 @@ fn shared(images: &[FlatImage]) -> Composition {
 }
 
 /// Lists the contents of a tree's files, each once, with their sizes.
-fn contents(tree: &Tree) -> BTreeMap<[u8; 32], u64> {
+fn contents(tree: &Tree) -> BTreeMap<Blake3Digest, u64> {
     let files = entries(tree).filter_map(|(_, id)| match &tree.inode(id).kind {
         Kind::Leaf(Leaf::File(content)) if content.size > 0 => Some((content.hash, content.size)),
         _ => None,

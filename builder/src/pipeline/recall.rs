@@ -8,7 +8,8 @@
 
 use std::time::SystemTime;
 
-use box_cache::{ActionKey, BlobId, Store, StoreError};
+use box_cache::{ActionKey, Store, StoreError};
+use box_digest::Digest;
 use host_fs::stamp::Stamp;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -62,7 +63,7 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Recalled>,
         .par_iter()
         .zip(&stamps)
         .map(|((digest, size), stamp)| {
-            check(store, &BlobId(*digest.as_bytes()), stamp.as_deref(), *size <= ALWAYS_HASHED)
+            check(store, digest, stamp.as_deref(), *size <= ALWAYS_HASHED)
         })
         .collect();
     let Ok(now) = checked else { return Ok(None) };
@@ -77,7 +78,7 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Recalled>,
 /// Checks a blob and returns the stamp to record, which is taken before the blob is hashed.
 fn check(
     store: &Store,
-    blob: &BlobId,
+    blob: &Digest,
     recorded: Option<&str>,
     small: bool,
 ) -> Result<Option<String>, StoreError> {
@@ -131,7 +132,7 @@ mod tests {
     fn a_blob_that_was_just_written_has_no_stamp() {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let store = Store::open(dir.path()).unwrap();
-        let blob = BlobId::of(b"content");
+        let blob = Digest::of(b"content");
         // A machine can stop for longer than that between two calls, though not each time.
         let fresh = (0..20).any(|_| {
             store.put(b"content").unwrap();

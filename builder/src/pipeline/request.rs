@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use box_digest::Blake3Digest;
 use boxfile_spec::{Boxfile, Platform};
 use download::fetch::FetchOptions;
 use oci_image::Remote;
@@ -34,7 +35,7 @@ pub struct Request<'a> {
     /// The kernel: a libkrunfw library or an ELF kernel.
     pub kernel: &'a Path,
     /// Identifies the builder program, so that another one does not take this one's results.
-    pub builder: [u8; 32],
+    pub builder: Blake3Digest,
 }
 
 impl Request<'_> {

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use box_cache::Store;
-use box_image::{ComponentName, Digest, RunPlan};
+use box_digest::Digest;
+use box_image::{ComponentName, RunPlan};
 use box_tree::{Content, Tree};
 use boxfile_spec::Boxfile;
 use oci_image::Image;

@@ -150,7 +150,7 @@ impl Mismatch<'_> {
 
 #[cfg(test)]
 mod tests {
-    use boxfile_spec::lock::Digest;
+    use box_digest::Digest;
     use boxfile_spec::{Source, read};
 
     use super::*;
@@ -182,7 +182,7 @@ profile "ci" {
 
     fn entry(name: &str, kind: Kind, source: &str, platform: Option<Platform>, byte: u8) -> Entry {
         let (name, source) = (name.to_owned(), source.to_owned());
-        let digest = Digest::Sha256([byte; 32]);
+        let digest = Digest::from_bytes([byte; 32]).into();
         Entry { name, kind, source, platform, digest, size: 7, layers: Vec::new() }
     }
 

@@ -150,7 +150,7 @@ fn without_profile<'e>(profile: Option<Variant<'_>>, entry: &'e Entry) -> Option
 mod tests {
     use std::fs;
 
-    use boxfile_spec::lock::Digest;
+    use box_digest::Digest;
     use boxfile_spec::{Source, read};
 
     use super::*;
@@ -175,7 +175,7 @@ profile "ci" {
 
     fn entry(name: &str, kind: Kind, source: &str, platform: Option<Platform>) -> Entry {
         let (name, source) = (name.to_owned(), source.to_owned());
-        let digest = Digest::Sha256([7; 32]);
+        let digest = Digest::from_bytes([7; 32]).into();
         Entry { name, kind, source, platform, digest, size: 1, layers: Vec::new() }
     }
 

@@ -14,7 +14,6 @@
 pub mod budget;
 pub mod codes;
 pub mod defaults;
-pub mod digest;
 pub mod manifest;
 pub mod plan;
 pub mod text;
@@ -22,7 +21,6 @@ pub mod wire;
 
 pub use budget::{Budget, Excess, Phase, Phases};
 pub use codes::{ErrorCode, exit};
-pub use digest::{Digest, ParseDigestError};
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{
     Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use box_digest::{Blake3Digest, Digest};
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, RunPlan};
+use crate::RunPlan;
 
 /// `artifactType` of a box's manifest.
 pub const ARTIFACT_TYPE: &str = "application/vnd.boxbuild.box.v1";
@@ -149,9 +150,9 @@ impl Manifest {
 pub struct BoxConfig {
     /// The version of the output's bytes; see [`FORMAT_EPOCH`].
     pub epoch: u32,
-    /// BLAKE3 over the canonical form of every entry of the rootfs, written `blake3:` and 64
-    /// hexadecimal digits. It does not depend on the image format.
-    pub tree: String,
+    /// BLAKE3 over the canonical form of every entry of the rootfs. It does not depend on the image
+    /// format.
+    pub tree: Blake3Digest,
     /// What init does. The same bytes are in the rootfs at [`crate::plan::PLAN_PATH`].
     pub plan: RunPlan,
     /// The guest kernel's own version line, for people; empty where it has none.

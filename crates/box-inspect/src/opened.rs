@@ -59,7 +59,7 @@ pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
     let named = named(opened, LISTING_TYPE, "listing")?;
     let listing = Listing::decode(&opened.read_blob(named, LISTING_BYTES as u64)?)
         .map_err(|source| OpenError::Listing { path: path(), source })?;
-    if listing.tree.digest().to_string() == opened.config.tree {
+    if listing.tree.digest() == opened.config.tree {
         return Ok(listing);
     }
     Err(OpenError::WrongListing { path: path() })

@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use box_digest::Digest;
 use box_image::manifest::{ARTIFACT_TYPE, FORMAT_EPOCH};
 use box_image::text::shown;
-use box_image::{Digest, ErrorCode, PlanError};
+use box_image::{ErrorCode, PlanError};
 use host_fs::read::ReadError;
 
 /// An error from opening a box or reading a file of it.

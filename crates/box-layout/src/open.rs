@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use box_digest::Digest;
 use box_image::manifest::{
     ARTIFACT_TYPE, CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, OCI_INDEX_TYPE,
     OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
-use box_image::{BoxConfig, Descriptor, Digest, Index, Manifest, OciLayout, RunPlan};
+use box_image::{BoxConfig, Descriptor, Index, Manifest, OciLayout, RunPlan};
 use host_fs::read::{Links, open_regular};
 use serde::Deserialize;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use box_image::Digest;
+use box_digest::Digest;
 
 /// The file with the layout's version.
 pub const LAYOUT: &str = "oci-layout";

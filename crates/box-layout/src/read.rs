@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use box_digest::Digest;
+use box_image::Descriptor;
 use box_image::text::shown;
-use box_image::{Descriptor, Digest};
 use host_fs::read::{Links, read_file};
 use serde::de::DeserializeOwned;
-use sha2::{Digest as _, Sha256};
 
 use crate::OpenError;
 use crate::paths::blob_path;
@@ -46,7 +46,7 @@ impl Document {
         if found != expected {
             return Err(OpenError::size(path, expected, found));
         }
-        let found = Digest::from_bytes(Sha256::digest(&bytes).into());
+        let found = Digest::of(&bytes);
         if found != descriptor.digest {
             return Err(OpenError::digest(path, descriptor.digest, found));
         }

@@ -25,7 +25,8 @@ mod tests;
 
 use std::io;
 
-use box_image::{Digest, RunPlan};
+use box_digest::{Blake3Digest, Digest};
+use box_image::RunPlan;
 use box_tree::ReadContent;
 use box_tree::listing::Listing;
 
@@ -39,8 +40,8 @@ pub struct Subject<'a> {
     pub plan: &'a RunPlan,
     /// Every entry, and where it came from.
     pub listing: &'a Listing,
-    /// The tree digest as text.
-    pub tree: &'a str,
+    /// The tree digest.
+    pub tree: Blake3Digest,
     /// The kernel's sha256, and its own version line.
     pub kernel: (Digest, &'a str),
     /// The init's sha256.

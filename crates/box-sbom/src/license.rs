@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use box_digest::Blake3Digest;
 use box_image::text::shown;
 
 /// The most characters of a license's name; longer ones are whole license texts.
@@ -39,7 +40,7 @@ impl Licenses {
             return text.to_owned();
         }
         let text = shown(text);
-        let hash = blake3::hash(text.as_bytes()).to_hex();
+        let hash = Blake3Digest::of(text.as_bytes()).hex();
         let id = format!("LicenseRef-{}", &hash[..16]);
         self.0.insert(id.clone(), text);
         id

@@ -40,7 +40,7 @@ impl<'a, 'r> Scan<'a, 'r> {
 
     /// Reads the file at a path as text; nothing where there is no file.
     pub(super) fn file(&mut self, path: &str, limit: u64) -> io::Result<Option<String>> {
-        match self.listing.at(path.as_bytes()) {
+        match self.listing.tree.reach(path.as_bytes()).ok() {
             Some(id) => self.text(id, path.as_bytes(), limit),
             None => Ok(None),
         }
@@ -48,14 +48,14 @@ impl<'a, 'r> Scan<'a, 'r> {
 
     /// Lists the names in a directory that are UTF-8.
     pub(super) fn names(&self, path: &str) -> Vec<String> {
-        let id = self.listing.at(path.as_bytes());
+        let id = self.listing.tree.reach(path.as_bytes()).ok();
         let names = id.and_then(|id| self.listing.tree.inode(id).names()).into_iter().flatten();
         names.filter_map(|(name, _)| String::from_utf8(name.to_vec()).ok()).collect()
     }
 
     /// Says where what is at a path came from; nothing where nothing is there.
     pub(super) fn origin(&self, path: &str) -> Option<NamedOrigin<'a>> {
-        self.listing.origin(self.listing.at(path.as_bytes())?)
+        self.listing.origin(self.listing.tree.reach(path.as_bytes()).ok()?)
     }
 
     /// Adds a package.

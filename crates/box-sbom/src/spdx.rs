@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use box_image::Digest;
+use box_digest::{Blake3Digest, Digest};
 use box_image::text::shown;
 use serde::Serialize;
 
@@ -134,7 +134,7 @@ impl Item {
 
 impl Document {
     /// Starts a document about the box of a tree.
-    pub(super) fn new(name: String, tree: &str, notes: &[String]) -> Self {
+    pub(super) fn new(name: String, tree: Blake3Digest, notes: &[String]) -> Self {
         let mut comment = format!("The box has the tree {tree}.");
         if !notes.is_empty() {
             comment += &shown(&format!(" Left out: {}.", notes.join("; ")));
@@ -192,8 +192,8 @@ impl Document {
     /// documents have different ones.
     pub(super) fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
         let mut written = self.written();
-        let hash = blake3::hash(&serde_json::to_vec(&written)?);
-        written.document_namespace = format!("urn:boxbuild:sbom:{}", hash.to_hex());
+        let hash = Blake3Digest::of(&serde_json::to_vec(&written)?);
+        written.document_namespace = format!("urn:boxbuild:sbom:{}", hash.hex());
         serde_json::to_vec(&written)
     }
 
@@ -224,7 +224,7 @@ impl Document {
 /// the place.
 fn id(kind: &str, names: &[&str], place: &[u8]) -> String {
     let names = names.join("-");
-    let hash = blake3::hash(&[names.as_bytes(), b"\0", place].concat()).to_hex();
+    let hash = Blake3Digest::of(&[names.as_bytes(), b"\0", place].concat()).hex();
     let allowed = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-');
     let safe: String = names.chars().map(|it| if allowed(it) { it } else { '-' }).collect();
     format!("SPDXRef-{kind}-{safe}-{}", &hash[..16])

@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
+use box_digest::Digest;
 use box_image::{
-    AgentKind, Budget, ComponentName, ComponentPlan, Digest, Layout, Limits, Namespaces,
-    NetworkPlan, Rlimits, RunPlan, User, Vm,
+    AgentKind, Budget, ComponentName, ComponentPlan, Layout, Limits, Namespaces, NetworkPlan,
+    Rlimits, RunPlan, User, Vm,
 };
 use box_tree::listing::{ImageOrigin, Origins};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
@@ -57,7 +58,7 @@ fn plan() -> RunPlan {
 #[derive(Default)]
 struct Fixture {
     tree: Tree,
-    data: HashMap<[u8; 32], Vec<u8>>,
+    data: HashMap<Blake3Digest, Vec<u8>>,
 }
 
 impl Fixture {
@@ -94,7 +95,7 @@ impl Fixture {
         let subject = Subject {
             plan: &plan(),
             listing: &listing,
-            tree: "blake3:00",
+            tree: Blake3Digest::from_bytes([0; 32]),
             kernel: (Digest::from_bytes([3; 32]), "Linux version 6.12.34 (me@here) #1\n"),
             init: Digest::from_bytes([4; 32]),
         };
@@ -181,7 +182,7 @@ fn dpkg() {
     pkg:deb/debian/libc6@2.36-9%2Bdeb12u4?arch=amd64&distro=debian-12 NOASSERTION /roots/agent/var/lib/dpkg/status, from agent image layer 1
     pkg:deb/debian/tzdata@2024a-0?distro=debian-12 NOASSERTION /roots/agent/var/lib/dpkg/status.d/tzdata, from agent image layer 2
     ");
-    insta::assert_snapshot!(fixture.comment(), @"The box has the tree blake3:00. Left out: /roots/agent/var/lib/dpkg/status: an entry has no name or version that a package can have; /roots/agent/var/lib/dpkg/status: an entry has no name or version that a package can have.");
+    insta::assert_snapshot!(fixture.comment(), @"The box has the tree blake3:0000000000000000000000000000000000000000000000000000000000000000. Left out: /roots/agent/var/lib/dpkg/status: an entry has no name or version that a package can have; /roots/agent/var/lib/dpkg/status: an entry has no name or version that a package can have.");
 }
 
 #[test]
@@ -197,7 +198,7 @@ fn apk() {
     pkg:apk/alpine/busybox@1.36.1-r29?arch=x86_64&distro=alpine-3.20.1 GPL-2.0-only /roots/business/lib/apk/db/installed, from business image layer 2
     pkg:apk/alpine/musl@1.2.5-r0?arch=x86_64&distro=alpine-3.20.1 MIT /roots/business/lib/apk/db/installed, from business image layer 1
     ");
-    insta::assert_snapshot!(fixture.comment(), @"The box has the tree blake3:00. Left out: /roots/business/lib/apk/db/installed: an entry has no name or version that a package can have.");
+    insta::assert_snapshot!(fixture.comment(), @"The box has the tree blake3:0000000000000000000000000000000000000000000000000000000000000000. Left out: /roots/business/lib/apk/db/installed: an entry has no name or version that a package can have.");
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn python_and_npm() {
     pkg:pypi/new@1 MIT OR Apache-2.0 /roots/agent/usr/lib/python3/dist-packages/new-1.dist-info/METADATA, from agent image layer 1
     pkg:pypi/old@0.1 NOASSERTION /roots/agent/usr/lib/python3/dist-packages/old.egg-info, from agent image layer 1
     ");
-    insta::assert_snapshot!(fixture.comment(), @"The box has the tree blake3:00. Left out: /roots/agent/app/node_modules/x/package.json: it has no name and version that a package can have; /roots/agent/usr/lib/python3/dist-packages/odd.egg-info/PKG-INFO: it has no name and version that a package can have.");
+    insta::assert_snapshot!(fixture.comment(), @"The box has the tree blake3:0000000000000000000000000000000000000000000000000000000000000000. Left out: /roots/agent/app/node_modules/x/package.json: it has no name and version that a package can have; /roots/agent/usr/lib/python3/dist-packages/odd.egg-info/PKG-INFO: it has no name and version that a package can have.");
 }
 
 #[test]
@@ -248,13 +249,13 @@ fn a_whole_document() {
         .fold(text, |text, byte| text.replace(&byte.repeat(32), &format!("{byte}…")));
     insta::assert_snapshot!(text, @r#"
     SPDXID: "SPDXRef-DOCUMENT"
-    comment: "The box has the tree blake3:00."
+    comment: "The box has the tree blake3:0000000000000000000000000000000000000000000000000000000000000000."
     creationInfo: {"comment":"The time is not that of a build: the same input gives the same bytes.","created":"1970-01-01T00:00:00Z","creators":["Tool: boxbuild"]}
     dataLicense: "CC0-1.0"
-    documentNamespace: "urn:boxbuild:sbom:1dba691d0fe55ab32febefc8e4bb7e437c02e56b6f911790030ba619877999f5"
+    documentNamespace: "urn:boxbuild:sbom:8e502d6ade823f289baa22cd8a98932b215c2c1c09957ad1a1660e915d6e9f7d"
     hasExtractedLicensingInfos: {"extractedText":"Beerware","licenseId":"LicenseRef-ab108a2a14d206d0"}
     name: "test"
-    packages: {"SPDXID":"SPDXRef-box-box-6a00edf385bdb672","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"test","sourceInfo":"tree blake3:00"}
+    packages: {"SPDXID":"SPDXRef-box-box-6a00edf385bdb672","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"test","sourceInfo":"tree blake3:0000000000000000000000000000000000000000000000000000000000000000"}
     packages: {"SPDXID":"SPDXRef-image-agent-ed46138788b87ab9","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"agent","primaryPackagePurpose":"CONTAINER","sourceInfo":"layers, the lowest first: sha256:11…, sha256:12…"}
     packages: {"SPDXID":"SPDXRef-image-business-adca5f6c0480f90c","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"business","primaryPackagePurpose":"CONTAINER","sourceInfo":"layers, the lowest first: sha256:21…, sha256:22…"}
     packages: {"SPDXID":"SPDXRef-init-box-init-1c78426cee81b8c4","checksums":[{"algorithm":"SHA256","checksumValue":"04…"}],"copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"box-init"}
@@ -293,7 +294,7 @@ fn what_is_too_large_or_hostile_is_left_out_and_said() {
         .leaf(
             AGENT[0],
             "/roots/agent/node_modules/\u{1b}huge/package.json",
-            Leaf::File(Content { hash: [9; 32], size: 1 << 40 }),
+            Leaf::File(Content { hash: Blake3Digest::from_bytes([9; 32]), size: 1 << 40 }),
         )
         .leaf(AGENT[0], "/roots/agent/node_modules/pipe/package.json", Leaf::Fifo);
     for number in 0..60 {

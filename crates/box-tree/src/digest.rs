@@ -6,7 +6,8 @@
 //! on the format of the image that the tree is baked into.
 
 use std::collections::HashMap;
-use std::fmt;
+
+use box_digest::{Blake3Digest, Hasher};
 
 use super::{InodeId, Tree};
 use crate::encoding::Writer;
@@ -14,33 +15,10 @@ use crate::encoding::Writer;
 /// The version of the canonical form.
 pub const TREE_EPOCH: u32 = 2;
 
-/// BLAKE3 over a tree's canonical form, written `blake3:` and 64 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TreeDigest([u8; 32]);
-
-impl TreeDigest {
-    /// Returns the 32 bytes.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl fmt::Display for TreeDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "blake3:{}", box_image::digest::hex(&self.0))
-    }
-}
-
-impl fmt::Debug for TreeDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl Tree {
-    /// Returns the tree digest.
-    pub fn digest(&self) -> TreeDigest {
-        let mut hasher = blake3::Hasher::new();
+    /// Returns the tree digest: BLAKE3 over the canonical form.
+    pub fn digest(&self) -> Blake3Digest {
+        let mut hasher = Hasher::default();
         hasher.update(format!("boxbuild tree {TREE_EPOCH}").as_bytes());
         let mut first = HashMap::new();
         let mut record = Writer::default();
@@ -51,7 +29,7 @@ impl Tree {
             first.entry(id).or_insert(index);
             hasher.update(&record.0);
         }
-        TreeDigest(*hasher.finalize().as_bytes())
+        hasher.digest()
     }
 }
 

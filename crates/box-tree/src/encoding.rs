@@ -12,6 +12,8 @@
 
 use std::collections::BTreeMap;
 
+use box_digest::Blake3Digest;
+
 use crate::{Content, Inode, Kind, Leaf, Meta};
 
 /// The tag of a further name of an inode.
@@ -60,7 +62,7 @@ impl Writer {
 
     /// Writes the hash and the size of a content.
     pub fn content(&mut self, content: &Content) {
-        self.0.extend_from_slice(&content.hash);
+        self.0.extend_from_slice(content.hash.as_bytes());
         self.u64(content.size);
     }
 
@@ -180,7 +182,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Truncated`].
     pub fn content(&mut self) -> Result<Content, Truncated> {
-        Ok(Content { hash: self.array()?, size: self.u64()? })
+        Ok(Content { hash: Blake3Digest::from_bytes(self.array()?), size: self.u64()? })
     }
 
     /// Reads the content of a leaf, which follows its tag and attributes.

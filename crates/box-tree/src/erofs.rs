@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use erofs_writer::{ContentId, ImageBuilder, Node, NodeId};
+use erofs_writer::{ImageBuilder, Node, NodeId};
 
 use crate::{Inode, InodeId, Kind, Leaf, Meta, Tree, entries};
 
@@ -52,9 +52,7 @@ fn meta(meta: &Meta) -> erofs_writer::Meta {
 fn node(kind: &Kind) -> Node {
     match kind {
         Kind::Directory(_) => Node::Directory,
-        Kind::Leaf(Leaf::File(content)) => {
-            Node::File { size: content.size, content: ContentId(content.hash) }
-        }
+        Kind::Leaf(Leaf::File(content)) => Node::File { size: content.size, content: content.hash },
         Kind::Leaf(Leaf::Symlink(target)) => Node::Symlink { target: target.clone() },
         Kind::Leaf(Leaf::CharDevice(major, minor)) => {
             Node::CharDevice { major: *major, minor: *minor }

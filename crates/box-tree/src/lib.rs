@@ -13,12 +13,14 @@ mod graft;
 pub mod listing;
 mod lookup;
 mod origin;
+pub mod path;
 
 use std::collections::BTreeMap;
 
-pub use digest::{TREE_EPOCH, TreeDigest, entries};
+use box_digest::Blake3Digest;
+pub use digest::{TREE_EPOCH, entries};
 pub use graft::Absorbed;
-pub use lookup::LookupError;
+pub use lookup::{LookupError, Unreached};
 pub use origin::Origin;
 
 /// Reads the bytes of the files of a tree.
@@ -54,7 +56,7 @@ impl InodeId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Content {
     /// BLAKE3 of the bytes.
-    pub hash: [u8; 32],
+    pub hash: Blake3Digest,
     /// The number of bytes.
     pub size: u64,
 }
@@ -62,7 +64,7 @@ pub struct Content {
 impl Content {
     /// Hashes bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self { hash: *blake3::hash(bytes).as_bytes(), size: bytes.len() as u64 }
+        Self { hash: Blake3Digest::of(bytes), size: bytes.len() as u64 }
     }
 }
 

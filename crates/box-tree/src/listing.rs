@@ -23,7 +23,8 @@ mod named;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{DIRECTORY, FURTHER_NAME, Reader, Truncated, Writer};
@@ -31,7 +32,6 @@ use crate::{Inode, InodeId, Meta, Origin, Tree, entries, is_name};
 use bounds::Totals;
 pub use bounds::{LISTING_BYTES, METADATA_BYTES_MAX};
 pub use find::FindError;
-pub use find::normal;
 pub use named::NamedOrigin;
 
 const MAGIC: &[u8] = b"boxbuild listing 1\n";

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{InodeId, Kind, Leaf, Tree, is_name};
+use super::{InodeId, Kind, Leaf, Tree, is_name, path};
 
 /// How many symbolic links one path may lead through, as in Linux (path_resolution(7)).
 const MAX_LINKS: usize = 40;
@@ -31,12 +31,37 @@ pub enum LookupError {
     TooManyDetours,
 }
 
-/// Splits a path at its slashes; empty parts and `.` mean nothing.
-fn parts(path: &[u8]) -> impl DoubleEndedIterator<Item = Vec<u8>> + '_ {
-    path.split(|byte| *byte == b'/').filter(|part| !matches!(part, [] | [b'.'])).map(<[u8]>::to_vec)
+/// Where a path ends that is followed without symbolic links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreached {
+    /// The last inode on the path: a directory that lacks the next name, or a leaf in the way.
+    pub last: InodeId,
+    /// The normalized path of `last`.
+    pub path: Vec<u8>,
+    /// The name after it.
+    pub name: Vec<u8>,
 }
 
 impl Tree {
+    /// Returns what a path names, without following symbolic links: in the guest they may lead
+    /// elsewhere.
+    ///
+    /// # Errors
+    /// [`Unreached`] where the path names nothing or leads through a leaf.
+    pub fn reach(&self, path: &[u8]) -> Result<InodeId, Unreached> {
+        let (mut here, mut walked) = (Self::ROOT, Vec::new());
+        for name in path::names(path) {
+            here = self.child(here, name).ok_or_else(|| Unreached {
+                last: here,
+                path: walked.clone(),
+                name: name.to_vec(),
+            })?;
+            walked.push(b'/');
+            walked.extend_from_slice(name);
+        }
+        Ok(here)
+    }
+
     /// Follows a path, and symbolic links in all its parts; nothing where it leads nowhere.
     pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
         let mut scratch = Walk::new(path);
@@ -125,7 +150,7 @@ struct Walk {
 
 impl Walk {
     fn new(path: &[u8]) -> Self {
-        let (trail, pending) = (vec![Tree::ROOT], parts(path).collect());
+        let (trail, pending) = (vec![Tree::ROOT], path::names(path).map(<[u8]>::to_vec).collect());
         Self { trail, absent: Vec::new(), pending, links: 0, steps: 0, detours: 0 }
     }
 
@@ -166,12 +191,12 @@ impl Walk {
         if target.first() == Some(&b'/') {
             self.trail.truncate(1);
         }
-        let count = parts(target).count();
+        let count = path::names(target).count();
         if self.pending.len() + self.trail.len() + count > MAX_PARTS {
             return Err(LookupError::TooLong);
         }
         self.detours += count;
-        parts(target).rev().for_each(|part| self.pending.push_front(part));
+        path::names(target).rev().for_each(|part| self.pending.push_front(part.to_vec()));
         Ok(())
     }
 }
@@ -205,6 +230,22 @@ mod tests {
         assert_eq!(tree.lookup(b"/out/lib"), Some(lib));
         assert_eq!(tree.find_directory(b"lib"), Ok(Some(lib)));
         assert_eq!(tree.make_directories(b"lib/new"), Ok(tree.lookup(b"/usr/lib/new").unwrap()));
+    }
+
+    #[test]
+    fn a_path_is_reached_without_its_links() {
+        let tree = with_links(&[("/link", "usr")]);
+        let (usr, link) = (tree.lookup(b"usr").unwrap(), tree.child(Tree::ROOT, b"link").unwrap());
+        assert_eq!(tree.reach(b"//usr/./lib/"), Ok(tree.lookup(b"usr/lib").unwrap()));
+        assert_eq!((tree.reach(b"/"), tree.reach(b"/link")), (Ok(Tree::ROOT), Ok(link)));
+        for (path, last, walked, name) in [
+            ("/link/lib", link, "/link", "lib"),
+            ("/usr/none/lib", usr, "/usr", "none"),
+            ("/usr/..", usr, "/usr", ".."),
+        ] {
+            let end = Unreached { last, path: walked.into(), name: name.into() };
+            assert_eq!(tree.reach(path.as_bytes()), Err(end), "{path}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use box_cache::{BlobWriter, Store};
-use box_image::Digest;
+use box_digest::Digest;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE};
 
@@ -192,7 +192,7 @@ impl<'a, S: Source> Download<'a, S> {
     ) -> Result<u64, S::Error> {
         let (what, guards) = (self.source.what(), self.policy.guards);
         self.size.check(what, partial.writer.size(), guards)?;
-        let found = Digest::from_bytes(partial.writer.id().0);
+        let found = partial.writer.id();
         if found != self.digest && guards.hold(Guard::Digest) {
             if partial.resumed {
                 return self.attempt(held, attempts);

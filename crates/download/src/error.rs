@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use box_cache::StoreError;
-use box_image::Digest;
+use box_digest::Digest;
 use reqwest::StatusCode;
 
 use crate::http::HttpError;

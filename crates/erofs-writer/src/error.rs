@@ -2,7 +2,9 @@
 
 use std::io;
 
-use crate::{ContentId, NodeId};
+use box_digest::Blake3Digest;
+
+use crate::NodeId;
 
 /// Why an image was not built.
 ///
@@ -112,11 +114,11 @@ pub enum Error {
         /// Their size as stored, in bytes.
         size: usize,
     },
-    /// Two files have one content id and different sizes.
+    /// Two files have one content and different sizes.
     #[error("content {content} is said to have {first} bytes and also {second} bytes")]
     ContentSizeMismatch {
         /// The content.
-        content: ContentId,
+        content: Blake3Digest,
         /// The one size.
         first: u64,
         /// The other size.
@@ -126,7 +128,7 @@ pub enum Error {
     #[error("content {content} ended after {delivered} of its {size} bytes")]
     ContentTooShort {
         /// The content.
-        content: ContentId,
+        content: Blake3Digest,
         /// Its size in bytes, as declared.
         size: u64,
         /// How many bytes came.
@@ -136,7 +138,7 @@ pub enum Error {
     #[error("content {content} has more than its {size} bytes")]
     ContentTooLong {
         /// The content.
-        content: ContentId,
+        content: Blake3Digest,
         /// Its size in bytes, as declared.
         size: u64,
     },
@@ -144,7 +146,7 @@ pub enum Error {
     #[error("content {content} could not be read")]
     Content {
         /// The content.
-        content: ContentId,
+        content: Blake3Digest,
         /// What [`Contents::copy`](crate::Contents::copy) returned.
         #[source]
         source: io::Error,

@@ -49,7 +49,7 @@ fn describe(record: &mut Vec<u8>, inode: &Inode, positions: &[u64]) {
         Node::Directory => describe_entries(record, inode, positions),
         Node::File { size, content } => {
             record.extend_from_slice(&size.to_le_bytes());
-            record.extend_from_slice(&content.0);
+            record.extend_from_slice(content.as_bytes());
         }
         Node::Symlink { target } => put_bytes(record, target),
         Node::CharDevice { major, minor } | Node::BlockDevice { major, minor } => {
@@ -79,7 +79,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{ContentId, ImageBuilder, Meta, walk};
+    use box_digest::Blake3Digest;
+
+    use crate::{ImageBuilder, Meta, walk};
 
     fn uuid_of(meta: Meta, node: Node, names: &[&[u8]]) -> [u8; 16] {
         let mut builder = ImageBuilder::new(Meta::default());
@@ -93,7 +95,7 @@ mod tests {
     #[test]
     fn everything_that_a_tree_says_counts() {
         let plain = Meta::default();
-        let file = |size, id| Node::File { size, content: ContentId([id; 32]) };
+        let file = |size, id| Node::File { size, content: Blake3Digest::from_bytes([id; 32]) };
         let link = |target: &[u8]| Node::Symlink { target: target.to_vec() };
         let xattr = |name: &[u8], value: &[u8]| Meta {
             xattrs: vec![(name.to_vec(), value.to_vec())],

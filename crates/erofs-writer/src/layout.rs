@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use crate::inode::{self, Data};
 use crate::tree::{Inode, Node, NodeId};
-use crate::{BLOCK, BLOCK_SIZE, ContentId, Error, directory};
+use box_digest::Blake3Digest;
+
+use crate::{BLOCK, BLOCK_SIZE, Error, directory};
 
 /// `nid` counts in units of this many bytes.
 const SLOT: u64 = 32;
@@ -52,7 +54,7 @@ impl Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stored {
     /// The content.
-    pub(crate) content: ContentId,
+    pub(crate) content: Blake3Digest,
     /// Its size in bytes.
     pub(crate) size: u64,
 }
@@ -80,7 +82,7 @@ impl Layout {
 #[derive(Debug, Default)]
 struct Uses {
     /// Size in bytes and number of inodes. Never iterated: its order is not the tree's.
-    contents: HashMap<ContentId, (u64, u64)>,
+    contents: HashMap<Blake3Digest, (u64, u64)>,
     shared_bytes: u64,
 }
 
@@ -95,7 +97,7 @@ impl Uses {
         Ok(uses)
     }
 
-    fn add(&mut self, content: ContentId, size: u64) -> Result<(), Error> {
+    fn add(&mut self, content: Blake3Digest, size: u64) -> Result<(), Error> {
         let (first, inodes) = self.contents.entry(content).or_insert((size, 0));
         if *first != size {
             return Err(Error::ContentSizeMismatch { content, first: *first, second: size });
@@ -107,7 +109,7 @@ impl Uses {
         Ok(())
     }
 
-    fn is_alone(&self, content: &ContentId) -> bool {
+    fn is_alone(&self, content: &Blake3Digest) -> bool {
         matches!(self.contents.get(content), Some((_, 1)))
     }
 }
@@ -199,7 +201,7 @@ fn place_contents(
     places: &mut [Place],
     space: &mut Space,
 ) -> Result<Vec<Stored>, Error> {
-    let mut blocks: HashMap<ContentId, u32> = HashMap::new();
+    let mut blocks: HashMap<Blake3Digest, u32> = HashMap::new();
     let mut contents = Vec::new();
     for id in order {
         let Node::File { size, content } = inodes[id.index()].node else { continue };
@@ -224,7 +226,7 @@ mod tests {
     use crate::{ImageBuilder, Meta, walk};
 
     fn file(id: u8, size: u64) -> Node {
-        Node::File { size, content: ContentId([id; 32]) }
+        Node::File { size, content: Blake3Digest::from_bytes([id; 32]) }
     }
 
     /// Plans a root with these children, in the order of their names.

@@ -19,7 +19,7 @@ mod xattr;
 #[doc = include_str!("../FORMAT.md")]
 pub mod format {}
 
-pub use content::{ContentId, Contents};
+pub use content::Contents;
 pub use error::Error;
 pub use places::Places;
 pub use tree::{ImageBuilder, Meta, Node, NodeId};

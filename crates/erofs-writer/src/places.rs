@@ -4,19 +4,21 @@ use std::collections::HashMap;
 
 use crate::layout::Layout;
 use crate::tree::Node;
-use crate::{BLOCK_SIZE, ContentId, Error, ImageBuilder, inode, walk};
+use box_digest::Blake3Digest;
+
+use crate::{BLOCK_SIZE, Error, ImageBuilder, inode, walk};
 
 /// Where each content lies in an image.
 ///
 /// The layout follows from the tree alone, so that who has the tree finds the bytes of a file in
 /// the image without reading the image's own structures.
 #[derive(Debug, Clone)]
-pub struct Places(HashMap<ContentId, u64>);
+pub struct Places(HashMap<Blake3Digest, u64>);
 
 impl Places {
     /// Returns the offset of a content's first byte in the image; nothing for a content that the
     /// tree does not have, or that has no bytes.
-    pub fn offset(&self, content: &ContentId) -> Option<u64> {
+    pub fn offset(&self, content: &Blake3Digest) -> Option<u64> {
         self.0.get(content).copied()
     }
 }
@@ -56,9 +58,14 @@ mod tests {
     struct Repeated;
 
     impl Contents for Repeated {
-        fn copy(&mut self, content: &ContentId, size: u64, out: &mut dyn Write) -> io::Result<()> {
+        fn copy(
+            &mut self,
+            content: &Blake3Digest,
+            size: u64,
+            out: &mut dyn Write,
+        ) -> io::Result<()> {
             let size = usize::try_from(size).unwrap();
-            out.write_all(&vec![content.0[0]; size])
+            out.write_all(&vec![content.as_bytes()[0]; size])
         }
     }
 
@@ -67,7 +74,7 @@ mod tests {
         let mut builder = ImageBuilder::new(Meta::default());
         let again = sizes.len() - 1;
         for (number, index) in (0..sizes.len()).chain([again]).enumerate() {
-            let content = ContentId([u8::try_from(index + 1).unwrap(); 32]);
+            let content = Blake3Digest::from_bytes([u8::try_from(index + 1).unwrap(); 32]);
             let xattrs = vec![(b"user.number".to_vec(), vec![b'x'; number * 7])];
             let node = Node::File { size: sizes[index], content };
             let node = builder.add(Meta { xattrs, ..Meta::default() }, node).unwrap();
@@ -84,13 +91,13 @@ mod tests {
         let places = tree(&sizes).places().unwrap();
         for (index, size) in sizes.into_iter().enumerate() {
             let byte = u8::try_from(index + 1).unwrap();
-            let offset = places.offset(&ContentId([byte; 32]));
+            let offset = places.offset(&Blake3Digest::from_bytes([byte; 32]));
             assert_eq!(offset.is_some(), size > 0, "{size}");
             let Some(offset) = offset else { continue };
             let start = usize::try_from(offset).unwrap();
             let end = start + usize::try_from(size).unwrap();
             assert!(image[start..end].iter().all(|found| *found == byte), "{size}");
         }
-        assert_eq!(places.offset(&ContentId([0; 32])), None);
+        assert_eq!(places.offset(&Blake3Digest::from_bytes([0; 32])), None);
     }
 }

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use crate::{BLOCK, BLOCK_SIZE, ContentId, Contents, Error};
+use box_digest::Blake3Digest;
+
+use crate::{BLOCK, BLOCK_SIZE, Contents, Error};
 
 /// Small writes are gathered up to this many bytes.
 const BUFFER: usize = 256 * 1024;
@@ -77,7 +79,7 @@ impl<'a> Sink<'a> {
     pub(crate) fn copy(
         &mut self,
         contents: &mut dyn Contents,
-        content: ContentId,
+        content: Blake3Digest,
         size: u64,
     ) -> Result<(), Error> {
         let mut measure = Measure { sink: self, left: size, refusal: None };
@@ -148,7 +150,7 @@ mod tests {
     struct Pieces(&'static [&'static [u8]]);
 
     impl Contents for Pieces {
-        fn copy(&mut self, _: &ContentId, _: u64, out: &mut dyn Write) -> io::Result<()> {
+        fn copy(&mut self, _: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
             self.0.iter().for_each(|piece| drop(out.write_all(piece)));
             out.flush()
         }
@@ -157,7 +159,7 @@ mod tests {
     struct Broken;
 
     impl Contents for Broken {
-        fn copy(&mut self, _: &ContentId, _: u64, _: &mut dyn Write) -> io::Result<()> {
+        fn copy(&mut self, _: &Blake3Digest, _: u64, _: &mut dyn Write) -> io::Result<()> {
             Err(io::Error::other("no such content"))
         }
     }
@@ -177,7 +179,7 @@ mod tests {
     fn copied(contents: &mut dyn Contents, size: u64) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         let mut sink = Sink::new(&mut out);
-        sink.copy(contents, ContentId([0; 32]), size)?;
+        sink.copy(contents, Blake3Digest::from_bytes([0; 32]), size)?;
         assert_eq!(sink.position, size);
         sink.finish()?;
         Ok(out)
@@ -212,7 +214,9 @@ mod tests {
         let piece: &'static [u8] = Box::leak(vec![0; BUFFER + 1].into_boxed_slice());
         let mut pieces = Pieces(Box::leak(vec![piece].into_boxed_slice()));
         let mut sink = Sink::new(&mut out);
-        let error = sink.copy(&mut pieces, ContentId([0; 32]), piece.len() as u64).unwrap_err();
+        let error = sink
+            .copy(&mut pieces, Blake3Digest::from_bytes([0; 32]), piece.len() as u64)
+            .unwrap_err();
         assert!(matches!(&error, Error::Write(e) if e.kind() == io::ErrorKind::StorageFull));
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::error::printable;
-use crate::{ContentId, Error, xattr};
+use box_digest::Blake3Digest;
+
+use crate::{Error, xattr};
 
 /// `EROFS_NAME_LEN` of `fs/erofs/erofs_fs.h`.
 const MAX_NAME: usize = 255;
@@ -39,8 +41,8 @@ pub enum Node {
     File {
         /// Its size in bytes.
         size: u64,
-        /// Its bytes.
-        content: ContentId,
+        /// The digest of its bytes. Equal digests promise equal bytes, which are never compared.
+        content: Blake3Digest,
     },
     /// A symbolic link.
     Symlink {

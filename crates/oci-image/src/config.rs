@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use box_image::Digest;
+use box_digest::Digest;
 use serde::Deserialize;
 
 use super::documents::null_is_empty;

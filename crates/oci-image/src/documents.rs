@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use box_image::Digest;
+use box_digest::Digest;
 use serde::{Deserialize, Deserializer};
 
 use super::keys::{self, Shape};

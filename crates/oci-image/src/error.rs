@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use box_cache::StoreError;
-use box_image::Digest;
+use box_digest::Digest;
 use boxfile_spec::Platform;
 use oci_registry::RegistryError;
 

@@ -2,7 +2,7 @@
 //!
 //! Every form of reference goes this way; they differ in where the documents lie.
 
-use box_image::Digest;
+use box_digest::Digest;
 use boxfile_spec::Platform;
 
 use super::documents::{Descriptor, Document, Manifest, read};

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use box_image::Digest;
+use box_digest::Digest;
 use boxfile_spec::Platform;
 use oci_layer::LayerSource;
 use oci_registry::Repository;

@@ -1,6 +1,6 @@
 //! An OCI image layout (image-layout.md), whether it is a directory or an archive.
 
-use box_image::Digest;
+use box_digest::Digest;
 
 use super::documents::{Descriptor, LayoutVersion, read_index};
 use super::error::SourceError;

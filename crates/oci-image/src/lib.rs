@@ -50,7 +50,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use box_image::Digest;
+use box_digest::Digest;
 use boxfile_spec::{ImageRef, Platform};
 use oci_registry::Repository;
 
@@ -105,13 +105,12 @@ pub fn kind_of(path: &Path) -> Option<&'static str> {
 }
 
 fn tag_and_digest(reference: &ImageRef) -> (Option<&str>, Option<Digest>) {
-    let (tag, digest) = match reference {
+    match reference {
         ImageRef::OciLayout { tag, digest, .. }
         | ImageRef::OciArchive { tag, digest, .. }
-        | ImageRef::Registry { tag, digest, .. } => (tag, *digest),
-        ImageRef::DockerArchive { tag, .. } => (tag, None),
-    };
-    (tag.as_deref(), digest.map(|digest| Digest::from_bytes(digest.0)))
+        | ImageRef::Registry { tag, digest, .. } => (tag.as_deref(), *digest),
+        ImageRef::DockerArchive { tag, .. } => (tag.as_deref(), None),
+    }
 }
 
 /// Opens an image of a layout directory.

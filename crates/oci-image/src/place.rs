@@ -3,8 +3,7 @@
 use std::fmt;
 use std::io::Read;
 
-use box_image::Digest;
-use sha2::{Digest as _, Sha256};
+use box_digest::Digest;
 
 use super::documents::Descriptor;
 use super::error::SourceError;
@@ -123,7 +122,7 @@ fn verified(
 ) -> Result<Vec<u8>, SourceError> {
     let opened = sized(blobs, (digest, size), what, opened)?;
     let bytes = read_bounded(opened, || blobs.at(digest), (what, limit))?;
-    let found = Digest::from_bytes(Sha256::digest(&bytes).into());
+    let found = Digest::of(&bytes);
     if found != *digest {
         return Err(SourceError::WrongDigest { at: blobs.at(digest), what, found });
     }

@@ -6,8 +6,8 @@
 use std::fmt;
 use std::fs::File;
 
-use box_cache::{BlobId, Store};
-use box_image::Digest;
+use box_cache::Store;
+use box_digest::Digest;
 use oci_layer::LayerSource;
 use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag};
 
@@ -94,11 +94,11 @@ impl Repo<'_> {
 
     /// Whether the store has a blob whole.
     fn holds(&self, digest: &Digest) -> bool {
-        self.registries.store.verify(&blob(digest)).is_ok()
+        self.registries.store.verify(digest).is_ok()
     }
 
     fn stored(&self, digest: &Digest) -> Result<Opened, SourceError> {
-        let file: File = self.registries.store.open_blob(&blob(digest))?;
+        let file: File = self.registries.store.open_blob(digest)?;
         let size = file.metadata().map_err(SourceError::io(self.at(digest)))?.len();
         Ok(Opened { reader: Box::new(file), size })
     }
@@ -117,10 +117,6 @@ impl Repo<'_> {
     }
 }
 
-const fn blob(digest: &Digest) -> BlobId {
-    BlobId(*digest.as_bytes())
-}
-
 impl Blobs for Repo<'_> {
     fn title(&self) -> String {
         format!("docker://{}/{}", self.repository.host(), self.repository.name())
@@ -134,7 +130,7 @@ impl Blobs for Repo<'_> {
         // A damaged config is fetched again. A layer is hashed when it is fetched and when it is read.
         let is_here = match size {
             ..=CONFIG_MAX => self.holds(digest),
-            _ => self.registries.store.size(&blob(digest)) == Some(size),
+            _ => self.registries.store.size(digest) == Some(size),
         };
         if !is_here {
             self.fetch(&[(*digest, size)])?;

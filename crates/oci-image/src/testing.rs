@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use box_image::Digest;
+use box_digest::Digest;
 use boxfile_spec::Platform;
 use oci_layer::{Compression, LayerSource};
 

@@ -98,6 +98,7 @@ fn action(input: &mut Reader<'_>) -> Result<Action, IndexError> {
 
 #[cfg(test)]
 mod tests {
+    use box_digest::Blake3Digest;
     use box_tree::{Content, Leaf, Meta};
     use proptest::prelude::*;
 
@@ -117,10 +118,14 @@ mod tests {
             })
     }
 
+    fn content() -> impl Strategy<Value = Content> {
+        (any::<[u8; 32]>(), any::<u64>())
+            .prop_map(|(hash, size)| Content { hash: Blake3Digest::from_bytes(hash), size })
+    }
+
     fn leaf() -> impl Strategy<Value = Leaf> {
         prop_oneof![
-            (any::<[u8; 32]>(), any::<u64>())
-                .prop_map(|(hash, size)| Leaf::File(Content { hash, size })),
+            content().prop_map(Leaf::File),
             proptest::collection::vec(any::<u8>(), 0..9).prop_map(Leaf::Symlink),
             (any::<u32>(), any::<u32>()).prop_map(|(major, minor)| Leaf::CharDevice(major, minor)),
             (any::<u32>(), any::<u32>()).prop_map(|(major, minor)| Leaf::BlockDevice(major, minor)),
@@ -141,10 +146,8 @@ mod tests {
     fn index() -> impl Strategy<Value = LayerIndex> {
         let path = proptest::collection::vec(any::<u8>(), 0..9);
         let change = (path, action()).prop_map(|(path, action)| Change { path, action });
-        let content = (any::<[u8; 32]>(), any::<u64>(), any::<u64>())
-            .prop_map(|(hash, size, offset)| (Content { hash, size }, offset));
-        let lists =
-            (proptest::collection::vec(change, 0..9), proptest::collection::vec(content, 0..9));
+        let content = proptest::collection::vec((content(), any::<u64>()), 0..9);
+        let lists = (proptest::collection::vec(change, 0..9), content);
         lists.prop_map(|(changes, contents)| LayerIndex { changes, contents })
     }
 

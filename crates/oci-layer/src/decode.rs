@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufWriter, Read, Write};
 
-use box_image::Digest;
+use box_digest::{Digest, Hasher};
 use box_tree::{Content, Leaf};
 use tar::EntryType;
 
@@ -226,8 +226,7 @@ impl<W: Write> Indexer<'_, W> {
         &mut self,
         archive: &mut Archive<'_, impl BufRead>,
     ) -> Result<Content, LayerErrorKind> {
-        let mut hasher = blake3::Hasher::new();
-        let mut size = 0;
+        let mut hasher = Hasher::default();
         loop {
             let data = archive.data()?;
             if data.is_empty() {
@@ -237,12 +236,11 @@ impl<W: Write> Indexer<'_, W> {
             let stored = self.pack.write_all(data);
             stored.map_err(|error| LayerErrorKind::Store(error.into()))?;
             let length = data.len();
-            size += length as u64;
             archive.consume(length);
         }
-        let content = Content { hash: *hasher.finalize().as_bytes(), size };
+        let content = Content { hash: hasher.digest(), size: hasher.count() };
         self.index.contents.push((content, self.offset));
-        self.offset += size;
+        self.offset += content.size;
         Ok(content)
     }
 }

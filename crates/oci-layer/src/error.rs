@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use box_image::Digest;
+use box_digest::Digest;
 use box_tree::LookupError;
 
 /// Why a layer is refused, and where in it.

@@ -1,5 +1,7 @@
 //! Paths in an archive.
 
+use box_tree::path;
+
 use super::guard::Guard;
 use super::limits::Limits;
 use super::{Action, LayerErrorKind};
@@ -20,7 +22,7 @@ pub(super) fn normalize(path: &[u8], limits: &Limits) -> Result<Vec<u8>, LayerEr
     if Guard::PathNul.catches(path.contains(&0)) {
         return Err(LayerErrorKind::BadPath("the path holds a NUL byte"));
     }
-    let parts: Vec<_> = path.split(|byte| *byte == b'/').filter(|part| named(part)).collect();
+    let parts: Vec<_> = path::names(path).collect();
     if Guard::PathParent.catches(parts.contains(&b"..".as_slice())) {
         return Err(LayerErrorKind::BadPath(PARENT_IN_PATH));
     }
@@ -31,18 +33,6 @@ pub(super) fn normalize(path: &[u8], limits: &Limits) -> Result<Vec<u8>, LayerEr
         return Err(LayerErrorKind::BadPath("the path is too deep"));
     }
     Ok(parts.join(&b'/'))
-}
-
-fn named(part: &[u8]) -> bool {
-    !matches!(part, [] | [b'.'])
-}
-
-/// Splits a normalized path into its directory and its name.
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(slash) => (&path[..slash], &path[slash + 1..]),
-        None => (&[], path),
-    }
 }
 
 /// Where AUFS keeps the data of hard links: a directory in the root of a layer. Its files are
@@ -68,7 +58,7 @@ pub(super) enum Marker {
 /// # Errors
 /// A whiteout that names nothing, or not a name; a path below a whiteout.
 pub(super) fn marker(path: &[u8]) -> Result<Marker, LayerErrorKind> {
-    let (directory, name) = split(path);
+    let (directory, name) = path::split(path);
     match directory.split(|byte| *byte == b'/').position(|part| part.starts_with(b".wh.")) {
         Some(0) if directory == AUFS_LINKS => return Ok(Marker::None),
         Some(0) if directory.starts_with(b".wh..wh.") => return Ok(Marker::Skip),
@@ -85,12 +75,11 @@ pub(super) fn marker(path: &[u8]) -> Result<Marker, LayerErrorKind> {
         b".." if Guard::WhiteoutParent.catches(true) => {
             Err(LayerErrorKind::BadPath(PARENT_IN_PATH))
         }
-        hidden => Ok(Marker::Change(join(directory, hidden), Action::Whiteout)),
+        hidden => {
+            let before = &path[..path.len() - name.len()];
+            Ok(Marker::Change([before, hidden].concat(), Action::Whiteout))
+        }
     }
-}
-
-fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
 }
 
 #[cfg(test)]

@@ -2,30 +2,27 @@
 
 use std::io::{self, Read};
 
-use box_image::Digest;
-use sha2::{Digest as _, Sha256};
+use box_digest::{Digest, Hasher, Sha256};
 
 use super::guard::Guard;
 
 /// Hashes and counts what is read through it.
 pub(super) struct HashingReader<R> {
     inner: R,
-    hasher: Sha256,
-    count: u64,
+    hasher: Hasher<Sha256>,
     limit: u64,
 }
 
 impl<R: Read> HashingReader<R> {
     /// Reads at most `limit` bytes; one more is an error.
     pub(super) fn new(inner: R, limit: u64) -> Self {
-        Self { inner, hasher: Sha256::new(), count: 0, limit }
+        Self { inner, hasher: Hasher::default(), limit }
     }
 
     /// Reads what is left as far as possible.
     pub(super) fn finish(mut self) -> Finished {
         let drained = io::copy(&mut self, &mut io::sink()).map(|_| ());
-        let digest = Digest::from_bytes(self.hasher.finalize().into());
-        Finished { drained, digest, count: self.count }
+        Finished { drained, digest: self.hasher.digest(), count: self.hasher.count() }
     }
 }
 
@@ -43,8 +40,7 @@ impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.hasher.update(&buffer[..read]);
-        self.count += read as u64;
-        if Guard::Inflated.catches(self.count > self.limit) {
+        if Guard::Inflated.catches(self.hasher.count() > self.limit) {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
         }
         Ok(read)

@@ -4,8 +4,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use box_image::Digest;
-use sha2::{Digest as _, Sha256};
+use box_digest::{Digest, Hasher, Sha256};
 
 use super::decode::Compression;
 use super::guard::Guard;
@@ -31,8 +30,7 @@ pub(super) struct Stream {
     /// How much of the piece is filled, and how much of that is read.
     filled: usize,
     position: usize,
-    hasher: Sha256,
-    count: u64,
+    hasher: Hasher<Sha256>,
     limit: u64,
     /// How reading has failed; it then goes on failing.
     failed: Option<io::ErrorKind>,
@@ -57,10 +55,10 @@ impl Stream {
             unpack(&mut blob, compression, &empty, &full);
             blob
         });
-        let hasher = Sha256::new();
-        let (piece, filled, position, count) = (Vec::new(), 0, 0, 0);
+        let hasher = Hasher::default();
+        let (piece, filled, position) = (Vec::new(), 0, 0);
         let failed = None;
-        let stream = Self { pieces, spare, piece, filled, position, hasher, count, limit, failed };
+        let stream = Self { pieces, spare, piece, filled, position, hasher, limit, failed };
         (stream, unpacking)
     }
 
@@ -73,7 +71,7 @@ impl Stream {
                 Err(error) => break Err(error),
             }
         };
-        (drained, Digest::from_bytes(self.hasher.finalize().into()))
+        (drained, self.hasher.digest())
     }
 
     /// Takes the next piece, unless an earlier one has failed.
@@ -96,8 +94,7 @@ impl Stream {
         let Ok(piece) = self.pieces.recv() else { return Ok(()) };
         (self.piece, self.filled) = piece?;
         self.hasher.update(&self.piece[..self.filled]);
-        self.count += self.filled as u64;
-        if Guard::Inflated.catches(self.count > self.limit) {
+        if Guard::Inflated.catches(self.hasher.count() > self.limit) {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
         }
         Ok(())

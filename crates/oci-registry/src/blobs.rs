@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use box_cache::{BlobId, Store, StoreError};
-use box_image::Digest;
+use box_cache::{Store, StoreError};
+use box_digest::Digest;
 use download::{Cancel, Download, DownloadError, FinalResponse, Size, Source};
 use reqwest::header::HeaderMap;
 
@@ -97,10 +97,9 @@ impl Work<'_, '_> {
     }
 
     fn fetch(&self, (digest, size): (Digest, u64)) -> Result<(), RegistryError> {
-        let blob = BlobId(*digest.as_bytes());
-        match self.store.verify(&blob) {
+        match self.store.verify(&digest) {
             Ok(()) => {
-                let held = self.store.size(&blob).ok_or(StoreError::Missing(blob))?;
+                let held = self.store.size(&digest).ok_or(StoreError::Missing(digest))?;
                 let wrong = || wrong_size(self.repository, &digest, size, held);
                 if held == size { Ok(()) } else { Err(wrong()) }
             }

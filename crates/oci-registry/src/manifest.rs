@@ -1,7 +1,6 @@
 //! Manifests and indexes: bounded, and verified against their digest.
 
-use box_cache::BlobId;
-use box_image::{Digest, ParseDigestError};
+use box_digest::{Digest, ParseDigestError};
 use download::{Body, Cancel, Deadline, DownloadError, Guard, retry};
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -63,7 +62,7 @@ fn attempt(
     let headers = response.response.headers().clone();
     let limit = if server.holds(Guard::Limit) { MANIFEST_LIMIT } else { u64::MAX };
     let bytes = Body::new(what, response, &server.options.policy, deadline).read_whole(limit)?;
-    let digest = Digest::from_bytes(BlobId::of(&bytes).0);
+    let digest = Digest::of(&bytes);
     let asked = match reference {
         Reference::Digest(digest) => Some(*digest),
         Reference::Tag(_) => None,
@@ -83,7 +82,7 @@ fn named_digest(headers: &HeaderMap, what: &str) -> Result<Option<Digest>, Regis
     let Some(value) = headers.get("docker-content-digest") else { return Ok(None) };
     let why = match value.to_str().unwrap_or_default().parse() {
         Ok(digest) => return Ok(Some(digest)),
-        Err(ParseDigestError::Algorithm(_)) => {
+        Err(ParseDigestError::Algorithm { .. }) => {
             "it names a digest of an unknown algorithm; sha256 is known"
         }
         Err(ParseDigestError::Hex(_)) => {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use box_image::Digest;
+use box_digest::Digest;
 use download::http::RemoteUrl;
 
 use crate::error::RegistryError;

@@ -1,17 +1,15 @@
 //! Digests of bytes and of files.
 
 use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
-use box_image::Digest;
-use sha2::{Digest as _, Sha256};
+use box_digest::Digest;
 
 use crate::{KitError, Result};
 
 /// Returns the sha256 of `bytes`.
 pub fn of_bytes(bytes: &[u8]) -> Digest {
-    Digest::from_bytes(Sha256::digest(bytes).into())
+    Digest::of(bytes)
 }
 
 /// Returns the sha256 of a file, which is read in pieces.
@@ -20,18 +18,8 @@ pub fn of_bytes(bytes: &[u8]) -> Digest {
 /// The file cannot be read.
 pub fn of_file(path: &Path) -> Result<Digest> {
     let file = File::open(path).map_err(KitError::file("open", path))?;
-    of_reader(file).map_err(KitError::file("read", path))
-}
-
-fn of_reader(mut reader: impl Read) -> io::Result<Digest> {
-    let mut state = Sha256::new();
-    let mut chunk = vec![0; 1 << 16];
-    loop {
-        match reader.read(&mut chunk)? {
-            0 => return Ok(Digest::from_bytes(state.finalize().into())),
-            count => state.update(&chunk[..count]),
-        }
-    }
+    let (digest, _) = Digest::of_reader(file).map_err(KitError::file("read", path))?;
+    Ok(digest)
 }
 
 /// Checks that a file is the pinned one; `expected` is 64 hexadecimal digits.

@@ -5,11 +5,12 @@ use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use box_digest::{Blake3Digest, Digest};
 use box_image::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
 use box_image::{
-    AgentKind, BoxConfig, Budget, ComponentPlan, Descriptor, Digest, Health, Index, Layout, Limits,
+    AgentKind, BoxConfig, Budget, ComponentPlan, Descriptor, Health, Index, Layout, Limits,
     Manifest, Namespaces, NetworkPlan, OciLayout, Rlimits, RunPlan, User, Vm,
 };
 use serde::Serialize;
@@ -55,7 +56,7 @@ pub fn config() -> BoxConfig {
         vm: Vm { cpus: 1, memory_mib: 256 },
         budget: Budget::default(),
     };
-    let (tree, kernel_version) = ("blake3:00".into(), String::new());
+    let (tree, kernel_version) = (Blake3Digest::from_bytes([0; 32]), String::new());
     BoxConfig { epoch: FORMAT_EPOCH, tree, plan, kernel_version }
 }
 

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use box_digest::{Blake3Digest, Digest};
 use box_image::text::shown;
 use box_image::{
-    Budget, ComponentName, ComponentPlan, Digest, Health, Phase, Rlimits, RunPlan, Unsupported,
+    Budget, ComponentName, ComponentPlan, Health, Phase, Rlimits, RunPlan, Unsupported,
 };
 use box_layout::{Blob, OpenBox};
 use serde::Serialize;
@@ -29,7 +30,7 @@ pub(crate) struct InspectArgs {
 struct Report<'a> {
     #[serde(rename = "box")]
     digest: Digest,
-    tree: &'a str,
+    tree: Blake3Digest,
     epoch: u32,
     kernel_version: &'a str,
     plan: &'a RunPlan,
@@ -63,7 +64,7 @@ fn report<'a>(opened: &'a OpenBox) -> Report<'a> {
     };
     Report {
         digest: opened.digest,
-        tree: &opened.config.tree,
+        tree: opened.config.tree,
         epoch: opened.config.epoch,
         kernel_version: &opened.config.kernel_version,
         plan: opened.plan(),

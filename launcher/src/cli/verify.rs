@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use box_digest::Digest;
 use box_image::text::shown;
-use box_image::{Descriptor, Digest, ErrorCode, exit};
+use box_image::{Descriptor, ErrorCode, exit};
 use box_layout::{Blob, OpenBox};
 use boxlaunch::LaunchError;
 use boxlaunch::receipt::Receipts;

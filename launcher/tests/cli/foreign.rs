@@ -41,7 +41,6 @@ fn a_box_that_opens_is_shown_in_lines_of_ours_alone() {
     let lines = |name: &str| {
         let mut config = config();
         config.plan.name = name.to_owned();
-        config.tree = name.to_owned();
         config.kernel_version = name.to_owned();
         // The kernel takes no NUL byte, and so no plan has one.
         config.plan.agent.argv = vec![name.replace('\0', "")];
@@ -54,7 +53,7 @@ fn a_box_that_opens_is_shown_in_lines_of_ours_alone() {
         }
         let json: serde_json::Value =
             serde_json::from_str(&scene.run(&["inspect", "--json"]).stdout).unwrap();
-        assert_eq!(json["tree"], name, "as data, it is what it is");
+        assert_eq!(json["kernel_version"], name, "as data, it is what it is");
         scene.run(&["inspect"]).stdout.lines().count()
     };
     assert_eq!(lines(&damage::hostile_text()), lines("plain"));

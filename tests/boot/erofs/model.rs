@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use erofs_writer::{ContentId, Contents, ImageBuilder, Meta, Node, NodeId};
+use box_digest::{Blake3Digest, hex};
+use erofs_writer::{Contents, ImageBuilder, Meta, Node, NodeId};
 use serde_json::{Value, json};
 
-use crate::listing::{escaped, hex};
+use crate::listing::escaped;
 
 /// The tree, told to the writer name by name.
 pub(crate) struct Model {
@@ -19,10 +20,10 @@ pub(crate) struct Model {
 
 /// The bytes of files.
 #[derive(Default)]
-struct Store(HashMap<ContentId, Vec<u8>>);
+struct Store(HashMap<Blake3Digest, Vec<u8>>);
 
 impl Contents for Store {
-    fn copy(&mut self, content: &ContentId, _: u64, out: &mut dyn Write) -> io::Result<()> {
+    fn copy(&mut self, content: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&self.0[content])
     }
 }
@@ -45,7 +46,7 @@ impl Model {
 
     /// Adds a file under its first name and returns it.
     pub(crate) fn add_file(&mut self, path: &[u8], meta: Meta, bytes: Vec<u8>) -> NodeId {
-        let content = ContentId(*blake3::hash(&bytes).as_bytes());
+        let content = Blake3Digest::of(&bytes);
         let node = Node::File { size: bytes.len() as u64, content };
         self.store.0.insert(content, bytes);
         self.add(path, meta, node)
@@ -103,7 +104,7 @@ fn describe(path: &[u8], meta: &Meta, node: &Node) -> Value {
     line["xattrs"] = Value::Object(xattrs.collect());
     let (kind, details) = match node {
         Node::Directory => ("dir", json!({})),
-        Node::File { size, content } => ("file", json!({"size": size, "blake3": hex(&content.0)})),
+        Node::File { size, content } => ("file", json!({"size": size, "blake3": content.hex()})),
         Node::Symlink { target } => ("symlink", json!({"target": escaped(target)})),
         Node::CharDevice { major, minor } => ("char", json!({"rdev": [major, minor]})),
         Node::BlockDevice { major, minor } => ("block", json!({"rdev": [major, minor]})),

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use box_digest::{Blake3Digest, hex};
 use box_init::error::InitError;
 use serde_json::{Map, Value, json};
 
@@ -96,7 +97,7 @@ fn describe(path: &Path, metadata: &Metadata) -> io::Result<Map<String, Value>> 
     match kind {
         "file" => {
             put("size", json!(metadata.len()));
-            put("blake3", json!(hash(path)?));
+            put("blake3", json!(Blake3Digest::of_reader(File::open(path)?)?.0.hex()));
         }
         "symlink" => {
             put("target", json!(escape(path.read_link()?.as_os_str().as_bytes())));
@@ -140,16 +141,6 @@ fn xattrs(path: &Path) -> io::Result<BTreeMap<String, String>> {
         found.insert(escape(name), hex(&value[..length]));
     }
     Ok(found)
-}
-
-fn hash(path: &Path) -> io::Result<String> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(path)?)?;
-    Ok(hasher.finalize().to_hex().to_string())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns text for bytes: control characters, backslashes and what is not UTF-8 become `\xNN`.
@@ -216,7 +207,7 @@ mod tests {
         assert_eq!(paths, ["/", "/a", "/b", "/b-", "/b/inner", "/c"]);
         assert_eq!((&lines[1]["type"], &lines[1]["target"]), (&json!("symlink"), &json!("b")));
         assert_eq!((&lines[4]["size"], &lines[4]["type"]), (&json!(3), &json!("file")));
-        assert_eq!(lines[4]["blake3"], blake3::hash(b"abc").to_hex().as_str());
+        assert_eq!(lines[4]["blake3"], Blake3Digest::of(b"abc").hex());
         assert_eq!((&lines[2]["nlink"], &lines[2]["first_name"]), (&json!(2), &Value::Null));
         for line in &lines[4..] {
             assert_eq!((&line["nlink"], &line["first_name"]), (&json!(2), &json!("/b/inner")));

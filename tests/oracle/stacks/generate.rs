@@ -1,6 +1,6 @@
 //! Random stacks of layers over few names, so that their paths collide.
 
-use box_image::Digest;
+use box_digest::Digest;
 use box_tree::{Content, Leaf, Meta};
 use oci_layer::{Action, Change, LayerIndex};
 use proptest::prelude::*;

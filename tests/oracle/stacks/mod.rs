@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::SystemTime;
 
-use box_image::Digest;
+use box_digest::Digest;
 use box_tree::{InodeId, Kind, Leaf, Tree};
 use oci_layer::{Action, LayerError, LayerIndex};
 use proptest::prelude::*;

@@ -274,7 +274,7 @@ fn values_of_the_wrong_type() {
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
     assert_snapshot!(after("digest = \"sha256:ab", "digest = \"sha256:AB"), @r#"
-    error: malformed lock: a digest must be `sha256:` or `blake3:` and 64 lower-case hex digits
+    error: malformed lock: the digest "sha256:ABababababababababababababababababababababababababababababababab" does not have 64 lower-case hexadecimal digits after the colon
        --> Boxfile.lock:11:10
         |
      11 | digest = "sha256:ABababababababababababababababababababababababababababababababab"
@@ -283,7 +283,7 @@ fn values_of_the_wrong_type() {
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(after("sha256:22", "md5:22"), @r#"
-    error: malformed lock: a digest must be `sha256:` or `blake3:` and 64 lower-case hex digits
+    error: malformed lock: the digest "md5:2222222222222222222222222222222222222222222222222222222222222222" does not start with "sha256:"
        --> Boxfile.lock:15:5
         |
      15 |     "md5:2222222222222222222222222222222222222222222222222222222222222222",

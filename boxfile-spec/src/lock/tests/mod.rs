@@ -6,7 +6,9 @@ mod hostile;
 mod properties;
 mod text;
 
-use super::{Digest, Entry, Kind, Lock};
+use box_digest::{AnyDigest, Blake3Digest, Digest};
+
+use super::{Entry, Kind, Lock};
 use crate::Platform;
 
 /// A lock with an entry of every kind; the agent is there for two platforms.
@@ -35,12 +37,12 @@ fn lock(entries: impl IntoIterator<Item = Entry>) -> Lock {
 
 fn entry(name: &str, kind: Kind, source: &str, platform: Option<Platform>) -> Entry {
     let layers = match kind {
-        Kind::Image => vec![Digest::Sha256([0x11; 32]), Digest::Sha256([0x22; 32])],
+        Kind::Image => [[0x11; 32], [0x22; 32]].map(|it| Digest::from_bytes(it).into()).to_vec(),
         _ => Vec::new(),
     };
     let digest = match kind {
-        Kind::Skill => Digest::Blake3([0x5c; 32]),
-        _ => Digest::Sha256([0xab; 32]),
+        Kind::Skill => AnyDigest::Blake3(Blake3Digest::from_bytes([0x5c; 32])),
+        _ => AnyDigest::Sha256(Digest::from_bytes([0xab; 32])),
     };
     let (name, source) = (name.to_owned(), source.to_owned());
     Entry { name, kind, source, platform, digest, size: 4096, layers }

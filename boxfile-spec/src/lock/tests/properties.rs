@@ -7,10 +7,11 @@ use proptest::sample::{Index, select};
 use super::*;
 use crate::lock::Change;
 
-fn any_digest() -> impl Strategy<Value = Digest> {
-    let digest =
-        |(blake3, bytes)| if blake3 { Digest::Blake3(bytes) } else { Digest::Sha256(bytes) };
-    any::<(bool, [u8; 32])>().prop_map(digest)
+fn any_digest() -> impl Strategy<Value = AnyDigest> {
+    any::<(bool, [u8; 32])>().prop_map(|(blake3, bytes)| match blake3 {
+        true => Blake3Digest::from_bytes(bytes).into(),
+        false => Digest::from_bytes(bytes).into(),
+    })
 }
 
 const KINDS: [Kind; 7] =

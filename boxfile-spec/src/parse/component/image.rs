@@ -1,11 +1,13 @@
 //! `image "oci:…"`, and `binary "PATH"` or `binary "URL" sha256="…"`: where a component's files come
 //! from.
 
+use box_digest::Digest;
+
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
 use crate::suggest::nearest;
 use crate::syntax::tree::Value;
-use crate::{Binary, Diagnostic, ImageRef, Sha256, Spanned, form, rules, value};
+use crate::{Binary, Diagnostic, ImageRef, Spanned, form, rules, value};
 
 const FORM: &str = "an image is \"oci:DIR\", \"oci-archive:FILE\", \"docker-archive:FILE\" or \
      \"docker://HOST/NAME\", each perhaps with `:TAG` behind it";
@@ -65,11 +67,11 @@ fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
 }
 
 /// Splits off what is behind an `@`.
-fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Sha256>), Diagnostic> {
+fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Digest>), Diagnostic> {
     let Some((text, digest)) = text.rsplit_once("@sha256:") else { return Ok((text, None)) };
-    match digest.parse() {
-        Ok(digest) => Ok((text, Some(digest))),
-        Err(_) => Err(error(value, "the image's digest is not a sha256", "behind the `@`")
+    match Digest::from_hex(digest) {
+        Some(digest) => Ok((text, Some(digest))),
+        None => Err(error(value, "the image's digest is not a sha256", "behind the `@`")
             .with_help("write `@sha256:` and 64 hexadecimal digits in lower case")),
     }
 }
@@ -119,7 +121,7 @@ fn checked_tag(value: &Value, tag: &str) -> Result<String, Diagnostic> {
 }
 
 /// Reads `docker://HOST/NAME[:TAG]` and what people type: `NAME[:TAG]`.
-fn registry(value: &Value, text: &str, digest: Option<Sha256>) -> Result<ImageRef, Diagnostic> {
+fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRef, Diagnostic> {
     let explicit = text.strip_prefix("docker://");
     let refuse = |label: &str| {
         let message = format!("{} is not an image that can be read", quote(text));

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use box_digest::Digest;
 use boxfile_spec::{
     Agent, AgentKind, Boxfile, Budget, Business, Component, Health, ImageRef, Kernel, Layout,
-    Limits, Namespaces, Network, Platform, ResourceLimits, Sha256, Skill, SkillMode, Span, Spanned,
-    Vm, parse,
+    Limits, Namespaces, Network, Platform, ResourceLimits, Skill, SkillMode, Span, Spanned, Vm,
+    parse,
 };
 
 use super::{MIB, strings};
@@ -94,7 +95,7 @@ fn example_kernel() -> Kernel {
     sha256[..3].copy_from_slice(&[0x38, 0x54, 0xef]);
     sha256[31] = 1;
     let path = at("vendor/libkrunfw.so.5".to_owned(), "\"vendor/libkrunfw.so.5\"");
-    Kernel { path: Some(path), sha256: Some(Sha256(sha256)) }
+    Kernel { path: Some(path), sha256: Some(Digest::from_bytes(sha256)) }
 }
 
 #[test]

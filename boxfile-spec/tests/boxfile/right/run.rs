@@ -202,5 +202,5 @@ fn a_tiny_budget_is_legal() {
 #[test]
 fn a_kernel_may_be_known_by_its_digest_alone() {
     let kernel = file(&format!("kernel sha256=\"{}\"", "00".repeat(32))).kernel.unwrap();
-    assert_eq!((kernel.path, kernel.sha256.unwrap().0), (None, [0; 32]));
+    assert_eq!((kernel.path, kernel.sha256.unwrap().as_bytes()), (None, &[0; 32]));
 }

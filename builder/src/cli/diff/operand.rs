@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use box_digest::Digest;
 use box_image::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE};
-use box_image::{ComponentName, Digest, ErrorCode, Manifest};
+use box_image::{ComponentName, ErrorCode, Manifest};
 use box_inspect::diff::Side;
 use box_inspect::opened::{self, OpenBox, OpenError};
 use boxfile_spec::{ImageRef, Platform};

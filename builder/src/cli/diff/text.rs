@@ -6,9 +6,6 @@ use boxfile_spec::shown;
 use super::operand::PartDifference;
 use crate::cli::entry::{origin, shown_bytes, time};
 
-/// How many characters of a content's hash are shown.
-const SHORT: usize = 12;
-
 /// A difference, and how many of the same sort below it are not shown.
 struct Shown<'d> {
     difference: &'d Difference<'d>,
@@ -21,7 +18,7 @@ pub(super) fn lines<'d>(
     differences: &'d [Difference<'d>],
     parts: &'d [PartDifference],
 ) -> impl Iterator<Item = String> + 'd {
-    let digest = |it: Option<box_image::Digest>| it.map_or("none".to_owned(), |it| it.to_string());
+    let digest = |it: Option<box_digest::Digest>| it.map_or("none".to_owned(), |it| it.to_string());
     let parts = parts.iter().map(move |part| {
         let (a, b) = (digest(part.a), digest(part.b));
         format!("changed  the {}\n         a  {a}\n         b  {b}", part.name)
@@ -103,9 +100,9 @@ fn value(field: Field, xattr: Option<&[u8]>, entry: &Entry<'_>) -> String {
         Field::Mode => format!("{:04o}", meta.mode),
         Field::Uid => meta.uid.to_string(),
         Field::Gid => meta.gid.to_string(),
-        Field::Content => entry.content().map_or_else(String::new, |content| {
-            format!("blake3 {}", &box_image::digest::hex(&content.hash)[..SHORT])
-        }),
+        Field::Content => entry
+            .content()
+            .map_or_else(String::new, |content| format!("blake3 {}", content.hash.short())),
         Field::Target => entry.target().map(shown_bytes).unwrap_or_default(),
         Field::Device => {
             entry.device().map_or_else(String::new, |(major, minor)| format!("{major},{minor}"))

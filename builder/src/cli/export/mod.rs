@@ -5,7 +5,8 @@ mod report;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use box_image::{ComponentName, Digest};
+use box_digest::{Blake3Digest, Digest};
+use box_image::ComponentName;
 use box_inspect::export::{
     Export, ExportError, LeftOut, OciImage, Ownership, Written, component_of, copy_rootfs, file,
 };
@@ -76,7 +77,7 @@ struct Exported {
     component: Option<ComponentName>,
     output: PathBuf,
     /// The digest of the exported tree.
-    tree: String,
+    tree: Blake3Digest,
     /// The file, or the OCI image's manifest.
     written: Option<Written>,
     left_out: LeftOut,
@@ -148,7 +149,7 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, ExportError> {
         of: opened.digest,
         component,
         output: output(args, component)?,
-        tree: opened.config.tree.clone(),
+        tree: opened.config.tree,
         written: None,
         left_out: LeftOut::default(),
     };
@@ -160,7 +161,7 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, ExportError> {
         Some(component) => Export::component(opened, component)?,
         None => Export::whole(opened)?,
     };
-    exported.tree = export.tree().digest().to_string();
+    exported.tree = export.tree().digest();
     write(args, &export, &mut exported)?;
     Ok(exported)
 }

@@ -34,7 +34,7 @@ pub(super) fn report(args: &Args, exported: &Exported) {
     }
     terminal::note(&format!("exported: {}", output.display()));
     let digest = exported.written.map(|it| it.digest.to_string());
-    terminal::result(&digest.unwrap_or_else(|| exported.tree.clone()));
+    terminal::result(&digest.unwrap_or_else(|| exported.tree.to_string()));
 }
 
 /// Says what a directory lacks of the tree.

@@ -2,7 +2,6 @@
 
 mod scaffold;
 
-use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use box_cache::Store;
 use box_image::ErrorCode;
 use boxbuild::project::NAMES;
 use boxfile_spec::{ImageRef, Platform, Source, Spanned, Syntax};
+use host_fs::publish::FileDraft;
 use oci_image::{Access, Image, Registries, SourceError};
 
 use super::failure::{Advice, Failure, chain};
@@ -199,16 +199,14 @@ fn checked_name(name: &str) -> Result<String, Failure> {
 
 /// Writes a file that must not exist yet, as a whole or not at all.
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
-    let opened = OpenOptions::new().write(true).create_new(true).open(path);
-    let failed =
-        |error| Failure::new(ErrorCode::Io, format!("cannot write {}: {error}", path.display()));
-    let mut file = opened.map_err(|error| match error.kind() {
+    let draft = FileDraft::beside(path, 0o666);
+    let written = draft.and_then(|draft| {
+        draft.file().write_all(text.as_bytes())?;
+        draft.finish_new(path)
+    });
+    written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => already_there(path),
-        _ => failed(error),
-    })?;
-    file.write_all(text.as_bytes()).map_err(|error| {
-        std::fs::remove_file(path).ok();
-        failed(error)
+        _ => Failure::new(ErrorCode::Io, format!("cannot write {}: {error}", path.display())),
     })
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use box_tree::path::join;
 use boxfile_spec::{ConflictPolicy, Syntax, shown};
 
 use super::accounts::unitable;
-use super::shared::join;
 use super::special::special;
 use super::{Conflict, Special};
 

@@ -82,7 +82,9 @@ fn xattr(agent: &Meta, business: &Meta) -> Option<Difference> {
     let name = *names.iter().find(differs)?;
     let value = |meta: &Meta| match meta.xattrs.get(name) {
         None => "none".to_owned(),
-        Some(value) => format!("blake3:{} ({} bytes)", short(&Content::of(value)), value.len()),
+        Some(value) => {
+            format!("blake3:{} ({} bytes)", Content::of(value).hash.short(), value.len())
+        }
     };
     let field = format!("xattr {}", shown(&String::from_utf8_lossy(name)));
     Some(Difference::new(field, [agent, business].map(value)))
@@ -95,7 +97,7 @@ fn payload(agent: &Leaf, business: &Leaf) -> Option<Difference> {
             Some(Difference::new("size", [one, other].map(|it| it.size.to_string())))
         }
         (Leaf::File(one), Leaf::File(other)) if one != other => {
-            let hash = |it: &Content| format!("blake3:{}", short(it));
+            let hash = |it: &Content| format!("blake3:{}", it.hash.short());
             Some(Difference::new("content", [one, other].map(hash)))
         }
         (Leaf::Symlink(one), Leaf::Symlink(other)) if one != other => {
@@ -116,9 +118,4 @@ fn numbers(leaf: &Leaf) -> String {
         }
         _ => String::new(),
     }
-}
-
-/// Returns the start of a content's hash, which tells two apart for a person.
-fn short(content: &Content) -> String {
-    box_image::Digest::from_bytes(content.hash).short()
 }

@@ -59,8 +59,7 @@ fn is_loader(name: &[u8]) -> bool {
 /// Says which library a loader belongs to, and where it is.
 fn described((path, content): &Loader) -> String {
     let library = if path.contains("/ld-musl-") { "musl" } else { "glibc" };
-    let hash = box_image::digest::hex(&content.hash[..6]);
-    format!("{library}, by {path} (blake3:{hash})")
+    format!("{library}, by {path} (blake3:{})", content.hash.short())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The paths that both trees have.
 
+use box_tree::path;
 use box_tree::{InodeId, Name, Tree};
 
 /// A path that both trees have; `/` is one of them.
@@ -25,7 +26,7 @@ pub(super) fn shared(agent: &Tree, business: &Tree) -> Vec<Shared> {
         {
             let both = names.iter().filter_map(|(name, id)| Some((name, *id, *others.get(name)?)));
             let below = both.map(|(name, id, other)| Shared {
-                path: join(&entry.path, name),
+                path: path::join(&entry.path, name),
                 place: Some((one, name.clone())),
                 found: [id, other],
             });
@@ -37,10 +38,4 @@ pub(super) fn shared(agent: &Tree, business: &Tree) -> Vec<Shared> {
         listed.push(entry);
     }
     listed
-}
-
-/// Appends a name to a path.
-pub(super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    let directory = directory.strip_suffix(b"/").unwrap_or(directory);
-    [directory, b"/", name].concat()
 }

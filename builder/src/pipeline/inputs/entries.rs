@@ -1,8 +1,8 @@
 //! The lock's entries for what a build reads.
 
-use box_image::Digest;
+use box_digest::{AnyDigest, Digest};
 use box_image::manifest::FORMAT_EPOCH;
-use boxfile_spec::lock::{Digest as Pinned, Entry, Kind};
+use boxfile_spec::lock::{Entry, Kind};
 use boxfile_spec::{Lock, Span};
 use oci_image::Image;
 
@@ -39,7 +39,7 @@ pub(super) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
         set(&format!("env:{}", file.path), &file.path, Kind::EnvFile, content);
     }
     for skill in &inputs.skills {
-        let digest = Pinned::Blake3(*skill.skill.tree.digest().as_bytes());
+        let digest = skill.skill.tree.digest().into();
         let content = Content { digest, size: skill.skill.size(), layers: Vec::new() };
         set(&format!("skill:{}", skill.name), &skill.source, Kind::Skill, content);
     }
@@ -57,22 +57,22 @@ pub(super) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
 
 /// What an entry says of a content.
 struct Content {
-    digest: Pinned,
+    digest: AnyDigest,
     size: u64,
-    layers: Vec<Pinned>,
+    layers: Vec<AnyDigest>,
 }
 
 impl Content {
     fn plain(digest: Digest, size: u64) -> Self {
-        Self { digest: Pinned::Sha256(*digest.as_bytes()), size, layers: Vec::new() }
+        Self { digest: digest.into(), size, layers: Vec::new() }
     }
 
     fn image(image: &Image) -> Self {
         let layers = image.layers.iter();
         Self {
-            digest: Pinned::Sha256(*image.manifest.as_bytes()),
+            digest: image.manifest.into(),
             size: image.size(),
-            layers: layers.map(|layer| Pinned::Sha256(*layer.digest.as_bytes())).collect(),
+            layers: layers.map(|layer| layer.digest.into()).collect(),
         }
     }
 }
@@ -80,8 +80,8 @@ impl Content {
 /// Returns the digest that an entry pins an image to.
 pub(super) fn image_digest(entry: &Entry, span: Span) -> Result<Digest, BuildError> {
     match entry.digest {
-        Pinned::Sha256(bytes) => Ok(Digest::from_bytes(bytes)),
-        Pinned::Blake3(_) => Err(mismatch(entry, span, "it names the image by a blake3")),
+        AnyDigest::Sha256(digest) => Ok(digest),
+        AnyDigest::Blake3(_) => Err(mismatch(entry, span, "it names the image by a blake3")),
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use boxfile_spec::{Boxfile, Component, Diagnostic, Source, Sources, Spanned, dotenv};
 use host_fs::FileError;
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
-use sha2::{Digest as _, Sha256};
 
 use super::program::machine;
 use crate::binary::{self, Program};
@@ -34,7 +34,7 @@ pub(in crate::pipeline) struct Tool {
 
 impl Tool {
     pub(super) fn new(bytes: Vec<u8>) -> Self {
-        Self { sha256: sha256(&bytes), bytes }
+        Self { sha256: Digest::of(&bytes), bytes }
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
             let bytes = read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)
                 .map_err(FileError::of("read", &path))
                 .map_err(unread)?;
-            let (digest, size) = (sha256(&bytes), bytes.len() as u64);
+            let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
             files.push(EnvFile { path: file.value.clone(), digest, size });
             let variables = variables(&path, bytes, declared, request.boxfile)?;
             env.entry(component).or_default().extend(variables);
@@ -137,11 +137,6 @@ fn masked(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the sha256 of bytes.
-fn sha256(bytes: &[u8]) -> Digest {
-    Digest::from_bytes(Sha256::digest(bytes).into())
-}
-
 /// Reads the init, which must be a static program for the platform.
 pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
     let (file, bytes) = read_file("read the init", request.init)?;
@@ -158,7 +153,7 @@ pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
 pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
     let kernel = Tool::new(read_file("read the kernel", request.kernel)?.1);
     let declared = request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256);
-    match declared.map(|it| Digest::from_bytes(it.0)) {
+    match declared {
         Some(expected) if expected != kernel.sha256 => Err(BuildError::WrongFile {
             span: None,
             what: format!("the kernel {}", request.kernel.display()),

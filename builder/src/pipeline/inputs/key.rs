@@ -13,7 +13,7 @@ impl Inputs {
     /// and the content of all that it names. Neither the names of the inputs nor how images are packed
     /// and compressed makes a difference.
     pub(in crate::pipeline) fn key(&self, request: &Request<'_>) -> ActionKey {
-        let mut key = KeyHasher::new("box", FORMAT_EPOCH).part(&request.builder);
+        let mut key = KeyHasher::new("box", FORMAT_EPOCH).part(request.builder.as_bytes());
         key = key.text(&nameless(request.boxfile).canonical()).text(request.platform.as_str());
         for (component, image) in &self.images {
             key = add_image(key.text(component.name()), image);

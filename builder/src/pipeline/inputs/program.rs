@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use box_cache::Store;
-use box_image::Digest;
+use box_digest::Digest;
 use box_tree::Tree;
-use boxfile_spec::{Binary as Declared, Boxfile, Platform, Sha256, Span};
+use boxfile_spec::{Binary as Declared, Boxfile, Platform, Span};
 use download::fetch::{RemoteUrl, fetch};
 use host_fs::FileError;
 
@@ -41,7 +41,7 @@ pub(super) fn read(
             let span = url.span;
             let remote: RemoteUrl =
                 url.value.parse().map_err(|source| BuildError::Url { span, source })?;
-            let fetched = fetch(&remote, &Digest::from_bytes(sha256.0), store, &request.fetch)
+            let fetched = fetch(&remote, sha256, store, &request.fetch)
                 .map_err(|source| BuildError::Fetch { span, source: Box::new(source) })?;
             binary::from_store(&fetched.blob, &remote.without_query(), machine, store)
                 .map_err(|source| BuildError::Binary { span, source })
@@ -68,8 +68,8 @@ fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError
     Ok(base.join(path))
 }
 
-fn check_digest(binary: &Binary, expected: Option<Sha256>, span: Span) -> Result<(), BuildError> {
-    let Some(expected) = expected.map(|it| Digest::from_bytes(it.0)) else { return Ok(()) };
+fn check_digest(binary: &Binary, expected: Option<Digest>, span: Span) -> Result<(), BuildError> {
+    let Some(expected) = expected else { return Ok(()) };
     if binary.sha256 == expected {
         return Ok(());
     }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use box_cache::ActionKey;
-use box_image::Digest;
+use box_digest::{AnyDigest, Blake3Digest, Digest};
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
-use boxfile_spec::lock::{Digest as Pinned, Kind};
+use boxfile_spec::lock::Kind;
 use boxfile_spec::{Boxfile, Platform, SkillMode, Source, Span};
 use download::fetch::FetchOptions;
 use oci_image::Process;
@@ -41,7 +41,7 @@ fn request(boxfile: &Boxfile) -> Request<'_> {
         remote: None,
         init: Path::new("init"),
         kernel: Path::new("kernel"),
-        builder: [0; 32],
+        builder: Blake3Digest::from_bytes([0; 32]),
     }
 }
 
@@ -153,7 +153,9 @@ fn contents_and_declarations_make_another_box() {
         keys.push(key_of(&BOXFILE.replace(from, to), &inputs()));
     }
     let boxfile = read(BOXFILE, None);
-    keys.push(inputs().key(&Request { builder: [1; 32], ..request(&boxfile) }));
+    keys.push(
+        inputs().key(&Request { builder: Blake3Digest::from_bytes([1; 32]), ..request(&boxfile) }),
+    );
     let all = keys.len();
     keys.sort_by_key(|key| format!("{key:?}"));
     keys.dedup();
@@ -185,9 +187,9 @@ fn the_lock_has_an_entry_for_each_input() {
     );
     let lock = inputs().lock(&request(&boxfile));
     let business = lock.get("business", Some(Platform::LinuxAmd64)).unwrap();
-    assert_eq!(business.digest, Pinned::Sha256([2; 32]));
-    assert_eq!(business.layers, [Pinned::Sha256([11; 32]), Pinned::Sha256([12; 32])]);
-    assert!(matches!(lock.get("skill:greet", None).unwrap().digest, Pinned::Blake3(_)));
+    assert_eq!(business.digest, digest(2).into());
+    assert_eq!(business.layers, [digest(11).into(), digest(12).into()]);
+    assert!(matches!(lock.get("skill:greet", None).unwrap().digest, AnyDigest::Blake3(_)));
 }
 
 #[test]
@@ -226,7 +228,7 @@ fn an_entry_must_fit_its_image() {
     wrong.layers.clear();
     assert!(check(&wrong).unwrap_err().to_string().contains("the image has other layers"));
     let mut wrong = entry.clone();
-    wrong.digest = Pinned::Blake3([1; 32]);
+    wrong.digest = Blake3Digest::from_bytes([1; 32]).into();
     let error = entries::image_digest(&wrong, Span::default()).unwrap_err();
     assert!(matches!(error, BuildError::PinMismatch { .. }), "{error}");
 }

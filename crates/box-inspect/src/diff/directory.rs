@@ -1,12 +1,13 @@
 //! The tree of a directory of this host. Symbolic links are never followed.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use box_digest::Blake3Digest;
 use box_tree::listing::{Listing, Origins};
 use box_tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
 use host_fs::read::{Links, ReadError, open_regular};
@@ -130,7 +131,7 @@ fn kind(path: &Path, found: &Metadata) -> Result<Kind, DirectoryError> {
         return Ok(Kind::Directory(BTreeMap::new()));
     } else if kind.is_file() {
         // Read later: see `Walk::hash`.
-        Leaf::File(Content { hash: [0; 32], size: 0 })
+        Leaf::File(Content { hash: Blake3Digest::from_bytes([0; 32]), size: 0 })
     } else if kind.is_symlink() {
         Leaf::Symlink(fs::read_link(path).map_err(failed(path))?.into_os_string().into_vec())
     } else if kind.is_char_device() {
@@ -180,18 +181,6 @@ fn content(path: &Path) -> Result<Content, DirectoryError> {
         ReadError::NotRegular => DirectoryError::Changing { path: path.to_owned() },
         error => failed(path)(error.into()),
     })?;
-    digest(file).map_err(failed(path))
-}
-
-fn digest(mut file: File) -> io::Result<Content> {
-    let (mut hasher, mut size, mut buffer) = (blake3::Hasher::new(), 0, [0; 64 << 10]);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(Content { hash: *hasher.finalize().as_bytes(), size }),
-            read => {
-                hasher.update(&buffer[..read]);
-                size += read as u64;
-            }
-        }
-    }
+    let (hash, size) = Blake3Digest::of_reader(file).map_err(failed(path))?;
+    Ok(Content { hash, size })
 }

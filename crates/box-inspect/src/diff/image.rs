@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use box_tree::listing::{ImageOrigin, Listing, Origins};
 use boxfile_spec::{ImageRef, Platform};
 use oci_image::{Access, SourceError};

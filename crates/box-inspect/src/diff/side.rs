@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use box_image::{ComponentName, Digest};
-use box_tree::listing::{Listing, NamedOrigin, normal};
-use box_tree::{InodeId, entries};
+use box_digest::Digest;
+use box_image::ComponentName;
+use box_tree::listing::{Listing, NamedOrigin};
+use box_tree::{InodeId, entries, path};
 
 use super::Entry;
 use crate::opened::{self, OpenBox, OpenError};
@@ -46,7 +47,7 @@ impl Side {
         let root = match component.map(|name| opened.config.plan.component(name)) {
             None => Vec::new(),
             Some(None) => return Ok(None),
-            Some(Some(component)) => normal(component.root.as_bytes()),
+            Some(Some(component)) => path::normalize(component.root.as_bytes()),
         };
         Ok(Some(Self::new(SideKind::Box(opened.digest), opened::listing(opened)?, root)))
     }
@@ -71,8 +72,8 @@ impl Side {
 
     /// Lists what is at a path of the compared root and below, in the canonical order.
     fn below(&self, path: &[u8]) -> impl Iterator<Item = (Vec<u8>, InodeId)> + '_ {
-        let (root, path) = (self.root.len(), normal(path));
-        let prefix = [self.root.as_slice(), &path].concat();
+        let root = self.root.len();
+        let prefix = [self.root.as_slice(), &path::normalize(path)].concat();
         entries(&self.listing.tree).filter_map(move |(path, id)| {
             let path = if path == b"/" { Vec::new() } else { path };
             let rest = path.strip_prefix(prefix.as_slice())?;

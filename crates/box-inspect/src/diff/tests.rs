@@ -13,14 +13,14 @@ use super::*;
 fn side(kind: SideKind, tree: Tree) -> Side {
     let image = ImageOrigin {
         component: ComponentName::Agent,
-        layers: vec![box_image::Digest::from_bytes([2; 32])],
+        layers: vec![box_digest::Digest::from_bytes([2; 32])],
     };
     let origins = Origins { images: vec![image], ..Origins::default() };
     Side::new(kind, Listing { tree, origins }, Vec::new())
 }
 
 fn boxed(tree: Tree) -> Side {
-    side(SideKind::Box(box_image::Digest::from_bytes([0; 32])), tree)
+    side(SideKind::Box(box_digest::Digest::from_bytes([0; 32])), tree)
 }
 
 fn put(tree: &mut Tree, path: &str, leaf: Leaf) -> InodeId {

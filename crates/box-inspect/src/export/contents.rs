@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
+use box_digest::Hasher;
 use box_tree::erofs::image_builder;
 use box_tree::{Content, ReadContent, Tree};
-use erofs_writer::{ContentId, Places};
+use erofs_writer::Places;
 
 use super::ExportError;
 use super::error::lossy;
@@ -46,8 +47,8 @@ impl Contents {
     ) -> Result<(), ExportError> {
         let damaged = || ExportError::Damaged { path: lossy(path) };
         // A content without bytes lies nowhere.
-        let mut offset = self.places.offset(&ContentId(content.hash)).unwrap_or_default();
-        let mut hasher = blake3::Hasher::new();
+        let mut offset = self.places.offset(&content.hash).unwrap_or_default();
+        let mut hasher = Hasher::default();
         let mut buffer = vec![0; CHUNK.min(usize::try_from(content.size).unwrap_or(CHUNK))];
         let mut left = content.size;
         while left > 0 {
@@ -62,7 +63,7 @@ impl Contents {
             offset += chunk.len() as u64;
             left -= chunk.len() as u64;
         }
-        if *hasher.finalize().as_bytes() == content.hash { Ok(()) } else { Err(damaged()) }
+        if hasher.digest() == content.hash { Ok(()) } else { Err(damaged()) }
     }
 }
 

@@ -29,7 +29,7 @@ use std::io::Write;
 use std::path::Path;
 
 use box_image::{ComponentName, ComponentPlan};
-use box_tree::{InodeId, Tree};
+use box_tree::Tree;
 
 use crate::opened::{self, OpenBox};
 pub use contents::Contents;
@@ -67,7 +67,8 @@ impl Export {
         let plan = opened.config.plan.component(name);
         let plan = plan.ok_or(ExportError::NoComponent { component: name.name() })?;
         let mut export = Self::whole(opened)?;
-        let root = directory_at(&export.tree, &plan.root);
+        let root = export.tree.reach(plan.root.as_bytes()).ok();
+        let root = root.filter(|root| export.tree.inode(*root).names().is_some());
         let root = root.ok_or_else(|| ExportError::NoRoot { root: plan.root.clone() })?;
         *export.tree.inode_mut(Tree::ROOT) = export.tree.inode(root).clone();
         export.plan = Some(plan.clone());
@@ -94,13 +95,6 @@ impl Export {
     pub fn directory(&self, to: &Path, ownership: Ownership) -> Result<LeftOut, ExportError> {
         directory::extract(&self.tree, &self.contents, to, ownership)
     }
-}
-
-/// Returns the directory at an absolute path, without following links.
-fn directory_at(tree: &Tree, path: &str) -> Option<InodeId> {
-    let mut names = path.split('/').filter(|name| !name.is_empty());
-    let found = names.try_fold(Tree::ROOT, |id, name| tree.child(id, name.as_bytes()))?;
-    tree.inode(found).names().map(|_| found)
 }
 
 #[cfg(test)]

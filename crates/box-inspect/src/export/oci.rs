@@ -9,8 +9,9 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use box_digest::Digest;
 use box_image::manifest::{OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
-use box_image::{ComponentName, ComponentPlan, Descriptor, Digest, Index, OciLayout};
+use box_image::{ComponentName, ComponentPlan, Descriptor, Index, OciLayout};
 use box_tree::{Meta, Tree, entries};
 use boxfile_spec::Platform;
 use serde::Serialize;

@@ -2,8 +2,7 @@
 
 use std::io::{self, Write};
 
-use box_image::Digest;
-use sha2::{Digest as _, Sha256};
+use box_digest::{Digest, Hasher, Sha256};
 
 use super::ExportError;
 
@@ -25,30 +24,26 @@ impl Written {
         out: &mut dyn Write,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>,
     ) -> Result<Self, ExportError> {
-        let mut counting = Counting { out, hasher: Sha256::new(), size: 0 };
+        let mut counting = Counting { out, hasher: Hasher::default() };
         fill(&mut counting)?;
-        let digest = Digest::from_bytes(counting.hasher.finalize().into());
-        Ok(Self { digest, size: counting.size })
+        Ok(Self { digest: counting.hasher.digest(), size: counting.hasher.count() })
     }
 
     /// Says what bytes are.
     pub(super) fn of(bytes: &[u8]) -> Self {
-        let digest = Digest::from_bytes(Sha256::digest(bytes).into());
-        Self { digest, size: bytes.len() as u64 }
+        Self { digest: Digest::of(bytes), size: bytes.len() as u64 }
     }
 }
 
 struct Counting<'a> {
     out: &'a mut dyn Write,
-    hasher: Sha256,
-    size: u64,
+    hasher: Hasher<Sha256>,
 }
 
 impl Write for Counting<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.hasher.update(&bytes[..written]);
-        self.size += written as u64;
         Ok(written)
     }
 

@@ -3,7 +3,7 @@
 use boxfile_spec::nearest;
 
 use super::Listing;
-use crate::{InodeId, Kind, Leaf, Tree};
+use crate::{InodeId, Kind, Leaf};
 
 /// How many names of a directory are looked at for one that was meant.
 const CANDIDATES: usize = 10_000;
@@ -23,38 +23,17 @@ pub enum FindError {
     NotADirectory { path: String },
 }
 
-/// Returns a path in its one form: absolute, without needless slashes and `.`; the root is empty.
-pub fn normal(path: &[u8]) -> Vec<u8> {
-    let parts = path.split(|byte| *byte == b'/').filter(|part| !matches!(part, [] | [b'.']));
-    parts.flat_map(|part| [b"/".as_slice(), part]).flatten().copied().collect()
-}
-
 impl Listing {
-    /// Returns what a path names, without following links; nothing where it names nothing.
-    pub fn at(&self, path: &[u8]) -> Option<InodeId> {
-        let path = normal(path);
-        let mut names = path.split(|byte| *byte == b'/').skip(1);
-        names.try_fold(Tree::ROOT, |here, name| self.tree.child(here, name))
-    }
-
     /// Finds what a path names. Links in it are not followed: whose root they would start from is
     /// known in the guest alone.
     ///
     /// # Errors
     /// [`FindError`], which names the place where the path ends.
     pub fn find(&self, path: &[u8]) -> Result<InodeId, FindError> {
-        let path = normal(path);
-        let (mut here, mut walked) = (Tree::ROOT, Vec::new());
-        for name in path.split(|byte| *byte == b'/').skip(1) {
-            let child = match &self.tree.inode(here).kind {
-                Kind::Directory(names) => names.get(name).copied(),
-                Kind::Leaf(leaf) => return Err(in_the_way(&walked, leaf)),
-            };
-            here = child.ok_or_else(|| self.missing(&walked, here, name))?;
-            walked.push(b'/');
-            walked.extend_from_slice(name);
-        }
-        Ok(here)
+        self.tree.reach(path).map_err(|end| match &self.tree.inode(end.last).kind {
+            Kind::Directory(_) => self.missing(&end.path, end.last, &end.name),
+            Kind::Leaf(leaf) => in_the_way(&end.path, leaf),
+        })
     }
 
     fn missing(&self, directory: &[u8], id: InodeId, name: &[u8]) -> FindError {

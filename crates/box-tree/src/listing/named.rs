@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use serde::Serialize;
 
 use super::Origins;

@@ -14,8 +14,8 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use box_cache::{BlobId, Store, StoreError};
-use box_image::Digest;
+use box_cache::{Store, StoreError};
+use box_digest::Digest;
 use reqwest::header::HeaderMap;
 
 use crate::cancel::Cancel;
@@ -31,7 +31,7 @@ pub use options::FetchOptions;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fetched {
     /// The blob, whose name is the file's sha256.
-    pub blob: BlobId,
+    pub blob: Digest,
     /// The file's size in bytes.
     pub size: u64,
     /// Whether it came over the network just now; otherwise the store had it.
@@ -66,7 +66,7 @@ pub fn fetch(
     store: &Store,
     options: &FetchOptions<'_>,
 ) -> Result<Fetched, FetchError> {
-    let blob = BlobId(*sha256.as_bytes());
+    let blob = *sha256;
     let held = match store.verify(&blob) {
         Ok(()) => return Ok(stored(url, blob, store, options)?),
         Err(StoreError::Missing(_)) => "not in the store",
@@ -83,7 +83,7 @@ pub fn fetch(
 /// Returns a blob that was verified just now.
 fn stored(
     url: &RemoteUrl,
-    blob: BlobId,
+    blob: Digest,
     store: &Store,
     options: &FetchOptions<'_>,
 ) -> Result<Fetched, DownloadError> {

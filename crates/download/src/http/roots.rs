@@ -8,6 +8,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
+use host_fs::read::{Links, read_file};
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -24,6 +25,9 @@ const SYSTEM: [&str; 5] = [
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
+
+/// The most bytes of a file of certificates. Debian's has 230 KB.
+const ROOTS_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads the root certificates: of the named file, else the system's, and of a file besides. There
 /// may be none.
@@ -42,7 +46,8 @@ pub(super) fn load(named: Option<&Path>, more: Option<&Path>) -> Result<RootCert
 /// Reads the certificates of a PEM file and returns how many there are. One that this version does
 /// not understand is left out: a system's file may hold some.
 fn read(path: &Path, roots: &mut RootCertStore) -> Result<usize, Box<dyn Error + Send + Sync>> {
-    let certificates = CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>()?;
+    let text = read_file(path, Links::Follow, ROOTS_BYTES_MAX)?;
+    let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>()?;
     Ok(roots.add_parsable_certificates(certificates).0)
 }
 

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use erofs_writer::{ContentId, Contents, Error, ImageBuilder, Meta, Node};
+use box_digest::Blake3Digest;
+use erofs_writer::{Contents, Error, ImageBuilder, Meta, Node};
 
 use crate::model::{Store, meta};
 
@@ -10,7 +11,7 @@ use crate::model::{Store, meta};
 struct Always(usize);
 
 impl Contents for Always {
-    fn copy(&mut self, _: &ContentId, _: u64, out: &mut dyn Write) -> io::Result<()> {
+    fn copy(&mut self, _: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&vec![b'x'; self.0])
     }
 }
@@ -18,7 +19,7 @@ impl Contents for Always {
 fn with_files(sizes: &[u64]) -> ImageBuilder {
     let mut builder = ImageBuilder::new(meta());
     for (&size, number) in sizes.iter().zip(0..) {
-        let content = ContentId([number; 32]);
+        let content = Blake3Digest::from_bytes([number; 32]);
         let id = builder.add(meta(), Node::File { size, content }).unwrap();
         builder.link(builder.root(), &[b'a' + number], id).unwrap();
     }
@@ -49,7 +50,7 @@ fn an_empty_file_asks_for_no_content() {
 fn a_content_that_cannot_be_read_is_named() {
     let error = with_files(&[7]).write(&mut Vec::new(), &mut Store::default()).unwrap_err();
     let Error::Content { content, source } = error else { panic!("{error}") };
-    assert_eq!(content, ContentId([0; 32]));
+    assert_eq!(content, Blake3Digest::from_bytes([0; 32]));
     assert_eq!(source.kind(), io::ErrorKind::NotFound);
 }
 
@@ -65,7 +66,7 @@ fn a_wrong_tree_leaves_the_destination_alone() {
     assert!(matches!(error, Error::InvalidMode { .. }), "{error}");
     let mut two_sizes = ImageBuilder::new(meta());
     for (name, size) in [(b"a", 1), (b"b", 2)] {
-        let node = Node::File { size, content: ContentId([0; 32]) };
+        let node = Node::File { size, content: Blake3Digest::from_bytes([0; 32]) };
         let id = two_sizes.add(meta(), node).unwrap();
         two_sizes.link(two_sizes.root(), name, id).unwrap();
     }

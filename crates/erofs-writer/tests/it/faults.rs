@@ -3,7 +3,8 @@
 
 use std::io::{self, ErrorKind, Write};
 
-use erofs_writer::{ContentId, Contents, Error, ImageBuilder, Summary};
+use box_digest::Blake3Digest;
+use erofs_writer::{Contents, Error, ImageBuilder, Summary};
 
 use crate::model::{Kind, Store, Tree, meta};
 
@@ -90,7 +91,7 @@ struct Source {
 }
 
 impl Contents for Source {
-    fn copy(&mut self, content: &ContentId, _: u64, out: &mut dyn Write) -> io::Result<()> {
+    fn copy(&mut self, content: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
         for piece in self.store.0[content].chunks(self.piece) {
             let result = out.write_all(piece);
             if !self.careless {
@@ -209,11 +210,11 @@ struct Flawed {
     flaw: Flaw,
     at: usize,
     contents: usize,
-    met: Option<(ContentId, u64)>,
+    met: Option<(Blake3Digest, u64)>,
 }
 
 impl Contents for Flawed {
-    fn copy(&mut self, content: &ContentId, size: u64, out: &mut dyn Write) -> io::Result<()> {
+    fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
         assert_eq!(self.met, None, "asked for more after {:?}", self.flaw);
         let bytes = &self.store.0[content];
         self.contents += 1;
@@ -262,7 +263,7 @@ fn every_content_of_the_source_may_fail() {
 }
 
 /// Checks that the error is that of the flaw and names the content.
-fn check(flaw: Flaw, (id, length): (ContentId, u64), error: &Error) {
+fn check(flaw: Flaw, (id, length): (Blake3Digest, u64), error: &Error) {
     let right = match (flaw, error) {
         (Flaw::Short(by), &Error::ContentTooShort { content, size, delivered }) => {
             (content, size, delivered) == (id, length, length - by as u64)

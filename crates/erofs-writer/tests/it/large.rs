@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::{Bound, RangeBounds};
 
+use box_digest::Blake3Digest;
 use erofs_rs::EroFS;
 use erofs_rs::backend::Image;
-use erofs_writer::{ContentId, Contents, ImageBuilder, Node, Summary};
+use erofs_writer::{Contents, ImageBuilder, Node, Summary};
 use tempfile::NamedTempFile;
 
 use crate::model::meta;
@@ -23,7 +24,7 @@ fn is_zeros(bytes: &[u8]) -> bool {
 struct Hollow;
 
 impl Contents for Hollow {
-    fn copy(&mut self, _: &ContentId, size: u64, out: &mut dyn Write) -> io::Result<()> {
+    fn copy(&mut self, _: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"a")?;
         let mut left = size - 2;
         while left > 0 {
@@ -39,7 +40,7 @@ impl Contents for Hollow {
 fn write(sizes: &[u64], out: &mut dyn Write) -> Summary {
     let mut builder = ImageBuilder::new(meta());
     for (&size, number) in sizes.iter().zip(0..) {
-        let node = Node::File { size, content: ContentId([number; 32]) };
+        let node = Node::File { size, content: Blake3Digest::from_bytes([number; 32]) };
         let id = builder.add(meta(), node).unwrap();
         builder.link(builder.root(), &[b'a' + number], id).unwrap();
     }

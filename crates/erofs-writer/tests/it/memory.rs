@@ -8,7 +8,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::process::Command;
 
-use erofs_writer::{ContentId, Contents, ImageBuilder, Node};
+use box_digest::Blake3Digest;
+use erofs_writer::{Contents, ImageBuilder, Node};
 
 use crate::model::meta;
 
@@ -20,8 +21,8 @@ const MIB: u64 = 1 << 20;
 struct Made;
 
 impl Contents for Made {
-    fn copy(&mut self, content: &ContentId, size: u64, out: &mut dyn Write) -> io::Result<()> {
-        let piece = [content.0[0]; 64 * 1024];
+    fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
+        let piece = [content.as_bytes()[0]; 64 * 1024];
         let mut left = size;
         while left > 0 {
             let length = left.min(piece.len() as u64);
@@ -38,7 +39,10 @@ fn an_image_of_a_given_size_is_written() {
     let size = env::var(SIZE).map_or(MIB, |size| size.parse().unwrap());
     let mut builder = ImageBuilder::new(meta());
     for number in 0..FILES {
-        let node = Node::File { size: size / u64::from(FILES), content: ContentId([number; 32]) };
+        let node = Node::File {
+            size: size / u64::from(FILES),
+            content: Blake3Digest::from_bytes([number; 32]),
+        };
         let id = builder.add(meta(), node).unwrap();
         builder.link(builder.root(), &[b'a' + number], id).unwrap();
     }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use erofs_writer::{ContentId, Contents, ImageBuilder, Meta, Node, NodeId, Summary};
+use box_digest::Blake3Digest;
+use erofs_writer::{Contents, ImageBuilder, Meta, Node, NodeId, Summary};
 
 /// Inodes and the names that they have. Inode 0 is the root.
 #[derive(Debug, Clone)]
@@ -34,11 +35,11 @@ pub(crate) enum Kind {
 
 /// The bytes of the files of a tree.
 #[derive(Debug, Default)]
-pub(crate) struct Store(pub(crate) HashMap<ContentId, Vec<u8>>);
+pub(crate) struct Store(pub(crate) HashMap<Blake3Digest, Vec<u8>>);
 
 impl Store {
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Node {
-        let content = ContentId(*blake3::hash(bytes).as_bytes());
+        let content = Blake3Digest::of(bytes);
         self.0.insert(content, bytes.to_vec());
         Node::File { size: bytes.len() as u64, content }
     }
@@ -46,7 +47,7 @@ impl Store {
 
 impl Contents for Store {
     /// Writes in pieces of odd lengths, as a store that decompresses might.
-    fn copy(&mut self, content: &ContentId, size: u64, out: &mut dyn Write) -> io::Result<()> {
+    fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
         let bytes = self.0.get(content).ok_or(io::ErrorKind::NotFound)?;
         assert_eq!(bytes.len() as u64, size);
         bytes.chunks(1021).try_for_each(|piece| out.write_all(piece))

@@ -12,7 +12,9 @@ use rustix::io::Errno;
 
 use super::error::{PublishError, Swap};
 use super::flush::flush_tree;
-use super::parent::{ASIDE, Lock, NewEntry, Parent, is_unsupported, open_directory, parent_of};
+use super::parent::{
+    DraftName, Lock, NewEntry, Parent, is_unsupported, last_of, open_directory, parent_of,
+};
 use super::sweep::{remove, sweep};
 use crate::FileError;
 
@@ -52,8 +54,8 @@ impl DirectoryDraft {
             Ok(made) => made,
             Err(error) => return Err(FileError::of("write", to)(error).into()),
         };
-        sweep(parent_of(&to), |_| false);
-        let (path, last) = (parent.join(&name), last_of(&to));
+        sweep(&to, |_| false);
+        let (path, last) = (parent.join(&name), last_of(&to).to_owned());
         Ok(Self { parent, to, last, name, path, directory, replaced: None, finished: false })
     }
 
@@ -95,7 +97,7 @@ impl DirectoryDraft {
         self.parent.flush().map_err(|source| self.failed("flush", source))?;
         // After the flush: until then a power failure may bring back what was replaced.
         remove(&self.parent, &self.name);
-        sweep(parent_of(&self.to), |path| accept(path).is_ok());
+        sweep(&self.to, |path| accept(path).is_ok());
         Ok(swap)
     }
 
@@ -207,7 +209,7 @@ impl DirectoryDraft {
 
     /// Returns the draft's name while it may be that of what was at the destination.
     fn aside(&self) -> String {
-        format!("{}{ASIDE}", self.name)
+        DraftName::aside(&self.name, &self.last)
     }
 
     /// Gives the draft, or what has its name, another one beside the destination.
@@ -248,11 +250,6 @@ fn create(to: &Path, mode: u32) -> io::Result<(Parent, NewEntry)> {
         open_directory(parent, name)
     })?;
     Ok((parent, entry))
-}
-
-/// Returns the last component of a path, as a name in [`parent_of`] it.
-fn last_of(path: &Path) -> OsString {
-    path.components().next_back().map(|it| it.as_os_str().to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ impl FileDraft {
     pub fn beside(to: &Path, mode: u32) -> io::Result<Self> {
         let directory = parent_of(to);
         let draft = Self::within(directory, mode)?;
-        sweep(directory, |_| false);
+        sweep(to, |_| false);
         Ok(draft)
     }
 

@@ -18,8 +18,9 @@
 //!
 //! **Leftovers.** A killed process leaves a draft whose lock is free; the next publisher beside it
 //! removes it. While a directory may be what was at the destination and is not checked yet, its name
-//! ends in `-old`; such a leftover is removed only if it passes the same check. Where the file system
-//! has no such locks (NFS), nothing is ever taken for a leftover.
+//! ends in a tag of the destination and `-old`; such a leftover is removed by publishers of the same
+//! destination only, and only if it passes the same check. Where the file system has no such locks
+//! (NFS), nothing is ever taken for a leftover.
 
 mod directory;
 mod error;

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,8 +13,8 @@ use rustix::io::Errno;
 /// How the names of drafts start.
 const PREFIX: &str = ".boxbuild-";
 /// How the name of a draft ends while it may be what was at the destination.
-pub(super) const ASIDE: &str = "-old";
-/// How many hexadecimal digits are between the two.
+const ASIDE: &str = "-old";
+/// How many hexadecimal digits are after the prefix, and in the tag of a destination.
 const DIGITS: usize = 16;
 /// How often another name is tried.
 const ATTEMPTS: usize = 100;
@@ -192,8 +193,8 @@ pub(super) fn is_unsupported(error: Errno) -> bool {
 pub(super) enum DraftName {
     /// Nobody's but the publisher's.
     Draft,
-    /// It may be what was at the destination.
-    Aside,
+    /// It may be what was at the destination with this tag.
+    Aside(u64),
 }
 
 impl DraftName {
@@ -202,13 +203,34 @@ impl DraftName {
         let rest = name.strip_prefix(PREFIX.as_bytes())?;
         let (digits, end) = rest.split_at_checked(DIGITS)?;
         let is_digit = |it: &u8| it.is_ascii_digit() || (b'a'..=b'f').contains(it);
-        match end {
-            _ if !digits.iter().all(is_digit) => None,
-            b"" => Some(Self::Draft),
-            end if end == ASIDE.as_bytes() => Some(Self::Aside),
-            _ => None,
+        if !digits.iter().all(is_digit) {
+            return None;
         }
+        if end.is_empty() {
+            return Some(Self::Draft);
+        }
+        let tag = end.strip_prefix(b"-")?.strip_suffix(ASIDE.as_bytes())?;
+        let is_tag = tag.len() == DIGITS && tag.iter().all(is_digit);
+        let tag = std::str::from_utf8(tag).ok().filter(|_| is_tag)?;
+        u64::from_str_radix(tag, 16).ok().map(Self::Aside)
     }
+
+    /// Returns the name of a draft while it may be what was at a destination.
+    pub(super) fn aside(draft: &str, last: &OsStr) -> String {
+        format!("{draft}-{:0DIGITS$x}{ASIDE}", tag(last))
+    }
+}
+
+/// Returns the tag of a destination: FNV-1a of its last component, which two destinations share
+/// only by a rare accident.
+pub(super) fn tag(last: &OsStr) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    last.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
+/// Returns the last component of a path, as a name in [`parent_of`] it.
+pub(super) fn last_of(path: &Path) -> &OsStr {
+    path.components().next_back().map(|it| it.as_os_str()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -219,14 +241,18 @@ mod tests {
     fn only_names_of_drafts_are_names_of_drafts() {
         let of = |name: &str| DraftName::of(name.as_bytes());
         assert_eq!(of(".boxbuild-0123456789abcdef"), Some(DraftName::Draft));
-        assert_eq!(of(".boxbuild-0123456789abcdef-old"), Some(DraftName::Aside));
+        let aside = DraftName::aside(".boxbuild-0123456789abcdef", OsStr::new("a"));
+        assert_eq!(aside, ".boxbuild-0123456789abcdef-af63dc4c8601ec8c-old");
+        assert_eq!(of(&aside), Some(DraftName::Aside(tag(OsStr::new("a")))));
         for name in [
             ".boxbuild-",
             ".boxbuild-notes",
             ".boxbuild-0123456789abcde",
             ".boxbuild-0123456789abcdeg",
             ".boxbuild-0123456789ABCDEF",
-            ".boxbuild-0123456789abcdef-new",
+            ".boxbuild-0123456789abcdef-old",
+            ".boxbuild-0123456789abcdef-0123456789abcdef-new",
+            ".boxbuild-0123456789abcdef-+123456789abcdef-old",
             ".boxbuild-0123456789abcdef0",
             "boxbuild-0123456789abcdef",
         ] {

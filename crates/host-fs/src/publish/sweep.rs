@@ -8,30 +8,41 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::parent::{DraftName, Lock, Parent, open_directory};
+use super::parent::{DraftName, Lock, Parent, last_of, open_directory, parent_of, tag};
 
 /// How many entries of a directory are looked at.
 const LOOKED_AT: usize = 1 << 16;
 /// How many leftovers are removed at once.
 const REMOVED: usize = 64;
 
-/// Removes the drafts that killed processes of this user left in a directory: those whose lock is
-/// free.
+/// Removes the drafts that killed processes of this user left beside a destination: those whose
+/// lock is free.
 ///
-/// A directory that may be what was at a destination is removed if `accept` returns `true` for its
-/// path. What cannot be removed stays: it takes space, and is no reason to fail.
-pub fn sweep(directory: &Path, accept: impl Fn(&Path) -> bool) {
-    let Ok(parent) = Parent::open(directory) else { return };
+/// A directory that may be what was at this destination is removed if `accept` returns `true` for
+/// its path; one that was at another destination stays. What cannot be removed stays, too: it takes
+/// space, and is no reason to fail.
+pub fn sweep(to: &Path, accept: impl Fn(&Path) -> bool) {
+    let Ok(parent) = Parent::open(parent_of(to)) else { return };
     let Ok(entries) = Dir::read_from(parent.fd()) else { return };
     let names = entries.take(LOOKED_AT).filter_map(Result::ok);
     let names = names.filter_map(|entry| {
         let name = DraftName::of(entry.file_name().to_bytes())?;
         Some((name, entry.file_name().to_str().ok()?.to_owned()))
     });
-    for (kind, name) in names.take(REMOVED).collect::<Vec<_>>() {
+    let own = tag(last_of(to));
+    let mut removed = 0;
+    for (kind, name) in names.collect::<Vec<_>>() {
+        if removed == REMOVED {
+            break;
+        }
         let Some(_lock) = lock_leftover(&parent, &name) else { continue };
-        if kind == DraftName::Draft || accept(&parent.join(&name)) {
+        let removable = match kind {
+            DraftName::Draft => true,
+            DraftName::Aside(of) => of == own && accept(&parent.join(&name)),
+        };
+        if removable {
             remove(&parent, &name);
+            removed += 1;
         }
     }
 }

@@ -1,8 +1,7 @@
 //! The entries of `manifest.json`, and the configs that they name.
 
-use box_image::Digest;
+use box_digest::Digest;
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 
 use super::super::archive::Archive;
 use super::super::config::ImageConfig;
@@ -65,7 +64,7 @@ impl Config {
         let at = || archive.at(&entry.config);
         let opened = file(archive, &entry.config, CONFIG)?;
         let bytes = read_bounded(opened, at, (CONFIG, CONFIG_MAX))?;
-        let digest = Digest::from_bytes(Sha256::digest(&bytes).into());
+        let digest = Digest::of(&bytes);
         if named_digest(&entry.config).is_some_and(|named| named != digest) {
             return Err(SourceError::WrongDigest { at: at(), what: CONFIG, found: digest });
         }

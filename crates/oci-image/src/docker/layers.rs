@@ -1,10 +1,9 @@
 //! The layers of an image in an archive.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::Read;
 
-use box_cache::BlobId;
-use box_image::Digest;
+use box_digest::Digest;
 use oci_layer::Compression;
 
 use super::super::archive::Archive;
@@ -65,11 +64,7 @@ fn layer(archive: &Archive, name: &str, diff_id: Digest) -> Result<Descriptor, S
         (Compression::None, _) => diff_id,
         // The older form names layers by what they are uncompressed.
         (_, Some(named)) if named != diff_id => named,
-        _ => hash(start.as_slice().chain(opened.reader)).map_err(failed())?,
+        _ => Digest::of_reader(start.as_slice().chain(opened.reader)).map_err(failed())?.0,
     };
     Ok(Descriptor::new(docker_layer(compression), digest, opened.size))
-}
-
-fn hash(reader: impl Read) -> io::Result<Digest> {
-    BlobId::of_reader(reader).map(|blob| Digest::from_bytes(blob.0))
 }

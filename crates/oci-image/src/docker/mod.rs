@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use box_image::Digest;
+use box_digest::Digest;
 use boxfile_spec::Platform;
 
 use super::archive::Archive;

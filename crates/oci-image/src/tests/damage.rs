@@ -9,7 +9,7 @@ use testkit::images::{Compression, Image as Declared, Saved, pack};
 use super::*;
 
 /// An archive, the reference that it is read by, and what it gives.
-type Whole = (&'static str, Vec<u8>, Option<(Digest, TreeDigest)>);
+type Whole = (&'static str, Vec<u8>, Option<(Digest, Blake3Digest)>);
 
 /// Each form of archive.
 static ARCHIVES: LazyLock<Vec<Whole>> = LazyLock::new(|| {
@@ -38,7 +38,7 @@ fn archives() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// What an archive gives: an identity and a tree, or nothing.
-fn outcome(text: &str, archive: &[u8]) -> Option<(Digest, TreeDigest)> {
+fn outcome(text: &str, archive: &[u8]) -> Option<(Digest, Blake3Digest)> {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a.tar"), archive).unwrap();
     let image = opened(directory.path(), text).ok()?;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use box_image::Digest;
+use box_digest::Digest;
 use testkit::images::{Compression, Image as Declared, Saved, pack};
 
 use super::*;
@@ -10,13 +10,13 @@ use crate::kind_of;
 
 const COMPRESSIONS: [Compression; 3] = [Compression::Gzip, Compression::Zstd, Compression::None];
 
-fn expected() -> TreeDigest {
+fn expected() -> Blake3Digest {
     let directory = tempfile::tempdir().unwrap();
     sample().write_layout(&directory.path().join("a"), "v1", Compression::Gzip).unwrap();
     of(directory.path(), "oci:a")
 }
 
-fn of(base: &Path, text: &str) -> TreeDigest {
+fn of(base: &Path, text: &str) -> Blake3Digest {
     let image = opened(base, text).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert_eq!(image.config.config.as_ref().unwrap().cmd.as_ref().unwrap(), &["/bin/run"]);
     assert_eq!(image.layers.len(), 5);

@@ -13,8 +13,8 @@ use std::io;
 use std::path::Path;
 
 use box_cache::Store;
-use box_image::{ComponentName, Digest};
-use box_tree::TreeDigest;
+use box_digest::{Blake3Digest, Digest};
+use box_image::ComponentName;
 use boxfile_spec::{ImageRef, Platform, Source};
 use oci_layer::{LayerError, Limits, decode, flatten};
 use testkit::images::{Config, Layer, LayerTar};
@@ -74,7 +74,7 @@ fn refusal(base: &Path, text: &str) -> String {
 }
 
 /// Reads all layers of an image and returns the digest of its tree.
-fn tree(image: &Image, access: &Access<'_>) -> Result<TreeDigest, LayerError> {
+fn tree(image: &Image, access: &Access<'_>) -> Result<Blake3Digest, LayerError> {
     let limits = Limits::default();
     let layers = image.layers.iter().map(|layer| {
         let blob = image.open_layer(layer, access).unwrap();

@@ -95,9 +95,9 @@ fn documents_that_do_not_read() {
         with(|_, config| config["filler"] = json!("x".repeat(9 << 20))),
     ];
     insta::assert_snapshot!(found.join("\n"), @r#"
-    a/blobs/sha256/DIGEST does not read as an image config: the digest "sha512:00" does not start with "sha256:" at line 1 column 71
+    a/blobs/sha256/DIGEST does not read as an image config: the digest "sha512:00" does not start with "sha256:" at line 1 column 70
     a/blobs/sha256/DIGEST does not read as an image config: invalid type: null, expected a string at line 1 column 33
-    a/blobs/sha256/DIGEST does not read as an image manifest: the digest "sha256:../../etc/passwd" does not have 64 lower-case hexadecimal digits behind "sha256:" at line 1 column 206
+    a/blobs/sha256/DIGEST does not read as an image manifest: the digest "sha256:../../etc/passwd" does not have 64 lower-case hexadecimal digits after the colon at line 1 column 206
     a/blobs/sha256/DIGEST does not read as an image manifest: invalid value: integer `-1`, expected u64 at line 1 column 317
     a/blobs/sha256/DIGEST has 9437347 bytes; an image config may have 8388608
     "#);

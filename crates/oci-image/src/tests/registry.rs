@@ -120,7 +120,7 @@ impl Scene {
         image.fetch_layers(&layers, &self.access(offline))
     }
 
-    fn expected(&self) -> TreeDigest {
+    fn expected(&self) -> Blake3Digest {
         let image = opened(self.directory.path(), "oci:a").unwrap();
         tree(&image, &Access { base: self.directory.path(), registries: None }).unwrap()
     }
@@ -208,7 +208,7 @@ fn an_ambiguous_manifest_is_refused() {
         for pinned in [None, Some(digest)] {
             let error = scene.open(pinned, false).unwrap_err();
             assert!(matches!(error, SourceError::Malformed { .. }), "{text}: {error}");
-            let stored = scene.store.verify(&box_cache::BlobId(*digest.as_bytes()));
+            let stored = scene.store.verify(&digest);
             assert!(stored.is_err(), "{text}");
             if pinned.is_none() {
                 found.push(error.to_string().replace(&digest.to_string(), "DIGEST"));

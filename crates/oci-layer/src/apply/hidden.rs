@@ -1,8 +1,8 @@
 //! What a layer hides of the layers below it (layer.md, "Whiteouts" and "Opaque Whiteout").
 
+use box_tree::path::split;
 use box_tree::{InodeId, Kind, Leaf, LookupError, Tree};
 
-use super::super::path::split;
 use super::super::{Action, Change, LayerIndex};
 
 /// One look at the lower layers: how deep what it may hide lies, whether it is an entry (`true`) or

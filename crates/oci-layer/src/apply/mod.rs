@@ -37,11 +37,13 @@ mod hidden;
 #[cfg(test)]
 mod tests;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
+use box_tree::path::split;
 use box_tree::{Inode, InodeId, Leaf, Meta, Origin, Tree};
 
 use super::limits::INODES_MAX;
-use super::path::{AUFS_LINKS, split};
+use super::path::AUFS_LINKS;
 use super::{Action, LayerError, LayerErrorKind, LayerIndex};
 
 /// Applies the layers of a component's image on an empty tree, the lowest first.

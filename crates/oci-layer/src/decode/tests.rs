@@ -1,15 +1,10 @@
 use std::io::Cursor;
 
 use box_tree::{Kind, Tree};
-use sha2::{Digest as _, Sha256};
 use tar::{Builder, Header};
 
 use super::*;
 use crate::apply::flatten;
-
-fn digest(bytes: &[u8]) -> Digest {
-    Digest::from_bytes(Sha256::digest(bytes).into())
-}
 
 fn header(kind: EntryType, size: u64) -> Header {
     let mut header = Header::new_ustar();
@@ -47,10 +42,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 fn source(blob: &[u8], plain: &[u8], compression: Compression) -> LayerSource {
     LayerSource {
-        digest: digest(blob),
+        digest: Digest::of(blob),
         size: blob.len() as u64,
         compression,
-        diff_id: digest(plain),
+        diff_id: Digest::of(plain),
     }
 }
 
@@ -82,9 +77,9 @@ fn the_wrong_bytes_are_told_from_unreadable_ones() {
     let tar = one(named(header(EntryType::Regular, 5), b"a"), b"hello");
     let blob = gzip(&tar);
     let right = source(&blob, &tar, Compression::Gzip);
-    let wrong = LayerSource { digest: digest(b"other"), ..right.clone() };
+    let wrong = LayerSource { digest: Digest::of(b"other"), ..right.clone() };
     assert!(matches!(decoded(&wrong, &blob), Err(LayerErrorKind::WrongBlob { .. })));
-    let wrong = LayerSource { diff_id: digest(b"other"), ..right.clone() };
+    let wrong = LayerSource { diff_id: Digest::of(b"other"), ..right.clone() };
     assert!(matches!(decoded(&wrong, &blob), Err(LayerErrorKind::WrongDiffId { .. })));
     let cut = &blob[..blob.len() - 9];
     assert!(matches!(decoded(&right, cut), Err(LayerErrorKind::WrongBlob { .. })));
@@ -116,7 +111,7 @@ fn every_kind_of_entry_reads() {
         builder.append_link(&mut header(EntryType::Link, 0), "hard", "link").unwrap();
     });
     let index = plain(&tar).unwrap();
-    let tree = flatten(box_image::ComponentName::Agent, [(digest(&tar), &index)]).unwrap();
+    let tree = flatten(box_image::ComponentName::Agent, [(Digest::of(&tar), &index)]).unwrap();
     let leaf = |name: &[u8]| match &tree.inode(tree.child(Tree::ROOT, name).unwrap()).kind {
         Kind::Leaf(leaf) => leaf.clone(),
         Kind::Directory(_) => panic!("{name:?} is a directory"),

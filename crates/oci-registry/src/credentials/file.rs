@@ -5,12 +5,11 @@
 //! registry, and `credsStore` for all of them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use host_fs::read::{Links, read_file};
 use serde::Deserialize;
 
 use super::Credentials;
@@ -56,11 +55,9 @@ pub(super) enum Found {
 impl AuthFile {
     /// Reads a file; nothing where there is none.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, RegistryError> {
-        let mut text = Vec::new();
-        match File::open(path).and_then(|file| file.take(LIMIT + 1).read_to_end(&mut text)) {
-            Ok(_) if text.len() as u64 > LIMIT => Err(bad(path, "it is too large")),
-            Ok(_) => Self::parse(&text).map(Some).map_err(|why| bad(path, &why)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        match read_file(path, Links::Follow, LIMIT) {
+            Ok(text) => Self::parse(&text).map(Some).map_err(|why| bad(path, &why)),
+            Err(error) if error.is_absent() => Ok(None),
             Err(error) => Err(bad(path, &error.to_string())),
         }
     }
@@ -268,8 +265,8 @@ mod tests {
         assert!(AuthFile::read(&dir.path().join("none.json")).unwrap().is_none());
         assert!(AuthFile::read(dir.path()).is_err(), "a directory is no file");
         let large = dir.path().join("large.json");
-        File::create(&large).unwrap().set_len(LIMIT + 1).unwrap();
+        std::fs::File::create(&large).unwrap().set_len(LIMIT + 1).unwrap();
         let said = AuthFile::read(&large).unwrap_err().to_string();
-        assert!(said.ends_with("it is too large"), "{said}");
+        assert!(said.ends_with("at most 1048576 are allowed"), "{said}");
     }
 }

@@ -11,7 +11,7 @@ mod pull;
 mod redirects;
 mod stage;
 
-use box_image::{Digest, ParseDigestError};
+use box_digest::{Digest, ParseDigestError};
 use download::http::HttpError;
 use download::http::testing::{Identity, Reply, Step, file, length, redirect, reply};
 use download::{DownloadError, Guard, Guards};

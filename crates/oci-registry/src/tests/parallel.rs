@@ -36,7 +36,7 @@ fn each_blob_is_fetched_once_and_told_of() {
     let twice = [all.clone(), all.clone()].concat();
     registry.fetch_blobs(&stage.repository(), &twice, &stage.store).unwrap();
     for bytes in blobs() {
-        assert_eq!(stage.store.read(&box_cache::BlobId::of(&bytes)).unwrap(), bytes);
+        assert_eq!(stage.store.read(&Digest::of(&bytes)).unwrap(), bytes);
         assert_eq!(stage.asked(&format!("/v2/app/blobs/{}", digest(&bytes))).len(), 1);
     }
     let told = told.lock().unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use box_cache::{BlobId, Store};
+use box_cache::Store;
 use download::Policy;
 use download::http::testing::{Request, Server, roots};
 use serde_json::{Value, json};
@@ -224,7 +224,7 @@ pub(super) fn quick() -> Options<'static> {
 }
 
 pub(super) fn digest(bytes: &[u8]) -> Digest {
-    Digest::from_bytes(BlobId::of(bytes).0)
+    Digest::of(bytes)
 }
 
 /// Answers with a manifest, and its right digest.

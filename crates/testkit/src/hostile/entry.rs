@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use box_digest::Blake3Digest;
+
 use super::bytes::unescape;
 
 /// What must become of a case.
@@ -50,12 +52,13 @@ pub enum Node {
 }
 
 impl Expected {
-    /// Lists the entries of the tree, with `hash` for the content of each file.
-    pub fn lines(&self, hash: impl Fn(&[u8]) -> [u8; 32]) -> Option<Vec<String>> {
+    /// Lists the entries of the tree, with its BLAKE3 for the content of each file.
+    pub fn lines(&self) -> Option<Vec<String>> {
         let Self::Tree(entries) = self else { return None };
         let hashed = |entry: &Entry| match &entry.node {
             Node::File(content) => {
-                Entry { node: Node::File(hash(content).to_vec()), ..entry.clone() }.to_string()
+                let hash = Blake3Digest::of(content).as_bytes().to_vec();
+                Entry { node: Node::File(hash), ..entry.clone() }.to_string()
             }
             _ => entry.to_string(),
         };

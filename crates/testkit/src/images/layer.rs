@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use box_image::Digest;
+use box_digest::Digest;
 
 use super::tar_entry::{Entry, Kind};
 use crate::{KitError, Result, digest};

@@ -5,7 +5,8 @@ mod properties;
 
 use std::collections::BTreeMap;
 
-use box_image::{ComponentName, Digest};
+use box_digest::Digest;
+use box_image::ComponentName;
 use box_tree::{Content, InodeId, Kind, Leaf, Meta, Tree, entries};
 use boxfile_spec::{Conflict as Declared, ConflictPolicy, Span, Spanned};
 use oci_layer::{Action, Change, LayerIndex, flatten};

@@ -19,6 +19,7 @@ mod dress;
 use std::fs::File;
 use std::path::Path;
 
+use box_tree::path::{names, split};
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
@@ -63,12 +64,6 @@ fn at(doing: &'static str, path: &[u8]) -> impl FnOnce(Errno) -> ExportError {
 fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty())
-}
-
-/// Splits an absolute path into its directory's, without a slash at the end, and its name.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    let slash = path.iter().rposition(|byte| *byte == b'/').unwrap_or_default();
-    (&path[..slash], &path[slash + 1..])
 }
 
 /// A tree on its way to a directory.
@@ -162,7 +157,7 @@ impl Extraction<'_> {
     /// Opens a directory that was made, name by name.
     fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let mut directory = self.root.try_clone().map_err(|source| errno(&source))?;
-        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+        for name in names(path) {
             directory = open_directory(&directory, name)?;
         }
         Ok(directory)

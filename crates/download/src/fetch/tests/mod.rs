@@ -9,8 +9,8 @@ mod stored;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use box_cache::{BlobId, Store};
-use box_image::Digest;
+use box_cache::Store;
+use box_digest::Digest;
 
 use super::*;
 use crate::download::Progress;
@@ -60,7 +60,7 @@ impl Case {
     }
 
     fn blob_path(&self) -> PathBuf {
-        self.dir.path().join("blobs").join(BlobId::of(DATA).hex())
+        self.dir.path().join("blobs").join(Digest::of(DATA).hex())
     }
 }
 
@@ -70,7 +70,7 @@ fn fetch_new(url: &str, options: &FetchOptions<'_>) -> Result<Fetched, FetchErro
 }
 
 fn digest(bytes: &[u8]) -> Digest {
-    Digest::from_bytes(BlobId::of(bytes).0)
+    Digest::of(bytes)
 }
 
 /// Options of three tries, without a pause between them, and long enough for an answer.

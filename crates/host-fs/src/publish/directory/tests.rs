@@ -1,4 +1,5 @@
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -172,18 +173,23 @@ fn leftovers_of_killed_processes_are_removed_and_nothing_else() {
     let room = Room::new();
     let at = |name: &str| room.directory.path().join(name);
     // Neither has a lock: whoever made them is gone.
-    let left = [".boxbuild-0000000000000001", ".boxbuild-0000000000000002-old"];
+    let aside = |number: u8, last: &str| {
+        DraftName::aside(&format!(".boxbuild-000000000000000{number}"), OsStr::new(last))
+    };
+    let left = [".boxbuild-0000000000000001", &aside(2, "destination")];
     for name in left {
         fs::create_dir_all(at(name).join("closed")).unwrap();
         fs::write(at(name).join("closed/file"), "").unwrap();
         fs::set_permissions(at(name).join("closed"), fs::Permissions::from_mode(0o555)).unwrap();
     }
     fs::write(at(".boxbuild-0000000000000003"), "a file").unwrap();
-    let kept = [".boxbuild-notes", ".boxbuild-0000000000000004", ".boxbuild-0000000000000005-old"];
+    let (precious, others) = (aside(5, "destination"), aside(6, "another"));
+    let kept = [".boxbuild-notes", ".boxbuild-0000000000000004", &precious, &others];
     fs::create_dir(at(kept[0])).unwrap();
     symlink("destination", at(kept[1])).unwrap();
     fs::create_dir(at(kept[2])).unwrap();
     fs::write(at(kept[2]).join("notes"), "precious").unwrap();
+    fs::create_dir(at(kept[3])).unwrap();
     // This one lives.
     let other = room.draft();
     // What may have been at the destination is for a check to judge.

@@ -1,0 +1,101 @@
+//! The 32-byte digests that name content: sha256 and BLAKE3, their text, and how they are computed.
+//!
+//! The text form is the OCI image-spec's (descriptor.md, "Digests"): the algorithm, a colon and
+//! lower-case hexadecimal digits. A parsed digest is safe to use as a file name.
+#![forbid(unsafe_code)]
+
+mod hash;
+mod text;
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::marker::PhantomData;
+
+pub use hash::{HashAlgorithm, Hasher};
+pub use text::{ParseDigestError, hex};
+
+/// A sha256: the digests of OCI documents, of blobs and of fetched files.
+pub type Digest = TypedDigest<Sha256>;
+
+/// A BLAKE3: the digests of trees and of the files in them.
+pub type Blake3Digest = TypedDigest<Blake3>;
+
+/// The digest of some content by the algorithm `A`.
+///
+/// Its text is the algorithm's name, a colon and 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypedDigest<A> {
+    bytes: [u8; 32],
+    algorithm: PhantomData<A>,
+}
+
+/// A digest by either algorithm, as its text says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AnyDigest {
+    /// `sha256:…`.
+    Sha256(Digest),
+    /// `blake3:…`.
+    Blake3(Blake3Digest),
+}
+
+impl From<Digest> for AnyDigest {
+    fn from(digest: Digest) -> Self {
+        Self::Sha256(digest)
+    }
+}
+
+impl From<Blake3Digest> for AnyDigest {
+    fn from(digest: Blake3Digest) -> Self {
+        Self::Blake3(digest)
+    }
+}
+
+/// The algorithm of a [`TypedDigest`]: [`Sha256`] or [`Blake3`].
+pub trait Algorithm: sealed::Sealed + Debug + Copy + Ord + Hash + Send + Sync + 'static {
+    /// The name in front of the colon.
+    const NAME: &'static str;
+}
+
+/// SHA-256 (FIPS 180-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sha256 {}
+
+/// BLAKE3 with its default output of 32 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Blake3 {}
+
+impl Algorithm for Sha256 {
+    const NAME: &'static str = "sha256";
+}
+
+impl Algorithm for Blake3 {
+    const NAME: &'static str = "blake3";
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Sha256 {}
+    impl Sealed for super::Blake3 {}
+}
+
+impl<A> TypedDigest<A> {
+    /// Wraps the 32 bytes of the algorithm's result.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self { bytes, algorithm: PhantomData }
+    }
+
+    /// Returns the 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.bytes
+    }
+
+    /// Returns the 64 hexadecimal digits without the algorithm: the file name in `blobs/sha256/`.
+    pub fn hex(&self) -> String {
+        hex(&self.bytes)
+    }
+
+    /// Returns the first 12 hexadecimal digits, which tell two digests apart for a person.
+    pub fn short(&self) -> String {
+        hex(&self.bytes[..6])
+    }
+}
