@@ -117,7 +117,7 @@ fn a_layer_with_the_wrong_digest() {
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
        |
-       = help: the image is damaged: copy it again
+       = help: the image is damaged: build or copy it again
     "#);
 }
 

@@ -166,10 +166,12 @@ fn the_boxfile_overrides_the_image() {
 fn a_user_that_the_image_lacks() {
     let checkout = checkout("user \"nobody\"");
     insta::assert_snapshot!(shown(&checkout.fails(&["build"])), @r#"
-    error: the agent component runs as "nobody", but the image's /etc/passwd has no such name; name the user by number
+    error: the agent component runs as "nobody", but the image's /etc/passwd has no such name
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: name the user by number in the image's config
     "#);
 }
