@@ -9,6 +9,7 @@ use box_cache::{Store, StoreError};
 use box_digest::Digest;
 use box_image::{Index, OciLayout};
 use box_layout::{BLOBS, EntryKind, INDEX, LAYOUT, entry_kind, names_one_box};
+use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, PublishError, Swap, create_directories, sweep};
 use host_fs::read::{Links, open_regular, read_file};
 
@@ -16,58 +17,27 @@ use crate::seal::Sealed;
 
 /// Why a box cannot be put where it was asked for.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum OutputError {
-    /// Something that is no box is there, or something else beside a box.
-    #[error(
-        "{} exists and {what}; move that away, or name another directory with --output",
-        path.display()
-    )]
+    /// Something that no box replaces is there.
+    #[error("{} exists and {what}", path.display())]
     Occupied {
-        /// The directory that the box was to be written to.
         path: PathBuf,
         /// What is there instead, as the end of a sentence.
         what: String,
-    },
-    /// A symbolic link is there.
-    #[error(
-        "{} is a symbolic link, which no box replaces; name the directory that it leads to with \
-         --output",
-        path.display()
-    )]
-    Link {
-        /// The link.
-        path: PathBuf,
     },
     /// The directory cannot be put in its place.
     #[error(transparent)]
     Publish(#[from] PublishError),
     /// The operating system refused something.
-    #[error("cannot {doing} {}", path.display())]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// To which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A document does not become JSON.
     #[error(transparent)]
     Document(#[from] serde_json::Error),
-}
-
-trait Context<T> {
-    fn context(self, doing: &'static str, path: &Path) -> Result<T, OutputError>;
-}
-
-impl<T> Context<T> for io::Result<T> {
-    fn context(self, doing: &'static str, path: &Path) -> Result<T, OutputError> {
-        self.map_err(|source| OutputError::Io { doing, path: path.to_owned(), source })
-    }
 }
 
 /// Writes a box's directory. A box that is there already is replaced; the same box is left alone.
@@ -92,23 +62,26 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, Outp
         if is_same(store, output, &documents, sealed) {
             sweep(output, |left| check(left).is_ok());
             // The build that put it there may have been killed before it flushed the name.
-            File::open(parent).and_then(|it| it.sync_all()).context("flush", parent)?;
+            File::open(parent)
+                .and_then(|it| it.sync_all())
+                .map_err(FileError::of("flush", parent))?;
             return Ok(Swap::Atomic);
         }
     }
-    create_directories(parent).context("make the directory", parent)?;
+    create_directories(parent).map_err(FileError::of("make the directory", parent))?;
     let draft = DirectoryDraft::beside(output, 0o777)?;
-    fill(store, sealed, &documents, draft.path()).context("write", output)?;
+    fill(store, sealed, &documents, draft.path()).map_err(FileError::of("write", output))?;
     draft.finish_over(check)
 }
 
 /// Checks that what is found at `output`, or was there before it was moved, may be replaced.
 fn check_replaceable(found: &Path, output: &Path) -> Result<(), OutputError> {
     let path = output.to_owned();
-    if fs::symlink_metadata(found).context("read", output)?.is_symlink() {
-        return Err(OutputError::Link { path });
+    if fs::symlink_metadata(found).map_err(FileError::of("read", output))?.is_symlink() {
+        let what = "is a symbolic link, which no box replaces".to_owned();
+        return Err(OutputError::Occupied { path, what });
     }
-    match obstacle(found).context("read", output)? {
+    match obstacle(found).map_err(FileError::of("read", output))? {
         Some(what) => Err(OutputError::Occupied { path, what }),
         None => Ok(()),
     }
@@ -183,13 +156,14 @@ fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -
 /// verified just now, or else one whose bytes hash to the digest. How many links the file has
 /// says nothing: whoever writes through one of them changes all.
 fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Result<bool, OutputError> {
-    let stored = store.open_blob(digest)?.metadata().context("read", path)?;
-    let file = open_regular(path, Links::Refuse).map_err(io::Error::from).context("open", path)?;
-    let found = file.metadata().context("read", path)?;
+    let stored = store.open_blob(digest)?.metadata().map_err(FileError::of("read", path))?;
+    let file = open_regular(path, Links::Refuse).map_err(FileError::of("open", path))?;
+    let found = file.metadata().map_err(FileError::of("read", path))?;
     if (found.dev(), found.ino()) == (stored.dev(), stored.ino()) {
         return Ok(true);
     }
     // A file of another length is not read: it may be endless.
     Ok(found.len() == stored.len()
-        && Digest::of_reader(file.take(stored.len())).context("read", path)?.0 == *digest)
+        && Digest::of_reader(file.take(stored.len())).map_err(FileError::of("read", path))?.0
+            == *digest)
 }

@@ -123,7 +123,7 @@ impl ReadContent for PackReader<'_> {
 /// Returns `true` if a pack is no longer in the store.
 fn is_gone(error: &StoreError) -> bool {
     match error {
-        StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        StoreError::File(error) => error.source.kind() == io::ErrorKind::NotFound,
         error => matches!(error, StoreError::Missing(_)),
     }
 }

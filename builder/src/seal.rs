@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 /// The error of a box that cannot be sealed, or whose documents cannot be read back.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum SealError {
     /// The store failed.
     #[error("the store failed")]

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use std::path::{Path, PathBuf};
 use box_tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
 use boxfile_spec::skill_md::{self, SkillManifest};
 use boxfile_spec::{Diagnostic, Source, Sources, Span, Spanned};
+use host_fs::FileError;
 use host_fs::read::{Links, ReadError, read_file};
 
 use crate::{Report, checkout};
@@ -34,52 +34,46 @@ pub struct Skill {
 
 /// Why a skill cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum SkillError {
-    /// The directory does not exist, or is none.
-    #[error("{} is not a directory", .0.display())]
-    NotADirectory(PathBuf),
     /// The path leads out of the checkout, through a symbolic link.
-    #[error("{} leads out of the checkout; a skill is part of it", .0.display())]
+    #[error("{} leads out of the checkout", .0.display())]
     Outside(PathBuf),
     /// The directory's name is none that a skill may have.
     #[error(
         "the directory {} cannot name a skill: a name has lower-case letters, digits and inner \
-         hyphens, at most 63; rename it",
+         hyphens, at most 63",
         .0.display()
     )]
     Name(PathBuf),
-    /// A directory of skills has none.
-    #[error("{} has no directory with a SKILL.md in it", .0.display())]
-    NoSkills(PathBuf),
-    /// Its definition is no UTF-8 text.
-    #[error("{} is not UTF-8 text: see byte {at}", path.display())]
-    NotText {
-        /// The file.
+    /// It lacks something, or has something that a skill cannot have.
+    #[error("{} {reason}", path.display())]
+    Unusable {
         path: PathBuf,
-        /// The first byte that is none.
-        at: usize,
+        /// What is wrong with it, as the end of a sentence.
+        reason: &'static str,
     },
     /// Its definition is refused.
     #[error("its SKILL.md is refused")]
     Rejected(Box<Report>),
-    /// There is no SKILL.md.
-    #[error("{} has no regular file SKILL.md", .0.display())]
-    NoDefinition(PathBuf),
-    /// A device, socket or pipe.
-    #[error("{} is neither a file nor a directory nor a link", .0.display())]
-    SpecialFile(PathBuf),
     /// The files are too large to be a skill.
     #[error("{} has more than {} MiB", .0.display(), SKILL_MAX >> 20)]
     TooLarge(PathBuf),
-    /// A file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    /// A file cannot be read, or is not a text.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl SkillError {
+    /// Returns the error of a file or directory that no skill can have; `reason` is the end of a
+    /// sentence about it.
+    pub(crate) fn unusable(path: &Path, reason: &'static str) -> Self {
+        Self::Unusable { path: path.to_owned(), reason }
+    }
+
+    fn no_definition(path: &Path) -> Self {
+        Self::unusable(path, "has no regular file SKILL.md")
+    }
 }
 
 /// Reads the skill in a directory of a checkout.
@@ -88,7 +82,7 @@ pub enum SkillError {
 /// [`SkillError`].
 pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
     if !directory.is_dir() {
-        return Err(SkillError::NotADirectory(directory.to_owned()));
+        return Err(SkillError::unusable(directory, "is not a directory"));
     }
     inside(checkout, directory)?;
     let mut reader = Reader { tree: Tree::default(), data: BTreeMap::new(), bytes: 0 };
@@ -96,16 +90,14 @@ pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
     let definition = reader.tree.child(Tree::ROOT, DEFINITION.as_bytes());
     let is_file = |id| matches!(reader.tree.inode(id).kind, Kind::Leaf(Leaf::File(_)));
     if !definition.is_some_and(is_file) {
-        return Err(SkillError::NoDefinition(directory.to_owned()));
+        return Err(SkillError::no_definition(directory));
     }
     Ok(Skill { tree: reader.tree, data: reader.data })
 }
 
 /// Checks that a directory lies in the checkout, also when symbolic links are followed.
 pub(crate) fn inside(checkout: &Path, directory: &Path) -> Result<(), SkillError> {
-    let real = |path: &Path| {
-        checkout::real(path).map_err(|source| SkillError::Io { path: path.to_owned(), source })
-    };
+    let real = |path: &Path| checkout::real(path).map_err(FileError::of("read", path));
     if real(directory)?.starts_with(real(checkout)?) {
         return Ok(());
     }
@@ -159,11 +151,8 @@ fn definition(skill: &Skill, path: &Path) -> Result<String, SkillError> {
         Kind::Leaf(Leaf::File(content)) => skill.data.get(&content),
         _ => None,
     });
-    let bytes = data.ok_or_else(|| SkillError::NoDefinition(path.to_owned()))?.clone();
-    String::from_utf8(bytes).map_err(|error| SkillError::NotText {
-        path: path.to_owned(),
-        at: error.utf8_error().valid_up_to(),
-    })
+    let bytes = data.ok_or_else(|| SkillError::no_definition(path))?.clone();
+    String::from_utf8(bytes).map_err(|error| FileError::not_text(path, &error.utf8_error()).into())
 }
 
 /// Returns the file at a path of a skill, also through links within it; nothing where there is none,
@@ -209,7 +198,7 @@ impl Skill {
 
 impl Reader {
     fn directory(&mut self, path: &Path, into: InodeId, skill: &Path) -> Result<(), SkillError> {
-        let failed = |source| SkillError::Io { path: path.to_owned(), source };
+        let failed = |error| FileError::of("read", path)(error);
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let inode = self.entry(&entry.path(), skill)?;
@@ -221,7 +210,7 @@ impl Reader {
     }
 
     fn entry(&mut self, path: &Path, skill: &Path) -> Result<InodeId, SkillError> {
-        let failed = |source| SkillError::Io { path: path.to_owned(), source };
+        let failed = |error| FileError::of("read", path)(error);
         let metadata = fs::symlink_metadata(path).map_err(failed)?;
         if metadata.is_dir() {
             let inode = self.tree.add(Inode::directory(Meta::root_owned(0o755)));
@@ -237,7 +226,7 @@ impl Reader {
                 Err(ReadError::TooLong { .. }) => {
                     return Err(SkillError::TooLarge(skill.to_owned()));
                 }
-                Err(error) => return Err(failed(error.into())),
+                Err(error) => return Err(FileError::of("read", path)(error).into()),
             };
             self.bytes += data.len() as u64;
             let content = Content::of(&data);
@@ -245,7 +234,7 @@ impl Reader {
             let executable = metadata.permissions().mode() & 0o100 != 0;
             (if executable { 0o755 } else { 0o644 }, Leaf::File(content))
         } else {
-            return Err(SkillError::SpecialFile(path.to_owned()));
+            return Err(SkillError::unusable(path, "is neither a file nor a directory nor a link"));
         };
         Ok(self.tree.add(Inode::leaf(Meta::root_owned(mode), leaf)))
     }
@@ -278,8 +267,8 @@ mod tests {
     fn a_directory_without_a_definition_is_no_skill() {
         let dir = tempfile::tempdir().unwrap();
         let read = |path: &Path| read(dir.path(), path);
-        assert!(matches!(read(dir.path()), Err(SkillError::NoDefinition(_))));
-        assert!(matches!(read(&dir.path().join("none")), Err(SkillError::NotADirectory(_))));
+        assert!(matches!(read(dir.path()), Err(SkillError::Unusable { .. })));
+        assert!(matches!(read(&dir.path().join("none")), Err(SkillError::Unusable { .. })));
         let link = dir.path().join("link");
         std::os::unix::fs::symlink("/usr", &link).unwrap();
         assert!(matches!(read(&link), Err(SkillError::Outside(_))));

@@ -18,7 +18,7 @@ impl Store {
     /// is damaged.
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::File`].
     pub fn action(&self, key: &ActionKey) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.action_path(key);
         let record = read_existing(&path, RECORD_BYTES_MAX)?;
@@ -28,7 +28,7 @@ impl Store {
     /// Records what an action made. A record that is there already is replaced.
     ///
     /// # Errors
-    /// [`StoreError::Io`]; the store is then as it was.
+    /// [`StoreError::File`]; the store is then as it was.
     pub fn record_action(&self, key: &ActionKey, value: &[u8]) -> Result<(), StoreError> {
         let tmp = self.tmp();
         let draft = FileDraft::within(&tmp, 0o600).context("make a file in", &tmp)?;
@@ -42,7 +42,7 @@ impl Store {
     /// for those who read it at this moment; the next run replaces it.
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::File`].
     pub fn forget(&self, key: &ActionKey) -> Result<(), StoreError> {
         let path = self.action_path(key);
         match fs::remove_file(&path) {

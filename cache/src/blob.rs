@@ -8,6 +8,7 @@ use host_fs::publish::FileDraft;
 
 use crate::error::IoContext;
 use crate::{Store, StoreError};
+use host_fs::FileError;
 
 /// The bytes of a blob to be; without a name nothing of it stays.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl<'store> RawBlob<'store> {
     }
 
     pub(crate) fn error(&self, doing: &'static str, source: io::Error) -> StoreError {
-        StoreError::Io { doing, path: self.draft.path(), source }
+        FileError::of(doing, self.draft.path())(source).into()
     }
 }
 
@@ -77,7 +78,7 @@ impl<'store> BlobWriter<'store> {
     /// already is replaced, whether it is whole or damaged.
     ///
     /// # Errors
-    /// [`StoreError::Io`]; the store is then as it was.
+    /// [`StoreError::File`]; the store is then as it was.
     pub fn commit(self) -> Result<(Digest, u64), StoreError> {
         let (blob, size) = (self.id(), self.size());
         self.raw.publish(&blob)?;

@@ -36,7 +36,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
     /// Starts a blob, and the thread that hashes it.
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::File`].
     pub fn new(store: &'store Store, scope: &'scope Scope<'scope, '_>) -> Result<Self, StoreError> {
         let raw = RawBlob::new(store)?;
         let (pieces, waiting) = sync_channel(WAITING);
@@ -52,7 +52,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
     /// [`BlobWriter::commit`](crate::BlobWriter::commit) does.
     ///
     /// # Errors
-    /// [`StoreError::Io`]; the store is then as it was.
+    /// [`StoreError::File`]; the store is then as it was.
     pub fn commit(mut self) -> Result<(Digest, u64), StoreError> {
         let written = self.pass_on();
         drop((self.pieces, self.flushes));

@@ -24,7 +24,7 @@ impl Store {
     /// be wrong, and whoever reads a part of them compares it with a hash of that part.
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::File`].
     pub fn data_writer(&self) -> Result<DataWriter<'_>, StoreError> {
         let tmp = self.tmp();
         let draft = FileDraft::within(&tmp, 0o600).context("make a file in", &tmp)?;
@@ -34,7 +34,7 @@ impl Store {
     /// Opens the data of an action.
     ///
     /// # Errors
-    /// [`StoreError::Io`], also where there is none.
+    /// [`StoreError::File`], also where there is none.
     pub fn open_data(&self, key: &ActionKey) -> Result<File, StoreError> {
         let path = self.data_path(key);
         let absent = || io::Error::from(io::ErrorKind::NotFound);
@@ -50,7 +50,7 @@ impl DataWriter<'_> {
     /// Gives the data to an action. What the action had before is replaced.
     ///
     /// # Errors
-    /// [`StoreError::Io`]; the store is then as it was.
+    /// [`StoreError::File`]; the store is then as it was.
     pub fn commit(self, key: &ActionKey) -> Result<(), StoreError> {
         let path = self.store.data_path(key);
         self.draft.finish_over_unflushed(&path).context("write", &path)

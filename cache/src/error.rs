@@ -4,29 +4,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
+use host_fs::FileError;
 
 /// What can go wrong with a store.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum StoreError {
     /// The operating system refused something.
-    #[error("cannot {doing} {}", path.display())]
-    Io {
-        /// What was being done, such as `write`.
-        doing: &'static str,
-        /// To which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The directory holds something else, or the store of another version.
     #[error(
-        "{} is not a store of this version: its file \"version\" says {found}; \
-         name another directory",
+        "{} is not a store of this version: its file \"version\" says {found}",
         path.display()
     )]
     NotAStore {
-        /// The directory.
         path: PathBuf,
         /// What its file `version` says, or that there is none.
         found: String,
@@ -35,23 +27,18 @@ pub enum StoreError {
     #[error("the store holds no blob {}", .0.hex())]
     Missing(Digest),
     /// A blob in the store is no longer what its name says.
-    #[error("the blob {} is damaged; remove {} and build again", blob.hex(), path.display())]
-    Damaged {
-        /// The blob.
-        blob: Digest,
-        /// Its file.
-        path: PathBuf,
-    },
+    #[error("the blob {} is damaged: {}", blob.hex(), path.display())]
+    Damaged { blob: Digest, path: PathBuf },
 }
 
 /// Attaches what was being done, and to which file, to an [`io::Error`].
 pub(crate) trait IoContext<T> {
-    /// Turns the error into [`StoreError::Io`].
+    /// Turns the error into [`StoreError::File`].
     fn context(self, doing: &'static str, path: &Path) -> Result<T, StoreError>;
 }
 
 impl<T> IoContext<T> for io::Result<T> {
     fn context(self, doing: &'static str, path: &Path) -> Result<T, StoreError> {
-        self.map_err(|source| StoreError::Io { doing, path: path.to_owned(), source })
+        Ok(self.map_err(FileError::of(doing, path))?)
     }
 }

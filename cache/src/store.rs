@@ -35,7 +35,7 @@ impl Store {
     /// the store at this moment.
     ///
     /// # Errors
-    /// [`StoreError::Io`], or [`StoreError::NotAStore`] where the directory holds something else.
+    /// [`StoreError::File`], or [`StoreError::NotAStore`] where the directory holds something else.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_new(root)?;
         for directory in DIRECTORIES.map(|directory| root.join(directory)) {
@@ -59,7 +59,7 @@ impl Store {
     /// Starts a blob.
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::File`].
     pub fn writer(&self) -> Result<BlobWriter<'_>, StoreError> {
         BlobWriter::new(self)
     }
@@ -67,7 +67,7 @@ impl Store {
     /// Writes bytes as a blob; does nothing where the store holds them undamaged.
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::File`].
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
         let blob = Digest::of(bytes);
         if self.verify(&blob).is_err() {
@@ -81,7 +81,7 @@ impl Store {
     /// Hashes a blob that the store holds, without holding it in memory.
     ///
     /// # Errors
-    /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::Io`].
+    /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::File`].
     pub fn verify(&self, blob: &Digest) -> Result<(), StoreError> {
         let path = self.blob_path(blob);
         let (found, _) = Digest::of_reader(self.open_blob(blob)?).context("read", &path)?;
@@ -96,7 +96,7 @@ impl Store {
     /// Opens a blob. Its bytes are not verified: whoever reads parts of it checks them.
     ///
     /// # Errors
-    /// [`StoreError::Missing`] or [`StoreError::Io`].
+    /// [`StoreError::Missing`] or [`StoreError::File`].
     pub fn open_blob(&self, blob: &Digest) -> Result<File, StoreError> {
         let path = self.blob_path(blob);
         open_existing(&path)?.ok_or(StoreError::Missing(*blob))
@@ -105,7 +105,7 @@ impl Store {
     /// Reads a blob whole and verifies it.
     ///
     /// # Errors
-    /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::Io`].
+    /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::File`].
     pub fn read(&self, blob: &Digest) -> Result<Vec<u8>, StoreError> {
         let path = self.blob_path(blob);
         let mut bytes = Vec::new();

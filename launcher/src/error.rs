@@ -13,15 +13,14 @@ use crate::krun::KrunError;
 
 /// Why a box could not be opened, verified or run.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum LaunchError {
     /// A file or directory could not be used.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
         /// What was tried, as a verb: `open`, `read`, `make`.
         action: &'static str,
-        /// With which file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
@@ -47,18 +46,11 @@ pub enum LaunchError {
     Kvm(#[source] io::Error),
     /// A Unix socket's path does not fit its address.
     #[error("the socket path {} is longer than {limit} bytes", path.display())]
-    SocketPath {
-        /// The path.
-        path: PathBuf,
-        /// The greatest length, in bytes.
-        limit: usize,
-    },
+    SocketPath { path: PathBuf, limit: usize },
     /// A call of the operating system failed.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was tried.
         action: &'static str,
-        /// Why not.
         #[source]
         source: io::Error,
     },
@@ -67,23 +59,13 @@ pub enum LaunchError {
     Krun(#[from] KrunError),
     /// Init reported that a step of the start, or of a request, failed.
     #[error("the guest failed to {step}: {message}")]
-    Guest {
-        /// What init was doing.
-        step: String,
-        /// Why it failed.
-        message: String,
-    },
+    Guest { step: String, message: String },
     /// What came over the control channel is not what init sends.
     #[error("the control channel was misused: {0}")]
     Protocol(String),
     /// The virtual machine ended by itself.
     #[error("the virtual machine ended ({status}) {when}")]
-    VmmEnded {
-        /// How its process ended.
-        status: ExitStatus,
-        /// At which point of the run.
-        when: &'static str,
-    },
+    VmmEnded { status: ExitStatus, when: &'static str },
     /// The host's KVM gave up on the guest's kernel.
     #[error("this host's KVM cannot run the guest kernel (KVM_EXIT_INTERNAL_ERROR)")]
     KvmInternal,

@@ -81,7 +81,7 @@ pub fn hashed(blob: &Blob) -> Result<Option<String>, LaunchError> {
     let began = SystemTime::now();
     let (found, expected) = (hash(&blob.file, &blob.path)?, blob.descriptor.digest);
     if found != expected {
-        return Err(OpenError::Digest { path: blob.path.clone(), expected, found }.into());
+        return Err(OpenError::digest(blob.path.clone(), expected, found).into());
     }
     if self::stamp(blob)? != stamp {
         let changed = io::Error::other("it changed meanwhile");
@@ -151,7 +151,7 @@ mod tests {
         let path = fixture.made.blob(ROOTFS_TYPE);
         fs::write(&path, b"a root file SYSTEM").unwrap();
         match fixture.verify(Trust::Receipts).unwrap_err() {
-            LaunchError::Open(OpenError::Digest { path: named, .. }) => assert_eq!(named, path),
+            LaunchError::Open(OpenError::Different { path: named, .. }) => assert_eq!(named, path),
             other => panic!("{other:?}"),
         }
     }

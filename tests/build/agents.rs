@@ -71,11 +71,13 @@ fn a_script_without_an_image() {
     let alone = checkout("binary \"bin/agent.sh\"");
     alone.write("bin/agent.sh", "#!/bin/sh\nexec sleep 1000\n");
     insta::assert_snapshot!(refused(&alone), @r#"
-    error: the agent's program needs /bin/sh, and there is no image that could have it; link the program statically, or declare an `image` for the agent
+    error: the agent's program needs /bin/sh, which only an image can have
       --> Boxfile:3:12
        |
      3 |     binary "bin/agent.sh"
        |            ^^^^^^^^^^^^^^ named here
+       |
+       = help: link the program statically, or declare an `image` for the agent that has it
     "#);
     let over = checkout("image \"oci:images/agent\"; binary \"bin/agent.sh\"");
     over.write("bin/agent.sh", "#!/agent/bin/alias -c\nexec sleep 1000\n");
@@ -105,11 +107,13 @@ fn a_file_that_is_no_program() {
     let text = checkout("binary \"bin/notes\"");
     text.write("bin/notes", "what the agent does\n");
     insta::assert_snapshot!(refused(&text), @r##"
-    error: the agent's program cannot be used: bin/notes is no program that the box can start: it is nothing that Linux starts; write an ELF program for Linux, or a script that starts with "#!"
+    error: the agent's program cannot be used: bin/notes is not a program that the box can start: it is nothing that Linux starts
       --> Boxfile:3:12
        |
      3 |     binary "bin/notes"
        |            ^^^^^^^^^^^ named here
+       |
+       = help: name an ELF program for Linux, or a script that starts with "#!"
     "##);
     let missing = checkout("binary \"bin/agnet\"");
     let said = refused(&missing);
@@ -122,10 +126,7 @@ fn a_link_out_of_the_checkout() {
     let checkout = checkout("binary \"bin/link\"");
     symlink(&tools().hello_agent, checkout.path("bin/link")).unwrap();
     let said = refused(&checkout);
-    assert!(
-        said.contains("bin/link leads out of the checkout; the agent's program is part of it"),
-        "{said}"
-    );
+    assert!(said.contains("bin/link leads out of the checkout\n"), "{said}");
     fs::remove_file(checkout.path("bin/link")).unwrap();
     symlink("agent", checkout.path("bin/link")).unwrap();
     checkout.built(&[]);
@@ -136,11 +137,13 @@ fn another_content_than_declared() {
     let zeros = "0".repeat(64);
     let wrong = checkout(&format!("binary \"bin/agent\" sha256=\"{zeros}\""));
     insta::assert_snapshot!(shown(&wrong.fails(&["build"])), @r#"
-    error: the agent's program is sha256:DIGEST, but the Boxfile names sha256:DIGEST; if it was meant to change, write the new sha256
+    error: the agent's program is sha256:DIGEST, but the Boxfile names sha256:DIGEST
       --> Boxfile:3:12
        |
      3 |     binary "bin/agent" sha256="DIGEST"
        |            ^^^^^^^^^^^ named here
+       |
+       = help: if the file was meant to change, write the new sha256
     "#);
     let right = Digest::of(&program()).hex();
     checkout(&format!("binary \"bin/agent\" sha256=\"{right}\"")).built(&[]);

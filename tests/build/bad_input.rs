@@ -111,11 +111,13 @@ fn a_layer_with_the_wrong_digest() {
     bytes[middle] ^= 1;
     fs::write(path, bytes).unwrap();
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
-    error: the image of `agent` is refused: layer sha256:DIGEST: its bytes have the digest sha256:DIGEST; the image is damaged: copy it again
+    error: the image of `agent` is refused: layer sha256:DIGEST: its bytes have the digest sha256:DIGEST
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: the image is damaged: build or copy it again
     "#);
 }
 
@@ -195,11 +197,13 @@ fn an_agent_without_a_program() {
     let image = testkit::images::Image::new(testkit::images::Config::default());
     checkout.image("agent", &image.with(Layer::new().dir("/etc", 0o755).to_tar()));
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
-    error: the agent's image names no program; write `entrypoint "/path/to/program"` in `agent`
+    error: the agent's image names no program
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: write `entrypoint "/path/to/program"` in `agent`
     "#);
 }
 
@@ -208,11 +212,13 @@ fn an_image_whose_dev_is_a_link() {
     let checkout = Checkout::new();
     checkout.agent_of(Layer::new().symlink("/dev", "/etc").to_tar());
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
-    error: the agent image has something other than a directory at /dev, where the guest mounts the devices; remove it from the image
+    error: the agent image has something other than a directory at /dev, where the guest mounts the devices
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: remove it from the image
     "#);
 }
 

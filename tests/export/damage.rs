@@ -53,7 +53,10 @@ fn a_file_in_blocks_of_its_own() {
 fn a_file_behind_its_inode() {
     let made = Made::of(&small());
     damage(&made, b"not a program either");
-    refused(&made, "the rootfs of the box is damaged: /bin/ping has other data than the listing names");
+    refused(
+        &made,
+        "the rootfs of the box is damaged: /bin/ping has other data than the listing names",
+    );
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn a_path_of_64_kibibytes() {
 
 #[test]
 fn a_tree_of_ten_thousand_levels() {
-    refused("deep", "BadPath(\"it is too deep\")", |layout| {
+    refused("deep", "BadPath(\"the path is too deep\")", |layout| {
         let mut archive = Vec::new();
         for level in 1..=10_000usize {
             let path = "d/".repeat(level) + "\0";

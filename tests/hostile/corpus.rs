@@ -77,7 +77,7 @@ fn is_located(outcome: &Outcome) -> bool {
     let starts = |kinds: &[&str]| kinds.iter().any(|kind| outcome.kind.starts_with(kind));
     match &outcome.entry {
         Some((_, Some(_))) => true,
-        Some((_, None)) => starts(&["Unreachable", "MissingTarget", "DirectoryTarget"]),
+        Some((_, None)) => starts(&["Unreachable", "LinkTarget"]),
         None => starts(&["NoHeader", "Unreadable", "Malformed(\"end of archive\")"]),
     }
 }

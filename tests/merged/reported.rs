@@ -208,11 +208,13 @@ fn two_c_libraries_are_refused() {
     let business = Layer::new().file("/lib/ld-musl-x86_64.so.1", 0o755, "musl");
     let scene = Scene::new(agent, business, "conflict \"/**\" policy=\"prefer-agent\"\n");
     assert_snapshot!(scene.refused(), @r#"
-    error: the images have two C libraries, agent (glibc, by /lib64/ld-linux-x86-64.so.2 (blake3:DIG)) and business (musl, by /lib/ld-musl-x86_64.so.1 (blake3:DIG)), and one root can have one: a program that is linked with the other one does not start, or fails later. Declare layout "split", in which each image keeps its own, or build both images on the same base
+    error: the images have two C libraries, agent (glibc, by /lib64/ld-linux-x86-64.so.2 (blake3:DIG)) and business (musl, by /lib/ld-musl-x86_64.so.1 (blake3:DIG)), and one root can have one: a program that is linked with the other one does not start, or fails later
       --> Boxfile:3:11
        |
      3 |     image "oci:agent"
        |           ^^^^^^^^^^^ named here
+       |
+       = help: declare layout "split", in which each image keeps its own, or build both images on the same base
     "#);
 }
 
@@ -311,10 +313,12 @@ fn what_a_mount_would_hide_is_named_with_its_image() {
         "share \"data\" guest=\"/srv/data\" component=\"agent\"\n",
     );
     assert_snapshot!(scene.refused(), @r#"
-    error: the business image has files (file) at /srv/data, in the way of the share `data`; choose another place, or remove it from the image
+    error: the business image has files (file) at /srv/data, in the way of the share `data`
       --> Boxfile:9:20
        |
      9 | share "data" guest="/srv/data" component="agent"
        |                    ^^^^^^^^^^^ named here
+       |
+       = help: choose another place, or remove it from the image
     "#);
 }

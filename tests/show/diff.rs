@@ -279,7 +279,10 @@ fn what_cannot_be_compared() {
     error: the reference names no directory
       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
     "#);
-    insta::assert_snapshot!(fails(&["test.box", "test.box", "/roots/agemt"]), @"error: there is no /roots/agemt; did you mean /roots/agent?");
+    insta::assert_snapshot!(fails(&["test.box", "test.box", "/roots/agemt"]), @"
+    error: there is no /roots/agemt
+      = help: did you mean /roots/agent?
+    ");
     checkout.write("Boxfile", "box \"alone\"\nagent {\n    image \"oci:images/agent\"\n}\n");
     checkout.built(&[]);
     insta::assert_snapshot!(fails(&["alone.box", "test.box", "--component", "business"]), @"error: the box alone.box has no business component");

@@ -47,7 +47,10 @@ fn what_is_no_box() {
 fn a_path_that_is_not_in_the_box() {
     let checkout = built();
     let ls = |path| checkout.fails(&["ls", "test.box", path]);
-    insta::assert_snapshot!(ls("/roots/agnet/usr"), @"error: there is no /roots/agnet; did you mean /roots/agent?");
+    insta::assert_snapshot!(ls("/roots/agnet/usr"), @"
+    error: there is no /roots/agnet
+      = help: did you mean /roots/agent?
+    ");
     insta::assert_snapshot!(ls("/etc"), @"error: there is no /etc");
     insta::assert_snapshot!(ls("/roots/agent/agent/link/x"), @"error: /roots/agent/agent/link is a symbolic link to notes; name the place that it leads to");
     insta::assert_snapshot!(ls("/roots/agent/agent/run/x"), @"error: /roots/agent/agent/run is not a directory");

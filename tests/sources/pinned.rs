@@ -48,20 +48,24 @@ fn an_image_that_was_replaced_is_missed() {
     checkout.built(&[]);
     archive_of(&checkout, "newer");
     insta::assert_snapshot!(shown(&checkout.fails(&["build", "--offline"])), @r#"
-    error: the lock pins `agent` to sha256:DIGEST, which is no longer in images/agent.tar; put it back, or run `boxbuild update agent` to take what is there now
+    error: the lock pins `agent` to sha256:DIGEST, which is no longer in images/agent.tar
       --> Boxfile:3:11
        |
      3 |     image "oci-archive:images/agent.tar:v1"
        |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: put it back, or run `boxbuild update agent` to take what is there now
     "#);
     archive_of(&checkout, "agent");
     save(&checkout, "newer", &[]);
     insta::assert_snapshot!(shown(&checkout.fails(&["build", "--offline"])), @r#"
-    error: the lock pins `business` to sha256:DIGEST, which is no longer in images/app.tar; put it back, or run `boxbuild update business` to take what is there now
+    error: the lock pins `business` to sha256:DIGEST, which is no longer in images/app.tar
       --> Boxfile:8:11
        |
      8 |     image "docker-archive:images/app.tar:app:v1"
        |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: put it back, or run `boxbuild update business` to take what is there now
     "#);
     insta::assert_snapshot!(shown(&checkout.result(&["update"])), @r"
     business (linux/amd64): sha256:DIG → sha256:DIG

@@ -103,6 +103,11 @@ impl Lock {
         text.lines().any(|line| line.starts_with(write::MARK))
     }
 
+    /// Returns `true` if a merge left a text with conflicts.
+    pub fn has_conflict(text: &str) -> bool {
+        read::conflict(text).is_some()
+    }
+
     /// Writes the lock: one text for equal locks, which [`Lock::parse`] reads back if it has at
     /// most [`MAX_TEXT`] bytes and no entry whose name or source has invisible characters.
     pub fn write(&self) -> String {

@@ -79,21 +79,25 @@ fn check_length(text: &str) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Refuses the text of a merge that was not finished.
-fn check_conflicts(text: &str) -> Result<(), Diagnostic> {
+/// Returns the first line that a merge with conflicts left in a text.
+pub(super) fn conflict(text: &str) -> Option<Range<usize>> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         if CONFLICT_MARKERS.iter().any(|marker| line.starts_with(marker)) {
-            let place = start..start + line.trim_end().len();
-            let help = format!(
-                "{REBUILD}, or take one side (`git checkout --ours`) and run `boxbuild lock`"
-            );
-            let message = "the lock has an unresolved merge conflict";
-            return Err(error(message, &place, "left by the merge").with_help(help));
+            return Some(start..start + line.trim_end().len());
         }
         start += line.len();
     }
-    Ok(())
+    None
+}
+
+/// Refuses the text of a merge that was not finished.
+fn check_conflicts(text: &str) -> Result<(), Diagnostic> {
+    let Some(place) = conflict(text) else { return Ok(()) };
+    let help =
+        format!("{REBUILD}, or take one side (`git checkout --ours`) and run `boxbuild lock`");
+    let message = "the lock has an unresolved merge conflict";
+    Err(error(message, &place, "left by the merge").with_help(help))
 }
 
 /// Refuses a text with dotted keys, which could be nested too deep.

@@ -1,82 +1,63 @@
-//! Why a file is no agent.
+//! Why a file cannot be a box's agent.
 
 use std::io;
 use std::path::PathBuf;
 
 use box_cache::StoreError;
+use host_fs::FileError;
 
 use super::{BINARY_MAX, Machine};
 
-/// Why a file cannot be a box's agent.
+/// Why a file cannot be a box's agent. A `name` is the file's path or URL.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum BinaryError {
     /// The path starts at the root, where every machine has something else.
-    #[error("{} is an absolute path; write it relative to the Boxfile", .0.display())]
+    #[error("{} is an absolute path", .0.display())]
     Absolute(PathBuf),
     /// The path leads out of the checkout.
-    #[error("{} leads out of the checkout; the agent's program is part of it", .0.display())]
+    #[error("{} leads out of the checkout", .0.display())]
     Outside(PathBuf),
-    /// A directory, device, socket or pipe.
-    #[error("{} is not a regular file", .0.display())]
-    NotAFile(PathBuf),
     /// The file has more bytes than a binary may.
     #[error("{name} has more than {} MiB", BINARY_MAX >> 20)]
-    TooLarge {
-        /// The file's path or URL.
-        name: String,
-    },
-    /// The file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The file is no program that the box can start.
-    #[error("{name} is no program that the box can start")]
-    Program {
-        /// The file's path or URL.
-        name: String,
-        /// Why not.
-        source: ProgramError,
-    },
-    /// The copy in the store cannot be written or read.
-    #[error("the copy of {name} in the store cannot be written or read")]
-    Copy {
-        /// The file's path or URL.
-        name: String,
-        /// Why not.
-        source: io::Error,
-    },
+    TooLarge { name: String },
+    /// The file cannot be read, or cannot be copied to the store.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The file is not a program that the box can start.
+    #[error("{name} is not a program that the box can start")]
+    Program { name: String, source: ProgramError },
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),
 }
 
-/// Why a file is no program that a box can start.
+/// Why a file is not a program that a box can start.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ProgramError {
     /// It is something else.
-    #[error("it is {0}; write an ELF program for Linux, or a script that starts with \"#!\"")]
+    #[error("it is {0}")]
     NotAProgram(&'static str),
     /// It is for another processor.
     #[error("it is a program for {found}, but the box is for {expected}")]
-    WrongMachine {
-        /// The box's processor.
-        expected: Machine,
-        /// The program's.
-        found: String,
-    },
-    /// It is an ELF file that Linux does not start.
-    #[error("it is an ELF file that Linux does not start: {0}")]
-    Malformed(&'static str),
-    /// It is a script whose first line does not work.
-    #[error("it is a script, but its first line {0}")]
-    Script(&'static str),
+    WrongMachine { expected: Machine, found: String },
+    /// It is an ELF file that Linux does not start, or a script whose first line does not work.
+    #[error("it is {what}{reason}")]
+    Malformed { what: &'static str, reason: &'static str },
     /// It cannot be read.
     #[error("it cannot be read")]
     Read(#[from] io::Error),
+}
+
+impl ProgramError {
+    /// Returns the error of a malformed ELF file.
+    pub(super) const fn elf(reason: &'static str) -> Self {
+        Self::Malformed { what: "an ELF file that Linux does not start: ", reason }
+    }
+
+    /// Returns the error of a script; `reason` is said about its first line.
+    pub(super) const fn script(reason: &'static str) -> Self {
+        Self::Malformed { what: "a script, but its first line ", reason }
+    }
 }

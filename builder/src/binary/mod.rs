@@ -16,7 +16,8 @@ use std::path::Path;
 use box_cache::Store;
 use box_digest::{Blake3, Digest, Hasher};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
-use host_fs::read::{Links, ReadError, open_regular};
+use host_fs::FileError;
+use host_fs::read::{Links, open_regular};
 
 use crate::checkout::real;
 use crate::pack::ContentMap;
@@ -66,16 +67,15 @@ pub fn from_checkout(
 ) -> Result<Binary, BinaryError> {
     let file = open(checkout, path)?;
     let name = path.display().to_string();
-    let unread = |source| BinaryError::Read { path: path.to_owned(), source };
-    if file.metadata().map_err(unread)?.len() > BINARY_MAX {
+    if file.metadata().map_err(FileError::of("read", path))?.len() > BINARY_MAX {
         return Err(BinaryError::TooLarge { name });
     }
     let mut writer = store.writer()?;
     // One byte more than allowed shows that the file grew.
     let copied = copy(&mut file.take(BINARY_MAX + 1), &mut writer);
     let content = copied.map_err(|failure| match failure {
-        CopyError::Read(source) => unread(source),
-        CopyError::Write(source) => BinaryError::Copy { name: name.clone(), source },
+        CopyError::Read(error) => FileError::of("read", path)(error),
+        CopyError::Write(error) => FileError::of("store", path)(error),
     })?;
     if content.size > BINARY_MAX {
         return Err(BinaryError::TooLarge { name });
@@ -95,8 +95,8 @@ pub fn from_store(
     store: &Store,
 ) -> Result<Binary, BinaryError> {
     let mut hashed = Hashed { file: store.open_blob(blob)?, hasher: Hasher::default() };
-    let failed = |source| BinaryError::Copy { name: name.to_owned(), source };
-    let (found, _) = Digest::of_reader(&mut hashed).map_err(failed)?;
+    let (found, _) =
+        Digest::of_reader(&mut hashed).map_err(FileError::of("read the stored copy of", name))?;
     if found != *blob {
         // Says what is wrong with the blob, and where it lies.
         store.verify(blob)?;
@@ -143,16 +143,12 @@ pub fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
     if path.is_absolute() {
         return Err(BinaryError::Absolute(path.to_owned()));
     }
-    let unread = |source| BinaryError::Read { path: path.to_owned(), source };
-    let file = real(&checkout.join(path)).map_err(unread)?;
-    if !file.starts_with(real(checkout).map_err(unread)?) {
+    let file = real(&checkout.join(path)).map_err(FileError::of("read", path))?;
+    if !file.starts_with(real(checkout).map_err(FileError::of("read", path))?) {
         return Err(BinaryError::Outside(path.to_owned()));
     }
     // The path has no links any more; one that is there now was put there meanwhile.
-    open_regular(&file, Links::Refuse).map_err(|error| match error {
-        ReadError::NotRegular => BinaryError::NotAFile(path.to_owned()),
-        error => unread(error.into()),
-    })
+    Ok(open_regular(&file, Links::Refuse).map_err(FileError::of("read", path))?)
 }
 
 /// Which side of a copy failed.

@@ -148,9 +148,9 @@ fn only_files_inside_the_checkout_are_read() {
     }
     assert!(matches!(checkout.read(at("agent")), Err(BinaryError::Absolute(_))));
     for special in ["directory", "socket", "", "."] {
-        assert!(matches!(checkout.read(special), Err(BinaryError::NotAFile(_))), "{special}");
+        assert!(matches!(checkout.read(special), Err(BinaryError::File(_))), "{special}");
     }
-    assert!(matches!(checkout.read("none"), Err(BinaryError::Read { .. })));
+    assert!(matches!(checkout.read("none"), Err(BinaryError::File(_))));
 }
 
 #[test]
@@ -269,10 +269,7 @@ fn what_is_no_program_is_named() {
         (&needing, "a shared library"),
         (&object_file, "an object file or a core dump"),
     ] {
-        let expected = format!(
-            "it is {what}; write an ELF program for Linux, or a script that starts with \"#!\""
-        );
-        assert_eq!(inspected(bytes), Err(expected));
+        assert_eq!(inspected(bytes), Err(format!("it is {what}")));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use box_image::{ErrorCode, exit};
 use boxbuild::project::LockFile;
 use boxbuild::{Build, Report, output, resolve};
 use boxfile_spec::{Lock, Platform};
@@ -50,8 +51,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
-    let lock_file = loaded.lock_file(&args.inputs);
-    let lock_file = lock_file.map_err(|it| if args.locked { it.with_lock() } else { it })?;
+    let lock_file = loaded.lock_file(&args.inputs).map_err(|error| {
+        let failure = Failure::from(error);
+        if args.locked { failure.with_exit(exit::LOCKED) } else { failure }
+    })?;
     if args.locked {
         locking::check_declared(&lock_file, &loaded, platform, &lock_command(args))?;
     }
@@ -71,11 +74,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         locking::check_locked(&lock_file, &lock, &lock_command(args))?;
     }
     // Now, and not when everything is built.
-    lock_file.check_writable(&lock).map_err(|error| Failure::of_lock(&error))?;
+    lock_file.check_writable(&lock)?;
     let built = resolved.build().map_err(failed)?;
     let written = save(&lock_file, &lock)?;
     let directory = args.output.clone().unwrap_or_else(|| default_output(&loaded));
-    let swap = output::write(&tools.store, &built.sealed, &directory).map_err(Failure::of)?;
+    let swap = output::write(&tools.store, &built.sealed, &directory)?;
     note_swap(swap, &directory);
     note_unused(&loaded, &built);
     note_unenforced(&tools, &built)?;
@@ -87,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// Writes the lock, and says so where it changed.
 fn save(file: &LockFile, lock: &Lock) -> Result<bool, Failure> {
     let new = file.lock.is_none();
-    let written = file.write(lock).map_err(|error| Failure::of_lock(&error))?;
+    let written = file.write(lock)?;
     if written {
         let what = if new { "wrote" } else { "updated" };
         terminal::note(&format!("{what} {}", file.path().display()));
@@ -119,7 +122,7 @@ fn note_unused(loaded: &Loaded, built: &Build) {
 
 /// Says what of the box today's launcher does not enforce, and so refuses to start.
 fn note_unenforced(tools: &Tools, built: &Build) -> Result<(), Failure> {
-    let plan = built.sealed.plan(&tools.store).map_err(Failure::of)?;
+    let plan = built.sealed.plan(&tools.store)?;
     for unsupported in plan.unsupported() {
         terminal::note(&format!("warning: boxlaunch will not start this box: {unsupported}"));
     }
@@ -143,7 +146,8 @@ fn default_output(loaded: &Loaded) -> PathBuf {
 /// Bounds the number of threads; this one is among them.
 fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from));
-    threads.use_current_thread().build_global().map_err(Failure::of)
+    let built = threads.use_current_thread().build_global();
+    built.map_err(|error| Failure::new(ErrorCode::Internal, error))
 }
 
 fn report(args: &Args, loaded: &Loaded, (built, directory): (&Build, &Path), lock: Value) {

@@ -1,6 +1,7 @@
 //! What is shown where two images that are to have one root differ: every conflict, and the lines
 //! that would decide it.
 
+use box_image::ErrorCode;
 use box_tree::listing::{NamedOrigin, Origins};
 use boxbuild::MergeConflicts;
 use boxbuild::compose::merged::{Advice, Conflict, Side, advice, describe};
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::entry::PathData;
 use super::failure::Failure;
-use super::json;
 
 /// So many conflicts are shown to a person; as data, there are all of them.
 const MOST_SHOWN: usize = 50;
@@ -23,11 +23,10 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
     let diagnostic = Diagnostic::new(message, *agent, "the agent's files")
         .with_label(*business, "the business component's files");
     let syntax = sources.as_slice()[0].syntax;
-    let text = format!("{}\n\n{}", diagnostic.render(sources), text(conflicts, origins, syntax));
-    let mut data = json::diagnostic(&diagnostic, sources);
-    data["conflicts"] = all_json(conflicts, origins);
-    data["advice"] = advice_json(conflicts, syntax);
-    Failure::found(text, vec![data])
+    let text = format!("\n\n{}", text(conflicts, origins, syntax));
+    let (all, advice) = (all_json(conflicts, origins), advice_json(conflicts, syntax));
+    Failure::diagnostics(ErrorCode::MergeConflict, &[diagnostic], sources)
+        .with_details(&text, &[("conflicts", all), ("advice", advice)])
 }
 
 /// Describes conflicts to a person, and what to write.

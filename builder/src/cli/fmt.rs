@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use box_image::ErrorCode;
 use boxbuild::project::{Project, replace};
 use boxfile_spec::{Document, MAX_SOURCE, Severity, Syntax, format_kdl, format_toml};
 use serde_json::json;
 
-use super::failure::Failure;
+use super::failure::{Advice, Failure};
 use super::{locate, terminal};
 
 /// Formats Boxfiles in place.
@@ -60,19 +61,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn unformatted(files: &[String], found: bool) -> Failure {
     let names = if found { String::new() } else { format!(" {}", files.join(" ")) };
     let help = format!("run `boxbuild fmt{names}`");
-    let message = format!("error: not formatted: {}\n  = help: {help}", files.join(", "));
-    let errors = files.iter().map(|file| {
-        json!({ "severity": "error", "message": format!("{file} is not formatted"),
-                "help": help, "labels": [] })
-    });
-    Failure::found(message, errors.collect())
+    let are = if files.len() == 1 { "is" } else { "are" };
+    let message = format!("{} {are} not formatted", files.join(", "));
+    Failure::new(Advice::new(ErrorCode::BoxfileUnformatted, help), message)
+        .with_details("", &[("files", json!(files))])
 }
 
 /// Formats a file, or only checks it; tells whether it was not formatted.
 fn format(file: &Path, check: bool) -> Result<bool, Failure> {
     let Some(text) = formatted(file)? else { return Ok(false) };
     if !check {
-        let failed = |error| Failure::new(format!("cannot write {}: {error}", file.display()));
+        let failed = |error| {
+            Failure::new(ErrorCode::Io, format!("cannot write {}: {error}", file.display()))
+        };
         replace(file, &text).map_err(failed)?;
     }
     Ok(true)
@@ -87,24 +88,27 @@ fn formatted(file: &Path) -> Result<Option<String>, Failure> {
         Syntax::Toml => format_toml(&source.text),
     };
     match text {
-        Some(text) if text.len() > MAX_SOURCE => Err(Failure::new(format!(
-            "{} would have more than 1 MiB when it is formatted; it is left as it is",
-            file.display()
-        ))),
+        Some(text) if text.len() > MAX_SOURCE => Err(Failure::new(
+            ErrorCode::TooLarge,
+            format!(
+                "{} would have more than 1 MiB when it is formatted; it is left as it is",
+                file.display()
+            ),
+        )),
         Some(text) => Ok((text != source.text).then_some(text)),
         None => {
             let wrong = document.found.iter().filter(|it| it.severity() == Severity::Error);
             let wrong: Vec<_> = wrong.cloned().collect();
             if wrong.is_empty() {
                 let message = format!("{} cannot be formatted", file.display());
-                return Err(Failure::new(message));
+                return Err(Failure::new(ErrorCode::BoxfileInvalid, message));
             }
-            Err(Failure::diagnostics(&wrong, &document.sources))
+            Err(Failure::diagnostics(ErrorCode::BoxfileInvalid, &wrong, &document.sources))
         }
     }
 }
 
 /// Reads a file by itself; what else is wrong with it is not this command's affair.
 fn read(file: &Path) -> Result<Document, Failure> {
-    Project::of(file).read(None).map_err(Failure::of)
+    Ok(Project::of(file).read(None)?)
 }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use box_image::ErrorCode;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
@@ -41,13 +42,14 @@ pub(crate) fn completions(args: &Completions) -> Result<(), Failure> {
 /// Runs `boxbuild man`.
 pub(crate) fn man(args: &Man) -> Result<(), Failure> {
     if let Some(directory) = &args.output {
-        let failed =
-            |error| Failure::new(format!("cannot write to {}: {error}", directory.display()));
+        let failed = |error| {
+            Failure::new(ErrorCode::Io, format!("cannot write to {}: {error}", directory.display()))
+        };
         std::fs::create_dir_all(directory).map_err(failed)?;
         return clap_mangen::generate_to(Cli::command(), directory).map_err(failed);
     }
     let mut text = Vec::new();
-    let failed = |error| Failure::new(format!("cannot write the manual: {error}"));
+    let failed = |error| Failure::new(ErrorCode::Io, format!("cannot write the manual: {error}"));
     clap_mangen::Man::new(Cli::command()).render(&mut text).map_err(failed)?;
     terminal::result(String::from_utf8_lossy(&text).trim_end());
     Ok(())

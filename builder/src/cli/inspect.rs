@@ -35,8 +35,8 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = opened::open(&args.directory).map_err(Failure::of_box)?;
-    let listing = opened::listing(&opened).map_err(Failure::of_box)?;
+    let opened = opened::open(&args.directory)?;
+    let listing = opened::listing(&opened)?;
     if args.sbom {
         terminal::json(sbom(&opened, &listing)?.trim_end());
         return Ok(());
@@ -58,8 +58,8 @@ fn sbom(opened: &OpenBox, listing: &Listing) -> Result<String, Failure> {
         kernel: (opened.kernel.descriptor.digest, &opened.config.kernel_version),
         init: opened.init.descriptor.digest,
     };
-    let mut contents = Contents::open(opened, &listing.tree).map_err(Failure::of)?;
-    let document = box_sbom::document(&subject, &mut contents).map_err(Failure::of)?;
+    let mut contents = Contents::open(opened, &listing.tree)?;
+    let document = box_sbom::document(&subject, &mut contents)?;
     Ok(String::from_utf8_lossy(&document).into_owned())
 }
 

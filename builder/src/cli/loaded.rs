@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use box_digest::Blake3Digest;
-use boxbuild::project::{Declarations, LockFile, Project, Target};
+use box_image::ErrorCode;
+use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
 use boxbuild::{Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
 use download::fetch::FetchOptions;
 use oci_image::Remote;
 
-use super::failure::Failure;
+use super::failure::{Advice, Failure};
 use super::options::{InputOptions, ProjectOptions};
 use super::registries::Network;
 use super::{locate, terminal};
@@ -33,7 +34,7 @@ impl Loaded {
     /// Reads the Boxfile that the options name, with a profile if one is given.
     pub(crate) fn read(options: &ProjectOptions, profile: Option<&str>) -> Result<Self, Failure> {
         let project = Project::of(&locate::boxfile(options.file.as_deref())?);
-        let read = |profile| project.read(profile).map_err(Failure::of);
+        let read = |profile| project.read(profile);
         let Document { sources, boxfile, found, variants, .. } = read(None)?;
         let chosen = variants.iter().find(|(name, _)| Some(name.as_str()) == profile);
         let chosen = chosen.map(|(_, boxfile)| boxfile.clone());
@@ -43,7 +44,9 @@ impl Loaded {
                 return Err(Failure::usage(unknown));
             }
         }
-        let Some(without) = boxfile else { return Err(Failure::diagnostics(&found, &sources)) };
+        let Some(without) = boxfile else {
+            return Err(Failure::diagnostics(ErrorCode::BoxfileInvalid, &found, &sources));
+        };
         let (boxfile, profile) = match (profile, chosen) {
             (Some(name), Some(chosen)) => (chosen, Some((name.to_owned(), Box::new(without)))),
             _ => (without, None),
@@ -100,8 +103,8 @@ impl Loaded {
     }
 
     /// Reads the lock.
-    pub(crate) fn lock_file(&self, options: &InputOptions) -> Result<LockFile, Failure> {
-        LockFile::read(&self.lock_path(options)).map_err(|error| Failure::of_lock(&error))
+    pub(crate) fn lock_file(&self, options: &InputOptions) -> Result<LockFile, LockFileError> {
+        LockFile::read(&self.lock_path(options))
     }
 
     /// Returns where the lock is.
@@ -129,10 +132,9 @@ impl Loaded {
             Syntax::Toml => format!("platform = [{}]", all.join(", ")),
         };
         let names = names.join(" and ");
-        Failure::new(format!(
-            "the Boxfile is for {names}, not for {platform}\n  \
-             = help: to have it for {platform} too, write `{line}` in the Boxfile"
-        ))
+        let help = format!("to have it for {platform} too, write `{line}` in the Boxfile");
+        let advice = Advice::new(ErrorCode::PlatformUnsupported, help);
+        Failure::new(advice, format!("the Boxfile is for {names}, not for {platform}"))
     }
 }
 
@@ -151,7 +153,7 @@ impl Tools {
     pub(crate) fn find(options: &InputOptions, loaded: &Loaded) -> Result<Self, Failure> {
         let store = locate::store(options.store.store.as_deref())?;
         Ok(Self {
-            store: Store::open(&store).map_err(Failure::of)?,
+            store: Store::open(&store)?,
             init: locate::init(options.init.as_deref())?,
             kernel: locate::kernel(
                 options.kernel.as_deref(),
@@ -196,7 +198,8 @@ impl Tools {
 
 /// Identifies this very program, so that a changed builder builds anew.
 fn builder_identity() -> Result<Blake3Digest, Failure> {
-    let program = std::fs::read("/proc/self/exe")
-        .map_err(|error| Failure::new(format!("cannot read this program itself: {error}")))?;
+    let program = std::fs::read("/proc/self/exe").map_err(|error| {
+        Failure::new(ErrorCode::Io, format!("cannot read this program itself: {error}"))
+    })?;
     Ok(Blake3Digest::of(&program))
 }

@@ -3,10 +3,11 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use box_image::ErrorCode;
 use boxbuild::project::NAMES;
 use boxfile_spec::Boxfile;
 
-use super::failure::Failure;
+use super::failure::{Advice, Failure};
 use super::terminal;
 
 /// Where distributions install shared libraries.
@@ -27,11 +28,10 @@ pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
     }
     let mut found = NAMES.iter().map(PathBuf::from).filter(|path| path.is_file());
     let first = found.next().ok_or_else(|| {
-        Failure::new(
-            "there is no Boxfile in this directory\n  \
-             = help: go to the directory that has one, name it with `-f PATH`, or make one with \
-             `boxbuild init`",
-        )
+        let help = "go to the directory that has one, name it with `-f PATH`, or make one with \
+                    `boxbuild init`";
+        let advice = Advice::new(ErrorCode::BoxfileNotFound, help);
+        Failure::new(advice, "there is no Boxfile in this directory")
     })?;
     if let Some(second) = found.next() {
         terminal::note(&format!(
@@ -52,7 +52,8 @@ pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
         .or_else(|| from("XDG_CACHE_HOME").map(|cache| cache.join("boxbuild")))
         .or_else(|| from("HOME").map(|home| home.join(".cache/boxbuild")))
         .ok_or_else(|| {
-            Failure::new("no directory for the store: name one with --store, or set HOME")
+            let advice = Advice::new(ErrorCode::StoreInvalid, "name one with --store, or set HOME");
+            Failure::new(advice, "no directory for the store")
         })
 }
 
@@ -65,11 +66,9 @@ pub(crate) fn init(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let directory = program.parent().unwrap_or(Path::new("/"));
     let places = [directory.join("box-init"), directory.join("../lib/boxbuild/box-init")];
     places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-        Failure::new(
-            "box-init is not beside boxbuild\n  \
-             = help: name it with --init PATH or BOXBUILD_INIT; it is built by\n    \
-             cargo xtask box-init",
-        )
+        let help =
+            "name it with --init PATH or BOXBUILD_INIT; it is built by\ncargo xtask box-init";
+        Failure::new(Advice::new(ErrorCode::InitNotFound, help), "box-init is not beside boxbuild")
     })
 }
 
@@ -88,11 +87,10 @@ pub(crate) fn kernel(
     }
     let places = LIBRARY_DIRECTORIES.iter().map(|it| Path::new(it).join(KERNEL_LIBRARY));
     places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-        Failure::new(
-            "no guest kernel: libkrunfw is not installed\n  \
-             = help: install your distribution's libkrunfw, or name its libkrunfw.so.5 with \
-             --kernel PATH or BOXBUILD_KERNEL",
-        )
+        let help = "install your distribution's libkrunfw, or name its libkrunfw.so.5 with \
+                    --kernel PATH or BOXBUILD_KERNEL";
+        let advice = Advice::new(ErrorCode::KernelNotFound, help);
+        Failure::new(advice, "no guest kernel: libkrunfw is not installed")
     })
 }
 

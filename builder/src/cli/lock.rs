@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use box_image::ErrorCode;
 use boxbuild::project::{LockFile, LockFileError};
 use boxbuild::resolve;
 use boxfile_spec::lock::{Entry, Kind};
 use boxfile_spec::{Lock, Platform};
 use oci_image::Remote;
 
-use super::failure::Failure;
+use super::failure::{Advice, Failure};
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProjectOptions};
 use super::registries::Registries;
@@ -64,13 +65,12 @@ pub(crate) fn lock(args: &LockArgs) -> Result<(), Failure> {
 
 /// Reads a lock to write it for the current format epoch.
 fn read_any_epoch(path: &Path) -> Result<LockFile, Failure> {
-    LockFile::read_any_epoch(path).map_err(|error| Failure::of_lock(&error))
+    Ok(LockFile::read_any_epoch(path)?)
 }
 
 /// Reads a lock to resolve all of it again, and warns if its pins cannot be used.
 fn read_to_rebuild(path: &Path) -> Result<LockFile, Failure> {
-    let (file, error) =
-        LockFile::read_to_rebuild(path).map_err(|error| Failure::of_lock(&error))?;
+    let (file, error) = LockFile::read_to_rebuild(path)?;
     let reason = match &error {
         Some(LockFileError::Malformed { diagnostics, .. }) => diagnostics.to_string(),
         Some(error) => error.to_string(),
@@ -109,7 +109,8 @@ fn check_names(names: &[String], known: BTreeSet<String>) -> Result<(), Failure>
     let Some(name) = names.iter().find(|name| !known.contains(*name)) else { return Ok(()) };
     let known: Vec<String> = known.into_iter().collect();
     let known = known.join(", ");
-    Err(Failure::new(format!("the lock has no entry `{name}`\n  = help: its entries are {known}")))
+    let help = Advice::new(ErrorCode::LockEntryNotFound, format!("its entries are {known}"));
+    Err(Failure::new(help, format!("the lock has no entry `{name}`")))
 }
 
 /// Resolves everything that the Boxfile names, in all its profiles, for all its platforms.
@@ -140,7 +141,7 @@ fn resolve_all(
 
 /// Writes the lock, unless it is only to be shown, and prints what changed.
 fn finish(file: &LockFile, lock: &Lock, dry_run: bool, as_json: bool) -> Result<(), Failure> {
-    let written = !dry_run && file.write(lock).map_err(|error| Failure::of_lock(&error))?;
+    let written = !dry_run && file.write(lock)?;
     if as_json {
         terminal::json(&locking::report(file, lock, written).to_string());
         return Ok(());

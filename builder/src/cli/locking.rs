@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use box_digest::AnyDigest;
+use box_image::ErrorCode;
 use boxbuild::project::{LockFile, Mismatch};
 use boxfile_spec::lock::{Change, Entry};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
-use super::failure::Failure;
+use super::failure::{Advice, Failure};
 use super::loaded::Loaded;
 
 /// Refuses a lock that is missing, or that does not fit what the Boxfile names; `command` would
@@ -21,12 +22,9 @@ pub(crate) fn check_declared(
 ) -> Result<(), Failure> {
     let path = file.path().display();
     let Some(lock) = &file.lock else {
-        return Err(Failure::locked(
-            &format!("there is no {path}, and --locked forbids writing it"),
-            &[],
-            &format!("run `{command}`, and check the lock in"),
-            json!([]),
-        ));
+        let help = format!("run `{command}`, and check the lock in");
+        let message = format!("there is no {path}, and --locked forbids writing it");
+        return Err(Failure::new(Advice::new(ErrorCode::LockMissing, help), message));
     };
     let found = loaded.declarations().mismatches(lock, loaded.target(platform));
     let lines = found.iter().map(mismatch_line).collect();
@@ -50,12 +48,12 @@ fn out_of_date(
     if lines.is_empty() {
         return Ok(());
     }
-    Err(Failure::locked(
-        &format!("{} is out of date, and --locked forbids changing it", path.display()),
-        &lines,
-        &format!("look at what changed; if it is meant, run `{command}` and check the lock in"),
-        Value::from(entries),
-    ))
+    let help =
+        format!("look at what changed; if it is meant, run `{command}` and check the lock in");
+    let message = format!("{} is out of date, and --locked forbids changing it", path.display());
+    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    Err(Failure::new(Advice::new(ErrorCode::LockOutOfDate, help), message)
+        .with_details(&lines, &[("entries", entries.into())]))
 }
 
 /// Describes an entry that does not fit what the Boxfile names.
@@ -74,16 +72,14 @@ fn mismatch_line(mismatch: &Mismatch<'_>) -> String {
     }
 }
 
-/// Writes a mismatch as data, like a change whose new digest is not known.
+/// Writes a mismatch as data: as a change whose new digest is not known.
 fn mismatch_json(mismatch: &Mismatch<'_>) -> Value {
-    let (name, platform) = mismatch.key();
     let (change, old) = match mismatch {
         Mismatch::NotLocked(_) => ("added", None),
-        Mismatch::NotDeclared(entry) => ("removed", Some(entry)),
-        Mismatch::Different { locked, .. } => ("changed", Some(locked)),
+        Mismatch::NotDeclared(entry) => ("removed", Some(*entry)),
+        Mismatch::Different { locked, .. } => ("changed", Some(*locked)),
     };
-    let old = old.map(|entry| entry.digest.to_string());
-    json!({ "name": name, "platform": platform, "change": change, "old": old, "new": null })
+    entry_json(mismatch.key(), change, old, None)
 }
 
 /// Describes an entry that is not what was resolved.
@@ -160,24 +156,31 @@ pub(crate) fn report(file: &LockFile, new: &Lock, written: bool) -> Value {
 
 /// Writes a change as data.
 fn change_json(change: &Change<'_>) -> Value {
-    let texts =
-        |digests: Vec<AnyDigest>| digests.iter().map(AnyDigest::to_string).collect::<Vec<_>>();
     match change {
-        Change::Added(entry) => {
-            json!({ "name": entry.name, "platform": entry.platform, "change": "added",
-                    "new": entry.digest.to_string() })
-        }
-        Change::Removed(entry) => {
-            json!({ "name": entry.name, "platform": entry.platform, "change": "removed",
-                    "old": entry.digest.to_string() })
-        }
-        Change::Changed { old, new } => {
-            json!({ "name": new.name, "platform": new.platform, "change": "changed",
-                    "old": old.digest.to_string(), "new": new.digest.to_string(),
-                    "layers_added": texts(new.layers_not_in(old)),
-                    "layers_removed": texts(old.layers_not_in(new)) })
-        }
+        Change::Added(new) => entry_json(new.key(), "added", None, Some(new)),
+        Change::Removed(old) => entry_json(old.key(), "removed", Some(old), None),
+        Change::Changed { old, new } => entry_json(new.key(), "changed", Some(old), Some(new)),
     }
+}
+
+/// Writes down what changes in an entry. A digest that is missing or not known is `null`; layers are
+/// compared where both versions are known.
+fn entry_json(
+    (name, platform): (&str, Option<Platform>),
+    change: &str,
+    old: Option<&Entry>,
+    new: Option<&Entry>,
+) -> Value {
+    let digest = |entry: Option<&Entry>| entry.map(|it| it.digest.to_string());
+    let layers = |of: Option<&Entry>, other: Option<&Entry>| -> Vec<String> {
+        let pair = of.zip(other).into_iter();
+        pair.flat_map(|(of, other)| of.layers_not_in(other)).map(|it| it.to_string()).collect()
+    };
+    json!({
+        "name": name, "platform": platform, "change": change,
+        "old": digest(old), "new": digest(new),
+        "layers_added": layers(new, old), "layers_removed": layers(old, new),
+    })
 }
 
 fn title_of(entry: &Entry) -> String {

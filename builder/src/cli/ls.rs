@@ -53,11 +53,11 @@ struct Line<'a> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = opened::open(&args.directory).map_err(Failure::of_box)?;
-    let side = Side::of_box(&opened, None).map_err(Failure::of_box)?;
+    let opened = opened::open(&args.directory)?;
+    let side = Side::of_box(&opened, None)?;
     let Some(side) = side else { return Ok(()) };
     let path = args.path.as_bytes();
-    side.find(path).map_err(Failure::of)?;
+    side.find(path)?;
     if args.json {
         print_json(&opened, &side, path);
     } else {

@@ -8,7 +8,6 @@ mod diff;
 mod entry;
 mod export;
 mod failure;
-mod failure_images;
 mod fmt;
 mod generate;
 mod init;
@@ -30,10 +29,8 @@ mod terminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
+use box_image::exit;
 use clap::{Parser, Subcommand};
-
-/// A defect of this program.
-const DEFECT: u8 = 70;
 
 /// Bakes microVM images for AI agents from a checked-in Boxfile.
 #[derive(Debug, Parser)]
@@ -45,6 +42,7 @@ const DEFECT: u8 = 70;
     3   the lock is out of date (--locked)\n  \
     5   a comparison found a difference (diff)\n  \
     70  a defect of boxbuild\n\n\
+    Errors and their codes in --json: docs/errors.md.\n\
     The language: docs/boxfile.md, or `boxbuild schema --reference`.")]
 struct Cli {
     #[command(subcommand)]
@@ -121,7 +119,7 @@ pub(crate) fn main() -> ExitCode {
         // The panic's own message is printed already.
         Err(_) => {
             terminal::note("error: this is a defect of boxbuild; please report the lines above");
-            ExitCode::from(DEFECT)
+            ExitCode::from(exit::BUG)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `boxbuild plan`: what a build will do.
 
-use box_image::SkillMode;
+use box_image::{SkillMode, exit};
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::{PolicyUse, Unused, policy_word};
 use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, Report, resolve};
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match preview.root {
         Ok(_) => Ok(()),
         // As data, the plan has said it.
-        Err(_) if args.project.json => Err(Failure::told()),
+        Err(_) if args.project.json => Err(Failure::reported(exit::FAILED)),
         Err(unmerged) => Err(Failure::of_build(&BuildError::Conflicts(unmerged), &loaded.sources)),
     }
 }

@@ -1,12 +1,14 @@
 //! Finding what registries are asked with: their configuration, credentials, certificates, a proxy.
 
+use std::env;
 use std::path::PathBuf;
-use std::{env, io};
 
+use box_image::ErrorCode;
+use host_fs::FileError;
 use host_fs::read::{Links, read_file};
 use oci_registry::{Options, Registry, RegistryConfig};
 
-use super::failure::Failure;
+use super::failure::{Advice, Failure};
 use super::options::RegistryOptions;
 use super::progress::Progress;
 
@@ -78,13 +80,14 @@ fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
         },
     };
     let shown = file.display();
-    let text = read_file(&file, Links::Follow, CONFIG_BYTES_MAX).map_err(io::Error::from);
-    let text = text.and_then(|text| String::from_utf8(text).map_err(io::Error::other));
-    let text = text.map_err(|error| Failure::new(format!("cannot read {shown}: {error}")))?;
+    let text =
+        read_file(&file, Links::Follow, CONFIG_BYTES_MAX).map_err(FileError::of("read", &file))?;
+    let text =
+        String::from_utf8(text).map_err(|error| FileError::not_text(&file, &error.utf8_error()))?;
     RegistryConfig::parse(&text).map_err(|error| {
-        Failure::new(format!(
-            "{shown}: {error}\n  = help: docs/registries.md says what can be there"
-        ))
+        let help = "docs/registries.md says what can be there";
+        let advice = Advice::new(ErrorCode::RegistryConfig, help);
+        Failure::new(advice, format!("{shown}: {error}"))
     })
 }
 

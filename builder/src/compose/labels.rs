@@ -65,6 +65,11 @@ impl<'p> Labels<'p> {
         }
     }
 
+    fn unusable(&self, label: &str, found: &str, what: &str) -> ComposeError {
+        let found = format!("label `{label}` is {found:?}, which is {what}");
+        ComposeError::Config { component: self.component.name(), found }
+    }
+
     fn get(&self, name: &str) -> Option<&'p str> {
         self.labels?.get(name).map(String::as_str)
     }
@@ -84,24 +89,19 @@ impl<'p> Labels<'p> {
     /// Returns the port on which the agent listens.
     ///
     /// # Errors
-    /// [`ComposeError::Label`] where it is no port.
+    /// [`ComposeError::Config`] where it is not a port.
     pub(super) fn port(&self) -> Result<Option<u16>, ComposeError> {
         let Some(text) = self.get(PORT) else { return Ok(None) };
         match text.parse() {
             Ok(port) if port != 0 => Ok(Some(port)),
-            _ => Err(ComposeError::Label {
-                component: self.component.name(),
-                label: PORT.to_owned(),
-                found: text.to_owned(),
-                what: "no port",
-            }),
+            _ => Err(self.unusable(PORT, text, "not a port")),
         }
     }
 
     /// Returns the environment variables.
     ///
     /// # Errors
-    /// [`ComposeError::Label`] where a label names none.
+    /// [`ComposeError::Config`] where a label names none.
     pub(super) fn env(&self) -> Result<BTreeMap<String, String>, ComposeError> {
         // Sorted, so that of several wrong ones always the same is named.
         let labels: BTreeMap<_, _> = self.labels.into_iter().flatten().collect();
@@ -110,12 +110,10 @@ impl<'p> Labels<'p> {
         variables
             .map(|(name, value)| match name.is_empty() || name.contains('=') {
                 false => Ok((name.to_owned(), value.clone())),
-                true => Err(ComposeError::Label {
-                    component: self.component.name(),
-                    label: format!("{ENV}{name}"),
-                    found: value.clone(),
-                    what: "not behind the name of a variable",
-                }),
+                true => {
+                    let label = format!("{ENV}{name}");
+                    Err(self.unusable(&label, value, "not after the name of a variable"))
+                }
             })
             .collect()
     }

@@ -34,8 +34,8 @@ pub(super) fn check(
                 component: owner(inode, component),
                 path,
                 found,
-                mount: format!("{kind} `{name}`"),
-                span,
+                mounted: format!("in the way of the {kind} `{name}`"),
+                span: Some(span),
             });
         }
     }

@@ -135,7 +135,10 @@ fn check_strings(
     env: &[String],
     workdir: &str,
 ) -> Result<(), ComposeError> {
-    let refuse = |what| Err(ComposeError::Process { component, what });
+    let refuse = |what| {
+        let found = format!("config has {what}");
+        Err(ComposeError::Config { component, found })
+    };
     if argv.first().is_some_and(String::is_empty) {
         return refuse("a program without a name");
     }
@@ -182,7 +185,8 @@ fn environment(
     for entry in flat.process.env().iter().flatten() {
         let Some((name, value)) = entry.split_once('=').filter(|(name, _)| !name.is_empty()) else {
             let component = flat.component.name();
-            return Err(ComposeError::Environment { component, entry: entry.clone() });
+            let found = format!("config has the environment entry {entry:?} without a `=`");
+            return Err(ComposeError::Config { component, found });
         };
         env.insert(name.to_owned(), value.to_owned());
     }
@@ -200,7 +204,10 @@ fn workdir(
     match declared.workdir.as_deref().or(image).or(labels.workdir()) {
         None => Ok("/".to_owned()),
         Some(path) if path.starts_with('/') => Ok(path.to_owned()),
-        Some(path) => Err(ComposeError::WorkingDirectory { component, path: path.to_owned() }),
+        Some(path) => {
+            let found = format!("working directory {path:?} is not absolute");
+            Err(ComposeError::Config { component, found })
+        }
     }
 }
 

@@ -70,15 +70,15 @@ pub(super) fn root_of(layout: Layout, component: ComponentName) -> String {
 
 /// Where the guest mounts something in each component, and what.
 const MOUNT_POINTS: [(&str, &str); 3] = [
-    ("/proc", "the guest mounts the process file system"),
-    ("/sys", "the guest mounts the system's file system"),
-    ("/dev", "the guest mounts the devices"),
+    ("/proc", "where the guest mounts the process file system"),
+    ("/sys", "where the guest mounts the system's file system"),
+    ("/dev", "where the guest mounts the devices"),
 ];
 
 /// Composes the root tree.
 ///
 /// # Errors
-/// [`ComposeError::MountPoint`] where an image has something in the way of what the guest mounts.
+/// [`ComposeError::Hidden`] where an image has something in the way of what the guest mounts.
 pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile) -> Result<Tree, ComposeError> {
     let mut root = Tree::default();
     for name in ["dev", "proc", "run", "sys"] {
@@ -128,8 +128,13 @@ fn check_mount_points(
         if let Some(inode) = occupant(tree, path).map(|(id, _)| tree.inode(id))
             && inode.names().is_none()
         {
-            let (component, found) = (owner(inode, component), "something other than a directory");
-            return Err(ComposeError::MountPoint { component, path, found, mounted });
+            return Err(ComposeError::Hidden {
+                component: owner(inode, component),
+                path: path.to_owned(),
+                found: "something other than a directory".to_owned(),
+                mounted: mounted.to_owned(),
+                span: None,
+            });
         }
     }
     let skills = occupant(tree, SKILLS_PATH).filter(|_| has_skills);
@@ -139,9 +144,13 @@ fn check_mount_points(
         Some(first) => first.copied(),
     };
     let Some(in_the_way) = in_the_way else { return Ok(()) };
-    let component = owner(tree.inode(in_the_way), component);
-    let (found, mounted) = ("files", "the box has its skills");
-    Err(ComposeError::MountPoint { component, path: SKILLS_PATH, found, mounted })
+    Err(ComposeError::Hidden {
+        component: owner(tree.inode(in_the_way), component),
+        path: SKILLS_PATH.to_owned(),
+        found: "files".to_owned(),
+        mounted: "where the box has its skills".to_owned(),
+        span: None,
+    })
 }
 
 /// Names the component whose image an entry of a component's root is from.

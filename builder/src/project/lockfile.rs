@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_image::manifest::FORMAT_EPOCH;
 use boxfile_spec::{Diagnostics, Lock, Source, Sources, lock};
+use host_fs::FileError;
 use host_fs::read::{Links, read_prefix};
 
 /// A lock and the file that it was read from, or will be written to.
@@ -19,28 +20,21 @@ pub struct LockFile {
 
 /// Why a lock cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum LockFileError {
     /// The file cannot be read or written.
-    #[error("cannot {action} {}", path.display())]
-    Io {
-        /// `read` or `write`.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// It is not UTF-8 text.
     #[error("{} is not UTF-8 text", .0.display())]
     NotText(PathBuf),
     /// It cannot be read as a lock.
     #[error("{} is not a lock that can be used", .sources.as_slice()[0].name)]
     Malformed {
-        /// Its text.
         sources: Sources,
-        /// What is wrong with it.
         diagnostics: Diagnostics,
+        /// Whether a merge left it with conflicts.
+        conflicted: bool,
     },
     /// It cannot be read as a lock, and was not written as one.
     #[error("{} is not a lock, and is not overwritten", .0.display())]
@@ -53,12 +47,7 @@ pub enum LockFileError {
         "{} is for boxes of format epoch {found}, and this boxbuild writes epoch {FORMAT_EPOCH}",
         path.display()
     )]
-    Epoch {
-        /// The file.
-        path: PathBuf,
-        /// Its epoch.
-        found: u32,
-    },
+    Epoch { path: PathBuf, found: u32 },
 }
 
 impl LockFile {
@@ -88,6 +77,7 @@ impl LockFile {
         let text = std::str::from_utf8(&bytes);
         let text = text.map_err(|_| LockFileError::NotText(path.to_owned()))?;
         let lock = Lock::parse(text).map_err(|diagnostics| LockFileError::Malformed {
+            conflicted: Lock::has_conflict(text),
             sources: Sources::single(Source::new(path.display().to_string(), text)),
             diagnostics,
         })?;
@@ -100,11 +90,11 @@ impl LockFile {
     ///
     /// # Errors
     /// [`LockFileError::Foreign`] if the file was not written as a lock, so that replacing it would
-    /// lose something else; [`LockFileError::Io`].
+    /// lose something else; [`LockFileError::File`].
     pub fn read_to_rebuild(path: &Path) -> Result<(Self, Option<LockFileError>), LockFileError> {
         let error = match Self::read_any_epoch(path) {
             Ok(file) => return Ok((file, None)),
-            Err(error @ LockFileError::Io { .. }) => return Err(error),
+            Err(error @ LockFileError::File(_)) => return Err(error),
             Err(error) => error,
         };
         let bytes = read(path)?;
@@ -123,23 +113,19 @@ impl LockFile {
     /// Checks that the file could be replaced by a lock, if it has to be.
     ///
     /// # Errors
-    /// [`LockFileError::Io`].
+    /// [`LockFileError::File`].
     pub fn check_writable(&self, lock: &Lock) -> Result<(), LockFileError> {
         if self.lock.as_ref() == Some(lock) {
             return Ok(());
         }
-        super::replace::check(&self.path).map_err(|source| LockFileError::Io {
-            action: "write",
-            path: self.path.clone(),
-            source,
-        })
+        Ok(super::replace::check(&self.path).map_err(FileError::of("write", &self.path))?)
     }
 
     /// Replaces the file by a lock, as a whole or not at all, unless it says the same already.
     /// Returns whether it was written.
     ///
     /// # Errors
-    /// [`LockFileError::Io`]; [`LockFileError::Changed`] if another command wrote something else
+    /// [`LockFileError::File`]; [`LockFileError::Changed`] if another command wrote something else
     /// since the file was read.
     pub fn write(&self, lock: &Lock) -> Result<bool, LockFileError> {
         let (text, now) = (lock.write(), read(&self.path)?);
@@ -150,11 +136,7 @@ impl LockFile {
         if now != self.bytes {
             return Err(LockFileError::Changed(self.path.clone()));
         }
-        super::replace(&self.path, &text).map_err(|source| LockFileError::Io {
-            action: "write",
-            path: self.path.clone(),
-            source,
-        })?;
+        super::replace(&self.path, &text).map_err(FileError::of("write", &self.path))?;
         Ok(true)
     }
 }
@@ -164,7 +146,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, LockFileError> {
     match read_prefix(path, Links::Follow, lock::MAX_TEXT as u64 + 1).map_err(io::Error::from) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(LockFileError::Io { action: "read", path: path.to_owned(), source }),
+        Err(error) => Err(FileError::of("read", path)(error).into()),
     }
 }
 

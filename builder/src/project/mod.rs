@@ -31,16 +31,11 @@ pub struct Project {
 
 /// Why a Boxfile cannot be read as a text.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ProjectError {
     /// The file cannot be read.
     #[error("cannot read the Boxfile {}: {reason}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
+    Unreadable { path: PathBuf, reason: String },
 }
 
 impl Project {

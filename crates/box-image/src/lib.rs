@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod budget;
+pub mod codes;
 pub mod defaults;
 pub mod manifest;
 pub mod plan;
@@ -21,6 +22,7 @@ pub mod text;
 pub mod wire;
 
 pub use budget::{Budget, Excess, Phase, Phases};
+pub use codes::{ErrorCode, exit};
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{
     Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,

@@ -17,6 +17,12 @@ pub enum OpenError {
     /// The box cannot be opened, or a file of it is not the one that it names.
     #[error(transparent)]
     Layout(#[from] box_layout::OpenError),
+    /// The manifest does not name exactly one listing.
+    #[error("{} does not name exactly one listing ({LISTING_TYPE})", path.display())]
+    NoListing {
+        /// The box.
+        path: PathBuf,
+    },
     /// The listing is malformed.
     #[error("the listing of {} is damaged", path.display())]
     Listing {
@@ -49,8 +55,7 @@ pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
     let path = || opened.directory.clone();
     let Some(named) = opened.manifest.blob(LISTING_TYPE) else {
         // Boxes of other versions may have none.
-        let (role, media_type) = ("listing", LISTING_TYPE);
-        return Err(box_layout::OpenError::NotOneBlob { path: path(), role, media_type }.into());
+        return Err(OpenError::NoListing { path: path() });
     };
     let listing = Listing::decode(&opened.read_blob(named, LISTING_BYTES as u64)?)
         .map_err(|source| OpenError::Listing { path: path(), source })?;

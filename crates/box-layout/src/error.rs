@@ -4,16 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
-use box_image::PlanError;
 use box_image::manifest::{ARTIFACT_TYPE, FORMAT_EPOCH};
 use box_image::text::shown;
+use box_image::{ErrorCode, PlanError};
 use host_fs::read::ReadError;
 
 /// An error from opening a box or reading a file of it.
 ///
 /// Its message is one line that is safe for a terminal, whatever the box says.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum OpenError {
     /// There is nothing at the path.
@@ -42,28 +41,12 @@ pub enum OpenError {
     /// A file is a symbolic link, a directory, a device or a pipe.
     #[error("{} is not a regular file; a box consists of regular files only", place(.0))]
     NotRegular(PathBuf),
-    /// A file is longer than any that boxbuild writes in its place.
-    #[error("{} has {found} bytes; such a file has at most {limit}", place(path))]
-    TooLong { path: PathBuf, limit: u64, found: u64 },
-    /// A document is not what its place in the box asks for.
+    /// A document is not what its place in the box asks for, or is too long.
     #[error("{} is not a boxbuild document: {}", place(path), shown(reason))]
     Malformed { path: PathBuf, reason: String },
-    /// A field of a document does not have the value that it has in every box.
-    #[error(
-        "{} is not a boxbuild document: its {field} is {:?}, and a box has {expected:?}",
-        place(path),
-        shown(found)
-    )]
-    Field { path: PathBuf, field: &'static str, found: String, expected: &'static str },
-    /// A manifest names no blob of a role, or more than one.
-    #[error("{} does not name exactly one {role} ({media_type})", place(path))]
-    NotOneBlob { path: PathBuf, role: &'static str, media_type: &'static str },
-    /// A file does not have the size that the box names.
-    #[error("{} has {found} bytes, and the box names {expected}", place(path))]
-    Size { path: PathBuf, expected: u64, found: u64 },
-    /// A file does not have the content that the box names.
-    #[error("{} has the digest {found}, and the box names {expected}", place(path))]
-    Digest { path: PathBuf, expected: Digest, found: Digest },
+    /// A file does not have the size or the content that the box names.
+    #[error("{} has {found}, and the box names {expected}", place(path))]
+    Different { path: PathBuf, expected: String, found: String },
     /// The box is of another format epoch.
     #[error(
         "the box {} is of format epoch {found}, and this version reads epoch {FORMAT_EPOCH}",
@@ -81,14 +64,59 @@ impl OpenError {
         let path = path.to_owned();
         match error {
             ReadError::NotRegular => Self::NotRegular(path),
-            ReadError::TooLong { limit, found } => Self::TooLong { path, limit, found },
-            error => Self::File { action, path, error: error.into() },
+            ReadError::TooLong { .. } => Self::Malformed { path, reason: error.to_string() },
+            ReadError::Io(error) => Self::File { action, path, error },
         }
+    }
+
+    /// Returns the error of a file whose length is not the one that the box names.
+    pub fn size(path: PathBuf, expected: u64, found: u64) -> Self {
+        let (expected, found) = (expected.to_string(), format!("{found} bytes"));
+        Self::Different { path, expected, found }
+    }
+
+    /// Returns the error of a file whose content is not the one that the box names.
+    pub fn digest(path: PathBuf, expected: Digest, found: Digest) -> Self {
+        let (expected, found) = (expected.to_string(), format!("the digest {found}"));
+        Self::Different { path, expected, found }
     }
 
     /// Returns `true` if a file's bytes are not those that the box names.
     pub const fn is_difference(&self) -> bool {
-        matches!(self, Self::Size { .. } | Self::Digest { .. })
+        matches!(self, Self::Different { .. })
+    }
+
+    /// Returns the error's code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Missing { .. }
+            | Self::NotALayout { .. }
+            | Self::OtherArtifact { .. }
+            | Self::Manifests { .. } => ErrorCode::BoxNotFound,
+            Self::File { error, .. } if error.kind() != io::ErrorKind::NotFound => ErrorCode::Io,
+            Self::File { .. } | Self::Different { .. } => ErrorCode::BoxDamaged,
+            Self::NotRegular(_) | Self::Malformed { .. } | Self::Plan(_) => ErrorCode::BoxMalformed,
+            Self::Epoch { .. } => ErrorCode::BoxEpoch,
+        }
+    }
+
+    /// Returns what to do about it, the same for all programs that open boxes.
+    pub fn help(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Missing { .. } | Self::NotALayout { .. } | Self::OtherArtifact { .. } => {
+                "name the directory that `boxbuild build` wrote, such as NAME.box"
+            }
+            Self::Manifests { .. } => "copy the manifest of the box into a layout of its own",
+            Self::Different { .. } => {
+                "the file was damaged or changed after the build; build or copy the box again"
+            }
+            Self::NotRegular(_) => "copy the box with its files, not with links to them",
+            Self::File { error, .. } if error.kind() == io::ErrorKind::NotFound => {
+                "a box is a directory that `boxbuild build` wrote; copy it whole"
+            }
+            Self::Epoch { .. } => "use the version that built the box, or build it again",
+            Self::File { .. } | Self::Malformed { .. } | Self::Plan(_) => return None,
+        })
     }
 }
 

@@ -62,8 +62,8 @@ impl OpenBox {
         config.plan.check().map_err(OpenError::Plan)?;
         let open = |role, media_type| {
             let Some(descriptor) = manifest.blob(media_type) else {
-                let path = document.path.clone();
-                return Err(OpenError::NotOneBlob { path, role, media_type });
+                let reason = format!("it does not name exactly one {role} ({media_type})");
+                return Err(document.malformed(reason));
             };
             open_blob(directory, descriptor)
         };
@@ -115,13 +115,13 @@ impl Blob {
     /// Compares the length of the file with the size that the box names.
     ///
     /// # Errors
-    /// [`OpenError::Size`], or [`OpenError::File`].
+    /// [`OpenError::Different`], or [`OpenError::File`].
     pub fn check_size(&self) -> Result<(), OpenError> {
         let (path, expected) = (self.path.clone(), self.descriptor.size);
         match self.file.metadata() {
             Err(error) => Err(OpenError::File { action: "examine", path, error }),
             Ok(found) if found.len() == expected => Ok(()),
-            Ok(found) => Err(OpenError::Size { path, expected, found: found.len() }),
+            Ok(found) => Err(OpenError::size(path, expected, found.len())),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use box_image::Descriptor;
+use box_image::text::shown;
 use host_fs::read::{Links, read_file};
 use serde::de::DeserializeOwned;
 
@@ -43,20 +44,21 @@ impl Document {
             .map_err(|error| OpenError::at("read", &path, error))?;
         let (expected, found) = (descriptor.size, bytes.len() as u64);
         if found != expected {
-            return Err(OpenError::Size { path, expected, found });
+            return Err(OpenError::size(path, expected, found));
         }
         let found = Digest::of(&bytes);
         if found != descriptor.digest {
-            return Err(OpenError::Digest { path, expected: descriptor.digest, found });
+            return Err(OpenError::digest(path, descriptor.digest, found));
         }
         Ok(Self { path, bytes })
     }
 
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, OpenError> {
-        serde_json::from_slice(&self.bytes).map_err(|error| OpenError::Malformed {
-            path: self.path.clone(),
-            reason: error.to_string(),
-        })
+        serde_json::from_slice(&self.bytes).map_err(|error| self.malformed(error.to_string()))
+    }
+
+    pub(crate) fn malformed(&self, reason: String) -> OpenError {
+        OpenError::Malformed { path: self.path.clone(), reason }
     }
 
     /// Checks a field that has one value in every box.
@@ -69,8 +71,8 @@ impl Document {
         if found == expected {
             return Ok(());
         }
-        let (path, found) = (self.path.clone(), found.to_owned());
-        Err(OpenError::Field { path, field, found, expected })
+        let found = shown(found);
+        Err(self.malformed(format!("its {field} is {found:?}, and a box has {expected:?}")))
     }
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {

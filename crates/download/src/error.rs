@@ -15,7 +15,7 @@ use crate::retry::Retryable;
 /// `what` is the name of the file for messages. No message has a password, a token, or a part of a
 /// URL that could be one: of a redirect only the server is named.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum DownloadError {
     /// There is no response.
     #[error(transparent)]
@@ -26,119 +26,59 @@ pub enum DownloadError {
         shown_reason(*reason), shown_wait(*retry_after)
     )]
     Status {
-        /// The file.
         what: String,
-        /// The server, after all redirects.
         host: String,
-        /// The status.
         status: StatusCode,
         /// The server's error code, where it is a known one.
         reason: Option<&'static str>,
         /// Whether a retry may help: the server is at fault, or too busy.
         transient: bool,
-        /// How long the server asks to wait.
         retry_after: Option<Duration>,
     },
     /// A redirect leads to a URL that is never requested.
     #[error("the request for {what} is redirected to {to}, which is not followed: {why}")]
-    Redirect {
-        /// The file.
-        what: String,
-        /// The server.
-        to: String,
-        /// The rule against it.
-        why: &'static str,
-    },
+    Redirect { what: String, to: String, why: &'static str },
     /// A redirect leads from https to http.
     #[error(
         "the request for {what} is redirected from https to {to}, \
          where anybody could change or watch the response"
     )]
-    Downgrade {
-        /// The file.
-        what: String,
-        /// The server.
-        to: String,
-    },
+    Downgrade { what: String, to: String },
     /// There are too many redirects.
     #[error("the request for {what} is redirected more than {limit} times")]
-    TooManyRedirects {
-        /// The file.
-        what: String,
-        /// How many are followed.
-        limit: usize,
-    },
+    TooManyRedirects { what: String, limit: usize },
     /// The server sends less than the least rate.
     #[error("{host} sends less than {rate} bytes per second")]
-    TooSlow {
-        /// The server.
-        host: String,
-        /// The least rate in bytes per second.
-        rate: u64,
-    },
+    TooSlow { host: String, rate: u64 },
     /// The download takes longer than a file of its size may take.
     #[error("the download of {what} is not complete after {} s", allowed.as_secs())]
-    Overdue {
-        /// The file.
-        what: String,
-        /// How long it may take.
-        allowed: Duration,
-    },
+    Overdue { what: String, allowed: Duration },
     /// The connection ended before the file did.
     #[error("the download of {what} broke off after {received} bytes")]
-    Truncated {
-        /// The file.
-        what: String,
-        /// Bytes until then.
-        received: u64,
-        /// Why.
-        source: io::Error,
-    },
+    Truncated { what: String, received: u64, source: io::Error },
     /// The file is larger than allowed.
     #[error("{what} has more than the {limit} bytes that it may have")]
-    TooLarge {
-        /// The file.
-        what: String,
-        /// The most bytes.
-        limit: u64,
-    },
+    TooLarge { what: String, limit: u64 },
     /// The size is not the expected one.
     #[error("{what} should have {expected} bytes, but has {found}")]
     WrongSize {
-        /// The file.
         what: String,
-        /// The expected size in bytes.
         expected: u64,
         /// The size in bytes, or how much was received before the download was ended.
         found: u64,
     },
     /// The content is not the expected one.
     #[error("{what} is another file: expected {expected}, got {found}")]
-    WrongDigest {
-        /// The file.
-        what: String,
-        /// The expected content.
-        expected: Digest,
-        /// The content that was received.
-        found: Digest,
-    },
+    WrongDigest { what: String, expected: Digest, found: Digest },
     /// The bytes cannot be written to the store.
     #[error("the download of {what} cannot be written to the store")]
-    Write {
-        /// The file.
-        what: String,
-        /// Why not.
-        source: io::Error,
-    },
+    Write { what: String, source: io::Error },
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),
     /// The download was canceled.
     #[error("the download of {what} was canceled")]
-    Canceled {
-        /// The file.
-        what: String,
-    },
+    Canceled { what: String },
 }
 
 impl DownloadError {

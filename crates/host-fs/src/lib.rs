@@ -6,6 +6,9 @@
 //! - [`stamp`] recognizes a file that has not changed since it was hashed.
 #![forbid(unsafe_code)]
 
+mod error;
 pub mod publish;
 pub mod read;
 pub mod stamp;
+
+pub use error::FileError;

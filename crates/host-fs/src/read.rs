@@ -24,7 +24,7 @@ pub enum Links {
 
 /// An error from reading a file. It does not name the file.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ReadError {
     /// A directory, a device, a pipe or a socket; or a symbolic link that is not followed.
     #[error("it is not a regular file")]
@@ -32,7 +32,6 @@ pub enum ReadError {
     /// The file is longer than allowed.
     #[error("it has {found} bytes, and at most {limit} are allowed")]
     TooLong {
-        /// The greatest allowed length in bytes.
         limit: u64,
         /// The file's length in bytes, or, of a file that is growing, how much was read of it.
         found: u64,

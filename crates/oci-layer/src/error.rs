@@ -20,63 +20,35 @@ pub struct LayerError {
 
 /// What is wrong with a layer.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum LayerErrorKind {
     /// The blob's bytes are not those that the image names.
-    #[error("its bytes have the digest {found}; the image is damaged: copy it again")]
-    WrongBlob {
-        /// What the bytes hash to.
-        found: Digest,
-    },
+    #[error("its bytes have the digest {found}")]
+    WrongBlob { found: Digest },
     /// The uncompressed bytes are not those that the image's config names.
-    #[error(
-        "uncompressed it is {found}, but the image's config names {expected}; \
-         the image is inconsistent: build or copy it again"
-    )]
-    WrongDiffId {
-        /// What the config names.
-        expected: Digest,
-        /// What the bytes hash to.
-        found: Digest,
-    },
+    #[error("uncompressed it is {found}, but the image's config names {expected}")]
+    WrongDiffId { expected: Digest, found: Digest },
     /// There is no header where one must be.
-    #[error("there is no tar header at byte {0}; the archive is damaged: build the layer again")]
+    #[error("there is no tar header at byte {0}")]
     NoHeader(u64),
     /// The stream ends early or is no stream of its compression.
     #[error("it cannot be read: {0}")]
     Unreadable(#[source] io::Error),
     /// The layer asks for more than a layer may.
     #[error("it has more than {limit} {what}")]
-    TooLarge {
-        /// Of what.
-        what: &'static str,
-        /// How much is allowed.
-        limit: u64,
-    },
-    /// The path holds `..`.
-    #[error("the path leaves the image by \"..\"")]
-    ParentInPath,
-    /// The path holds a NUL byte, or a name is longer than 255 bytes.
-    #[error("the path is no path: {0}")]
+    TooLarge { what: &'static str, limit: u64 },
+    /// The path is not one that an image can have.
+    #[error("{0}")]
     BadPath(&'static str),
-    /// A whiteout without a name behind `.wh.`.
-    #[error("the whiteout names nothing")]
-    EmptyWhiteout,
     /// An entry of a type that an image must not hold.
     #[error("entries of tar type {0:?} do not belong into an image")]
     EntryType(char),
     /// A sparse file.
-    #[error("sparse files are not supported; build the layer without --sparse")]
+    #[error("sparse files are not supported")]
     Sparse,
     /// Data behind an entry that has none: some readers skip it, some take it for the next entry.
-    #[error(
-        "only files have content, but this entry, which is none, claims {0} bytes of it; \
-         build the layer again with a current tar program"
-    )]
+    #[error("only files have content, but this entry, which is not a file, claims {0} bytes of it")]
     UnexpectedData(u64),
-    /// A file whose name ends with a slash: some readers make a directory of it.
-    #[error("it is a file, but its name ends with a slash as that of a directory")]
-    FileWithSlash,
     /// Something is said twice: some readers take the first, and some the last.
     #[error("it has more than one {0}, and programs differ in which of them they take")]
     Twice(&'static str),
@@ -87,14 +59,11 @@ pub enum LayerErrorKind {
     #[error("the extended attribute {0:?} is reserved for overlayfs")]
     OverlayAttribute(String),
     /// An extended attribute that the guest's file system cannot have.
-    #[error("the extended attribute {0:?} is not supported; remove it and build the layer again")]
+    #[error("the extended attribute {0:?} is not supported")]
     UnsupportedAttribute(String),
-    /// The target of a hard link is not there.
-    #[error("it is a hard link to {0:?}, which is not there")]
-    MissingTarget(String),
-    /// The target of a hard link is a directory.
-    #[error("it is a hard link to {0:?}, which is a directory")]
-    DirectoryTarget(String),
+    /// The target of a hard link cannot be linked to.
+    #[error("it is a hard link to {target:?}, which is {found}")]
+    LinkTarget { found: &'static str, target: String },
     /// The root is something other than a directory.
     #[error("the image's root must be a directory")]
     RootNotDirectory,

@@ -4,13 +4,16 @@ use std::fmt;
 use std::io::{self, BufRead, Read};
 
 use zstd::Decoder;
+use zstd::zstd_safe::get_error_name;
+use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 
 /// The largest window that is read, as a power of two of bytes: 128 MiB, what the program zstd reads
 /// without being asked to take more memory. A frame names its window, so that one that names a larger
 /// one is refused before memory is taken.
 const WINDOW_LOG_MAX: u32 = 27;
-/// What the library says of a larger one.
-const WINDOW_TOO_LARGE: &str = "Frame requires too much memory for decoding";
+/// The library's error code for a larger one.
+const WINDOW_TOO_LARGE: usize =
+    (ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge as usize).wrapping_neg();
 
 /// Reads the content of all frames of a stream; skippable frames are passed over. Behind the last one
 /// there must be nothing.
@@ -27,12 +30,15 @@ impl<R: BufRead> Zstd<R> {
 
 impl<R: BufRead> Read for Zstd<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer).map_err(|error| match error.to_string().as_str() {
-            WINDOW_TOO_LARGE => io::Error::new(
+        self.0.read(buffer).map_err(|error| {
+            // Of the code, the decoder passes on the name only.
+            if error.to_string() != get_error_name(WINDOW_TOO_LARGE) {
+                return error;
+            }
+            io::Error::new(
                 error.kind(),
                 "its zstd window is larger than 128 MiB; compress it without --long and --ultra",
-            ),
-            _ => error,
+            )
         })
     }
 }

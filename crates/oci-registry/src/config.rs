@@ -34,40 +34,14 @@ pub struct RegistryConfig {
 
 /// Why a text is no [`RegistryConfig`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ConfigError {
     /// It is no TOML, or has other keys or types.
     #[error("line {line}: {message}")]
-    Toml {
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong.
-        message: String,
-    },
-    /// A host or a mirror is none.
-    #[error("[registry.{registry:?}]: {text:?} is not {what}")]
-    Host {
-        /// The table's name.
-        registry: String,
-        /// The text.
-        text: String,
-        /// What it should be.
-        what: &'static str,
-    },
-    /// Two tables are for the same host: upper and lower case are the same.
-    #[error("[registry.{registry:?}]: there is another table for the same registry")]
-    Twice {
-        /// The table's name.
-        registry: String,
-    },
-    /// A path depends on the working directory.
-    #[error("[registry.{registry:?}]: ca-file {path:?} is not absolute")]
-    Relative {
-        /// The table's name.
-        registry: String,
-        /// The path.
-        path: PathBuf,
-    },
+    Toml { line: usize, message: String },
+    /// A table has something that a registry cannot have.
+    #[error("[registry.{registry:?}]: {why}")]
+    Table { registry: String, why: String },
 }
 
 /// What is known about one registry.
@@ -122,7 +96,8 @@ impl RegistryConfig {
         for (name, table) in file.registry {
             let host = checked_host(&name).map_err(|_| wrong(&name, &name, "HOST or HOST:PORT"))?;
             if hosts.insert(host, table.checked(&name)?).is_some() {
-                return Err(ConfigError::Twice { registry: name });
+                let why = "there is another table for the same registry".to_owned();
+                return Err(ConfigError::Table { registry: name, why });
             }
         }
         Ok(Self { hosts })
@@ -149,8 +124,8 @@ impl Table {
             url.map(|url| url.host()).ok_or_else(|| wrong(registry, text, "a realm's HOST"))
         };
         if let Some(path) = self.ca_file.as_ref().filter(|path| !path.is_absolute()) {
-            let (registry, path) = (registry.to_owned(), path.clone());
-            return Err(ConfigError::Relative { registry, path });
+            let why = format!("ca-file {path:?} is not absolute");
+            return Err(ConfigError::Table { registry: registry.to_owned(), why });
         }
         Ok(Host {
             mirrors: self.mirrors.iter().map(mirror).collect::<Result<_, _>>()?,
@@ -176,7 +151,8 @@ fn mirror(text: &str) -> Option<Mirror> {
 }
 
 fn wrong(registry: &str, text: &str, what: &'static str) -> ConfigError {
-    ConfigError::Host { registry: registry.to_owned(), text: text.to_owned(), what }
+    let why = format!("{text:?} is not {what}");
+    ConfigError::Table { registry: registry.to_owned(), why }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Why a registry does not give what is asked for.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use box_cache::StoreError;
@@ -12,139 +11,53 @@ use download::{DownloadError, Retryable};
 /// No message has a password, a token, or what of a URL could be one: of other servers only the
 /// host is named.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum RegistryError {
     /// A host, repository or tag is none.
     #[error("{text:?} cannot be asked for: {why}")]
-    Name {
-        /// The text.
-        text: String,
-        /// What it should be.
-        why: &'static str,
-    },
+    Name { text: String, why: &'static str },
     /// The transfer failed.
     #[error(transparent)]
     Download(#[from] DownloadError),
     /// The registry answers, but not with TLS.
-    #[error(
-        "{host} answers, but not with TLS; if it speaks http, write plain-http = true under \
-         [registry.{host:?}] in registries.toml"
-    )]
-    NotTls {
-        /// The registry or mirror.
-        host: String,
-    },
+    #[error("{host} answers, but not with TLS")]
+    NotTls { host: String },
     /// The registry asks for credentials in a way that this version does not know.
     #[error("{host} asks for credentials in a way that is not known: {why}")]
-    Challenge {
-        /// The registry.
-        host: String,
-        /// What is wrong with the header `WWW-Authenticate`.
-        why: &'static str,
-    },
+    Challenge { host: String, why: &'static str },
     /// The registry's tokens come from a server that nobody said is to be trusted with credentials.
-    #[error(
-        "{host} wants its tokens to be fetched from {realm}, which is another server; if that is \
-         right, write auth-realm = [{realm:?}] under [registry.{host:?}] in registries.toml"
-    )]
-    Realm {
-        /// The registry.
-        host: String,
-        /// Where its tokens come from.
-        realm: String,
-    },
+    #[error("{host} wants its tokens to be fetched from {realm}, which is another server")]
+    Realm { host: String, realm: String },
     /// The registry's tokens would travel readable to anybody.
     #[error("{host} wants its tokens to be fetched over http, where anybody could watch them")]
-    PlainRealm {
-        /// The registry.
-        host: String,
-    },
+    PlainRealm { host: String },
     /// What should be a token is none.
     #[error("{realm} gives no token that can be used for {host}: {why}")]
-    Token {
-        /// The registry.
-        host: String,
-        /// Where its tokens come from.
-        realm: String,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// The registry wants credentials, and there are none. Many say so of what they do not have, too.
+    Token { host: String, realm: String, why: &'static str },
+    /// The registry wants credentials, or refuses those that there are. Many say so of what they do
+    /// not have, too.
     #[error(
-        "{host} does not give {what} without credentials, or does not have it; \
-         check the name, or run: docker login {host}"
+        "{host} does not give {what} {}, or does not have it",
+        if *has_credentials { "with the credentials that there are" } else { "without credentials" }
     )]
-    NoCredentials {
-        /// What was asked for.
-        what: String,
-        /// The registry.
-        host: String,
-    },
-    /// The registry refuses the credentials, or does not have what was asked for.
-    #[error(
-        "{host} does not give {what} with the credentials that there are, or does not have it; \
-         check the name, or run: docker login {host}"
-    )]
-    Unauthorized {
-        /// What was asked for.
-        what: String,
-        /// The registry.
-        host: String,
-    },
+    Unauthorized { what: String, host: String, has_credentials: bool },
     /// The registry has no such thing.
     #[error("{host} does not have {what}")]
-    NotFound {
-        /// What was asked for.
-        what: String,
-        /// The server, behind all redirects.
-        host: String,
-    },
-    /// The answer is compressed, though that was not asked for.
-    #[error("{what} comes compressed, which was not asked for")]
-    Encoded {
-        /// What was asked for.
-        what: String,
-    },
-    /// The registry names the content by what is no sha256 (header `Docker-Content-Digest`).
-    #[error("the registry names {what} by a digest that cannot be used: {why}")]
-    DigestHeader {
-        /// What was asked for.
-        what: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The registry serves a manifest as something else (header `Content-Type`).
-    #[error("the registry gives {what} a media type that is not that of a manifest or an index")]
-    MediaType {
-        /// What was asked for.
-        what: String,
-    },
-    /// A file of credentials cannot be used. Nothing of it is repeated.
-    #[error("the credentials in {} cannot be used: {why}", path.display())]
-    AuthFile {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        why: String,
-    },
-    /// A credential helper does not work. Nothing that it says is repeated.
-    #[error("{program} gives no credentials for {host}: {why}")]
-    Helper {
-        /// The program.
-        program: String,
-        /// The registry.
-        host: String,
-        /// Why not.
+    NotFound { what: String, host: String },
+    /// The response has a header that no registry should send. Its value is not repeated.
+    #[error("the registry's response for {what} cannot be used: {why}")]
+    Response { what: String, why: &'static str },
+    /// A file of credentials cannot be used, or a credential helper does not work. Nothing of what
+    /// they say is repeated.
+    #[error("{from}: {why}")]
+    Credentials {
+        /// The file or the helper, with what it does not give.
+        from: String,
         why: String,
     },
     /// Neither the mirrors nor the registry itself could help.
     #[error("the mirrors failed ({mirrors}), and then the registry itself")]
-    AfterMirrors {
-        /// Each mirror's error.
-        mirrors: String,
-        /// The registry's error.
-        source: Box<Self>,
-    },
+    AfterMirrors { mirrors: String, source: Box<Self> },
 }
 
 impl RegistryError {
@@ -152,7 +65,7 @@ impl RegistryError {
     pub(crate) const fn is_local(&self) -> bool {
         match self {
             Self::Download(error) => error.is_local(),
-            Self::Name { .. } | Self::AuthFile { .. } | Self::Helper { .. } => true,
+            Self::Name { .. } | Self::Credentials { .. } => true,
             _ => false,
         }
     }

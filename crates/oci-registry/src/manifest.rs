@@ -82,10 +82,14 @@ fn named_digest(headers: &HeaderMap, what: &str) -> Result<Option<Digest>, Regis
     let Some(value) = headers.get("docker-content-digest") else { return Ok(None) };
     let why = match value.to_str().unwrap_or_default().parse() {
         Ok(digest) => return Ok(Some(digest)),
-        Err(ParseDigestError::Algorithm { .. }) => "it is of an unknown algorithm; sha256 is known",
-        Err(ParseDigestError::Hex(_)) => "it has not 64 lower-case hexadecimal digits",
+        Err(ParseDigestError::Algorithm { .. }) => {
+            "it names a digest of an unknown algorithm; sha256 is known"
+        }
+        Err(ParseDigestError::Hex(_)) => {
+            "it names a digest without 64 lower-case hexadecimal digits"
+        }
     };
-    Err(RegistryError::DigestHeader { what: what.to_owned(), why })
+    Err(RegistryError::Response { what: what.to_owned(), why })
 }
 
 /// Returns the media type that the registry names, without its parameters. An unknown one is not
@@ -97,6 +101,9 @@ fn media_type(headers: &HeaderMap, what: &str) -> Result<Option<&'static str>, R
     let mut known = [MEDIA_TYPES, OLD_MEDIA_TYPES].into_iter().flat_map(|it| it.split(", "));
     match known.find(|known| *known == named) {
         Some(known) => Ok(Some(known)),
-        None => Err(RegistryError::MediaType { what: what.to_owned() }),
+        None => {
+            let why = "its media type is not that of a manifest or an index";
+            Err(RegistryError::Response { what: what.to_owned(), why })
+        }
     }
 }

@@ -42,10 +42,6 @@ impl Server<'_> {
     /// Returns the error of a server that does not accept the credentials, or has been given none.
     pub(crate) fn unauthorized(&self, what: &str, has_credentials: bool) -> RegistryError {
         let (what, host) = (what.to_owned(), self.repository.host().to_owned());
-        if has_credentials {
-            RegistryError::Unauthorized { what, host }
-        } else {
-            RegistryError::NoCredentials { what, host }
-        }
+        RegistryError::Unauthorized { what, host, has_credentials }
     }
 }

@@ -87,7 +87,8 @@ impl<'a> Session<'a> {
         })?;
         let encoding = response.response.headers().get(CONTENT_ENCODING);
         if response.response.status().is_success() && encoding.is_some_and(|it| it != "identity") {
-            return Err(RegistryError::Encoded { what: what.to_owned() });
+            let why = "it is compressed, which was not asked for";
+            return Err(RegistryError::Response { what: what.to_owned(), why });
         }
         Ok(response)
     }

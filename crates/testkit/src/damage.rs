@@ -47,7 +47,7 @@ pub const ALL: &[Damage] = &[
         remove(it, "index.json");
         symlink("/dev/zero", it.path().join("index.json")).unwrap();
     }),
-    damage("an overlong index", "has 1099511627776 bytes; such a file has at most 1048576", |it| {
+    damage("an overlong index", "1099511627776 bytes, and at most 1048576 are allowed", |it| {
         File::create(it.path().join("index.json")).unwrap().set_len(1 << 40).unwrap();
     }),
     damage("an index of noise", "is not a boxbuild document", |it| write(it, "index.json", b"{")),

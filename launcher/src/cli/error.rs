@@ -1,24 +1,14 @@
-//! What errors become: what the guest said last, a message, a hint, and an exit code.
+//! The table of errors: what the guest said last, a message, what to do, and an exit code.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use box_image::exit;
 use box_image::text::shown;
-use box_layout::OpenError;
 use boxlaunch::error::Said;
 use boxlaunch::{LaunchError, RunFailure};
 
-/// The box, or its start, failed.
-pub(crate) const FAILED: u8 = 1;
-/// The command line is wrong.
-pub(crate) const USAGE: u8 = 2;
-/// The start took longer than its budget.
-pub(crate) const OVER_BUDGET: u8 = 4;
-/// The box is not what it says that it is.
-pub(crate) const DIFFERENT: u8 = 5;
-/// The program is wrong.
-pub(crate) const BUG: u8 = 70;
 /// What a program dies of that writes for nobody (signal(7)).
 const SIGPIPE: i32 = 13;
 
@@ -26,7 +16,7 @@ const SIGPIPE: i32 = 13;
 #[derive(Debug)]
 pub(crate) struct CommandError {
     message: String,
-    hint: Option<&'static str>,
+    help: Option<&'static str>,
     said: Vec<Said>,
     code: u8,
 }
@@ -35,21 +25,21 @@ impl CommandError {
     /// Standard output could not be written.
     pub(crate) fn stdout(error: &io::Error) -> Self {
         let message = format!("cannot write the result to standard output: {error}");
-        Self { message, hint: None, said: Vec::new(), code: FAILED }
+        Self { message, help: None, said: Vec::new(), code: exit::FAILED }
     }
 
     /// Something happened that cannot.
     pub(crate) fn bug(error: impl Display) -> Self {
-        let hint = Some(
+        let help = Some(
             "this is a bug in boxlaunch; please report it, with the command that you ran and all \
              that was printed",
         );
-        Self { message: shown(&error.to_string()), hint, said: Vec::new(), code: BUG }
+        Self { message: shown(&error.to_string()), help, said: Vec::new(), code: exit::BUG }
     }
 
     /// The command line asks for something that cannot be.
     pub(crate) fn usage(message: String) -> Self {
-        Self { message, hint: None, said: Vec::new(), code: USAGE }
+        Self { message, help: None, said: Vec::new(), code: exit::USAGE }
     }
 
     /// Prints the error to standard error and returns the exit code.
@@ -74,8 +64,8 @@ impl CommandError {
             said.words.lines().for_each(|line| text += &format!("  {line}\n"));
         }
         text += &format!("error: {}\n", self.message);
-        if let Some(hint) = self.hint {
-            text += &format!("hint: {hint}\n");
+        if let Some(help) = self.help {
+            text += &format!("  = help: {help}\n");
         }
         text
     }
@@ -83,8 +73,8 @@ impl CommandError {
 
 impl From<LaunchError> for CommandError {
     fn from(error: LaunchError) -> Self {
-        let (hint, code) = (hint(&error), code(&error));
-        Self { message: message(&error), hint, said: Vec::new(), code }
+        let (help, code) = (help(&error), code(&error));
+        Self { message: message(&error), help, said: Vec::new(), code }
     }
 }
 
@@ -113,7 +103,7 @@ pub(crate) fn usage(error: &clap::Error) -> Result<ExitCode, CommandError> {
     let printed = error.print();
     if error.use_stderr() {
         // Nobody is left to tell where that failed.
-        return Ok(ExitCode::from(USAGE));
+        return Ok(ExitCode::from(exit::USAGE));
     }
     super::printed(printed.and_then(|()| io::stdout().flush())).map(|()| ExitCode::SUCCESS)
 }
@@ -127,9 +117,9 @@ fn code(error: &LaunchError) -> u8 {
     match error {
         LaunchError::Signal(signal) => signal_code(*signal),
         error if is_reader_gone(error) => signal_code(SIGPIPE),
-        LaunchError::NoComponent(_) | LaunchError::SocketPath { .. } => USAGE,
-        error if error.is_difference() => DIFFERENT,
-        _ => FAILED,
+        LaunchError::NoComponent(_) | LaunchError::SocketPath { .. } => exit::USAGE,
+        error if error.is_difference() => exit::DIFFERENT,
+        _ => exit::FAILED,
     }
 }
 
@@ -152,7 +142,8 @@ const fn is_about_the_guest(error: &LaunchError) -> bool {
     )
 }
 
-fn hint(error: &LaunchError) -> Option<&'static str> {
+/// Returns what to do about an error.
+fn help(error: &LaunchError) -> Option<&'static str> {
     Some(match error {
         LaunchError::Kvm(source) if source.kind() == io::ErrorKind::PermissionDenied => {
             "add your user to the group of /dev/kvm (`sudo usermod -aG kvm $USER`), and log in again"
@@ -166,7 +157,7 @@ fn hint(error: &LaunchError) -> Option<&'static str> {
             "run the box on a machine whose KVM uses the processor's own virtualization; a KVM that \
              emulates it in software cannot run every kernel"
         }
-        LaunchError::Open(error) => return box_hint(error),
+        LaunchError::Open(error) => return error.help(),
         LaunchError::Writable(_) => {
             "what boots must belong to you or to root, and only its owner may write to it: copy the \
              box, or `chmod go-w` and `chown` its blobs"
@@ -192,46 +183,30 @@ fn hint(error: &LaunchError) -> Option<&'static str> {
     })
 }
 
-/// Returns what to do about a box that cannot be opened.
-fn box_hint(error: &OpenError) -> Option<&'static str> {
-    Some(match error {
-        OpenError::Digest { .. } | OpenError::Size { .. } => {
-            "the file was damaged or changed after the build; build or copy the box again"
-        }
-        OpenError::NotRegular(_) => "copy the box with its files, not with links to them",
-        OpenError::Missing { .. } | OpenError::NotALayout { .. } => {
-            "name the directory that `boxbuild build` wrote, such as NAME.box"
-        }
-        OpenError::File { error, .. } if error.kind() == io::ErrorKind::NotFound => {
-            "a box is a directory that `boxbuild build` wrote; copy it whole"
-        }
-        OpenError::Manifests { .. } => "copy the manifest of the box into a layout of its own",
-        OpenError::Epoch { .. } => "use the boxlaunch of the boxbuild that built the box",
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::path::PathBuf;
+
+    use box_layout::OpenError;
+
+    use super::*;
 
     #[test]
     fn each_kind_of_error_has_its_code() {
-        let size = OpenError::Size { path: PathBuf::new(), expected: 1, found: 2 };
-        assert_eq!(code(&size.into()), DIFFERENT);
+        let size = OpenError::size(PathBuf::new(), 1, 2);
+        assert_eq!(code(&size.into()), exit::DIFFERENT);
         assert_eq!(code(&LaunchError::Signal(2)), 130);
         assert_eq!(code(&LaunchError::Signal(15)), 143);
-        assert_eq!(code(&LaunchError::KvmInternal), FAILED);
-        assert_eq!(CommandError::bug("x").code, BUG);
+        assert_eq!(code(&LaunchError::KvmInternal), exit::FAILED);
+        assert_eq!(CommandError::bug("x").code, exit::BUG);
     }
 
     #[test]
     fn a_failing_kvm_comes_with_advice() {
         let denied = LaunchError::Kvm(io::ErrorKind::PermissionDenied.into());
-        assert!(hint(&denied).unwrap().contains("usermod -aG kvm"));
+        assert!(help(&denied).unwrap().contains("usermod -aG kvm"));
         let missing = LaunchError::Kvm(io::ErrorKind::NotFound.into());
-        assert!(hint(&missing).unwrap().contains("modprobe"));
+        assert!(help(&missing).unwrap().contains("modprobe"));
     }
 
     #[test]

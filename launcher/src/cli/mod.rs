@@ -121,7 +121,7 @@ mod tests {
             assert_eq!(
                 error.text(),
                 format!(
-                    "error: boxlaunch panicked: {text}\nhint: this is a bug in boxlaunch; please \
+                    "error: boxlaunch panicked: {text}\n  = help: this is a bug in boxlaunch; please \
                      report it, with the command that you ran and all that was printed\n"
                 )
             );

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use box_image::{ComponentName, RunPlan};
+use box_image::{ComponentName, RunPlan, exit};
 use box_layout::OpenBox;
 use boxlaunch::clock::Instant;
 use boxlaunch::output::{Captured, Prefixed, Route};
@@ -18,7 +18,7 @@ use boxlaunch::verify::Trust;
 use boxlaunch::{LaunchError, RunFailure, Session, Setup};
 use clap::ValueEnum;
 
-use super::error::{CommandError, OVER_BUDGET, signal_code};
+use super::error::{CommandError, signal_code};
 use super::screen::Screen;
 use super::{json_line, paths};
 
@@ -118,7 +118,7 @@ impl Ending {
     /// Returns the exit code that it stands for.
     fn code(&self) -> u8 {
         match self {
-            Self::OverBudget => OVER_BUDGET,
+            Self::OverBudget => exit::OVER_BUDGET,
             Self::Agent(status) => *status,
             Self::Signal(signal) => signal_code(*signal),
             Self::Command(report) => report.status(),

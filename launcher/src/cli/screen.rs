@@ -9,7 +9,7 @@ use boxlaunch::LaunchError;
 use boxlaunch::output::Outlet;
 use boxlaunch::signals::StopSignals;
 
-use super::error::{CommandError, FAILED, signal_code};
+use super::error::{CommandError, signal_code};
 use super::printed;
 
 /// Where a run writes to. Nothing of it keeps the run from a signal.
@@ -95,7 +95,7 @@ impl Screen {
 
     /// Takes the signal that came while a reader took nothing, and returns its exit code.
     fn interrupted(&self) -> u8 {
-        self.signals.next().ok().flatten().map_or(FAILED, signal_code)
+        self.signals.next().ok().flatten().map_or(box_image::exit::FAILED, signal_code)
     }
 }
 

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use box_digest::Digest;
-use box_image::Descriptor;
 use box_image::text::shown;
+use box_image::{Descriptor, ErrorCode, exit};
 use box_layout::{Blob, OpenBox};
 use boxlaunch::LaunchError;
 use boxlaunch::receipt::Receipts;
 use boxlaunch::verify::{self, Trust};
 use serde::Serialize;
 
-use super::error::{CommandError, DIFFERENT};
+use super::error::CommandError;
 use super::{notice, paths, print, print_json};
 
 /// Checks that a box's files are the ones that it names.
@@ -46,13 +46,15 @@ struct BlobReport {
     size: u64,
     ok: bool,
     error: Option<String>,
+    code: Option<&'static str>,
 }
 
 impl BlobReport {
     fn new(descriptor: &Descriptor, error: Option<String>) -> Self {
         let name = shown(descriptor.role());
         let (digest, size, ok) = (descriptor.digest, descriptor.size, error.is_none());
-        Self { name, digest, size, ok, error }
+        let code = error.is_some().then_some(ErrorCode::BoxDamaged.name());
+        Self { name, digest, size, ok, error, code }
     }
 }
 
@@ -73,7 +75,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, CommandError> {
             notice(&format!("error: {error}\n"));
         });
     }
-    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
+    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(exit::DIFFERENT) })
 }
 
 /// Hashes a blob. One that boots is open already, and gets a receipt.

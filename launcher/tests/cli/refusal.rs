@@ -69,7 +69,7 @@ fn run_names_every_declaration_and_starts_nothing() {
         ended.stderr,
         format!(
             "error: this version of boxlaunch cannot enforce what the box declares:\n{LINES}\
-             hint: remove these declarations from the Boxfile and build the box again, or use a \
+             \x20 = help: remove these declarations from the Boxfile and build the box again, or use a \
              newer boxlaunch\n"
         )
     );

@@ -53,6 +53,7 @@ fn a_changed_byte_is_found_in_every_blob() {
         assert_eq!(differing[0]["name"], role.as_str());
         assert_eq!(differing[0]["digest"], named.digest.to_string());
         assert!(differing[0]["error"].as_str().unwrap().contains("has the digest"));
+        assert_eq!(differing[0]["code"], "box-damaged");
     }
 }
 

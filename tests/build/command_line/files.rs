@@ -129,8 +129,9 @@ fn a_store_that_cannot_be_made() {
     assert!(!said.contains("defect"), "{said}");
     let mut homeless = checkout.boxbuild(&["build"]);
     let ran = crate::checkout::Ran::of(homeless.env_remove("BOXBUILD_STORE"));
-    insta::assert_snapshot!(ran.notes, @r"
-    error: no directory for the store: name one with --store, or set HOME
+    insta::assert_snapshot!(ran.notes, @"
+    error: no directory for the store
+      = help: name one with --store, or set HOME
     ");
 }
 

@@ -15,8 +15,8 @@ fn in_place_and_then_it_is_right() {
     let checkout = Checkout::new();
     checkout.result(&["fmt", "--check"]);
     checkout.write("Boxfile", CROOKED);
-    insta::assert_snapshot!(checkout.fails(&["fmt", "--check"]), @r"
-    error: not formatted: Boxfile
+    insta::assert_snapshot!(checkout.fails(&["fmt", "--check"]), @"
+    error: Boxfile is not formatted
       = help: run `boxbuild fmt`
     ");
     assert_eq!(checkout.read("Boxfile"), CROOKED);

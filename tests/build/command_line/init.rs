@@ -205,7 +205,8 @@ fn references_that_cannot_be_looked_at() {
       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
     "#);
     insta::assert_snapshot!(checkout.fails(&["init", "--name", "My Agent"]), @r#"
-    error: "My Agent" is not a valid name: it has lower-case letters, digits and inner hyphens, at most 63
+    error: "My Agent" is not a valid name
+      = help: a name has lower-case letters, digits and inner hyphens, at most 63
     "#);
     assert!(!checkout.path("Boxfile").exists());
 }

@@ -109,7 +109,10 @@ fn a_file_that_is_wrong() {
     assert!(said.contains("it leads out of the checkout, through a symbolic link"), "{said}");
     let bytes = checkout("env-file \"a.env\"");
     bytes.write("a.env", b"A=\xff\n");
-    assert_eq!(bytes.fails(&["check"]), "error: a.env is not UTF-8 text: see byte 2\n");
+    assert_eq!(
+        bytes.fails(&["check"]),
+        "error: cannot read a.env: it is not UTF-8 text: see byte 2\n"
+    );
 }
 
 /// A file of variables is checked in and baked like the Boxfile: no secret may be in it, and no
@@ -163,10 +166,12 @@ fn the_boxfile_overrides_the_image() {
 fn a_user_that_the_image_lacks() {
     let checkout = checkout("user \"nobody\"");
     insta::assert_snapshot!(shown(&checkout.fails(&["build"])), @r#"
-    error: the agent component runs as "nobody", but the image's /etc/passwd has no such name; name the user by number
+    error: the agent component runs as "nobody", but the image's /etc/passwd has no such name
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: name the user by number in the image's config
     "#);
 }

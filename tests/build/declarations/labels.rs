@@ -69,18 +69,22 @@ fn the_wrong_image() {
     let checkout = Checkout::new();
     image(&checkout, "agent", &["/bin/agent"], &[("a3s.type", "business")]);
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
-    error: the image of `agent` says that it is for "business" (label `a3s.type`); declare it there, or rebuild it with the label "agent"
+    error: the image of `agent` says that it is for "business" (label `a3s.type`)
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: declare it as "business", or rebuild it with the label "agent"
     "#);
     image(&checkout, "agent", &["/bin/agent"], &[("a3s.port", "http")]);
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
-    error: the agent image's label `a3s.port` is "http", which is no port; rebuild the image
+    error: the agent image's label `a3s.port` is "http", which is not a port
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: correct it, and rebuild the image
     "#);
 }

@@ -16,18 +16,22 @@ fn refused(declaration: &str) -> String {
 #[test]
 fn a_share_over_files_of_an_image() {
     insta::assert_snapshot!(refused("share \"data\" guest=\"/data\""), @r#"
-    error: the agent image has files (kept) at /data, in the way of the share `data`; choose another place, or remove it from the image
+    error: the agent image has files (kept) at /data, in the way of the share `data`
        --> Boxfile:13:20
         |
      13 | share "data" guest="/data"
         |                    ^^^^^^^ named here
+        |
+        = help: choose another place, or remove it from the image
     "#);
     insta::assert_snapshot!(refused("scratch \"tmp\" guest=\"/agent\" size=\"1MiB\""), @r#"
-    error: the agent image has a file at /agent, in the way of the scratch `tmp`; choose another place, or remove it from the image
+    error: the agent image has a file at /agent, in the way of the scratch `tmp`
        --> Boxfile:13:21
         |
      13 | scratch "tmp" guest="/agent" size="1MiB"
         |                     ^^^^^^^^ named here
+        |
+        = help: choose another place, or remove it from the image
     "#);
 }
 

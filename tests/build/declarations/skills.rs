@@ -54,7 +54,7 @@ fn two_skills_of_one_name() {
     let said = checkout.fails(&["build"]);
     assert_eq!(checkout.fails(&["check"]), said);
     insta::assert_snapshot!(said, @r#"
-    error: two skills have the name `greet`: skills/greet and more/greet; rename one of them
+    error: two skills have the name `greet`: skills/greet and more/greet
        --> Boxfile:13:12
         |
      11 | skill "greet" path="skills/greet"
@@ -62,6 +62,8 @@ fn two_skills_of_one_name() {
     ...
      13 | skills dir="more"
         |            ^^^^^^ named here
+        |
+        = help: rename one of them
     "#);
 }
 
@@ -79,11 +81,13 @@ fn a_directory_that_has_no_skill() {
     "#);
     checkout.write("more/Order Agent/SKILL.md", "---\nname: order\n---\n");
     insta::assert_snapshot!(checkout.fails(&["check"]), @r#"
-    error: the skills in more cannot be read: the directory more/Order Agent cannot name a skill: a name has lower-case letters, digits and inner hyphens, at most 63; rename it
+    error: the skills in more cannot be read: the directory more/Order Agent cannot name a skill: a name has lower-case letters, digits and inner hyphens, at most 63
        --> Boxfile:13:12
         |
      13 | skills dir="more"
         |            ^^^^^^ named here
+        |
+        = help: rename it
     "#);
 }
 

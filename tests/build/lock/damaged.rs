@@ -166,11 +166,13 @@ fn a_digest_edited_by_hand() {
     let good = locked(&checkout);
     checkout.write(LOCK, line(&good, "digest", &digest));
     insta::assert_snapshot!(shown(&checkout.fails(&["build"])), @r#"
-    error: the lock pins `agent` to sha256:DIGEST, which is no longer in images/agent; put it back, or run `boxbuild update agent` to take what is there now
+    error: the lock pins `agent` to sha256:DIGEST, which is no longer in images/agent
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: put it back, or run `boxbuild update agent` to take what is there now
     "#);
     checkout.result(&["update", "agent"]);
     assert_eq!(checkout.read(LOCK), good);

@@ -68,12 +68,14 @@ fn an_image_that_is_gone_is_missed() {
     for command in ["build", "lock"] {
         insta::allow_duplicates! {
             insta::assert_snapshot!(shown(&checkout.fails(&[command])), @r#"
-    error: the lock pins `agent` to sha256:DIGEST, which is no longer in images/agent; put it back, or run `boxbuild update agent` to take what is there now
-      --> Boxfile:3:11
-       |
-     3 |     image "oci:images/agent"
-       |           ^^^^^^^^^^^^^^^^^^ named here
-    "#);
+            error: the lock pins `agent` to sha256:DIGEST, which is no longer in images/agent
+              --> Boxfile:3:11
+               |
+             3 |     image "oci:images/agent"
+               |           ^^^^^^^^^^^^^^^^^^ named here
+               |
+               = help: put it back, or run `boxbuild update agent` to take what is there now
+            "#);
         }
     }
     checkout.result(&["update", "agent"]);

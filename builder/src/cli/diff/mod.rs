@@ -6,6 +6,7 @@ mod text;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
+use box_image::exit;
 use box_inspect::diff::{Change, Difference, Side, SideKind, compare};
 use box_tree::Field;
 use serde::Serialize;
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (a, b) = (Operand::open(&args.a, component)?, Operand::open(&args.b, component)?);
     let path = args.path.as_bytes();
     if let (Err(error), Err(_)) = (a.side.find(path), b.side.find(path)) {
-        return Err(Failure::of(error));
+        return Err(error.into());
     }
     let differences = compare(&a.side, &b.side, path, &args.ignore);
     let whole = args.component.is_none() && path == b"/";
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     // A result that is lost is a failure: see `main`.
     let same = differences.is_empty() && parts.is_empty();
-    if same || terminal::lost() { Ok(()) } else { Err(Failure::different()) }
+    if same || terminal::lost() { Ok(()) } else { Err(Failure::reported(exit::DIFFERENT)) }
 }
 
 /// Tells whether a whole box is compared with an image, which is like a part of it.

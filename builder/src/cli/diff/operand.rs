@@ -5,15 +5,14 @@ use std::path::Path;
 
 use box_digest::Digest;
 use box_image::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE};
-use box_image::{ComponentName, Manifest};
+use box_image::{ComponentName, ErrorCode, Manifest};
 use box_inspect::diff::Side;
 use box_inspect::opened::{self, OpenBox, OpenError};
 use boxfile_spec::{ImageRef, Platform};
 use oci_image::Access;
 use serde::Serialize;
 
-use crate::cli::failure::Failure;
-use crate::cli::failure_images;
+use crate::cli::failure::{Advice, Failure};
 use crate::cli::init::parse;
 
 /// How a reference to an image begins; anything else is a directory.
@@ -40,15 +39,14 @@ impl Operand {
             }
             let access = Access { base: Path::new(""), registries: None };
             let side = Side::of_image(&image, Platform::LinuxAmd64, &access);
-            let failed = |error| Failure::helped(&error, failure_images::compared(&error));
-            return Ok(Self::without_box(side.map_err(failed)?));
+            return Ok(Self::without_box(side?));
         }
         // Comparing the files of a layout would say nothing of what is in it.
         if box_layout::is_layout(path) {
             return Self::of_box(path, component);
         }
         let side = Side::of_directory(path);
-        Ok(Self::without_box(side.map_err(Failure::of)?))
+        Ok(Self::without_box(side?))
     }
 
     const fn without_box(side: Side) -> Self {
@@ -57,21 +55,22 @@ impl Operand {
 
     fn of_box(path: &Path, component: Option<ComponentName>) -> Result<Self, Failure> {
         let opened = opened::open(path).map_err(|error| match error {
-            OpenError::Layout(error) if is_of_another(&error) => Failure::new(format!(
-                "{path} is an OCI image layout, and not of a box\n  \
-                 = help: compare an image in it: oci:{path}",
-                path = path.display()
-            )),
-            error => Failure::of_box(error),
+            OpenError::Layout(error) if is_of_another(&error) => {
+                let path = path.display();
+                let help = format!("compare an image in it: oci:{path}");
+                let advice = Advice::new(ErrorCode::BoxNotFound, help);
+                Failure::new(advice, format!("{path} is an OCI image layout, and not of a box"))
+            }
+            error => error.into(),
         })?;
-        let side = Side::of_box(&opened, component).map_err(Failure::of_box)?;
+        let side = Side::of_box(&opened, component)?;
         match (side, component) {
             (Some(side), _) => Ok(Self { side, opened: Some(opened) }),
-            (None, component) => Err(Failure::new(format!(
-                "the box {} has no {} component",
-                path.display(),
-                component.map_or("such", ComponentName::name)
-            ))),
+            (None, component) => {
+                let component = component.map_or("such", ComponentName::name);
+                let message = format!("the box {} has no {component} component", path.display());
+                Err(Failure::new(ErrorCode::ComponentNotFound, message))
+            }
         }
     }
 }
@@ -84,10 +83,9 @@ fn is_of_another(error: &box_layout::OpenError) -> bool {
 
 /// Returns the failure of an image that only a registry has.
 fn not_asked(reference: &str) -> Failure {
-    Failure::new(format!(
-        "{reference} is not looked at here: no registry is asked\n  \
-         = help: copy it first: skopeo copy {reference} oci:DIR:latest"
-    ))
+    let help = format!("copy it first: skopeo copy {reference} oci:DIR:latest");
+    let message = format!("{reference} is not looked at here: no registry is asked");
+    Failure::new(Advice::new(ErrorCode::Offline, help), message)
 }
 
 /// A part of a box, beside the rootfs, that differs.

@@ -14,7 +14,6 @@ use box_inspect::opened::{self, OpenBox};
 use clap::ValueEnum;
 
 use super::failure::Failure;
-use super::failure_images;
 use super::options::Component;
 use super::terminal;
 
@@ -87,11 +86,8 @@ struct Exported {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_usage(args)?;
-    let opened = opened::open(&args.directory).map_err(Failure::of_box)?;
-    let exported = export(args, &opened).map_err(|error| match error {
-        ExportError::Open(error) => Failure::of_box(error),
-        error => Failure::helped(&error, failure_images::export(&error)),
-    })?;
+    let opened = opened::open(&args.directory)?;
+    let exported = export(args, &opened)?;
     report::report(args, &exported);
     Ok(())
 }

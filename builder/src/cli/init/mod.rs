@@ -6,12 +6,13 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use box_cache::Store;
+use box_image::ErrorCode;
 use boxbuild::project::NAMES;
 use boxfile_spec::{ImageRef, Platform, Source, Spanned, Syntax};
 use host_fs::publish::FileDraft;
 use oci_image::{Access, Image, Registries, SourceError};
 
-use super::failure::{Failure, chain};
+use super::failure::{Advice, Failure, chain};
 use super::options::{RegistryOptions, StoreOption};
 use super::{locate, registries, terminal};
 use scaffold::{Found, Scaffold};
@@ -48,8 +49,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(there) = NAMES.iter().map(Path::new).find(|path| path.exists()) {
-        let message = format!("there is a {} already; it is left as it is", there.display());
-        return Err(Failure::new(message));
+        return Err(already_there(there));
     }
     let look = |reference: &String| inspect(reference, args);
     let (agent, business) = match &args.agent {
@@ -77,7 +77,7 @@ fn check_text(file: &str, text: &str) -> Result<(), Failure> {
     if document.found.is_empty() {
         return Ok(());
     }
-    Err(Failure::diagnostics(&document.found, &document.sources))
+    Err(Failure::diagnostics(ErrorCode::BoxfileInvalid, &document.found, &document.sources))
 }
 
 /// Whether there is a directory `skills` with a skill in it.
@@ -89,15 +89,14 @@ fn has_skills() -> bool {
 /// Reads a reference as the language does, and opens the image.
 fn inspect(reference: &str, args: &Args) -> Result<Found, Failure> {
     let parsed = parse(reference)?;
-    let failed = |error: SourceError| Failure::of_image(&error);
     if !matches!(parsed, ImageRef::Registry { .. }) {
-        return open(&parsed, None).map(|image| Found::new(reference, &image)).map_err(failed);
+        return Ok(Found::new(reference, &open(&parsed, None)?));
     }
-    let store = Store::open(&locate::store(args.store.store.as_deref())?).map_err(Failure::of)?;
+    let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
     let asked = registries::Registries::find(&args.registries, false)?;
     let (store, remote) = (&store, &asked.client());
-    let image = open(&parsed, Some(Registries { store, remote, offline: false }));
-    image.map(|image| Found::new(reference, &image)).map_err(failed)
+    let image = open(&parsed, Some(Registries { store, remote, offline: false }))?;
+    Ok(Found::new(reference, &image))
 }
 
 /// Opens an image; its path starts here.
@@ -112,13 +111,14 @@ pub(super) fn parse(reference: &str) -> Result<ImageRef, Failure> {
     let text = format!("box \"x\"\nagent {{ image \"{quoted}\"; }}\n");
     let read = boxfile_spec::read(Source::new("reference", text), None, |_| Err(String::new()));
     let image = read.boxfile.and_then(|boxfile| boxfile.agent.component.image);
-    let message = read.found.first().map(|it| match it.help() {
-        Some(help) => format!("{}\n  = help: {}", it.message(), help.replace('\n', "\n    ")),
-        None => it.message().to_owned(),
-    });
-    match (image, message) {
+    let code = ErrorCode::ImageNotFound;
+    match (image, read.found.first()) {
         (Some(Spanned { value, .. }), None) => Ok(value),
-        (_, message) => Err(Failure::new(message.unwrap_or_else(|| "no image".to_owned()))),
+        (_, None) => Err(Failure::new(code, "no image")),
+        (_, Some(wrong)) => {
+            let advice = wrong.help().map_or(code.into(), |it| Advice::new(code, it.to_owned()));
+            Err(Failure::new(advice, wrong.message()))
+        }
     }
 }
 
@@ -133,20 +133,20 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
             Err(why) => terminal::note(&format!("warning: not looked at: {why}")),
         }
     }
-    let help = "\n  = help: name them: boxbuild init oci:PATH/OF/AGENT oci:PATH/OF/BUSINESS";
     match (agents.len(), businesses.len()) {
         (1, 0 | 1) => Ok((agents.remove(0), businesses.pop())),
-        (0, _) => Err(Failure::new(
-            "no agent's image was found in . and ./images\n  \
-             = help: copy one there: skopeo copy docker://NAME oci:images/agent:latest\n    \
-             or say where it is: boxbuild init oci:PATH/OF/AGENT",
-        )),
+        (0, _) => {
+            let help = "copy one there: skopeo copy docker://NAME oci:images/agent:latest\n\
+                        or say where it is: boxbuild init oci:PATH/OF/AGENT";
+            let advice = Advice::new(ErrorCode::ImageNotFound, help);
+            Err(Failure::new(advice, "no agent's image was found in . and ./images"))
+        }
         _ => {
             let names = agents.iter().chain(&businesses).map(|it| it.reference.clone());
             let names: Vec<String> = names.collect();
-            let message =
-                format!("it is not clear which image is which: {}{help}", names.join(", "));
-            Err(Failure::new(message))
+            let help = "name them: boxbuild init oci:PATH/OF/AGENT oci:PATH/OF/BUSINESS";
+            let message = format!("it is not clear which image is which: {}", names.join(", "));
+            Err(Failure::new(Advice::new(ErrorCode::ImageAmbiguous, help), message))
         }
     }
 }
@@ -189,9 +189,11 @@ fn checked_name(name: &str) -> Result<String, Failure> {
     if boxfile_spec::is_name(name) {
         return Ok(name.to_owned());
     }
-    Err(Failure::new(format!(
-        "{name:?} is not a valid name: it has lower-case letters, digits and inner hyphens, at most 63"
-    )))
+    let advice = Advice::new(
+        ErrorCode::BoxfileInvalid,
+        "a name has lower-case letters, digits and inner hyphens, at most 63",
+    );
+    Err(Failure::new(advice, format!("{name:?} is not a valid name")))
 }
 
 /// Writes a file that must not exist yet, as a whole or not at all.
@@ -202,9 +204,12 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
         draft.finish_new(path)
     });
     written.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => {
-            Failure::new(format!("there is a {} already; it is left as it is", path.display()))
-        }
-        _ => Failure::new(format!("cannot write {}: {error}", path.display())),
+        ErrorKind::AlreadyExists => already_there(path),
+        _ => Failure::new(ErrorCode::Io, format!("cannot write {}: {error}", path.display())),
     })
+}
+
+fn already_there(path: &Path) -> Failure {
+    let message = format!("there is a {} already; it is left as it is", path.display());
+    Failure::new(ErrorCode::OutputExists, message)
 }

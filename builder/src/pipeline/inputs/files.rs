@@ -7,6 +7,7 @@ use std::path::Path;
 use box_digest::Digest;
 use box_image::ComponentName;
 use boxfile_spec::{Boxfile, Component, Diagnostic, Source, Sources, Spanned, dotenv};
+use host_fs::FileError;
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 
 use super::program::machine;
@@ -53,10 +54,13 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
         let Some(declared) = declared(request.boxfile, component) else { continue };
         for file in &declared.env_files {
             let path = request.base.join(&file.value);
-            let read = |source| BuildError::EnvFile { span: file.span, path: path.clone(), source };
-            checkout::inside(request.checkout, &path).map_err(read)?;
+            let unread = |source| BuildError::File { span: Some(file.span), source };
+            checkout::inside(request.checkout, &path)
+                .map_err(FileError::of("read", &path))
+                .map_err(unread)?;
             let bytes = read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)
-                .map_err(|error| read(error.into()))?;
+                .map_err(FileError::of("read", &path))
+                .map_err(unread)?;
             let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
             files.push(EnvFile { path: file.value.clone(), digest, size });
             let variables = variables(&path, bytes, declared, request.boxfile)?;
@@ -73,8 +77,8 @@ fn variables(
     boxfile: &Boxfile,
 ) -> Result<BTreeMap<String, String>, BuildError> {
     let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        BuildError::NotText { path: path.to_owned(), at }
+        let source = FileError::not_text(path, &error.utf8_error());
+        BuildError::File { span: None, source }
     })?;
     let (found, variables) = match dotenv::parse(&text) {
         Ok(variables) => (secrets(&variables, component, boxfile), variables),
@@ -135,7 +139,7 @@ fn masked(text: &str) -> String {
 
 /// Reads the init, which must be a static program for the platform.
 pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
-    let (file, bytes) = read_file("init", request.init)?;
+    let (file, bytes) = read_file("read the init", request.init)?;
     match binary::inspect(&file, machine(request.platform)) {
         Ok(Program::Static) => Ok(Tool::new(bytes)),
         _ => {
@@ -147,11 +151,12 @@ pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
 
 /// Reads the kernel, which must be the one that the Boxfile names, if it names one.
 pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
-    let kernel = Tool::new(read_file("kernel", request.kernel)?.1);
+    let kernel = Tool::new(read_file("read the kernel", request.kernel)?.1);
     let declared = request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256);
     match declared {
-        Some(expected) if expected != kernel.sha256 => Err(BuildError::WrongKernel {
-            path: request.kernel.to_owned(),
+        Some(expected) if expected != kernel.sha256 => Err(BuildError::WrongFile {
+            span: None,
+            what: format!("the kernel {}", request.kernel.display()),
             expected,
             found: kernel.sha256,
         }),
@@ -160,17 +165,15 @@ pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
 }
 
 /// Reads a whole file, and returns it opened, too.
-fn read_file(what: &'static str, path: &Path) -> Result<(File, Vec<u8>), BuildError> {
+fn read_file(doing: &'static str, path: &Path) -> Result<(File, Vec<u8>), BuildError> {
     let read = || {
         let file = open_regular(path, Links::Follow)?;
         let bytes = read_open(&file, FILE_MAX)?;
         Ok((file, bytes))
     };
-    read().map_err(|error: ReadError| BuildError::Read {
-        what,
-        path: path.to_owned(),
-        source: error.into(),
-    })
+    read()
+        .map_err(FileError::of::<ReadError>(doing, path))
+        .map_err(|source| BuildError::File { span: None, source })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use box_digest::Digest;
 use box_tree::Tree;
 use boxfile_spec::{Binary as Declared, Boxfile, Platform, Span};
 use download::fetch::{RemoteUrl, fetch};
+use host_fs::FileError;
 
 use crate::binary::{self, Binary, BinaryError, Machine, Program};
 use crate::pipeline::request::Request;
@@ -63,7 +64,7 @@ pub(super) fn check(declared: &Declared, request: &Request<'_>) -> Result<(), Bu
 /// Returns a path of the Boxfile as one of the checkout.
 fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError> {
     let base = checkout::relative(request.checkout, request.base)
-        .map_err(|source| BinaryError::Read { path: request.base.to_owned(), source })?;
+        .map_err(FileError::of("read", request.base))?;
     Ok(base.join(path))
 }
 
@@ -72,7 +73,8 @@ fn check_digest(binary: &Binary, expected: Option<Digest>, span: Span) -> Result
     if binary.sha256 == expected {
         return Ok(());
     }
-    Err(BuildError::WrongBinary { span, expected, found: binary.sha256 })
+    let (span, what) = (Some(span), "the agent's program".to_owned());
+    Err(BuildError::WrongFile { span, what, expected, found: binary.sha256 })
 }
 
 /// Checks that a program which does not start by itself has an image under it.
@@ -84,8 +86,7 @@ pub(super) fn check_root(program: &Program, boxfile: &Boxfile) -> Result<(), Bui
     if boxfile.agent.component.image.is_some() {
         return Ok(());
     }
-    let (span, interpreter) = named(boxfile, needs);
-    Err(BuildError::NeedsImage { span, interpreter })
+    Err(no_interpreter(boxfile, needs, "only an image can"))
 }
 
 /// Checks that the image under a program has what the program is started by.
@@ -101,12 +102,12 @@ pub(in crate::pipeline) fn check_interpreter(
     if root.lookup(needs).is_some() {
         return Ok(());
     }
-    let (span, interpreter) = named(boxfile, needs);
-    Err(BuildError::NoInterpreter { span, interpreter })
+    Err(no_interpreter(boxfile, needs, "the agent's image does not"))
 }
 
-/// Returns where the Boxfile names the agent's program, and an interpreter for a message.
-fn named(boxfile: &Boxfile, interpreter: &[u8]) -> (Span, String) {
+/// Returns the error of a program without what starts it.
+fn no_interpreter(boxfile: &Boxfile, interpreter: &[u8], lacking: &'static str) -> BuildError {
     let span = boxfile.agent.binary.as_ref().map(Declared::span).unwrap_or_default();
-    (span, String::from_utf8_lossy(interpreter).escape_debug().to_string())
+    let interpreter = String::from_utf8_lossy(interpreter).escape_debug().to_string();
+    BuildError::NoInterpreter { span, interpreter, lacking }
 }

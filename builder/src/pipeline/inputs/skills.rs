@@ -5,6 +5,7 @@ use std::path::Path;
 
 use box_image::SkillMode;
 use boxfile_spec::{SkillsDir, Span};
+use host_fs::FileError;
 
 use crate::pipeline::request::Request;
 use crate::skill::{self, Skill, SkillError};
@@ -76,12 +77,13 @@ impl Place {
 fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>, BuildError> {
     let directory = request.base.join(&skills.dir.value);
     let span = skills.dir.span;
-    let failed = |source| BuildError::SkillsDir { path: directory.clone(), span, source };
+    let what = || format!("skills in {}", directory.display());
+    let failed = |source| BuildError::Skill { what: what(), span, source };
     if !directory.is_dir() {
-        return Err(failed(SkillError::NotADirectory(directory.clone())));
+        return Err(failed(SkillError::unusable(&directory, "is not a directory")));
     }
     skill::inside(request.checkout, &directory).map_err(failed)?;
-    let unread = |source| failed(SkillError::Io { path: directory.clone(), source });
+    let unread = |error| failed(FileError::of("read", &directory)(error).into());
     let mut places = Vec::new();
     for entry in fs::read_dir(&directory).map_err(unread)? {
         let path = entry.map_err(unread)?.path();
@@ -92,7 +94,8 @@ fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>,
         }
     }
     if places.is_empty() {
-        return Err(failed(SkillError::NoSkills(directory.clone())));
+        let reason = "has no directory with a SKILL.md in it";
+        return Err(failed(SkillError::unusable(&directory, reason)));
     }
     Ok(places)
 }
@@ -109,7 +112,8 @@ fn read_one(
     warnings: &mut Vec<Report>,
 ) -> Result<SkillInput, BuildError> {
     let path = request.base.join(&place.source);
-    let failed = |source| BuildError::Skill { name: place.name.clone(), span: place.span, source };
+    let what = || format!("skill `{}`", place.name);
+    let failed = |source| BuildError::Skill { what: what(), span: place.span, source };
     let mut skill = skill::read(request.checkout, &path).map_err(failed)?;
     let tools = request.boxfile.agent.tools.as_deref();
     let warning =

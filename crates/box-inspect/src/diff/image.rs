@@ -24,7 +24,6 @@ pub struct ImageError {
 /// Why an image cannot be compared.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-#[non_exhaustive]
 pub enum ImageFault {
     /// A document or blob cannot be read.
     Source(#[from] SourceError),

@@ -8,29 +8,17 @@ const CANDIDATES: usize = 10_000;
 
 /// Why a path names nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum FindError {
     /// There is nothing of the name.
-    #[error("there is no {path}{}", .near.as_ref().map(|it| format!("; did you mean {it}?")).unwrap_or_default())]
-    Missing {
-        /// The path, up to what is missing.
-        path: String,
-        /// What was probably meant.
-        near: Option<String>,
-    },
+    #[error("there is no {path}")]
+    Missing { path: String, near: Option<String> },
     /// The path leads through a symbolic link, which is not followed.
-    #[error("{path} is a symbolic link to {target}; name the place that it leads to")]
-    Link {
-        /// The link.
-        path: String,
-        /// Its target.
-        target: String,
-    },
+    #[error("{path} is a symbolic link to {target}")]
+    Link { path: String, target: String },
     /// The path leads through something that is no directory.
     #[error("{path} is not a directory")]
-    NotADirectory {
-        /// What it leads through.
-        path: String,
-    },
+    NotADirectory { path: String },
 }
 
 impl Listing {

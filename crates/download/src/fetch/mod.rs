@@ -40,18 +40,11 @@ pub struct Fetched {
 
 /// Why a file cannot be fetched.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum FetchError {
     /// The store has no sound copy, and the network may not be used.
     #[error("{url} ({sha256}) is {held} and --offline forbids the network")]
-    Offline {
-        /// Where it would come from.
-        url: RemoteUrl,
-        /// What it would be.
-        sha256: Digest,
-        /// What is wrong with the store's copy.
-        held: &'static str,
-    },
+    Offline { url: RemoteUrl, sha256: Digest, held: &'static str },
     /// The download failed.
     #[error(transparent)]
     Download(#[from] DownloadError),

@@ -6,61 +6,32 @@ use std::time::Duration;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum HttpError {
     /// The proxy's URL cannot be used. It is not repeated, as it may have a password.
-    #[error("the proxy cannot be used: {0}; write it as \"http://HOST:PORT\"")]
+    #[error("the proxy cannot be used: {0}")]
     Proxy(String),
     /// A file of root certificates cannot be used.
     #[error("cannot read root certificates from {}", path.display())]
-    Roots {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: Box<dyn Error + Send + Sync>,
-    },
+    Roots { path: PathBuf, source: Box<dyn Error + Send + Sync> },
     /// There are no root certificates, so that no https server can be trusted.
-    #[error(
-        "{host} cannot be trusted: this system has no root certificates; \
-         install its package ca-certificates"
-    )]
-    NoRoots {
-        /// The server.
-        host: String,
-    },
+    #[error("{host} cannot be trusted: this system has no root certificates")]
+    NoRoots { host: String },
     /// The HTTP client cannot be made.
     #[error("cannot set up the network client")]
     Client(#[source] Box<dyn Error + Send + Sync>),
     /// The server's certificate proves nothing.
     #[error("{host} cannot be trusted: its certificate is not valid here")]
-    Untrusted {
-        /// The server.
-        host: String,
-        /// Why not.
-        source: Box<dyn Error + Send + Sync>,
-    },
+    Untrusted { host: String, source: Box<dyn Error + Send + Sync> },
     /// What answers does not speak TLS.
     #[error("{host} answers, but not with TLS")]
-    NotTls {
-        /// The server.
-        host: String,
-    },
+    NotTls { host: String },
     /// No connection, or no HTTP answer on it.
     #[error("{host} cannot be reached or gives no answer")]
-    Unreachable {
-        /// The server.
-        host: String,
-        /// Why not.
-        source: Box<dyn Error + Send + Sync>,
-    },
+    Unreachable { host: String, source: Box<dyn Error + Send + Sync> },
     /// The server holds the connection but sends nothing.
     #[error("{host} has sent nothing for {waited:?}")]
-    Stalled {
-        /// The server.
-        host: String,
-        /// How long it was waited for.
-        waited: Duration,
-    },
+    Stalled { host: String, waited: Duration },
 }
 
 impl HttpError {

@@ -14,25 +14,17 @@ pub struct RemoteUrl(Box<Url>);
 
 /// Why a text is not a [`RemoteUrl`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum UrlError {
     /// It is no URL.
-    #[error("{text:?} is not a URL: {why}; write it as \"https://HOST/PATH\"")]
-    Malformed {
-        /// The text.
-        text: String,
-        /// What is wrong.
-        why: String,
-    },
+    #[error("{text:?} is not a URL: {why}")]
+    Malformed { text: String, why: String },
     /// It has another scheme.
     #[error("a file is fetched over https or http, not over {0:?}")]
     Scheme(String),
     /// It has a user name or a password. The text is not repeated here, where it could be logged.
-    #[error("the URL of {host} has a user name or a password; a URL is public: take it out")]
-    Credentials {
-        /// The URL's host.
-        host: String,
-    },
+    #[error("the URL of {host} has a user name or a password")]
+    Credentials { host: String },
 }
 
 impl RemoteUrl {

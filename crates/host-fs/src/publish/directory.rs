@@ -16,6 +16,7 @@ use super::parent::{
     DraftName, Lock, NewEntry, Parent, is_unsupported, last_of, open_directory, parent_of,
 };
 use super::sweep::{remove, sweep};
+use crate::FileError;
 
 /// How long to wait for the lock of a destination. It is held for an exchange and a check.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,12 +47,12 @@ impl DirectoryDraft {
     /// would follow a symbolic link.
     ///
     /// # Errors
-    /// [`PublishError::Io`].
+    /// [`PublishError::File`].
     pub fn beside(to: &Path, mode: u32) -> Result<Self, PublishError> {
         let to: PathBuf = to.components().collect();
         let (parent, NewEntry { name, file: directory }) = match create(&to, mode) {
             Ok(made) => made,
-            Err(source) => return Err(PublishError::Io { doing: "write", path: to, source }),
+            Err(error) => return Err(FileError::of("write", to)(error).into()),
         };
         sweep(&to, |_| false);
         let (path, last) = (parent.join(&name), last_of(&to).to_owned());
@@ -220,7 +221,7 @@ impl DirectoryDraft {
     }
 
     fn failed(&self, doing: &'static str, source: impl Into<io::Error>) -> PublishError {
-        PublishError::Io { doing, path: self.to.clone(), source: source.into() }
+        FileError::of(doing, &self.to)(source).into()
     }
 
     fn not_restored(&self, aside: &str, errno: Errno) -> PublishError {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::FileError;
+
 /// How a directory took the place of another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
@@ -15,38 +17,19 @@ pub enum Swap {
 
 /// Why a directory is not published.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum PublishError {
     /// Something is at the destination, where nothing was to be.
     #[error("{} exists", path.display())]
-    Exists {
-        /// The destination.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// Other processes kept the destination locked, or changed it again and again.
     #[error("another process is using {}", path.display())]
-    Busy {
-        /// The destination.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// What came out of an exchange was refused, and could not be put back.
     #[error("cannot write {}; what was there is kept as {}", path.display(), kept.display())]
-    NotRestored {
-        /// The destination.
-        path: PathBuf,
-        /// Where that which was at the destination is now.
-        kept: PathBuf,
-        /// Why it could not be put back.
-        source: io::Error,
-    },
-    /// The operating system refused something.
-    #[error("cannot {doing} {}", path.display())]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// The destination, also where a file of the draft is concerned.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    NotRestored { path: PathBuf, kept: PathBuf, source: io::Error },
+    /// The operating system refused something. Also where a file of the draft is concerned, the path
+    /// is that of the destination.
+    #[error(transparent)]
+    File(#[from] FileError),
 }

@@ -150,9 +150,9 @@ fn link_target(tree: &mut Tree, target: &[u8]) -> Result<InodeId, LayerErrorKind
     let (directory, name) = split(target);
     let found = tree.find_directory(directory)?.and_then(|it| tree.child(it, name));
     match found {
-        None => Err(LayerErrorKind::MissingTarget(shown())),
+        None => Err(LayerErrorKind::LinkTarget { target: shown(), found: "not there" }),
         Some(inode) if tree.inode(inode).names().is_some() => {
-            Err(LayerErrorKind::DirectoryTarget(shown()))
+            Err(LayerErrorKind::LinkTarget { target: shown(), found: "a directory" })
         }
         Some(inode) => Ok(inode),
     }

@@ -150,8 +150,9 @@ fn canonical(host: &str) -> &str {
     if HUB.contains(&host) { HUB[0] } else { host }
 }
 
-fn bad(path: &Path, why: &str) -> RegistryError {
-    RegistryError::AuthFile { path: path.to_owned(), why: why.to_owned() }
+pub(super) fn bad(path: &Path, why: &str) -> RegistryError {
+    let from = format!("the credentials in {} cannot be used", path.display());
+    RegistryError::Credentials { from, why: why.to_owned() }
 }
 
 #[cfg(test)]

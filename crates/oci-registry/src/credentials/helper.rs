@@ -47,8 +47,8 @@ pub(super) fn ask(
 ) -> Result<Option<Credentials>, RegistryError> {
     let program = format!("docker-credential-{name}");
     let failed = |why: String| {
-        let (program, host) = (program.clone(), host.to_owned());
-        RegistryError::Helper { program, host, why }
+        let from = format!("{program} gives no credentials for {host}");
+        RegistryError::Credentials { from, why }
     };
     // A relative directory could be anybody's checkout.
     let folders = places.helper_path.iter().filter(|folder| folder.is_absolute());

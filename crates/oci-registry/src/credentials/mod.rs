@@ -61,7 +61,7 @@ impl Places<'_> {
     ) -> Result<Option<Credentials>, RegistryError> {
         if !helper::is_name(name) {
             let why = "it names a credential helper that is not lower-case letters, digits and `-`";
-            return Err(RegistryError::AuthFile { path: path.to_owned(), why: why.to_owned() });
+            return Err(file::bad(path, why));
         }
         helper::ask(self, name, host)
     }

@@ -64,8 +64,10 @@ const UPPER: &str = "sha256:E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495
 const OTHER: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /// The size of the layer.
 const LAYER: u64 = 17;
-const NO_HEX: &str = "it has not 64 lower-case hexadecimal digits";
-const UNKNOWN: &str = "it is of an unknown algorithm; sha256 is known";
+const NO_HEX: &str = "it names a digest without 64 lower-case hexadecimal digits";
+const NO_MANIFEST: &str = "its media type is not that of a manifest or an index";
+const COMPRESSED: &str = "it is compressed, which was not asked for";
+const UNKNOWN: &str = "it names a digest of an unknown algorithm; sha256 is known";
 
 /// Whether a digest was refused before anybody was asked for it.
 fn refused_digest(outcome: &Result<(), PullError>, stage: &Stage) -> bool {
@@ -136,17 +138,17 @@ cases! {
     a_layer_in_chunks: layer(chunked) => succeeds;
     a_header_with_another_digest: named(OTHER) => fails!(RegistryError::Download(DownloadError::WrongDigest { .. }));
     a_header_with_an_upper_case_digest: named(UPPER)
-        => fails!(RegistryError::DigestHeader { why: NO_HEX, .. });
+        => fails!(RegistryError::Response { why: NO_HEX, .. });
     a_header_with_a_path: named("../../../etc/passwd")
-        => fails!(RegistryError::DigestHeader { why: UNKNOWN, .. });
+        => fails!(RegistryError::Response { why: UNKNOWN, .. });
     a_header_of_another_algorithm: named("sha512:e3b0")
-        => fails!(RegistryError::DigestHeader { why: UNKNOWN, .. });
-    a_header_that_repeats_the_token: named(TOKEN) => fails!(RegistryError::DigestHeader { .. });
+        => fails!(RegistryError::Response { why: UNKNOWN, .. });
+    a_header_that_repeats_the_token: named(TOKEN) => fails!(RegistryError::Response { .. });
     a_type_that_repeats_the_token: {
         tagged(|bytes| with("Content-Type: canary-token", bytes))
-    } => fails!(RegistryError::MediaType { .. });
+    } => fails!(RegistryError::Response { why: NO_MANIFEST, .. });
     a_type_that_no_manifest_has: tagged(|bytes| with("Content-Type: text/html", bytes))
-        => fails!(RegistryError::MediaType { .. });
+        => fails!(RegistryError::Response { why: NO_MANIFEST, .. });
     no_type: tagged(file) => succeeds;
     no_header_with_a_digest: tagged(document_of_an_image) => succeeds;
     a_layer_with_an_upper_case_digest: layer_named(UPPER) => refused_digest;
@@ -158,7 +160,7 @@ cases! {
     a_huge_manifest_in_chunks: tagged(|_| chunked(&huge()))
         => fails!(RegistryError::Download(DownloadError::TooLarge { limit: MANIFEST_LIMIT, .. }));
     a_compressed_bomb: tagged(|bytes| with("Content-Encoding: gzip", bytes))
-        => fails!(RegistryError::Encoded { .. });
+        => fails!(RegistryError::Response { why: COMPRESSED, .. });
     an_index_that_leads_to_itself: {
         // No index can name itself by its digest; a registry can only pretend that one does.
         let outer = index(b"inner");

@@ -1,18 +1,71 @@
-//! What to do about images that cannot be read, and boxes that cannot be exported.
+//! The rows of the table of errors for images that cannot be read, and boxes that cannot be exported.
 
 use std::borrow::Cow;
 use std::path::Path;
 
-use box_inspect::diff::{ImageError, ImageFault};
+use box_image::ErrorCode as Code;
+use box_inspect::diff::{DirectoryError, ImageError, ImageFault};
 use box_inspect::export::ExportError;
 use host_fs::publish::PublishError;
 use oci_image::{Form, Found, SourceError, Unread};
 
+use super::{Advice, Explain};
+
 /// What to do, where that is known.
-pub(crate) type Help = Option<Cow<'static, str>>;
+type Help = Option<Cow<'static, str>>;
+
+impl Explain for SourceError {
+    fn advice(&self) -> Advice {
+        let code = match self {
+            Self::Registry { source, .. } => return source.advice(),
+            Self::Store(source) => return source.advice(),
+            Self::NotAnImage { found: Found::Nothing | Found::Lacks(_), .. }
+            | Self::Gone { .. } => Code::ImageNotFound,
+            Self::Choice { .. } => Code::ImageAmbiguous,
+            Self::Platform { .. } => Code::ImagePlatform,
+            Self::TooLarge { .. } => Code::TooLarge,
+            Self::Damaged { .. } => Code::DigestMismatch,
+            Self::NotAsked { .. } => Code::Offline,
+            Self::Io { .. } => Code::Io,
+            _ => Code::ImageMalformed,
+        };
+        Advice { code, help: image(self) }
+    }
+}
+
+impl Explain for ImageError {
+    fn advice(&self) -> Advice {
+        match &self.source {
+            ImageFault::Source(source) => source.advice(),
+            ImageFault::Layer(source) => source.advice(),
+            ImageFault::Excess(_) => Code::TooLarge.into(),
+        }
+    }
+}
+
+impl Explain for DirectoryError {
+    fn advice(&self) -> Advice {
+        Code::Io.into()
+    }
+}
+
+impl Explain for ExportError {
+    fn advice(&self) -> Advice {
+        let code = match self {
+            Self::Open(source) => return source.advice(),
+            Self::Publish(PublishError::Exists { .. }) => Code::OutputExists,
+            Self::Publish(source) => return source.advice(),
+            Self::NoComponent { .. } | Self::WhichComponent => Code::ComponentNotFound,
+            Self::NoPlace { .. } => Code::ExportUnsupported,
+            Self::Io { .. } | Self::Write(_) => Code::Io,
+            _ => Code::BoxDamaged,
+        };
+        Advice { code, help: export(self) }
+    }
+}
 
 /// Returns what to do about an image that cannot be read.
-pub(crate) fn image(error: &SourceError) -> Help {
+fn image(error: &SourceError) -> Help {
     Some(Cow::Borrowed(match error {
         SourceError::NotAnImage { path, expected, found } => {
             return instead(path, *expected, *found);
@@ -72,16 +125,8 @@ fn instead(path: &Path, expected: Form, found: Found) -> Help {
     }))
 }
 
-/// Returns what to do about a side of a comparison that is an image.
-pub(crate) fn compared(error: &ImageError) -> Help {
-    match &error.source {
-        ImageFault::Source(source) => image(source),
-        _ => None,
-    }
-}
-
 /// Returns what to do about a box that is not exported.
-pub(crate) fn export(error: &ExportError) -> Help {
+fn export(error: &ExportError) -> Help {
     Some(Cow::Borrowed(match error {
         ExportError::NoComponent { .. } => "leave out `--component`, or name the other",
         ExportError::WhichComponent => {

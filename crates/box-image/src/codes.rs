@@ -1,0 +1,144 @@
+//! The exit codes of boxbuild and boxlaunch, and the stable codes of their errors: what a script
+//! branches on. `docs/errors.md` lists both for people.
+
+/// Exit codes.
+pub mod exit {
+    /// The input is wrong, or the command failed.
+    pub const FAILED: u8 = 1;
+    /// The command line is wrong.
+    pub const USAGE: u8 = 2;
+    /// The lock is missing, out of date or unusable, and `--locked` forbids changing it.
+    pub const LOCKED: u8 = 3;
+    /// The start took longer than its budget.
+    pub const OVER_BUDGET: u8 = 4;
+    /// A comparison or verification found a difference.
+    pub const DIFFERENT: u8 = 5;
+    /// A bug in the program.
+    pub const BUG: u8 = 70;
+}
+
+/// Declares [`ErrorCode`], so that no list of it can miss one.
+macro_rules! error_codes {
+    ($($variant:ident $name:literal $meaning:literal,)*) => {
+        /// The stable code of an error, as `--json` shows it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum ErrorCode {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl ErrorCode {
+            /// All codes, with their names and what they mean.
+            pub const ALL: &[(Self, &str, &str)] = &[$((Self::$variant, $name, $meaning),)*];
+
+            /// Returns the name, which never changes.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+error_codes! {
+    Usage "usage" "The command line is wrong",
+    Io "io" "A file or directory cannot be read or written",
+    Busy "busy" "Another process uses or changed the same file or directory",
+    OutputExists "output-exists" "Something is where the output would go, and is not replaced",
+    Internal "internal" "The program failed in a way that no input explains",
+
+    BoxfileNotFound "boxfile-not-found" "There is no Boxfile, or it cannot be read",
+    BoxfileInvalid "boxfile-invalid" "The Boxfile is wrong; `labels` says where",
+    BoxfileUnformatted "boxfile-unformatted" "`fmt --check` found files that are not formatted",
+    PlatformUnsupported "platform-unsupported" "Nothing is built for this platform",
+    FileInvalid "file-invalid" "A file that the Boxfile names has the wrong content",
+    SkillInvalid "skill-invalid" "A skill cannot be used",
+    ProgramInvalid "program-invalid" "The agent's program cannot be used",
+    KernelNotFound "kernel-not-found" "No guest kernel is installed or named",
+    KernelInvalid "kernel-invalid" "The guest kernel cannot be used",
+    InitNotFound "init-not-found" "box-init is not installed or named",
+    InitInvalid "init-invalid" "The file is not a box-init for the platform",
+
+    LockMissing "lock-missing" "There is no lock, and `--locked` forbids writing it",
+    LockOutOfDate "lock-out-of-date" "The lock does not fit, and `--locked` forbids changing it; \
+        `entries` says where",
+    LockMalformed "lock-malformed" "The file is not a lock that can be used",
+    LockConflicted "lock-conflicted" "The lock has an unresolved merge conflict",
+    LockEpoch "lock-epoch" "The lock is for boxes of another format epoch",
+    LockEntryNotFound "lock-entry-not-found" "The lock has no entry of this name",
+    LockPinStale "lock-pin-stale" "What the lock pins is gone, or is not as the lock says",
+
+    ImageNotFound "image-not-found" "There is no such image",
+    ImageAmbiguous "image-ambiguous" "It is not clear which image is meant",
+    ImageMalformed "image-malformed" "The image cannot be read",
+    ImagePlatform "image-platform" "The image is for other platforms",
+    ImageUnusable "image-unusable" "The image does not fit what the Boxfile declares",
+    LayerMalformed "layer-malformed" "A layer of the image is refused",
+    TooLarge "too-large" "Something is larger than it may be",
+    DigestMismatch "digest-mismatch" "A file or blob is not the one that is expected",
+    MergeConflict "merge-conflict" "The images differ where nothing decides; `conflicts` says where",
+
+    Offline "offline" "What is needed is not in the store, and `--offline` forbids the network",
+    ServerUnreachable "server-unreachable" "A server cannot be reached, or gives no answer",
+    ServerUntrusted "server-untrusted" "A server cannot be trusted: TLS, certificates, redirects",
+    DownloadFailed "download-failed" "A server refuses a download, or it broke off",
+    RegistryUnauthorized "registry-unauthorized" "The registry wants credentials, or refuses them",
+    RegistryInvalid "registry-invalid" "The registry does not answer as a registry does",
+    RegistryConfig "registry-config" "registries.toml or a file of credentials cannot be used",
+
+    StoreInvalid "store-invalid" "The directory is not a store of this version",
+    StoreDamaged "store-damaged" "The store lacks a blob, or holds a damaged one",
+
+    BoxNotFound "box-not-found" "There is no box at the path",
+    BoxMalformed "box-malformed" "The box cannot be read",
+    BoxDamaged "box-damaged" "A file of the box is not the one that the box names",
+    BoxEpoch "box-epoch" "The box is of another format epoch",
+    ComponentNotFound "component-not-found" "The box has no such component, or which one is unclear",
+    PathNotFound "path-not-found" "The box or image has nothing at this path",
+    ExportUnsupported "export-unsupported" "The format has no place for something in the box",
+}
+
+impl ErrorCode {
+    /// Returns the exit code of a command that fails with this error, unless the command has a
+    /// reason for another one.
+    pub const fn exit(self) -> u8 {
+        match self {
+            Self::Usage => exit::USAGE,
+            Self::LockMissing | Self::LockOutOfDate => exit::LOCKED,
+            _ => exit::FAILED,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documented_codes_are_these() {
+        let rows: Vec<String> = ErrorCode::ALL
+            .iter()
+            .map(|(code, name, meaning)| format!("| `{name}` | {} | {meaning} |", code.exit()))
+            .collect();
+        let page = include_str!("../../../docs/errors.md");
+        let documented: Vec<&str> = page
+            .lines()
+            .skip_while(|line| *line != "## Error codes")
+            .filter(|line| line.starts_with("| `"))
+            .collect();
+        assert_eq!(documented.join("\n"), rows.join("\n"));
+    }
+
+    #[test]
+    fn codes_are_distinct_and_in_kebab_case() {
+        let is_kebab = |name: &str| {
+            name.split('-')
+                .all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase()))
+        };
+        let mut names: Vec<&str> = ErrorCode::ALL.iter().map(|(code, ..)| code.name()).collect();
+        assert!(names.iter().all(|name| is_kebab(name)), "{names:?}");
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ErrorCode::ALL.len());
+    }
+}
