@@ -1,5 +1,6 @@
 //! `boxbuild plan`: what a build will do.
 
+use box_image::text::readable;
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::{PolicyUse, Unused, policy_word};
 use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, Report, resolve};
@@ -10,7 +11,6 @@ use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
 use super::registries::Registries;
-use super::size::readable;
 use super::{conflicts, locking, terminal};
 
 /// Shows what a build will do, without making a box.
