@@ -7,6 +7,10 @@ use download::http::RemoteUrl;
 
 use crate::error::RegistryError;
 
+/// The names of the registry that a bare image name means: the usual one, that of its index, and that
+/// of the server that has its content.
+pub(super) const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
+
 /// A repository of a registry: `registry.example.org/team/app`.
 ///
 /// Both parts are checked, so that nothing in them can lead to another place of the server, or to
@@ -92,7 +96,7 @@ pub(super) fn checked_host(text: &str) -> Result<String, RegistryError> {
     Err(wrong(text, "a registry is HOST or HOST:PORT"))
 }
 
-/// Tells whether a text names a repository: parts that begin and end with a lower-case letter or a
+/// Returns whether a text names a repository: parts that begin and end with a lower-case letter or a
 /// digit, so that none is `..`.
 pub(super) fn is_repository(text: &str) -> bool {
     let ends = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
