@@ -1,6 +1,5 @@
 //! zstd streams (RFC 8878).
 
-use std::fmt;
 use std::io::{self, BufRead, Read};
 
 use zstd::Decoder;
@@ -34,12 +33,6 @@ impl<R: BufRead> Read for Zstd<R> {
             ),
             _ => error,
         })
-    }
-}
-
-impl<R: BufRead> fmt::Debug for Zstd<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Zstd").finish_non_exhaustive()
     }
 }
 
