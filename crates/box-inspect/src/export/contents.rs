@@ -1,13 +1,13 @@
 //! The data of files, read from a box's rootfs.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
-use box_digest::Hasher;
+use box_digest::{Blake3Digest, Hasher};
 use box_tree::erofs::image_builder;
 use box_tree::{Content, ReadContent, Tree};
-use erofs_writer::Places;
 
 use super::ExportError;
 use super::error::lossy;
@@ -20,7 +20,7 @@ const CHUNK: usize = 256 << 10;
 #[derive(Debug)]
 pub struct Contents {
     rootfs: File,
-    places: Places,
+    places: HashMap<Blake3Digest, u64>,
 }
 
 impl Contents {
@@ -34,7 +34,7 @@ impl Contents {
 
     /// Takes a rootfs of which nothing is checked.
     #[cfg(test)]
-    pub(super) const fn of(rootfs: File, places: Places) -> Self {
+    pub(super) const fn of(rootfs: File, places: HashMap<Blake3Digest, u64>) -> Self {
         Self { rootfs, places }
     }
 
@@ -47,7 +47,7 @@ impl Contents {
     ) -> Result<(), ExportError> {
         let damaged = || ExportError::Damaged { path: lossy(path) };
         // A content without bytes lies nowhere.
-        let mut offset = self.places.offset(&content.hash).unwrap_or_default();
+        let mut offset = self.places.get(&content.hash).copied().unwrap_or_default();
         let mut hasher = Hasher::default();
         let mut buffer = vec![0; CHUNK.min(usize::try_from(content.size).unwrap_or(CHUNK))];
         let mut left = content.size;
