@@ -45,20 +45,9 @@ pub enum BuildError {
         /// Why.
         source: LayerError,
     },
-    /// The images have more entries than a build may hold.
-    #[error("the layers of the images have more than {limit} entries together")]
-    Entries {
-        /// How many they may have.
-        limit: usize,
-    },
-    /// The images have more names and attributes than a build may hold.
-    #[error(
-        "the layers of the images have more than {limit} bytes of names and attributes together"
-    )]
-    IndexBytes {
-        /// How many they may have.
-        limit: usize,
-    },
+    /// The layers of the images have more together than a build may hold.
+    #[error(transparent)]
+    Excess(#[from] Excess),
     /// The box has more than a listing can tell of.
     #[error("the box is too large: nobody could list what is in it")]
     Listing(#[from] ListingError),
@@ -280,15 +269,6 @@ pub enum BuildError {
     /// A document of the box cannot be written as JSON.
     #[error("a document of the box does not become JSON")]
     Document(#[from] serde_json::Error),
-}
-
-impl From<Excess> for BuildError {
-    fn from(excess: Excess) -> Self {
-        match excess {
-            Excess::Entries(limit) => Self::Entries { limit },
-            Excess::IndexBytes(limit) => Self::IndexBytes { limit },
-        }
-    }
 }
 
 impl BuildError {

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use box_cache::{Store, StoreError};
 use box_digest::Digest;
-use box_image::manifest::ARTIFACT_TYPE;
 use box_image::{Index, OciLayout};
-use box_layout::{BLOBS, DOCUMENT_LIMIT, EntryKind, INDEX, LAYOUT, entry_kind};
+use box_layout::{BLOBS, EntryKind, INDEX, LAYOUT, entry_kind, names_one_box};
 use host_fs::publish::{DirectoryDraft, PublishError, Swap, create_directories, sweep};
 use host_fs::read::{Links, open_regular, read_file};
 
@@ -137,20 +136,10 @@ fn fill(store: &Store, sealed: &Sealed, documents: &Documents, directory: &Path)
 /// everything in the directory goes with it.
 fn obstacle(path: &Path) -> io::Result<Option<String>> {
     let kind = fs::symlink_metadata(path)?.file_type();
-    if !kind.is_dir() || !has_box_index(path) {
+    if !kind.is_dir() || !names_one_box(path) {
         return Ok(Some("is not a box".to_owned()));
     }
     Ok(foreign(path)?.map(|it| format!("holds {}, which is no part of a box", it.display())))
-}
-
-/// Whether the index of an image layout names one box and nothing else.
-fn has_box_index(path: &Path) -> bool {
-    let index = read_file(&path.join(INDEX), Links::Refuse, DOCUMENT_LIMIT).unwrap_or_default();
-    let index: Option<Index> = serde_json::from_slice(&index).ok();
-    index.is_some_and(|index| {
-        let mut types = index.manifests.iter().map(|it| it.artifact_type.as_deref());
-        types.next() == Some(Some(ARTIFACT_TYPE)) && types.next().is_none()
-    })
 }
 
 /// Returns the first thing in a box's directory that no build puts there.

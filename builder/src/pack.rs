@@ -8,14 +8,10 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 
 use box_cache::{ActionKey, Store, StoreError};
-use box_digest::{Blake3Digest, Digest, Hasher};
-use box_tree::{Content, ReadContent};
-
-/// Bytes that are read from a pack at once.
-const BUFFER: usize = 256 << 10;
+use box_digest::{Blake3Digest, Digest};
+use box_tree::{Content, CopyError, ReadContent};
 
 /// Where contents lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,7 +73,7 @@ impl ContentMap {
 
     /// Returns a reader of these contents.
     pub fn reader<'a>(&'a self, store: &'a Store) -> PackReader<'a> {
-        PackReader { map: self, store, open: HashMap::new(), buffer: vec![0; BUFFER] }
+        PackReader { map: self, store, open: HashMap::new() }
     }
 }
 
@@ -87,7 +83,6 @@ pub struct PackReader<'a> {
     map: &'a ContentMap,
     store: &'a Store,
     open: HashMap<Pack, File>,
-    buffer: Vec<u8>,
 }
 
 impl PackReader<'_> {
@@ -107,11 +102,10 @@ impl PackReader<'_> {
                 Err(error) => return Err(io::Error::other(error)),
             },
         };
-        match copy(file, offset, content.size, &mut self.buffer, out) {
-            Ok(found) if found == content.hash => Ok(()),
-            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
-            _ => Err(damaged(pack)),
-        }
+        content.copy(file, offset, out).map_err(|error| match error {
+            CopyError::Damaged => damaged(pack),
+            CopyError::Read(error) | CopyError::Write(error) => error,
+        })
     }
 }
 
@@ -132,28 +126,6 @@ fn is_gone(error: &StoreError) -> bool {
         StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
         error => matches!(error, StoreError::Missing(_)),
     }
-}
-
-/// Copies a part of a file and returns the BLAKE3 of it.
-fn copy(
-    file: &File,
-    mut offset: u64,
-    size: u64,
-    buffer: &mut [u8],
-    out: &mut dyn Write,
-) -> io::Result<Blake3Digest> {
-    let mut hasher = Hasher::default();
-    let mut left = size;
-    while left > 0 {
-        let chunk = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        let chunk = &mut buffer[..chunk];
-        file.read_exact_at(chunk, offset)?;
-        hasher.update(chunk);
-        out.write_all(chunk)?;
-        offset += chunk.len() as u64;
-        left -= chunk.len() as u64;
-    }
-    Ok(hasher.digest())
 }
 
 impl erofs_writer::Contents for PackReader<'_> {

@@ -35,7 +35,7 @@ fn refused(made: &Made, expected: &str) {
         assert_eq!(error.to_string(), expected);
     }
     let error = file(&made.path("c"), |out| copy_rootfs(&made.opened(), out)).unwrap_err();
-    assert!(matches!(error, ExportError::DamagedRootfs), "{error}");
+    assert!(matches!(error, ExportError::Damaged { .. }), "{error}");
     assert_eq!(made.names(), before);
 }
 
@@ -45,7 +45,7 @@ fn a_file_in_blocks_of_its_own() {
     damage(&made, &[2; 4096]);
     refused(
         &made,
-        "the rootfs of the box is damaged at /srv/block-and-one; copy or build the box again",
+        "the rootfs of the box is damaged: /srv/block-and-one has other data than the listing names",
     );
 }
 
@@ -53,7 +53,7 @@ fn a_file_in_blocks_of_its_own() {
 fn a_file_behind_its_inode() {
     let made = Made::of(&small());
     damage(&made, b"not a program either");
-    refused(&made, "the rootfs of the box is damaged at /bin/ping; copy or build the box again");
+    refused(&made, "the rootfs of the box is damaged: /bin/ping has other data than the listing names");
 }
 
 #[test]

@@ -29,7 +29,10 @@ fn what_cannot_be_exported() {
     1: error: empty is not a box: it has no file `oci-layout`
       = help: name the directory that `boxbuild build` wrote, such as NAME.box
     ");
-    insta::assert_snapshot!(said(&["made.box", "--format", "oci"]), @"1: error: the box has an agent and a business application, and an OCI image holds one of them; say which with `--component agent` or `--component business`");
+    insta::assert_snapshot!(said(&["made.box", "--format", "oci"]), @r"
+    1: error: the box has an agent and a business application, and an OCI image holds one of them
+      = help: say which with `--component agent` or `--component business`
+    ");
     insta::assert_snapshot!(said(&["made.box", "--component", "agent"]), @"2: error: the erofs image holds all components; take --format dir, tar or oci with --component");
     insta::assert_snapshot!(said(&["made.box", "--format", "dir", "-o", "-"]), @"2: error: a directory cannot go to standard output; take --format tar");
     insta::assert_snapshot!(said(&["made.box", "--format", "tar", "--no-owner"]), @"2: error: --no-owner is for --format dir");
@@ -76,7 +79,7 @@ fn what_is_there_is_left_alone() {
             args.extend(["--component", "agent"].iter().filter(|_| form != "erofs"));
             let said = refused(&made, &args);
             assert!(
-                said.contains("exists; remove it, or name another place with --output"),
+                said.contains("exists\n  = help: remove it, or name another place with --output"),
                 "{said}"
             );
         }
@@ -90,7 +93,10 @@ fn a_box_without_the_component() {
     specimen.boxfile = "box \"alone\"\nagent { image \"oci:agent\"; }\n";
     let made = Made::of(&specimen);
     let said = refused(&made, &["made.box", "--format", "dir", "--component", "business"]);
-    insta::assert_snapshot!(said, @"1: error: the box has no component `business`; leave out `--component`, or name the other");
+    insta::assert_snapshot!(said, @r"
+    1: error: the box has no component `business`
+      = help: leave out `--component`, or name the other
+    ");
     let said = export(&made.path(""), &["made.box", "--format", "oci"]);
     assert!(said.status.success(), "the only component needs no name");
     assert!(made.path("made-agent.oci/index.json").is_file());

@@ -32,8 +32,8 @@ fn three_conflicts() {
     /etc/motd: size is 16 and 9
         agent     file of 16 bytes, layer 2 DIG
         business  file of 9 bytes, layer 2 DIG
-    /usr/bin/tool: type is symbolic link and file
-        agent     symbolic link, layer 2 DIG
+    /usr/bin/tool: type is symlink and file
+        agent     symlink, layer 2 DIG
         business  file of 9 bytes, layer 2 DIG
     /var/data: mode is 0700 and 0755
         agent     directory, layer 2 DIG

@@ -267,7 +267,10 @@ fn what_cannot_be_compared() {
       = help: compare an image in it: oci:images/agent
     ");
     insta::assert_snapshot!(fails(&["test.box", "missing"]), @"error: cannot read missing: No such file or directory (os error 2)");
-    insta::assert_snapshot!(fails(&["oci:images/missing", "test.box"]), @r#"error: the image oci:images/missing cannot be read: images/missing is not an OCI image layout: it has no file "oci-layout"; copy an image there: skopeo copy docker://NAME oci:images/missing:latest"#);
+    insta::assert_snapshot!(fails(&["oci:images/missing", "test.box"]), @"
+    error: the image oci:images/missing cannot be read: images/missing is not an OCI image layout: it does not exist
+      = help: copy an image there: skopeo copy docker://NAME oci:images/missing:latest
+    ");
     insta::assert_snapshot!(fails(&["docker://registry.example.org/a:v1", "test.box"]), @r"
     error: docker://registry.example.org/a:v1 is not looked at here: no registry is asked
       = help: copy it first: skopeo copy docker://registry.example.org/a:v1 oci:DIR:latest
@@ -296,6 +299,6 @@ fn a_layer_that_is_refused_leaves_nothing() {
     let mut command = checkout.boxbuild(&["diff", "oci:images/bad", "skills"]);
     let ran = Ran::of(command.env("TMPDIR", checkout.path("tmp")));
     assert_eq!((ran.code, ran.result.as_str()), (1, ""));
-    insta::assert_snapshot!(shown(&ran.notes), @r#"error: the image oci:images/bad is refused: layer sha256:DIGEST, entry "a": it is a hard link to "missing", which is not there"#);
+    insta::assert_snapshot!(shown(&ran.notes), @r#"error: the image oci:images/bad cannot be read: layer sha256:DIGEST, entry "a": it is a hard link to "missing", which is not there"#);
     assert_eq!(fs::read_dir(checkout.path("tmp")).unwrap().count(), 0);
 }

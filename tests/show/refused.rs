@@ -114,8 +114,8 @@ fn a_box_without_a_listing() {
     manifest.layers.retain(|it| it.media_type != LISTING_TYPE);
     reseal(&checkout, &manifest);
     let error = |args: &[&str]| checkout.fails(args);
-    insta::assert_snapshot!(error(&["ls", "test.box"]), @r"
-    error: the box test.box has no listing
+    insta::assert_snapshot!(error(&["ls", "test.box"]), @"
+    error: test.box does not name exactly one listing (application/vnd.boxbuild.listing.v1)
       = help: build it again with this version of boxbuild
     ");
     assert_eq!(error(&["inspect", "test.box", "--sbom"]), error(&["ls", "test.box"]));

@@ -74,19 +74,19 @@ impl<'a> EntryData<'a> {
         };
         let links = |first| LinksData { names: entry.names, first: PathData::of(first) };
         Self {
-            r#type: entry.kind(),
+            r#type: entry.inode.type_name(),
             mode: format!("{:04o}", meta.mode),
             uid: meta.uid,
             gid: meta.gid,
             mtime: meta.mtime,
             mtime_nsec: meta.mtime_nsec,
-            size: entry.content().map(|content| content.size),
-            blake3: entry.content().map(|content| content.hash.hex()),
-            target: entry.target().map(String::from_utf8_lossy),
-            target_base64: entry.target().and_then(lossless),
-            device: entry.device(),
+            size: entry.inode.content().map(|content| content.size),
+            blake3: entry.inode.content().map(|content| content.hash.hex()),
+            target: entry.inode.target().map(String::from_utf8_lossy),
+            target_base64: entry.inode.target().and_then(lossless),
+            device: entry.inode.device(),
             xattrs: meta.xattrs.iter().map(xattr).collect(),
-            links: entry.first_name().map(links),
+            links: entry.first_name.map(links),
             origin: entry.origin,
         }
     }
@@ -108,7 +108,7 @@ pub(crate) fn origin(entry: &Entry<'_>) -> String {
 
 /// Shows type and permissions as `ls` does.
 pub(crate) fn permissions(entry: &Entry<'_>) -> String {
-    let kind = match entry.kind() {
+    let kind = match entry.inode.type_name() {
         "directory" => 'd',
         "symlink" => 'l',
         "char-device" => 'c',

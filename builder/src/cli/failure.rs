@@ -9,9 +9,11 @@ use boxbuild::{BuildError, Report};
 use boxfile_spec::{Diagnostic, Sources, shown};
 use download::DownloadError;
 use download::fetch::FetchError;
+use oci_image::SourceError;
 use serde_json::{Value, json};
 
-use super::{conflicts, json, terminal};
+use super::failure_images::Help;
+use super::{conflicts, failure_images, json, terminal};
 
 /// The input is wrong, or the build failed.
 const FAILED: u8 = 1;
@@ -51,12 +53,22 @@ impl Failure {
         Self::new(chain(&error))
     }
 
+    /// Returns the failure that an error and its causes are, and what to do about it.
+    pub(crate) fn helped(error: &dyn Error, help: Help) -> Self {
+        match help {
+            Some(help) => Self::new(format!("{}\n  = help: {help}", chain(error))),
+            None => Self::new(chain(error)),
+        }
+    }
+
+    /// Returns the failure of an image that cannot be read.
+    pub(crate) fn of_image(error: &SourceError) -> Self {
+        Self::helped(error, failure_images::image(error))
+    }
+
     /// Returns the failure of a box that cannot be read, and what to do about it.
     pub(crate) fn of_box(error: OpenError) -> Self {
-        match box_help(&error) {
-            Some(help) => Self::new(format!("{}\n  = help: {help}", chain(&error))),
-            None => Self::of(error),
-        }
+        Self::helped(&error, box_help(&error).map(Into::into))
     }
 
     /// Returns the failure of a command line that cannot be meant.
@@ -177,13 +189,17 @@ const fn lock_advice(error: &LockFileError) -> &'static str {
     }
 }
 
-/// Returns what to do about a download that failed.
-fn help(error: &BuildError) -> Option<&'static str> {
-    let BuildError::Fetch { source, .. } = error else { return None };
+/// Returns what to do about an image that cannot be read, or a download that failed.
+fn help(error: &BuildError) -> Help {
+    let source = match error {
+        BuildError::Image { source, .. } => return failure_images::image(source),
+        BuildError::Fetch { source, .. } => source,
+        _ => return None,
+    };
     match **source {
-        FetchError::Offline { .. } => Some("build once without --offline"),
+        FetchError::Offline { .. } => Some("build once without --offline".into()),
         FetchError::Download(DownloadError::WrongDigest { .. }) => {
-            Some("if the file was meant to change, write the new sha256")
+            Some("if the file was meant to change, write the new sha256".into())
         }
         _ => None,
     }
@@ -199,10 +215,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 fn box_help(error: &OpenError) -> Option<&'static str> {
     use box_layout::OpenError as Layout;
 
-    let build_again = "build it again with this version of boxbuild";
     let error = match error {
         OpenError::Layout(error) => error,
-        OpenError::Lacks { .. } => return Some(build_again),
         OpenError::WrongListing { .. } => return Some("somebody changed the box: do not use it"),
         _ => return None,
     };
@@ -210,6 +224,7 @@ fn box_help(error: &OpenError) -> Option<&'static str> {
         Layout::Missing { .. } | Layout::NotALayout { .. } | Layout::OtherArtifact { .. } => {
             "name the directory that `boxbuild build` wrote, such as NAME.box"
         }
+        Layout::NotOneBlob { .. } => "build it again with this version of boxbuild",
         Layout::Manifests { .. } => "copy the manifest of the box into a layout of its own",
         Layout::Digest { .. } | Layout::Size { .. } => {
             "the file was damaged or changed after the build; build or copy the box again"

@@ -85,7 +85,7 @@ fn text(args: &Args, path: &[u8], entry: &Entry<'_>) -> String {
         text += &format!("{:<50} ", origin(entry));
     }
     text += &shown_bytes(path);
-    if let Some(target) = entry.target().filter(|_| args.long) {
+    if let Some(target) = entry.inode.target().filter(|_| args.long) {
         text += &format!(" -> {}", shown_bytes(target));
     }
     text + "\n"
@@ -94,7 +94,7 @@ fn text(args: &Args, path: &[u8], entry: &Entry<'_>) -> String {
 fn long(entry: &Entry<'_>) -> String {
     let meta = &entry.inode.meta;
     let owner = format!("{}:{}", meta.uid, meta.gid);
-    let size = match (entry.content(), entry.device()) {
+    let size = match (entry.inode.content(), entry.inode.device()) {
         (Some(content), _) => content.size.to_string(),
         (None, Some((major, minor))) => format!("{major},{minor}"),
         (None, None) => "-".to_owned(),

@@ -8,6 +8,7 @@ mod diff;
 mod entry;
 mod export;
 mod failure;
+mod failure_images;
 mod fmt;
 mod generate;
 mod init;

@@ -2,10 +2,10 @@
 //!
 //! A label counts where neither the Boxfile nor the rest of the image's config says anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use box_image::ComponentName;
-use oci_image::Process;
+use oci_image::Config;
 
 use super::ComposeError;
 
@@ -29,11 +29,11 @@ pub struct Defaults {
 
 impl Defaults {
     /// Takes what an image's config says. A label that cannot be used says nothing.
-    pub fn of(process: &Process) -> Self {
-        let labels = Labels { component: ComponentName::Agent, labels: process.labels.as_ref() };
-        let own = [process.entrypoint.clone(), process.cmd.clone()];
+    pub fn of(process: &Config) -> Self {
+        let labels = Labels { component: ComponentName::Agent, labels: process.labels().as_ref() };
+        let own = [process.entrypoint().clone(), process.cmd().clone()];
         let argv = own.into_iter().flatten().flatten().collect::<Vec<_>>();
-        let workdir = process.working_dir.as_deref().filter(|path| !path.is_empty());
+        let workdir = process.working_dir().as_deref().filter(|path| !path.is_empty());
         Self {
             argv: if argv.is_empty() { labels.argv() } else { argv },
             workdir: workdir.or(labels.workdir()).map(str::to_owned),
@@ -45,7 +45,7 @@ impl Defaults {
 /// The labels of a component's image.
 pub(super) struct Labels<'p> {
     component: ComponentName,
-    labels: Option<&'p BTreeMap<String, String>>,
+    labels: Option<&'p HashMap<String, String>>,
 }
 
 impl<'p> Labels<'p> {
@@ -53,8 +53,8 @@ impl<'p> Labels<'p> {
     ///
     /// # Errors
     /// [`ComposeError::WrongType`] where the image says that it is for another component.
-    pub(super) fn of(component: ComponentName, process: &'p Process) -> Result<Self, ComposeError> {
-        let labels = Self { component, labels: process.labels.as_ref() };
+    pub(super) fn of(component: ComponentName, process: &'p Config) -> Result<Self, ComposeError> {
+        let labels = Self { component, labels: process.labels().as_ref() };
         match labels.get(TYPE) {
             Some(found) if found != component.name() => Err(ComposeError::WrongType {
                 component: component.name(),
@@ -103,7 +103,9 @@ impl<'p> Labels<'p> {
     /// # Errors
     /// [`ComposeError::Label`] where a label names none.
     pub(super) fn env(&self) -> Result<BTreeMap<String, String>, ComposeError> {
-        let labels = self.labels.into_iter().flatten();
+        // Sorted, so that of several wrong ones always the same is named.
+        let labels: BTreeMap<_, _> = self.labels.into_iter().flatten().collect();
+        let labels = labels.into_iter();
         let variables = labels.filter_map(|(label, value)| Some((label.strip_prefix(ENV)?, value)));
         variables
             .map(|(name, value)| match name.is_empty() || name.contains('=') {
@@ -123,9 +125,11 @@ impl<'p> Labels<'p> {
 mod tests {
     use super::*;
 
-    fn process(labels: &[(&str, &str)]) -> Process {
+    fn process(labels: &[(&str, &str)]) -> Config {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        Process { labels: Some(labels.iter().map(owned).collect()), ..Process::default() }
+        let mut process = Config::default();
+        process.set_labels(Some(labels.iter().map(owned).collect()));
+        process
     }
 
     /// A3S-77, A3S-81, X-6.
@@ -155,8 +159,8 @@ mod tests {
         let argv = vec!["/agent/bin/agent".to_owned()];
         let workdir = Some("/label".to_owned());
         assert_eq!(Defaults::of(&image), Defaults { argv, workdir, port: None });
-        image.cmd = Some(vec!["/bin/sh".to_owned()]);
-        image.working_dir = Some("/config".to_owned());
+        image.set_cmd(Some(vec!["/bin/sh".to_owned()]));
+        image.set_working_dir(Some("/config".to_owned()));
         let defaults = Defaults::of(&image);
         assert_eq!(defaults.argv, ["/bin/sh"]);
         assert_eq!(defaults.workdir.as_deref(), Some("/config"));

@@ -11,7 +11,7 @@ mod user;
 
 use box_image::ComponentName;
 use box_tree::Tree;
-use oci_image::Process;
+use oci_image::Config;
 
 pub use error::ComposeError;
 pub use labels::Defaults;
@@ -25,7 +25,7 @@ pub struct FlatImage {
     /// Which component it is for.
     pub component: ComponentName,
     /// How its program runs, as the image says.
-    pub process: Process,
+    pub process: Config,
     /// Its layers, applied.
     pub tree: Tree,
 }
@@ -33,6 +33,6 @@ pub struct FlatImage {
 impl FlatImage {
     /// Makes the agent of a program without an image.
     pub(crate) fn of_program(tree: Tree) -> Self {
-        Self { component: ComponentName::Agent, process: Process::default(), tree }
+        Self { component: ComponentName::Agent, process: Config::default(), tree }
     }
 }

@@ -6,7 +6,7 @@ use box_image::defaults::SEARCH_PATH;
 use box_image::plan::{ComponentName, SkillMode, SkillPlan};
 use box_image::{Budget, ComponentPlan, Health, Layout, Limits, Namespaces, RunPlan, Vm};
 use boxfile_spec::{Boxfile, Component};
-use oci_image::Process;
+use oci_image::Config;
 
 use super::labels::Labels;
 use super::root::root_of;
@@ -127,7 +127,7 @@ fn component(
     let (name, process) = (flat.component.name(), &flat.process);
     let labels = Labels::of(flat.component, process)?;
     let user = component.user.as_ref().map(|user| user.value.as_str());
-    let user = user.or(process.user.as_deref()).unwrap_or_default();
+    let user = user.or(process.user().as_deref()).unwrap_or_default();
     let account = resolve(name, user, &flat.tree, packs)?;
     let files = declared.env.get(&flat.component);
     let env = environment(flat, &labels, account.home, [files, Some(&component.env)])?;
@@ -186,9 +186,9 @@ fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {
 
 /// As docker does: another entrypoint makes the image's CMD meaningless; other arguments replace
 /// the CMD and keep the entrypoint. An image that has neither may name its program in a label.
-fn argv(declared: &Component, process: &Process, labels: &Labels<'_>) -> Vec<String> {
-    let image_entrypoint = process.entrypoint.clone().unwrap_or_default();
-    let image_cmd = process.cmd.clone().unwrap_or_default();
+fn argv(declared: &Component, process: &Config, labels: &Labels<'_>) -> Vec<String> {
+    let image_entrypoint = process.entrypoint().clone().unwrap_or_default();
+    let image_cmd = process.cmd().clone().unwrap_or_default();
     let (program, default_args) = match &declared.entrypoint {
         Some(entrypoint) => (entrypoint.clone(), Vec::new()),
         None if image_entrypoint.is_empty() && image_cmd.is_empty() => (labels.argv(), Vec::new()),
@@ -208,7 +208,7 @@ fn environment(
     let mut env = BTreeMap::from([("PATH".to_owned(), SEARCH_PATH.to_owned())]);
     env.insert("HOME".to_owned(), home.unwrap_or_else(|| "/".to_owned()));
     env.extend(labels.env()?);
-    for entry in flat.process.env.iter().flatten() {
+    for entry in flat.process.env().iter().flatten() {
         let Some((name, value)) = entry.split_once('=').filter(|(name, _)| !name.is_empty()) else {
             let component = flat.component.name();
             return Err(ComposeError::Environment { component, entry: entry.clone() });
@@ -222,10 +222,10 @@ fn environment(
 fn workdir(
     component: &'static str,
     declared: &Component,
-    process: &Process,
+    process: &Config,
     labels: &Labels<'_>,
 ) -> Result<String, ComposeError> {
-    let image = process.working_dir.as_deref().filter(|path| !path.is_empty());
+    let image = process.working_dir().as_deref().filter(|path| !path.is_empty());
     match declared.workdir.as_deref().or(image).or(labels.workdir()) {
         None => Ok("/".to_owned()),
         Some(path) if path.starts_with('/') => Ok(path.to_owned()),

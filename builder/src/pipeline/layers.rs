@@ -1,17 +1,15 @@
 //! Decoding the layers of all images, each once, in parallel; or taking them from the store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use box_cache::{ActionKey, KeyHasher, Store, StoreError};
 use box_digest::Digest;
 use box_image::ComponentName;
 use oci_image::Image;
 use oci_layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, Total, decode};
-use rayon::prelude::*;
 
 use super::declared::image_span;
 use super::inputs::access;
-use super::request::Request;
 use super::resolved::Resolved;
 use crate::BuildError;
 use crate::pack::Pack;
@@ -22,66 +20,53 @@ pub(super) struct DecodedLayer {
     pub(super) pack: Pack,
 }
 
-/// A layer to decode by its diff_id, and whose it is.
-type Job<'a> = (Digest, (ComponentName, &'a Image, &'a LayerSource));
+/// A layer, and whose it is.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    component: ComponentName,
+    image: &'a Image,
+    layer: &'a LayerSource,
+}
 
-/// Decodes the layers of all images. Of several refused layers, the first by digest is named, however
-/// many threads there are, unless there is too much of all of them.
+impl AsRef<LayerSource> for Job<'_> {
+    fn as_ref(&self) -> &LayerSource {
+        self.layer
+    }
+}
+
+/// Decodes the layers of all images, or takes them from the store.
 pub(super) fn decode_all(
     resolved: &Resolved<'_>,
 ) -> Result<BTreeMap<Digest, DecodedLayer>, BuildError> {
-    let Resolved { request, store, inputs } = resolved;
-    let mut jobs = BTreeMap::new();
-    for (component, image) in &inputs.images {
-        for layer in &image.layers {
-            jobs.entry(layer.diff_id).or_insert((*component, image, layer));
-        }
-    }
-    let jobs: Vec<Job<'_>> = jobs.into_iter().collect();
-    let held = Total::default();
-    let known = |layer: &LayerSource| {
-        held.check()?;
-        let layer = recall(store, &key(layer))?;
-        layer.iter().for_each(|layer| held.add(&layer.index));
-        Ok::<_, BuildError>(layer)
-    };
-    let recalled: Vec<_> = jobs.par_iter().map(|(_, (.., layer))| known(layer)).collect();
-    let (mut decoded, mut missing) = (BTreeMap::new(), Vec::new());
-    for ((id, job), recalled) in jobs.into_iter().zip(recalled) {
-        match recalled? {
-            Some(layer) => drop(decoded.insert(id, layer)),
-            None => missing.push((id, job)),
-        }
-    }
+    let Resolved { store, inputs, .. } = resolved;
+    let jobs = inputs.images.iter().flat_map(|(component, image)| {
+        image.layers.iter().map(|layer| Job { component: *component, image, layer })
+    });
+    let total = Total::default();
+    let recalled = total.read(
+        jobs.clone(),
+        |job| recall(store, &key(job.layer)),
+        |layer| layer.as_ref().map(|layer| &layer.index),
+    )?;
+    let is_missing = |job: &Job<'_>| recalled[&job.layer.diff_id].is_none();
+    let missing: Vec<_> = jobs.clone().filter(is_missing).collect();
     fetch(resolved, &missing)?;
-    // The largest first and each to the first thread that is free, so that none works on alone.
-    missing.sort_by_key(|(_, (_, _, layer))| std::cmp::Reverse(layer.size));
-    let mut new: Vec<_> = missing
-        .into_iter()
-        .par_bridge()
-        .map(|(id, job)| {
-            held.check()?;
-            let layer = decode_one(job, request, store);
-            layer.iter().for_each(|layer| held.add(&layer.index));
-            Ok((id, layer))
-        })
-        .collect::<Result<_, BuildError>>()?;
-    new.sort_by_key(|(id, _)| *id);
-    for (id, layer) in new {
-        decoded.insert(id, layer?);
-    }
+    let new = total.read(missing, |job| decode_one(job, resolved), |layer| Some(&layer.index))?;
+    let known = recalled.into_iter().filter_map(|(id, layer)| Some((id, layer?)));
+    let decoded: BTreeMap<_, _> = known.chain(new).collect();
     // A layer may be there several times.
-    let applied = inputs.images.iter().flat_map(|(_, image)| &image.layers);
-    Total::of(applied.map(|layer| &decoded[&layer.diff_id].index)).check()?;
+    Total::of(jobs.map(|job| &decoded[&job.layer.diff_id].index)).check()?;
     Ok(decoded)
 }
 
-/// Fetches the layers that are to be decoded and lie in a registry: those of an image at once.
+/// Fetches the layers that are to be decoded from a registry: those of an image at once, and each
+/// diff_id for the first image that has it.
 fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError> {
     let Resolved { request, store, inputs } = resolved;
+    let mut seen = BTreeSet::new();
     for (component, image) in &inputs.images {
-        let its = missing.iter().filter(|(_, (owner, ..))| owner == component);
-        let layers: Vec<_> = its.map(|(_, (.., layer))| *layer).collect();
+        let its = missing.iter().filter(|job| job.component == *component).map(|job| job.layer);
+        let layers: Vec<_> = its.filter(|layer| seen.insert(layer.diff_id)).collect();
         if !layers.is_empty() {
             let (component, span) = (*component, image_span(request.boxfile, *component));
             let fetched = image.fetch_layers(&layers, &access(request, store));
@@ -91,18 +76,16 @@ fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError>
     Ok(())
 }
 
-fn decode_one(
-    (component, image, layer): (ComponentName, &Image, &LayerSource),
-    request: &Request<'_>,
-    store: &Store,
-) -> Result<DecodedLayer, BuildError> {
-    let key = key(layer);
+fn decode_one(job: &Job<'_>, resolved: &Resolved<'_>) -> Result<DecodedLayer, BuildError> {
+    let Resolved { request, store, .. } = resolved;
+    let (key, component) = (key(job.layer), job.component);
     let span = image_span(request.boxfile, component);
-    let blob = image
-        .open_layer(layer, &access(request, store))
+    let blob = job
+        .image
+        .open_layer(job.layer, &access(request, store))
         .map_err(|source| BuildError::Image { component, span, source })?;
     let mut data = store.data_writer()?;
-    let index = decode(layer, blob, &mut data, &Limits::default());
+    let index = decode(job.layer, blob, &mut data, &Limits::default());
     let index = index.map_err(|source| BuildError::Layer { component, span, source })?;
     data.commit(&key)?;
     let stored = store.put(&index.encode())?;
@@ -135,47 +118,4 @@ fn recall(store: &Store, key: &ActionKey) -> Result<Option<DecodedLayer>, BuildE
     let size = store.open_data(key).ok().and_then(|data| data.metadata().ok());
     let whole = |index: &LayerIndex| size.is_some_and(|it| it.len() == index.data_size());
     Ok(index.filter(whole).map(|index| DecodedLayer { index, pack: Pack::Layer(*key) }))
-}
-
-#[cfg(test)]
-mod tests {
-    use box_tree::listing::METADATA_BYTES_MAX;
-    use oci_layer::{Action, Change, ENTRIES_MAX};
-
-    use super::*;
-
-    /// Adds a layer up that has one change so often, to more than there may be of something.
-    fn refused(
-        change: &Change,
-        changes: usize,
-        limit: usize,
-        each: fn(&LayerIndex) -> usize,
-    ) -> BuildError {
-        let index = LayerIndex { changes: vec![change.clone(); changes], contents: Vec::new() };
-        let total = Total::default();
-        (0..limit / each(&index)).for_each(|_| total.add(&index));
-        assert_eq!(total.check(), Ok(()));
-        total.add(&index);
-        total.check().unwrap_err().into()
-    }
-
-    #[test]
-    fn entries_are_bounded_over_all_layers() {
-        let change = Change { path: b"a".to_vec(), action: Action::Whiteout };
-        insta::assert_snapshot!(
-            refused(&change, 1024, ENTRIES_MAX, |index| index.changes.len()),
-            @"the layers of the images have more than 1048576 entries together"
-        );
-    }
-
-    #[test]
-    fn names_and_attributes_are_bounded_over_all_layers() {
-        let mut meta = box_tree::Meta::root_owned(0o755);
-        meta.xattrs.insert(b"user.a".to_vec(), vec![0; 65_000]);
-        let change = Change { path: b"a".to_vec(), action: Action::Directory(meta) };
-        insta::assert_snapshot!(
-            refused(&change, 10, METADATA_BYTES_MAX, LayerIndex::cost),
-            @"the layers of the images have more than 201326592 bytes of names and attributes together"
-        );
-    }
 }

@@ -133,7 +133,7 @@ fn flat(
         span: image_span(boxfile, component),
         source,
     })?;
-    Ok(FlatImage { component, process: image.config.config.clone().unwrap_or_default(), tree })
+    Ok(FlatImage { component, process: image.process.clone(), tree })
 }
 
 /// Puts the skills' data into the store, as packs like those of the layers.

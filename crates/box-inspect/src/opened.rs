@@ -6,7 +6,6 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use box_image::Descriptor;
 use box_image::manifest::LISTING_TYPE;
 pub use box_layout::OpenBox;
 use box_tree::listing::{LISTING_BYTES, Listing, ListingError};
@@ -18,14 +17,6 @@ pub enum OpenError {
     /// The box cannot be opened, or a file of it is not the one that it names.
     #[error(transparent)]
     Layout(#[from] box_layout::OpenError),
-    /// The box lacks a blob, as those of other versions may.
-    #[error("the box {} has no {what}", path.display())]
-    Lacks {
-        /// The box.
-        path: PathBuf,
-        /// What it lacks.
-        what: &'static str,
-    },
     /// The listing is malformed.
     #[error("the listing of {} is damaged", path.display())]
     Listing {
@@ -56,7 +47,11 @@ pub fn open(directory: &Path) -> Result<OpenBox, OpenError> {
 /// [`OpenError`].
 pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
     let path = || opened.directory.clone();
-    let named = named(opened, LISTING_TYPE, "listing")?;
+    let Some(named) = opened.manifest.blob(LISTING_TYPE) else {
+        // Boxes of other versions may have none.
+        let (role, media_type) = ("listing", LISTING_TYPE);
+        return Err(box_layout::OpenError::NotOneBlob { path: path(), role, media_type }.into());
+    };
     let listing = Listing::decode(&opened.read_blob(named, LISTING_BYTES as u64)?)
         .map_err(|source| OpenError::Listing { path: path(), source })?;
     if listing.tree.digest() == opened.config.tree {
@@ -74,13 +69,4 @@ pub fn rootfs(opened: &OpenBox) -> Result<File, OpenError> {
     let rootfs = opened.open_blob(&opened.rootfs.descriptor)?;
     rootfs.check_size()?;
     Ok(rootfs.file)
-}
-
-fn named<'a>(
-    opened: &'a OpenBox,
-    media_type: &str,
-    what: &'static str,
-) -> Result<&'a Descriptor, OpenError> {
-    let blob = opened.manifest.blob(media_type);
-    blob.ok_or_else(|| OpenError::Lacks { path: opened.directory.clone(), what })
 }

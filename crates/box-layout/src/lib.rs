@@ -21,6 +21,5 @@ mod paths;
 mod read;
 
 pub use error::OpenError;
-pub use open::{Blob, OpenBox};
-pub use paths::{BLOBS, EntryKind, INDEX, LAYOUT, blob_path, entry_kind};
-pub use read::DOCUMENT_LIMIT;
+pub use open::{Blob, OpenBox, names_one_box};
+pub use paths::{BLOBS, EntryKind, INDEX, LAYOUT, blob_path, entry_kind, is_layout};

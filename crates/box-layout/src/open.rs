@@ -170,6 +170,12 @@ fn manifest_descriptor(directory: &Path) -> Result<Descriptor, OpenError> {
     }
 }
 
+/// Returns `true` if the index of an image layout names one box and nothing else. Of the box itself
+/// nothing is read.
+pub fn names_one_box(directory: &Path) -> bool {
+    manifest_descriptor(directory).is_ok_and(|named| named.artifact_type.is_some())
+}
+
 /// Parses the manifest of a box, and names one of another artifact as what it is.
 fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, OpenError> {
     /// What manifests of all artifacts have.

@@ -16,6 +16,12 @@ pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {
     directory.join(BLOBS).join(digest.hex())
 }
 
+/// Returns `true` for the directory of an OCI image layout, even of an incomplete one.
+pub fn is_layout(directory: &Path) -> bool {
+    let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
+    has(LAYOUT) || has(INDEX) && has(BLOBS)
+}
+
 /// The kind of a directory entry of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {

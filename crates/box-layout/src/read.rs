@@ -11,7 +11,7 @@ use crate::OpenError;
 use crate::paths::blob_path;
 
 /// The greatest length of layout, index and manifest, in bytes.
-pub const DOCUMENT_LIMIT: u64 = 1 << 20;
+pub(crate) const DOCUMENT_LIMIT: u64 = 1 << 20;
 /// The greatest length of the config, in bytes.
 pub(crate) const CONFIG_LIMIT: u64 = 4 << 20;
 

@@ -6,9 +6,11 @@
 //! [`listing`] is the form in which a box carries its tree, [`erofs`] the one that boots.
 #![forbid(unsafe_code)]
 
+mod content;
 mod digest;
 pub mod encoding;
 pub mod erofs;
+mod field;
 mod graft;
 pub mod listing;
 mod lookup;
@@ -17,8 +19,9 @@ pub mod path;
 
 use std::collections::BTreeMap;
 
-use box_digest::Blake3Digest;
+pub use content::{Content, CopyError};
 pub use digest::{TREE_EPOCH, entries};
+pub use field::Field;
 pub use graft::Absorbed;
 pub use lookup::{LookupError, Unreached};
 pub use origin::Origin;
@@ -49,22 +52,6 @@ pub struct InodeId(u32);
 impl InodeId {
     const fn index(self) -> usize {
         self.0 as usize
-    }
-}
-
-/// The content of a regular file: BLAKE3 of its bytes, and how many they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Content {
-    /// BLAKE3 of the bytes.
-    pub hash: Blake3Digest,
-    /// The number of bytes.
-    pub size: u64,
-}
-
-impl Content {
-    /// Hashes bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self { hash: Blake3Digest::of(bytes), size: bytes.len() as u64 }
     }
 }
 
@@ -133,6 +120,44 @@ pub struct Inode {
 }
 
 impl Inode {
+    /// Returns the type: `file`, `directory`, `symlink`, `char-device`, `block-device` or `fifo`.
+    pub const fn type_name(&self) -> &'static str {
+        match &self.kind {
+            Kind::Directory(_) => "directory",
+            Kind::Leaf(Leaf::File(_)) => "file",
+            Kind::Leaf(Leaf::Symlink(_)) => "symlink",
+            Kind::Leaf(Leaf::CharDevice(..)) => "char-device",
+            Kind::Leaf(Leaf::BlockDevice(..)) => "block-device",
+            Kind::Leaf(Leaf::Fifo) => "fifo",
+        }
+    }
+
+    /// Returns the content of a regular file.
+    pub const fn content(&self) -> Option<&Content> {
+        match &self.kind {
+            Kind::Leaf(Leaf::File(content)) => Some(content),
+            _ => None,
+        }
+    }
+
+    /// Returns the target of a symbolic link.
+    pub fn target(&self) -> Option<&[u8]> {
+        match &self.kind {
+            Kind::Leaf(Leaf::Symlink(target)) => Some(target),
+            _ => None,
+        }
+    }
+
+    /// Returns the major and minor number of a device.
+    pub const fn device(&self) -> Option<(u32, u32)> {
+        match &self.kind {
+            Kind::Leaf(Leaf::CharDevice(major, minor) | Leaf::BlockDevice(major, minor)) => {
+                Some((*major, *minor))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns an empty directory that the builder makes.
     pub const fn directory(meta: Meta) -> Self {
         Self { meta, kind: Kind::Directory(BTreeMap::new()), origin: Origin::Generated }

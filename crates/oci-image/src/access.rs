@@ -32,6 +32,7 @@ impl Access<'_> {
     pub(super) fn repo<'r>(&'r self, repository: &'r Repository) -> Result<Repo<'r>, SourceError> {
         let registries = self.registries.ok_or_else(|| SourceError::NotAsked {
             place: format!("docker://{}/{}", repository.host(), repository.name()),
+            what: "the image".to_owned(),
         })?;
         Ok(Repo { repository, registries })
     }

@@ -1,124 +1,79 @@
 //! The config of an image (config.md).
 
-use std::collections::BTreeMap;
+use oci_spec::image::{Config, ImageConfiguration};
+use serde_json::{Value, json};
 
-use box_digest::Digest;
-use serde::Deserialize;
+use super::keys::{Document, Shape, optional, required};
 
-use super::documents::null_is_empty;
-use super::keys::{Document, Shape};
+const TEXTS: Shape = Shape::List(&Shape::Text);
 
-/// An image's config, as far as a box needs it.
-#[derive(Debug, Clone, Deserialize)]
-pub struct ImageConfig {
-    /// The CPU, in Go's spelling.
-    pub architecture: String,
-    /// The operating system.
-    pub os: String,
-    /// How the image's program runs.
-    #[serde(default)]
-    pub config: Option<Process>,
-    /// The layers' uncompressed digests.
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub rootfs: RootFs,
-    /// What made the image, step by step; many tools leave it out.
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub history: Vec<Step>,
-}
+/// How an image's program runs.
+const PROCESS: Shape = Shape::Object(&[
+    optional("User", Shape::Text),
+    optional("Env", TEXTS),
+    optional("Entrypoint", TEXTS),
+    optional("Cmd", TEXTS),
+    optional("WorkingDir", Shape::Text),
+    optional("Labels", Shape::Map(&Shape::Text)),
+    optional("ExposedPorts", Shape::Map(&Shape::Any)),
+]);
 
-/// How the image's program runs; everything is optional.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Process {
-    /// `USER` or `USER:GROUP`, names or numbers.
-    #[serde(default)]
-    pub user: Option<String>,
-    /// The environment as `NAME=value`.
-    #[serde(default)]
-    pub env: Option<Vec<String>>,
-    /// The program and its first arguments.
-    #[serde(default)]
-    pub entrypoint: Option<Vec<String>>,
-    /// What follows the entrypoint, or the program where there is none.
-    #[serde(default)]
-    pub cmd: Option<Vec<String>>,
-    /// The working directory.
-    #[serde(default)]
-    pub working_dir: Option<String>,
-    /// What the image says of itself.
-    #[serde(default)]
-    pub labels: Option<BTreeMap<String, String>>,
-    /// The ports that the program listens on: `4088/tcp`.
-    #[serde(default)]
-    pub exposed_ports: Option<BTreeMap<String, serde::de::IgnoredAny>>,
-}
-
-/// The layers' uncompressed digests.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub struct RootFs {
-    /// The lowest first.
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub diff_ids: Vec<Digest>,
-}
-
-/// A step of an image's history.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub struct Step {
-    /// Whether it changed no file, so that there is no layer of it.
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub empty_layer: bool,
-}
-
-impl Document for ImageConfig {
+/// A config, as far as a box needs it. Many tools leave out the history.
+impl Document for ImageConfiguration {
     const SHAPE: Shape = Shape::Object(&[
-        ("architecture", Shape::Any),
-        ("os", Shape::Any),
-        ("config", Process::SHAPE),
-        ("rootfs", Shape::Object(&[("diff_ids", Shape::Any)])),
-        ("history", Shape::List(&Shape::Object(&[("empty_layer", Shape::Any)]))),
+        required("architecture", Shape::Text),
+        required("os", Shape::Text),
+        optional("config", PROCESS),
+        optional("rootfs", Shape::Object(&[optional("diff_ids", Shape::List(&Shape::Sha256))])),
+        optional("history", Shape::List(&Shape::Object(&[optional("empty_layer", Shape::Flag)]))),
     ]);
-}
 
-impl Process {
-    const SHAPE: Shape = Shape::Object(&[
-        ("User", Shape::Any),
-        ("Env", Shape::Any),
-        ("Entrypoint", Shape::Any),
-        ("Cmd", Shape::Any),
-        ("WorkingDir", Shape::Any),
-        ("Labels", Shape::Any),
-        ("ExposedPorts", Shape::Any),
-    ]);
-}
-
-impl ImageConfig {
-    /// Checks that the image's documents agree on the number of its layers.
-    ///
-    /// # Errors
-    /// What does not fit.
-    pub(super) fn check(&self, layers: usize) -> Result<(), String> {
-        let diff_ids = self.rootfs.diff_ids.len();
-        if layers != diff_ids {
-            return Err(format!(
-                "layers in its manifest: {layers}, diff_ids in its config: {diff_ids}"
-            ));
+    fn complete(config: &mut Value) {
+        let rootfs = &mut config["rootfs"];
+        rootfs["type"] = json!("layers");
+        if rootfs["diff_ids"].is_null() {
+            rootfs["diff_ids"] = json!([]);
         }
-        let made = self.history.iter().filter(|step| !step.empty_layer).count();
-        // Tools that add a layer to an image without a history begin one with theirs.
-        if made > layers {
-            return Err(format!("layers in its manifest: {layers}, in its history: {made}"));
-        }
-        Ok(())
     }
+}
+
+/// Returns how the image's program runs, with the ports in order: oci-spec reads them from a hash map.
+pub(super) fn process(config: &ImageConfiguration) -> Config {
+    let mut process = config.config().clone().unwrap_or_default();
+    if let Some(mut ports) = process.exposed_ports().clone() {
+        ports.sort();
+        process.set_exposed_ports(Some(ports));
+    }
+    process
+}
+
+/// Checks that the image's documents agree on the number of its layers.
+///
+/// # Errors
+/// What does not fit.
+pub(super) fn check(config: &ImageConfiguration, layers: usize) -> Result<(), String> {
+    let diff_ids = config.rootfs().diff_ids().len();
+    if layers != diff_ids {
+        return Err(format!(
+            "layers in its manifest: {layers}, diff_ids in its config: {diff_ids}"
+        ));
+    }
+    let steps = config.history().iter().flatten();
+    let made = steps.filter(|step| step.empty_layer() != Some(true)).count();
+    // Tools that add a layer to an image without a history begin one with theirs.
+    if made > layers {
+        return Err(format!("layers in its manifest: {layers}, in its history: {made}"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::keys::read;
 
     fn check(rest: &str, layers: usize) -> Result<(), String> {
         let text = format!(r#"{{"architecture":"amd64","os":"linux",{rest}}}"#);
-        serde_json::from_str::<ImageConfig>(&text).unwrap().check(layers)
+        super::check(&read(text.as_bytes()).unwrap(), layers)
     }
 
     #[test]

@@ -1,71 +1,74 @@
 //! The documents of images: index, manifest and config name blobs; read strictly, so that none is
 //! taken for another.
 
-use std::collections::BTreeMap;
-
 use box_digest::Digest;
-use serde::{Deserialize, Deserializer};
+use oci_spec::image::{Descriptor, ImageIndex, ImageManifest, MediaType, OciLayout};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 
-use super::keys::{self, Shape};
+use super::keys::{self, Key, Shape, optional, required};
 use super::media::{self, Kind};
 
-/// Names a blob (descriptor.md). What it has beside these (`urls`, `data`) is not looked at: a blob is
-/// taken from where the image lies, and from nowhere else.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Descriptor {
-    pub(super) media_type: String,
+/// A blob as a document names it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Blob {
     pub(super) digest: Digest,
+    /// Its size in bytes.
     pub(super) size: u64,
-    #[serde(default)]
-    pub(super) platform: Option<Platform>,
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub(super) annotations: BTreeMap<String, String>,
 }
 
-impl Descriptor {
-    const SHAPE: Shape = Shape::Object(&[
-        ("mediaType", Shape::Any),
-        ("digest", Shape::Any),
-        ("size", Shape::Any),
-        ("platform", Platform::SHAPE),
-        ("annotations", Shape::Any),
-    ]);
-
-    /// Names a blob by what is known of it.
-    pub(super) fn new(media_type: &str, digest: Digest, size: u64) -> Self {
-        let (media_type, annotations) = (media_type.to_owned(), BTreeMap::new());
-        Self { media_type, digest, size, platform: None, annotations }
+impl Blob {
+    /// Returns the blob that a descriptor names.
+    pub(super) fn of(named: &Descriptor) -> Self {
+        Self { digest: sha256(named.digest().as_ref()), size: named.size() }
     }
 
-    /// Returns the tag that a layout's index gives the image.
-    pub(super) fn tag(&self) -> Option<&str> {
-        self.annotations.get(REF_NAME).map(String::as_str)
+    /// Returns a descriptor of the blob.
+    pub(super) fn named(self, media_type: MediaType) -> Descriptor {
+        let digest = self.digest.to_string().parse::<oci_spec::image::Digest>();
+        Descriptor::new(media_type, self.size, digest.expect("sha256 is a valid digest"))
     }
 }
 
-/// The annotation of an index's entry that holds the image's tag (annotations.md).
-const REF_NAME: &str = "org.opencontainers.image.ref.name";
-
-/// What a manifest of an index runs on (image-index.md).
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Platform {
-    pub(super) architecture: String,
-    pub(super) os: String,
-    #[serde(default)]
-    pub(super) variant: Option<String>,
+/// Returns the digest that a document names; all that are read are [`Shape::Sha256`].
+pub(super) fn sha256(text: &str) -> Digest {
+    text.parse().expect("documents are read strictly")
 }
 
-impl Platform {
-    const SHAPE: Shape =
-        Shape::Object(&[("architecture", Shape::Any), ("os", Shape::Any), ("variant", Shape::Any)]);
+/// Returns the tag that a layout's index gives an image (annotations.md).
+pub(super) fn tag(named: &Descriptor) -> Option<&str> {
+    let annotations = named.annotations().as_ref()?;
+    annotations.get(oci_spec::image::ANNOTATION_REF_NAME).map(String::as_str)
 }
 
-/// The manifest of an image (manifest.md).
-#[derive(Debug)]
-pub(super) struct Manifest {
-    pub(super) config: Descriptor,
-    pub(super) layers: Vec<Descriptor>,
+/// What is read of a descriptor (descriptor.md). Nothing else of it counts (`urls`, `data`): a blob is
+/// taken from where the image is, and from nowhere else.
+const DESCRIPTOR: Shape = Shape::Object(&[
+    required("mediaType", Shape::Text),
+    required("digest", Shape::Sha256),
+    required("size", Shape::Number),
+    optional("platform", PLATFORM),
+    optional("annotations", Shape::Map(&Shape::Text)),
+]);
+
+const PLATFORM: Shape = Shape::Object(&[
+    required("architecture", Shape::Text),
+    required("os", Shape::Text),
+    optional("variant", Shape::Text),
+]);
+
+/// An index or a manifest (image-index.md, manifest.md).
+const DOCUMENT: &[Key] = &[
+    optional("schemaVersion", Shape::Number),
+    optional("mediaType", Shape::Text),
+    optional("artifactType", Shape::Text),
+    optional("manifests", Shape::List(&DESCRIPTOR)),
+    optional("config", DESCRIPTOR),
+    optional("layers", Shape::List(&DESCRIPTOR)),
+];
+
+impl keys::Document for OciLayout {
+    const SHAPE: Shape = Shape::Object(&[required("imageLayoutVersion", Shape::Text)]);
 }
 
 /// What an image is found by.
@@ -74,47 +77,7 @@ pub(super) enum Document {
     /// Names manifests, or further indexes.
     Index(Vec<Descriptor>),
     /// Names a config and layers.
-    Manifest(Manifest),
-}
-
-/// The file `oci-layout`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct LayoutVersion {
-    pub(super) image_layout_version: String,
-}
-
-impl keys::Document for LayoutVersion {
-    const SHAPE: Shape = Shape::Object(&[("imageLayoutVersion", Shape::Any)]);
-}
-
-/// A document of either sort, as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Written {
-    #[serde(default)]
-    schema_version: Option<u64>,
-    #[serde(default)]
-    media_type: Option<String>,
-    #[serde(default)]
-    artifact_type: Option<String>,
-    #[serde(default)]
-    manifests: Option<Vec<Descriptor>>,
-    #[serde(default)]
-    config: Option<Descriptor>,
-    #[serde(default)]
-    layers: Option<Vec<Descriptor>>,
-}
-
-impl keys::Document for Written {
-    const SHAPE: Shape = Shape::Object(&[
-        ("schemaVersion", Shape::Any),
-        ("mediaType", Shape::Any),
-        ("artifactType", Shape::Any),
-        ("manifests", Shape::List(&Descriptor::SHAPE)),
-        ("config", Descriptor::SHAPE),
-        ("layers", Shape::List(&Descriptor::SHAPE)),
-    ]);
+    Manifest(Box<ImageManifest>),
 }
 
 /// Reads an index or a manifest. Which of the two is said by the media type of the descriptor that led
@@ -133,36 +96,49 @@ pub(super) fn read(bytes: &[u8], expected: Option<&str>) -> Result<Document, Str
 /// What is wrong with it.
 pub(super) fn media_type(bytes: &[u8], named: Option<&str>) -> Result<String, String> {
     let written = parse(bytes)?;
-    let media_type = named.map(str::to_owned).or_else(|| written.media_type.clone());
+    let media_type = named.or(own_type(&written)).map(str::to_owned);
     judge(written, media_type.as_deref())?;
     media_type.ok_or_else(|| "nothing says of which type it is".to_owned())
 }
 
-fn parse(bytes: &[u8]) -> Result<Written, String> {
-    keys::read(bytes).map_err(|error| error.to_string())
+fn parse(bytes: &[u8]) -> Result<Map<String, Value>, String> {
+    match keys::walk(bytes, Shape::Object(DOCUMENT)) {
+        Ok(Value::Object(written)) => Ok(written),
+        Ok(_) => Err("it is no object".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
-fn judge(written: Written, expected: Option<&str>) -> Result<Document, String> {
-    if written.schema_version == Some(1) {
+fn own_type(written: &Map<String, Value>) -> Option<&str> {
+    written.get("mediaType")?.as_str()
+}
+
+fn judge(written: Map<String, Value>, expected: Option<&str>) -> Result<Document, String> {
+    let own = own_type(&written);
+    let is_index = written.contains_key("manifests");
+    let is_manifest = written.contains_key("layers") || written.contains_key("config");
+    if written.get("schemaVersion") == Some(&json!(1)) {
         return Err(media::SCHEMA_1.to_owned());
     }
-    if written.manifests.is_some() && (written.layers.is_some() || written.config.is_some()) {
+    if is_index && is_manifest {
         return Err("it is a manifest and an index at once".to_owned());
     }
-    if let (Some(expected), Some(found)) = (expected, &written.media_type)
+    if let (Some(expected), Some(found)) = (expected, own)
         && expected != found
     {
         return Err(format!("it says of itself that it is {found:?}, but {expected:?} was named"));
     }
-    match kind(&written, expected)? {
-        Kind::Index if written.layers.is_some() || written.config.is_some() => {
-            Err("it was named as an index, but is a manifest".to_owned())
-        }
-        Kind::Index => Ok(Document::Index(written.manifests.unwrap_or_default())),
-        Kind::Manifest if written.manifests.is_some() => {
-            Err("it was named as a manifest, but is an index".to_owned())
-        }
-        Kind::Manifest => manifest(written).map(Document::Manifest),
+    let kind = match expected.or(own) {
+        Some(media_type) => Kind::of(media_type)?,
+        None if is_index => Kind::Index,
+        None => Kind::Manifest,
+    };
+    match kind {
+        Kind::Index if is_manifest => Err("it was named as an index, but is a manifest".to_owned()),
+        Kind::Index => typed(written, "manifests")
+            .map(|it: ImageIndex| Document::Index(it.manifests().clone())),
+        Kind::Manifest if is_index => Err("it was named as a manifest, but is an index".to_owned()),
+        Kind::Manifest => manifest(written).map(|it| Document::Manifest(Box::new(it))),
     }
 }
 
@@ -171,34 +147,30 @@ fn judge(written: Written, expected: Option<&str>) -> Result<Document, String> {
 /// # Errors
 /// What is wrong with it.
 pub(super) fn read_index(bytes: &[u8]) -> Result<Vec<Descriptor>, String> {
-    match read(bytes, Some(media::OCI_INDEX))? {
+    match read(bytes, Some(MediaType::ImageIndex.as_ref()))? {
         Document::Index(manifests) => Ok(manifests),
         Document::Manifest(_) => Err("it is a manifest".to_owned()),
     }
 }
 
-fn kind(written: &Written, expected: Option<&str>) -> Result<Kind, String> {
-    match expected.or(written.media_type.as_deref()) {
-        Some(media_type) => Kind::of(media_type),
-        None if written.manifests.is_some() => Ok(Kind::Index),
-        None => Ok(Kind::Manifest),
+fn manifest(written: Map<String, Value>) -> Result<ImageManifest, String> {
+    if !written.contains_key("config") {
+        return Err("it names no config".to_owned());
     }
+    let manifest: ImageManifest = typed(written, "layers")?;
+    let config = manifest.config().media_type();
+    if media::family(config.as_ref()) == MediaType::ImageConfig {
+        return Ok(manifest);
+    }
+    let what = manifest.artifact_type().as_ref().unwrap_or(config).as_ref();
+    Err(format!("it is no image, but an artifact of type {what:?}"))
 }
 
-fn manifest(written: Written) -> Result<Manifest, String> {
-    let config = written.config.ok_or("it names no config")?;
-    if !media::is_config(&config.media_type) {
-        let what = written.artifact_type.unwrap_or(config.media_type);
-        return Err(format!("it is no image, but an artifact of type {what:?}"));
-    }
-    Ok(Manifest { config, layers: written.layers.unwrap_or_default() })
-}
-
-/// Reads `null` as nothing: Go writes an empty list or map so.
-pub(super) fn null_is_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+/// Reads what a document says, with a list that it may lack.
+fn typed<T: DeserializeOwned>(mut written: Map<String, Value>, list: &str) -> Result<T, String> {
+    written.entry("schemaVersion").or_insert(json!(2));
+    written.entry(list).or_insert(json!([]));
+    serde_json::from_value(written.into()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -233,7 +205,7 @@ mod tests {
         else {
             panic!("no manifest");
         };
-        assert!(manifest.layers.is_empty());
+        assert!(manifest.layers().is_empty());
         let index = format!(r#"{{"manifests":null,"mediaType":"{INDEX}"}}"#);
         assert!(
             matches!(read(index.as_bytes(), None), Ok(Document::Index(list)) if list.is_empty())
@@ -287,13 +259,13 @@ mod tests {
             refused(r#"{"layers":[],"layers":[]}"#, None),
         ];
         insta::assert_snapshot!(found.join("\n"), @r#"
-    it is in Docker's old format (schema 1); push the image again with a current tool
-    it is no image, but an artifact of type "application/vnd.example.chart.v1+json"
-    it is no image, but an artifact of type "application/vnd.example.sbom"
-    it names no config
-    it is of type "text/plain", which is no image
-    invalid type: sequence, expected an object at line 1 column 2
-    duplicate field `layers` at line 1 column 21
-    "#);
+        it is in Docker's old format (schema 1)
+        it is no image, but an artifact of type "application/vnd.example.chart.v1+json"
+        it is no image, but an artifact of type "application/vnd.example.sbom"
+        it names no config
+        it is of type "text/plain", which is no image
+        invalid type: sequence, expected an object at line 1 column 2
+        duplicate field `layers` at line 1 column 21
+        "#);
     }
 }

@@ -1,5 +1,6 @@
 //! Why an image cannot be read.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -9,241 +10,161 @@ use boxfile_spec::Platform;
 use oci_registry::RegistryError;
 
 /// Why an image cannot be read. A `place` is where the image was looked for, an `at` where one of its
-/// files or blobs lies; both are for people.
+/// files or blobs is, and a `what` what that should be; all are for people.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 #[non_exhaustive]
 pub enum SourceError {
-    /// There is no such directory, or it is no OCI image layout.
-    #[error(
-        "{} is not an OCI image layout: it has no file {missing:?}; {help}",
-        path.display()
-    )]
-    NotALayout {
-        /// The directory.
-        path: PathBuf,
-        /// What it lacks.
-        missing: &'static str,
-        /// What to do.
-        help: String,
-    },
-    /// There is no such file.
-    #[error(
-        "there is no file {}; a relative path starts from the directory of the file that names it",
-        path.display()
-    )]
-    NoFile {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is no archive that can be read in place.
-    #[error("{} is not a tar archive: {why}", path.display())]
-    NotAnArchive {
-        /// The file.
-        path: PathBuf,
-        /// Why not, and what to do.
-        why: String,
-    },
-    /// The archive is one, but cannot be read safely.
-    #[error("{}, at byte {offset}: {why}", path.display())]
-    Archive {
-        /// The archive.
-        path: PathBuf,
-        /// Where in it.
-        offset: u64,
-        /// Why not.
-        why: String,
-    },
-    /// The archive has no such file as images of its kind have.
-    #[error("{} holds no image: it has no {missing}; {help}", path.display())]
-    NoImage {
-        /// The archive.
-        path: PathBuf,
-        /// What it lacks.
-        missing: &'static str,
-        /// What to do.
-        help: String,
-    },
+    /// The path has something else than the image that was named.
+    #[error("{} is not {expected}: {found}", path.display())]
+    NotAnImage { path: PathBuf, expected: Form, found: Found },
     /// A file cannot be read.
     #[error("cannot read {at}")]
-    Io {
-        /// The file.
-        at: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A document does not read.
+    Io { at: String, source: io::Error },
+    /// A document or an archive cannot be read, or programs could read it differently.
     #[error("{at} does not read as {what}: {message}")]
-    Malformed {
-        /// The document.
-        at: String,
-        /// What it should be.
-        what: &'static str,
-        /// Why it is not.
-        message: String,
-    },
-    /// A document is larger than such a document may be.
-    #[error("{at} has {size} bytes; {what} may have {limit}")]
-    TooLarge {
-        /// The document.
-        at: String,
-        /// What it should be.
-        what: &'static str,
-        /// Its size in bytes.
-        size: u64,
-        /// What is allowed.
-        limit: u64,
-    },
+    Malformed { at: String, what: &'static str, message: String },
+    /// There is more of something than there may be: bytes, layers, images.
+    #[error("{at} has {found} {unit}; {what} may have {limit}")]
+    TooLarge { at: String, what: &'static str, found: u64, unit: &'static str, limit: u64 },
     /// A blob that the image names is not there.
-    #[error(
-        "the image names {at} ({what}), which is not there; the image is incomplete: copy it again"
-    )]
-    MissingBlob {
-        /// The blob.
-        at: String,
-        /// What it should be.
-        what: &'static str,
-    },
-    /// A blob's size is not what the image names.
-    #[error(
-        "{at} ({what}) has {found} bytes, but the image names {expected}; \
-         the image is damaged: copy it again"
-    )]
-    WrongSize {
-        /// The blob.
-        at: String,
-        /// What it should be.
-        what: &'static str,
-        /// The named size in bytes.
-        expected: u64,
-        /// The size as it is.
-        found: u64,
-    },
-    /// A blob's content is not what its name says.
-    #[error(
-        "{at} ({what}) has the content {found}, not the one that its name says; \
-         the image is damaged: copy it again"
-    )]
-    WrongDigest {
-        /// The blob.
-        at: String,
-        /// What it should be.
-        what: &'static str,
-        /// What its bytes hash to.
-        found: Digest,
-    },
-    /// There are several images, or none of the wanted name.
-    #[error("{place} has {found}; {help}")]
-    Choice {
-        /// Where.
-        place: String,
-        /// What it has.
-        found: String,
-        /// What to write.
-        help: String,
-    },
+    #[error("the image names {at} ({what}), which is not there")]
+    MissingBlob { at: String, what: &'static str },
+    /// A blob has another size or digest than the image names.
+    #[error("{at} ({what}) has {found}, but the image names {expected}")]
+    Damaged { at: String, what: &'static str, found: String, expected: String },
+    /// There are several images, or none of the wanted name. `count` is how many there are, and
+    /// `names` are all of theirs.
+    #[error("{place} has {found}{}", listed(names))]
+    Choice { place: String, found: String, count: usize, names: Vec<String>, form: Form },
     /// The image is for other platforms.
     #[error("the image in {place} is for {found}; the box needs {wanted}")]
-    Platform {
-        /// Where.
-        place: String,
-        /// The image's platforms.
-        found: String,
-        /// The box's platform.
-        wanted: Platform,
-    },
+    Platform { place: String, found: String, wanted: Platform },
     /// The image that is pinned is no longer there.
     #[error("{place} has no image {digest}")]
-    Gone {
-        /// Where.
-        place: String,
-        /// The image's digest.
-        digest: Digest,
-    },
-    /// A layer is of a type that is not read.
+    Gone { place: String, digest: Digest },
+    /// A layer is of a type that is not read; the lowest layer has the number 1.
     #[error("layer {number} of the image in {place} is of type {media_type:?}: {why}")]
-    LayerType {
-        /// Where.
-        place: String,
-        /// Which layer, the lowest being 1.
-        number: usize,
-        /// The type.
-        media_type: String,
-        /// Why it is not read.
-        why: &'static str,
-    },
-    /// The image has more layers than an image may.
-    #[error("the image in {place} has {layers} layers; {limit} are read: build it with fewer")]
-    TooManyLayers {
-        /// Where.
-        place: String,
-        /// How many it has.
-        layers: usize,
-        /// What is allowed.
-        limit: usize,
-    },
-    /// A layer's blob is larger than one may be.
-    #[error(
-        "layer {number} of the image in {place} has {size} bytes; a layer may have {limit}: \
-         split it into several"
-    )]
-    LayerTooLarge {
-        /// Where.
-        place: String,
-        /// Which layer, the lowest being 1.
-        number: usize,
-        /// The named size in bytes.
-        size: u64,
-        /// What is allowed.
-        limit: u64,
-    },
-    /// The layers' blobs are together larger than they may be.
-    #[error(
-        "the layers of the image in {place} have {size} bytes together; {limit} are read: \
-         build it with less in it"
-    )]
-    LayersTooLarge {
-        /// Where.
-        place: String,
-        /// The sum of the named sizes in bytes.
-        size: u64,
-        /// What is allowed.
-        limit: u64,
-    },
+    LayerType { place: String, number: usize, media_type: String, why: Unread },
     /// A registry does not give what is needed.
     #[error("{place}")]
-    Registry {
-        /// The registry and its repository.
-        place: String,
-        /// Why not.
-        source: Box<RegistryError>,
-    },
-    /// Images of registries are not read here.
-    #[error("{place} is not looked at here: no registry is asked")]
-    NotAsked {
-        /// The registry and its repository.
-        place: String,
-    },
-    /// What is needed is not in the store, and no network may be touched.
-    #[error("{place}: {what} is not in the store, and --offline forbids to ask for it; {help}")]
-    Offline {
-        /// The registry and its repository.
-        place: String,
-        /// What is needed.
-        what: String,
-        /// What to do.
-        help: &'static str,
-    },
+    Registry { place: String, source: Box<RegistryError> },
+    /// Something is only in a registry, and none may be asked.
+    #[error("{place}: {what} is not in the store, and no registry may be asked")]
+    NotAsked { place: String, what: String },
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),
     /// The image's documents contradict each other.
-    #[error("the image in {place} is inconsistent: {why}; build or copy it again")]
-    Inconsistent {
-        /// Where.
-        place: String,
-        /// What does not fit.
-        why: String,
+    #[error("the image in {place} is inconsistent: {why}")]
+    Inconsistent { place: String, why: String },
+}
+
+/// A form in which images come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// An OCI image layout in a directory.
+    Layout,
+    /// The same in an archive.
+    OciArchive,
+    /// What `docker save` writes.
+    DockerArchive,
+    /// A repository of a registry.
+    Registry,
+}
+
+impl Form {
+    /// Returns how a reference names an image of this form by a tag.
+    pub const fn reference(self) -> &'static str {
+        match self {
+            Self::Layout => "oci:PATH:TAG",
+            Self::OciArchive => "oci-archive:PATH:TAG",
+            Self::DockerArchive => "docker-archive:FILE:NAME:TAG",
+            Self::Registry => "docker://HOST/NAME:TAG",
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Layout => "an OCI image layout",
+            Self::OciArchive => "an archive of an OCI image layout",
+            Self::DockerArchive => "an archive of `docker save`",
+            Self::Registry => "a repository",
+        })
+    }
+}
+
+/// What a path has instead of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing at all.
+    Nothing,
+    /// A file, where a directory is named.
+    File,
+    /// A directory, where an archive is named.
+    Directory,
+    /// A directory or an archive without this file.
+    Lacks(&'static str),
+    /// An archive that is compressed.
+    Compressed {
+        /// The format.
+        format: &'static str,
+        /// The program that decompresses it.
+        program: &'static str,
     },
+    /// A file without bytes.
+    Empty,
+    /// A file that is no tar archive.
+    NoArchive,
+    /// A copy of skopeo's kind `dir:`.
+    SkopeoDirectory,
+    /// An archive of an OCI image layout.
+    OciArchive,
+    /// What `docker save` writes.
+    DockerArchive,
+    /// What a docker older than 1.10 saved.
+    OldDockerArchive,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "it does not exist",
+            Self::File => "it is a file",
+            Self::Directory => "it is a directory",
+            Self::Lacks(name) => return write!(f, "it has no file {name:?}"),
+            Self::Compressed { format, .. } => return write!(f, "it is compressed with {format}"),
+            Self::Empty => "it is empty",
+            Self::NoArchive => "it does not begin like a tar archive",
+            Self::SkopeoDirectory => "it looks like a copy of skopeo's kind `dir:`",
+            Self::OciArchive => "it is an archive of an OCI image layout",
+            Self::DockerArchive => "`docker save` wrote it",
+            Self::OldDockerArchive => "a docker older than 1.10 saved it",
+        })
+    }
+}
+
+/// Why a layer's type is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// The image does not have its content.
+    Foreign,
+    /// It is encrypted.
+    Encrypted,
+    /// It is of no known type.
+    Unknown,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Foreign => "a foreign layer, whose content is not part of the image",
+            Self::Encrypted => "an encrypted layer",
+            Self::Unknown => "not a layer that is read: tar, tar+gzip and tar+zstd are",
+        })
+    }
 }
 
 impl SourceError {
@@ -252,4 +173,8 @@ impl SourceError {
         let at = at.into();
         move |source| Self::Io { at, source }
     }
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!("; its images are {names:?}") }
 }

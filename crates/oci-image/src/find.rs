@@ -4,18 +4,16 @@
 
 use box_digest::Digest;
 use boxfile_spec::Platform;
+use oci_spec::image::{Descriptor, ImageManifest, MediaType};
 
-use super::documents::{Descriptor, Document, Manifest, read};
+use super::documents::{Blob, Document, read, tag};
 use super::error::SourceError;
-use super::image::Identity;
 use super::media::Kind;
-use super::place::{Place, read_manifest};
-use super::platform::{fits, listed};
+use super::place::{INDEX, MANIFEST, Place, Sort, read_manifest};
+use super::platform::{fits, is_attestation, listed};
 
 /// How many indexes may lead to a manifest, one naming the next. Builders nest them once.
 const NESTING: usize = 4;
-const INDEX: &str = "an image index";
-const MANIFEST: &str = "an image manifest";
 
 /// Which image of a place is meant.
 #[derive(Debug, Clone, Copy)]
@@ -30,16 +28,16 @@ pub(super) struct Wanted<'a> {
 
 /// What names the next document on the way.
 struct Next {
-    identity: Identity,
+    blob: Blob,
     /// What it should be, where that is known.
-    media_type: Option<String>,
+    media_type: Option<MediaType>,
 }
 
 /// Finds the manifest that is meant.
 pub(super) fn find(
     place: &dyn Place,
     wanted: Wanted<'_>,
-) -> Result<(Identity, Manifest), SourceError> {
+) -> Result<(Blob, ImageManifest), SourceError> {
     let start = match wanted.digest {
         Some(digest) => by_digest(place, digest)?,
         None => by_tag(place, wanted)?,
@@ -50,10 +48,7 @@ pub(super) fn find(
 /// Starts at a digest, if what has it is still there.
 fn by_digest(place: &dyn Place, digest: Digest) -> Result<Next, SourceError> {
     match place.open_manifest(&digest)? {
-        Some(opened) => {
-            let identity = Identity { digest, size: opened.size };
-            Ok(Next { identity, media_type: None })
-        }
+        Some(opened) => Ok(Next { blob: Blob { digest, size: opened.size }, media_type: None }),
         None => Err(SourceError::Gone { place: place.title(), digest }),
     }
 }
@@ -63,15 +58,16 @@ fn by_tag(place: &dyn Place, wanted: Wanted<'_>) -> Result<Next, SourceError> {
     let candidates = place.tagged(wanted.tag)?;
     let mut chosen = choose(place, candidates, wanted.platform)?;
     // One image may have several tags.
-    chosen.dedup_by_key(|it| it.digest);
+    chosen.dedup_by(|one, other| one.digest() == other.digest());
     match chosen.len() {
-        1 => Ok(chosen.remove(0).into()),
-        0 => Err(choice(place, "no image".to_owned(), "copy one into it".to_owned())),
-        _ => {
-            let tags: Vec<_> = chosen.iter().filter_map(Descriptor::tag).collect();
-            let found = format!("several images, tagged {tags:?}");
-            Err(choice(place, found, format!("name one as {:?}", place.form())))
-        }
+        1 => Ok(Next::of(&chosen[0])),
+        count => Err(SourceError::Choice {
+            place: place.title(),
+            found: if count == 0 { "no image" } else { "several images" }.to_owned(),
+            count,
+            names: chosen.iter().filter_map(tag).map(str::to_owned).collect(),
+            form: place.form(),
+        }),
     }
 }
 
@@ -80,15 +76,15 @@ fn follow(
     place: &dyn Place,
     mut next: Next,
     platform: Platform,
-) -> Result<(Identity, Manifest), SourceError> {
+) -> Result<(Blob, ImageManifest), SourceError> {
     for _ in 0..=NESTING {
         match document(place, &next)? {
-            Document::Manifest(manifest) => return Ok((next.identity, manifest)),
+            Document::Manifest(manifest) => return Ok((next.blob, *manifest)),
             Document::Index(manifests) => {
                 // The first of several counts (image-index.md, `platform`).
-                let chosen = choose(place, manifests, platform)?.into_iter().next();
+                let chosen = choose(place, manifests, platform)?;
                 let empty = || malformed(place, &next, INDEX, "it names no image".to_owned());
-                next = chosen.map(Next::from).ok_or_else(empty)?;
+                next = chosen.first().map(Next::of).ok_or_else(empty)?;
             }
         }
     }
@@ -96,19 +92,18 @@ fn follow(
 }
 
 fn document(place: &dyn Place, next: &Next) -> Result<Document, SourceError> {
-    let Identity { digest, size } = next.identity;
-    let expected = next.media_type.as_deref();
+    let expected = next.media_type.as_ref().map(MediaType::as_ref);
     let kind = expected.map(Kind::of).transpose();
-    let what = match kind.map_err(|why| malformed(place, next, MANIFEST, why))? {
+    let sort = match kind.map_err(|why| malformed(place, next, MANIFEST, why))? {
         Some(Kind::Index) => INDEX,
         _ => MANIFEST,
     };
-    let bytes = read_manifest(place, (&digest, size), what)?;
-    read(&bytes, expected).map_err(|why| malformed(place, next, what, why))
+    let bytes = read_manifest(place, next.blob, sort)?;
+    read(&bytes, expected).map_err(|why| malformed(place, next, sort, why))
 }
 
-fn malformed(place: &dyn Place, next: &Next, what: &'static str, message: String) -> SourceError {
-    SourceError::Malformed { at: place.at(&next.identity.digest), what, message }
+fn malformed(place: &dyn Place, next: &Next, sort: Sort, message: String) -> SourceError {
+    SourceError::Malformed { at: place.at(&next.blob.digest), what: sort.name, message }
 }
 
 /// Returns what fits of what an index names: that for the platform, else that without a platform.
@@ -117,27 +112,22 @@ fn choose(
     candidates: Vec<Descriptor>,
     platform: Platform,
 ) -> Result<Vec<Descriptor>, SourceError> {
-    let images: Vec<_> = candidates.into_iter().filter(|it| !it.is_attestation()).collect();
-    let named = |it: &&Descriptor| it.platform.as_ref().is_some_and(|it| fits(it, platform));
-    let open = |it: &&Descriptor| it.platform.is_none();
+    let images: Vec<_> = candidates.into_iter().filter(|it| !is_attestation(it)).collect();
+    let named = |it: &&Descriptor| it.platform().as_ref().is_some_and(|it| fits(it, platform));
+    let open = |it: &&Descriptor| it.platform().is_none();
     let mut chosen: Vec<_> = images.iter().filter(named).cloned().collect();
     if chosen.is_empty() {
         chosen = images.iter().filter(open).cloned().collect();
     }
     if chosen.is_empty() && !images.is_empty() {
-        let found = listed(images.iter().filter_map(|it| it.platform.as_ref()));
+        let found = listed(images.iter().filter_map(|it| it.platform().as_ref()));
         return Err(SourceError::Platform { place: place.title(), found, wanted: platform });
     }
     Ok(chosen)
 }
 
-fn choice(place: &dyn Place, found: String, help: String) -> SourceError {
-    SourceError::Choice { place: place.title(), found, help }
-}
-
-impl From<Descriptor> for Next {
-    fn from(named: Descriptor) -> Self {
-        let identity = Identity { digest: named.digest, size: named.size };
-        Self { identity, media_type: Some(named.media_type) }
+impl Next {
+    fn of(named: &Descriptor) -> Self {
+        Self { blob: Blob::of(named), media_type: Some(named.media_type().clone()) }
     }
 }

@@ -7,15 +7,15 @@ use box_digest::Digest;
 use boxfile_spec::Platform;
 use oci_layer::LayerSource;
 use oci_registry::Repository;
+use oci_spec::image::{Arch, Config, ImageConfiguration, ImageManifest, Os};
 
 use super::access::Access;
-use super::config::ImageConfig;
-use super::documents::Manifest;
+use super::config;
+use super::documents::Blob;
 use super::error::SourceError;
 use super::layers::layers;
-use super::place::{Blobs, open_blob, parse, read_config};
+use super::place::{Blobs, open_blob, read_config};
 
-const CONFIG: &str = "an image config";
 const LAYER: &str = "a layer";
 
 /// An image, resolved to digests. Its layers' bytes are not verified yet.
@@ -33,8 +33,8 @@ pub struct Image {
     pub config_digest: Digest,
     /// The config's size in bytes.
     pub config_size: u64,
-    /// The config.
-    pub config: ImageConfig,
+    /// How its program runs, the ports in order; empty where the config does not say.
+    pub process: Config,
     /// The layers, the lowest first. One may be there several times.
     pub layers: Vec<LayerSource>,
 }
@@ -48,26 +48,18 @@ pub(super) enum Home {
     Registry(Repository),
 }
 
-/// What a manifest is named by.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Identity {
-    pub(super) digest: Digest,
-    /// The manifest's size in bytes.
-    pub(super) size: u64,
-}
-
 impl Image {
     /// Reads the config that a manifest names, and checks that it is for the platform and that both
     /// name the same layers.
     pub(super) fn assemble(
         blobs: &dyn Blobs,
         home: Home,
-        (identity, manifest): (Identity, &Manifest),
+        identity: Blob,
+        manifest: &ImageManifest,
         platform: Platform,
     ) -> Result<Self, SourceError> {
-        let named = &manifest.config;
-        let bytes = read_config(blobs, (&named.digest, named.size), CONFIG)?;
-        let config: ImageConfig = parse(&bytes, || blobs.at(&named.digest), CONFIG)?;
+        let named = Blob::of(manifest.config());
+        let config: ImageConfiguration = read_config(blobs, named)?;
         check_platform(blobs, &config, platform)?;
         Ok(Self {
             layers: layers(blobs, manifest, &config)?,
@@ -77,7 +69,7 @@ impl Image {
             manifest_size: identity.size,
             config_digest: named.digest,
             config_size: named.size,
-            config,
+            process: config::process(&config),
         })
     }
 
@@ -112,12 +104,10 @@ impl Image {
         layer: &LayerSource,
         access: &Access<'_>,
     ) -> Result<Box<dyn Read + Send>, SourceError> {
-        let LayerSource { digest, size, .. } = layer;
+        let blob = Blob { digest: layer.digest, size: layer.size };
         match &self.home {
-            Home::Local(blobs) => open_blob(&**blobs, digest, *size, LAYER),
-            Home::Registry(repository) => {
-                open_blob(&access.repo(repository)?, digest, *size, LAYER)
-            }
+            Home::Local(blobs) => open_blob(&**blobs, blob, LAYER),
+            Home::Registry(repository) => open_blob(&access.repo(repository)?, blob, LAYER),
         }
         .map(|opened| opened.reader)
     }
@@ -125,11 +115,11 @@ impl Image {
 
 fn check_platform(
     blobs: &dyn Blobs,
-    config: &ImageConfig,
+    config: &ImageConfiguration,
     wanted: Platform,
 ) -> Result<(), SourceError> {
-    let (os, architecture) = (config.os.as_str(), config.architecture.as_str());
-    if (os, architecture) == (wanted.os(), wanted.architecture()) {
+    let (os, architecture) = (config.os(), config.architecture());
+    if *os == Os::from(wanted.os()) && *architecture == Arch::from(wanted.architecture()) {
         return Ok(());
     }
     let found = format!("{os}/{architecture}");

@@ -1,101 +1,186 @@
-//! The keys of a document, which must not be near to those that are known.
+//! Strict reading of JSON documents, before their types see anything of them.
 //!
 //! Programs in Go, which are most that read images, take `Layers` for `layers`, and of several the last
 //! (`encoding/json`, `Unmarshal`); others know only the exact spelling. A document with both would be
-//! two images under one digest, so a key that is a known one but for case is refused, also where the
-//! known one is not there. That the same key comes twice is refused where the document is read.
+//! two images under one digest, so a key that differs from a known one only in case is refused, even
+//! where the known one is absent, and so is a known key that occurs twice. `null` is as if the key
+//! were absent: Go writes empty lists and maps so. Unknown keys are dropped.
 
 use std::fmt;
 
+use box_digest::Digest;
+use serde::Deserialize;
 use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess,
-    Visitor,
+    Unexpected, Visitor,
 };
+use serde_json::{Map, Value, json};
 
-/// What a document consists of, as far as it is read.
+/// What a part of a document is, as far as it is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
-    /// Anything: a text, a number, a map whose keys anybody may choose.
+    /// Anything, of which nothing is kept.
     Any,
-    /// A list.
+    Text,
+    /// A sha256 digest.
+    Sha256,
+    Number,
+    Flag,
     List(&'static Self),
+    /// An object whose keys anybody may choose.
+    Map(&'static Self),
     /// An object, with the keys that are read of it.
-    Object(&'static [(&'static str, Self)]),
+    Object(&'static [Key]),
 }
 
-/// A document whose keys are checked when it is read.
+/// A key that is read.
+#[derive(Debug)]
+pub(super) struct Key {
+    name: &'static str,
+    shape: Shape,
+    required: bool,
+}
+
+/// A key that a document must have.
+pub(super) const fn required(name: &'static str, shape: Shape) -> Key {
+    Key { name, shape, required: true }
+}
+
+/// A key that a document may have.
+pub(super) const fn optional(name: &'static str, shape: Shape) -> Key {
+    Key { name, shape, required: false }
+}
+
+/// A document that is read strictly.
 pub(super) trait Document: DeserializeOwned {
-    /// Its keys, and those of what is in it.
+    /// What is read of it.
     const SHAPE: Shape;
+
+    /// Adds what the type requires and documents may lack.
+    fn complete(_: &mut Value) {}
 }
 
 /// Reads a document.
 ///
 /// # Errors
-/// Where it does not read, or programs could read it differently.
+/// The document is malformed, or programs could read it differently.
 pub(super) fn read<T: Document>(bytes: &[u8]) -> serde_json::Result<T> {
-    let document = serde_json::from_slice(bytes)?;
-    T::SHAPE.deserialize(&mut serde_json::Deserializer::from_slice(bytes))?;
-    Ok(document)
+    let mut document = walk(bytes, T::SHAPE)?;
+    T::complete(&mut document);
+    serde_json::from_value(document)
 }
 
-/// Walks through a document and keeps nothing of it.
-impl<'de> DeserializeSeed<'de> for Shape {
-    type Value = ();
+/// Returns what is read of a document of this shape.
+///
+/// # Errors
+/// As of [`read`].
+pub(super) fn walk(bytes: &[u8], shape: Shape) -> serde_json::Result<Value> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let document = shape.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    shape.not_null(document)
+}
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        match self {
-            Self::Any => deserializer.deserialize_ignored_any(IgnoredAny).map(drop),
-            Self::List(_) | Self::Object(_) => deserializer.deserialize_any(self),
+impl Shape {
+    fn not_null<E: Error>(self, value: Value) -> Result<Value, E> {
+        match value {
+            Value::Null => Err(E::invalid_type(Unexpected::Unit, &self)),
+            value => Ok(value),
         }
+    }
+}
+
+/// Keeps what is read, and `null` where a document has that.
+impl<'de> DeserializeSeed<'de> for Shape {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        Ok(match self {
+            Self::Any => IgnoredAny::deserialize(deserializer).map(|_| json!({}))?,
+            Self::Text => Option::<String>::deserialize(deserializer)?.into(),
+            Self::Sha256 => {
+                Option::<Digest>::deserialize(deserializer)?.map(|it| it.to_string()).into()
+            }
+            Self::Number => Option::<u64>::deserialize(deserializer)?.into(),
+            Self::Flag => Option::<bool>::deserialize(deserializer)?.into(),
+            Self::List(_) | Self::Map(_) | Self::Object(_) => deserializer.deserialize_any(self)?,
+        })
     }
 }
 
 impl<'de> Visitor<'de> for Shape {
-    type Value = ();
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Any => "anything",
+            Self::Text | Self::Sha256 => "a string",
+            Self::Number => "u64",
+            Self::Flag => "a boolean",
             Self::List(_) => "a list",
-            Self::Object(_) => "an object",
+            Self::Map(_) | Self::Object(_) => "an object",
         })
     }
 
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let Self::List(element) = self else {
             // serde takes an object's values in their order for the object. Nothing else does.
-            return Err(Error::invalid_type(serde::de::Unexpected::Seq, &self));
+            return Err(Error::invalid_type(Unexpected::Seq, &self));
         };
-        while list.next_element_seed(*element)?.is_some() {}
-        Ok(())
+        let mut values = Vec::new();
+        while let Some(value) = list.next_element_seed(*element)? {
+            values.push(element.not_null(value)?);
+        }
+        Ok(values.into())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self::Object(known) = self else {
-            return Err(Error::invalid_type(serde::de::Unexpected::Map, &self));
-        };
-        while let Some(key) = map.next_key::<String>()? {
-            let near = known.iter().find(|(name, _)| is_near(&key, name));
-            if let Some((name, _)) = near.filter(|(name, _)| key != *name) {
-                // The place in the document is put behind this.
-                return Err(Error::custom(format_args!(
-                    "programs differ in whether {name:?} is meant, so build the image again \
-                     without the key {key:?}"
-                )));
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        match self {
+            Self::Object(known) => object(known, map),
+            Self::Map(shape) => {
+                let mut values = Map::new();
+                while let Some(key) = map.next_key()? {
+                    values.insert(key, shape.not_null(map.next_value_seed(*shape)?)?);
+                }
+                Ok(values.into())
             }
-            map.next_value_seed(near.map_or(Self::Any, |(_, shape)| *shape))?;
+            _ => Err(Error::invalid_type(Unexpected::Map, &self)),
         }
-        Ok(())
     }
 }
 
-/// Tells whether two keys are one but for case. Beside the ASCII letters themselves, Unicode folds two
-/// letters to them, the long s and the sign of the kelvin.
+fn object<'de, A: MapAccess<'de>>(known: &[Key], mut map: A) -> Result<Value, A::Error> {
+    let mut values = Map::new();
+    while let Some(found) = map.next_key::<String>()? {
+        let Some(key) = known.iter().find(|key| is_near(&found, key.name)) else {
+            map.next_value::<IgnoredAny>()?;
+            continue;
+        };
+        if found != key.name {
+            // The place in the document is put behind this.
+            return Err(Error::custom(format_args!(
+                "programs differ in whether the key {found:?} means {:?}",
+                key.name
+            )));
+        }
+        if values.contains_key(&found) {
+            return Err(Error::duplicate_field(key.name));
+        }
+        values.insert(found, map.next_value_seed(key.shape)?);
+    }
+    values.retain(|_, value| !value.is_null());
+    match known.iter().find(|key| key.required && !values.contains_key(key.name)) {
+        Some(key) => Err(Error::missing_field(key.name)),
+        None => Ok(values.into()),
+    }
+}
+
+/// Returns `true` if two keys differ only in case. Beside the ASCII letters themselves, Unicode folds
+/// two letters to them, the long s and the Kelvin sign.
 fn is_near(key: &str, name: &str) -> bool {
     let folded = key.chars().map(|letter| match letter {
         '\u{17f}' => 's',

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use box_digest::Digest;
 use oci_layer::LayerSource;
+use oci_spec::image::{Descriptor, ImageConfiguration, ImageManifest};
 
-use super::config::ImageConfig;
-use super::documents::{Descriptor, Manifest};
+use super::documents::{Blob, sha256};
 use super::error::SourceError;
-use super::media;
 use super::place::Blobs;
+use super::{config, media};
 
 /// Images have some ten layers; Docker makes at most 127.
 pub(super) const LAYERS_MAX: usize = 256;
@@ -21,18 +21,19 @@ const IMAGE_BYTES_MAX: u64 = 64 << 30;
 /// Returns the layers of an image, the lowest first.
 pub(super) fn layers(
     blobs: &dyn Blobs,
-    manifest: &Manifest,
-    config: &ImageConfig,
+    manifest: &ImageManifest,
+    config: &ImageConfiguration,
 ) -> Result<Vec<LayerSource>, SourceError> {
-    let (place, count) = (|| blobs.title(), manifest.layers.len());
+    let (place, count) = (|| blobs.title(), manifest.layers().len());
     if count > LAYERS_MAX {
-        let (place, layers, limit) = (place(), count, LAYERS_MAX);
-        return Err(SourceError::TooManyLayers { place, layers, limit });
+        return Err(too_many(&place(), count));
     }
-    config.check(count).map_err(|why| SourceError::Inconsistent { place: place(), why })?;
-    check_sizes(blobs, &manifest.layers)?;
-    let both = manifest.layers.iter().zip(&config.rootfs.diff_ids).enumerate();
-    let layers = both.map(|(index, both)| layer(blobs, index + 1, both));
+    config::check(config, count)
+        .map_err(|why| SourceError::Inconsistent { place: place(), why })?;
+    check_sizes(blobs, manifest.layers())?;
+    let both = manifest.layers().iter().zip(config.rootfs().diff_ids());
+    let layers =
+        (1..).zip(both).map(|(number, (named, id))| layer(blobs, number, named, sha256(id)));
     let layers = layers.collect::<Result<Vec<_>, _>>()?;
     check_repeats(&layers).map_err(|why| SourceError::Inconsistent { place: place(), why })?;
     Ok(layers)
@@ -41,28 +42,42 @@ pub(super) fn layers(
 fn layer(
     blobs: &dyn Blobs,
     number: usize,
-    (named, diff_id): (&Descriptor, &Digest),
+    named: &Descriptor,
+    diff_id: Digest,
 ) -> Result<LayerSource, SourceError> {
-    let Descriptor { media_type, digest, size, .. } = named;
+    let (Blob { digest, size }, media_type) = (Blob::of(named), named.media_type().as_ref());
     let compression = media::compression(media_type).map_err(|why| {
-        let (place, media_type) = (blobs.title(), media_type.clone());
+        let (place, media_type) = (blobs.title(), media_type.to_owned());
         SourceError::LayerType { place, number, media_type, why }
     })?;
-    Ok(LayerSource { digest: *digest, size: *size, compression, diff_id: *diff_id })
+    Ok(LayerSource { digest, size, compression, diff_id })
+}
+
+/// Returns the error of an image with too many layers.
+pub(super) fn too_many(place: &str, layers: usize) -> SourceError {
+    SourceError::TooLarge {
+        at: format!("the image in {place}"),
+        what: "an image",
+        found: layers as u64,
+        unit: "layers",
+        limit: LAYERS_MAX as u64,
+    }
 }
 
 /// Refuses what would fill a disk: as many bytes are fetched as a manifest names.
 fn check_sizes(blobs: &dyn Blobs, layers: &[Descriptor]) -> Result<(), SourceError> {
-    for (number, size) in (1..).zip(layers.iter().map(|it| it.size)) {
+    for (number, size) in (1..).zip(layers.iter().map(Descriptor::size)) {
         if size > LAYER_BYTES_MAX {
-            let (place, limit) = (blobs.title(), LAYER_BYTES_MAX);
-            return Err(SourceError::LayerTooLarge { place, number, size, limit });
+            let at = format!("layer {number} of the image in {}", blobs.title());
+            let (what, unit, limit) = ("a layer", "bytes", LAYER_BYTES_MAX);
+            return Err(SourceError::TooLarge { at, what, found: size, unit, limit });
         }
     }
-    let size = layers.iter().map(|it| it.size).fold(0, u64::saturating_add);
+    let size = layers.iter().map(Descriptor::size).fold(0, u64::saturating_add);
     if size > IMAGE_BYTES_MAX {
-        let (place, limit) = (blobs.title(), IMAGE_BYTES_MAX);
-        return Err(SourceError::LayersTooLarge { place, size, limit });
+        let at = format!("the image in {}", blobs.title());
+        let (what, unit, limit) = ("an image", "bytes of layers", IMAGE_BYTES_MAX);
+        return Err(SourceError::TooLarge { at, what, found: size, unit, limit });
     }
     Ok(())
 }

@@ -1,55 +1,50 @@
 //! An OCI image layout (image-layout.md), whether it is a directory or an archive.
 
 use box_digest::Digest;
+use oci_spec::image::{Descriptor, OciLayout};
 
-use super::documents::{Descriptor, LayoutVersion, read_index};
-use super::error::SourceError;
+use super::documents::{Blob, read_index, tag};
+use super::error::{Form, SourceError};
 use super::files::Files;
-use super::place::{Blobs, MANIFEST_MAX, Opened, Place, parse, read_bounded};
+use super::place::{Blobs, INDEX, Opened, Place, Sort, parse, read_bounded};
 
 /// The file that makes a directory an image layout.
 pub(super) const MARKER: &str = "oci-layout";
 const INDEX_FILE: &str = "index.json";
-const INDEX: &str = "an image index";
-const VERSION: &str = "an OCI layout version";
-const VERSION_MAX: u64 = 4096;
+const VERSION: Sort = Sort { name: "an OCI layout version", limit: 4096 };
 
 /// A layout whose version was checked.
 #[derive(Debug)]
 pub(super) struct Layout<F> {
     files: F,
-    /// What a reference to one of its images looks like.
-    form: &'static str,
+    form: Form,
 }
 
 impl<F: Files> Layout<F> {
     /// Checks that files are those of a layout; `lacks` makes the error where one is missing.
     pub(super) fn open(
         files: F,
-        form: &'static str,
+        form: Form,
         lacks: impl FnOnce(&F) -> SourceError,
     ) -> Result<Self, SourceError> {
         let Some(opened) = files.open(MARKER)? else { return Err(lacks(&files)) };
-        let at = || files.at(MARKER);
-        let bytes = read_bounded(opened, at, (VERSION, VERSION_MAX))?;
-        let LayoutVersion { image_layout_version: version } = parse(&bytes, at, VERSION)?;
+        let at = files.at(MARKER);
+        let layout: OciLayout = parse(&read_bounded(opened, &at, VERSION)?, &at, VERSION)?;
+        let version = layout.image_layout_version();
         if version == "1.0.0" {
             return Ok(Self { files, form });
         }
         let message = format!("it is of version {version:?}, not 1.0.0");
-        Err(SourceError::Malformed { at: at(), what: VERSION, message })
+        Err(SourceError::Malformed { at, what: VERSION.name, message })
     }
 
     fn index(&self) -> Result<Vec<Descriptor>, SourceError> {
-        let at = || self.files.at(INDEX_FILE);
-        let opened = self.files.open(INDEX_FILE)?;
-        let opened = opened.ok_or_else(|| SourceError::MissingBlob { at: at(), what: INDEX })?;
-        let bytes = read_bounded(opened, at, (INDEX, MANIFEST_MAX))?;
-        read_index(&bytes).map_err(|message| SourceError::Malformed {
-            at: at(),
-            what: INDEX,
-            message,
-        })
+        let (at, what) = (self.files.at(INDEX_FILE), INDEX.name);
+        let Some(opened) = self.files.open(INDEX_FILE)? else {
+            return Err(SourceError::MissingBlob { at, what });
+        };
+        let bytes = read_bounded(opened, &at, INDEX)?;
+        read_index(&bytes).map_err(|message| SourceError::Malformed { at, what, message })
     }
 }
 
@@ -66,24 +61,27 @@ impl<F: Files> Blobs for Layout<F> {
         self.files.at(&name(digest))
     }
 
-    fn open(&self, digest: &Digest, _: u64) -> Result<Option<Opened>, SourceError> {
-        self.files.open(&name(digest))
+    fn open(&self, blob: Blob) -> Result<Option<Opened>, SourceError> {
+        self.files.open(&name(&blob.digest))
     }
 }
 
 impl<F: Files> Place for Layout<F> {
-    fn tagged(&self, tag: Option<&str>) -> Result<Vec<Descriptor>, SourceError> {
+    fn tagged(&self, wanted: Option<&str>) -> Result<Vec<Descriptor>, SourceError> {
         let all = self.index()?;
-        let Some(tag) = tag else { return Ok(all) };
-        let tags: Vec<String> = all.iter().filter_map(|it| it.tag().map(str::to_owned)).collect();
-        let found: Vec<_> = all.into_iter().filter(|it| it.tag() == Some(tag)).collect();
+        let Some(wanted) = wanted else { return Ok(all) };
+        let names = all.iter().filter_map(|it| tag(it).map(str::to_owned)).collect();
+        let count = all.len();
+        let found: Vec<_> = all.into_iter().filter(|it| tag(it) == Some(wanted)).collect();
         if !found.is_empty() {
             return Ok(found);
         }
         Err(SourceError::Choice {
             place: self.title(),
-            found: format!("no image tagged {tag:?}"),
-            help: format!("its tags are {tags:?}"),
+            found: format!("no image tagged {wanted:?}"),
+            count,
+            names,
+            form: self.form,
         })
     }
 
@@ -91,7 +89,7 @@ impl<F: Files> Place for Layout<F> {
         self.files.open(&name(digest))
     }
 
-    fn form(&self) -> &'static str {
+    fn form(&self) -> Form {
         self.form
     }
 }

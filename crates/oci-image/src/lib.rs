@@ -17,7 +17,7 @@
 //! find       a tag or a digest  → a manifest, through indexes, for a platform
 //! image      a manifest         → config and layers, checked against each other
 //! layers     descriptors        → layers, bounded
-//! keys       a document         → the same, where all programs read the same in it
+//! keys       a document         → what is read of it, where all programs read the same
 //! ```
 //!
 //! Formats: OCI image-spec v1.1, image-layout.md, image-index.md, manifest.md and config.md, and
@@ -56,13 +56,13 @@ use oci_registry::Repository;
 
 pub use access::{Access, Registries};
 use archive::Archive;
-pub use config::{ImageConfig, Process, RootFs, Step};
-pub use error::SourceError;
+pub use error::{Form, Found, SourceError, Unread};
 use files::{Directory, Files};
 use find::Wanted;
 use image::Home;
 pub use image::Image;
 use layout::{Layout, MARKER};
+pub use oci_spec::image::Config;
 pub use registry::Remote;
 
 /// Opens the image that a reference names, for a platform. One that is pinned is looked for by its
@@ -95,7 +95,7 @@ pub fn kind_of(path: &Path) -> Option<&'static str> {
     if path.extension().is_none_or(|extension| extension != "tar") {
         return None;
     }
-    let archive = Archive::open(path).ok()?;
+    let archive = Archive::open(path, Form::OciArchive).ok()?;
     match (archive.has(docker::MANIFEST_FILE), archive.has(MARKER)) {
         // What `docker save` writes today is a layout, too.
         (true, _) => Some("docker-archive"),
@@ -115,32 +115,37 @@ fn tag_and_digest(reference: &ImageRef) -> (Option<&str>, Option<Digest>) {
 
 /// Opens an image of a layout directory.
 fn directory(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
-    let lacks = |_: &Directory| SourceError::NotALayout {
-        path: path.to_owned(),
-        missing: MARKER,
-        help: instead_of_a_layout(path),
+    let lacks = |_: &Directory| {
+        let found = if path.is_file() {
+            Found::File
+        } else if path.join(docker::MANIFEST_FILE).is_file() {
+            Found::SkopeoDirectory
+        } else if path.exists() {
+            Found::Lacks(MARKER)
+        } else {
+            Found::Nothing
+        };
+        SourceError::NotAnImage { path: path.to_owned(), expected: Form::Layout, found }
     };
-    layout(Layout::open(Directory(path.to_owned()), "oci:PATH:TAG", lacks)?, wanted)
+    layout(Layout::open(Directory(path.to_owned()), Form::Layout, lacks)?, wanted)
 }
 
 /// Opens an image of a layout in an archive.
 fn archive(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
     let lacks = |archive: &Archive| {
-        let help = if archive.has(docker::MANIFEST_FILE) {
-            format!("`docker save` wrote it: write \"docker-archive:{}\"", path.display())
-        } else {
-            format!("make it with `skopeo copy docker://NAME oci-archive:{}`", path.display())
-        };
-        SourceError::NoImage { path: path.to_owned(), missing: MARKER, help }
+        let is_docker = archive.has(docker::MANIFEST_FILE);
+        let found = if is_docker { Found::DockerArchive } else { Found::Lacks(MARKER) };
+        SourceError::NotAnImage { path: path.to_owned(), expected: Form::OciArchive, found }
     };
-    layout(Layout::open(Archive::open(path)?, "oci-archive:PATH:TAG", lacks)?, wanted)
+    let archive = Archive::open(path, Form::OciArchive)?;
+    layout(Layout::open(archive, Form::OciArchive, lacks)?, wanted)
 }
 
 fn layout<F: Files + 'static>(layout: Layout<F>, wanted: Wanted<'_>) -> Result<Image, SourceError> {
     let layout = Arc::new(layout);
     let (identity, manifest) = find::find(&*layout, wanted)?;
     let home = Home::Local(layout.clone());
-    Image::assemble(&*layout, home, (identity, &manifest), wanted.platform)
+    Image::assemble(&*layout, home, identity, &manifest, wanted.platform)
 }
 
 /// Opens an image of a registry.
@@ -157,19 +162,5 @@ fn remote(
     let repo = access.repo(&repository)?;
     let (identity, manifest) = find::find(&repo, wanted)?;
     let home = Home::Registry(repository.clone());
-    Image::assemble(&repo, home, (identity, &manifest), wanted.platform)
-}
-
-/// Says what to do about a path without a layout.
-fn instead_of_a_layout(path: &Path) -> String {
-    let shown = path.display();
-    if path.is_file() {
-        format!("it is a file: write \"oci-archive:{shown}\" or \"docker-archive:{shown}\"")
-    } else if path.join(docker::MANIFEST_FILE).is_file() {
-        format!(
-            "it looks like a copy of skopeo's kind `dir:`: skopeo copy dir:{shown} oci:IMAGE:latest"
-        )
-    } else {
-        format!("copy an image there: skopeo copy docker://NAME oci:{shown}:latest")
-    }
+    Image::assemble(&repo, home, identity, &manifest, wanted.platform)
 }

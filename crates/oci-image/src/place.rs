@@ -1,17 +1,28 @@
-//! Where the documents and blobs of images lie, and reading them bounded and verified.
+//! Where the documents and blobs of images are, and reading them bounded and verified.
 
 use std::fmt;
 use std::io::Read;
 
 use box_digest::Digest;
+use oci_spec::image::Descriptor;
 
-use super::documents::Descriptor;
-use super::error::SourceError;
+use super::documents::Blob;
+use super::error::{Form, SourceError};
 use super::keys::{self, Document};
 
-/// Bounds on the size of a document, in bytes. Registries bound manifests at 4 MiB.
-pub(super) const MANIFEST_MAX: u64 = 4 << 20;
-pub(super) const CONFIG_MAX: u64 = 8 << 20;
+/// A sort of document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sort {
+    /// Its name for people.
+    pub(super) name: &'static str,
+    /// The most bytes that it may have.
+    pub(super) limit: u64,
+}
+
+// Registries bound manifests at 4 MiB.
+pub(super) const INDEX: Sort = Sort { name: "an image index", limit: 4 << 20 };
+pub(super) const MANIFEST: Sort = Sort { name: "an image manifest", ..INDEX };
+pub(super) const CONFIG: Sort = Sort { name: "an image config", limit: 8 << 20 };
 
 /// A stream that was opened.
 pub(super) struct Opened {
@@ -20,20 +31,20 @@ pub(super) struct Opened {
     pub(super) size: u64,
 }
 
-/// Where blobs lie, by their digests.
+/// Where blobs are, by their digests.
 pub(super) trait Blobs: fmt::Debug + Send + Sync {
     /// Names the place for people: `images/agent`.
     fn title(&self) -> String;
 
-    /// Says for people where a blob lies.
+    /// Says for people where a blob is.
     fn at(&self, digest: &Digest) -> String;
 
-    /// Opens a blob that something names with a size; nothing where it is not there. Neither its
+    /// Opens a blob; `None` if it is not there. Neither its
     /// content nor its size is verified.
     ///
     /// # Errors
     /// It is there, but cannot be opened.
-    fn open(&self, digest: &Digest, size: u64) -> Result<Option<Opened>, SourceError>;
+    fn open(&self, blob: Blob) -> Result<Option<Opened>, SourceError>;
 }
 
 /// Where images can be found by tags, too.
@@ -44,115 +55,108 @@ pub(super) trait Place: Blobs {
     /// Nothing has it, or the list cannot be read.
     fn tagged(&self, tag: Option<&str>) -> Result<Vec<Descriptor>, SourceError>;
 
-    /// Opens a manifest or an index; nothing where it is not there. Its content is not verified.
+    /// Opens a manifest or an index; `None` if it is not there. Its content is not verified.
     ///
     /// # Errors
     /// It is there, but cannot be opened.
     fn open_manifest(&self, digest: &Digest) -> Result<Option<Opened>, SourceError>;
 
-    /// Says what to write in a reference to name an image of this place by a tag.
-    fn form(&self) -> &'static str;
+    /// Returns the form in which its images come.
+    fn form(&self) -> Form;
 }
 
-/// Opens a blob of the size that the image names.
+/// Opens a blob of the size that the image names; `what` it is, for people.
 pub(super) fn open_blob(
     blobs: &dyn Blobs,
-    digest: &Digest,
-    size: u64,
+    blob: Blob,
     what: &'static str,
 ) -> Result<Opened, SourceError> {
-    sized(blobs, (digest, size), what, blobs.open(digest, size)?)
+    sized(blobs, blob, what, blobs.open(blob)?)
 }
 
 /// Checks that something was opened, and that it has the size that the image names.
 fn sized(
     blobs: &dyn Blobs,
-    (digest, size): (&Digest, u64),
+    blob: Blob,
     what: &'static str,
     opened: Option<Opened>,
 ) -> Result<Opened, SourceError> {
-    let at = || blobs.at(digest);
+    let at = || blobs.at(&blob.digest);
     match opened {
         None => Err(SourceError::MissingBlob { at: at(), what }),
-        Some(opened) if opened.size != size => {
-            Err(SourceError::WrongSize { at: at(), what, expected: size, found: opened.size })
+        Some(opened) if opened.size != blob.size => {
+            let sizes = [opened.size, blob.size].map(|size| format!("{size} bytes"));
+            let [found, expected] = sizes;
+            Err(SourceError::Damaged { at: at(), what, found, expected })
         }
         Some(opened) => Ok(opened),
     }
 }
 
 /// Reads a config, and verifies it.
-pub(super) fn read_config(
-    blobs: &dyn Blobs,
-    (digest, size): (&Digest, u64),
-    what: &'static str,
-) -> Result<Vec<u8>, SourceError> {
-    check_limit(blobs, (digest, size), (what, CONFIG_MAX))?;
-    let opened = blobs.open(digest, size)?;
-    verified(blobs, (digest, size), (what, CONFIG_MAX), opened)
+pub(super) fn read_config<T: Document>(blobs: &dyn Blobs, blob: Blob) -> Result<T, SourceError> {
+    let bytes = verified(blobs, blob, CONFIG, || blobs.open(blob))?;
+    parse(&bytes, &blobs.at(&blob.digest), CONFIG)
 }
 
 /// Reads a manifest or an index, and verifies it.
 pub(super) fn read_manifest(
     place: &dyn Place,
-    (digest, size): (&Digest, u64),
-    what: &'static str,
+    blob: Blob,
+    sort: Sort,
 ) -> Result<Vec<u8>, SourceError> {
-    check_limit(place, (digest, size), (what, MANIFEST_MAX))?;
-    let opened = place.open_manifest(digest)?;
-    verified(place, (digest, size), (what, MANIFEST_MAX), opened)
-}
-
-fn check_limit(
-    blobs: &dyn Blobs,
-    (digest, size): (&Digest, u64),
-    (what, limit): (&'static str, u64),
-) -> Result<(), SourceError> {
-    if size <= limit {
-        return Ok(());
-    }
-    Err(SourceError::TooLarge { at: blobs.at(digest), what, size, limit })
+    verified(place, blob, sort, || place.open_manifest(&blob.digest))
 }
 
 fn verified(
     blobs: &dyn Blobs,
-    (digest, size): (&Digest, u64),
-    (what, limit): (&'static str, u64),
-    opened: Option<Opened>,
+    blob: Blob,
+    sort: Sort,
+    open: impl FnOnce() -> Result<Option<Opened>, SourceError>,
 ) -> Result<Vec<u8>, SourceError> {
-    let opened = sized(blobs, (digest, size), what, opened)?;
-    let bytes = read_bounded(opened, || blobs.at(digest), (what, limit))?;
+    let (at, what) = (blobs.at(&blob.digest), sort.name);
+    check_size(blob.size, &at, sort)?;
+    let bytes = read_bounded(sized(blobs, blob, what, open()?)?, &at, sort)?;
     let found = Digest::of(&bytes);
-    if found != *digest {
-        return Err(SourceError::WrongDigest { at: blobs.at(digest), what, found });
+    if found != blob.digest {
+        return Err(wrong_digest(at, what, found, blob.digest));
     }
     Ok(bytes)
 }
 
-/// Reads a whole stream of a bounded size.
-pub(super) fn read_bounded(
-    opened: Opened,
-    at: impl Fn() -> String,
-    (what, limit): (&'static str, u64),
-) -> Result<Vec<u8>, SourceError> {
-    let mut bytes = Vec::new();
-    opened.reader.take(limit + 1).read_to_end(&mut bytes).map_err(SourceError::io(at()))?;
-    let size = bytes.len() as u64;
-    if size > limit {
-        return Err(SourceError::TooLarge { at: at(), what, size, limit });
+/// Returns the error of a blob with another content than the one that is named.
+pub(super) fn wrong_digest(
+    at: String,
+    what: &'static str,
+    found: Digest,
+    expected: Digest,
+) -> SourceError {
+    let (found, expected) = (format!("the digest {found}"), expected.to_string());
+    SourceError::Damaged { at, what, found, expected }
+}
+
+fn check_size(size: u64, at: &str, sort: Sort) -> Result<(), SourceError> {
+    let Sort { name: what, limit } = sort;
+    if size <= limit {
+        return Ok(());
     }
+    Err(SourceError::TooLarge { at: at.to_owned(), what, found: size, unit: "bytes", limit })
+}
+
+/// Reads a whole stream of a bounded size.
+pub(super) fn read_bounded(opened: Opened, at: &str, sort: Sort) -> Result<Vec<u8>, SourceError> {
+    let mut bytes = Vec::new();
+    let read = opened.reader.take(sort.limit + 1).read_to_end(&mut bytes);
+    read.map_err(SourceError::io(at))?;
+    check_size(bytes.len() as u64, at, sort)?;
     Ok(bytes)
 }
 
 /// Reads a document.
-pub(super) fn parse<T: Document>(
-    bytes: &[u8],
-    at: impl Fn() -> String,
-    what: &'static str,
-) -> Result<T, SourceError> {
+pub(super) fn parse<T: Document>(bytes: &[u8], at: &str, sort: Sort) -> Result<T, SourceError> {
     keys::read(bytes).map_err(|error| SourceError::Malformed {
-        at: at(),
-        what,
+        at: at.to_owned(),
+        what: sort.name,
         message: error.to_string(),
     })
 }

@@ -1,45 +1,46 @@
 //! Which manifest of an index is for a platform (image-index.md).
 
 use boxfile_spec::Platform;
-
-use super::documents::{self, Descriptor};
+use oci_spec::image::{self, Arch, Descriptor, Os};
 
 /// What builders write as the platform of what is no image.
 const UNKNOWN: &str = "unknown";
 /// The annotation by which they say what it is instead.
 const REFERENCE_TYPE: &str = "vnd.docker.reference.type";
 
-impl Descriptor {
-    /// Tells whether this is a statement about an image (provenance, an SBOM) that stands beside it.
-    pub(super) fn is_attestation(&self) -> bool {
-        let unknown = |it: &documents::Platform| it.os == UNKNOWN && it.architecture == UNKNOWN;
-        self.annotations.contains_key(REFERENCE_TYPE) || self.platform.as_ref().is_some_and(unknown)
-    }
+/// Returns `true` for a statement about an image (provenance, an SBOM) in the same index.
+pub(super) fn is_attestation(named: &Descriptor) -> bool {
+    let unknown = |it: &image::Platform| {
+        *it.os() == Os::from(UNKNOWN) && *it.architecture() == Arch::from(UNKNOWN)
+    };
+    let annotations = named.annotations().as_ref();
+    annotations.is_some_and(|it| it.contains_key(REFERENCE_TYPE))
+        || named.platform().as_ref().is_some_and(unknown)
 }
 
-/// Tells whether what is for `named` runs on a platform. A variant above the base line needs a CPU that
-/// a platform does not promise.
-pub(super) fn fits(named: &documents::Platform, platform: Platform) -> bool {
+/// Returns `true` if what is for `named` runs on a platform. A variant above the base line needs a CPU
+/// that a platform does not promise.
+pub(super) fn fits(named: &image::Platform, platform: Platform) -> bool {
     let base = match platform {
         Platform::LinuxAmd64 => "v1",
         Platform::LinuxArm64 => "v8",
     };
-    named.os == platform.os()
-        && named.architecture == platform.architecture()
-        && named.variant.as_deref().is_none_or(|it| it.is_empty() || it == base)
+    *named.os() == Os::from(platform.os())
+        && *named.architecture() == Arch::from(platform.architecture())
+        && named.variant().as_deref().is_none_or(|it| it.is_empty() || it == base)
 }
 
 /// Lists platforms for people, each once.
-pub(super) fn listed<'a>(platforms: impl Iterator<Item = &'a documents::Platform>) -> String {
+pub(super) fn listed<'a>(platforms: impl Iterator<Item = &'a image::Platform>) -> String {
     let mut texts: Vec<String> = platforms.map(shown).collect();
     texts.sort();
     texts.dedup();
     texts.join(", ")
 }
 
-fn shown(platform: &documents::Platform) -> String {
-    let documents::Platform { os, architecture, variant } = platform;
-    match variant.as_deref() {
+fn shown(platform: &image::Platform) -> String {
+    let (os, architecture) = (platform.os(), platform.architecture());
+    match platform.variant().as_deref() {
         None | Some("") => format!("{os}/{architecture}"),
         Some(variant) => format!("{os}/{architecture}/{variant}"),
     }
@@ -49,10 +50,13 @@ fn shown(platform: &documents::Platform) -> String {
 mod tests {
     use super::*;
 
-    fn platform(text: &str) -> documents::Platform {
-        let mut parts = text.split('/').map(str::to_owned);
-        let (os, architecture) = (parts.next().unwrap(), parts.next().unwrap());
-        documents::Platform { os, architecture, variant: parts.next() }
+    fn platform(text: &str) -> image::Platform {
+        let mut parts = text.split('/');
+        let mut platform = image::Platform::default();
+        platform.set_os(parts.next().unwrap().into());
+        platform.set_architecture(parts.next().unwrap().into());
+        platform.set_variant(parts.next().map(str::to_owned));
+        platform
     }
 
     #[test]

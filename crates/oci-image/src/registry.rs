@@ -10,11 +10,12 @@ use box_cache::Store;
 use box_digest::Digest;
 use oci_layer::LayerSource;
 use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag};
+use oci_spec::image::{Descriptor, MediaType};
 
 use super::access::Registries;
-use super::documents::{self, Descriptor};
-use super::error::SourceError;
-use super::place::{Blobs, CONFIG_MAX, Opened, Place};
+use super::documents::{self, Blob};
+use super::error::{Form, SourceError};
+use super::place::{Blobs, CONFIG, Opened, Place};
 
 /// What is asked of registries. Its calls may come from several threads, and block.
 pub trait Remote: fmt::Debug + Sync {
@@ -89,7 +90,8 @@ impl Repo<'_> {
             SourceError::Malformed { at: self.at(&digest), what: "a manifest or an index", message }
         })?;
         self.registries.store.put(&bytes)?;
-        Ok(Descriptor::new(&media_type, digest, bytes.len() as u64))
+        let blob = Blob { digest, size: bytes.len() as u64 };
+        Ok(blob.named(MediaType::from(media_type.as_str())))
     }
 
     /// Whether the store has a blob whole.
@@ -108,12 +110,7 @@ impl Repo<'_> {
     }
 
     fn offline(&self, digest: &Digest) -> SourceError {
-        let place = self.title();
-        SourceError::Offline {
-            place,
-            what: digest.to_string(),
-            help: "run the same command once without it",
-        }
+        SourceError::NotAsked { place: self.title(), what: digest.to_string() }
     }
 }
 
@@ -126,16 +123,16 @@ impl Blobs for Repo<'_> {
         format!("{digest} of {}", self.title())
     }
 
-    fn open(&self, digest: &Digest, size: u64) -> Result<Option<Opened>, SourceError> {
+    fn open(&self, Blob { digest, size }: Blob) -> Result<Option<Opened>, SourceError> {
         // A damaged config is fetched again. A layer is hashed when it is fetched and when it is read.
         let is_here = match size {
-            ..=CONFIG_MAX => self.holds(digest),
-            _ => self.registries.store.size(digest) == Some(size),
+            size if size <= CONFIG.limit => self.holds(&digest),
+            _ => self.registries.store.size(&digest) == Some(size),
         };
         if !is_here {
-            self.fetch(&[(*digest, size)])?;
+            self.fetch(&[(digest, size)])?;
         }
-        self.stored(digest).map(Some)
+        self.stored(&digest).map(Some)
     }
 }
 
@@ -144,8 +141,7 @@ impl Place for Repo<'_> {
         let tag = tag.unwrap_or("latest");
         if self.registries.offline {
             let (place, what) = (self.title(), format!("what the tag {tag:?} means"));
-            let help = "run the same command once without it";
-            return Err(SourceError::Offline { place, what, help });
+            return Err(SourceError::NotAsked { place, what });
         }
         let tag = Tag::new(tag).map_err(|source| self.failed(source))?;
         Ok(vec![self.fetch_manifest(&Reference::Tag(tag))?])
@@ -169,7 +165,7 @@ impl Place for Repo<'_> {
         }
     }
 
-    fn form(&self) -> &'static str {
-        "docker://HOST/NAME:TAG"
+    fn form(&self) -> Form {
+        Form::Registry
     }
 }

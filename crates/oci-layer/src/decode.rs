@@ -38,6 +38,12 @@ pub struct LayerSource {
     pub diff_id: Digest,
 }
 
+impl AsRef<Self> for LayerSource {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 /// Bytes that are written to a pack at once.
 const PACK_BUFFER: usize = 256 << 10;
 

@@ -20,6 +20,7 @@ mod path;
 mod pax;
 mod read;
 mod stream;
+mod total;
 mod zstd;
 
 use box_tree::{Content, Leaf, Meta};
@@ -28,8 +29,9 @@ pub use apply::flatten;
 pub use codec::{DECODER_EPOCH, IndexError};
 pub use decode::{Compression, LayerSource, decode, read_plain};
 pub use error::{LayerError, LayerErrorKind};
-pub use limits::{ENTRIES_MAX, Excess, Limits, Total};
+pub use limits::Limits;
 pub use members::{Member, MemberKind, member};
+pub use total::{ENTRIES_MAX, Excess, Total};
 
 /// The changes that one layer makes, in the archive's order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,10 +1,7 @@
-//! Bounds on one layer, and on all layers of a build together.
-
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! Bounds on one layer.
 
 use box_tree::Leaf;
 use box_tree::encoding::XATTR_BYTES;
-use box_tree::listing::METADATA_BYTES_MAX;
 
 use super::{Action, Change, LayerIndex};
 
@@ -59,52 +56,6 @@ impl Limits {
     pub(super) fn of_blob(&self, size: u64) -> Self {
         let grown = size.saturating_mul(self.growth).max(self.small_archive_bytes);
         Self { archive_bytes: self.archive_bytes.min(grown), ..*self }
-    }
-}
-
-/// How many entries the layers may have together, each as often as it is applied. Real images have a
-/// tenth of it.
-pub const ENTRIES_MAX: usize = 1 << 20;
-
-/// What there is too much of, and how much there may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Excess {
-    /// Entries.
-    Entries(usize),
-    /// Bytes of names and attributes. A listing can tell of whatever is below the bound.
-    IndexBytes(usize),
-}
-
-/// What some layers have together. Several threads may add to it.
-#[derive(Debug, Default)]
-pub struct Total {
-    entries: AtomicUsize,
-    bytes: AtomicUsize,
-}
-
-impl Total {
-    /// Adds layers up.
-    pub fn of<'a>(layers: impl IntoIterator<Item = &'a LayerIndex>) -> Self {
-        let total = Self::default();
-        layers.into_iter().for_each(|layer| total.add(layer));
-        total
-    }
-
-    /// Adds a layer.
-    pub fn add(&self, layer: &LayerIndex) {
-        self.entries.fetch_add(layer.changes.len(), Ordering::Relaxed);
-        self.bytes.fetch_add(layer.cost(), Ordering::Relaxed);
-    }
-
-    /// Refuses what would take more memory than there may be.
-    pub fn check(&self) -> Result<(), Excess> {
-        if self.entries.load(Ordering::Relaxed) > ENTRIES_MAX {
-            return Err(Excess::Entries(ENTRIES_MAX));
-        }
-        if self.bytes.load(Ordering::Relaxed) > METADATA_BYTES_MAX {
-            return Err(Excess::IndexBytes(METADATA_BYTES_MAX));
-        }
-        Ok(())
     }
 }
 

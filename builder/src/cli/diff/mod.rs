@@ -6,7 +6,8 @@ mod text;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use box_inspect::diff::{Change, Difference, Field, Side, SideKind, compare};
+use box_inspect::diff::{Change, Difference, Side, SideKind, compare};
+use box_tree::Field;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -150,7 +151,7 @@ impl<'d> Line<'d> {
                 change: "changed",
                 field: Some(field.name()),
                 xattr: (*field == Field::Xattrs)
-                    .then(|| a.differing_xattr(b).map(shown_bytes))
+                    .then(|| a.inode.meta.differing_xattr(&b.inode.meta).map(shown_bytes))
                     .flatten(),
                 a: Some(EntryData::of(a)),
                 b: Some(EntryData::of(b)),

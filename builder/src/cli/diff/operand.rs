@@ -13,6 +13,7 @@ use oci_image::Access;
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
+use crate::cli::failure_images;
 use crate::cli::init::parse;
 
 /// How a reference to an image begins; anything else is a directory.
@@ -39,9 +40,11 @@ impl Operand {
             }
             let access = Access { base: Path::new(""), registries: None };
             let side = Side::of_image(&image, Platform::LinuxAmd64, &access);
-            return Ok(Self::without_box(side.map_err(Failure::of)?));
+            let failed = |error| Failure::helped(&error, failure_images::compared(&error));
+            return Ok(Self::without_box(side.map_err(failed)?));
         }
-        if is_layout(path) {
+        // Comparing the files of a layout would say nothing of what is in it.
+        if box_layout::is_layout(path) {
             return Self::of_box(path, component);
         }
         let side = Side::of_directory(path);
@@ -71,13 +74,6 @@ impl Operand {
             ))),
         }
     }
-}
-
-/// Returns `true` for the directory of an OCI image layout, even of a broken one: comparing its files
-/// would tell nothing of what is in it.
-fn is_layout(path: &Path) -> bool {
-    let has = |name: &str| path.join(name).symlink_metadata().is_ok();
-    has(box_layout::LAYOUT) || has(box_layout::INDEX) && has(box_layout::BLOBS)
 }
 
 /// Returns `true` for an OCI image layout that was never meant to be a box.

@@ -1,6 +1,7 @@
 //! Differences as people read them.
 
-use box_inspect::diff::{Change, Difference, Entry, Field};
+use box_inspect::diff::{Change, Difference, Entry};
+use box_tree::Field;
 use boxfile_spec::shown;
 
 use super::operand::PartDifference;
@@ -40,7 +41,7 @@ fn folded<'d>(differences: &'d [Difference<'d>]) -> Vec<Shown<'d>> {
 
 /// Tells whether the first says of a directory what the second says of something in it.
 fn hides(directory: &Difference<'_>, other: &Difference<'_>) -> bool {
-    let is_directory = |entry: &Entry<'_>| entry.kind() == "directory";
+    let is_directory = |entry: &Entry<'_>| entry.inode.type_name() == "directory";
     let alike = match (&directory.change, &other.change) {
         (Change::Added(entry), Change::Added(_)) | (Change::Removed(entry), Change::Removed(_)) => {
             is_directory(entry)
@@ -64,9 +65,10 @@ fn one(Shown { difference, below }: &Shown<'_>) -> String {
         Change::Added(entry) => format!("added    {path}  {}", about(entry, &below)),
         Change::Removed(entry) => format!("removed  {path}  {}", about(entry, &below)),
         Change::Changed(field, a, b) => {
-            let xattr = a.differing_xattr(b).filter(|_| *field == Field::Xattrs);
+            let xattr =
+                a.inode.meta.differing_xattr(&b.inode.meta).filter(|_| *field == Field::Xattrs);
             let name = xattr.map_or_else(|| field.name().to_owned(), shown_bytes);
-            let (to_a, to_b) = match b.kind() {
+            let (to_a, to_b) = match b.inode.type_name() {
                 "directory" => (String::new(), below),
                 _ => (below, String::new()),
             };
@@ -81,8 +83,8 @@ fn one(Shown { difference, below }: &Shown<'_>) -> String {
 
 /// Says what an entry is: type, size, origin.
 fn about(entry: &Entry<'_>, below: &str) -> String {
-    let size = entry.content().map_or_else(String::new, |it| format!(", {} bytes", it.size));
-    format!("{}{size}{below}, {}", entry.kind(), origin(entry))
+    let size = entry.inode.content().map_or_else(String::new, |it| format!(", {} bytes", it.size));
+    format!("{}{size}{below}, {}", entry.inode.type_name(), origin(entry))
 }
 
 /// Says what an entry has in the field that differs.
@@ -101,18 +103,20 @@ fn value(field: Field, xattr: Option<&[u8]>, entry: &Entry<'_>) -> String {
         Field::Uid => meta.uid.to_string(),
         Field::Gid => meta.gid.to_string(),
         Field::Content => entry
+            .inode
             .content()
             .map_or_else(String::new, |content| format!("blake3 {}", content.hash.short())),
-        Field::Target => entry.target().map(shown_bytes).unwrap_or_default(),
-        Field::Device => {
-            entry.device().map_or_else(String::new, |(major, minor)| format!("{major},{minor}"))
-        }
+        Field::Target => entry.inode.target().map(shown_bytes).unwrap_or_default(),
+        Field::Device => entry
+            .inode
+            .device()
+            .map_or_else(String::new, |(major, minor)| format!("{major},{minor}")),
         Field::Xattrs => {
             let value = xattr.and_then(|name| meta.xattrs.get(name));
             value.map_or_else(|| "none".to_owned(), |value| quoted(value))
         }
         Field::Mtime => format!("{}.{:09}", time(meta.mtime), meta.mtime_nsec),
-        Field::HardLinks => match entry.first_name() {
+        Field::HardLinks => match entry.first_name {
             Some(first) => format!("{} names, first {}", entry.names, shown_bytes(first)),
             None => "1 name".to_owned(),
         },

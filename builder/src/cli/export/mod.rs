@@ -14,6 +14,7 @@ use box_inspect::opened::{self, OpenBox};
 use clap::ValueEnum;
 
 use super::failure::Failure;
+use super::failure_images;
 use super::options::Component;
 use super::terminal;
 
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = opened::open(&args.directory).map_err(Failure::of_box)?;
     let exported = export(args, &opened).map_err(|error| match error {
         ExportError::Open(error) => Failure::of_box(error),
-        error => Failure::of(error),
+        error => Failure::helped(&error, failure_images::export(&error)),
     })?;
     report::report(args, &exported);
     Ok(())
@@ -131,7 +132,8 @@ fn output(args: &Args, component: Option<ComponentName>) -> Result<PathBuf, Expo
         return Ok(output.clone());
     }
     // A box's own name comes from whoever made it: only that of its directory becomes a path.
-    let failed = |source| ExportError::Io { doing: "find", path: args.directory.clone(), source };
+    let what = args.directory.display().to_string();
+    let failed = |source| ExportError::Io { doing: "find", what, source };
     let directory = std::fs::canonicalize(&args.directory).map_err(failed)?;
     let is_box = directory.extension().is_some_and(|it| it == "box");
     let name = if is_box { directory.file_stem() } else { directory.file_name() };

@@ -89,14 +89,15 @@ fn has_skills() -> bool {
 /// Reads a reference as the language does, and opens the image.
 fn inspect(reference: &str, args: &Args) -> Result<Found, Failure> {
     let parsed = parse(reference)?;
+    let failed = |error: SourceError| Failure::of_image(&error);
     if !matches!(parsed, ImageRef::Registry { .. }) {
-        return open(&parsed, None).map(|image| Found::new(reference, &image)).map_err(Failure::of);
+        return open(&parsed, None).map(|image| Found::new(reference, &image)).map_err(failed);
     }
     let store = Store::open(&locate::store(args.store.store.as_deref())?).map_err(Failure::of)?;
     let asked = registries::Registries::find(&args.registries, false)?;
     let (store, remote) = (&store, &asked.client());
     let image = open(&parsed, Some(Registries { store, remote, offline: false }));
-    image.map(|image| Found::new(reference, &image)).map_err(Failure::of)
+    image.map(|image| Found::new(reference, &image)).map_err(failed)
 }
 
 /// Opens an image; its path starts here.
@@ -178,8 +179,7 @@ fn images() -> Vec<(&'static str, PathBuf)> {
 }
 
 fn is_business(path: &Path, image: &Image) -> bool {
-    let labels = image.config.config.as_ref().and_then(|it| it.labels.as_ref());
-    match labels.and_then(|labels| labels.get("a3s.type")) {
+    match image.process.labels().as_ref().and_then(|labels| labels.get("a3s.type")) {
         Some(kind) => kind == "business",
         None => path.file_stem().is_some_and(|name| name == "business"),
     }

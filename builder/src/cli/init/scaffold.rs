@@ -18,10 +18,9 @@ pub(super) struct Found {
 impl Found {
     /// Takes from an image's config what a person wants to see.
     pub(super) fn new(reference: &str, image: &Image) -> Self {
-        let process = image.config.config.clone().unwrap_or_default();
-        let Defaults { argv, workdir, port } = Defaults::of(&process);
-        let exposed = process.exposed_ports.unwrap_or_default();
-        let mut ports = exposed.keys().filter_map(|port| {
+        let Defaults { argv, workdir, port } = Defaults::of(&image.process);
+        let exposed = image.process.exposed_ports().iter().flatten();
+        let mut ports = exposed.filter_map(|port| {
             let (port, protocol) = port.split_once('/').unwrap_or((port, "tcp"));
             (protocol == "tcp").then(|| port.parse().ok()).flatten()
         });
@@ -29,7 +28,7 @@ impl Found {
         Self {
             reference: reference.to_owned(),
             program: (!argv.is_empty()).then(|| visible(&argv.join(" "))),
-            user: process.user.filter(|it| !it.is_empty()).map(|it| visible(&it)),
+            user: image.process.user().as_deref().filter(|it| !it.is_empty()).map(visible),
             workdir: workdir.map(|it| visible(&it)),
             port: port.or(first.filter(|_| second.is_none())),
         }

@@ -1,6 +1,6 @@
 //! In what two entries at one path differ.
 
-use box_tree::{Content, Inode, Kind, Leaf, Meta, Origin};
+use box_tree::{Content, Field, Inode, Meta, Origin};
 use boxfile_spec::shown;
 
 /// The first field in which two entries differ, and its values.
@@ -13,73 +13,52 @@ pub struct Difference {
     pub values: [String; 2],
 }
 
-impl Difference {
-    fn new(field: impl Into<String>, values: [String; 2]) -> Self {
-        Self { field: field.into(), values }
-    }
-}
+/// The attributes, in the order in which they are compared; times do not count.
+const ATTRIBUTES: [Field; 4] = [Field::Mode, Field::Uid, Field::Gid, Field::Xattrs];
+const PAYLOAD: [Field; 4] = [Field::Size, Field::Content, Field::Target, Field::Device];
 
-/// Returns the first difference; nothing where the entries are one. Times do not count.
+/// Returns the first difference; `None` where the entries are one.
 pub(super) fn difference(agent: &Inode, business: &Inode) -> Option<Difference> {
-    let kinds = [agent, business].map(kind);
-    if kinds[0] != kinds[1] {
-        return Some(Difference::new("type", kinds.map(str::to_owned)));
+    let are = |test: fn(&Inode) -> bool| test(agent) && test(business);
+    let is_generated = |it: &Inode| it.origin == Origin::Generated;
+    let mut fields = vec![Field::Type];
+    if !are(|it| it.names().is_some()) || !(is_generated(agent) || is_generated(business)) {
+        fields.extend(ATTRIBUTES);
     }
-    match (&agent.kind, &business.kind) {
-        (Kind::Leaf(one), Kind::Leaf(other)) => {
-            attributes(one, &agent.meta, &business.meta).or_else(|| payload(one, other))
-        }
-        _ if [agent, business].iter().any(|it| it.origin == Origin::Generated) => None,
-        _ => dressed(&agent.meta, &business.meta),
+    fields.extend(PAYLOAD);
+    // The permissions of a symbolic link mean nothing, and archivers differ in what they write there.
+    fields.retain(|field| *field != Field::Mode || !are(|it| it.target().is_some()));
+    let field = fields.into_iter().find(|field| field.differs(agent, business))?;
+    if field == Field::Xattrs {
+        return xattr(&agent.meta, &business.meta);
     }
+    let values = [agent, business].map(|inode| value(field, inode));
+    Some(Difference { field: field.name().to_owned(), values })
 }
 
-/// Tells whether two entries have the same attributes but for the time.
+/// Returns `true` if two entries have the same attributes but for the time.
 pub(super) fn same_attributes(agent: &Inode, business: &Inode) -> bool {
-    dressed(&agent.meta, &business.meta).is_none()
+    !ATTRIBUTES.into_iter().any(|field| field.differs(agent, business))
 }
 
-/// Returns what an entry is, in a word.
-pub(super) const fn kind(inode: &Inode) -> &'static str {
-    match &inode.kind {
-        Kind::Directory(_) => "directory",
-        Kind::Leaf(Leaf::File(_)) => "file",
-        Kind::Leaf(Leaf::Symlink(_)) => "symbolic link",
-        Kind::Leaf(Leaf::CharDevice(..)) => "character device",
-        Kind::Leaf(Leaf::BlockDevice(..)) => "block device",
-        Kind::Leaf(Leaf::Fifo) => "pipe",
-    }
-}
-
-/// Compares attributes. The permissions of a symbolic link mean nothing, and archivers differ in
-/// what they write there.
-fn attributes(leaf: &Leaf, agent: &Meta, business: &Meta) -> Option<Difference> {
-    match leaf {
-        Leaf::Symlink(_) => owned(agent, business),
-        _ => dressed(agent, business),
-    }
-}
-
-fn dressed(agent: &Meta, business: &Meta) -> Option<Difference> {
-    let modes = [agent, business].map(|meta| format!("{:04o}", meta.mode));
-    let modes = (modes[0] != modes[1]).then(|| Difference::new("mode", modes));
-    modes.or_else(|| owned(agent, business))
-}
-
-fn owned(agent: &Meta, business: &Meta) -> Option<Difference> {
-    let fields = [("uid", agent.uid, business.uid), ("gid", agent.gid, business.gid)];
-    let differs = fields.into_iter().find(|(_, one, other)| one != other);
-    let number = |(field, one, other): (&str, u32, u32)| {
-        Difference::new(field, [one, other].map(|it| it.to_string()))
+/// Shows the value of a field.
+fn value(field: Field, inode: &Inode) -> String {
+    let meta = &inode.meta;
+    let found = match field {
+        Field::Mode => Some(format!("{:04o}", meta.mode)),
+        Field::Uid => Some(meta.uid.to_string()),
+        Field::Gid => Some(meta.gid.to_string()),
+        Field::Size => inode.content().map(|it| it.size.to_string()),
+        Field::Content => inode.content().map(|it| format!("blake3:{}", it.hash.short())),
+        Field::Target => inode.target().map(|it| shown(&String::from_utf8_lossy(it))),
+        Field::Device => inode.device().map(|(major, minor)| format!("{major}:{minor}")),
+        _ => Some(inode.type_name().to_owned()),
     };
-    differs.map(number).or_else(|| xattr(agent, business))
+    found.unwrap_or_default()
 }
 
 fn xattr(agent: &Meta, business: &Meta) -> Option<Difference> {
-    let mut names: Vec<_> = agent.xattrs.keys().chain(business.xattrs.keys()).collect();
-    names.sort_unstable();
-    let differs = |name: &&&Vec<u8>| agent.xattrs.get(**name) != business.xattrs.get(**name);
-    let name = *names.iter().find(differs)?;
+    let name = agent.differing_xattr(business)?;
     let value = |meta: &Meta| match meta.xattrs.get(name) {
         None => "none".to_owned(),
         Some(value) => {
@@ -87,35 +66,5 @@ fn xattr(agent: &Meta, business: &Meta) -> Option<Difference> {
         }
     };
     let field = format!("xattr {}", shown(&String::from_utf8_lossy(name)));
-    Some(Difference::new(field, [agent, business].map(value)))
-}
-
-/// Compares what leaves of one type hold.
-fn payload(agent: &Leaf, business: &Leaf) -> Option<Difference> {
-    match (agent, business) {
-        (Leaf::File(one), Leaf::File(other)) if one.size != other.size => {
-            Some(Difference::new("size", [one, other].map(|it| it.size.to_string())))
-        }
-        (Leaf::File(one), Leaf::File(other)) if one != other => {
-            let hash = |it: &Content| format!("blake3:{}", it.hash.short());
-            Some(Difference::new("content", [one, other].map(hash)))
-        }
-        (Leaf::Symlink(one), Leaf::Symlink(other)) if one != other => {
-            let target = |it: &Vec<u8>| shown(&String::from_utf8_lossy(it));
-            Some(Difference::new("target", [one, other].map(target)))
-        }
-        (Leaf::CharDevice(..) | Leaf::BlockDevice(..), _) if agent != business => {
-            Some(Difference::new("device", [agent, business].map(numbers)))
-        }
-        _ => None,
-    }
-}
-
-fn numbers(leaf: &Leaf) -> String {
-    match leaf {
-        Leaf::CharDevice(major, minor) | Leaf::BlockDevice(major, minor) => {
-            format!("{major}:{minor}")
-        }
-        _ => String::new(),
-    }
+    Some(Difference { field, values: [agent, business].map(value) })
 }

@@ -7,7 +7,7 @@ use box_tree::{Inode, Kind, Leaf, Origin};
 use boxfile_spec::Span;
 
 use super::accounts::AccountClash;
-use super::compare::{Difference, kind};
+use super::compare::Difference;
 use super::special::Special;
 
 /// The conflicts of two images that are to have one root, and what they came from.
@@ -55,7 +55,7 @@ impl Side {
             Kind::Leaf(Leaf::File(content)) => Some(content.size),
             _ => None,
         };
-        Self { origin: inode.origin, kind: kind(inode), size, below }
+        Self { origin: inode.origin, kind: inode.type_name(), size, below }
     }
 }
 

@@ -36,17 +36,18 @@ impl Inputs {
 /// Adds what a box takes of an image: the uncompressed layers and how its process runs. The config as
 /// a whole is not added: two tools write the same one differently.
 fn add_image(key: KeyHasher, image: &Image) -> KeyHasher {
-    let process = image.config.config.clone().unwrap_or_default();
+    let process = &image.process;
     let layers: Vec<String> = image.layers.iter().map(|layer| layer.diff_id.hex()).collect();
-    let ports: Vec<String> = process.exposed_ports.unwrap_or_default().into_keys().collect();
-    let lists = [layers, ports]
-        .into_iter()
-        .chain([process.env, process.entrypoint, process.cmd].map(Option::unwrap_or_default));
+    let ports = process.exposed_ports().clone().unwrap_or_default();
+    let labels = process.labels().iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
+    let argv = [process.env(), process.entrypoint(), process.cmd()];
+    let lists =
+        [layers, ports].into_iter().chain(argv.map(|list| list.clone().unwrap_or_default()));
     lists
         .fold(key, |key, list| key.list(list.iter().map(String::as_str)))
-        .text(&process.user.unwrap_or_default())
-        .text(&process.working_dir.unwrap_or_default())
-        .map(&process.labels.unwrap_or_default())
+        .text(process.user().as_deref().unwrap_or_default())
+        .text(process.working_dir().as_deref().unwrap_or_default())
+        .map(&labels.collect())
 }
 
 /// Returns the name of a skill's mode in a key.

@@ -8,7 +8,7 @@ use box_tree::{Content, Inode, Leaf, Meta, Tree};
 use boxfile_spec::lock::Kind;
 use boxfile_spec::{Boxfile, Platform, SkillMode, Source, Span};
 use download::fetch::FetchOptions;
-use oci_image::Process;
+use oci_image::Config;
 use oci_layer::Compression;
 
 use super::*;
@@ -80,8 +80,10 @@ fn inputs() -> Inputs {
 }
 
 /// How an image's program runs.
-fn process(program: &str) -> Process {
-    Process { cmd: Some(vec![program.to_owned()]), ..Process::default() }
+fn process(program: &str) -> Config {
+    let mut process = Config::default();
+    process.set_cmd(Some(vec![program.to_owned()]));
+    process
 }
 
 fn key_of(text: &str, inputs: &Inputs) -> ActionKey {
@@ -124,7 +126,7 @@ fn contents_and_declarations_make_another_box() {
     let key = key_of(BOXFILE, &inputs());
     let changes: [fn(&mut Inputs); 11] = [
         |it| it.images[0].1.layers[0].diff_id = digest(7),
-        |it| it.images[0].1.config.config = Some(process("other")),
+        |it| it.images[0].1.process = process("other"),
         |it| it.images.truncate(1),
         |it| it.images.swap(0, 1),
         |it| it.skills[0].skill = skill(b"greets more"),

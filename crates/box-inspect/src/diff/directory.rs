@@ -21,30 +21,14 @@ const OF_THE_HOST: &[u8] = b"security.selinux";
 /// The most that Linux lets a list of names or a value have (limits.h).
 const XATTR_MAX: usize = 64 << 10;
 
-/// Why a directory cannot be compared.
+/// A directory cannot be compared.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DirectoryError {
-    /// Something cannot be read.
-    #[error("cannot read {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A socket, which neither box nor image can have.
-    #[error("{} is a socket, which neither box nor image can have", path.display())]
-    Socket {
-        /// The socket.
-        path: PathBuf,
-    },
-    /// The file is another one than a moment before.
-    #[error("{} changes while it is read", path.display())]
-    Changing {
-        /// The file.
-        path: PathBuf,
-    },
+#[error("cannot read {}", path.display())]
+pub struct DirectoryError {
+    /// The file that cannot be read.
+    pub path: PathBuf,
+    /// Why not.
+    pub source: io::Error,
 }
 
 impl Side {
@@ -122,7 +106,7 @@ impl Walk {
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> DirectoryError + '_ {
-    |source| DirectoryError::Io { path: path.to_owned(), source }
+    |source| DirectoryError { path: path.to_owned(), source }
 }
 
 fn kind(path: &Path, found: &Metadata) -> Result<Kind, DirectoryError> {
@@ -141,7 +125,8 @@ fn kind(path: &Path, found: &Metadata) -> Result<Kind, DirectoryError> {
     } else if kind.is_fifo() {
         Leaf::Fifo
     } else {
-        return Err(DirectoryError::Socket { path: path.to_owned() });
+        let why = "it is a socket, which neither box nor image can have";
+        return Err(failed(path)(io::Error::other(why)));
     }))
 }
 
@@ -178,9 +163,8 @@ fn xattrs(path: &Path) -> rustix::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
 /// Hashes a file, unless it has become something else since it was listed.
 fn content(path: &Path) -> Result<Content, DirectoryError> {
     let file = open_regular(path, Links::Refuse).map_err(|error| match error {
-        ReadError::NotRegular => DirectoryError::Changing { path: path.to_owned() },
+        ReadError::NotRegular => failed(path)(io::Error::other("it changes while it is read")),
         error => failed(path)(error.into()),
     })?;
-    let (hash, size) = Blake3Digest::of_reader(file).map_err(failed(path))?;
-    Ok(Content { hash, size })
+    Content::of_reader(file).map_err(failed(path))
 }

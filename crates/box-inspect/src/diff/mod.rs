@@ -4,8 +4,6 @@
 //! the number of entries and with nothing else.
 
 mod directory;
-mod entry;
-mod field;
 mod image;
 mod side;
 #[cfg(test)]
@@ -13,11 +11,11 @@ mod tests;
 
 use std::cmp::Ordering;
 
+use box_tree::Field;
+
 pub use directory::DirectoryError;
-pub use entry::Entry;
-pub use field::Field;
-pub use image::ImageError;
-pub use side::{Side, SideKind};
+pub use image::{ImageError, ImageFault};
+pub use side::{Entry, Side, SideKind};
 
 /// A path at which two trees differ.
 #[derive(Debug)]
@@ -73,7 +71,7 @@ fn difference<'a>(
         (Some((path, one)), None) => Some(Difference { path, change: Change::Removed(one) }),
         (None, Some((path, other))) => Some(Difference { path, change: Change::Added(other) }),
         (Some((path, one)), Some((_, other))) => {
-            let field = *fields.iter().find(|field| field.differs(&one, &other))?;
+            let field = *fields.iter().find(|field| one.differs(&other, **field))?;
             Some(Difference { path, change: Change::Changed(field, one, other) })
         }
         (None, None) => None,

@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use box_digest::Digest;
 use box_image::ComponentName;
 use box_tree::listing::{Listing, NamedOrigin};
-use box_tree::{InodeId, entries, path};
+use box_tree::{Field, Inode, InodeId, entries, path};
 
-use super::Entry;
 use crate::opened::{self, OpenBox, OpenError};
 
 /// What a compared tree is of.
@@ -96,7 +95,7 @@ impl Side {
             inode: self.listing.tree.inode(id),
             origin: self.origin(id),
             names: group.map_or(1, |(names, _)| *names),
-            group: group.map(|(_, first)| first.as_slice()),
+            first_name: group.map(|(_, first)| first.as_slice()),
             on_host: self.kind == SideKind::Directory,
         }
     }
@@ -115,5 +114,35 @@ impl Side {
     /// [`FindError`](box_tree::listing::FindError), which names the place where the path ends.
     pub fn find(&self, path: &[u8]) -> Result<InodeId, box_tree::listing::FindError> {
         self.listing.find(&[self.root.as_slice(), b"/", path].concat())
+    }
+}
+
+/// One entry of a compared tree.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// What it is.
+    pub inode: &'a Inode,
+    /// Where it came from, where that is known.
+    pub origin: Option<NamedOrigin<'a>>,
+    /// How many names its inode has in the compared tree; of a directory always 1.
+    pub names: usize,
+    /// The first path, in the canonical order, of an inode that has several.
+    pub first_name: Option<&'a [u8]>,
+    /// Whether it is in a directory of this host, where links have no permissions.
+    on_host: bool,
+}
+
+impl Entry<'_> {
+    /// Returns `true` if two entries of the same path differ in a field.
+    pub(super) fn differs(&self, other: &Self, field: Field) -> bool {
+        let has_no_mode = |it: &Self| it.inode.target().is_some();
+        match field {
+            Field::HardLinks => (self.names, self.first_name) != (other.names, other.first_name),
+            // Links have permissions in archives and images, but none on Linux.
+            Field::Mode if self.on_host || other.on_host => {
+                !(has_no_mode(self) && has_no_mode(other)) && field.differs(self.inode, other.inode)
+            }
+            field => field.differs(self.inode, other.inode),
+        }
     }
 }

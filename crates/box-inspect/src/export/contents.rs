@@ -1,20 +1,17 @@
-//! The data of files, read from a box's rootfs.
+//! The rootfs of a box: the data of its files, and the whole image, which is the form `erofs`.
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read, Write};
 
-use box_digest::{Blake3Digest, Hasher};
+use box_digest::Blake3Digest;
+use box_image::manifest::ROOTFS_TYPE;
 use box_tree::erofs::image_builder;
-use box_tree::{Content, ReadContent, Tree};
+use box_tree::{Content, CopyError, ReadContent, Tree};
 
-use super::ExportError;
 use super::error::lossy;
+use super::{ExportError, Written};
 use crate::opened::{self, OpenBox};
-
-/// How many bytes are read at once.
-const CHUNK: usize = 256 << 10;
 
 /// The contents of a box's files, read from its rootfs and verified.
 #[derive(Debug)]
@@ -45,25 +42,16 @@ impl Contents {
         content: Content,
         out: &mut dyn Write,
     ) -> Result<(), ExportError> {
-        let damaged = || ExportError::Damaged { path: lossy(path) };
-        // A content without bytes lies nowhere.
-        let mut offset = self.places.get(&content.hash).copied().unwrap_or_default();
-        let mut hasher = Hasher::default();
-        let mut buffer = vec![0; CHUNK.min(usize::try_from(content.size).unwrap_or(CHUNK))];
-        let mut left = content.size;
-        while left > 0 {
-            let chunk = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-            let chunk = &mut buffer[..chunk];
-            self.rootfs.read_exact_at(chunk, offset).map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof => damaged(),
-                _ => ExportError::Rootfs(error),
-            })?;
-            hasher.update(chunk);
-            out.write_all(chunk).map_err(ExportError::Write)?;
-            offset += chunk.len() as u64;
-            left -= chunk.len() as u64;
-        }
-        if hasher.digest() == content.hash { Ok(()) } else { Err(damaged()) }
+        // A content without bytes is nowhere.
+        let offset = self.places.get(&content.hash).copied().unwrap_or_default();
+        content.copy(&self.rootfs, offset, out).map_err(|error| match error {
+            CopyError::Damaged => ExportError::damaged(format!(
+                "{} has other data than the listing names",
+                lossy(path)
+            )),
+            CopyError::Read(error) => ExportError::rootfs(error),
+            CopyError::Write(error) => ExportError::Write(error),
+        })
     }
 }
 
@@ -77,4 +65,29 @@ impl ReadContent for Contents {
             .map_err(io::Error::other)?;
         Ok(bytes)
     }
+}
+
+/// How many bytes are copied at once.
+const CHUNK: usize = 1 << 20;
+
+/// Copies the rootfs image of a box.
+///
+/// # Errors
+/// [`ExportError`]; what was written then is not the image.
+pub fn copy_rootfs(opened: &OpenBox, out: &mut dyn Write) -> Result<Written, ExportError> {
+    let mut rootfs = opened::rootfs(opened)?;
+    let written = Written::count(out, |out| {
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            match rootfs.read(&mut buffer).map_err(ExportError::rootfs)? {
+                0 => return Ok(()),
+                read => out.write_all(&buffer[..read]).map_err(ExportError::Write)?,
+            }
+        }
+    })?;
+    let named = opened.manifest.blob(ROOTFS_TYPE).map(|blob| blob.digest);
+    if named == Some(written.digest) {
+        return Ok(written);
+    }
+    Err(ExportError::damaged(format!("it has the digest {}", written.digest)))
 }

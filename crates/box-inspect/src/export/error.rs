@@ -1,14 +1,15 @@
 //! Why a box is not exported.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use host_fs::publish::PublishError;
 
 use crate::opened::OpenError;
 
-/// Why a box is not exported.
+/// Why a box is not exported. A `path` is an entry's in what is exported.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 #[non_exhaustive]
 pub enum ExportError {
     /// The box cannot be read.
@@ -18,91 +19,29 @@ pub enum ExportError {
     #[error("the listing of the box is of no image that this version writes")]
     Listing(#[from] erofs_writer::Error),
     /// The box lacks the component.
-    #[error("the box has no component `{component}`; leave out `--component`, or name the other")]
-    NoComponent {
-        /// The component's name.
-        component: &'static str,
-    },
+    #[error("the box has no component `{component}`")]
+    NoComponent { component: &'static str },
     /// An OCI image holds one component, and the box has two.
-    #[error(
-        "the box has an agent and a business application, and an OCI image holds one of them; \
-         say which with `--component agent` or `--component business`"
-    )]
+    #[error("the box has an agent and a business application, and an OCI image holds one of them")]
     WhichComponent,
-    /// The component's root is not in the tree.
-    #[error("the plan of the box names the root {root}, which its rootfs does not have")]
-    NoRoot {
-        /// The root's path.
-        root: String,
-    },
-    /// The rootfs cannot be read.
-    #[error("cannot read the rootfs of the box")]
-    Rootfs(#[source] io::Error),
     /// The rootfs is not the one that the box names.
-    #[error("the rootfs of the box is damaged; copy or build the box again")]
-    DamagedRootfs,
-    /// A file's data in the rootfs is not what the listing names.
-    #[error("the rootfs of the box is damaged at {path}; copy or build the box again")]
-    Damaged {
-        /// The file's path in what is exported.
-        path: String,
-    },
+    #[error("the rootfs of the box is damaged: {what}")]
+    Damaged { what: String },
     /// The form has no place for something.
-    #[error("{path} has {what}, for which {form} has no place; {advice}")]
-    NoPlace {
-        /// The entry's path in what is exported.
-        path: String,
-        /// What it has.
-        what: &'static str,
-        /// The form: `a tar archive`.
-        form: &'static str,
-        /// What to do.
-        advice: &'static str,
-    },
-    /// Something is there already.
-    #[error("{} exists; remove it, or name another place with --output", path.display())]
-    Exists {
-        /// What is there.
-        path: PathBuf,
-    },
-    /// An entry of the tree cannot be made.
-    #[error("cannot {doing} {path} of the box")]
-    Entry {
-        /// What was being done.
-        doing: &'static str,
-        /// The entry's path in what is exported.
-        path: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The operating system refused something.
-    #[error("cannot {doing} {}", path.display())]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// To which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The directory cannot be put in its place.
+    #[error("{path} has {what}, for which {form} has no place")]
+    NoPlace { path: String, what: &'static str, form: &'static str },
+    /// A file of the host, an entry of the tree or the rootfs cannot be read or made.
+    #[error("cannot {doing} {what}")]
+    Io { doing: &'static str, what: String, source: io::Error },
+    /// The directory or the file cannot be put in its place.
     #[error(transparent)]
-    Publish(PublishError),
+    Publish(#[from] PublishError),
     /// What is exported cannot be written.
     #[error("cannot write the output")]
     Write(#[source] io::Error),
     /// A document does not become JSON.
     #[error(transparent)]
-    Document(#[from] serde_json::Error),
-}
-
-impl From<PublishError> for ExportError {
-    fn from(error: PublishError) -> Self {
-        match error {
-            PublishError::Exists { path } => Self::Exists { path },
-            error => Self::Publish(error),
-        }
-    }
+    Document(#[from] oci_spec::OciSpecError),
 }
 
 impl ExportError {
@@ -113,6 +52,14 @@ impl ExportError {
             error => error,
         }
     }
+
+    pub(super) fn damaged(what: impl Into<String>) -> Self {
+        Self::Damaged { what: what.into() }
+    }
+
+    pub(super) fn rootfs(source: io::Error) -> Self {
+        Self::Io { doing: "read", what: "the rootfs of the box".to_owned(), source }
+    }
 }
 
 /// Shows a path of a tree to people.
@@ -122,5 +69,10 @@ pub(super) fn lossy(path: &[u8]) -> String {
 
 /// Says to which file of the host something was being done.
 pub(super) fn io_at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ExportError {
-    move |source| ExportError::Io { doing, path: path.to_owned(), source }
+    move |source| ExportError::Io { doing, what: path.display().to_string(), source }
+}
+
+/// Says to which entry of the tree something was being done.
+pub(super) fn entry_at(doing: &'static str, path: &[u8]) -> impl FnOnce(io::Error) -> ExportError {
+    move |source| ExportError::Io { doing, what: format!("{} of the box", lossy(path)), source }
 }

@@ -1,7 +1,7 @@
 //! Exporting: a box's files in a form that other programs read.
 //!
 //! ```text
-//! erofs  the rootfs image as it is                      rootfs
+//! erofs  the rootfs image as it is                      contents
 //! tar    an archive of the tree                         member, tar
 //! dir    the tree in a directory of the host            directory
 //! oci    one component's tree as an image of one layer  oci
@@ -18,26 +18,24 @@ mod contents;
 mod directory;
 mod error;
 mod member;
-mod names;
 mod oci;
 mod place;
-mod rootfs;
 mod tar;
 mod written;
 
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 
 use box_image::{ComponentName, ComponentPlan};
-use box_tree::Tree;
+use box_tree::{InodeId, Tree, entries};
 
 use crate::opened::{self, OpenBox};
-pub use contents::Contents;
+pub use contents::{Contents, copy_rootfs};
 pub use directory::{LeftOut, Ownership};
 pub use error::ExportError;
 pub use oci::{OciImage, component_of};
 pub use place::file;
-pub use rootfs::copy_rootfs;
 pub use written::Written;
 
 /// A tree of a box, and where its data lies.
@@ -69,7 +67,7 @@ impl Export {
         let mut export = Self::whole(opened)?;
         let root = export.tree.reach(plan.root.as_bytes()).ok();
         let root = root.filter(|root| export.tree.inode(*root).names().is_some());
-        let root = root.ok_or_else(|| ExportError::NoRoot { root: plan.root.clone() })?;
+        let root = root.ok_or_else(|| ExportError::damaged(format!("it has no {}", plan.root)))?;
         *export.tree.inode_mut(Tree::ROOT) = export.tree.inode(root).clone();
         export.plan = Some(plan.clone());
         Ok(export)
@@ -94,6 +92,29 @@ impl Export {
     /// [`ExportError`]; nothing is left behind then.
     pub fn directory(&self, to: &Path, ownership: Ownership) -> Result<LeftOut, ExportError> {
         directory::extract(&self.tree, &self.contents, to, ownership)
+    }
+}
+
+/// The first name, in the order of the tree digest, of every inode that has several.
+#[derive(Debug)]
+pub(super) struct FirstNames(HashMap<InodeId, Vec<u8>>);
+
+impl FirstNames {
+    /// Finds them.
+    pub(super) fn of(tree: &Tree) -> Self {
+        let mut seen = HashSet::new();
+        let again = entries(tree).filter(|(_, id)| !seen.insert(*id));
+        let several: HashSet<_> = again.map(|(_, id)| id).collect();
+        let mut first = HashMap::new();
+        for (path, id) in entries(tree).filter(|(_, id)| several.contains(id)) {
+            first.entry(id).or_insert(path);
+        }
+        Self(first)
+    }
+
+    /// Returns the first name of the inode at a path, where this is a further one.
+    pub(super) fn before(&self, path: &[u8], id: InodeId) -> Option<&[u8]> {
+        self.0.get(&id).map(Vec::as_slice).filter(|first| *first != path)
     }
 }
 

@@ -4,27 +4,26 @@
 //! form. The config says how the component runs: program, environment, directory and user. It says
 //! neither who made the image nor when.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use box_digest::Digest;
-use box_image::manifest::{OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
-use box_image::{ComponentName, ComponentPlan, Descriptor, Index, OciLayout};
+use box_image::{ComponentName, ComponentPlan};
 use box_tree::{Meta, Tree, entries};
-use boxfile_spec::Platform;
-use serde::Serialize;
+use oci_spec::OciSpecError;
+use oci_spec::image::{
+    ANNOTATION_REF_NAME, Arch, Config, Descriptor, ImageConfiguration, ImageIndex, ImageManifest,
+    ImageManifestBuilder, MediaType, Os, RootFs, SCHEMA_VERSION,
+};
 
 use super::error::{io_at, lossy};
 use super::member::{Flag, Member};
 use super::{Export, ExportError, Written, place, tar};
 use crate::opened::OpenBox;
 
-const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
-const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
-/// The annotation that holds an image's tag, and the tag.
-const REF_NAME: (&str, &str) = ("org.opencontainers.image.ref.name", "latest");
+/// The image's tag.
+const TAG: &str = "latest";
 const BLOBS: &str = "blobs/sha256";
 
 /// Returns the component that an image is made of: the one that is named, or the only one.
@@ -60,14 +59,9 @@ impl<'a> OciImage<'a> {
         let plan = export.plan.as_ref().ok_or(ExportError::WhichComponent)?;
         check_names(&export.tree)?;
         let layer = export.tar(&mut std::io::sink())?;
-        let config = serde_json::to_vec(&ImageConfig::new(plan, layer.digest))?;
-        let manifest = ImageManifest {
-            schema_version: 2,
-            media_type: OCI_MANIFEST_TYPE,
-            config: descriptor(CONFIG_TYPE, Written::of(&config)),
-            layers: [descriptor(LAYER_TYPE, layer)],
-        };
-        Ok(Self { export, layer, documents: [config, serde_json::to_vec(&manifest)?] })
+        let config = config(plan, layer.digest).to_string()?;
+        let manifest = manifest(Written::of(config.as_bytes()), layer)?.to_string()?;
+        Ok(Self { export, layer, documents: [config, manifest].map(String::into_bytes) })
     }
 
     /// Returns digest and size of the manifest: the image's identity.
@@ -118,21 +112,25 @@ impl<'a> OciImage<'a> {
 
     fn write_layer(&self, out: &mut dyn Write) -> Result<(), ExportError> {
         let again = self.export.tar(out)?;
-        if again == self.layer { Ok(()) } else { Err(ExportError::DamagedRootfs) }
+        if again == self.layer {
+            return Ok(());
+        }
+        Err(ExportError::damaged("it changes while it is read"))
     }
 
     /// Returns the files of the layout but the layer, by their paths in it.
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, ExportError> {
-        let mut named = descriptor(OCI_MANIFEST_TYPE, self.manifest());
-        named.annotations.insert(REF_NAME.0.to_owned(), REF_NAME.1.to_owned());
-        let (media_type, manifests) = (OCI_INDEX_TYPE.to_owned(), vec![named]);
-        let index = Index { schema_version: 2, media_type, manifests };
+        let mut named = descriptor(MediaType::ImageManifest, self.manifest())?;
+        let tag = (ANNOTATION_REF_NAME.to_owned(), TAG.to_owned());
+        named.set_annotations(Some([tag].into()));
+        let mut index = ImageIndex::default();
+        index.set_media_type(Some(MediaType::ImageIndex)).set_manifests(vec![named]);
         let blob = |bytes: &Vec<u8>| {
             (format!("{BLOBS}/{}", Written::of(bytes).digest.hex()), bytes.clone())
         };
         let documents = [
-            ("oci-layout".to_owned(), serde_json::to_vec(&OciLayout::default())?),
-            ("index.json".to_owned(), serde_json::to_vec(&index)?),
+            ("oci-layout".to_owned(), r#"{"imageLayoutVersion":"1.0.0"}"#.into()),
+            ("index.json".to_owned(), index.to_string()?.into_bytes()),
         ];
         Ok(documents.into_iter().chain(self.documents.iter().map(blob)).collect())
     }
@@ -146,13 +144,8 @@ fn check_names(tree: &Tree) -> Result<(), ExportError> {
             path: lossy(&path),
             what: "a name that begins with `.wh.`",
             form: "a layer of an OCI image",
-            advice: "export the component with `--format tar`",
         })
     })
-}
-
-fn descriptor(media_type: &str, of: Written) -> Descriptor {
-    Descriptor::new(media_type, of.digest, of.size)
 }
 
 /// Writes what stands before a file of the layout.
@@ -162,61 +155,35 @@ fn put(name: &str, flag: Flag, size: u64, out: &mut dyn Write) -> Result<(), Exp
     tar::put(Member { path, flag, target: b"", size, device: (0, 0), meta }, out)
 }
 
-/// manifest.md.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ImageManifest {
-    schema_version: u32,
-    media_type: &'static str,
-    config: Descriptor,
-    layers: [Descriptor; 1],
+/// Returns the image's config (config.md).
+fn config(plan: &ComponentPlan, layer: Digest) -> ImageConfiguration {
+    let mut process = Config::default();
+    process
+        .set_user(Some(format!("{}:{}", plan.user.uid, plan.user.gid)))
+        .set_exposed_ports(plan.port.map(|port| vec![format!("{port}/tcp")]))
+        .set_env(Some(plan.env.clone()))
+        .set_entrypoint(Some(plan.argv.clone()).filter(|argv| !argv.is_empty()))
+        .set_working_dir(Some(plan.workdir.clone()));
+    let mut rootfs = RootFs::default();
+    rootfs.set_diff_ids(vec![layer.to_string()]);
+    let mut config = ImageConfiguration::default();
+    // No box is built for another platform.
+    config.set_architecture(Arch::Amd64).set_os(Os::Linux);
+    config.set_config(Some(process)).set_rootfs(rootfs);
+    config
 }
 
-/// config.md.
-#[derive(Serialize)]
-struct ImageConfig<'a> {
-    architecture: &'static str,
-    os: &'static str,
-    config: Process<'a>,
-    rootfs: RootFs,
+/// Returns the image's manifest (manifest.md).
+fn manifest(config: Written, layer: Written) -> Result<ImageManifest, OciSpecError> {
+    ImageManifestBuilder::default()
+        .schema_version(SCHEMA_VERSION)
+        .media_type(MediaType::ImageManifest)
+        .config(descriptor(MediaType::ImageConfig, config)?)
+        .layers([descriptor(MediaType::ImageLayer, layer)?])
+        .build()
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Process<'a> {
-    user: String,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    exposed_ports: BTreeMap<String, Empty>,
-    env: &'a [String],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    entrypoint: &'a [String],
-    working_dir: &'a str,
-}
-
-#[derive(Serialize)]
-struct Empty {}
-
-#[derive(Serialize)]
-struct RootFs {
-    r#type: &'static str,
-    diff_ids: [Digest; 1],
-}
-
-impl<'a> ImageConfig<'a> {
-    fn new(plan: &'a ComponentPlan, layer: Digest) -> Self {
-        let port = plan.port.iter().map(|port| (format!("{port}/tcp"), Empty {}));
-        Self {
-            // No box is built for another platform.
-            architecture: Platform::LinuxAmd64.architecture(),
-            os: "linux",
-            config: Process {
-                user: format!("{}:{}", plan.user.uid, plan.user.gid),
-                exposed_ports: port.collect(),
-                env: &plan.env,
-                entrypoint: &plan.argv,
-                working_dir: &plan.workdir,
-            },
-            rootfs: RootFs { r#type: "layers", diff_ids: [layer] },
-        }
-    }
+fn descriptor(media_type: MediaType, of: Written) -> Result<Descriptor, OciSpecError> {
+    let digest = of.digest.to_string().parse::<oci_spec::image::Digest>()?;
+    Ok(Descriptor::new(media_type, of.size, digest))
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use host_fs::publish::{DirectoryDraft, FileDraft};
+use host_fs::publish::{DirectoryDraft, FileDraft, PublishError};
 
 use super::ExportError;
 use super::error::io_at;
@@ -12,7 +12,7 @@ use super::error::io_at;
 /// Writes a new file; who may read it is as the umask says.
 ///
 /// # Errors
-/// [`ExportError::Exists`], the operating system's and those of `fill`; there is no file then.
+/// [`PublishError::Exists`], the operating system's and those of `fill`; there is no file then.
 pub fn file<T>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<T, ExportError>,
@@ -25,9 +25,7 @@ pub fn file<T>(
     drop(out);
     match draft.finish_new(path) {
         Ok(()) => Ok(filled),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(ExportError::Exists { path: path.to_owned() })
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists(path)),
         Err(error) => Err(io_at("write", path)(error)),
     }
 }
@@ -35,7 +33,7 @@ pub fn file<T>(
 /// Starts a directory with these permissions, as far as the umask allows; nothing may be there yet.
 ///
 /// # Errors
-/// [`ExportError::Exists`] and the operating system's.
+/// [`PublishError::Exists`] and the operating system's.
 pub(super) fn directory(to: &Path, mode: u32) -> Result<DirectoryDraft, ExportError> {
     // Without a slash at the end, which would follow a symbolic link.
     check_absent(&to.components().collect::<std::path::PathBuf>())?;
@@ -44,9 +42,13 @@ pub(super) fn directory(to: &Path, mode: u32) -> Result<DirectoryDraft, ExportEr
 
 fn check_absent(path: &Path) -> Result<(), ExportError> {
     match fs::symlink_metadata(path) {
-        Ok(_) => Err(ExportError::Exists { path: path.to_owned() }),
+        Ok(_) => Err(exists(path)),
         Err(_) => Ok(()),
     }
+}
+
+fn exists(path: &Path) -> ExportError {
+    PublishError::Exists { path: path.to_owned() }.into()
 }
 
 #[cfg(test)]
@@ -60,8 +62,8 @@ mod tests {
         let write = |out: &mut dyn Write| out.write_all(b"new").map_err(ExportError::Write);
         file(&at("file"), write).unwrap();
         let error = file(&at("file"), write).unwrap_err();
-        assert!(matches!(error, ExportError::Exists { .. }), "{error}");
-        let failed = |_: &mut dyn Write| Err::<(), _>(ExportError::DamagedRootfs);
+        assert!(matches!(error, ExportError::Publish(PublishError::Exists { .. })), "{error}");
+        let failed = |_: &mut dyn Write| Err::<(), _>(ExportError::WhichComponent);
         assert!(file(&at("other"), failed).is_err());
         drop(super::directory(&at("directory"), 0o700).unwrap());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
@@ -78,7 +80,7 @@ mod tests {
         let draft = super::directory(&at("directory"), 0o700).unwrap();
         fs::create_dir(at("directory")).unwrap();
         let error = ExportError::from(draft.finish_new().unwrap_err());
-        assert!(matches!(error, ExportError::Exists { .. }), "{error}");
+        assert!(matches!(error, ExportError::Publish(PublishError::Exists { .. })), "{error}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 

@@ -8,11 +8,10 @@ use std::io::Write;
 
 use box_tree::{Inode, Kind, Leaf, Tree, entries};
 
-use super::ExportError;
 use super::contents::Contents;
 use super::error::lossy;
 use super::member::{BLOCK, Flag, Member};
-use super::names::FirstNames;
+use super::{ExportError, FirstNames};
 
 /// Writes a tree as an archive.
 pub(super) fn write(
@@ -81,7 +80,6 @@ pub(super) fn put(member: Member<'_>, out: &mut dyn Write) -> Result<(), ExportE
         path: format!("/{}", lossy(member.path)),
         what,
         form: "a tar archive",
-        advice: "export the box with `--format dir` or `--format erofs`",
     })?;
     out.write_all(&blocks).map_err(ExportError::Write)
 }

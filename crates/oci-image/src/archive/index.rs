@@ -47,7 +47,11 @@ impl Index {
                 index.add(member, length).map_err(|why| (here, why))?;
             }
         };
-        let failed = |(offset, why)| SourceError::Archive { path: path.to_owned(), offset, why };
+        let failed = |(offset, message)| SourceError::Malformed {
+            at: format!("{}, at byte {offset},", path.display()),
+            what: "a tar archive",
+            message,
+        };
         read().map_err(failed)?;
         Ok(index)
     }
@@ -58,7 +62,7 @@ impl Index {
             && offset.saturating_add(size) > length
         {
             let name = String::from_utf8_lossy(&path);
-            return Err(format!("the archive ends in the middle of {name:?}; copy it again"));
+            return Err(format!("the archive ends in the middle of {name:?}"));
         }
         let target = match &kind {
             MemberKind::Other => return Ok(()),
@@ -73,7 +77,7 @@ impl Index {
         match self.members.insert(path, kind) {
             None => Ok(()),
             // Readers differ in which of them they take.
-            Some(_) => Err(format!("it has two files {name:?}; write the archive anew")),
+            Some(_) => Err(format!("it has two files {name:?}")),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::super::error::SourceError;
+use super::super::error::{Found, SourceError};
 
 /// How compressed files begin, and what unpacks them.
 const COMPRESSED: [(&[u8], &str, &str); 5] = [
@@ -17,36 +17,26 @@ const COMPRESSED: [(&[u8], &str, &str); 5] = [
 const USTAR: std::ops::Range<usize> = 257..262;
 const BLOCK: usize = 512;
 
-/// Refuses a file that does not begin like a tar archive.
-///
-/// # Errors
-/// What it is instead, and what to do.
-pub(super) fn check(path: &Path, file: &mut impl Read) -> Result<(), SourceError> {
+/// Reads the start of a file, and returns what it is where that is no tar archive.
+pub(super) fn check(path: &Path, file: &mut impl Read) -> Result<Option<Found>, SourceError> {
     let mut start = Vec::new();
     let read = file.take(BLOCK as u64).read_to_end(&mut start);
     read.map_err(SourceError::io(path.display().to_string()))?;
-    match problem(path, &start) {
-        None => Ok(()),
-        Some(why) => Err(SourceError::NotAnArchive { path: path.to_owned(), why }),
-    }
+    Ok(problem(&start))
 }
 
-fn problem(path: &Path, start: &[u8]) -> Option<String> {
+fn problem(start: &[u8]) -> Option<Found> {
     let compressed = COMPRESSED.iter().find(|(magic, ..)| start.starts_with(magic));
-    if let Some((_, what, program)) = compressed {
-        return Some(format!(
-            "it is compressed with {what}, and an archive is read in place; run `{program} {}`, \
-             and name the file that this leaves",
-            path.display()
-        ));
+    if let Some((_, format, program)) = compressed {
+        return Some(Found::Compressed { format, program });
     }
     if start.is_empty() {
-        return Some("it is empty".to_owned());
+        return Some(Found::Empty);
     }
     // The end of an archive without members is a block of zeros.
     let is_tar = start.get(USTAR) == Some(b"ustar".as_slice())
         || (start.len() == BLOCK && start.iter().all(|byte| *byte == 0));
-    (!is_tar).then(|| "it does not begin like one".to_owned())
+    (!is_tar).then_some(Found::NoArchive)
 }
 
 #[cfg(test)]
@@ -57,24 +47,17 @@ mod tests {
     fn each_problem_is_named() {
         let mut tar = vec![b'a'; BLOCK];
         tar[USTAR].copy_from_slice(b"ustar");
-        assert_eq!(problem(Path::new("a.tar"), &tar), None);
-        assert_eq!(problem(Path::new("a.tar"), &[0; BLOCK]), None);
-        let found = |start: &[u8]| problem(Path::new("a.tar.gz"), start).unwrap();
-        let all = [
-            found(b"\x1f\x8b\x08"),
-            found(b"\x28\xb5\x2f\xfd"),
-            found(b"PK\x03\x04"),
-            found(b""),
-            found(b"{}"),
-            found(&[0; 100]),
-        ];
-        insta::assert_snapshot!(all.join("\n"), @r"
-    it is compressed with gzip, and an archive is read in place; run `gunzip a.tar.gz`, and name the file that this leaves
-    it is compressed with zstd, and an archive is read in place; run `unzstd a.tar.gz`, and name the file that this leaves
-    it is compressed with zip, and an archive is read in place; run `unzip a.tar.gz`, and name the file that this leaves
-    it is empty
-    it does not begin like one
-    it does not begin like one
-    ");
+        assert_eq!(problem(&tar), None);
+        assert_eq!(problem(&[0; BLOCK]), None);
+        for (start, found) in [
+            (b"\x1f\x8b\x08".as_slice(), Found::Compressed { format: "gzip", program: "gunzip" }),
+            (b"\x28\xb5\x2f\xfd", Found::Compressed { format: "zstd", program: "unzstd" }),
+            (b"PK\x03\x04", Found::Compressed { format: "zip", program: "unzip" }),
+            (b"", Found::Empty),
+            (b"{}", Found::NoArchive),
+            (&[0; 100], Found::NoArchive),
+        ] {
+            assert_eq!(problem(start), Some(found));
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use host_fs::read::{Links, open_regular};
 
-use super::error::SourceError;
+use super::error::{Form, Found, SourceError};
 use super::files::Files;
 use super::place::Opened;
 use index::Index;
@@ -26,26 +26,29 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Opens an archive and reads the headers of its members.
+    /// Opens an archive, which should be of a form, and reads the headers of its members.
     ///
     /// # Errors
     /// There is no such file, it is no archive, or it has what could be read in two ways.
-    pub(super) fn open(path: &Path) -> Result<Self, SourceError> {
+    pub(super) fn open(path: &Path, expected: Form) -> Result<Self, SourceError> {
+        let other = |found| SourceError::NotAnImage { path: path.to_owned(), expected, found };
         if path.is_dir() {
-            let why =
-                format!("it is a directory; an image layout in one is \"oci:{}\"", path.display());
-            return Err(SourceError::NotAnArchive { path: path.to_owned(), why });
+            return Err(other(Found::Directory));
         }
         if !path.exists() {
-            return Err(SourceError::NoFile { path: path.to_owned() });
+            return Err(other(Found::Nothing));
         }
         let failed = |source| SourceError::Io { at: path.display().to_string(), source };
         let file = open_regular(path, Links::Follow).map_err(|error| failed(error.into()))?;
         let length = file.metadata().map_err(failed)?.len();
         let file = Arc::new(file);
-        magic::check(path, &mut Section::new(&file, 0, length))?;
-        let index = Index::read(path, &file, length)?;
-        Ok(Self { path: path.to_owned(), file, index })
+        match magic::check(path, &mut Section::new(&file, 0, length))? {
+            Some(found) => Err(other(found)),
+            None => {
+                let index = Index::read(path, &file, length)?;
+                Ok(Self { path: path.to_owned(), file, index })
+            }
+        }
     }
 
     /// Tells whether there is a member of this name.

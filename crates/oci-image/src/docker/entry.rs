@@ -1,22 +1,20 @@
 //! The entries of `manifest.json`, and the configs that they name.
 
 use box_digest::Digest;
+use oci_spec::image::ImageConfiguration;
 use serde::Deserialize;
 
 use super::super::archive::Archive;
-use super::super::config::ImageConfig;
-use super::super::documents::{Descriptor, null_is_empty};
+use super::super::documents::{Blob, sha256};
 use super::super::error::SourceError;
 use super::super::files::Files;
-use super::super::keys::{Document, Shape};
-use super::super::media::DOCKER_CONFIG;
-use super::super::place::{CONFIG_MAX, MANIFEST_MAX, Opened, parse, read_bounded};
+use super::super::keys::{Document, Shape, optional, required};
+use super::super::place::{CONFIG, Opened, Sort, parse, read_bounded, wrong_digest};
 use super::MANIFEST_FILE;
 
 /// How many images an archive may have: the config of each may have to be looked at.
 const IMAGES_MAX: usize = 256;
-const LIST: &str = "a list of images";
-const CONFIG: &str = "an image config";
+const LIST: Sort = Sort { name: "a list of images", limit: 4 << 20 };
 
 /// An image of an archive. Other fields (`Parent`, `LayerSources`) say nothing that is needed.
 #[derive(Debug, Deserialize)]
@@ -25,52 +23,51 @@ pub(super) struct Entry {
     /// The config's file.
     pub(super) config: String,
     /// Its names.
-    #[serde(default, rename = "RepoTags", deserialize_with = "null_is_empty")]
+    #[serde(default, rename = "RepoTags")]
     pub(super) names: Vec<String>,
     /// The layers' files, the lowest first.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(default)]
     pub(super) layers: Vec<String>,
 }
 
 impl Document for Vec<Entry> {
     const SHAPE: Shape = Shape::List(&Shape::Object(&[
-        ("Config", Shape::Any),
-        ("RepoTags", Shape::Any),
-        ("Layers", Shape::Any),
+        required("Config", Shape::Text),
+        optional("RepoTags", Shape::List(&Shape::Text)),
+        optional("Layers", Shape::List(&Shape::Text)),
     ]));
 }
 
 /// The config of an image, as far as it is needed to name the rest.
 pub(super) struct Config {
-    pub(super) named: Descriptor,
+    pub(super) blob: Blob,
     pub(super) diff_ids: Vec<Digest>,
 }
 
 /// Reads `manifest.json`.
 pub(super) fn entries(archive: &Archive) -> Result<Vec<Entry>, SourceError> {
-    let at = || archive.at(MANIFEST_FILE);
-    let opened = file(archive, MANIFEST_FILE, LIST)?;
-    let list: Vec<Entry> = parse(&read_bounded(opened, at, (LIST, MANIFEST_MAX))?, at, LIST)?;
+    let at = archive.at(MANIFEST_FILE);
+    let opened = file(archive, MANIFEST_FILE, LIST.name)?;
+    let list: Vec<Entry> = parse(&read_bounded(opened, &at, LIST)?, &at, LIST)?;
     if list.len() <= IMAGES_MAX {
         return Ok(list);
     }
-    let message = format!("it has {} images; {IMAGES_MAX} are read", list.len());
-    Err(SourceError::Malformed { at: at(), what: LIST, message })
+    let (found, limit) = (list.len() as u64, IMAGES_MAX as u64);
+    Err(SourceError::TooLarge { at, what: LIST.name, found, unit: "images", limit })
 }
 
 impl Config {
     /// Reads the config of an image. Its file's name mostly says what it hashes to.
     pub(super) fn read(archive: &Archive, entry: &Entry) -> Result<Self, SourceError> {
-        let at = || archive.at(&entry.config);
-        let opened = file(archive, &entry.config, CONFIG)?;
-        let bytes = read_bounded(opened, at, (CONFIG, CONFIG_MAX))?;
+        let (at, what) = (archive.at(&entry.config), CONFIG.name);
+        let bytes = read_bounded(file(archive, &entry.config, what)?, &at, CONFIG)?;
         let digest = Digest::of(&bytes);
-        if named_digest(&entry.config).is_some_and(|named| named != digest) {
-            return Err(SourceError::WrongDigest { at: at(), what: CONFIG, found: digest });
+        if let Some(named) = named_digest(&entry.config).filter(|named| *named != digest) {
+            return Err(wrong_digest(at, what, digest, named));
         }
-        let config: ImageConfig = parse(&bytes, at, CONFIG)?;
-        let named = Descriptor::new(DOCKER_CONFIG, digest, bytes.len() as u64);
-        Ok(Self { named, diff_ids: config.rootfs.diff_ids })
+        let config: ImageConfiguration = parse(&bytes, &at, CONFIG)?;
+        let diff_ids = config.rootfs().diff_ids().iter().map(|id| sha256(id)).collect();
+        Ok(Self { blob: Blob { digest, size: bytes.len() as u64 }, diff_ids })
     }
 }
 

@@ -5,13 +5,14 @@ use std::io::Read;
 
 use box_digest::Digest;
 use oci_layer::Compression;
+use oci_spec::image::Descriptor;
 
 use super::super::archive::Archive;
-use super::super::documents::Descriptor;
+use super::super::documents::Blob;
 use super::super::error::SourceError;
 use super::super::files::Files;
-use super::super::layers::LAYERS_MAX;
-use super::super::media::docker_layer;
+use super::super::layers::{LAYERS_MAX, too_many};
+use super::super::media;
 use super::entry::{Entry, file, named_digest};
 
 const LAYER: &str = "a layer";
@@ -28,9 +29,9 @@ pub(super) fn layers(
     check_count(archive, entry.layers.len(), diff_ids.len())?;
     let (mut layers, mut names) = (Vec::new(), BTreeMap::new());
     for (name, diff_id) in entry.layers.iter().zip(diff_ids) {
-        let layer = layer(archive, name, *diff_id)?;
-        names.insert(layer.digest, name.clone());
-        layers.push(layer);
+        let (blob, compression) = layer(archive, name, *diff_id)?;
+        names.insert(blob.digest, name.clone());
+        layers.push(blob.named(media::layer(compression)));
     }
     Ok((layers, names))
 }
@@ -38,7 +39,7 @@ pub(super) fn layers(
 fn check_count(archive: &Archive, layers: usize, diff_ids: usize) -> Result<(), SourceError> {
     let place = archive.title();
     if layers > LAYERS_MAX {
-        return Err(SourceError::TooManyLayers { place, layers, limit: LAYERS_MAX });
+        return Err(too_many(&place, layers));
     }
     if layers == diff_ids {
         return Ok(());
@@ -50,7 +51,11 @@ fn check_count(archive: &Archive, layers: usize, diff_ids: usize) -> Result<(), 
 /// Names a layer. Nothing but its content says whether it is compressed: docker, too, looks there. An
 /// uncompressed one is named by what its config says of it; another by its file's name, or, where that
 /// is no digest, by what it hashes to. All of this is verified when the layer is read.
-fn layer(archive: &Archive, name: &str, diff_id: Digest) -> Result<Descriptor, SourceError> {
+fn layer(
+    archive: &Archive,
+    name: &str,
+    diff_id: Digest,
+) -> Result<(Blob, Compression), SourceError> {
     let mut opened = file(archive, name, LAYER)?;
     let failed = || SourceError::io(archive.at(name));
     let mut start = Vec::new();
@@ -66,5 +71,5 @@ fn layer(archive: &Archive, name: &str, diff_id: Digest) -> Result<Descriptor, S
         (_, Some(named)) if named != diff_id => named,
         _ => Digest::of_reader(start.as_slice().chain(opened.reader)).map_err(failed())?.0,
     };
-    Ok(Descriptor::new(docker_layer(compression), digest, opened.size))
+    Ok((Blob { digest, size: opened.size }, compression))
 }

@@ -16,13 +16,14 @@ use std::sync::Arc;
 
 use box_digest::Digest;
 use boxfile_spec::Platform;
+use oci_spec::image::{ImageManifestBuilder, MediaType, SCHEMA_VERSION};
 
 use super::archive::Archive;
-use super::documents::Manifest;
-use super::error::SourceError;
+use super::documents::Blob;
+use super::error::{Form, Found, SourceError};
 use super::files::Files;
 use super::find::Wanted;
-use super::image::{Home, Identity, Image};
+use super::image::{Home, Image};
 use super::layout::MARKER;
 use super::place::{Blobs, Opened};
 use entry::{Config, Entry, entries};
@@ -50,15 +51,15 @@ impl Blobs for Members {
         }
     }
 
-    fn open(&self, digest: &Digest, _: u64) -> Result<Option<Opened>, SourceError> {
-        self.names.get(digest).map_or(Ok(None), |name| self.archive.open(name))
+    fn open(&self, blob: Blob) -> Result<Option<Opened>, SourceError> {
+        self.names.get(&blob.digest).map_or(Ok(None), |name| self.archive.open(name))
     }
 }
 
 /// Finds the image of an archive that is meant: by its config's digest if one is given, else the one
 /// that has the name or tag, or the only one.
 pub(super) fn find(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
-    let archive = Archive::open(path)?;
+    let archive = Archive::open(path, Form::DockerArchive)?;
     if !archive.has(MANIFEST_FILE) {
         return Err(no_image(path, &archive));
     }
@@ -81,11 +82,16 @@ fn image(
     platform: Platform,
 ) -> Result<Image, SourceError> {
     let (layers, mut names) = layers::layers(&archive, entry, &config.diff_ids)?;
-    names.insert(config.named.digest, entry.config.clone());
-    let identity = Identity { digest: config.named.digest, size: 0 };
-    let manifest = Manifest { config: config.named, layers };
+    names.insert(config.blob.digest, entry.config.clone());
+    let identity = Blob { digest: config.blob.digest, size: 0 };
+    let manifest = ImageManifestBuilder::default()
+        .schema_version(SCHEMA_VERSION)
+        .config(config.blob.named(MediaType::ImageConfig))
+        .layers(layers)
+        .build()
+        .expect("these are the fields that a manifest must have");
     let blobs = Arc::new(Members { archive, names });
-    Image::assemble(&*blobs, Home::Local(blobs.clone()), (identity, &manifest), platform)
+    Image::assemble(&*blobs, Home::Local(blobs.clone()), identity, &manifest, platform)
 }
 
 fn by_digest(
@@ -95,7 +101,7 @@ fn by_digest(
 ) -> Result<(Entry, Config), SourceError> {
     for entry in entries {
         let config = Config::read(archive, &entry)?;
-        if config.named.digest == digest {
+        if config.blob.digest == digest {
             return Ok((entry, config));
         }
     }
@@ -110,8 +116,13 @@ fn by_name(
 ) -> Result<Entry, SourceError> {
     let names: Vec<String> = entries.iter().flat_map(|it| it.names.clone()).collect();
     let count = entries.len();
-    let choice =
-        |found| SourceError::Choice { place: archive.title(), found, help: help(count, &names) };
+    let choice = |found| SourceError::Choice {
+        place: archive.title(),
+        found,
+        count,
+        names: names.clone(),
+        form: Form::DockerArchive,
+    };
     let mut found = match wanted {
         None => entries,
         Some(wanted) => matching(entries, wanted),
@@ -122,16 +133,6 @@ fn by_name(
         (0, None) => Err(choice("no image".to_owned())),
         (_, Some(wanted)) => Err(choice(format!("several images {wanted:?}"))),
         (_, None) => Err(choice(format!("{count} images"))),
-    }
-}
-
-/// Says what to write for an archive with so many images, of these names.
-fn help(count: usize, names: &[String]) -> String {
-    match (count, names) {
-        (0, _) => "save one with `docker save NAME -o FILE`".to_owned(),
-        (1, []) => "its only image has no name: write \"docker-archive:FILE\"".to_owned(),
-        (_, []) => "its images have no names: save each into an archive of its own".to_owned(),
-        _ => format!("its images are {names:?}: name one as \"docker-archive:FILE:NAME:TAG\""),
     }
 }
 
@@ -148,14 +149,14 @@ fn matching(entries: Vec<Entry>, wanted: &str) -> Vec<Entry> {
     others.into_iter().filter(|entry| named(entry, &|name| name.tag == wanted)).collect()
 }
 
-/// Says what is wrong with an archive without a `manifest.json`.
+/// Returns the error of an archive without a `manifest.json`.
 fn no_image(path: &Path, archive: &Archive) -> SourceError {
-    let help = if archive.has(MARKER) {
-        format!("it is an OCI image layout: write \"oci-archive:{}\"", path.display())
+    let found = if archive.has(MARKER) {
+        Found::OciArchive
     } else if archive.has("repositories") {
-        "it is of a docker older than 1.10: load it into a newer one and save it again".to_owned()
+        Found::OldDockerArchive
     } else {
-        format!("make it with `docker save NAME -o {}`", path.display())
+        Found::Lacks(MANIFEST_FILE)
     };
-    SourceError::NoImage { path: path.to_owned(), missing: MANIFEST_FILE, help }
+    SourceError::NotAnImage { path: path.to_owned(), expected: Form::DockerArchive, found }
 }

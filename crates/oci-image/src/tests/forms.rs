@@ -18,7 +18,7 @@ fn expected() -> Blake3Digest {
 
 fn of(base: &Path, text: &str) -> Blake3Digest {
     let image = opened(base, text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    assert_eq!(image.config.config.as_ref().unwrap().cmd.as_ref().unwrap(), &["/bin/run"]);
+    assert_eq!(image.process.cmd().as_ref().unwrap(), &["/bin/run"]);
     assert_eq!(image.layers.len(), 5);
     tree(&image, &Access { base, registries: None }).unwrap()
 }
@@ -95,9 +95,9 @@ fn an_image_of_several_is_named_as_docker_has_it() {
     let found =
         ["", ":v1", ":app:v3"].map(|name| refusal(base, &format!("docker-archive:a.tar{name}")));
     insta::assert_snapshot!(found.join("\n"), @r#"
-    a.tar has 3 images; its images are ["docker.io/library/app:v1", "app:latest", "registry.example.org/team/app:v2", "other:v1"]: name one as "docker-archive:FILE:NAME:TAG"
-    a.tar has several images "v1"; its images are ["docker.io/library/app:v1", "app:latest", "registry.example.org/team/app:v2", "other:v1"]: name one as "docker-archive:FILE:NAME:TAG"
-    a.tar has no image "app:v3"; its images are ["docker.io/library/app:v1", "app:latest", "registry.example.org/team/app:v2", "other:v1"]: name one as "docker-archive:FILE:NAME:TAG"
+    a.tar has 3 images; its images are ["docker.io/library/app:v1", "app:latest", "registry.example.org/team/app:v2", "other:v1"]
+    a.tar has several images "v1"; its images are ["docker.io/library/app:v1", "app:latest", "registry.example.org/team/app:v2", "other:v1"]
+    a.tar has no image "app:v3"; its images are ["docker.io/library/app:v1", "app:latest", "registry.example.org/team/app:v2", "other:v1"]
     "#);
 }
 

@@ -2,11 +2,11 @@
 
 use std::fs;
 
+use oci_spec::image::ImageConfiguration;
 use serde_json::{Value, json};
 
 use super::refused::with;
 use super::*;
-use crate::config::ImageConfig;
 use crate::documents::read;
 use crate::keys;
 
@@ -45,7 +45,7 @@ fn documents() -> [(Value, Reader); 3] {
     [
         (manifest, |bytes| read(bytes, None).map(drop)),
         (index, |bytes| read(bytes, None).map(drop)),
-        (config, |bytes| match keys::read::<ImageConfig>(bytes) {
+        (config, |bytes| match keys::read::<ImageConfiguration>(bytes) {
             Ok(_) => Ok(()),
             Err(error) => Err(error.to_string()),
         }),
@@ -126,7 +126,7 @@ fn keys_that_anybody_may_choose_and_those_that_are_not_read_are_free() {
     config["config"]["ExposedPorts"] = json!({ "80/tcp": { "OS": 1 } });
     config["container_config"] = json!({ "OS": {}, "os": [{ "Rootfs": 1 }] });
     config["rootfs"]["config"] = json!({ "Architecture": null });
-    keys::read::<ImageConfig>(config.to_string().as_bytes()).unwrap();
+    keys::read::<ImageConfiguration>(config.to_string().as_bytes()).unwrap();
 }
 
 #[test]
@@ -152,13 +152,13 @@ fn what_is_said_of_such_keys() {
     fs::write(base.join("a/index.json"), r#"{"manifests":[],"MANIFESTS":[]}"#).unwrap();
     found.push(refusal(base, "oci:a"));
     insta::assert_snapshot!(found.join("\n"), @r#"
-    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether "layers" is meant, so build the image again without the key "Layers" at line 1 column 9
-    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether "size" is meant, so build the image again without the key "Size" at line 1 column 178
-    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether "diff_ids" is meant, so build the image again without the key "Diff_IDs" at line 1 column 57
-    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether "Cmd" is meant, so build the image again without the key "cmd" at line 1 column 39
+    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether the key "Layers" means "layers" at line 1 column 9
+    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether the key "Size" means "size" at line 1 column 178
+    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether the key "Diff_IDs" means "diff_ids" at line 1 column 57
+    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether the key "cmd" means "Cmd" at line 1 column 39
     a/blobs/sha256/DIGEST does not read as an image config: invalid type: sequence, expected an object at line 1 column 1
-    manifest.json in a.tar does not read as a list of images: programs differ in whether "Layers" is meant, so build the image again without the key "layers" at line 1 column 40
-    a/oci-layout does not read as an OCI layout version: programs differ in whether "imageLayoutVersion" is meant, so build the image again without the key "ImageLayoutVersion" at line 1 column 50
-    a/index.json does not read as an image index: programs differ in whether "manifests" is meant, so build the image again without the key "MANIFESTS" at line 1 column 27
+    manifest.json in a.tar does not read as a list of images: programs differ in whether the key "layers" means "Layers" at line 1 column 40
+    a/oci-layout does not read as an OCI layout version: programs differ in whether the key "ImageLayoutVersion" means "imageLayoutVersion" at line 1 column 50
+    a/index.json does not read as an image index: programs differ in whether the key "MANIFESTS" means "manifests" at line 1 column 27
     "#);
 }

@@ -157,9 +157,9 @@ fn a_tag_is_asked_for_each_time_and_never_offline() {
             .replace(&image.layers[0].digest.to_string(), "sha256:DIGEST"),
     ];
     insta::assert_snapshot!(found.join("\n"), @r#"
-    docker://registry.example.org/team/app: what the tag "v1" means is not in the store, and --offline forbids to ask for it; run the same command once without it
-    docker://registry.example.org/team/app: sha256:7777777777777777777777777777777777777777777777777777777777777777 is not in the store, and --offline forbids to ask for it; run the same command once without it
-    docker://registry.example.org/team/app: sha256:DIGEST is not in the store, and --offline forbids to ask for it; run the same command once without it
+    docker://registry.example.org/team/app: what the tag "v1" means is not in the store, and no registry may be asked
+    docker://registry.example.org/team/app: sha256:7777777777777777777777777777777777777777777777777777777777777777 is not in the store, and no registry may be asked
+    docker://registry.example.org/team/app: sha256:DIGEST is not in the store, and no registry may be asked
     "#);
     assert_eq!(scene.shelf.asked(), [""; 0]);
 }

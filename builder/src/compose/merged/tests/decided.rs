@@ -49,7 +49,7 @@ fn every_difference_but_that_of_times_is_a_conflict() {
         [
             "/dir: mode 0700 0755",
             "/file: content blake3:d63bd9a826af blake3:813e9b729141",
-            "/kind: type file symbolic link",
+            "/kind: type file symlink",
             "/link: target a b",
             "/size: size 1 2",
             "/tree: type directory file",

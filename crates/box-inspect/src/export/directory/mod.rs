@@ -25,11 +25,10 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::ExportError;
 use super::contents::Contents;
-use super::error::lossy;
-use super::names::FirstNames;
+use super::error::{entry_at, lossy};
 use super::place;
+use super::{ExportError, FirstNames};
 use dress::{Dresser, Step};
 pub use dress::{LeftOut, Ownership};
 
@@ -58,7 +57,7 @@ pub(super) fn extract(
 
 /// Says at which entry something was being done.
 fn at(doing: &'static str, path: &[u8]) -> impl FnOnce(Errno) -> ExportError {
-    move |errno| ExportError::Entry { doing, path: lossy(path), source: errno.into() }
+    move |errno| entry_at(doing, path)(errno.into())
 }
 
 fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
@@ -94,7 +93,6 @@ impl Extraction<'_> {
                     path: lossy(&path),
                     what: "500 directories above it",
                     form: "the form dir",
-                    advice: "export the box with `--format tar`",
                 });
             }
         }
@@ -127,9 +125,7 @@ impl Extraction<'_> {
                 let mut file = new_file(parent, name).map_err(failed)?;
                 let copied = self.contents.copy(path, *content, &mut file);
                 copied.map_err(|error| match error {
-                    ExportError::Write(source) => {
-                        ExportError::Entry { doing: "write", path: lossy(path), source }
-                    }
+                    ExportError::Write(source) => entry_at("write", path)(source),
                     error => error,
                 })?;
                 self.dresser

@@ -1,6 +1,6 @@
-//! The fields of an entry, in the order in which they are compared.
+//! The fields of an entry by which two are compared.
 
-use super::Entry;
+use super::{Inode, Meta};
 
 /// What can differ at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,12 +62,12 @@ impl Field {
         }
     }
 
-    /// Tells whether two entries of the same path differ in this field.
-    pub(super) fn differs(self, one: &Entry<'_>, other: &Entry<'_>) -> bool {
-        let (a, b) = (&one.inode.meta, &other.inode.meta);
+    /// Returns `true` if two inodes differ in this field. Their hard links are not known here.
+    pub fn differs(self, one: &Inode, other: &Inode) -> bool {
+        let (a, b) = (&one.meta, &other.meta);
         match self {
-            Self::Type => one.kind() != other.kind(),
-            Self::Mode => a.mode != b.mode && !has_no_mode(one, other),
+            Self::Type => one.type_name() != other.type_name(),
+            Self::Mode => a.mode != b.mode,
             Self::Uid => a.uid != b.uid,
             Self::Gid => a.gid != b.gid,
             Self::Size => one.content().map(|it| it.size) != other.content().map(|it| it.size),
@@ -76,23 +76,18 @@ impl Field {
             Self::Device => one.device() != other.device(),
             Self::Xattrs => a.xattrs != b.xattrs,
             Self::Mtime => (a.mtime, a.mtime_nsec) != (b.mtime, b.mtime_nsec),
-            Self::HardLinks => (one.names, one.group) != (other.names, other.group),
+            Self::HardLinks => false,
         }
     }
 }
 
-/// Links have permissions in archives and images, but none on Linux.
-fn has_no_mode(one: &Entry<'_>, other: &Entry<'_>) -> bool {
-    one.target().is_some() && other.target().is_some() && (one.on_host || other.on_host)
-}
-
-impl<'a> Entry<'a> {
-    /// Returns the first extended attribute, by name, of which two entries have different values or
+impl Meta {
+    /// Returns the first extended attribute, by name, of which two inodes have different values or
     /// only one has any.
-    pub fn differing_xattr(&self, other: &Self) -> Option<&'a [u8]> {
-        let (a, b) = (&self.inode.meta.xattrs, &other.inode.meta.xattrs);
-        let differing = a.iter().find(|(name, value)| b.get(*name) != Some(value));
-        let further = b.keys().find(|name| !a.contains_key(*name));
+    pub fn differing_xattr<'a>(&'a self, other: &'a Self) -> Option<&'a [u8]> {
+        let differing =
+            self.xattrs.iter().find(|(name, value)| other.xattrs.get(*name) != Some(value));
+        let further = other.xattrs.keys().find(|name| !self.xattrs.contains_key(*name));
         differing.map(|(name, _)| name).into_iter().chain(further).min().map(Vec::as_slice)
     }
 }

@@ -1,0 +1,72 @@
+//! The contents of files: hashed, and verified while they are copied.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+
+use box_digest::{Blake3Digest, Hasher};
+
+/// How many bytes are read at once.
+const CHUNK: usize = 256 << 10;
+
+/// The content of a regular file: BLAKE3 of its bytes, and how many they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Content {
+    /// BLAKE3 of the bytes.
+    pub hash: Blake3Digest,
+    /// The number of bytes.
+    pub size: u64,
+}
+
+/// A content was not copied.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// The file has other bytes there, or ends before.
+    #[error("the data is damaged")]
+    Damaged,
+    /// The file cannot be read.
+    #[error("the data cannot be read")]
+    Read(#[source] io::Error),
+    /// The copy cannot be written.
+    #[error("the copy cannot be written")]
+    Write(#[source] io::Error),
+}
+
+impl Content {
+    /// Hashes bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { hash: Blake3Digest::of(bytes), size: bytes.len() as u64 }
+    }
+
+    /// Hashes a stream to its end.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn of_reader(reader: impl Read) -> io::Result<Self> {
+        let (hash, size) = Blake3Digest::of_reader(reader)?;
+        Ok(Self { hash, size })
+    }
+
+    /// Copies the content from an offset of a file to `out`, and verifies it.
+    ///
+    /// # Errors
+    /// [`CopyError`]; `out` has some bytes then that are not to be used.
+    pub fn copy(self, file: &File, mut offset: u64, out: &mut dyn Write) -> Result<(), CopyError> {
+        let mut hasher = Hasher::default();
+        let mut buffer = vec![0; CHUNK.min(usize::try_from(self.size).unwrap_or(CHUNK))];
+        let mut left = self.size;
+        while left > 0 {
+            let chunk = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let chunk = &mut buffer[..chunk];
+            file.read_exact_at(chunk, offset).map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => CopyError::Damaged,
+                _ => CopyError::Read(error),
+            })?;
+            hasher.update(chunk);
+            out.write_all(chunk).map_err(CopyError::Write)?;
+            offset += chunk.len() as u64;
+            left -= chunk.len() as u64;
+        }
+        if hasher.digest() == self.hash { Ok(()) } else { Err(CopyError::Damaged) }
+    }
+}
