@@ -1,13 +1,12 @@
 //! Records of actions: a small value behind its checksum.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 
 use box_digest::Digest;
-use host_fs::publish::FileDraft;
 
 use crate::error::IoContext;
-use crate::store::read_existing;
+use crate::store::{read_existing, write_whole};
 use crate::{ActionKey, Store, StoreError};
 
 /// The most bytes of a record. The index of a layer with a million entries takes a tenth of it.
@@ -30,12 +29,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::File`]; the store is then as it was.
     pub fn record_action(&self, key: &ActionKey, value: &[u8]) -> Result<(), StoreError> {
-        let tmp = self.tmp();
-        let draft = FileDraft::within(&tmp, 0o600).context("make a file in", &tmp)?;
         let record = [Digest::of(value).as_bytes().as_slice(), value].concat();
-        let path = self.action_path(key);
-        let written = draft.file().write_all(&record);
-        written.and_then(|()| draft.finish_over(&path)).context("write", &path)
+        write_whole(self.root(), &self.action_path(key), &record)
     }
 
     /// Removes the record of an action, if there is one, so that the action runs again. Its data stays

@@ -7,6 +7,7 @@ use box_digest::{Digest, Hasher, Sha256};
 use host_fs::publish::FileDraft;
 
 use crate::error::IoContext;
+use crate::store::draft;
 use crate::{Store, StoreError};
 use host_fs::FileError;
 
@@ -19,9 +20,7 @@ pub(crate) struct RawBlob<'store> {
 
 impl<'store> RawBlob<'store> {
     pub(crate) fn new(store: &'store Store) -> Result<Self, StoreError> {
-        let tmp = store.tmp();
-        let draft = FileDraft::within(&tmp, 0o444).context("make a file in", &tmp)?;
-        Ok(Self { store, draft })
+        Ok(Self { store, draft: draft(store.root(), 0o444)? })
     }
 
     /// Returns a further handle of the file.

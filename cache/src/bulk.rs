@@ -138,6 +138,6 @@ mod tests {
             let mut writer = BulkWriter::new(&store, scope).unwrap();
             writer.write_all(&vec![7; 3 * PIECE]).unwrap();
         });
-        assert_eq!(std::fs::read_dir(store.tmp()).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(store.root().join("tmp")).unwrap().count(), 0);
     }
 }

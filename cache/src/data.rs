@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use host_fs::publish::FileDraft;
 
 use crate::error::IoContext;
-use crate::store::open_existing;
+use crate::store::{draft, open_existing};
 use crate::{ActionKey, Store, StoreError};
 
 /// Writes the data of an action; without a commit nothing of it stays.
@@ -26,9 +26,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::File`].
     pub fn data_writer(&self) -> Result<DataWriter<'_>, StoreError> {
-        let tmp = self.tmp();
-        let draft = FileDraft::within(&tmp, 0o600).context("make a file in", &tmp)?;
-        Ok(DataWriter { store: self, draft })
+        Ok(DataWriter { store: self, draft: draft(self.root(), 0o600)? })
     }
 
     /// Opens the data of an action.
@@ -42,7 +40,7 @@ impl Store {
     }
 
     fn data_path(&self, key: &ActionKey) -> PathBuf {
-        self.data().join(key.hex())
+        self.root().join("data").join(key.hex())
     }
 }
 
@@ -97,6 +95,6 @@ mod tests {
         let mut writer = store.data_writer().unwrap();
         writer.write_all(b"half").unwrap();
         drop(writer);
-        assert_eq!(std::fs::read_dir(store.tmp()).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(store.root().join("tmp")).unwrap().count(), 0);
     }
 }

@@ -72,20 +72,20 @@ impl Store {
         let blob = Digest::of(bytes);
         if self.verify(&blob).is_err() {
             let mut writer = self.writer()?;
-            io::Write::write_all(&mut writer, bytes).context("write a blob in", &self.tmp())?;
+            io::Write::write_all(&mut writer, bytes).context("write a blob in", &self.root)?;
             writer.commit()?;
         }
         Ok(blob)
     }
 
-    /// Hashes a blob that the store holds, without holding it in memory.
+    /// Hashes a blob that the store holds, without holding it in memory, and returns its size in bytes.
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::File`].
-    pub fn verify(&self, blob: &Digest) -> Result<(), StoreError> {
+    pub fn verify(&self, blob: &Digest) -> Result<u64, StoreError> {
         let path = self.blob_path(blob);
-        let (found, _) = Digest::of_reader(self.open_blob(blob)?).context("read", &path)?;
-        if found == *blob { Ok(()) } else { Err(StoreError::Damaged { blob: *blob, path }) }
+        let (found, size) = Digest::of_reader(self.open_blob(blob)?).context("read", &path)?;
+        if found == *blob { Ok(size) } else { Err(StoreError::Damaged { blob: *blob, path }) }
     }
 
     /// Returns the size in bytes of a blob that the store holds.
@@ -126,24 +126,16 @@ impl Store {
         fs::hard_link(&from, to).or_else(|_| fs::copy(&from, to).map(drop))
     }
 
-    pub(crate) fn tmp(&self) -> PathBuf {
-        self.root.join("tmp")
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
     }
 
     pub(crate) fn blob_path(&self, blob: &Digest) -> PathBuf {
         self.root.join("blobs").join(blob.hex())
     }
 
-    pub(crate) fn actions(&self) -> PathBuf {
-        self.root.join("actions")
-    }
-
-    pub(crate) fn data(&self) -> PathBuf {
-        self.root.join("data")
-    }
-
     pub(crate) fn action_path(&self, key: &ActionKey) -> PathBuf {
-        self.actions().join(key.hex())
+        self.root.join("actions").join(key.hex())
     }
 }
 
@@ -183,7 +175,7 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
 fn check_version(root: &Path) -> Result<(), StoreError> {
     let path = root.join("version");
     match read_existing(&path, VERSION_BYTES_MAX)? {
-        None => write_version(root, &path),
+        None => write_whole(root, &path, VERSION.as_bytes()),
         Some(found) if found == VERSION.as_bytes() => Ok(()),
         Some(found) => {
             let found = format!("{:?}", String::from_utf8_lossy(&found));
@@ -192,11 +184,16 @@ fn check_version(root: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Writes the file `version` at once, so that a second process never sees half of it.
-fn write_version(root: &Path, path: &Path) -> Result<(), StoreError> {
+/// Starts a file of the store, which is in `tmp/` until it is finished.
+pub(crate) fn draft(root: &Path, mode: u32) -> Result<FileDraft, StoreError> {
     let tmp = root.join("tmp");
-    let draft = FileDraft::within(&tmp, 0o600).context("make a file in", &tmp)?;
-    let written = io::Write::write_all(&mut draft.file(), VERSION.as_bytes());
+    FileDraft::within(&tmp, mode).context("make a file in", &tmp)
+}
+
+/// Writes a file of the store at once, so that no other process ever sees half of it.
+pub(crate) fn write_whole(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let draft = draft(root, 0o600)?;
+    let written = io::Write::write_all(&mut draft.file(), bytes);
     written.and_then(|()| draft.finish_over(path)).context("write", path)
 }
 
@@ -222,7 +219,7 @@ mod tests {
     }
 
     fn leftovers(store: &Store) -> usize {
-        fs::read_dir(store.tmp()).unwrap().count()
+        fs::read_dir(store.root().join("tmp")).unwrap().count()
     }
 
     #[test]
@@ -265,7 +262,7 @@ mod tests {
         writer.write_all(b"half").unwrap();
         // A killed process drops nothing; its lock is gone.
         std::mem::forget(writer);
-        fs::write(store.tmp().join("older"), "half").unwrap();
+        fs::write(store.root().join("tmp").join("older"), "half").unwrap();
         assert_eq!(leftovers(&store), 2);
         drop(store);
         let store = Store::open(dir.path()).unwrap();

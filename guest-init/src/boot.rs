@@ -6,6 +6,7 @@
 //! rootfs and not that rootfs itself; so nothing of it stays reachable.
 
 use std::io::Read;
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -27,20 +28,17 @@ const NONCE_MAX: u64 = 128;
 /// How many user namespaces there may be beside the first (`user_namespaces(7)`).
 const MAX_USER_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
 
-const NO_SUID_DEV_EXEC: MsFlags =
+pub(crate) const NO_SUID_DEV_EXEC: MsFlags =
     MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV).union(MsFlags::MS_NOEXEC);
 
-/// A filesystem of the kernel's own: type, mount point, flags and options.
-type KernelFs = (&'static str, &'static str, MsFlags, &'static str);
-
-/// What init itself needs. `nsdelegate` keeps a workload from the limits at the top of its own
-/// cgroup namespace, however it came to write there. `/run` holds only the mount points that the components' roots are
-/// built on.
-const KERNEL_FILESYSTEMS: [KernelFs; 4] = [
-    ("proc", "/proc", NO_SUID_DEV_EXEC, ""),
-    ("sysfs", "/sys", NO_SUID_DEV_EXEC, ""),
-    ("cgroup2", "/sys/fs/cgroup", NO_SUID_DEV_EXEC, "nsdelegate"),
-    ("tmpfs", "/run", NO_SUID_DEV_EXEC, "mode=0700,size=64k"),
+/// The kernel's filesystems that init itself needs: type, mount point and options. `nsdelegate` keeps
+/// a workload from the limits at the top of its own cgroup namespace, however it came to write there.
+/// `/run` holds only the mount points that the components' roots are built on.
+const KERNEL_FILESYSTEMS: [(&str, &str, &str); 4] = [
+    ("proc", "/proc", ""),
+    ("sysfs", "/sys", ""),
+    ("cgroup2", "/sys/fs/cgroup", "nsdelegate"),
+    ("tmpfs", "/run", "mode=0700,size=64k"),
 ];
 
 /// Mounts `/dev`, unless the kernel has done so itself.
@@ -99,10 +97,23 @@ pub(crate) fn enter_root() -> Result<(), InitError> {
 /// # Errors
 /// The mount's, naming the filesystem.
 pub(crate) fn mount_kernel_filesystems() -> Result<(), InitError> {
-    KERNEL_FILESYSTEMS.into_iter().try_for_each(|(fs, target, flags, options)| {
-        mount(Some(fs), target, Some(fs), flags, Some(options))
-            .step_with(|| format!("mount {fs} on {target}"))
+    KERNEL_FILESYSTEMS.into_iter().try_for_each(|(fs, target, options)| {
+        mount_fs(fs, Path::new(target), NO_SUID_DEV_EXEC, options)
     })
+}
+
+/// Mounts a filesystem that needs no device.
+///
+/// # Errors
+/// The mount's, naming the filesystem.
+pub(crate) fn mount_fs(
+    fs: &str,
+    target: &Path,
+    flags: MsFlags,
+    options: &str,
+) -> Result<(), InitError> {
+    mount(Some(fs), target, Some(fs), flags, Some(options))
+        .step_with(|| format!("mount {fs} on {}", target.display()))
 }
 
 /// Forbids new user namespaces, for good: nobody but init may write here.

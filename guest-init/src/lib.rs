@@ -19,17 +19,18 @@ pub mod console;
 pub mod error;
 pub mod plan;
 mod serve;
-pub mod shutdown;
 pub mod sys;
 pub mod time;
 mod wait;
 
 use std::any::Any;
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use box_image::{ComponentName, RunPlan};
 use nix::sys::prctl::set_dumpable;
+use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::stat::{Mode, umask};
 
 use channel::Channel;
@@ -67,7 +68,20 @@ pub fn run_as_init(body: impl FnOnce(&mut Option<Channel>) -> Result<(), InitErr
     }
     // Waits until what was sent has left the machine.
     drop(channel);
-    shutdown::power_off()
+    power_off()
+}
+
+/// Writes out what is unwritten and ends the virtual machine.
+///
+/// Under libkrun a *reboot* ends the VMM (the kernel resets through the keyboard controller,
+/// `reboot=k`); powering off would only halt the virtual CPU.
+fn power_off() -> ! {
+    nix::unistd::sync();
+    let error: nix::Result<Infallible> = reboot(RebootMode::RB_AUTOBOOT);
+    console::say(&format!("power off: {error:?}"));
+    // Only without CAP_SYS_BOOT, so never as PID 1. Its end makes the kernel panic, and the
+    // kernel's command line makes a panic reboot at once.
+    std::process::abort()
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> InitError {

@@ -35,14 +35,16 @@ const INTERNAL_ERROR: &str = "KVM_EXIT_INTERNAL_ERROR";
 pub struct Console {
     line: Vec<u8>,
     tail: VecDeque<u8>,
-    file: Option<BoundedFile>,
+    file: Option<File>,
+    /// How many bytes may still go to the file.
+    room: usize,
     internal_error: bool,
 }
 
 impl Console {
     /// Keeps the end in memory and, with a file, the start there.
     pub fn new(file: Option<File>) -> Self {
-        Self { file: file.map(BoundedFile::new), ..Self::default() }
+        Self { file, room: MAX_FILE, ..Self::default() }
     }
 
     /// Takes what the VMM process wrote.
@@ -88,10 +90,18 @@ impl Console {
         self.tail.extend(record.as_bytes());
         let surplus = self.tail.len().saturating_sub(MAX_TAIL);
         self.tail.drain(..surplus);
-        match &mut self.file {
-            Some(file) => file.write(record.as_bytes()),
-            None => Ok(()),
+        self.write_file(record.as_bytes())
+    }
+
+    /// Writes what fits to the file, and where something does not, the closing line.
+    fn write_file(&mut self, data: &[u8]) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        if data.len() <= self.room {
+            self.room -= data.len();
+            return file.write_all(data);
         }
+        let is_first = std::mem::take(&mut self.room) > 0;
+        if is_first { file.write_all(TRUNCATED) } else { Ok(()) }
     }
 }
 
@@ -104,31 +114,6 @@ fn undecorated(line: &str) -> (bool, &str) {
             (true, text.strip_prefix(BROKEN).unwrap_or(text))
         }
         _ => (false, line),
-    }
-}
-
-#[derive(Debug)]
-struct BoundedFile {
-    file: File,
-    room: usize,
-}
-
-impl BoundedFile {
-    const fn new(file: File) -> Self {
-        Self { file, room: MAX_FILE }
-    }
-
-    /// Writes what fits, and where something does not, the closing line.
-    fn write(&mut self, data: &[u8]) -> io::Result<()> {
-        if data.len() <= self.room {
-            self.room -= data.len();
-            return self.file.write_all(data);
-        }
-        if self.room > 0 {
-            self.room = 0;
-            self.file.write_all(TRUNCATED)?;
-        }
-        Ok(())
     }
 }
 

@@ -40,10 +40,7 @@ impl Nonce {
     /// When the kernel gives no random bytes.
     pub fn random() -> Result<Self, LaunchError> {
         let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|error| LaunchError::System {
-            action: "get random bytes",
-            source: error.into(),
-        })?;
+        getrandom::fill(&mut bytes).map_err(LaunchError::system("get random bytes"))?;
         Ok(Self(hex(&bytes)))
     }
 

@@ -6,13 +6,12 @@
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use box_image::wire::{GuestMessage, HostMessage};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::LaunchError;
-use crate::clock::Instant;
 use crate::console::Console;
 use crate::control::{Channel, Listener, Nonce};
 use crate::signals::StopSignals;
@@ -48,7 +47,6 @@ enum Control {
 #[derive(Debug)]
 pub(crate) struct Events<'a> {
     vmm: Vmm,
-    log_open: bool,
     control: Control,
     console: Console,
     signals: &'a StopSignals,
@@ -71,7 +69,7 @@ impl<'a> Events<'a> {
         signals: &'a StopSignals,
     ) -> Self {
         let control = Control::Awaited(listener, nonce);
-        Self { vmm, log_open: true, control, console, signals }
+        Self { vmm, control, console, signals }
     }
 
     pub(crate) const fn console(&self) -> &Console {
@@ -102,20 +100,20 @@ impl<'a> Events<'a> {
             {
                 return Ok(Event::Message(message));
             }
-            let patience = match (self.log_open, deadline) {
+            let patience = match (self.vmm.has_log(), deadline) {
                 // The process is gone: what it left in the socket is there already.
                 (false, _) => Some(Duration::ZERO),
-                (true, Some(deadline)) => Some(deadline.since(Instant::now()?)),
+                (true, Some(deadline)) => Some(deadline.saturating_duration_since(Instant::now())),
                 (true, None) => None,
             };
             let ready = self.wait(patience)?;
             if let Some(event) = self.take(&ready)? {
                 return Ok(event);
             }
-            if !self.log_open && !ready.control {
+            if !self.vmm.has_log() && !ready.control {
                 return self.vmm.wait().map(Event::VmmEnded);
             }
-            if self.log_open && patience == Some(Duration::ZERO) {
+            if self.vmm.has_log() && patience == Some(Duration::ZERO) {
                 return Ok(Event::Deadline);
             }
         }
@@ -142,7 +140,7 @@ impl<'a> Events<'a> {
         };
         // The signals stand in for a source that is closed, whose answer is then not looked at.
         let fallback = self.signals.as_fd();
-        let log = self.log_open.then(|| self.vmm.log_fd());
+        let log = self.vmm.log_fd();
         let mut fds = [control, log, Some(fallback)]
             .map(|fd| PollFd::new(fd.unwrap_or(fallback), PollFlags::POLLIN));
         match poll(&mut fds, timeout(patience)) {
@@ -178,10 +176,7 @@ impl<'a> Events<'a> {
         let mut chunk = [0; CHUNK];
         let action = "keep the machine's console";
         match self.vmm.read_log(&mut chunk) {
-            Ok(0) => {
-                self.log_open = false;
-                self.console.finish().map_err(LaunchError::system(action))
-            }
+            Ok(0) => self.console.finish().map_err(LaunchError::system(action)),
             Ok(length) => self.console.push(&chunk[..length]).map_err(LaunchError::system(action)),
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
             Err(error) => {
@@ -213,7 +208,7 @@ mod tests {
     }
 
     fn soon() -> Option<Instant> {
-        Some(Instant::now().unwrap().plus(Duration::from_millis(5)))
+        Some(Instant::now() + Duration::from_millis(5))
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Opens a box to run it: the rules of [`box_layout`], and on top those of this host.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -34,11 +35,13 @@ pub fn check_enforced(opened: &OpenBox) -> Result<(), LaunchError> {
 /// the box runs, long after it was hashed.
 fn check_owner(blob: &Blob) -> Result<(), LaunchError> {
     let metadata = blob.file.metadata().map_err(LaunchError::file("examine", &blob.path))?;
-    let trusted = [0, nix::unistd::geteuid().as_raw()].contains(&metadata.uid());
-    if trusted && metadata.mode() & 0o022 == 0 {
-        return Ok(());
-    }
-    Err(LaunchError::Writable(blob.path.clone()))
+    if is_private(&metadata) { Ok(()) } else { Err(LaunchError::Writable(blob.path.clone())) }
+}
+
+/// Returns `true` if nobody but root and this user can change a file or directory.
+pub(crate) fn is_private(found: &Metadata) -> bool {
+    let owners = [0, nix::unistd::geteuid().as_raw()];
+    owners.contains(&found.uid()) && found.mode() & 0o022 == 0
 }
 
 #[cfg(test)]

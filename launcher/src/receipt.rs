@@ -12,16 +12,19 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
+use host_fs::publish::FileDraft;
 use host_fs::read::{Links, open_regular_at, read_open};
 use host_fs::stamp::Stamp;
-use nix::fcntl::{AT_FDCWD, OFlag, openat, renameat};
+use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::Mode;
 
 use crate::LaunchError;
+use crate::open::is_private;
 
 /// The directory of the receipts in the state directory.
 const NAME: &str = "verified";
@@ -73,19 +76,16 @@ impl Receipts {
 
     /// Opens the directory of the receipts, if nobody else can change it or what it is in.
     fn directory(&self) -> io::Result<File> {
-        let cwd = AT_FDCWD;
-        let state = open_private(cwd, &self.state)?;
+        let state = open_private(AT_FDCWD, &self.state)?;
         open_private(&state, Path::new(NAME))
     }
 }
 
 /// Opens a directory that belongs to this user or root, and that nobody else may write to.
-fn open_private(parent: impl std::os::fd::AsFd, name: &Path) -> io::Result<File> {
+fn open_private(parent: impl AsFd, name: &Path) -> io::Result<File> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let directory = File::from(openat(parent, name, flags, Mode::empty())?);
-    let found = directory.metadata()?;
-    let trusted = [0, nix::unistd::geteuid().as_raw()].contains(&found.uid());
-    if trusted && found.mode() & 0o022 == 0 {
+    if is_private(&directory.metadata()?) {
         return Ok(directory);
     }
     Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user can change it"))
@@ -100,20 +100,13 @@ fn lines(directory: &File, digest: &Digest) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Writes a receipt under this process's own name for it, and renames it.
+/// Puts a receipt in place, below the handle of the directory: what its path leads to may have changed
+/// since it was checked. It is not flushed, as nothing is lost but time.
 fn write(directory: &File, digest: &Digest, text: &str) -> io::Result<()> {
-    let name = digest.hex();
-    let draft = format!("{name}.{}", std::process::id());
-    let flags = OFlag::O_WRONLY
-        | OFlag::O_CREAT
-        | OFlag::O_TRUNC
-        | OFlag::O_NOFOLLOW
-        | OFlag::O_NONBLOCK
-        | OFlag::O_CLOEXEC;
-    let mut file =
-        File::from(openat(directory, draft.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
-    file.write_all(text.as_bytes())?;
-    Ok(renameat(directory, draft.as_str(), directory, name.as_str())?)
+    let directory = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+    let draft = FileDraft::within(&directory, 0o600)?;
+    draft.file().write_all(text.as_bytes())?;
+    draft.finish_over_unflushed(&directory.join(digest.hex()))
 }
 
 #[cfg(test)]

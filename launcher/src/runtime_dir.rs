@@ -4,8 +4,6 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use box_digest::hex;
-
 use crate::LaunchError;
 
 /// The longest path of a Unix socket: `sun_path` of unix(7) less its closing zero byte.
@@ -23,12 +21,8 @@ impl RuntimeDir {
     /// # Errors
     /// When it cannot be made.
     pub fn create(base: &Path) -> Result<Self, LaunchError> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|error| LaunchError::System {
-            action: "get random bytes",
-            source: error.into(),
-        })?;
-        let path = base.join(format!("boxlaunch-{}", hex(&random)));
+        let random = getrandom::u64().map_err(LaunchError::system("get random bytes"))?;
+        let path = base.join(format!("boxlaunch-{random:016x}"));
         DirBuilder::new().mode(0o700).create(&path).map_err(LaunchError::file("make", &path))?;
         Ok(Self { path })
     }

@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use box_image::text::{shown, shown_lines};
 use box_image::wire::{
@@ -15,7 +15,7 @@ use box_image::wire::{
 use box_image::{ComponentName, Phases};
 use box_layout::OpenBox;
 
-use crate::clock::{self, Instant};
+use crate::clock;
 use crate::console::Console;
 use crate::control::{Listener, Nonce};
 use crate::error::{LaunchError, RunFailure, Said};
@@ -114,7 +114,7 @@ impl<'a> Session<'a> {
             .map(|port| AgentSocket::plan(port, setup.agent_socket, &runtime))
             .transpose()?;
         vmm.configure(&VmmConfig {
-            supervisor: supervisor_id()?,
+            supervisor: nix::unistd::getpid().as_raw(),
             size: setup.opened.plan().vm,
             blobs: BlobFds::of(setup.opened),
             nonce: nonce.clone(),
@@ -134,11 +134,11 @@ impl<'a> Session<'a> {
     }
 
     fn await_ready(&mut self, started: Instant, timeout: Duration) -> Result<Phases, LaunchError> {
-        let deadline = started.plus(timeout);
+        let deadline = started + timeout;
         loop {
             match self.events.next(Some(deadline))? {
                 Event::Message(GuestMessage::Ready(timing)) => {
-                    return Ok(clock::phases(Instant::now()?.since(started), &timing));
+                    return Ok(clock::phases(started.elapsed(), &timing));
                 }
                 Event::Message(message) => self.agent_message(message)?,
                 Event::Deadline => return Err(LaunchError::Timeout(timeout.as_secs())),
@@ -237,7 +237,7 @@ impl<'a> Session<'a> {
         let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
         // Where init is gone already, the machine is about to end, too.
         drop(self.events.send(&HostMessage::Shutdown(Shutdown { grace_ms })));
-        let deadline = Instant::now()?.plus(grace).plus(POWER_OFF);
+        let deadline = Instant::now() + grace + POWER_OFF;
         loop {
             match self.events.next(Some(deadline))? {
                 Event::Message(GuestMessage::Output(output)) => self.agent_wrote(&output)?,
@@ -309,7 +309,7 @@ impl<'a> Session<'a> {
 
     /// Gives a failing machine a moment to say its last words; returns what came instead of words.
     fn settle(&mut self) -> Option<Event> {
-        let deadline = Instant::now().ok()?.plus(SETTLE);
+        let deadline = Instant::now() + SETTLE;
         loop {
             match self.events.next(Some(deadline)).ok()? {
                 Event::Message(GuestMessage::Output(output)) => self.agent_wrote(&output).ok()?,
@@ -375,11 +375,6 @@ impl Drop for AgentSocket {
 /// Finds out early whether machines can be started here at all.
 fn check_kvm() -> Result<(), LaunchError> {
     File::options().read(true).write(true).open("/dev/kvm").map(drop).map_err(LaunchError::Kvm)
-}
-
-fn supervisor_id() -> Result<i32, LaunchError> {
-    i32::try_from(std::process::id())
-        .map_err(|_| LaunchError::system("find the own process id")(io::Error::other("too great")))
 }
 
 fn guest_error(failed: &Failed) -> LaunchError {

@@ -1,7 +1,6 @@
 //! The signals that end a run, as a descriptor to wait on.
 
 use std::cell::Cell;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::sys::signal::{SigSet, Signal};
@@ -37,12 +36,10 @@ impl StopSignals {
     pub fn next(&self) -> Result<Option<i32>, LaunchError> {
         let found = self.fd.read_signal().map_err(LaunchError::system("read a signal"))?;
         self.taken.set(self.taken.get() || found.is_some());
-        found.map(|info| i32::try_from(info.ssi_signo)).transpose().map_err(|_| {
-            LaunchError::system("read a signal")(io::Error::other("a number out of range"))
-        })
+        Ok(found.map(|info| info.ssi_signo.cast_signed()))
     }
 
-    /// Tells whether a signal has been read.
+    /// Returns whether a signal has been read.
     pub const fn any_taken(&self) -> bool {
         self.taken.get()
     }

@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use box_image::Vm as VmSize;
@@ -88,8 +88,6 @@ pub struct AgentPort {
 #[derive(Debug)]
 pub struct Vmm {
     child: Child,
-    config: Option<ChildStdin>,
-    log: ChildStderr,
 }
 
 impl Vmm {
@@ -109,15 +107,10 @@ impl Vmm {
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let files = opened.boot_blobs().map(|blob| &blob.file);
-        let mut child = inheriting(&files, || {
+        let child = inheriting(&files, || {
             command.spawn().map_err(LaunchError::system("start the VMM process"))
-        })?;
-        match (child.stdin.take(), child.stderr.take()) {
-            (Some(config), Some(log)) => Ok(Self { child, config: Some(config), log }),
-            _ => {
-                Err(LaunchError::system("connect to the VMM process")(io::Error::other("no pipe")))
-            }
-        }
+        });
+        Ok(Self { child: child? })
     }
 
     /// Tells the process what to run, once.
@@ -127,7 +120,7 @@ impl Vmm {
     pub fn configure(&mut self, config: &VmmConfig) -> Result<(), LaunchError> {
         let action = "configure the VMM process";
         let json = serde_json::to_vec(config).map_err(LaunchError::system(action))?;
-        match self.config.take() {
+        match self.child.stdin.take() {
             Some(mut pipe) => pipe.write_all(&json).map_err(LaunchError::system(action)),
             None => Err(LaunchError::system(action)(io::Error::other("it has been configured"))),
         }
@@ -138,17 +131,27 @@ impl Vmm {
         self.child.id()
     }
 
-    /// Returns what becomes readable when libkrun or the guest's console has said something.
-    pub fn log_fd(&self) -> BorrowedFd<'_> {
-        self.log.as_fd()
+    /// Returns what becomes readable when libkrun or the guest's console has said something; `None`
+    /// after the end of it, which comes with that of the process.
+    pub fn log_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.child.stderr.as_ref().map(AsFd::as_fd)
     }
 
-    /// Reads what libkrun and the guest's console said. It ends with the process.
+    /// Returns whether libkrun and the guest's console may still say something.
+    pub const fn has_log(&self) -> bool {
+        self.child.stderr.is_some()
+    }
+
+    /// Reads what libkrun and the guest's console said; nothing at its end.
     ///
     /// # Errors
     /// The pipe's.
     pub fn read_log(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.log.read(buffer)
+        let length = self.child.stderr.as_mut().map_or(Ok(0), |log| log.read(buffer))?;
+        if length == 0 {
+            self.child.stderr = None;
+        }
+        Ok(length)
     }
 
     /// Waits until the process has ended.

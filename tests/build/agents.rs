@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use box_digest::Digest;
+use testkit::http_server::{Identity, Request, Server, file};
 
 use crate::checkout::{Checkout, shown, tools};
-use crate::server::Server;
 
 /// Returns the bytes of a static program.
 fn program() -> Vec<u8> {
@@ -149,6 +149,11 @@ fn another_content_than_declared() {
     checkout(&format!("binary \"bin/agent\" sha256=\"{right}\"")).built(&[]);
 }
 
+/// Starts a server that answers every request with these bytes.
+fn serve(bytes: Vec<u8>) -> Server {
+    Server::start(Identity::None, |_| move |_: &Request| file(&bytes))
+}
+
 /// A checkout whose agent is fetched from a server.
 fn remote(server: &Server, sha256: &str) -> Checkout {
     let url = server.url("/agent");
@@ -158,17 +163,17 @@ fn remote(server: &Server, sha256: &str) -> Checkout {
 /// A3S-10.
 #[test]
 fn a_url() {
-    let server = Server::of(program());
+    let server = serve(program());
     let sha256 = Digest::of(&program()).hex();
     let checkout = remote(&server, &sha256);
     checkout.result(&["check"]);
-    assert_eq!(server.requests(), 0, "check touches no network");
+    assert_eq!(server.requests().len(), 0, "check touches no network");
     let plan = checkout.built_plan();
     assert_eq!(plan["agent-kind"], "remote_binary");
-    assert_eq!(server.requests(), 1);
+    assert_eq!(server.requests().len(), 1);
     checkout.built(&["--locked"]);
     checkout.built(&["--offline"]);
-    assert_eq!(server.requests(), 1, "the store has it");
+    assert_eq!(server.requests().len(), 1, "the store has it");
     let lock = checkout.read("Boxfile.lock");
     assert!(lock.contains("kind = \"url\"") && lock.contains(&sha256), "{lock}");
     let local = self::checkout("binary \"bin/agent\"");
@@ -176,8 +181,17 @@ fn a_url() {
 }
 
 #[test]
+fn the_download_of_a_program_is_told() {
+    let mut large = program();
+    large.resize(2 << 20, 0);
+    let digest = Digest::of(&large).hex();
+    let notes = remote(&serve(large), &digest).notes(&["build"]);
+    assert!(notes.contains(&format!("fetched sha256:{} (2.0 MiB)", &digest[..12])), "{notes}");
+}
+
+#[test]
 fn a_url_with_another_content() {
-    let server = Server::of(program());
+    let server = serve(program());
     let checkout = remote(&server, &"0".repeat(64));
     let said = checkout.fails(&["build"]).replace(&server.url(""), "URL");
     insta::assert_snapshot!(shown(&said), @r#"
@@ -194,7 +208,7 @@ fn a_url_with_another_content() {
 
 #[test]
 fn a_url_that_the_store_lacks_while_offline() {
-    let server = Server::of(program());
+    let server = serve(program());
     let checkout = remote(&server, &Digest::of(&program()).hex());
     let said = checkout.fails(&["build", "--offline"]).replace(&server.url(""), "URL");
     insta::assert_snapshot!(shown(&said), @r#"
@@ -206,7 +220,7 @@ fn a_url_that_the_store_lacks_while_offline() {
        |
        = help: build once without --offline
     "#);
-    assert_eq!(server.requests(), 0);
+    assert_eq!(server.requests().len(), 0);
     checkout.result(&["lock"]);
     checkout.built(&["--offline", "--locked"]);
 }

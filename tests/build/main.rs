@@ -13,6 +13,5 @@ mod lock;
 mod output;
 mod pipes;
 mod reproducible;
-mod server;
 mod store;
 mod traced;

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use download::http::HttpError;
-use download::{DownloadError, Policy};
+use download::{DownloadError, NetworkOptions, Policy};
 use oci_registry::{Options, Reference, Registry, RegistryConfig, RegistryError, Repository};
 use serde_json::Value;
 
@@ -14,7 +14,8 @@ fn an_image_comes_as_it_was_pushed() {
     let pushed = Pushed::open();
     let told = Mutex::new(0);
     let progress = |_| *told.lock().unwrap() += 1;
-    let options = Options { progress: Some(&progress), ..pushed.options() };
+    let mut options = pushed.options();
+    options.network.progress = Some(&progress);
     let manifest = pushed.pull(options, TAG).unwrap();
     assert_eq!(manifest.media_type, Some("application/vnd.oci.image.manifest.v1+json"));
     assert!(*told.lock().unwrap() > 2, "a large layer comes in pieces");
@@ -63,7 +64,10 @@ fn plain_http_must_be_configured_also_on_this_machine() {
     let pushed = Pushed::open();
     let options = Options {
         config: RegistryConfig::default(),
-        policy: Policy { tries: 1, ..Policy::default() },
+        network: NetworkOptions {
+            policy: Policy { tries: 1, ..Policy::default() },
+            ..NetworkOptions::default()
+        },
         ..pushed.options()
     };
     let error = pushed.pull(options, TAG).unwrap_err();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use box_cache::Store;
 use box_digest::Digest;
-use download::Policy;
+use download::{NetworkOptions, Policy};
 use oci_registry::{
     Manifest, Options, Reference, Registry, RegistryConfig, RegistryError, Repository, Tag,
 };
@@ -72,7 +72,8 @@ impl Pushed {
         let config = format!("[registry.\"{}\"]\nplain-http = true", self.registry.host());
         let config = RegistryConfig::parse(&config).unwrap();
         let policy = Policy { backoff: Duration::from_millis(1), ..Policy::default() };
-        Options { config, policy, ..Options::default() }
+        let network = NetworkOptions { policy, ..NetworkOptions::default() };
+        Options { config, network, ..Options::default() }
     }
 
     /// Returns a blob of the layout.

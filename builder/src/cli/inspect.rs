@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use box_image::text::readable;
 use box_image::{ComponentName, Descriptor, Phase, RunPlan, SkillMode};
 use box_inspect::export::Contents;
 use box_inspect::opened::{self, OpenBox};
@@ -12,7 +13,6 @@ use boxfile_spec::shown;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
-use super::size::readable;
 use super::terminal;
 
 /// Shows what a box is and what it was made of: digests, images and layers, components, sizes.

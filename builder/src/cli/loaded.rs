@@ -9,11 +9,10 @@ use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
 use boxbuild::{Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
 use download::fetch::FetchOptions;
-use oci_image::Remote;
+use oci_registry::Registry;
 
 use super::failure::{Advice, Failure};
 use super::options::{InputOptions, ProjectOptions};
-use super::registries::Network;
 use super::{locate, terminal};
 
 /// A Boxfile without errors, as one of its profiles makes it.
@@ -145,7 +144,6 @@ pub(crate) struct Tools {
     kernel: PathBuf,
     builder: Blake3Digest,
     offline: bool,
-    network: Network,
 }
 
 impl Tools {
@@ -162,7 +160,6 @@ impl Tools {
             )?,
             builder: builder_identity()?,
             offline: options.offline,
-            network: Network::of_environment(),
         })
     }
 
@@ -174,7 +171,7 @@ impl Tools {
         platform: Platform,
         lock: Option<&'a Lock>,
         refresh: &'a [String],
-        remote: &'a dyn Remote,
+        remote: &'a Registry<'_>,
     ) -> Request<'a> {
         Request {
             boxfile: &loaded.boxfile,
@@ -184,8 +181,7 @@ impl Tools {
             pins: Pins { lock, profile: loaded.variant(), refresh },
             fetch: FetchOptions {
                 offline: self.offline,
-                proxy: self.network.proxy.as_deref(),
-                roots: self.network.roots.as_deref(),
+                network: remote.network(),
                 ..FetchOptions::default()
             },
             remote: Some(remote),

@@ -8,7 +8,7 @@ use boxbuild::project::{LockFile, LockFileError};
 use boxbuild::resolve;
 use boxfile_spec::lock::{Entry, Kind};
 use boxfile_spec::{Lock, Platform};
-use oci_image::Remote;
+use oci_registry::Registry;
 
 use super::failure::{Advice, Failure};
 use super::loaded::{Loaded, Tools};
@@ -116,7 +116,7 @@ fn check_names(names: &[String], known: BTreeSet<String>) -> Result<(), Failure>
 /// Resolves everything that the Boxfile names, in all its profiles, for all its platforms.
 fn resolve_all(
     (loaded, inputs): (&Loaded, &InputOptions),
-    remote: &dyn Remote,
+    remote: &Registry<'_>,
     old: Option<&Lock>,
     refresh: &[String],
 ) -> Result<Lock, Failure> {

@@ -23,7 +23,6 @@ mod plan;
 mod progress;
 mod registries;
 mod schema;
-mod size;
 mod terminal;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,6 @@
 //! `boxbuild plan`: what a build will do.
 
+use box_image::text::readable;
 use box_image::{SkillMode, exit};
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::{PolicyUse, Unused, policy_word};
@@ -11,7 +12,6 @@ use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
 use super::registries::Registries;
-use super::size::readable;
 use super::{conflicts, locking, terminal};
 
 /// Shows what a build will do, without making a box.

@@ -1,13 +1,13 @@
-//! How far the downloads of layers are, for people.
+//! How far downloads are, for people.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use box_digest::Digest;
-use oci_registry as registry;
+use box_image::text::readable;
+use download::Progress as Piece;
 
-use super::size::readable;
 use super::terminal;
 
 /// From this size in bytes on, a blob that is done gets a line that stays.
@@ -37,7 +37,7 @@ impl Progress {
     }
 
     /// Tells of one more piece. Called often, and from several threads.
-    pub(crate) fn tell(&self, piece: registry::Progress) {
+    pub(crate) fn tell(&self, piece: Piece) {
         if self.silent {
             return;
         }
@@ -57,8 +57,8 @@ impl Progress {
 
 impl State {
     /// Notes a piece, and tells whether its blob is whole now.
-    fn add(&mut self, piece: registry::Progress) -> bool {
-        let registry::Progress { digest, received, total } = piece;
+    fn add(&mut self, piece: Piece) -> bool {
+        let Piece { digest, received, total } = piece;
         if total == Some(received) {
             self.blobs.remove(&digest);
             return true;
@@ -80,9 +80,9 @@ impl State {
 
     fn line(&self) -> String {
         let sums = self.blobs.values().fold((0, 0), |sums, it| (sums.0 + it.0, sums.1 + it.1));
-        let layers = if self.blobs.len() == 1 { "blob" } else { "blobs" };
+        let blobs = if self.blobs.len() == 1 { "blob" } else { "blobs" };
         format!(
-            "fetching {} {layers}: {} of {}",
+            "fetching {} {blobs}: {} of {}",
             self.blobs.len(),
             readable(sums.0),
             readable(sums.1)
@@ -90,7 +90,7 @@ impl State {
     }
 }
 
-fn fetched(piece: registry::Progress) -> String {
+fn fetched(piece: Piece) -> String {
     format!("fetched sha256:{} ({})", &piece.digest.hex()[..12], readable(piece.received))
 }
 
@@ -98,9 +98,9 @@ fn fetched(piece: registry::Progress) -> String {
 mod tests {
     use super::*;
 
-    fn piece(byte: u8, received: u64, total: u64) -> registry::Progress {
+    fn piece(byte: u8, received: u64, total: u64) -> Piece {
         let digest = Digest::from_bytes([byte; 32]);
-        registry::Progress { digest, received, total: Some(total) }
+        Piece { digest, received, total: Some(total) }
     }
 
     #[test]

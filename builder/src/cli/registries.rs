@@ -4,6 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 use box_image::ErrorCode;
+use download::NetworkOptions;
 use host_fs::FileError;
 use host_fs::read::{Links, read_file};
 use oci_registry::{Options, Registry, RegistryConfig};
@@ -15,55 +16,45 @@ use super::progress::Progress;
 /// The most bytes of a registry configuration.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
-/// How the network is reached.
-pub(crate) struct Network {
-    pub(crate) proxy: Option<String>,
-    /// Trusted certificates, in the place of the system's.
-    pub(crate) roots: Option<PathBuf>,
-}
-
-impl Network {
-    /// Reads what the environment says.
-    pub(crate) fn of_environment() -> Self {
-        Self {
-            proxy: text("HTTPS_PROXY").or_else(|| text("https_proxy")),
-            roots: path("SSL_CERT_FILE"),
-        }
-    }
-}
-
 /// What registries are asked with.
 pub(crate) struct Registries {
     config: RegistryConfig,
     auth_files: Vec<PathBuf>,
     helper_path: Vec<PathBuf>,
-    network: Network,
-    progress: Box<dyn Fn(oci_registry::Progress) + Sync>,
+    proxy: Option<String>,
+    /// Trusted certificates, in the place of the system's.
+    roots: Option<PathBuf>,
+    progress: Box<dyn Fn(download::Progress) + Sync>,
 }
 
 impl Registries {
     /// Finds it. How far things are is told to people, unless a machine reads along.
     pub(crate) fn find(options: &RegistryOptions, as_json: bool) -> Result<Self, Failure> {
         let progress = Progress::new(as_json);
-        let path = env::var_os("PATH").unwrap_or_default();
+        let search = env::var_os("PATH").unwrap_or_default();
         Ok(Self {
             config: config(options)?,
             auth_files: auth_files(),
-            helper_path: env::split_paths(&path).filter(|it| it.is_absolute()).collect(),
-            network: Network::of_environment(),
+            helper_path: env::split_paths(&search).filter(|it| it.is_absolute()).collect(),
+            proxy: text("HTTPS_PROXY").or_else(|| text("https_proxy")),
+            roots: path("SSL_CERT_FILE"),
             progress: Box::new(move |it| progress.tell(it)),
         })
     }
 
     /// Makes a client.
     pub(crate) fn client(&self) -> Registry<'_> {
+        let network = NetworkOptions {
+            proxy: self.proxy.as_deref(),
+            roots: self.roots.as_deref(),
+            progress: Some(&*self.progress),
+            ..NetworkOptions::default()
+        };
         Registry::new(Options {
             config: self.config.clone(),
             auth_files: self.auth_files.clone(),
             helper_path: self.helper_path.clone(),
-            proxy: self.network.proxy.as_deref(),
-            roots: self.network.roots.as_deref(),
-            progress: Some(&*self.progress),
+            network,
             ..Options::default()
         })
     }

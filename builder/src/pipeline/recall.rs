@@ -83,7 +83,7 @@ fn check(
     small: bool,
 ) -> Result<Option<String>, StoreError> {
     if small {
-        return store.verify(blob).map(|()| None);
+        return store.verify(blob).map(|_| None);
     }
     let file = store.open_blob(blob)?;
     let stamp = Stamp::of(&file).ok();

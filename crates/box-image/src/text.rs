@@ -1,4 +1,4 @@
-//! Makes foreign text safe to print: names, messages and documents that come from a box, an image,
+//! Text for people: sizes, and foreign text made safe to print: names, messages and documents that come from a box, an image,
 //! a guest or the network.
 //!
 //! On a terminal such a text could move the cursor, set the title, or write lines that look like
@@ -50,6 +50,18 @@ pub fn shown_json(json: &str) -> String {
     text
 }
 
+/// Writes a number of bytes with the largest fitting binary unit.
+pub fn readable(bytes: u64) -> String {
+    let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match units.into_iter().find(|(_, size)| bytes >= *size) {
+        Some((unit, size)) => {
+            let tenths = u128::from(bytes) * 10 / u128::from(size);
+            format!("{}.{} {unit}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,5 +106,13 @@ mod tests {
         let text = shown_json(&format!("{value:#}"));
         assert_eq!(shown_lines(&text), text);
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
+
+    #[test]
+    fn sizes_are_readable() {
+        let sizes = [0, 1023, 1024, 1_572_864, 1 << 33, u64::MAX].map(readable);
+        let expected =
+            ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 MiB", "8.0 GiB", "17179869183.9 GiB"];
+        assert_eq!(sizes, expected);
     }
 }

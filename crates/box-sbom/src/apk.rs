@@ -2,42 +2,28 @@
 //! `P` name, `V` version, `A` architecture, `L` license, `F` a directory, `R` a file in it.
 
 use std::io;
+use std::rc::Rc;
 
-use super::control::{Paragraph, paragraphs};
-use super::package::{Package, is_word};
-use super::purl::purl;
-use super::release::Distribution;
+use super::database::{self, Format, Installed, Paragraph};
+use super::package::{Package, is_word, purl};
 use super::scan::Scan;
 
 /// Where it is; the second where `/lib` is a link.
 const FILES: [&str; 2] = ["/lib/apk/db/installed", "/usr/lib/apk/db/installed"];
-const FILE_MAX: u64 = 64 << 20;
+const INSTALLED: Format = Format { limit: 64 << 20, take, is_installed: |_| true, package };
 
-/// Reads the database of the component at a root.
-pub(super) fn read(
-    scan: &mut Scan<'_, '_>,
-    root: &str,
-    distribution: &Distribution,
-) -> io::Result<()> {
-    for file in FILES {
-        let path = format!("{root}{file}");
-        let Some(text) = scan.file(&path, FILE_MAX)? else { continue };
-        for paragraph in paragraphs(&text, take) {
-            match package(scan, root, &path, &paragraph, distribution) {
-                Some(package) => scan.add(package),
-                None => scan.note(&path, "an entry has no name or version that a package can have"),
-            }
-        }
-    }
-    Ok(())
+/// Reads the database of a component.
+pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Result<()> {
+    FILES.into_iter().try_for_each(|file| {
+        database::read(scan, installed, &format!("{}{file}", installed.root), &INSTALLED)
+    })
 }
 
 fn package<'a>(
     scan: &Scan<'a, '_>,
-    root: &str,
-    path: &str,
+    Installed { root, distribution }: &Installed<'_>,
+    file: &Rc<[u8]>,
     paragraph: &Paragraph<'_>,
-    distribution: &Distribution,
 ) -> Option<Package<'a>> {
     let value = |name| paragraph.iter().find(|(found, _)| *found == name).map(|(_, it)| *it);
     let field = |name| value(name).filter(|it| is_word(it));
@@ -47,16 +33,16 @@ fn package<'a>(
         [("arch", field("A").unwrap_or_default()), ("distro", distribution.release.as_str())];
     // Every layer that installs something writes the whole database; the package's files stay
     // where they were.
-    let file = first_file(paragraph).map(|file| format!("{root}/{file}"));
-    let origin = file.and_then(|file| scan.origin(&file));
+    let file_of_package = first_file(paragraph).map(|file| format!("{root}/{file}"));
+    let origin = file_of_package.and_then(|file| scan.origin(file.as_bytes()));
     Some(Package {
         kind: "apk",
         purl: purl("apk", namespace, name, version, &qualifiers),
         name: name.to_owned(),
         version: version.to_owned(),
         license: value("L").map(str::to_owned),
-        origin: origin.or_else(|| scan.origin(path)),
-        path: path.as_bytes().to_vec(),
+        origin: origin.or_else(|| scan.origin(file)),
+        path: Rc::clone(file),
     })
 }
 
@@ -81,6 +67,7 @@ fn first_file(paragraph: &Paragraph<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::paragraphs;
 
     #[test]
     fn a_package_has_the_folder_of_its_first_file() {

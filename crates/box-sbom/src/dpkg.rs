@@ -2,47 +2,26 @@
 //! package in `status.d`, as images without dpkg have it.
 
 use std::io;
+use std::rc::Rc;
 
-use super::control::{Paragraph, paragraphs, take_first, value};
-use super::package::{Package, is_word};
-use super::purl::purl;
-use super::release::Distribution;
+use super::database::{self, Format, Installed, Paragraph, take_first, value};
+use super::package::{Package, is_word, purl};
 use super::scan::Scan;
 
 const FOLDER: &str = "/var/lib/dpkg";
 /// Ten times what a desktop has.
-const STATUS_MAX: u64 = 64 << 20;
-const ONE_MAX: u64 = 1 << 20;
+const STATUS: Format = Format { limit: 64 << 20, take, is_installed, package };
+const ONE: Format = Format { limit: 1 << 20, ..STATUS };
 
-/// Reads the database of the component at a root.
-pub(super) fn read(
-    scan: &mut Scan<'_, '_>,
-    root: &str,
-    distribution: &Distribution,
-) -> io::Result<()> {
-    one(scan, root, &format!("{root}{FOLDER}/status"), STATUS_MAX, distribution)?;
-    let folder = format!("{root}{FOLDER}/status.d");
+/// Reads the database of a component.
+pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Result<()> {
+    let folder = format!("{}{FOLDER}", installed.root);
+    database::read(scan, installed, &format!("{folder}/status"), &STATUS)?;
+    let folder = format!("{folder}/status.d");
     for name in scan.names(&folder) {
-        // Beside them lie the digests of the packages' files.
+        // Beside them are the digests of the packages' files.
         if !name.ends_with(".md5sums") {
-            one(scan, root, &format!("{folder}/{name}"), ONE_MAX, distribution)?;
-        }
-    }
-    Ok(())
-}
-
-fn one(
-    scan: &mut Scan<'_, '_>,
-    root: &str,
-    path: &str,
-    limit: u64,
-    distribution: &Distribution,
-) -> io::Result<()> {
-    let Some(text) = scan.file(path, limit)? else { return Ok(()) };
-    for paragraph in paragraphs(&text, take).filter(is_installed) {
-        match package(scan, root, path, &paragraph, distribution) {
-            Some(package) => scan.add(package),
-            None => scan.note(path, "an entry has no name or version that a package can have"),
+            database::read(scan, installed, &format!("{folder}/{name}"), &ONE)?;
         }
     }
     Ok(())
@@ -57,7 +36,7 @@ fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
     }
 }
 
-/// Tells whether a package is there: it may be removed but for its settings. In `status.d` nothing
+/// Returns whether a package is there: it may be removed but for its settings. In `status.d` nothing
 /// says so.
 fn is_installed(paragraph: &Paragraph<'_>) -> bool {
     value(paragraph, "Status").is_none_or(|it| it.split_whitespace().last() == Some("installed"))
@@ -65,18 +44,17 @@ fn is_installed(paragraph: &Paragraph<'_>) -> bool {
 
 fn package<'a>(
     scan: &Scan<'a, '_>,
-    root: &str,
-    path: &str,
+    Installed { root, distribution }: &Installed<'_>,
+    file: &Rc<[u8]>,
     paragraph: &Paragraph<'_>,
-    distribution: &Distribution,
 ) -> Option<Package<'a>> {
     let field = |name| value(paragraph, name).filter(|it| is_word(it));
     let (name, version) = (field("Package")?, field("Version")?);
     let arch = field("Architecture").unwrap_or_default();
     // dpkg writes this list when it unpacks the package, so that its layer is the package's.
     let info = format!("{root}{FOLDER}/info/{name}");
-    let origin = scan.origin(&format!("{info}.list"));
-    let origin = origin.or_else(|| scan.origin(&format!("{info}:{arch}.list")));
+    let origin = scan.origin(format!("{info}.list").as_bytes());
+    let origin = origin.or_else(|| scan.origin(format!("{info}:{arch}.list").as_bytes()));
     let namespace = if distribution.id.is_empty() { "debian" } else { &distribution.id };
     let qualifiers = [("arch", arch), ("distro", &distribution.release)];
     Some(Package {
@@ -85,7 +63,7 @@ fn package<'a>(
         name: name.to_owned(),
         version: version.to_owned(),
         license: None,
-        origin: origin.or_else(|| scan.origin(path)),
-        path: path.as_bytes().to_vec(),
+        origin: origin.or_else(|| scan.origin(file)),
+        path: Rc::clone(file),
     })
 }

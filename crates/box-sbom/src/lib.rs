@@ -9,13 +9,12 @@
 #![forbid(unsafe_code)]
 
 mod apk;
-mod control;
+mod database;
 mod dpkg;
 mod license;
 mod npm;
 mod package;
 mod parts;
-mod purl;
 mod python;
 mod release;
 mod scan;
@@ -27,11 +26,15 @@ use std::io;
 
 use box_digest::{Blake3Digest, Digest};
 use box_image::RunPlan;
-use box_tree::ReadContent;
 use box_tree::listing::Listing;
+use box_tree::{ReadContent, entries};
 
+use database::Installed;
 use scan::Scan;
 use spdx::Document;
+
+/// The most bytes of one file of Python's or npm's metadata.
+const METADATA_MAX: u64 = 1 << 20;
 
 /// What an SBOM is made of.
 #[derive(Debug)]
@@ -60,10 +63,11 @@ fn write(subject: &Subject<'_>, read: scan::Read<'_>) -> io::Result<Vec<u8>> {
     let mut scan = Scan::new(subject.listing, read);
     for root in parts::roots(subject.plan) {
         let distribution = release::read(&mut scan, &root)?;
-        dpkg::read(&mut scan, &root, &distribution)?;
-        apk::read(&mut scan, &root, &distribution)?;
+        let installed = Installed { root: &root, distribution };
+        dpkg::read(&mut scan, &installed)?;
+        apk::read(&mut scan, &installed)?;
     }
-    scan.modules()?;
+    modules(&mut scan)?;
     let (packages, notes) = scan.finish();
     let mut document = Document::new(subject.plan.name.clone(), subject.tree, &notes);
     parts::add(&mut document, subject);
@@ -71,4 +75,28 @@ fn write(subject: &Subject<'_>, read: scan::Read<'_>) -> io::Result<Vec<u8>> {
         document.add(package);
     }
     document.encode().map_err(io::Error::from)
+}
+
+/// Finds what Python and npm installed, wherever that is.
+fn modules(scan: &mut Scan<'_, '_>) -> io::Result<()> {
+    let listing = scan.listing;
+    for (path, id) in entries(&listing.tree) {
+        let parse = if python::is_metadata(&path) {
+            python::package
+        } else if npm::is_manifest(&path) {
+            npm::package
+        } else {
+            continue;
+        };
+        let name = String::from_utf8_lossy(&path);
+        if !scan.has_room(&name) {
+            break;
+        }
+        let Some(text) = scan.text(id, &name, METADATA_MAX)? else { continue };
+        match parse(&text, &path, listing.origin(id)) {
+            Some(package) => scan.packages.push(package),
+            None => scan.note(&name, "it has no name and version that a package can have"),
+        }
+    }
+    Ok(())
 }

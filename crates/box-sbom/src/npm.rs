@@ -1,12 +1,13 @@
 //! npm's installed packages (package.json(5)): `node_modules/NAME/package.json` and
 //! `node_modules/@SCOPE/NAME/package.json`.
 
+use std::rc::Rc;
+
 use box_tree::listing::NamedOrigin;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::package::{Package, is_word};
-use super::purl::purl;
+use super::package::{Package, is_word, purl};
 
 /// What is read of a package.json. In the wild, any field can be of any type.
 #[derive(Debug, Deserialize)]
@@ -18,7 +19,7 @@ struct Manifest {
     licenses: Option<Value>,
 }
 
-/// Tells whether a path is that of an installed package's package.json.
+/// Returns whether a path is that of an installed package's package.json.
 pub(super) fn is_manifest(path: &[u8]) -> bool {
     let Some(folder) = path.strip_suffix(b"/package.json") else { return false };
     let mut parts = folder.rsplit(|byte| *byte == b'/');
@@ -47,7 +48,7 @@ pub(super) fn package<'a>(
     };
     let purl = purl("npm", scope, bare, &version, &[]);
     let license = manifest.license.as_ref().or(manifest.licenses.as_ref()).and_then(license);
-    Some(Package { kind: "npm", name, version, purl, license, path: path.to_vec(), origin })
+    Some(Package { kind: "npm", name, version, purl, license, path: Rc::from(path), origin })
 }
 
 /// Reads a license: a text, an object with a type, or several of them, of which any may be chosen.

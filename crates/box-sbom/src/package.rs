@@ -1,4 +1,6 @@
-//! A package that a database names.
+//! A package that a database names, and its URL (the purl specification, ECMA-427).
+
+use std::rc::Rc;
 
 use box_tree::listing::NamedOrigin;
 
@@ -17,13 +19,67 @@ pub(super) struct Package<'a> {
     /// The license as the package declares it.
     pub(super) license: Option<String>,
     /// The database's file.
-    pub(super) path: Vec<u8>,
+    pub(super) path: Rc<[u8]>,
     /// What brought it into the box.
     pub(super) origin: Option<NamedOrigin<'a>>,
 }
 
-/// Tells whether a name or version is one that a package can have. The bounds of the databases
+/// Returns whether a name or version is one that a package can have. The bounds of the databases
 /// differ; none has a space or anything that is not in ASCII.
 pub(super) fn is_word(text: &str) -> bool {
     (1..=WORD_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Writes `pkg:KIND/NAMESPACE/NAME@VERSION?KEY=VALUE&…`; empty values are left out. The keys must be
+/// sorted.
+pub(super) fn purl(
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    version: &str,
+    qualifiers: &[(&str, &str)],
+) -> String {
+    let mut purl = format!("pkg:{kind}/");
+    if !namespace.is_empty() {
+        purl += &format!("{}/", encoded(namespace));
+    }
+    purl += &format!("{}@{}", encoded(name), encoded(version));
+    let mut separator = '?';
+    for (key, value) in qualifiers.iter().filter(|(_, value)| !value.is_empty()) {
+        purl += &format!("{separator}{key}={}", encoded(value));
+        separator = '&';
+    }
+    purl
+}
+
+/// Encodes every byte but the unreserved ones and the colon.
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
+                out.push(char::from(byte));
+            }
+            byte => out += &format!("%{byte:02X}"),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_specification_s_forms() {
+        let deb = purl(
+            "deb",
+            "debian",
+            "libstdc++6",
+            "1:12.2~rc+1",
+            &[("arch", "amd64"), ("distro", "")],
+        );
+        assert_eq!(deb, "pkg:deb/debian/libstdc%2B%2B6@1:12.2~rc%2B1?arch=amd64");
+        assert_eq!(purl("npm", "@scope", "a", "1.0.0", &[]), "pkg:npm/%40scope/a@1.0.0");
+    }
 }

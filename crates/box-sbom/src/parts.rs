@@ -4,7 +4,7 @@ use box_image::{ComponentName, RunPlan};
 use box_tree::listing::{ImageOrigin, NamedOrigin};
 
 use super::Subject;
-use super::spdx::{Document, Item};
+use super::spdx::{Document, Item, item_id};
 
 /// Returns the directories that are roots of components, each once; `""` is the rootfs itself.
 pub(super) fn roots(plan: &RunPlan) -> Vec<String> {
@@ -18,7 +18,7 @@ pub(super) fn roots(plan: &RunPlan) -> Vec<String> {
 /// Adds the box and its parts.
 pub(super) fn add(document: &mut Document, subject: &Subject<'_>) {
     let whole = box_id();
-    let mut of_box = Item::new("box", "box", b"");
+    let mut of_box = Item::new("box", "box");
     of_box.name.clone_from(&subject.plan.name);
     of_box.source_info = format!("tree {}", subject.tree);
     document.describe(of_box);
@@ -27,21 +27,21 @@ pub(super) fn add(document: &mut Document, subject: &Subject<'_>) {
         document.contain(&whole, of_image(image));
     }
     for name in &origins.skills {
-        document.contain(&whole, Item::new("skill", name, b""));
+        document.contain(&whole, Item::new("skill", name));
     }
     if let Some(digest) = &origins.program {
-        document.contain(&whole, Item::new("program", "agent", b"").with_sha256(digest));
+        document.contain(&whole, Item::new("program", "agent").with_sha256(digest));
     }
     let (digest, line) = &subject.kernel;
-    let mut kernel = Item::new("kernel", "linux", b"").with_sha256(digest);
+    let mut kernel = Item::new("kernel", "linux").with_sha256(digest);
     kernel.version_info = kernel_version(line);
     kernel.primary_package_purpose = Some("OPERATING-SYSTEM");
     document.contain(&whole, kernel);
-    document.contain(&whole, Item::new("init", "box-init", b"").with_sha256(&subject.init));
+    document.contain(&whole, Item::new("init", "box-init").with_sha256(&subject.init));
 }
 
 fn of_image(image: &ImageOrigin) -> Item {
-    let mut item = Item::new("image", image.component.name(), b"");
+    let mut item = Item::new("image", image.component.name());
     item.primary_package_purpose = Some("CONTAINER");
     let layers: Vec<String> = image.layers.iter().map(ToString::to_string).collect();
     item.source_info = format!("layers, the lowest first: {}", layers.join(", "));
@@ -52,16 +52,16 @@ fn of_image(image: &ImageOrigin) -> Item {
 pub(super) fn container(origin: Option<&NamedOrigin<'_>>) -> String {
     match origin {
         Some(NamedOrigin::Image { component: Some(component), .. }) => {
-            Item::new("image", component.name(), b"").id
+            item_id("image", component.name())
         }
-        Some(NamedOrigin::Skill { name }) => Item::new("skill", name, b"").id,
-        Some(NamedOrigin::Program { .. }) => Item::new("program", "agent", b"").id,
+        Some(NamedOrigin::Skill { name }) => item_id("skill", name),
+        Some(NamedOrigin::Program { .. }) => item_id("program", "agent"),
         _ => box_id(),
     }
 }
 
 fn box_id() -> String {
-    Item::new("box", "box", b"").id
+    item_id("box", "box")
 }
 
 /// Writes an origin with its whole digests.

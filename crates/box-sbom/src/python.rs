@@ -1,13 +1,14 @@
 //! Python's installed distributions (PyPA, "Recording installed projects"): `NAME.dist-info/METADATA`,
 //! and of older tools `NAME.egg-info/PKG-INFO` or the file `NAME.egg-info`.
 
+use std::rc::Rc;
+
 use box_tree::listing::NamedOrigin;
 
-use super::control::{Paragraph, paragraphs, take_first, value};
-use super::package::{Package, is_word};
-use super::purl::purl;
+use super::database::{Paragraph, paragraphs, take_first, value};
+use super::package::{Package, is_word, purl};
 
-/// Tells whether a path is that of a distribution's metadata.
+/// Returns whether a path is that of a distribution's metadata.
 pub(super) fn is_metadata(path: &[u8]) -> bool {
     path.ends_with(b".dist-info/METADATA")
         || path.ends_with(b".egg-info/PKG-INFO")
@@ -30,7 +31,7 @@ pub(super) fn package<'a>(
         name: name.to_owned(),
         version: version.to_owned(),
         license: license(&paragraph).map(str::to_owned),
-        path: path.to_vec(),
+        path: Rc::from(path),
         origin,
     })
 }

@@ -3,30 +3,27 @@
 use std::io;
 
 use box_tree::listing::{Listing, NamedOrigin};
-use box_tree::{Content, InodeId, Kind, Leaf, entries};
+use box_tree::{Content, InodeId, Kind, Leaf};
 
 use super::package::Package;
-use super::{npm, python};
 
 /// Reads a content, which has at most so many bytes.
 pub(super) type Read<'r> = &'r mut dyn FnMut(Content, u64) -> io::Result<Vec<u8>>;
 
 /// The bytes of all databases of a box.
 const ALL_MAX: u64 = 512 << 20;
-/// One file of Python's or npm's metadata.
-const METADATA_MAX: u64 = 1 << 20;
 /// The packages of a box. A desktop with everything has some 5000.
-const PACKAGES_MAX: usize = 100_000;
+pub(super) const PACKAGES_MAX: usize = 100_000;
 /// How many of the files that do not read are named.
 const NOTES_MAX: usize = 50;
 
 /// What was found so far.
 pub(super) struct Scan<'a, 'r> {
-    listing: &'a Listing,
+    pub(super) listing: &'a Listing,
     read: Read<'r>,
     /// How many bytes may still be read.
     left: u64,
-    packages: Vec<Package<'a>>,
+    pub(super) packages: Vec<Package<'a>>,
     notes: Vec<String>,
     /// How many notes there would be.
     noted: usize,
@@ -41,7 +38,7 @@ impl<'a, 'r> Scan<'a, 'r> {
     /// Reads the file at a path as text; nothing where there is no file.
     pub(super) fn file(&mut self, path: &str, limit: u64) -> io::Result<Option<String>> {
         match self.listing.tree.reach(path.as_bytes()).ok() {
-            Some(id) => self.text(id, path.as_bytes(), limit),
+            Some(id) => self.text(id, path, limit),
             None => Ok(None),
         }
     }
@@ -54,17 +51,17 @@ impl<'a, 'r> Scan<'a, 'r> {
     }
 
     /// Says where what is at a path came from; nothing where nothing is there.
-    pub(super) fn origin(&self, path: &str) -> Option<NamedOrigin<'a>> {
-        self.listing.origin(self.listing.tree.reach(path.as_bytes()).ok()?)
+    pub(super) fn origin(&self, path: &[u8]) -> Option<NamedOrigin<'a>> {
+        self.listing.origin(self.listing.tree.reach(path).ok()?)
     }
 
-    /// Adds a package.
-    pub(super) fn add(&mut self, package: Package<'a>) {
-        if self.packages.len() < PACKAGES_MAX {
-            self.packages.push(package);
-        } else {
-            self.note(&String::from_utf8_lossy(&package.path), "a box has fewer packages");
+    /// Returns whether the box may have more packages than were found, and notes where it may not.
+    pub(super) fn has_room(&mut self, path: &str) -> bool {
+        let has_room = self.packages.len() < PACKAGES_MAX;
+        if !has_room {
+            self.note(path, "the rest is not read: a box has fewer packages");
         }
+        has_room
     }
 
     /// Notes that something of a file was left out.
@@ -75,29 +72,6 @@ impl<'a, 'r> Scan<'a, 'r> {
         }
     }
 
-    /// Finds what Python and npm installed, wherever that is.
-    pub(super) fn modules(&mut self) -> io::Result<()> {
-        let listing = self.listing;
-        for (path, id) in entries(&listing.tree) {
-            let parse = if python::is_metadata(&path) {
-                python::package
-            } else if npm::is_manifest(&path) {
-                npm::package
-            } else {
-                continue;
-            };
-            let Some(text) = self.text(id, &path, METADATA_MAX)? else { continue };
-            match parse(&text, &path, listing.origin(id)) {
-                Some(package) => self.add(package),
-                None => {
-                    let path = String::from_utf8_lossy(&path);
-                    self.note(&path, "it has no name and version that a package can have");
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Returns the packages, and what was left out.
     pub(super) fn finish(mut self) -> (Vec<Package<'a>>, Vec<String>) {
         if let Some(more) = self.noted.checked_sub(NOTES_MAX).filter(|more| *more > 0) {
@@ -106,7 +80,13 @@ impl<'a, 'r> Scan<'a, 'r> {
         (self.packages, self.notes)
     }
 
-    fn text(&mut self, id: InodeId, path: &[u8], limit: u64) -> io::Result<Option<String>> {
+    /// Reads a file as text; `None` where it is none, or beyond the bounds.
+    pub(super) fn text(
+        &mut self,
+        id: InodeId,
+        path: &str,
+        limit: u64,
+    ) -> io::Result<Option<String>> {
         let Kind::Leaf(Leaf::File(content)) = self.listing.tree.inode(id).kind else {
             return Ok(None);
         };
@@ -122,7 +102,7 @@ impl<'a, 'r> Scan<'a, 'r> {
                 text.unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()),
             ));
         };
-        self.note(&String::from_utf8_lossy(path), &why);
+        self.note(path, &why);
         Ok(None)
     }
 }

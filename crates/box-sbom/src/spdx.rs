@@ -107,9 +107,9 @@ struct Written<'a> {
 
 impl Item {
     /// Makes an item of which nothing but its name is known.
-    pub(super) fn new(kind: &str, name: &str, place: &[u8]) -> Self {
+    pub(super) fn new(kind: &str, name: &str) -> Self {
         Self {
-            id: id(kind, &[name], place),
+            id: item_id(kind, name),
             name: shown(name),
             version_info: String::new(),
             download_location: UNSAID,
@@ -164,8 +164,8 @@ impl Document {
     pub(super) fn add(&mut self, package: &Package<'_>) {
         let Package { kind, name, version, purl, license, path, origin } = package;
         let container = parts::container(origin.as_ref());
-        let place = [container.as_bytes(), b"\0", purl.as_bytes(), b"\0", path].concat();
-        let mut item = Item::new(kind, name, b"");
+        let place = [container.as_bytes(), b"\0", purl.as_bytes(), b"\0", path.as_ref()].concat();
+        let mut item = Item::new(kind, name);
         item.id = id(kind, &[name, version], &place);
         item.version_info.clone_from(version);
         item.license_declared = self.licenses.expression(license.as_deref());
@@ -218,6 +218,11 @@ impl Document {
                 .collect(),
         }
     }
+}
+
+/// Makes the identifier of an item that its kind and name tell from all others.
+pub(super) fn item_id(kind: &str, name: &str) -> String {
+    id(kind, &[name], b"")
 }
 
 /// Makes the identifier of an item: for people its kind and names, for programs a hash over these and

@@ -4,10 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use box_digest::Digest;
-use box_image::{
-    AgentKind, Budget, ComponentName, ComponentPlan, Layout, Limits, Namespaces, NetworkPlan,
-    Rlimits, RunPlan, User, Vm,
-};
+use box_image::{ComponentName, RunPlan};
 use box_tree::listing::{ImageOrigin, Origins};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use proptest::prelude::*;
@@ -15,43 +12,13 @@ use serde_json::Value;
 
 use super::*;
 
-fn component(root: &str) -> ComponentPlan {
-    ComponentPlan {
-        root: root.to_owned(),
-        argv: Vec::new(),
-        env: Vec::new(),
-        workdir: "/".to_owned(),
-        user: User::ROOT,
-        hostname: "host".to_owned(),
-        namespaces: Namespaces::default(),
-        limits: Limits { memory_bytes: 1, cpu_weight: 1, pids: 1 },
-        rlimits: Rlimits::default(),
-        autostart: false,
-        port: None,
-        health: None,
-    }
-}
-
 fn plan() -> RunPlan {
-    RunPlan {
-        name: "test".to_owned(),
-        layout: Layout::Split,
-        agent_kind: AgentKind::OciImage,
-        tools: Vec::new(),
-        agent: component("/roots/agent"),
-        business: Some(component("/roots/business")),
-        skills: Vec::new(),
-        shares: Vec::new(),
-        scratch: Vec::new(),
-        network: NetworkPlan::default(),
-        secrets: Vec::new(),
-        task: None,
-        logs: None,
-        caps: Vec::new(),
-        sandbox: None,
-        vm: Vm { cpus: 1, memory_mib: 64 },
-        budget: Budget::default(),
-    }
+    let mut plan = testkit::test_box::config().plan;
+    plan.name = "test".to_owned();
+    let mut business = plan.agent.clone();
+    business.root = "/roots/business".to_owned();
+    plan.business = Some(business);
+    plan
 }
 
 /// A tree that is being made, and the bytes of its files.
@@ -315,6 +282,22 @@ fn what_is_too_large_or_hostile_is_left_out_and_said() {
     assert!(comment.ends_with("; and 14 more."), "{comment}");
     let bytes = String::from_utf8(fixture.bytes()).unwrap();
     assert!(!bytes.contains(['\u{1b}', '\u{9b}']));
+}
+
+#[test]
+fn beyond_the_bound_packages_are_not_read() {
+    let status = "Package: a\nVersion: 1\n\n".repeat(scan::PACKAGES_MAX + 5);
+    let fixture = Fixture::default()
+        .file(AGENT[0], "/roots/agent/var/lib/dpkg/status", status)
+        .file(AGENT[0], "/roots/agent/b.dist-info/METADATA", "Name: b\nVersion: 1\n");
+    assert_eq!(
+        fixture.packages(),
+        [
+            "pkg:deb/debian/a@1 NOASSERTION /roots/agent/var/lib/dpkg/status, from agent image layer 1"
+        ]
+    );
+    let left_out = "the rest is not read: a box has fewer packages";
+    assert_eq!(fixture.comment().matches(left_out).count(), 2);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::{Inode, InodeId, Kind, Leaf, Meta, Tree, entries};
 /// # Errors
 /// The writer's, where no image can hold the tree.
 pub fn image_builder(tree: &Tree) -> Result<ImageBuilder, erofs_writer::Error> {
-    let mut image = ImageBuilder::new(meta(&tree.inode(Tree::ROOT).meta));
+    let mut image = ImageBuilder::new(meta(&tree.inode(Tree::ROOT).meta))?;
     let mut nodes = HashMap::from([(Tree::ROOT, image.root())]);
     for (_, id) in entries(tree) {
         let parent = nodes[&id];

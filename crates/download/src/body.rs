@@ -23,15 +23,8 @@ pub struct Body<'a> {
     policy: &'a Policy,
     deadline: Deadline,
     received: u64,
-    /// Where the rate is measured from.
-    window: Window,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Window {
-    since: Instant,
-    /// The bytes received until then.
-    received: u64,
+    /// When the rate was last measured, and the bytes received until then.
+    measured: (Instant, u64),
 }
 
 impl<'a> Body<'a> {
@@ -42,9 +35,9 @@ impl<'a> Body<'a> {
         policy: &'a Policy,
         deadline: Deadline,
     ) -> Self {
-        let window = Window { since: Instant::now(), received: 0 };
+        let measured = (Instant::now(), 0);
         let (host, response) = (answer.url.host(), answer.response);
-        Self { what, host, response, policy, deadline, received: 0, window }
+        Self { what, host, response, policy, deadline, received: 0, measured }
     }
 
     /// Returns how many bytes will come, where the server says so.
@@ -98,14 +91,15 @@ impl<'a> Body<'a> {
             let allowed = self.deadline.allowed;
             return Err(DownloadError::Overdue { what: self.what.to_owned(), allowed });
         }
-        if self.window.since.elapsed() < patience {
+        let (since, before) = self.measured;
+        if since.elapsed() < patience {
             return Ok(());
         }
-        let received = u128::from(self.received - self.window.received) * 1000;
+        let received = u128::from(self.received - before) * 1000;
         if received < u128::from(rate) * patience.as_millis() {
             return Err(DownloadError::TooSlow { host: self.host.clone(), rate });
         }
-        self.window = Window { since: Instant::now(), received: self.received };
+        self.measured = (Instant::now(), self.received);
         Ok(())
     }
 

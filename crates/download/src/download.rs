@@ -8,11 +8,11 @@ use reqwest::StatusCode;
 use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE};
 
 use crate::body::{Body, PIECE};
-use crate::cancel::Cancel;
 use crate::error::DownloadError;
 use crate::guard::Guard;
+use crate::options::{NetworkOptions, Progress};
 use crate::request::FinalResponse;
-use crate::retry::{Attempts, Policy, Retryable, retry};
+use crate::retry::{Attempts, Cancel, Retryable, retry};
 use crate::size::Size;
 
 /// How much has to come for the attempts to be counted from the start again.
@@ -40,20 +40,8 @@ pub trait Source {
     fn refusal(&self, response: FinalResponse) -> Self::Error;
 }
 
-/// How far a download is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// The expected content.
-    pub digest: Digest,
-    /// Bytes so far; fewer than before where a download had to start again.
-    pub received: u64,
-    /// All bytes, where they are known. As many are received only when the store has the file,
-    /// verified.
-    pub total: Option<u64>,
-}
-
 /// A download of a file into the store.
-#[expect(missing_debug_implementations, reason = "the progress is a closure")]
+#[derive(Debug)]
 pub struct Download<'a, S> {
     /// Where the file comes from.
     pub source: &'a S,
@@ -63,12 +51,10 @@ pub struct Download<'a, S> {
     pub digest: Digest,
     /// The size that it must have.
     pub size: Size,
-    /// How patient the download is.
-    pub policy: &'a Policy,
+    /// How the network is used.
+    pub network: &'a NetworkOptions<'a>,
     /// Ends the download early.
     pub cancel: &'a Cancel,
-    /// Is called after each piece.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
 /// The first bytes of a file.
@@ -129,12 +115,18 @@ impl<'a, S: Source> Download<'a, S> {
             }
         };
         let deadline = attempts.deadline(partial.total.unwrap_or(self.size.most()));
-        let body = Body::new(self.source.what(), answer, self.policy, deadline);
-        if let Err(error) = self.copy(body, &mut partial) {
-            *held = Some(partial).filter(|_| error.retry_after().is_some());
-            return Err(error.into());
+        let body = Body::new(self.source.what(), answer, &self.network.policy, deadline);
+        match self.copy(body, &mut partial).and_then(|()| self.check_content(&partial)) {
+            Ok(()) => Ok(self.commit(partial)?),
+            // Parts that do not belong together prove nothing about the file.
+            Err(error) if partial.resumed && is_other_content(&error) => {
+                self.attempt(held, attempts) // For the whole file.
+            }
+            Err(error) => {
+                *held = Some(partial).filter(|_| error.retry_after().is_some());
+                Err(error.into())
+            }
         }
-        self.finish(partial, held, attempts)
     }
 
     /// Prepares for a response that has the whole file.
@@ -149,9 +141,9 @@ impl<'a, S: Source> Download<'a, S> {
 
     /// Appends a body to what is held of the file.
     fn copy(&self, mut body: Body<'_>, partial: &mut Partial<'_>) -> Result<(), DownloadError> {
-        let (what, guards) = (self.source.what(), self.policy.guards);
+        let what = self.source.what();
         if let Some(rest) = body.announced() {
-            self.size.check(what, partial.writer.size().saturating_add(rest), guards)?;
+            self.size.check(what, partial.writer.size().saturating_add(rest), true)?;
         }
         let mut buffer = vec![0; PIECE];
         loop {
@@ -160,7 +152,7 @@ impl<'a, S: Source> Download<'a, S> {
                 return self.check_end(&body, partial);
             }
             self.check_canceled()?;
-            self.size.check_part(what, partial.writer.size() + length as u64, guards)?;
+            self.size.check(what, partial.writer.size() + length as u64, false)?;
             partial
                 .writer
                 .write_all(&buffer[..length])
@@ -182,31 +174,26 @@ impl<'a, S: Source> Download<'a, S> {
         }
     }
 
-    /// Gives the file its name in the store, if it is the expected one. Parts that do not belong
-    /// together prove nothing about the file: it is asked for once more as a whole.
-    fn finish(
-        &self,
-        partial: Partial<'a>,
-        held: &mut Option<Partial<'a>>,
-        attempts: &Attempts,
-    ) -> Result<u64, S::Error> {
-        let (what, guards) = (self.source.what(), self.policy.guards);
-        self.size.check(what, partial.writer.size(), guards)?;
-        let found = partial.writer.id();
-        if found != self.digest && guards.hold(Guard::Digest) {
-            if partial.resumed {
-                return self.attempt(held, attempts);
-            }
-            let (what, expected) = (what.to_owned(), self.digest);
-            return Err(DownloadError::WrongDigest { what, expected, found }.into());
+    /// Refuses a file that is not the expected one.
+    fn check_content(&self, partial: &Partial<'_>) -> Result<(), DownloadError> {
+        let what = self.source.what();
+        self.size.check(what, partial.writer.size(), true)?;
+        let (expected, found) = (self.digest, partial.writer.id());
+        if Guard::Digest.catches(found != expected) {
+            return Err(DownloadError::WrongDigest { what: what.to_owned(), expected, found });
         }
-        let (_, size) = partial.writer.commit().map_err(DownloadError::from)?;
+        Ok(())
+    }
+
+    /// Gives the file its name in the store, and returns its size.
+    fn commit(&self, partial: Partial<'_>) -> Result<u64, DownloadError> {
+        let (_, size) = partial.writer.commit()?;
         self.report(size, Some(size));
         Ok(size)
     }
 
     fn report(&self, received: u64, total: Option<u64>) {
-        if let Some(progress) = self.progress {
+        if let Some(progress) = self.network.progress {
             progress(Progress { digest: self.digest, received, total });
         }
     }
@@ -243,6 +230,12 @@ impl Partial<'_> {
         let tag = headers.get(ETAG);
         fits && (self.tag.is_none() || tag.is_none() || tag == self.tag.as_ref())
     }
+}
+
+/// Returns whether a download has failed because of the bytes that it got.
+const fn is_other_content(error: &DownloadError) -> bool {
+    use DownloadError::{TooLarge, WrongDigest, WrongSize};
+    matches!(error, WrongSize { .. } | TooLarge { .. } | WrongDigest { .. })
 }
 
 /// Reads `bytes FIRST-LAST/TOTAL` (RFC 9110, section 14.4) into the first byte and the total; the

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! http      connections, TLS, URLs
-//! guard     the rules that tests can switch off, one at a time
+//! guard     the rules that tests can leave out, one at a time
 //! error     DownloadError
-//! retry     retries with exponential backoff, and the time that a download may take
-//! cancel    cancellation of a group of workers
+//! retry     retries with exponential backoff, the time that a download may take, cancellation
+//! options   the use of the network: patience, proxy, certificates, progress
 //! request   a GET request and the redirects that answer it
 //! body      the body of a response, read with bounds on size and time
 //! size      the size that a file must have
@@ -19,21 +19,21 @@
 #![forbid(unsafe_code)]
 
 mod body;
-mod cancel;
 mod download;
 mod error;
 pub mod fetch;
 mod guard;
 pub mod http;
+mod options;
 mod request;
 mod retry;
 mod size;
 
 pub use body::Body;
-pub use cancel::Cancel;
-pub use download::{Download, Progress, Source};
+pub use download::{Download, Source};
 pub use error::DownloadError;
-pub use guard::{Guard, Guards};
+pub use guard::Guard;
+pub use options::{NetworkOptions, Progress};
 pub use request::{FinalResponse, Request};
-pub use retry::{Attempts, Deadline, Policy, Retryable, retry};
+pub use retry::{Attempts, Cancel, Deadline, Policy, Retryable, retry};
 pub use size::Size;

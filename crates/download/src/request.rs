@@ -7,7 +7,7 @@ use reqwest::blocking::Response;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 
 use crate::error::DownloadError;
-use crate::guard::{Guard, Guards};
+use crate::guard::Guard;
 use crate::http::{Client, RemoteUrl, UrlError};
 
 /// How many redirects are followed.
@@ -43,36 +43,31 @@ impl Request<'_> {
     ///
     /// # Errors
     /// [`DownloadError::Http`], and those of redirects.
-    pub fn send(&self, client: &Client, guards: Guards) -> Result<FinalResponse, DownloadError> {
+    pub fn send(&self, client: &Client) -> Result<FinalResponse, DownloadError> {
         let mut url = self.url.clone();
         let mut same_origin = true;
         for _ in 0..=REDIRECTS {
             same_origin = same_origin && url.same_origin(&self.url);
             let mut headers = self.headers.clone();
             if let Some(authorization) = &self.authorization
-                && (same_origin || !guards.hold(Guard::OwnOrigin))
+                && !Guard::OwnOrigin.catches(!same_origin)
             {
                 headers.insert(AUTHORIZATION, authorization.clone());
             }
             let response = client.get(&url, headers)?;
             match location(&response) {
                 None => return Ok(FinalResponse { url, same_origin, response }),
-                Some(location) => url = self.redirected(&url, location, guards)?,
+                Some(location) => url = self.redirected(&url, location)?,
             }
         }
         Err(DownloadError::TooManyRedirects { what: self.what.to_owned(), limit: REDIRECTS })
     }
 
     /// Returns the URL that a redirect leads to, if it is followed.
-    fn redirected(
-        &self,
-        from: &RemoteUrl,
-        location: &str,
-        guards: Guards,
-    ) -> Result<RemoteUrl, DownloadError> {
+    fn redirected(&self, from: &RemoteUrl, location: &str) -> Result<RemoteUrl, DownloadError> {
         let (what, to) = (self.what.to_owned(), from.describe_server(location));
         match from.join(location) {
-            Ok(url) if from.is_https() && !url.is_https() && guards.hold(Guard::Downgrade) => {
+            Ok(url) if Guard::Downgrade.catches(from.is_https() && !url.is_https()) => {
                 Err(DownloadError::Downgrade { what, to })
             }
             Ok(url) => Ok(url),

@@ -1,9 +1,7 @@
-//! Retries with exponential backoff, and the time that a download may take.
+//! Retries with exponential backoff, the time that a download may take, and cancellation.
 
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-use crate::cancel::Cancel;
-use crate::guard::Guards;
 
 /// How patient a download is.
 #[derive(Debug, Clone, Copy)]
@@ -24,8 +22,6 @@ pub struct Policy {
     /// The longest pause between two attempts. A server that asks for a longer one is not asked
     /// again.
     pub longest_pause: Duration,
-    /// The rules that hold: all, except in some tests.
-    pub guards: Guards,
 }
 
 impl Default for Policy {
@@ -40,7 +36,6 @@ impl Default for Policy {
             tries: 4,
             backoff: Duration::from_millis(500),
             longest_pause: Duration::from_secs(60),
-            guards: Guards::default(),
         }
     }
 }
@@ -145,6 +140,32 @@ pub fn retry<T, E: Retryable>(
     }
 }
 
+/// A cancellation token: one worker cancels the others, also those that sleep.
+#[derive(Debug, Default)]
+pub struct Cancel {
+    canceled: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Cancel {
+    /// Cancels all workers.
+    pub fn cancel(&self) {
+        *self.canceled.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Returns whether the workers are canceled.
+    pub fn is_canceled(&self) -> bool {
+        *self.canceled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps for a time, or until the workers are canceled.
+    pub fn sleep(&self, time: Duration) {
+        let canceled = self.canceled.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_timeout_while(canceled, time, |canceled| !*canceled));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,5 +251,15 @@ mod tests {
         assert!(attempts.deadline(0).is_over());
         attempts.pause(&busy(Some(60))).unwrap();
         assert!(!attempts.deadline(0).is_over());
+    }
+
+    #[test]
+    fn cancellation_ends_a_long_sleep() {
+        let cancel = Cancel::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| cancel.sleep(Duration::from_secs(3600)));
+            cancel.cancel();
+        });
+        assert!(cancel.is_canceled());
     }
 }

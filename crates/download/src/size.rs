@@ -1,7 +1,7 @@
 //! The size that a file must have.
 
 use crate::error::DownloadError;
-use crate::guard::{Guard, Guards};
+use crate::guard::Guard;
 
 /// The size in bytes that a file must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +12,13 @@ pub enum Size {
     AtMost(u64),
 }
 
+impl Default for Size {
+    /// Returns at most 2 GiB.
+    fn default() -> Self {
+        Self::AtMost(2 << 30)
+    }
+}
+
 impl Size {
     /// Returns the most bytes that the file can have.
     pub const fn most(self) -> u64 {
@@ -20,26 +27,13 @@ impl Size {
         }
     }
 
-    /// Refuses a whole file of another size.
-    pub(crate) fn check(self, what: &str, found: u64, guards: Guards) -> Result<(), DownloadError> {
-        match self {
-            Self::Exactly(expected) if found < expected && guards.hold(Guard::Size) => {
-                Err(DownloadError::WrongSize { what: what.to_owned(), expected, found })
-            }
-            _ => self.check_part(what, found, guards),
-        }
-    }
-
-    /// Refuses a file of which there are too many bytes already.
-    pub(crate) fn check_part(
-        self,
-        what: &str,
-        found: u64,
-        guards: Guards,
-    ) -> Result<(), DownloadError> {
+    /// Refuses a file of another size. More may follow what was found, unless it is the whole file.
+    pub(crate) fn check(self, what: &str, found: u64, is_whole: bool) -> Result<(), DownloadError> {
         let what = || what.to_owned();
         match self {
-            Self::Exactly(expected) if found > expected && guards.hold(Guard::Size) => {
+            Self::Exactly(expected)
+                if Guard::Size.catches(found > expected || (is_whole && found < expected)) =>
+            {
                 Err(DownloadError::WrongSize { what: what(), expected, found })
             }
             Self::AtMost(limit) if found > limit => {

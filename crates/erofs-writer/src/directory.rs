@@ -11,7 +11,7 @@ const ENTRY: usize = 12;
 
 /// A name in a directory and what it leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct DirectoryEntry<'a> {
     /// The name.
     pub(crate) name: &'a [u8],
     /// The inode's number.
@@ -33,53 +33,40 @@ pub(crate) fn file_type(node: &Node) -> u8 {
     }
 }
 
-/// How full a block is.
-#[derive(Debug, Default)]
-struct Fill {
-    used: usize,
-}
-
-impl Fill {
-    /// Takes an entry in; false where the block has no room left for it.
-    fn takes(&mut self, name: &[u8]) -> bool {
-        let used = self.used + ENTRY + name.len();
-        let fits = used <= BLOCK;
-        if fits {
-            self.used = used;
-        }
-        fits
-    }
+/// Returns how many bytes of a block an entry takes.
+fn entry_size(name: &[u8]) -> usize {
+    ENTRY + name.len()
 }
 
 /// Returns the size in bytes of a directory with these names, in their order.
 pub(crate) fn size<'a>(names: impl Iterator<Item = &'a [u8]>) -> u64 {
-    let mut full_blocks = 0;
-    let mut fill = Fill::default();
+    let (mut full_blocks, mut used) = (0, 0);
     for name in names {
-        if !fill.takes(name) {
+        if used + entry_size(name) > BLOCK {
             full_blocks += 1;
-            fill = Fill { used: ENTRY + name.len() };
+            used = 0;
         }
+        used += entry_size(name);
     }
-    full_blocks * BLOCK_SIZE + fill.used as u64
+    full_blocks * BLOCK_SIZE + used as u64
 }
 
 /// Encodes a directory block by block; no block is padded.
 pub(crate) fn blocks<'a>(
-    entries: impl Iterator<Item = Entry<'a>>,
+    entries: impl Iterator<Item = DirectoryEntry<'a>>,
 ) -> impl Iterator<Item = Vec<u8>> {
     let mut entries = entries.peekable();
     std::iter::from_fn(move || {
-        let mut fill = Fill::default();
-        let mut block = Vec::new();
-        while let Some(entry) = entries.next_if(|entry| fill.takes(entry.name)) {
+        let (mut block, mut used) = (Vec::new(), 0);
+        while let Some(entry) = entries.next_if(|it| used + entry_size(it.name) <= BLOCK) {
+            used += entry_size(entry.name);
             block.push(entry);
         }
         (!block.is_empty()).then(|| encode(&block))
     })
 }
 
-fn encode(entries: &[Entry<'_>]) -> Vec<u8> {
+fn encode(entries: &[DirectoryEntry<'_>]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(BLOCK);
     let mut name_offset = entries.len() * ENTRY;
     for entry in entries {
@@ -97,8 +84,8 @@ fn encode(entries: &[Entry<'_>]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn entries(names: &[Vec<u8>]) -> impl Iterator<Item = Entry<'_>> {
-        names.iter().zip(128..).map(|(name, nid)| Entry { name, nid, file_type: 2 })
+    fn entries(names: &[Vec<u8>]) -> impl Iterator<Item = DirectoryEntry<'_>> {
+        names.iter().zip(128..).map(|(name, nid)| DirectoryEntry { name, nid, file_type: 2 })
     }
 
     fn encoded(names: &[Vec<u8>]) -> Vec<Vec<u8>> {

@@ -40,10 +40,10 @@ pub(crate) fn uuid(inodes: &[Inode], order: &[NodeId]) -> [u8; 16] {
 
 fn describe(record: &mut Vec<u8>, inode: &Inode, positions: &[u64]) {
     record.extend_from_slice(&file_mode(inode).to_le_bytes());
-    record.extend_from_slice(&inode.uid.to_le_bytes());
-    record.extend_from_slice(&inode.gid.to_le_bytes());
-    record.extend_from_slice(&inode.mtime.to_le_bytes());
-    record.extend_from_slice(&inode.mtime_nsec.to_le_bytes());
+    record.extend_from_slice(&inode.meta.uid.to_le_bytes());
+    record.extend_from_slice(&inode.meta.gid.to_le_bytes());
+    record.extend_from_slice(&inode.meta.mtime.to_le_bytes());
+    record.extend_from_slice(&inode.meta.mtime_nsec.to_le_bytes());
     put_bytes(record, &inode.xattrs);
     match &inode.node {
         Node::Directory => describe_entries(record, inode, positions),
@@ -84,7 +84,7 @@ mod tests {
     use crate::{ImageBuilder, Meta, walk};
 
     fn uuid_of(meta: Meta, node: Node, names: &[&[u8]]) -> [u8; 16] {
-        let mut builder = ImageBuilder::new(Meta::default());
+        let mut builder = ImageBuilder::new(Meta::default()).unwrap();
         let id = builder.add(meta, node).unwrap();
         for name in names {
             builder.link(builder.root(), name, id).unwrap();

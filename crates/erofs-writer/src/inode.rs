@@ -36,10 +36,10 @@ pub(crate) fn encode(inode: &Inode, number: u32, data: Data) -> [u8; SIZE] {
     put(8, &data.size.to_le_bytes());
     put(16, &device(&inode.node).unwrap_or(data.block).to_le_bytes());
     put(20, &number.to_le_bytes());
-    put(24, &inode.uid.to_le_bytes());
-    put(28, &inode.gid.to_le_bytes());
-    put(32, &inode.mtime.to_le_bytes());
-    put(40, &inode.mtime_nsec.to_le_bytes());
+    put(24, &inode.meta.uid.to_le_bytes());
+    put(28, &inode.meta.gid.to_le_bytes());
+    put(32, &inode.meta.mtime.to_le_bytes());
+    put(40, &inode.meta.mtime_nsec.to_le_bytes());
     put(44, &inode.links.to_le_bytes());
     bytes
 }
@@ -55,7 +55,7 @@ pub(crate) fn file_mode(inode: &Inode) -> u16 {
         Node::Symlink { .. } => 0o120_000,
         Node::Socket => 0o140_000,
     };
-    file_type | inode.mode
+    file_type | inode.meta.mode
 }
 
 /// Returns a device's number as `new_encode_dev()` of `include/linux/kdev_t.h` packs it.
@@ -74,7 +74,7 @@ mod tests {
     use crate::{ImageBuilder, Meta};
 
     fn encoded(meta: Meta, node: Node, data: Data) -> [u8; SIZE] {
-        let mut builder = ImageBuilder::new(Meta::default());
+        let mut builder = ImageBuilder::new(Meta::default()).unwrap();
         let id = builder.add(meta, node).unwrap();
         builder.link(builder.root(), b"a", id).unwrap();
         encode(&builder.inodes[id.index()], 9, data)

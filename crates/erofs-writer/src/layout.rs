@@ -19,15 +19,15 @@ const SLACK: u64 = 12;
 
 /// The plan of an image.
 #[derive(Debug)]
-pub(crate) struct Layout {
+pub(crate) struct ImageLayout {
     /// The inodes in their order.
     pub(crate) order: Vec<NodeId>,
     /// Where each of them lies, by [`NodeId::index`].
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<InodePlace>,
     /// The first block behind the inodes.
     pub(crate) first_data_block: u32,
     /// The contents with blocks of their own, in the order of the blocks.
-    pub(crate) contents: Vec<Stored>,
+    pub(crate) contents: Vec<StoredContent>,
     /// The image's size in blocks.
     pub(crate) blocks: u32,
     /// Bytes of files that are not stored again.
@@ -36,14 +36,14 @@ pub(crate) struct Layout {
 
 /// Where an inode and its data lie.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct InodePlace {
     /// The inode's first byte in the image.
     pub(crate) offset: u64,
     /// Its data.
     pub(crate) data: Data,
 }
 
-impl Place {
+impl InodePlace {
     /// Returns the number by which directories name the inode.
     pub(crate) fn nid(self) -> u64 {
         self.offset / SLOT
@@ -52,27 +52,27 @@ impl Place {
 
 /// A content with blocks of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stored {
+pub(crate) struct StoredContent {
     /// The content.
     pub(crate) content: Blake3Digest,
     /// Its size in bytes.
     pub(crate) size: u64,
 }
 
-impl Layout {
+impl ImageLayout {
     /// Plans the image of the inodes that come in `order`.
     ///
     /// # Errors
     /// [`Error::ContentSizeMismatch`] and [`Error::TooLarge`].
     pub(crate) fn new(inodes: &[Inode], order: Vec<NodeId>) -> Result<Self, Error> {
         let uses = Uses::count(inodes, &order)?;
-        let mut places = vec![Place::default(); inodes.len()];
+        let mut places = vec![InodePlace::default(); inodes.len()];
         let end = place_inodes(inodes, &order, &uses, &mut places);
-        let mut space = Space { next: (end + SLACK).div_ceil(BLOCK_SIZE) };
-        let first_data_block = u32::try_from(space.next).map_err(|_| Error::TooLarge)?;
-        place_tree_data(inodes, &order, &mut places, &mut space)?;
-        let contents = place_contents(inodes, &order, &mut places, &mut space)?;
-        let blocks = u32::try_from(space.next).map_err(|_| Error::TooLarge)?;
+        let mut next = (end + SLACK).div_ceil(BLOCK_SIZE);
+        let first_data_block = u32::try_from(next).map_err(|_| Error::TooLarge)?;
+        place_tree_data(inodes, &order, &mut places, &mut next)?;
+        let contents = place_contents(inodes, &order, &mut places, &mut next)?;
+        let blocks = u32::try_from(next).map_err(|_| Error::TooLarge)?;
         let shared_bytes = uses.shared_bytes;
         Ok(Self { order, places, first_data_block, contents, blocks, shared_bytes })
     }
@@ -115,7 +115,7 @@ impl Uses {
 }
 
 /// Gives every inode its offset and decides what follows it; returns where the last one ends.
-fn place_inodes(inodes: &[Inode], order: &[NodeId], uses: &Uses, places: &mut [Place]) -> u64 {
+fn place_inodes(inodes: &[Inode], order: &[NodeId], uses: &Uses, places: &mut [InodePlace]) -> u64 {
     let mut end = BLOCK_SIZE;
     for id in order {
         let inode = &inodes[id.index()];
@@ -125,7 +125,7 @@ fn place_inodes(inodes: &[Inode], order: &[NodeId], uses: &Uses, places: &mut [P
         let tail = if head + tail <= BLOCK { tail } else { 0 };
         let offset = place_unit(end, head + tail);
         end = offset + (head + tail) as u64;
-        places[id.index()] = Place { offset, data: Data { size, tail, block: 0 } };
+        places[id.index()] = InodePlace { offset, data: Data { size, tail, block: 0 } };
     }
     end
 }
@@ -160,35 +160,28 @@ fn wanted_tail(inode: &Inode, size: u64, uses: &Uses) -> usize {
     if wanted { tail } else { 0 }
 }
 
-/// The blocks behind the inodes.
-#[derive(Debug)]
-struct Space {
-    next: u64,
-}
-
-impl Space {
-    /// Takes the blocks that so many bytes need; returns the first, or 0 where none is needed.
-    fn take(&mut self, bytes: u64) -> Result<u32, Error> {
-        if bytes == 0 {
-            return Ok(0);
-        }
-        let first = u32::try_from(self.next).map_err(|_| Error::TooLarge)?;
-        self.next += bytes.div_ceil(BLOCK_SIZE);
-        Ok(first)
+/// Takes the blocks from `next` on that so many bytes need; returns the first, or 0 where none is
+/// needed.
+fn take_blocks(next: &mut u64, bytes: u64) -> Result<u32, Error> {
+    if bytes == 0 {
+        return Ok(0);
     }
+    let first = u32::try_from(*next).map_err(|_| Error::TooLarge)?;
+    *next += bytes.div_ceil(BLOCK_SIZE);
+    Ok(first)
 }
 
 /// Gives directories and symlinks blocks for what does not follow them.
 fn place_tree_data(
     inodes: &[Inode],
     order: &[NodeId],
-    places: &mut [Place],
-    space: &mut Space,
+    places: &mut [InodePlace],
+    next: &mut u64,
 ) -> Result<(), Error> {
     for id in order {
         let data = &mut places[id.index()].data;
         if !matches!(inodes[id.index()].node, Node::File { .. }) {
-            data.block = space.take(data.size - data.tail as u64)?;
+            data.block = take_blocks(next, data.size - data.tail as u64)?;
         }
     }
     Ok(())
@@ -198,9 +191,9 @@ fn place_tree_data(
 fn place_contents(
     inodes: &[Inode],
     order: &[NodeId],
-    places: &mut [Place],
-    space: &mut Space,
-) -> Result<Vec<Stored>, Error> {
+    places: &mut [InodePlace],
+    next: &mut u64,
+) -> Result<Vec<StoredContent>, Error> {
     let mut blocks: HashMap<Blake3Digest, u32> = HashMap::new();
     let mut contents = Vec::new();
     for id in order {
@@ -213,9 +206,9 @@ fn place_contents(
             data.block = *block;
             continue;
         }
-        data.block = space.take(size)?;
+        data.block = take_blocks(next, size)?;
         blocks.insert(content, data.block);
-        contents.push(Stored { content, size });
+        contents.push(StoredContent { content, size });
     }
     Ok(contents)
 }
@@ -230,17 +223,17 @@ mod tests {
     }
 
     /// Plans a root with these children, in the order of their names.
-    fn plan(nodes: Vec<(Meta, Node)>) -> Result<Layout, Error> {
-        let mut builder = ImageBuilder::new(Meta::default());
+    fn plan(nodes: Vec<(Meta, Node)>) -> Result<ImageLayout, Error> {
+        let mut builder = ImageBuilder::new(Meta::default()).unwrap();
         for (number, (meta, node)) in nodes.into_iter().enumerate() {
             let id = builder.add(meta, node).unwrap();
             builder.link(builder.root(), format!("{number:05}").as_bytes(), id).unwrap();
         }
         let order = walk::order(&builder.inodes, builder.root())?;
-        Layout::new(&builder.inodes, order)
+        ImageLayout::new(&builder.inodes, order)
     }
 
-    fn plain(nodes: impl IntoIterator<Item = Node>) -> Layout {
+    fn plain(nodes: impl IntoIterator<Item = Node>) -> ImageLayout {
         plan(nodes.into_iter().map(|node| (Meta::default(), node)).collect()).unwrap()
     }
 
@@ -297,7 +290,7 @@ mod tests {
 
     #[test]
     fn something_follows_the_last_inode() {
-        let end = |layout: &Layout| layout.places.last().unwrap().offset + 64;
+        let end = |layout: &ImageLayout| layout.places.last().unwrap().offset + 64;
         let layout = (1..500)
             .map(|count| plain(vec![Node::Fifo; count]))
             .find(|layout| end(layout) % BLOCK_SIZE == 0)

@@ -1,14 +1,11 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod checksum;
-mod content;
 mod directory;
 mod error;
 mod identity;
 mod inode;
 mod layout;
-mod places;
 mod sink;
 mod superblock;
 mod tree;
@@ -19,9 +16,11 @@ mod xattr;
 #[doc = include_str!("../FORMAT.md")]
 pub mod format {}
 
-pub use content::Contents;
+use std::io::{self, Write};
+
+use box_digest::Blake3Digest;
+
 pub use error::Error;
-pub use places::Places;
 pub use tree::{ImageBuilder, Meta, Node, NodeId};
 pub use write::Summary;
 
@@ -29,3 +28,15 @@ pub use write::Summary;
 const BLOCK: usize = 4096;
 /// Bytes of a block, as a distance in the image.
 const BLOCK_SIZE: u64 = BLOCK as u64;
+
+/// Gives the writer the bytes of files.
+pub trait Contents {
+    /// Writes the bytes of a content, all `size` of them, to `out`.
+    ///
+    /// Called once for each distinct content that has any bytes, in an order that only the tree
+    /// decides. What is written may come in pieces of any length.
+    ///
+    /// # Errors
+    /// Those of `out`, passed on, and those of the place where the bytes come from.
+    fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()>;
+}

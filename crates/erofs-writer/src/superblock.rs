@@ -1,48 +1,42 @@
 //! The superblock: `struct erofs_super_block`, field by field in [`crate::format`].
 
 use crate::BLOCK;
-use crate::checksum::crc32c;
 
 const MAGIC: u32 = 0xE0F5_E1E2;
 /// `EROFS_SUPER_OFFSET`.
 const OFFSET: usize = 1024;
 const CHECKSUM: usize = OFFSET + 4;
+/// The polynomial 0x1EDC6F41 of the checksum, with its bits reversed.
+const POLYNOMIAL: u32 = 0x82F6_3B78;
 /// `EROFS_FEATURE_COMPAT_SB_CHKSUM | EROFS_FEATURE_COMPAT_MTIME`.
 const FEATURE_COMPAT: u32 = 1 | 2;
 /// The binary logarithm of the block size.
 const BLOCK_BITS: u8 = BLOCK.trailing_zeros().to_le_bytes()[0];
 
-/// What the superblock says of an image.
-#[derive(Debug)]
-pub(crate) struct Superblock {
-    /// The root directory's number.
-    pub(crate) root_nid: u16,
-    /// The number of inodes.
-    pub(crate) inodes: u64,
-    /// The image's size in blocks.
-    pub(crate) blocks: u32,
-    /// The volume's id.
-    pub(crate) uuid: [u8; 16],
+/// Encodes the image's first block, which holds nothing else: the root directory's number, the number
+/// of inodes, the image's size in blocks, and the volume's id.
+pub(crate) fn encode(root_nid: u16, inodes: u64, blocks: u32, uuid: [u8; 16]) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    let mut put = |offset: usize, bytes: &[u8]| {
+        block[OFFSET + offset..][..bytes.len()].copy_from_slice(bytes);
+    };
+    put(0, &MAGIC.to_le_bytes());
+    put(8, &FEATURE_COMPAT.to_le_bytes());
+    put(12, &[BLOCK_BITS]);
+    put(14, &root_nid.to_le_bytes());
+    put(16, &inodes.to_le_bytes());
+    put(36, &blocks.to_le_bytes());
+    put(48, &uuid);
+    let checksum = crc32c(&block[OFFSET..]);
+    block[CHECKSUM..][..4].copy_from_slice(&checksum.to_le_bytes());
+    block
 }
 
-impl Superblock {
-    /// Encodes the image's first block, which holds nothing else.
-    pub(crate) fn encode(&self) -> [u8; BLOCK] {
-        let mut block = [0; BLOCK];
-        let mut put = |offset: usize, bytes: &[u8]| {
-            block[OFFSET + offset..][..bytes.len()].copy_from_slice(bytes);
-        };
-        put(0, &MAGIC.to_le_bytes());
-        put(8, &FEATURE_COMPAT.to_le_bytes());
-        put(12, &[BLOCK_BITS]);
-        put(14, &self.root_nid.to_le_bytes());
-        put(16, &self.inodes.to_le_bytes());
-        put(36, &self.blocks.to_le_bytes());
-        put(48, &self.uuid);
-        let checksum = crc32c(&block[OFFSET..]);
-        block[CHECKSUM..][..4].copy_from_slice(&checksum.to_le_bytes());
-        block
-    }
+/// Returns the CRC-32C (Castagnoli) as the kernel's `crc32c()` computes it: started from all ones, not
+/// inverted at the end.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let bit = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ POLYNOMIAL } else { crc >> 1 };
+    bytes.iter().fold(u32::MAX, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| bit(crc)))
 }
 
 #[cfg(test)]
@@ -52,7 +46,7 @@ mod tests {
     #[test]
     fn fields_lie_where_the_kernel_reads_them() {
         let uuid = std::array::from_fn(|index| u8::try_from(index).unwrap() + 0xA0);
-        let block = Superblock { root_nid: 0x1234, inodes: 0x5678, blocks: 0x9ABC, uuid }.encode();
+        let block = encode(0x1234, 0x5678, 0x9ABC, uuid);
         let field = |offset: usize, len: usize| &block[1024 + offset..][..len];
         assert_eq!(block[..1024], [0; 1024]);
         assert_eq!(field(0, 4), [0xE2, 0xE1, 0xF5, 0xE0]);
@@ -66,9 +60,23 @@ mod tests {
 
     #[test]
     fn the_checksum_covers_the_rest_of_the_block() {
-        let mut block = Superblock { root_nid: 1, inodes: 2, blocks: 3, uuid: [4; 16] }.encode();
+        let mut block = encode(1, 2, 3, [4; 16]);
         let stored: [u8; 4] = block[1028..1032].try_into().unwrap();
         block[1028..1032].fill(0);
         assert_eq!(u32::from_le_bytes(stored), crc32c(&block[1024..]));
+    }
+
+    /// RFC 3720, B.4: the examples of iSCSI, which inverts the result.
+    #[test]
+    fn the_examples_of_rfc_3720_hold() {
+        let ascending: Vec<u8> = (0..32).collect();
+        for (bytes, expected) in [
+            ([0; 32].as_slice(), 0x8A91_36AA),
+            (&[0xFF; 32], 0x62A8_AB43),
+            (&ascending, 0x46DD_794E),
+            (b"123456789", 0xE306_9283),
+        ] {
+            assert_eq!(!crc32c(bytes), expected, "{bytes:?}");
+        }
     }
 }

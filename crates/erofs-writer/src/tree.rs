@@ -94,7 +94,7 @@ impl fmt::Display for NodeId {
 /// What a directory holds, `.` and `..` included, in the order in which EROFS wants it.
 pub(crate) type Entries = BTreeMap<Box<[u8]>, NodeId>;
 
-/// Tells whether an entry is one of the two that every directory has.
+/// Returns whether an entry is one of the two that every directory has.
 pub(crate) fn is_dot(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
@@ -102,16 +102,8 @@ pub(crate) fn is_dot(name: &[u8]) -> bool {
 /// An inode of the tree.
 #[derive(Debug)]
 pub(crate) struct Inode {
-    /// [`Meta::mode`].
-    pub(crate) mode: u16,
-    /// [`Meta::uid`].
-    pub(crate) uid: u32,
-    /// [`Meta::gid`].
-    pub(crate) gid: u32,
-    /// [`Meta::mtime`].
-    pub(crate) mtime: i64,
-    /// [`Meta::mtime_nsec`].
-    pub(crate) mtime_nsec: u32,
+    /// Its attributes, the extended ones taken out.
+    pub(crate) meta: Meta,
     /// [`Meta::xattrs`] as [`xattr::encode`] gives them.
     pub(crate) xattrs: Vec<u8>,
     /// What it is.
@@ -123,7 +115,7 @@ pub(crate) struct Inode {
 }
 
 impl Inode {
-    fn new(meta: Meta, node: Node, id: NodeId) -> Result<Self, Error> {
+    fn new(mut meta: Meta, node: Node, id: NodeId) -> Result<Self, Error> {
         check_meta(&meta)?;
         check_node(&node)?;
         let mut entries = Entries::new();
@@ -132,12 +124,11 @@ impl Inode {
             entries.insert(b".".as_slice().into(), id);
             links = 2;
         }
-        let Meta { mode, uid, gid, mtime, mtime_nsec, xattrs } = meta;
-        let xattrs = xattr::encode(xattrs)?;
-        Ok(Self { mode, uid, gid, mtime, mtime_nsec, xattrs, node, links, entries })
+        let xattrs = xattr::encode(std::mem::take(&mut meta.xattrs))?;
+        Ok(Self { meta, xattrs, node, links, entries })
     }
 
-    /// Tells whether a directory holds it, or it is the root.
+    /// Returns whether a directory holds it, or it is the root.
     pub(crate) fn is_named(&self) -> bool {
         match self.node {
             Node::Directory => self.parent().is_some(),
@@ -163,8 +154,6 @@ impl Inode {
 #[derive(Debug)]
 pub struct ImageBuilder {
     pub(crate) inodes: Vec<Inode>,
-    /// What is wrong with the root, which [`ImageBuilder::new`] cannot report.
-    pub(crate) defect: Option<Error>,
 }
 
 const ROOT: NodeId = NodeId(0);
@@ -172,15 +161,13 @@ const ROOT: NodeId = NodeId(0);
 impl ImageBuilder {
     /// Starts a tree that has only its root directory.
     ///
-    /// What is wrong with `root` is reported by [`write`](Self::write).
-    pub fn new(root: Meta) -> Self {
-        let mut builder = Self { inodes: Vec::new(), defect: None };
-        if let Err(error) = builder.add(root, Node::Directory) {
-            builder.defect = Some(error);
-            builder.add(Meta::default(), Node::Directory).expect("the default has no defect");
-        }
+    /// # Errors
+    /// Those of [`add`](Self::add).
+    pub fn new(root: Meta) -> Result<Self, Error> {
+        let mut builder = Self { inodes: Vec::new() };
+        builder.add(root, Node::Directory)?;
         builder.inodes[ROOT.index()].entries.insert(b"..".as_slice().into(), ROOT);
-        builder
+        Ok(builder)
     }
 
     /// Returns the root directory.
@@ -290,7 +277,7 @@ mod tests {
     use super::*;
 
     fn builder() -> ImageBuilder {
-        ImageBuilder::new(Meta::default())
+        ImageBuilder::new(Meta::default()).unwrap()
     }
 
     fn add(builder: &mut ImageBuilder, node: Node) -> NodeId {

@@ -67,7 +67,7 @@ mod tests {
     use crate::{ImageBuilder, Meta};
 
     fn builder() -> ImageBuilder {
-        ImageBuilder::new(Meta::default())
+        ImageBuilder::new(Meta::default()).unwrap()
     }
 
     fn add(builder: &mut ImageBuilder, node: Node) -> NodeId {

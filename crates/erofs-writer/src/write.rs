@@ -1,13 +1,15 @@
 //! Writing the planned image, part after part.
 
+use std::collections::HashMap;
 use std::io::Write;
 
-use crate::directory::{self, Entry};
-use crate::layout::{Layout, Place};
+use box_digest::Blake3Digest;
+
+use crate::directory::{self, DirectoryEntry};
+use crate::layout::{ImageLayout, InodePlace};
 use crate::sink::Sink;
-use crate::superblock::Superblock;
 use crate::tree::{Inode, Node};
-use crate::{BLOCK_SIZE, Contents, Error, ImageBuilder, identity, inode, walk};
+use crate::{BLOCK_SIZE, Contents, Error, ImageBuilder, identity, inode, superblock, walk};
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,33 +32,54 @@ impl ImageBuilder {
     /// with the size of contents.
     ///
     /// # Errors
-    /// Of the tree: what was wrong with the root's [`Meta`](crate::Meta), [`Error::Unreachable`],
+    /// Of the tree: [`Error::Unreachable`],
     /// [`Error::Cycle`], [`Error::ContentSizeMismatch`], [`Error::TooLarge`]. While writing:
     /// [`Error::Write`], [`Error::Content`], [`Error::ContentTooShort`],
     /// [`Error::ContentTooLong`]; `out` then holds a part of an image.
     pub fn write(self, out: &mut dyn Write, contents: &mut dyn Contents) -> Result<Summary, Error> {
-        let root = self.root();
-        if let Some(defect) = self.defect {
-            return Err(defect);
-        }
         let inodes = &self.inodes;
-        let layout = Layout::new(inodes, walk::order(inodes, root)?)?;
+        let layout = self.layout()?;
         let summary = summarize(inodes, &layout);
-        let root_nid = u16::try_from(layout.places[root.index()].nid())
+        let root_nid = u16::try_from(layout.places[self.root().index()].nid())
             .expect("the root is the first inode of the second block");
         let (blocks, uuid) = (layout.blocks, summary.uuid);
-        let superblock = Superblock { root_nid, inodes: summary.inodes, blocks, uuid };
         let mut image = Image { inodes, layout: &layout, sink: Sink::new(out), contents };
-        image.sink.put(&superblock.encode())?;
+        image.sink.put(&superblock::encode(root_nid, summary.inodes, blocks, uuid))?;
         image.write_inodes()?;
         image.write_tree_data()?;
         image.write_contents()?;
         image.sink.finish()?;
         Ok(summary)
     }
+
+    /// Returns the offset in the image of each content's first byte, without writing the image. A
+    /// content without bytes has none.
+    ///
+    /// The layout follows from the tree alone, so that who has the tree finds the bytes of a file in
+    /// the image without reading the image's own structures.
+    ///
+    /// # Errors
+    /// Those of the tree that [`write`](Self::write) has.
+    pub fn places(self) -> Result<HashMap<Blake3Digest, u64>, Error> {
+        let layout = self.layout()?;
+        let files = self.inodes.iter().zip(&layout.places);
+        let places = files.filter_map(|(inode, place)| match inode.node {
+            Node::File { size, content } if size > 0 => {
+                let tail = place.offset + (inode::SIZE + inode.xattrs.len()) as u64;
+                let blocks = u64::from(place.data.block) * BLOCK_SIZE;
+                Some((content, if place.data.tail > 0 { tail } else { blocks }))
+            }
+            _ => None,
+        });
+        Ok(places.collect())
+    }
+
+    fn layout(&self) -> Result<ImageLayout, Error> {
+        ImageLayout::new(&self.inodes, walk::order(&self.inodes, self.root())?)
+    }
 }
 
-fn summarize(inodes: &[Inode], layout: &Layout) -> Summary {
+fn summarize(inodes: &[Inode], layout: &ImageLayout) -> Summary {
     Summary {
         size: u64::from(layout.blocks) * BLOCK_SIZE,
         inodes: inodes.len() as u64,
@@ -68,14 +91,14 @@ fn summarize(inodes: &[Inode], layout: &Layout) -> Summary {
 /// An image that is being written.
 struct Image<'a> {
     inodes: &'a [Inode],
-    layout: &'a Layout,
+    layout: &'a ImageLayout,
     sink: Sink<'a>,
     contents: &'a mut dyn Contents,
 }
 
 impl<'a> Image<'a> {
     /// Returns the inodes in their order, with their places.
-    fn placed(&self) -> impl Iterator<Item = (&'a Inode, Place)> + use<'a> {
+    fn placed(&self) -> impl Iterator<Item = (&'a Inode, InodePlace)> + use<'a> {
         let Self { inodes, layout, .. } = *self;
         layout.order.iter().map(|id| (&inodes[id.index()], layout.places[id.index()]))
     }
@@ -127,7 +150,7 @@ impl<'a> Image<'a> {
 
     fn directory_blocks(&self, inode: &'a Inode) -> impl Iterator<Item = Vec<u8>> + use<'a> {
         let Self { inodes, layout, .. } = *self;
-        directory::blocks(inode.entries.iter().map(move |(name, child)| Entry {
+        directory::blocks(inode.entries.iter().map(move |(name, child)| DirectoryEntry {
             name,
             nid: layout.places[child.index()].nid(),
             file_type: directory::file_type(&inodes[child.index()].node),
@@ -140,5 +163,60 @@ impl<'a> Image<'a> {
             self.sink.finish_block()?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+
+    use super::*;
+    use crate::{Contents, Meta};
+
+    /// Contents of one repeated byte: the first of their id.
+    struct Repeated;
+
+    impl Contents for Repeated {
+        fn copy(
+            &mut self,
+            content: &Blake3Digest,
+            size: u64,
+            out: &mut dyn Write,
+        ) -> io::Result<()> {
+            let size = usize::try_from(size).unwrap();
+            out.write_all(&vec![content.as_bytes()[0]; size])
+        }
+    }
+
+    /// A tree with files of these sizes, each with attributes; the last content twice.
+    fn tree(sizes: &[u64]) -> ImageBuilder {
+        let mut builder = ImageBuilder::new(Meta::default()).unwrap();
+        let again = sizes.len() - 1;
+        for (number, index) in (0..sizes.len()).chain([again]).enumerate() {
+            let content = Blake3Digest::from_bytes([u8::try_from(index + 1).unwrap(); 32]);
+            let xattrs = vec![(b"user.number".to_vec(), vec![b'x'; number * 7])];
+            let node = Node::File { size: sizes[index], content };
+            let node = builder.add(Meta { xattrs, ..Meta::default() }, node).unwrap();
+            builder.link(builder.root(), format!("{number}").as_bytes(), node).unwrap();
+        }
+        builder
+    }
+
+    #[test]
+    fn contents_lie_where_it_is_said() {
+        let sizes = [1, 2048, 2049, 4096, 4097, 0, 100];
+        let mut image = Vec::new();
+        tree(&sizes).write(&mut image, &mut Repeated).unwrap();
+        let places = tree(&sizes).places().unwrap();
+        for (index, size) in sizes.into_iter().enumerate() {
+            let byte = u8::try_from(index + 1).unwrap();
+            let offset = places.get(&Blake3Digest::from_bytes([byte; 32]));
+            assert_eq!(offset.is_some(), size > 0, "{size}");
+            let Some(&offset) = offset else { continue };
+            let start = usize::try_from(offset).unwrap();
+            let end = start + usize::try_from(size).unwrap();
+            assert!(image[start..end].iter().all(|found| *found == byte), "{size}");
+        }
+        assert_eq!(places.get(&Blake3Digest::from_bytes([0; 32])), None);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The reader takes no guess: what two readers could understand in two ways is an error.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 use tar::{EntryType, Header};
 
@@ -52,6 +52,11 @@ impl<'a, R: BufRead> Archive<'a, R> {
     /// Returns the stream.
     pub(super) fn into_inner(self) -> R {
         self.inner
+    }
+
+    /// Returns how many bytes were read: after a member's headers, the offset of its data.
+    pub(super) const fn position(&self) -> u64 {
+        self.position
     }
 
     /// Returns the path and the offset of the header that is to blame for an error.
@@ -213,16 +218,15 @@ impl<'a, R: BufRead> Archive<'a, R> {
 
     /// Reads one block; nothing where the stream ends before it.
     fn block(&mut self) -> Result<Option<[u8; BLOCK]>, LayerErrorKind> {
-        let mut block = [0; BLOCK];
-        let mut filled = 0;
-        while filled < BLOCK {
-            match self.read(&mut block[filled..])? {
-                0 if filled == 0 => return Ok(None),
-                0 => return Err(ended()),
-                read => filled += read,
-            }
+        let limit = self.limits.archive_bytes;
+        let mut block = Vec::with_capacity(BLOCK);
+        let read = self.inner.by_ref().take(BLOCK as u64).read_to_end(&mut block);
+        self.position += read.map_err(|error| unreadable(error, limit))? as u64;
+        match <[u8; BLOCK]>::try_from(block) {
+            Ok(block) => Ok(Some(block)),
+            Err(nothing) if nothing.is_empty() => Ok(None),
+            Err(_) => Err(ended()),
         }
-        Ok(Some(block))
     }
 
     /// Notes the length of the data behind a header.
@@ -234,19 +238,12 @@ impl<'a, R: BufRead> Archive<'a, R> {
     }
 
     fn skip_rest(&mut self) -> Result<(), LayerErrorKind> {
-        let mut left = self.rest.0 + self.rest.1;
-        while left > 0 {
-            let length = self.at_hand()?.len() as u64;
-            if length == 0 {
-                return Err(ended());
-            }
-            let skipped = length.min(left);
-            self.inner.consume(usize::try_from(skipped).unwrap_or(usize::MAX));
-            self.position += skipped;
-            left -= skipped;
-        }
+        let (limit, left) = (self.limits.archive_bytes, self.rest.0 + self.rest.1);
+        let skipped = io::copy(&mut self.inner.by_ref().take(left), &mut io::sink());
+        let skipped = skipped.map_err(|error| unreadable(error, limit))?;
+        self.position += skipped;
         self.rest = (0, 0);
-        Ok(())
+        if skipped < left { Err(ended()) } else { Ok(()) }
     }
 
     /// Returns what the stream has at hand; nothing at its end.
@@ -261,18 +258,6 @@ impl<'a, R: BufRead> Archive<'a, R> {
             }
         }
         self.inner.fill_buf().map_err(|error| unreadable(error, limit))
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, LayerErrorKind> {
-        let length = {
-            let at_hand = self.at_hand()?;
-            let length = at_hand.len().min(buffer.len());
-            buffer[..length].copy_from_slice(&at_hand[..length]);
-            length
-        };
-        self.inner.consume(length);
-        self.position += length as u64;
-        Ok(length)
     }
 }
 

@@ -118,7 +118,12 @@ fn index(
     limits: &Limits,
 ) -> Result<LayerIndex, LayerErrorKind> {
     let pack = BufWriter::with_capacity(PACK_BUFFER, pack);
-    Indexer { limits, pack, offset: 0, bytes: 0, index: LayerIndex::default() }.read(archive)
+    let mut indexer = Indexer { limits, pack, offset: 0, bytes: 0, index: LayerIndex::default() };
+    while let Some(member) = archive.next_member()? {
+        indexer.member(archive, member)?;
+    }
+    indexer.pack.flush().map_err(|error| LayerErrorKind::Store(error.into()))?;
+    Ok(indexer.index)
 }
 
 /// Reads the blob to its end and checks what both streams hash to; the blob first.
@@ -153,17 +158,6 @@ struct Indexer<'a, W: Write> {
 }
 
 impl<W: Write> Indexer<'_, W> {
-    fn read(
-        mut self,
-        archive: &mut Archive<'_, impl BufRead>,
-    ) -> Result<LayerIndex, LayerErrorKind> {
-        while let Some(member) = archive.next_member()? {
-            self.member(archive, member)?;
-        }
-        self.pack.flush().map_err(|error| LayerErrorKind::Store(error.into()))?;
-        Ok(self.index)
-    }
-
     fn member(
         &mut self,
         archive: &mut Archive<'_, impl BufRead>,

@@ -3,7 +3,7 @@
 //! The archive is read in place: only its headers are looked at, by the same reader that reads layers,
 //! so that what is refused there is refused here.
 
-use std::io::{self, BufRead, Read};
+use std::io::BufRead;
 
 use super::archive::Archive;
 use super::path::normalize;
@@ -47,9 +47,9 @@ pub fn member(
     offset: u64,
     limits: &Limits,
 ) -> Result<Option<Member>, LayerErrorKind> {
-    let mut counted = Counted { inner: archive, count: 0 };
-    let Some(member) = Archive::new(&mut counted, limits).next_member()? else { return Ok(None) };
-    let start = offset + counted.count;
+    let mut archive = Archive::new(archive, limits);
+    let Some(member) = archive.next_member()? else { return Ok(None) };
+    let start = offset + archive.position();
     let (size, padded) = match member.kind {
         // Links and directories may claim a size, but readers differ on whether there is data.
         kind if !kind.is_file() && !kind.is_contiguous() && member.size != 0 => {
@@ -67,29 +67,4 @@ pub fn member(
         _ => MemberKind::Other,
     };
     Ok(Some(Member { path: normalize(&member.path, limits)?, kind, next }))
-}
-
-/// Counts what is taken through it, and not what is only looked at.
-struct Counted<R> {
-    inner: R,
-    count: u64,
-}
-
-impl<R: BufRead> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.count += read as u64;
-        Ok(read)
-    }
-}
-
-impl<R: BufRead> BufRead for Counted<R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.inner.fill_buf()
-    }
-
-    fn consume(&mut self, length: usize) {
-        self.count += length as u64;
-        self.inner.consume(length);
-    }
 }

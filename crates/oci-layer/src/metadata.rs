@@ -106,7 +106,7 @@ impl Member {
     }
 }
 
-/// Tells whether a header is of POSIX (ustar, pax), of GNU, or of Version 7, which has no sign and
+/// Returns whether a header is of POSIX (ustar, pax), of GNU, or of Version 7, which has no sign and
 /// no prefix. Readers differ in what they take from the fields of others.
 pub(super) fn is_known(header: &Header) -> bool {
     let fields = &header.as_bytes()[257..];
@@ -115,19 +115,13 @@ pub(super) fn is_known(header: &Header) -> bool {
         || fields[..8].iter().chain(&fields[88..]).all(|byte| *byte == 0)
 }
 
-/// Tells whether a file system has such a thing.
+/// Returns whether a file system has such a thing.
 fn is_of_files(kind: EntryType) -> bool {
-    kind.is_file()
-        || kind.is_contiguous()
-        || kind.is_dir()
-        || kind.is_symlink()
-        || kind.is_hard_link()
-        || kind.is_character_special()
-        || kind.is_block_special()
-        || kind.is_fifo()
+    use EntryType::{Block, Char, Continuous, Directory, Fifo, Link, Regular, Symlink};
+    matches!(kind, Regular | Continuous | Directory | Symlink | Link | Char | Block | Fifo)
 }
 
-/// Tells whether some readers take the member for a file and some for a directory. Archives older
+/// Returns whether some readers take the member for a file and some for a directory. Archives older
 /// than POSIX, whose files have no type, have no sign of a directory but the slash behind its name.
 fn is_file_with_slash(header: &Header, path: &[u8], is_extended: bool) -> bool {
     let is_old = header.as_old().linkflag == [0] && !is_extended;

@@ -17,8 +17,8 @@ const PIECE: usize = 128 << 10;
 /// How many pieces are there at all, so that memory is bounded.
 const PIECES: usize = 8;
 
-/// Bytes on their way from the thread that unpacks them: a buffer, and how much of it they fill.
-type Piece = io::Result<(Vec<u8>, usize)>;
+/// Bytes on their way from the thread that unpacks them.
+type Piece = io::Result<Vec<u8>>;
 
 /// An uncompressed archive that another thread unpacks. It is hashed and counted while it is read.
 #[derive(Debug)]
@@ -27,8 +27,7 @@ pub(super) struct Stream {
     /// Where read pieces go to be filled again.
     spare: Sender<Vec<u8>>,
     piece: Vec<u8>,
-    /// How much of the piece is filled, and how much of that is read.
-    filled: usize,
+    /// How much of the piece is read.
     position: usize,
     hasher: Hasher<Sha256>,
     limit: u64,
@@ -49,16 +48,15 @@ impl Stream {
         let (spare, empty) = channel();
         for _ in 0..PIECES {
             // The receiver is here, so that it takes them.
-            drop(spare.send(vec![0; PIECE]));
+            drop(spare.send(Vec::with_capacity(PIECE)));
         }
         let unpacking = scope.spawn(move || {
             unpack(&mut blob, compression, &empty, &full);
             blob
         });
         let hasher = Hasher::default();
-        let (piece, filled, position) = (Vec::new(), 0, 0);
-        let failed = None;
-        let stream = Self { pieces, spare, piece, filled, position, hasher, limit, failed };
+        let (piece, position, failed) = (Vec::new(), 0, None);
+        let stream = Self { pieces, spare, piece, position, hasher, limit, failed };
         (stream, unpacking)
     }
 
@@ -85,15 +83,15 @@ impl Stream {
 
     /// Takes the next piece, in the place of the one that was read; nothing at the end.
     fn next_piece(&mut self) -> io::Result<()> {
-        (self.position, self.filled) = (0, 0);
+        self.position = 0;
         let read = std::mem::take(&mut self.piece);
-        if !read.is_empty() {
+        if read.capacity() > 0 {
             // Where the other thread has ended, nobody needs it.
             drop(self.spare.send(read));
         }
         let Ok(piece) = self.pieces.recv() else { return Ok(()) };
-        (self.piece, self.filled) = piece?;
-        self.hasher.update(&self.piece[..self.filled]);
+        self.piece = piece?;
+        self.hasher.update(&self.piece);
         if Guard::Inflated.catches(self.hasher.count() > self.limit) {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
         }
@@ -103,14 +101,14 @@ impl Stream {
 
 impl BufRead for Stream {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.position >= self.filled {
+        if self.position >= self.piece.len() {
             self.advance()?;
         }
-        Ok(&self.piece[self.position..self.filled])
+        Ok(&self.piece[self.position..])
     }
 
     fn consume(&mut self, amount: usize) {
-        self.position = self.filled.min(self.position + amount);
+        self.position = self.piece.len().min(self.position + amount);
     }
 }
 
@@ -142,29 +140,17 @@ fn unpack(
 
 fn pump(mut from: impl Read, empty: &Receiver<Vec<u8>>, full: &SyncSender<Piece>) {
     for mut piece in empty {
-        let (filled, end) = fill(&mut from, &mut piece);
+        piece.clear();
+        let read = from.by_ref().take(PIECE as u64).read_to_end(&mut piece);
+        let is_last = piece.len() < PIECE;
         // What was read before an error counts.
-        if filled > 0 && full.send(Ok((piece, filled))).is_err() {
+        if !piece.is_empty() && full.send(Ok(piece)).is_err() {
             return;
         }
-        match end {
-            None => {}
-            Some(Ok(())) => return,
-            Some(Err(error)) => return drop(full.send(Err(error))),
+        match read {
+            Ok(_) if is_last => return,
+            Ok(_) => {}
+            Err(error) => return drop(full.send(Err(error))),
         }
     }
-}
-
-/// Fills a buffer as far as possible; says how far, and how the stream ended if it did.
-fn fill(from: &mut impl Read, buffer: &mut [u8]) -> (usize, Option<io::Result<()>>) {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match from.read(&mut buffer[filled..]) {
-            Ok(0) => return (filled, Some(Ok(()))),
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return (filled, Some(Err(error))),
-        }
-    }
-    (filled, None)
 }

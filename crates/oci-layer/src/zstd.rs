@@ -1,6 +1,5 @@
 //! zstd streams (RFC 8878).
 
-use std::fmt;
 use std::io::{self, BufRead, Read};
 
 use zstd::Decoder;
@@ -40,12 +39,6 @@ impl<R: BufRead> Read for Zstd<R> {
                 "its zstd window is larger than 128 MiB; compress it without --long and --ultra",
             )
         })
-    }
-}
-
-impl<R: BufRead> fmt::Debug for Zstd<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Zstd").finish_non_exhaustive()
     }
 }
 

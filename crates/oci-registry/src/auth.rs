@@ -8,7 +8,7 @@ use download::http::RemoteUrl;
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::challenge::{self, Challenge};
-use crate::credentials::{Credentials, Places};
+use crate::credentials::{self, Credentials};
 use crate::error::RegistryError;
 use crate::server::Server;
 use crate::token::{self, basic, bearer};
@@ -42,7 +42,7 @@ pub(crate) fn renew(
     })?;
     let credentials = match state.credentials.take() {
         Some(known) => known,
-        None => places(server).find(&server.repository)?,
+        None => credentials::find(&server.options, &server.repository)?,
     };
     let credentials = state.credentials.insert(credentials).as_ref();
     let authorization = match (&challenge, credentials) {
@@ -62,14 +62,6 @@ pub(crate) fn renew(
     Ok(())
 }
 
-fn places<'s>(server: &'s Server<'_>) -> Places<'s> {
-    Places {
-        files: &server.options.auth_files,
-        helper_path: &server.options.helper_path,
-        helper_patience: server.options.helper_patience,
-    }
-}
-
 /// Returns the URL of the realm, if it may have credentials for this registry.
 fn trusted(server: &Server<'_>, realm: &str) -> Result<RemoteUrl, RegistryError> {
     let host = server.repository.host().to_owned();
@@ -77,10 +69,10 @@ fn trusted(server: &Server<'_>, realm: &str) -> Result<RemoteUrl, RegistryError>
         return Err(RegistryError::Challenge { host, why: "its realm is no URL" });
     };
     let known = url.same_origin(&server.base) || server.host.realms.contains(&url.host());
-    if !known && server.holds(Guard::Realm) {
+    if Guard::Realm.catches(!known) {
         return Err(RegistryError::Realm { host, realm: url.host() });
     }
-    if !url.is_https() && server.base.is_https() && server.holds(Guard::PlainRealm) {
+    if Guard::PlainRealm.catches(!url.is_https() && server.base.is_https()) {
         return Err(RegistryError::PlainRealm { host });
     }
     Ok(url)

@@ -30,6 +30,7 @@ struct Work<'w, 'a> {
 }
 
 /// A blob on one server.
+#[derive(Debug)]
 struct Blob<'s> {
     session: &'s Session<'s>,
     resource: Resource,
@@ -59,7 +60,10 @@ impl Registry<'_> {
             cancel: Cancel::default(),
             failure: Mutex::new(None),
         };
-        thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(|| work.run()))));
+        thread::scope(|scope| {
+            (1..threads).for_each(|_| drop(scope.spawn(|| work.run())));
+            work.run();
+        });
         work.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 }
@@ -98,11 +102,8 @@ impl Work<'_, '_> {
 
     fn fetch(&self, (digest, size): (Digest, u64)) -> Result<(), RegistryError> {
         match self.store.verify(&digest) {
-            Ok(()) => {
-                let held = self.store.size(&digest).ok_or(StoreError::Missing(digest))?;
-                let wrong = || wrong_size(self.repository, &digest, size, held);
-                if held == size { Ok(()) } else { Err(wrong()) }
-            }
+            Ok(held) if held == size => Ok(()),
+            Ok(held) => Err(wrong_size(self.repository, &digest, size, held)),
             Err(StoreError::Missing(_) | StoreError::Damaged { .. }) => {
                 self.registry.each(self.repository, |session| self.download(session, digest, size))
             }
@@ -123,9 +124,8 @@ impl Work<'_, '_> {
             store: self.store,
             digest,
             size: Size::Exactly(size),
-            policy: &session.server.options.policy,
+            network: &session.server.options.network,
             cancel: &self.cancel,
-            progress: session.server.options.progress,
         };
         download.run(session.attempts()).map(drop)
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use download::http::{Client, ClientOptions, RemoteUrl};
+use download::NetworkOptions;
+use download::http::{Client, RemoteUrl};
 
 use crate::config;
 use crate::error::RegistryError;
@@ -36,6 +37,11 @@ impl<'a> Registry<'a> {
     pub fn new(options: Options<'a>) -> Self {
         let options = Arc::new(options);
         Self { options, clients: Mutex::default(), servers: Mutex::default() }
+    }
+
+    /// Returns how the network is used, for other downloads.
+    pub fn network(&self) -> NetworkOptions<'a> {
+        self.options.network
     }
 
     /// Fetches a manifest or an index: at most [`MANIFEST_LIMIT`](crate::MANIFEST_LIMIT) bytes with
@@ -111,13 +117,8 @@ impl<'a> Registry<'a> {
         if let Some(known) = clients.get(&ca_file.cloned()) {
             return Ok(Arc::clone(known));
         }
-        let made = Arc::new(Client::new(&ClientOptions {
-            patience: self.options.policy.patience,
-            proxy: self.options.proxy,
-            roots: self.options.roots,
-            more_roots: ca_file.map(PathBuf::as_path),
-            idle: self.options.parallel,
-        })?);
+        let Options { network, parallel, .. } = &*self.options;
+        let made = Arc::new(Client::new(network, ca_file.map(PathBuf::as_path), *parallel)?);
         clients.insert(ca_file.cloned(), Arc::clone(&made));
         Ok(made)
     }

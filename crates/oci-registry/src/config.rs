@@ -17,13 +17,9 @@ use box_image::rules::is_repository;
 use download::http::RemoteUrl;
 use serde::Deserialize;
 
-use crate::name::checked_host;
+use crate::name::{HUB, checked_host};
 
-/// The names of the registry that a bare image name means.
-const HUB: [&str; 3] = ["docker.io", "index.docker.io", HUB_SERVER];
-/// The server that has that registry's content.
-const HUB_SERVER: &str = "registry-1.docker.io";
-/// The server that has its tokens.
+/// The server that has the tokens of the registry that a bare image name means.
 const HUB_REALM: &str = "auth.docker.io";
 
 /// What is special about some registries.
@@ -138,7 +134,7 @@ impl Table {
 
 /// Returns the server that has a registry's content.
 pub(super) fn server(host: &str) -> &str {
-    if HUB.contains(&host) { HUB_SERVER } else { host }
+    if HUB.contains(&host) { HUB[2] } else { host }
 }
 
 fn mirror(text: &str) -> Option<Mirror> {
@@ -193,7 +189,7 @@ mod tests {
     fn the_default_registry_is_known() {
         let config = RegistryConfig::parse("").unwrap();
         for host in HUB {
-            assert_eq!(server(host), HUB_SERVER);
+            assert_eq!(server(host), "registry-1.docker.io");
             assert_eq!(config.host(host).realms, [HUB_REALM]);
         }
         assert_eq!(server("registry.example.org"), "registry.example.org");

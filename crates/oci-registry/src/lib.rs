@@ -47,14 +47,11 @@ mod manifest;
 mod name;
 mod options;
 mod refusal;
-mod secret;
 mod server;
 mod session;
 #[cfg(test)]
 mod tests;
 mod token;
-
-pub use download::Progress;
 
 pub use client::Registry;
 pub use config::{ConfigError, RegistryConfig};
@@ -62,4 +59,3 @@ pub use error::RegistryError;
 pub use manifest::{MANIFEST_LIMIT, Manifest};
 pub use name::{Reference, Repository, Tag};
 pub use options::Options;
-pub use secret::Secret;

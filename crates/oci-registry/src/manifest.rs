@@ -60,15 +60,16 @@ fn attempt(
         return Err(refusal::of(server, what, response));
     }
     let headers = response.response.headers().clone();
-    let limit = if server.holds(Guard::Limit) { MANIFEST_LIMIT } else { u64::MAX };
-    let bytes = Body::new(what, response, &server.options.policy, deadline).read_whole(limit)?;
+    let limit = if Guard::Limit.catches(true) { MANIFEST_LIMIT } else { u64::MAX };
+    let policy = &server.options.network.policy;
+    let bytes = Body::new(what, response, policy, deadline).read_whole(limit)?;
     let digest = Digest::of(&bytes);
     let asked = match reference {
         Reference::Digest(digest) => Some(*digest),
         Reference::Tag(_) => None,
     };
     for expected in [asked, named_digest(&headers, what)?].into_iter().flatten() {
-        if digest != expected && server.holds(Guard::Digest) {
+        if Guard::Digest.catches(digest != expected) {
             let (what, found) = (what.clone(), digest);
             return Err(DownloadError::WrongDigest { what, expected, found }.into());
         }

@@ -8,6 +8,10 @@ use download::http::RemoteUrl;
 
 use crate::error::RegistryError;
 
+/// The names of the registry that a bare image name means: the usual one, that of its index, and that
+/// of the server that has its content.
+pub(super) const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
+
 /// A repository of a registry: `registry.example.org/team/app`.
 ///
 /// Both parts are checked, so that nothing in them can lead to another place of the server, or to

@@ -1,15 +1,14 @@
 //! How registries are asked.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use download::{Policy, Progress};
+use download::NetworkOptions;
 
 use crate::config::RegistryConfig;
 
 /// How registries are asked.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Options<'a> {
     /// Mirrors, plain http, and trusted realms.
     pub config: RegistryConfig,
@@ -21,17 +20,10 @@ pub struct Options<'a> {
     pub helper_path: Vec<PathBuf>,
     /// How long to wait for such a program, which may ask a person.
     pub helper_patience: Duration,
-    /// How patient downloads are.
-    pub policy: Policy,
     /// How many blobs are fetched at once.
     pub parallel: usize,
-    /// The proxy for all requests but those to this machine, `http://…` or `https://…`. It may have
-    /// a name and a password, which only the proxy sees.
-    pub proxy: Option<&'a str>,
-    /// A PEM file with the root certificates that are trusted, in the place of the system's.
-    pub roots: Option<&'a Path>,
-    /// Is called after each piece of a blob: often, and from several threads.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    /// How the network is used.
+    pub network: NetworkOptions<'a>,
 }
 
 impl Default for Options<'_> {
@@ -42,25 +34,8 @@ impl Default for Options<'_> {
             auth_files: Vec::new(),
             helper_path: Vec::new(),
             helper_patience: Duration::from_secs(60),
-            policy: Policy::default(),
             parallel: 4,
-            proxy: None,
-            roots: None,
-            progress: None,
+            network: NetworkOptions::default(),
         }
-    }
-}
-
-impl fmt::Debug for Options<'_> {
-    /// Leaves out the proxy's text, which may have a password, and the closure.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("config", &self.config)
-            .field("auth_files", &self.auth_files)
-            .field("helper_path", &self.helper_path)
-            .field("policy", &self.policy)
-            .field("parallel", &self.parallel)
-            .field("roots", &self.roots)
-            .finish_non_exhaustive()
     }
 }

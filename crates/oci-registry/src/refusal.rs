@@ -2,7 +2,7 @@
 
 use download::{Attempts, Body, DownloadError, FinalResponse};
 use reqwest::StatusCode;
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::error::RegistryError;
 use crate::server::Server;
@@ -28,16 +28,6 @@ const CODES: [&str; 14] = [
     "TOOMANYREQUESTS",
 ];
 
-#[derive(Deserialize)]
-struct Errors {
-    errors: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    code: String,
-}
-
 /// Returns the error of a response that does not have what was asked for.
 pub(crate) fn of(server: &Server<'_>, what: &str, response: FinalResponse) -> RegistryError {
     if response.response.status() == StatusCode::NOT_FOUND {
@@ -56,9 +46,9 @@ pub(crate) fn status(server: &Server<'_>, what: &str, response: FinalResponse) -
 }
 
 fn code(server: &Server<'_>, what: &str, response: FinalResponse) -> Option<&'static str> {
-    let policy = &server.options.policy;
+    let policy = &server.options.network.policy;
     let body = Body::new(what, response, policy, Attempts::new(policy).deadline(0));
-    let errors: Errors = serde_json::from_slice(&body.read_whole(LIMIT).ok()?).ok()?;
-    let code = &errors.errors.first()?.code;
-    CODES.into_iter().find(|known| known == code)
+    let errors: Value = serde_json::from_slice(&body.read_whole(LIMIT).ok()?).ok()?;
+    let code = errors.pointer("/errors/0/code")?;
+    CODES.into_iter().find(|known| code == known)
 }

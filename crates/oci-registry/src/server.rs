@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use download::Guard;
 use download::http::{Client, RemoteUrl};
 
 use crate::config::Host;
@@ -32,11 +31,6 @@ impl Server<'_> {
         // Names, tags and digests are checked, so that this does not fail.
         let why = "it makes no URL";
         self.base.join(&path).map_err(|_| RegistryError::Name { text: path, why })
-    }
-
-    /// Returns whether a guard holds.
-    pub(crate) fn holds(&self, guard: Guard) -> bool {
-        self.options.policy.guards.hold(guard)
     }
 
     /// Returns the error of a server that does not accept the credentials, or has been given none.

@@ -38,7 +38,7 @@ impl<'a> Session<'a> {
 
     /// Starts to count attempts.
     pub(crate) fn attempts(&self) -> Attempts {
-        let attempts = Attempts::new(&self.server.options.policy);
+        let attempts = Attempts::new(&self.server.options.network.policy);
         if self.server.is_mirror { attempts.at_most(MIRROR_TRIES) } else { attempts }
     }
 
@@ -75,11 +75,10 @@ impl<'a> Session<'a> {
         headers: &HeaderMap,
         authorization: Option<HeaderValue>,
     ) -> Result<FinalResponse, RegistryError> {
-        let Server { client, base, options, repository, .. } = &self.server;
+        let Server { client, base, repository, .. } = &self.server;
         let (what, url) = (resource.what.as_str(), self.server.url(&resource.path)?);
         let request = Request { what, url, headers: headers.clone(), authorization };
-        let sent = request.send(client, options.policy.guards);
-        let response = sent.map_err(|error| match error {
+        let response = request.send(client).map_err(|error| match error {
             DownloadError::Http(HttpError::NotTls { host }) if host == base.host() => {
                 RegistryError::NotTls { host: repository.host().to_owned() }
             }

@@ -12,10 +12,9 @@ use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Deserialize;
 
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, Secret};
 use crate::error::RegistryError;
 use crate::refusal;
-use crate::secret::Secret;
 use crate::server::Server;
 
 /// The most bytes that the answer with a token may have.
@@ -87,7 +86,7 @@ fn read(
     response: FinalResponse,
 ) -> Result<HeaderValue, RegistryError> {
     let what = format!("the token for {}", server.repository);
-    let policy = &server.options.policy;
+    let policy = &server.options.network.policy;
     let deadline = Attempts::new(policy).deadline(0);
     let text = Body::new(&what, response, policy, deadline).read_whole(LIMIT)?;
     let granted = serde_json::from_slice::<Granted>(&text)

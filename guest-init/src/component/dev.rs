@@ -4,9 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink};
 use std::path::Path;
 
-use nix::mount::{MsFlags, mount};
+use nix::mount::MsFlags;
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 
+use crate::boot::mount_fs;
 use crate::error::{InitError, Step as _};
 
 /// The null device: major and minor number.
@@ -37,7 +38,7 @@ const LINKS: [(&str, &str); 5] = [
 /// The step that failed, naming the entry.
 pub(crate) fn build(dev: &Path, shm_bytes: u64) -> Result<(), InitError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
-    mount_at(dev, "tmpfs", flags, "mode=0755,size=64k")?;
+    mount_fs("tmpfs", dev, flags, "mode=0755,size=64k")?;
     for (name, major, minor) in NODES {
         mknod(&dev.join(name), SFlag::S_IFCHR, everyone(), makedev(major, minor))
             .step_with(|| format!("make /dev/{name}"))?;
@@ -47,11 +48,11 @@ pub(crate) fn build(dev: &Path, shm_bytes: u64) -> Result<(), InitError> {
     }
     let pts = dev.join("pts");
     std::fs::create_dir(&pts).step("make /dev/pts")?;
-    mount_at(&pts, "devpts", flags, "newinstance,ptmxmode=0666,mode=0620,gid=5")?;
+    mount_fs("devpts", &pts, flags, "newinstance,ptmxmode=0666,mode=0620,gid=5")?;
     let shm = dev.join("shm");
     std::fs::create_dir(&shm).step("make /dev/shm")?;
     let options = format!("mode=1777,size={shm_bytes}");
-    mount_at(&shm, "tmpfs", flags | MsFlags::MS_NODEV, &options)
+    mount_fs("tmpfs", &shm, flags | MsFlags::MS_NODEV, &options)
 }
 
 /// Opens the null device to be read and written.
@@ -73,11 +74,6 @@ pub(crate) fn open_null() -> Result<File, InitError> {
 
 const fn everyone() -> Mode {
     Mode::from_bits_truncate(0o666)
-}
-
-fn mount_at(target: &Path, fs: &str, flags: MsFlags, options: &str) -> Result<(), InitError> {
-    mount(Some(fs), target, Some(fs), flags, Some(options))
-        .step_with(|| format!("mount {fs} on {}", target.display()))
 }
 
 #[cfg(test)]

@@ -16,13 +16,6 @@ pub(crate) struct NotExecuted {
     pub(crate) message: String,
 }
 
-impl NotExecuted {
-    fn new(program: &str, error: Errno) -> Self {
-        let status = if error == Errno::ENOENT { 127 } else { 126 };
-        Self { status, message: format!("{program}: {}", error.desc()) }
-    }
-}
-
 /// Becomes the program `argv[0]` with exactly the environment `env`.
 ///
 /// A name without a slash is looked up in the `PATH` of `env`. Returns only where that failed.
@@ -30,7 +23,10 @@ pub(crate) fn execute(argv: &[String], env: &[String]) -> NotExecuted {
     let program = argv.first().map_or("", String::as_str);
     match try_execute(program, argv, env) {
         Ok(never) => match never {},
-        Err(error) => NotExecuted::new(program, error),
+        Err(error) => NotExecuted {
+            status: if error == Errno::ENOENT { 127 } else { 126 },
+            message: format!("{program}: {}", error.desc()),
+        },
     }
 }
 

@@ -16,7 +16,7 @@ use nix::unistd::{Pid, sethostname};
 
 use super::protocol::{Event, Link, Request};
 use super::spawn::{self, Base, CANNOT_START, Outcome, Spawned, Streams};
-use super::{dev, health, keep_only, rootfs};
+use super::{dev, health, rootfs};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::wait::{self, Ended};
@@ -39,9 +39,9 @@ pub(crate) struct Setting<'a> {
 
 /// The whole life of a holder; returns its exit status.
 pub(crate) fn run(setting: Setting<'_>) -> i32 {
-    let result = prepare(&setting).and_then(|Prepared { signals, null }| {
-        setting.link.send(&Event::Prepared, &[]).step("report to init")?;
-        Holder { setting, null, programs: BTreeMap::new(), health: None }.serve(&signals)
+    let result = Holder::prepare(setting).and_then(|mut holder| {
+        holder.report(&Event::Prepared)?;
+        holder.serve()
     });
     let Err(error) = result else { return 0 };
     let (step, message) = (error.step().to_owned(), error.message());
@@ -50,40 +50,11 @@ pub(crate) fn run(setting: Setting<'_>) -> i32 {
     1
 }
 
-/// What a holder opens before its first workload runs. Afterwards it opens nothing by a path: what
-/// lies there may be a workload's.
-struct Prepared {
+struct Holder<'a> {
+    setting: Setting<'a>,
     /// Readable when a child has ended.
     signals: SignalFd,
     /// The null device.
-    null: File,
-}
-
-fn prepare(setting: &Setting<'_>) -> Result<Prepared, InitError> {
-    let Setting { name, plan, .. } = *setting;
-    keep_only(setting.link, setting.leaf)?;
-    // The console would be opened by its path.
-    console::speak_of_panics_on_stderr();
-    set_name(c"box-holder").step("name the holder")?;
-    if !plan.namespaces.pid {
-        // Only the first process of a PID namespace gets its orphans by itself.
-        set_child_subreaper(true).step("become the reaper")?;
-    }
-    if plan.namespaces.uts {
-        sethostname(&plan.hostname).step("set the host name")?;
-    }
-    if plan.namespaces.net {
-        boot::loopback_up()?;
-    }
-    rootfs::enter(setting)?;
-    let null = dev::open_null()?;
-    let signals =
-        wait::child_signals().step_with(|| format!("watch the {}'s processes", name.name()))?;
-    Ok(Prepared { signals, null })
-}
-
-struct Holder<'a> {
-    setting: Setting<'a>,
     null: File,
     /// The running programs by process.
     programs: BTreeMap<Pid, u8>,
@@ -91,13 +62,38 @@ struct Holder<'a> {
     health: Option<Pid>,
 }
 
-impl Holder<'_> {
+impl<'a> Holder<'a> {
+    /// Enters the component. From then on nothing is opened by a path: what is there may be a
+    /// workload's.
+    fn prepare(setting: Setting<'a>) -> Result<Self, InitError> {
+        let Setting { name, plan, leaf, link, .. } = setting;
+        sys::close_all_but(&[link.as_fd(), leaf.as_fd()]).step("close init's files")?;
+        // The console would be opened by its path.
+        console::speak_of_panics_on_stderr();
+        set_name(c"box-holder").step("name the holder")?;
+        if !plan.namespaces.pid {
+            // Only the first process of a PID namespace gets its orphans by itself.
+            set_child_subreaper(true).step("become the reaper")?;
+        }
+        if plan.namespaces.uts {
+            sethostname(&plan.hostname).step("set the host name")?;
+        }
+        if plan.namespaces.net {
+            boot::loopback_up()?;
+        }
+        rootfs::enter(&setting)?;
+        let null = dev::open_null()?;
+        let signals =
+            wait::child_signals().step_with(|| format!("watch the {}'s processes", name.name()))?;
+        Ok(Self { setting, signals, null, programs: BTreeMap::new(), health: None })
+    }
+
     /// Serves until init hangs up.
-    fn serve(&mut self, signals: &SignalFd) -> Result<(), InitError> {
+    fn serve(&mut self) -> Result<(), InitError> {
         loop {
             let mut fds = [
                 PollFd::new(self.setting.link.as_fd(), PollFlags::POLLIN),
-                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
             ];
             match poll(&mut fds, PollTimeout::NONE) {
                 Ok(_) | Err(Errno::EINTR) => {}
@@ -105,7 +101,7 @@ impl Holder<'_> {
             }
             let [asked, ended] = fds.map(|fd| fd.any().unwrap_or(false));
             if ended {
-                wait::clear(signals);
+                wait::clear(&self.signals);
                 self.reap()?;
             }
             if asked && !self.serve_request()? {

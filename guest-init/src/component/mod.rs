@@ -21,8 +21,6 @@ pub(crate) mod seccomp;
 pub(crate) mod spawn;
 pub(crate) mod workdir;
 
-use std::os::fd::AsFd as _;
-
 use box_image::{ComponentName, ComponentPlan, Namespaces, RunPlan};
 use nix::sched::CloneFlags;
 use nix::unistd::Pid;
@@ -101,11 +99,6 @@ fn clone_flags(namespaces: Namespaces) -> CloneFlags {
     .into_iter()
     .filter(|(own, _)| *own)
     .fold(CloneFlags::empty(), |flags, (_, flag)| flags | flag)
-}
-
-/// Closes everything that a holder inherited from init but its own link and leaf.
-fn keep_only(link: &Link, leaf: &Leaf) -> Result<(), InitError> {
-    sys::close_all_but(&[link.as_fd(), leaf.as_fd()]).step("close init's files")
 }
 
 #[cfg(test)]

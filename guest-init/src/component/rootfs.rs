@@ -33,7 +33,7 @@ use nix::unistd::{chdir, chroot};
 
 use super::holder::Setting;
 use super::{dev, workdir};
-use crate::boot;
+use crate::boot::{self, NO_SUID_DEV_EXEC, mount_fs};
 use crate::error::{InitError, Step as _};
 
 /// What workloads may read of `/proc` but not write, where it exists.
@@ -58,7 +58,6 @@ const SCRATCH_DIVISOR: u64 = 2;
 const SHM_DIVISOR: u64 = 4;
 
 const NO_SUID_DEV: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
-const NO_SUID_DEV_EXEC: MsFlags = NO_SUID_DEV.union(MsFlags::MS_NOEXEC);
 
 /// Builds the component's root and enters it.
 ///
@@ -90,8 +89,7 @@ fn mount_overlay(name: &str, plan: &ComponentPlan) -> Result<PathBuf, InitError>
     let base = Path::new("/run").join(name);
     std::fs::create_dir(&base).step("make the scratch directory")?;
     let size = format!("mode=0700,size={}", plan.limits.memory_bytes / SCRATCH_DIVISOR);
-    mount(Some("tmpfs"), &base, Some("tmpfs"), NO_SUID_DEV, Some(size.as_str()))
-        .step("mount the scratch layer")?;
+    mount_fs("tmpfs", &base, NO_SUID_DEV, &size)?;
     let [upper, work, root] = ["upper", "work", "root"].map(|directory| base.join(directory));
     for directory in [&upper, &work, &root] {
         std::fs::create_dir(directory).step("make the scratch layer")?;
@@ -99,8 +97,7 @@ fn mount_overlay(name: &str, plan: &ComponentPlan) -> Result<PathBuf, InitError>
     copy_owner_and_mode(Path::new(&plan.root), &upper).step("give the root its mode")?;
     let options =
         format!("lowerdir={},upperdir={},workdir={}", plan.root, upper.display(), work.display());
-    mount(Some("overlay"), &root, Some("overlay"), MsFlags::MS_NODEV, Some(options.as_str()))
-        .step_with(|| format!("mount the {name}'s root"))?;
+    mount_fs("overlay", &root, MsFlags::MS_NODEV, &options)?;
     Ok(root)
 }
 
@@ -115,13 +112,9 @@ fn copy_owner_and_mode(from: &Path, to: &Path) -> std::io::Result<()> {
 fn fill(root: &Path, setting: &Setting<'_>) -> Result<(), InitError> {
     let shm_bytes = setting.plan.limits.memory_bytes / SHM_DIVISOR;
     dev::build(&mount_point(root, "dev")?, shm_bytes)?;
-    let proc = mount_point(root, "proc")?;
-    mount(Some("proc"), &proc, Some("proc"), NO_SUID_DEV_EXEC, None::<&str>)
-        .step("mount the component's /proc")?;
-    let sys = mount_point(root, "sys")?;
+    mount_fs("proc", &mount_point(root, "proc")?, NO_SUID_DEV_EXEC, "")?;
     let flags = NO_SUID_DEV_EXEC | MsFlags::MS_RDONLY;
-    mount(Some("sysfs"), &sys, Some("sysfs"), flags, None::<&str>)
-        .step("mount the component's /sys")?;
+    mount_fs("sysfs", &mount_point(root, "sys")?, flags, "")?;
     bind_read_only(setting.leaf.path(), &root.join("sys/fs/cgroup"), NO_SUID_DEV_EXEC)?;
     if setting.skills {
         let target = mount_point(root, SKILLS_PATH.trim_start_matches('/'))?;

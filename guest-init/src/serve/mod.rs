@@ -14,7 +14,7 @@ use std::time::Duration;
 use box_image::wire::{AGENT_ID, Exec, Exited, GuestMessage, HostMessage, Output, Stream};
 use box_image::{ComponentName, RunPlan};
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, poll};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
@@ -26,7 +26,7 @@ use crate::error::{InitError, Step as _};
 use crate::time::{Clock, Milestones};
 use crate::wait::{self, Ended};
 use output::Program;
-use stop::Stop;
+use stop::{Stop, TICK};
 
 /// The agent's program on the wire, where commands have ids from 1.
 const AGENT: u8 = 0;
@@ -113,7 +113,7 @@ impl Server<'_> {
 
     /// Waits until something has something for init, or a stop is to be looked after.
     fn wait(&self) -> Result<Vec<Source>, InitError> {
-        let timeout = Stop::poll_timeout(self.stop.as_ref());
+        let timeout = self.stop.as_ref().map_or(PollTimeout::NONE, |_| TICK.into());
         let mut sources = vec![(Source::Children, self.machine.signals.as_fd())];
         if !self.host_gone {
             sources.push((Source::Host, self.machine.channel.as_fd()));

@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use nix::poll::PollTimeout;
 use nix::sys::signal::Signal;
 
 use super::Server;
 use crate::error::InitError;
 
-/// How often an empty cgroup is looked for while the box stops.
-const TICK: u8 = 10;
+/// How often an empty cgroup is looked for while the box stops, in milliseconds.
+pub(super) const TICK: u8 = 10;
 /// How long after SIGKILL the last reports may take.
 const REPORTS: Duration = Duration::from_secs(2);
 
@@ -20,13 +19,6 @@ pub(super) struct Stop {
     deadline: Instant,
     /// Whether SIGKILL was sent.
     killed: bool,
-}
-
-impl Stop {
-    /// How long to wait for something to happen, in milliseconds.
-    pub(super) fn poll_timeout(stop: Option<&Self>) -> PollTimeout {
-        stop.map_or(PollTimeout::NONE, |_| PollTimeout::from(TICK))
-    }
 }
 
 impl Server<'_> {
@@ -45,7 +37,7 @@ impl Server<'_> {
         }
     }
 
-    /// Says whether the machine can be powered off: all has ended and is reported, or patience is
+    /// Returns whether the machine can be powered off: all has ended and is reported, or patience is
     /// at its end.
     pub(super) fn is_stopped(&mut self) -> Result<bool, InitError> {
         let Some(stop) = &mut self.stop else { return Ok(false) };

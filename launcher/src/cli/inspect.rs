@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use box_digest::{Blake3Digest, Digest};
-use box_image::text::shown;
+use box_image::text::{readable, shown};
 use box_image::{
     Budget, ComponentName, ComponentPlan, Health, Phase, Rlimits, RunPlan, Unsupported,
 };
@@ -179,24 +179,9 @@ fn budget(budget: &Budget) -> String {
     if limits.is_empty() { "none".to_owned() } else { limits.join(", ") }
 }
 
-/// Writes a number of bytes with the largest fitting binary unit.
-fn readable(bytes: u64) -> String {
-    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match units.into_iter().find(|(_, size)| bytes >= *size) {
-        Some((unit, size)) => format!("{:.1} {unit}", bytes as f64 / size as f64),
-        None => format!("{bytes} bytes"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_readable() {
-        let sizes = [0, 1023, 1024, 1_572_864, 1 << 33].map(readable);
-        assert_eq!(sizes, ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 MiB", "8.0 GiB"]);
-    }
 
     #[test]
     fn only_what_is_limited_is_shown() {

@@ -6,7 +6,6 @@ mod paths;
 mod run;
 mod screen;
 mod verify;
-mod vmm;
 
 use std::env;
 use std::io::{self, Write};
@@ -14,7 +13,8 @@ use std::panic::{UnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use box_image::text::shown_json;
-use boxlaunch::clock::Instant;
+use boxlaunch::clock::process_start;
+use boxlaunch::vmm;
 use clap::{Parser, Subcommand};
 
 use error::CommandError;
@@ -60,10 +60,12 @@ fn guarded<T>(
 
 fn dispatch() -> Result<ExitCode, CommandError> {
     // The VMM process skips all that is not its business: it counts for the startup time.
-    if env::args_os().nth(1).is_some_and(|first| first == boxlaunch::vmm::SUBCOMMAND) {
-        return Ok(vmm::main());
+    if env::args_os().nth(1).is_some_and(|first| first == vmm::SUBCOMMAND) {
+        // Returns only where it fails; the supervisor puts what is printed here to its own error.
+        notice(&format!("boxlaunch: {}\n", vmm::enter(io::stdin().lock())));
+        return Ok(ExitCode::FAILURE);
     }
-    let started = Instant::process_start();
+    let started = process_start();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => return error::usage(&usage),

@@ -1,4 +1,5 @@
-//! The directories that the environment decides.
+//! The directories that the environment decides. Relative paths are ignored, as the XDG Base Directory
+//! Specification says; the VMM process has another working directory, too.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,7 +18,7 @@ fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("BOXLAUNCH_STATE")
         .or_else(|| {
-            set("XDG_STATE_HOME").filter(|it| is_absolute(it)).map(|state| state.join("boxbuild"))
+            set("XDG_STATE_HOME").filter(|it| it.is_absolute()).map(|state| state.join("boxbuild"))
         })
         .or_else(|| set("HOME").map(|home| home.join(".local/state/boxbuild")))
 }
@@ -31,13 +32,7 @@ pub(crate) fn runtime_base() -> PathBuf {
 
 fn runtime_from(variable: Option<OsString>) -> PathBuf {
     let of_user = || PathBuf::from(format!("/run/user/{}", nix::unistd::getuid()));
-    variable.map(PathBuf::from).filter(|it| is_absolute(it)).unwrap_or_else(of_user)
-}
-
-/// Returns `true` for a path that a variable of the XDG Base Directory Specification may have; others
-/// are to be ignored. The VMM process has another working directory, too.
-fn is_absolute(path: &Path) -> bool {
-    path.is_absolute()
+    variable.map(PathBuf::from).filter(|it| it.is_absolute()).unwrap_or_else(of_user)
 }
 
 #[cfg(test)]

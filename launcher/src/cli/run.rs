@@ -5,11 +5,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use box_image::{ComponentName, RunPlan, exit};
 use box_layout::OpenBox;
-use boxlaunch::clock::Instant;
 use boxlaunch::output::{Captured, Prefixed, Route};
 use boxlaunch::receipt::Receipts;
 use boxlaunch::report::{CommandReport, RunFacts, RunReport, budget_table};
@@ -17,6 +16,7 @@ use boxlaunch::signals::StopSignals;
 use boxlaunch::verify::Trust;
 use boxlaunch::{LaunchError, RunFailure, Session, Setup};
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::error::{CommandError, signal_code};
 use super::screen::Screen;
@@ -45,8 +45,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
     budget: BudgetPolicy,
     /// The component to run CMD in [default: business where the box has one, else agent].
-    #[arg(long = "in", value_enum, value_name = "COMPONENT")]
-    component: Option<Component>,
+    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT")]
+    component: Option<ComponentName>,
     /// Hash the box's files even if they have not changed since they were last hashed.
     #[arg(long)]
     verify: bool,
@@ -90,20 +90,11 @@ enum BudgetPolicy {
     Off,
 }
 
-/// A component, as the command line names it.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Component {
-    Agent,
-    Business,
-}
-
-impl From<Component> for ComponentName {
-    fn from(component: Component) -> Self {
-        match component {
-            Component::Agent => Self::Agent,
-            Component::Business => Self::Business,
-        }
-    }
+/// Reads the name of a component.
+fn component_name() -> impl TypedValueParser<Value = ComponentName> {
+    let named = |name: String| ComponentName::ALL.into_iter().find(|it| it.name() == name);
+    PossibleValuesParser::new(ComponentName::ALL.map(ComponentName::name))
+        .try_map(move |name| named(name).ok_or("there is no such component"))
 }
 
 /// How a run went on after its start.
@@ -259,7 +250,7 @@ fn announce(args: &RunArgs, session: &Session<'_>, screen: &Screen) {
 
 fn component(args: &RunArgs, plan: &RunPlan) -> Result<ComponentName, LaunchError> {
     let default = plan.business.as_ref().map_or(ComponentName::Agent, |_| ComponentName::Business);
-    let wanted = args.component.map_or(default, ComponentName::from);
+    let wanted = args.component.unwrap_or(default);
     plan.component(wanted).map(|_| wanted).ok_or(LaunchError::NoComponent(wanted))
 }
 

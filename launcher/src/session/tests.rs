@@ -79,7 +79,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         console: None,
         agent_output: Route::Capture(crate::output::Captured::default()),
         signals: &signals,
-        started: Instant::now().unwrap(),
+        started: Instant::now(),
         startup_timeout: Duration::ZERO,
     });
     let error = refused.unwrap_err().error;

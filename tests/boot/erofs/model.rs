@@ -30,7 +30,7 @@ impl Contents for Store {
 
 impl Model {
     pub(crate) fn new(root: Meta) -> Self {
-        let builder = ImageBuilder::new(root.clone());
+        let builder = ImageBuilder::new(root.clone()).unwrap();
         let inodes = HashMap::from([(builder.root(), (root, Node::Directory))]);
         let paths = BTreeMap::from([(b"/".to_vec(), builder.root())]);
         Self { builder, store: Store::default(), inodes, paths }

@@ -10,11 +10,12 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 use std::{env, thread};
 
 use box_image::plan::CONTROL_PORT;
 use box_image::wire::{GuestMessage, HostMessage, Shutdown};
-use boxlaunch::clock::Instant;
+use boxlaunch::clock::process_start;
 use boxlaunch::control::{Channel, Listener, Nonce};
 use boxlaunch::krun::{self, PortMode, Vm};
 use boxlaunch::runtime_dir::RuntimeDir;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
 
 /// Becomes the machine; a thread takes the time.
 fn boot() -> Result<std::convert::Infallible, Box<dyn Error>> {
-    let started = Instant::process_start()?;
+    let started = process_start()?;
     let arguments = parse(env::args().skip(1).collect())?;
     let nonce = Nonce::random()?;
     let runtime = RuntimeDir::create(&env::temp_dir())?;
@@ -88,7 +89,7 @@ fn measure(
             None => return Err("init closed the control channel".into()),
         }
     }
-    let ready = Instant::now()?.since(started);
+    let ready = started.elapsed();
     // The process ends without destructors.
     drop(runtime);
     writeln!(io::stdout(), "{{\"ready_ms\": {:.6}}}", ready.as_secs_f64() * 1000.0)?;

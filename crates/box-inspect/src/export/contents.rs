@@ -1,12 +1,13 @@
 //! The rootfs of a box: the data of its files, and the whole image, which is the form `erofs`.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 
+use box_digest::Blake3Digest;
 use box_image::manifest::ROOTFS_TYPE;
 use box_tree::erofs::image_builder;
 use box_tree::{Content, CopyError, ReadContent, Tree};
-use erofs_writer::Places;
 
 use super::error::lossy;
 use super::{ExportError, Written};
@@ -16,7 +17,7 @@ use crate::opened::{self, OpenBox};
 #[derive(Debug)]
 pub struct Contents {
     rootfs: File,
-    places: Places,
+    places: HashMap<Blake3Digest, u64>,
 }
 
 impl Contents {
@@ -30,7 +31,7 @@ impl Contents {
 
     /// Takes a rootfs of which nothing is checked.
     #[cfg(test)]
-    pub(super) const fn of(rootfs: File, places: Places) -> Self {
+    pub(super) const fn of(rootfs: File, places: HashMap<Blake3Digest, u64>) -> Self {
         Self { rootfs, places }
     }
 
@@ -42,7 +43,7 @@ impl Contents {
         out: &mut dyn Write,
     ) -> Result<(), ExportError> {
         // A content without bytes is nowhere.
-        let offset = self.places.offset(&content.hash).unwrap_or_default();
+        let offset = self.places.get(&content.hash).copied().unwrap_or_default();
         content.copy(&self.rootfs, offset, out).map_err(|error| match error {
             CopyError::Damaged => ExportError::damaged(format!(
                 "{} has other data than the listing names",

@@ -8,9 +8,8 @@
 //! **What is sent.** `GET`, `Host`, `User-Agent: boxbuild/VERSION`, `Accept: */*`,
 //! `Accept-Encoding: identity`, and for the rest of a broken download `Range` and `If-Range`. No
 //! cookies, no referrer, no credentials: a URL that has some is refused, also where a redirect leads.
-//! Nothing is read from the environment: a proxy is used when [`FetchOptions::proxy`] names one.
+//! Nothing is read from the environment: a proxy is used when [`NetworkOptions::proxy`] names one.
 
-mod options;
 #[cfg(test)]
 mod tests;
 
@@ -18,14 +17,25 @@ use box_cache::{Store, StoreError};
 use box_digest::Digest;
 use reqwest::header::HeaderMap;
 
-use crate::cancel::Cancel;
 use crate::download::{Download, Source};
 use crate::error::DownloadError;
-use crate::http::{Client, ClientOptions};
+use crate::http::Client;
 pub use crate::http::{RemoteUrl, UrlError};
+use crate::options::NetworkOptions;
 use crate::request::{FinalResponse, Request};
-use crate::retry::{Attempts, Policy};
-pub use options::FetchOptions;
+use crate::retry::{Attempts, Cancel};
+use crate::size::Size;
+
+/// How a file is fetched.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FetchOptions<'a> {
+    /// Take files from the store only.
+    pub offline: bool,
+    /// The file's size.
+    pub size: Size,
+    /// How the network is used.
+    pub network: NetworkOptions<'a>,
+}
 
 /// A file that the store holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +77,12 @@ pub fn fetch(
     options: &FetchOptions<'_>,
 ) -> Result<Fetched, FetchError> {
     let blob = *sha256;
+    let what = url.without_query();
     let held = match store.verify(&blob) {
-        Ok(()) => return Ok(stored(url, blob, store, options)?),
+        Ok(size) => {
+            options.size.check(&what, size, true)?;
+            return Ok(Fetched { blob, size, downloaded: false });
+        }
         Err(StoreError::Missing(_)) => "not in the store",
         Err(StoreError::Damaged { .. }) => "damaged in the store",
         Err(error) => return Err(DownloadError::from(error).into()),
@@ -76,56 +90,27 @@ pub fn fetch(
     if options.offline {
         return Err(FetchError::Offline { url: url.clone(), sha256: *sha256, held });
     }
-    let size = download(url, sha256, store, options)?;
-    Ok(Fetched { blob, size, downloaded: true })
-}
-
-/// Returns a blob that was verified just now.
-fn stored(
-    url: &RemoteUrl,
-    blob: Digest,
-    store: &Store,
-    options: &FetchOptions<'_>,
-) -> Result<Fetched, DownloadError> {
-    let size = store.size(&blob).ok_or(StoreError::Missing(blob))?;
-    options.size.check(&url.without_query(), size, options.policy.guards)?;
-    Ok(Fetched { blob, size, downloaded: false })
-}
-
-fn download(
-    url: &RemoteUrl,
-    sha256: &Digest,
-    store: &Store,
-    options: &FetchOptions<'_>,
-) -> Result<u64, DownloadError> {
-    let policy = &options.policy;
-    let client = Client::new(&ClientOptions {
-        patience: policy.patience,
-        proxy: options.proxy,
-        roots: options.roots,
-        more_roots: None,
-        // The next attempt must not meet a connection that broke.
-        idle: 0,
-    })?;
-    let source = File { client, url, what: url.without_query(), policy };
+    let network = &options.network;
+    // No idle connections: the next attempt must not meet one that broke.
+    let client = Client::new(network, None, 0).map_err(DownloadError::from)?;
     let download = Download {
-        source: &source,
+        source: &File { client, url, what },
         store,
         digest: *sha256,
         size: options.size,
-        policy,
+        network,
         cancel: &Cancel::default(),
-        progress: options.progress,
     };
-    download.run(Attempts::new(policy))
+    let size = download.run(Attempts::new(&network.policy))?;
+    Ok(Fetched { blob, size, downloaded: true })
 }
 
 /// A file at a URL.
+#[derive(Debug)]
 struct File<'a> {
     client: Client,
     url: &'a RemoteUrl,
     what: String,
-    policy: &'a Policy,
 }
 
 impl Source for File<'_> {
@@ -142,7 +127,7 @@ impl Source for File<'_> {
     fn get(&self, headers: HeaderMap) -> Result<FinalResponse, DownloadError> {
         let url = self.url.clone();
         let request = Request { what: &self.what, url, headers, authorization: None };
-        request.send(&self.client, self.policy.guards)
+        request.send(&self.client)
     }
 
     fn refusal(&self, response: FinalResponse) -> DownloadError {

@@ -13,24 +13,10 @@ use rustls::InvalidMessage;
 use super::error::HttpError;
 use super::roots;
 use super::url::RemoteUrl;
+use crate::options::NetworkOptions;
 
 /// What no proxy is asked for: it would be another machine there.
 const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";
-
-/// How a client connects.
-#[derive(Debug, Clone, Copy)]
-pub struct ClientOptions<'a> {
-    /// How long to wait for the connection, for the answer, and for each next byte of it.
-    pub patience: Duration,
-    /// The proxy for all requests but those to this machine.
-    pub proxy: Option<&'a str>,
-    /// A PEM file with the root certificates that are trusted, in the place of the system's.
-    pub roots: Option<&'a Path>,
-    /// A PEM file with certificates that are trusted besides.
-    pub more_roots: Option<&'a Path>,
-    /// How many connections to a host are kept for later requests.
-    pub idle: usize,
-}
 
 /// An HTTP client. Redirects are answers like any other.
 #[derive(Debug)]
@@ -41,24 +27,30 @@ pub struct Client {
 }
 
 impl Client {
-    /// Makes a client.
-    pub fn new(options: &ClientOptions<'_>) -> Result<Self, HttpError> {
-        let roots = roots::load(options.roots, options.more_roots)?;
+    /// Makes a client that also trusts the certificates in the PEM file `more_roots`, and keeps `idle`
+    /// connections to each host for later requests.
+    pub fn new(
+        options: &NetworkOptions<'_>,
+        more_roots: Option<&Path>,
+        idle: usize,
+    ) -> Result<Self, HttpError> {
+        let patience = options.policy.patience;
+        let roots = roots::load(options.roots, more_roots)?;
         let has_roots = !roots.is_empty();
         let tls = roots::tls(roots).map_err(|error| HttpError::Client(error.into()))?;
         let mut builder = blocking::Client::builder()
             .tls_backend_preconfigured(tls)
             .user_agent(concat!("boxbuild/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
-            .timeout(options.patience)
-            .connect_timeout(options.patience)
-            .pool_max_idle_per_host(options.idle)
+            .timeout(patience)
+            .connect_timeout(patience)
+            .pool_max_idle_per_host(idle)
             .no_proxy();
         if let Some(proxy) = options.proxy {
             builder = builder.proxy(parse_proxy(proxy)?);
         }
         let http = builder.build().map_err(|error| HttpError::Client(error.into()))?;
-        Ok(Self { http, has_roots, patience: options.patience })
+        Ok(Self { http, has_roots, patience })
     }
 
     /// Asks for what is at a URL.

@@ -12,10 +12,8 @@
 mod client;
 mod error;
 mod roots;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
 mod url;
 
-pub use client::{Client, ClientOptions, timed_out};
+pub use client::{Client, timed_out};
 pub use error::HttpError;
 pub use url::{RemoteUrl, UrlError};

@@ -88,7 +88,9 @@ impl RemoteUrl {
 
     /// Returns the URL for a message: without a query, which may be a signature that gives access.
     pub fn without_query(&self) -> String {
-        public(self.to_url())
+        let mut url = self.to_url();
+        url.set_query(None);
+        url.into()
     }
 
     /// Returns the URL for a request, with its query.
@@ -117,15 +119,6 @@ impl FromStr for RemoteUrl {
 fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or("");
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-}
-
-/// Takes out of a URL what not everybody may read.
-fn public(mut url: Url) -> String {
-    url.set_query(None);
-    url.set_fragment(None);
-    // These fail for schemes that have neither.
-    url.set_username("").and_then(|()| url.set_password(None)).ok();
-    url.into()
 }
 
 fn malformed(text: &str, why: &str) -> UrlError {

@@ -38,7 +38,7 @@ impl Contents for Hollow {
 
 /// Writes an image whose root has files of these sizes, `a`, `b` and so on.
 fn write(sizes: &[u64], out: &mut dyn Write) -> Summary {
-    let mut builder = ImageBuilder::new(meta());
+    let mut builder = ImageBuilder::new(meta()).unwrap();
     for (&size, number) in sizes.iter().zip(0..) {
         let node = Node::File { size, content: Blake3Digest::from_bytes([number; 32]) };
         let id = builder.add(meta(), node).unwrap();

@@ -80,7 +80,7 @@ fn a_directory_of_100_000_of_the_longest_names() {
 
 #[test]
 fn a_name_of_256_bytes_is_refused() {
-    let mut builder = ImageBuilder::new(meta());
+    let mut builder = ImageBuilder::new(meta()).unwrap();
     let fifo = builder.add(meta(), Node::Fifo).unwrap();
     let error = builder.link(builder.root(), &[b'n'; 256], fifo).unwrap_err();
     assert!(matches!(error, Error::InvalidName { .. }), "{error}");
@@ -131,7 +131,7 @@ fn bearers(xattrs: &[(Vec<u8>, Vec<u8>)]) -> Tree {
 }
 
 fn refusal(xattrs: Vec<(Vec<u8>, Vec<u8>)>) -> Error {
-    let mut builder = ImageBuilder::new(meta());
+    let mut builder = ImageBuilder::new(meta()).unwrap();
     builder.add(Meta { xattrs, ..meta() }, Node::Fifo).unwrap_err()
 }
 

@@ -37,7 +37,7 @@ impl Contents for Made {
 #[test]
 fn an_image_of_a_given_size_is_written() {
     let size = env::var(SIZE).map_or(MIB, |size| size.parse().unwrap());
-    let mut builder = ImageBuilder::new(meta());
+    let mut builder = ImageBuilder::new(meta()).unwrap();
     for number in 0..FILES {
         let node = Node::File {
             size: size / u64::from(FILES),

@@ -138,7 +138,7 @@ impl Tree {
 
     fn builder_in_order(&self, inodes: &[usize], links: &[usize]) -> (ImageBuilder, Store) {
         let mut store = Store::default();
-        let mut builder = ImageBuilder::new(self.inodes[0].0.clone());
+        let mut builder = ImageBuilder::new(self.inodes[0].0.clone()).unwrap();
         let mut ids: Vec<NodeId> = vec![builder.root(); self.inodes.len()];
         for &inode in inodes {
             let (meta, kind) = &self.inodes[inode];

@@ -5,10 +5,6 @@ use box_tree::{InodeId, Kind, Leaf, LookupError, Tree};
 
 use super::super::{Action, Change, LayerIndex};
 
-/// One look at the lower layers: how deep what it may hide lies, whether it is an entry (`true`) or
-/// a marker, and the change itself. In this order the result depends on no order of the archive.
-type Look<'a> = (usize, bool, &'a [u8], &'a Action);
-
 /// Takes away what the layer hides, wherever in the archive its markers stand.
 ///
 /// A marker's directory is where the lower layers have it, and their links are followed to it, as
@@ -25,10 +21,14 @@ pub(super) fn hide<'a>(
     if !index.changes.iter().any(|change| is_marker(&change.action)) {
         return Ok(());
     }
-    let mut looks: Vec<Look<'_>> = index.changes.iter().map(look).collect();
-    looks.sort_unstable_by_key(|(depth, is_entry, path, _)| (*depth, *is_entry, *path));
+    let mut looks: Vec<&Change> = index.changes.iter().collect();
+    looks.sort_by_cached_key(|change| {
+        let hidden_below = usize::from(change.action == Action::Opaque);
+        // Markers come before entries.
+        (depth(&change.path) + hidden_below, !is_marker(&change.action), &change.path)
+    });
     let mut replaced = Vec::new();
-    for (_, _, path, action) in looks {
+    for Change { path, action } in looks {
         let hidden = match action {
             Action::Opaque => hide_names(tree, path),
             Action::Whiteout => hide_name(tree, path),
@@ -37,7 +37,7 @@ pub(super) fn hide<'a>(
                 Ok(())
             }
         };
-        hidden.map_err(|error| (path, error))?;
+        hidden.map_err(|error| (path.as_slice(), error))?;
     }
     // An entry replaces a link when its turn comes; entries before it may still lead through it.
     for (directory, name, link) in replaced {
@@ -50,11 +50,7 @@ const fn is_marker(action: &Action) -> bool {
     matches!(action, Action::Whiteout | Action::Opaque)
 }
 
-fn look(change: &Change) -> Look<'_> {
-    let below = usize::from(matches!(change.action, Action::Opaque));
-    (depth(&change.path) + below, !is_marker(&change.action), &change.path, &change.action)
-}
-
+/// Returns how deep a path is; the root is at 0.
 fn depth(path: &[u8]) -> usize {
     if path.is_empty() { 0 } else { 1 + path.iter().filter(|byte| **byte == b'/').count() }
 }

@@ -12,15 +12,12 @@ use base64::prelude::BASE64_STANDARD;
 use host_fs::read::{Links, read_file};
 use serde::Deserialize;
 
-use super::Credentials;
+use super::{Credentials, Secret};
 use crate::error::RegistryError;
-use crate::name::Repository;
-use crate::secret::Secret;
+use crate::name::{HUB, Repository};
 
 /// The most bytes that such a file may have.
 const LIMIT: u64 = 1 << 20;
-/// The names that stand for the default registry in such files.
-const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Credentials, Places};
+use super::{Credentials, Secret};
 use crate::error::RegistryError;
-use crate::secret::Secret;
+use crate::options::Options;
 
 /// The most bytes that a helper may say.
 const LIMIT: u64 = 64 << 10;
@@ -33,7 +33,7 @@ struct Answer {
     secret: Secret,
 }
 
-/// Whether a text may follow `docker-credential-`: nothing that leads to another directory.
+/// Returns whether a text may follow `docker-credential-`: nothing that leads to another directory.
 pub(super) fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.len() <= 64 && text.bytes().all(inner)
@@ -41,7 +41,7 @@ pub(super) fn is_name(text: &str) -> bool {
 
 /// Asks a helper for a registry's credentials.
 pub(super) fn ask(
-    places: &Places<'_>,
+    options: &Options<'_>,
     name: &str,
     host: &str,
 ) -> Result<Option<Credentials>, RegistryError> {
@@ -51,11 +51,11 @@ pub(super) fn ask(
         RegistryError::Credentials { from, why }
     };
     // A relative directory could be anybody's checkout.
-    let folders = places.helper_path.iter().filter(|folder| folder.is_absolute());
+    let folders = options.helper_path.iter().filter(|folder| folder.is_absolute());
     let mut found = folders.map(|folder| folder.join(&program));
     let path = found.find(|path| path.is_file()).ok_or_else(|| failed("not installed".into()))?;
     let server = if host == "docker.io" { HUB } else { host };
-    let (success, said) = run(&path, server, places.helper_patience).map_err(failed)?;
+    let (success, said) = run(&path, server, options.helper_patience).map_err(failed)?;
     if success {
         return parse(&said).map(Some).ok_or_else(|| failed("what it says is no answer".into()));
     }
@@ -133,16 +133,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("docker-credential-test");
         write_program(&path, &format!("#!/bin/sh\n{script}\n"));
-        let places = Places {
-            files: &[],
-            helper_path: &[PathBuf::from("/nonexistent"), dir.path().to_owned()],
+        let options = Options {
+            helper_path: vec![PathBuf::from("/nonexistent"), dir.path().to_owned()],
             helper_patience: Duration::from_millis(if script.contains("sleep") {
                 100
             } else {
                 60_000
             }),
+            ..Options::default()
         };
-        ask(&places, "test", host).map_err(|error| error.to_string())
+        ask(&options, "test", host).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -200,10 +200,9 @@ mod tests {
         let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
         let relative = up.join(dir.path().strip_prefix("/").unwrap());
         assert!(relative.join("docker-credential-here").is_file());
-        let helper_path = &[relative];
-        let places = Places { files: &[], helper_path, helper_patience: Duration::from_secs(1) };
+        let options = Options { helper_path: vec![relative], ..Options::default() };
         for name in ["here", "none"] {
-            let error = ask(&places, name, "a.example.org").unwrap_err().to_string();
+            let error = ask(&options, name, "a.example.org").unwrap_err().to_string();
             assert!(error.ends_with("not installed"), "{error}");
         }
     }

@@ -6,12 +6,14 @@
 mod file;
 mod helper;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::fmt;
+use std::path::Path;
+
+use serde::Deserialize;
 
 use crate::error::RegistryError;
 use crate::name::Repository;
-use crate::secret::Secret;
+use crate::options::Options;
 use file::{AuthFile, Found};
 
 /// What proves to a registry who asks.
@@ -25,44 +27,63 @@ pub(super) enum Credentials {
     Token(Secret),
 }
 
-/// Where credentials may be.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Places<'a> {
-    pub(super) files: &'a [PathBuf],
-    pub(super) helper_path: &'a [PathBuf],
-    pub(super) helper_patience: Duration,
-}
+/// A password or token, which `{:?}` does not show.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct Secret(Box<str>);
 
-impl Places<'_> {
-    /// Returns the credentials for a repository, if anybody has some.
-    pub(super) fn find(
-        &self,
-        repository: &Repository,
-    ) -> Result<Option<Credentials>, RegistryError> {
-        for path in self.files {
-            let Some(file) = AuthFile::read(path)? else { continue };
-            let found = match file.find(path, repository)? {
-                None => None,
-                Some(Found::Here(credentials)) => Some(credentials),
-                Some(Found::Helper(name)) => self.ask(path, &name, repository.host())?,
-            };
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        Ok(None)
+impl Secret {
+    /// Wraps a text.
+    pub(super) fn new(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
     }
 
-    fn ask(
-        &self,
-        path: &Path,
-        name: &str,
-        host: &str,
-    ) -> Result<Option<Credentials>, RegistryError> {
-        if !helper::is_name(name) {
-            let why = "it names a credential helper that is not lower-case letters, digits and `-`";
-            return Err(file::bad(path, why));
+    /// Returns the text, for the one request that it is for.
+    pub(super) const fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+/// Returns the credentials for a repository, if there are any.
+pub(super) fn find(
+    options: &Options<'_>,
+    repository: &Repository,
+) -> Result<Option<Credentials>, RegistryError> {
+    for path in &options.auth_files {
+        let Some(file) = AuthFile::read(path)? else { continue };
+        let found = match file.find(path, repository)? {
+            None => None,
+            Some(Found::Here(credentials)) => Some(credentials),
+            Some(Found::Helper(name)) if helper::is_name(&name) => {
+                helper::ask(options, &name, repository.host())?
+            }
+            Some(Found::Helper(_)) => return Err(bad_helper_name(path)),
+        };
+        if found.is_some() {
+            return Ok(found);
         }
-        helper::ask(self, name, host)
+    }
+    Ok(None)
+}
+
+fn bad_helper_name(path: &Path) -> RegistryError {
+    let why = "it names a credential helper that is not lower-case letters, digits and `-`";
+    file::bad(path, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let secret = Secret::new("canary");
+        assert_eq!(format!("{secret:?} {:?}", Some(&secret)).matches("canary").count(), 0);
+        assert_eq!(secret.expose(), "canary");
     }
 }

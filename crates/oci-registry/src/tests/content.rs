@@ -1,7 +1,7 @@
 //! Content that is not what it should be.
 
-use download::http::testing::Server;
 use serde_json::json;
+use testkit::http_server::Server;
 
 use super::harness::{fails, is, succeeds};
 use super::pull::pull;
@@ -195,7 +195,7 @@ fn what_is_something_else_is_never_told_of_as_whole() {
     let stage = layer(changed).set();
     let told = std::sync::Mutex::new(Vec::new());
     let progress = |progress: Progress| told.lock().unwrap().push(progress);
-    let registry = Registry::new(Options { progress: Some(&progress), ..stage.options(quick()) });
+    let registry = Registry::new(with_progress(&progress, stage.options(quick())));
     pull(&registry, &stage).unwrap_err();
     let layer = digest(&stage.image.layer);
     let whole = |it: &Progress| it.digest == layer && it.total == Some(it.received);

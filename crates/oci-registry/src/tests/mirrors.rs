@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use download::http::testing::{Request, Server};
+use testkit::http_server::{Request, Server};
 
 use super::pull::pull;
 use super::stage::{Plan, manifest, not_found, quick};
@@ -40,7 +40,7 @@ fn mirrored(mirrors: Vec<Server>, prefix: &str) -> Stage {
 }
 
 fn pulled(stage: &Stage) -> Result<(), PullError> {
-    let outcome = pull(&stage.client(Guards::default(), quick()), stage);
+    let outcome = pull(&stage.client(quick()), stage);
     let requests = stage.foreign.iter().flat_map(Server::requests);
     assert!(requests.into_iter().all(|it| it.header("authorization").is_none()), "a secret");
     outcome
@@ -78,7 +78,7 @@ fn what_mirrors_cannot_give_comes_from_the_registry() {
 #[test]
 fn a_tag_that_only_the_mirror_has_is_found() {
     let stage = mirrored(vec![mirror("", |_| None)], "");
-    let registry = stage.client(Guards::default(), quick());
+    let registry = stage.client(quick());
     let tag = Reference::Tag(Tag::new("only-there").unwrap());
     let found = registry.manifest(&stage.repository(), &tag).unwrap();
     assert_eq!(found.digest, digest(&stage.image.manifest));
@@ -87,7 +87,7 @@ fn a_tag_that_only_the_mirror_has_is_found() {
 #[test]
 fn when_all_fail_all_are_named() {
     let stage = mirrored(vec![mirror("", |_| Some(not_found()))], "");
-    let registry = stage.client(Guards::default(), quick());
+    let registry = stage.client(quick());
     let tag = Reference::Tag(Tag::new("v2").unwrap());
     let error = registry.manifest(&stage.repository(), &tag).unwrap_err();
     let (mirror, host) = (stage.foreign[0].host(), stage.registry.host());
@@ -116,7 +116,7 @@ fn the_default_registry_has_a_server_of_its_own() {
 #[test]
 fn a_failed_store_is_nobody_elses_fault() {
     let stage = mirrored(vec![mirror("", |_| None)], "");
-    let registry = stage.client(Guards::default(), quick());
+    let registry = stage.client(quick());
     let blobs = [(digest(&stage.image.layer), 17)];
     std::fs::remove_dir_all(stage.store_path().join("tmp")).unwrap();
     let error = registry.fetch_blobs(&stage.repository(), &blobs, &stage.store).unwrap_err();

@@ -13,13 +13,13 @@ mod stage;
 
 use box_digest::{Digest, ParseDigestError};
 use download::http::HttpError;
-use download::http::testing::{Identity, Reply, Step, file, length, redirect, reply};
-use download::{DownloadError, Guard, Guards};
+use download::{DownloadError, Guard, NetworkOptions, Progress};
+use testkit::http_server::{Identity, Reply, Step, file, length, redirect, reply};
 
 use crate::*;
 use harness::{Case, cases};
 use pull::PullError;
-use stage::{CANARY, Image, Stage, TOKEN, digest};
+use stage::{CANARY, Image, Stage, TOKEN, digest, with_policy, with_progress};
 
 /// Each case of each file, and the least that there must be of them.
 #[test]

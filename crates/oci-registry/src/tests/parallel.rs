@@ -31,7 +31,7 @@ fn each_blob_is_fetched_once_and_told_of() {
     let stage = having(blobs()).set();
     let told = Mutex::new(Vec::new());
     let progress = |progress| told.lock().unwrap().push(progress);
-    let registry = Registry::new(Options { progress: Some(&progress), ..stage.options(quick()) });
+    let registry = Registry::new(with_progress(&progress, stage.options(quick())));
     let all = named(&blobs());
     let twice = [all.clone(), all.clone()].concat();
     registry.fetch_blobs(&stage.repository(), &twice, &stage.store).unwrap();
@@ -94,7 +94,7 @@ fn a_damaged_copy_is_replaced() {
     use std::os::unix::fs::PermissionsExt;
 
     let stage = having(blobs()).set();
-    let registry = stage.client(Guards::default(), quick());
+    let registry = stage.client(quick());
     let one = &blobs()[..1];
     let id = stage.store.put(&one[0]).unwrap();
     let path = stage.store_path().join("blobs").join(id.hex());
@@ -107,7 +107,7 @@ fn a_damaged_copy_is_replaced() {
 #[test]
 fn sizes_must_agree_with_what_is_held_and_with_each_other() {
     let stage = having(blobs()).set();
-    let registry = stage.client(Guards::default(), quick());
+    let registry = stage.client(quick());
     let (digest, size) = named(&blobs())[0];
     stage.store.put(&blobs()[0]).unwrap();
     for wrong in [vec![(digest, size + 1)], vec![(digest, size), (digest, size - 1)]] {
@@ -123,7 +123,7 @@ fn sizes_must_agree_with_what_is_held_and_with_each_other() {
 #[test]
 fn nothing_is_asked_for_nothing() {
     let stage = Plan::new().at("/v2/app/manifests/v1", |_| Some(not_found())).set();
-    let registry = stage.client(Guards::default(), quick());
+    let registry = stage.client(quick());
     registry.fetch_blobs(&stage.repository(), &[], &stage.store).unwrap();
     assert!(stage.registry.requests().is_empty());
 }
@@ -131,8 +131,9 @@ fn nothing_is_asked_for_nothing() {
 #[test]
 fn a_proxys_password_is_not_shown() {
     let stage = Plan::new().set();
-    let options = Options { proxy: Some("http://me:canary@127.0.0.1:1"), ..quick() };
-    let registry = stage.client(Guards::default(), options);
+    let mut options = quick();
+    options.network.proxy = Some("http://me:canary@127.0.0.1:1");
+    let registry = stage.client(options);
     // Nothing has to answer: that is what makes the HTTP client.
     drop(registry.manifest(&stage.repository(), &Reference::Tag(Tag::new("v1").unwrap())));
     assert!(!format!("{registry:?}").contains("canary"), "{registry:?}");

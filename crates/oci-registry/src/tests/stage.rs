@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use box_cache::Store;
 use download::Policy;
-use download::http::testing::{Request, Server, roots};
 use serde_json::{Value, json};
+use testkit::http_server::{Request, Server, roots};
 
 use super::*;
 
@@ -176,10 +176,8 @@ impl Plan {
 
 impl Stage {
     /// Returns a client that has a password for the registry, and perhaps one guard less.
-    pub(super) fn client<'a>(&self, guards: Guards, options: Options<'a>) -> Registry<'a> {
-        let mut options = self.options(options);
-        options.policy.guards = guards;
-        Registry::new(options)
+    pub(super) fn client<'a>(&self, options: Options<'a>) -> Registry<'a> {
+        Registry::new(self.options(options))
     }
 
     /// Returns options with a password for the registry.
@@ -220,7 +218,20 @@ impl Stage {
 pub(super) fn quick() -> Options<'static> {
     let roots: &'static std::path::Path = Box::leak(roots().into_boxed_path());
     let policy = Policy { backoff: Duration::from_millis(1), tries: 3, ..Policy::default() };
-    Options { policy, roots: Some(roots), ..Options::default() }
+    let network = NetworkOptions { policy, roots: Some(roots), ..NetworkOptions::default() };
+    Options { network, ..Options::default() }
+}
+
+pub(super) fn with_policy(options: Options<'_>, policy: Policy) -> Options<'_> {
+    Options { network: NetworkOptions { policy, ..options.network }, ..options }
+}
+
+pub(super) fn with_progress<'a>(
+    progress: &'a (dyn Fn(Progress) + Sync),
+    options: Options<'a>,
+) -> Options<'a> {
+    let network = NetworkOptions { progress: Some(progress), ..options.network };
+    Options { network, ..options }
 }
 
 pub(super) fn digest(bytes: &[u8]) -> Digest {

@@ -107,6 +107,19 @@ fn parts_of_different_files_do_not_condemn_the_file() {
 }
 
 #[test]
+fn parts_of_the_wrong_length_do_not_condemn_the_file() {
+    let size = Size::Exactly(DATA.len() as u64);
+    let options = FetchOptions { size, ..quick() };
+    let long = [&DATA[HALF..], b"?"].concat();
+    for wrong in [&DATA[HALF..DATA.len() - 1], &long] {
+        let script = [half(TAG), rest(HALF, TAG, wrong), file(DATA)];
+        let (fetched, asked) = asked(&options, &script);
+        fetched.unwrap();
+        assert_eq!(asked, ["", RESUMED, ""]);
+    }
+}
+
+#[test]
 fn three_tries_are_all() {
     let server = Server::http(|_| vec![half("X-Tag: none"); 3]);
     let url = server.url("/");
@@ -159,7 +172,7 @@ fn a_slow_server_is_waited_for_as_long_as_it_sends() {
     let server = Server::http(|_| vec![drips.clone()]);
     // The patience is shorter than the download, and far longer than a pause.
     let mut options = patient(Duration::from_secs(1));
-    options.policy.least_rate = 1;
+    options.network.policy.least_rate = 1;
     fetch_new(&server.url("/"), &options).unwrap();
 }
 
@@ -176,7 +189,7 @@ fn drip() -> Reply {
 fn a_server_that_drips_is_given_up() {
     let server = Server::http(|_| vec![drip()]);
     let mut options = patient(Duration::from_secs(1));
-    options.policy = Policy { least_rate: 1 << 20, tries: 1, ..options.policy };
+    options.network.policy = Policy { least_rate: 1 << 20, tries: 1, ..options.network.policy };
     let error = fetch_new(&server.url("/"), &options).unwrap_err();
     let too_slow = matches!(error, FetchError::Download(DownloadError::TooSlow { .. }));
     assert!(too_slow && server.requests().len() == 1, "{error}");
@@ -186,11 +199,11 @@ fn a_server_that_drips_is_given_up() {
 fn a_download_takes_no_longer_than_its_size_allows() {
     let server = Server::http(|_| vec![drip(); 3]);
     let mut options = quick();
-    options.policy = Policy {
+    options.network.policy = Policy {
         grace: Duration::from_millis(200),
         least_rate: 0,
         overall_rate: 1 << 20,
-        ..options.policy
+        ..options.network.policy
     };
     let error = fetch_new(&server.url("/"), &options).unwrap_err();
     let overdue = matches!(error, FetchError::Download(DownloadError::Overdue { .. }));

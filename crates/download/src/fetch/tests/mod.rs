@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use box_cache::Store;
 use box_digest::Digest;
+use testkit::http_server::roots;
 
 use super::*;
-use crate::download::Progress;
+use crate::Progress;
 use crate::http::HttpError;
-use crate::http::testing::roots;
-use crate::size::Size;
+use crate::retry::Policy;
 
 const DATA: &[u8] = b"the agent's binary";
 
@@ -82,7 +82,12 @@ fn quick() -> FetchOptions<'static> {
 fn patient(patience: Duration) -> FetchOptions<'static> {
     let backoff = Duration::from_millis(1);
     let policy = Policy { patience, backoff, tries: 3, ..Policy::default() };
-    FetchOptions { policy, ..FetchOptions::default() }
+    reached(NetworkOptions { policy, ..NetworkOptions::default() })
+}
+
+/// Options for another use of the network.
+fn reached(network: NetworkOptions<'_>) -> FetchOptions<'_> {
+    FetchOptions { network, ..FetchOptions::default() }
 }
 
 /// Returns an error's text with those of its causes.

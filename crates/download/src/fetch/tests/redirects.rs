@@ -82,7 +82,7 @@ fn other_schemes_and_credentials_are_not_followed() {
 fn https_is_never_left() {
     let server = Server::https(|_| vec![redirect("http://127.0.0.1:1/x?key=secret")]);
     let root = roots();
-    let options = FetchOptions { roots: Some(&root), ..quick() };
+    let options = reached(NetworkOptions { roots: Some(&root), ..quick().network });
     let url = server.url("/");
     let error = fetch_new(&url, &options).unwrap_err();
     let text = format!(
@@ -98,6 +98,6 @@ fn http_may_lead_to_https() {
     let to = secure.url("/agent");
     let plain = Server::http(|_| vec![redirect(&to)]);
     let root = roots();
-    let options = FetchOptions { roots: Some(&root), ..quick() };
+    let options = reached(NetworkOptions { roots: Some(&root), ..quick().network });
     fetch_new(&plain.url("/"), &options).unwrap();
 }

@@ -118,7 +118,7 @@ impl Drop for Server {
 
 /// Returns a file with the roots of the valid and of the expired certificate.
 pub fn roots() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/testing/tls/ca.pem")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http_server/tls/ca.pem")
 }
 
 const fn scheme(identity: Identity) -> &'static str {

@@ -1,16 +1,69 @@
-//! Paragraphs of `Name: value` lines: dpkg's status (deb-control(5)), Python's metadata (the headers
-//! of a mail), apk's index (without the space).
+//! Databases of paragraphs of `Name: value` lines: dpkg's status (deb-control(5)), Python's metadata
+//! (the headers of a mail), apk's index (without the space).
+
+use std::io;
+use std::rc::Rc;
+
+use super::package::Package;
+use super::release::Distribution;
+use super::scan::Scan;
+
+/// A component whose databases are read.
+#[derive(Debug)]
+pub(super) struct Installed<'i> {
+    /// Its root's path; empty where that is the rootfs.
+    pub(super) root: &'i str,
+    /// What its packages are made for.
+    pub(super) distribution: Distribution,
+}
+
+/// Reads a paragraph of a component's file; `None` where it has no name or version.
+pub(super) type ReadPackage =
+    for<'a> fn(&Scan<'a, '_>, &Installed<'_>, &Rc<[u8]>, &Paragraph<'_>) -> Option<Package<'a>>;
+
+/// How a package manager writes its database.
+pub(super) struct Format {
+    /// The most bytes of a file.
+    pub(super) limit: u64,
+    /// Takes the lines that count.
+    pub(super) take: for<'t> fn(&mut Paragraph<'t>, &'t str, &'t str),
+    /// Returns whether a paragraph is of a package that is there.
+    pub(super) is_installed: fn(&Paragraph<'_>) -> bool,
+    /// Reads a paragraph.
+    pub(super) package: ReadPackage,
+}
+
+/// Reads a file of a database, if there is one.
+pub(super) fn read(
+    scan: &mut Scan<'_, '_>,
+    installed: &Installed<'_>,
+    path: &str,
+    format: &Format,
+) -> io::Result<()> {
+    let Some(text) = scan.file(path, format.limit)? else { return Ok(()) };
+    let file = Rc::from(path.as_bytes());
+    for paragraph in paragraphs(&text, format.take).filter(format.is_installed) {
+        if !scan.has_room(path) {
+            break;
+        }
+        match (format.package)(scan, installed, &file, &paragraph) {
+            Some(package) => scan.packages.push(package),
+            None => scan.note(path, "an entry has no name or version that a package can have"),
+        }
+    }
+    Ok(())
+}
 
 /// The wanted lines of a paragraph: each a name and a value. What nobody wants is not kept: all of a
 /// large file may be one paragraph.
 pub(super) type Paragraph<'t> = Vec<(&'t str, &'t str)>;
 
-/// Takes a line into a paragraph, or passes it over.
-pub(super) type Take<'t> = fn(&mut Paragraph<'t>, &'t str, &'t str);
-
 /// Splits a text into paragraphs, which have an empty line between them. A line that continues the
 /// one before, and one without a colon, is passed over; of the others, `take` takes what it wants.
-pub(super) fn paragraphs<'t>(text: &'t str, take: Take<'t>) -> impl Iterator<Item = Paragraph<'t>> {
+pub(super) fn paragraphs<'t>(
+    text: &'t str,
+    take: fn(&mut Paragraph<'t>, &'t str, &'t str),
+) -> impl Iterator<Item = Paragraph<'t>> {
     let mut lines = text.lines();
     std::iter::from_fn(move || {
         let (mut paragraph, mut is_empty) = (Vec::new(), true);
