@@ -104,9 +104,10 @@ fn lines(directory: &File, digest: &Digest) -> Vec<String> {
 /// since it was checked. It is not flushed, as nothing is lost but time.
 fn write(directory: &File, digest: &Digest, text: &str) -> io::Result<()> {
     let directory = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
-    let draft = FileDraft::within(&directory, 0o600)?;
+    let to = directory.join(digest.hex());
+    let draft = FileDraft::beside(&to, 0o600)?;
     draft.file().write_all(text.as_bytes())?;
-    draft.finish_over_unflushed(&directory.join(digest.hex()))
+    draft.finish_over_unflushed(&to)
 }
 
 #[cfg(test)]

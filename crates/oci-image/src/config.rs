@@ -23,6 +23,7 @@ impl Document for ImageConfiguration {
     const SHAPE: Shape = Shape::Object(&[
         required("architecture", Shape::Text),
         required("os", Shape::Text),
+        optional("variant", Shape::Text),
         optional("config", PROCESS),
         optional("rootfs", Shape::Object(&[optional("diff_ids", Shape::List(&Shape::Sha256))])),
         optional("history", Shape::List(&Shape::Object(&[optional("empty_layer", Shape::Flag)]))),

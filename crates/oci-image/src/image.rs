@@ -7,7 +7,7 @@ use box_digest::Digest;
 use boxfile_spec::Platform;
 use oci_layer::LayerSource;
 use oci_registry::Repository;
-use oci_spec::image::{Arch, Config, ImageConfiguration, ImageManifest, Os};
+use oci_spec::image::{self, Config, ImageConfiguration, ImageManifest};
 
 use super::access::Access;
 use super::config;
@@ -15,6 +15,7 @@ use super::documents::Blob;
 use super::error::SourceError;
 use super::layers::layers;
 use super::place::{Blobs, open_blob, read_config};
+use super::platform;
 
 const LAYER: &str = "a layer";
 
@@ -118,10 +119,13 @@ fn check_platform(
     config: &ImageConfiguration,
     wanted: Platform,
 ) -> Result<(), SourceError> {
-    let (os, architecture) = (config.os(), config.architecture());
-    if *os == Os::from(wanted.os()) && *architecture == Arch::from(wanted.architecture()) {
+    let mut found = image::Platform::default();
+    found.set_os(config.os().clone());
+    found.set_architecture(config.architecture().clone());
+    found.set_variant(config.variant().clone());
+    if platform::fits(&found, wanted) {
         return Ok(());
     }
-    let found = format!("{os}/{architecture}");
+    let found = platform::listed([&found].into_iter());
     Err(SourceError::Platform { place: blobs.title(), found, wanted })
 }

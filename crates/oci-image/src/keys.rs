@@ -3,7 +3,7 @@
 //! Programs in Go, which are most that read images, take `Layers` for `layers`, and of several the last
 //! (`encoding/json`, `Unmarshal`); others know only the exact spelling. A document with both would be
 //! two images under one digest, so a key that differs from a known one only in case is refused, even
-//! where the known one is absent, and so is a known key that occurs twice. `null` is as if the key
+//! where the known one is absent, and so is a key that is read and occurs twice. `null` is as if the key
 //! were absent: Go writes empty lists and maps so. Unknown keys are dropped.
 
 use std::fmt;
@@ -15,6 +15,10 @@ use serde::de::{
     Unexpected, Visitor,
 };
 use serde_json::{Map, Value, json};
+
+/// The most elements of a list, and of an object whose keys anybody may choose. Each takes some 150
+/// bytes of memory, however short it is in the document.
+const ELEMENTS_MAX: usize = 1 << 16;
 
 /// What a part of a document is, as far as it is read.
 #[derive(Debug, Clone, Copy)]
@@ -134,6 +138,7 @@ impl<'de> Visitor<'de> for Shape {
         let mut values = Vec::new();
         while let Some(value) = list.next_element_seed(*element)? {
             values.push(element.not_null(value)?);
+            check_count(values.len())?;
         }
         Ok(values.into())
     }
@@ -143,14 +148,25 @@ impl<'de> Visitor<'de> for Shape {
             Self::Object(known) => object(known, map),
             Self::Map(shape) => {
                 let mut values = Map::new();
-                while let Some(key) = map.next_key()? {
+                while let Some(key) = map.next_key::<String>()? {
+                    if values.contains_key(&key) {
+                        return Err(Error::custom(format_args!("the key {key:?} is there twice")));
+                    }
                     values.insert(key, shape.not_null(map.next_value_seed(*shape)?)?);
+                    check_count(values.len())?;
                 }
                 Ok(values.into())
             }
             _ => Err(Error::invalid_type(Unexpected::Map, &self)),
         }
     }
+}
+
+fn check_count<E: Error>(count: usize) -> Result<(), E> {
+    if count <= ELEMENTS_MAX {
+        return Ok(());
+    }
+    Err(Error::custom(format_args!("a list or object has more than {ELEMENTS_MAX} elements")))
 }
 
 fn object<'de, A: MapAccess<'de>>(known: &[Key], mut map: A) -> Result<Value, A::Error> {

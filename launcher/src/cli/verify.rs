@@ -1,12 +1,13 @@
 //! `boxlaunch verify`: hashes everything that a box is made of.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use box_digest::Digest;
 use box_image::text::shown;
 use box_image::{Descriptor, ErrorCode, exit};
-use box_layout::{Blob, OpenBox};
+use box_layout::{Blob, OpenBox, OpenError};
 use boxlaunch::LaunchError;
 use boxlaunch::receipt::Receipts;
 use boxlaunch::verify::{self, Trust};
@@ -19,7 +20,7 @@ use super::{notice, paths, print, print_json};
 ///
 /// Hashes every blob that the manifest names, whatever earlier runs found out, and remembers the
 /// result for those that boot, so that the next `run` need not hash them. Exits with 5 where a file
-/// differs.
+/// differs or is missing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch verify ./hello.box")]
 pub(crate) struct VerifyArgs {
@@ -50,10 +51,11 @@ struct BlobReport {
 }
 
 impl BlobReport {
-    fn new(descriptor: &Descriptor, error: Option<String>) -> Self {
+    fn new(descriptor: &Descriptor, error: Option<&OpenError>) -> Self {
         let name = shown(descriptor.role());
         let (digest, size, ok) = (descriptor.digest, descriptor.size, error.is_none());
-        let code = error.is_some().then_some(ErrorCode::BoxDamaged.name());
+        let code = error.map(|it| it.code().name());
+        let error = error.map(|it| shown(&it.to_string()));
         Self { name, digest, size, ok, error, code }
     }
 }
@@ -63,8 +65,12 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, CommandError> {
     let receipts = Receipts::new(&paths::state()?);
     // Opening the box has hashed the config, as it has the manifest.
     let mut blobs = vec![BlobReport::new(&opened.manifest.config, None)];
+    let mut checked = HashSet::new();
     for descriptor in &opened.manifest.layers {
-        blobs.push(check(&opened, descriptor, &receipts)?);
+        // A manifest may name one large blob a thousand times.
+        if checked.insert((descriptor.digest, descriptor.size)) {
+            blobs.push(check(&opened, descriptor, &receipts)?);
+        }
     }
     let report = Report { digest: opened.digest, ok: blobs.iter().all(|blob| blob.ok), blobs };
     if args.json {
@@ -75,7 +81,12 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, CommandError> {
             notice(&format!("error: {error}\n"));
         });
     }
-    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(exit::DIFFERENT) })
+    let damaged = report.blobs.iter().any(|it| it.code == Some(ErrorCode::BoxDamaged.name()));
+    Ok(match (report.ok, damaged) {
+        (true, _) => ExitCode::SUCCESS,
+        (false, true) => ExitCode::from(exit::DIFFERENT),
+        (false, false) => ExitCode::from(exit::FAILED),
+    })
 }
 
 /// Hashes a blob. One that boots is open already, and gets a receipt.
@@ -94,10 +105,10 @@ fn check(
     };
     let error = match verified {
         Ok(()) => None,
-        Err(error) if error.is_difference() => Some(shown(&error.to_string())),
+        Err(LaunchError::Open(error)) => Some(error),
         Err(error) => return Err(error.into()),
     };
-    Ok(BlobReport::new(descriptor, error))
+    Ok(BlobReport::new(descriptor, error.as_ref()))
 }
 
 fn lines(report: &Report) -> String {

@@ -1,5 +1,6 @@
 //! `boxlaunch verify` hashes everything that the manifest names.
 
+use box_image::Descriptor;
 use serde_json::Value;
 use testkit::damage;
 use testkit::test_box::config;
@@ -78,4 +79,34 @@ fn a_changed_document_is_named() {
             assert!(ended.stderr.starts_with(&error), "{}", ended.stderr);
         }
     }
+}
+
+#[test]
+fn a_missing_blob_hides_no_other_finding() {
+    let scene = Scene::new(&config());
+    let manifest = scene.made.manifest();
+    let blob = |role: &str| {
+        let named = manifest.layers.iter().find(|it| it.role() == role).unwrap();
+        scene.made.blob_path(&named.digest)
+    };
+    damage::flip(&scene.made, &blob("rootfs"));
+    std::fs::remove_file(blob("listing")).unwrap();
+    let ended = scene.run(&["verify", "--json"]);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let wrong = report["blobs"].as_array().unwrap().iter().filter(|it| it["ok"] == false);
+    let wrong: Vec<_> = wrong.map(|it| (it["name"].as_str(), it["code"].as_str())).collect();
+    let damaged = Some("box-damaged");
+    assert_eq!(wrong, [(Some("rootfs"), damaged), (Some("listing"), damaged)]);
+    assert_eq!(ended.code, Some(5));
+}
+
+#[test]
+fn a_blob_that_is_named_often_is_hashed_once() {
+    let scene = Scene::new(&config());
+    let mut manifest = scene.made.manifest();
+    let rootfs = manifest.layers[0].clone();
+    manifest.layers.extend(vec![Descriptor { media_type: "a/b".to_owned(), ..rootfs }; 1000]);
+    scene.made.seal(&manifest);
+    let ended = scene.run(&["verify"]);
+    assert_eq!((ended.code, ended.stdout.lines().count()), (Some(0), 1 + ROLES.len()));
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use rustix::fd::BorrowedFd;
@@ -87,9 +88,9 @@ fn remove_entry(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
         Err(Errno::ISDIR | Errno::PERM) => {}
         removed => return removed,
     }
+    // The permissions of an exported directory may forbid to read it, and to remove what is in it.
+    make_writable(parent, name).ok();
     let directory = open_directory(parent, name)?;
-    // The permissions of an exported directory may forbid to remove what is in it.
-    rustix::fs::fchmod(&directory, Mode::RWXU).ok();
     let mut entries = Dir::new(directory)?;
     let mut names = Vec::new();
     while let Some(entry) = entries.read() {
@@ -99,6 +100,17 @@ fn remove_entry(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
         }
     }
     let directory = entries.fd()?;
-    names.iter().try_for_each(|name| remove_tree(directory, name))?;
+    // One that cannot be removed keeps none of the others.
+    let removed = names.iter().map(|name| remove_tree(directory, name));
+    removed.fold(Ok(()), |all, one| all.and(one))?;
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+/// Gives the owner of a directory all rights to it, whatever it has, and follows no link.
+fn make_writable(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    // fchmod(2) refuses a handle that was opened without a right to the directory.
+    let handle = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    rustix::fs::chmod(handle, Mode::RWXU)
 }

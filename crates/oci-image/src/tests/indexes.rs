@@ -130,6 +130,16 @@ fn the_platforms_that_there_are_are_listed() {
 }
 
 #[test]
+fn the_variant_of_the_config_counts_too() {
+    let refused =
+        |variant: &str| super::refused::with(|_, config| config["variant"] = json!(variant));
+    insta::assert_snapshot!(refused("v3"), @"the image in a is for linux/amd64/v3; the box needs linux/amd64");
+    let base = super::refused::made(|_, config| config["variant"] = json!("v1"));
+    let access = Access { base: base.path(), registries: None };
+    open(&reference("oci:a"), None, Platform::LinuxAmd64, &access).unwrap();
+}
+
+#[test]
 fn indexes_are_followed_so_far() {
     let built = Built::new();
     let mut entry = built.image("amd64", platform("amd64"));

@@ -120,6 +120,30 @@ fn a_key_is_there_once() {
 }
 
 #[test]
+fn a_key_that_anybody_may_choose_is_there_once() {
+    let read = |labels: &str| {
+        let config =
+            format!(r#"{{"architecture":"amd64","os":"linux","config":{{"Labels":{labels}}}}}"#);
+        keys::read::<ImageConfiguration>(config.as_bytes()).map(drop).map_err(|it| it.to_string())
+    };
+    assert_eq!(read(r#"{"a":"1","A":"2"}"#), Ok(()));
+    let said = read(r#"{"a":"1","a":"1"}"#).unwrap_err();
+    assert!(said.starts_with("the key \"a\" is there twice at line 1"), "{said}");
+}
+
+#[test]
+fn lists_and_objects_are_bounded_before_they_are_kept() {
+    let history = |count: usize| {
+        let steps = vec!["{}"; count].join(",");
+        let config = format!(r#"{{"architecture":"a","os":"b","history":[{steps}]}}"#);
+        keys::read::<ImageConfiguration>(config.as_bytes()).map(drop).map_err(|it| it.to_string())
+    };
+    assert_eq!(history(1 << 16), Ok(()));
+    let said = history((1 << 16) + 1).unwrap_err();
+    assert!(said.starts_with("a list or object has more than 65536 elements"), "{said}");
+}
+
+#[test]
 fn keys_that_anybody_may_choose_and_those_that_are_not_read_are_free() {
     let mut config = documents()[2].0.clone();
     config["config"]["Labels"] = json!({ "Architecture": "x", "OS": "y", "os": "z" });

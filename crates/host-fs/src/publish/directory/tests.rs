@@ -178,9 +178,11 @@ fn leftovers_of_killed_processes_are_removed_and_nothing_else() {
     };
     let left = [".boxbuild-0000000000000001", &aside(2, "destination")];
     for name in left {
-        fs::create_dir_all(at(name).join("closed")).unwrap();
-        fs::write(at(name).join("closed/file"), "").unwrap();
-        fs::set_permissions(at(name).join("closed"), fs::Permissions::from_mode(0o555)).unwrap();
+        for mode in [0o555, 0o311, 0] {
+            let closed = at(name).join(format!("closed-{mode}"));
+            fs::create_dir_all(closed.join("inner")).unwrap();
+            fs::set_permissions(closed, fs::Permissions::from_mode(mode)).unwrap();
+        }
     }
     fs::write(at(".boxbuild-0000000000000003"), "a file").unwrap();
     let (precious, others) = (aside(5, "destination"), aside(6, "another"));
