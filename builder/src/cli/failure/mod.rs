@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use super::{conflicts, json, terminal};
 pub(crate) use explain::Explain;
 
+/// So many characters of a message are shown: an image can have a name of megabytes.
+const MESSAGE_MAX: usize = 4096;
 /// So many errors are shown to a person; as data, there are all of them.
 const MOST_SHOWN: usize = 50;
 
@@ -231,7 +233,11 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         }
         next = cause.source();
     }
-    shown(&texts.join(": "))
+    let text = shown(&texts.join(": "));
+    match text.char_indices().nth(MESSAGE_MAX) {
+        None => text,
+        Some((end, _)) => format!("{}… ({} more bytes)", &text[..end], text.len() - end),
+    }
 }
 
 #[cfg(test)]
@@ -283,6 +289,13 @@ mod tests {
         let json = Failure::diagnostics(ErrorCode::BoxfileInvalid, &found, &sources).json();
         assert_eq!(json["errors"][0]["code"], "boxfile-invalid");
         assert_eq!(json["errors"][1]["code"], Value::Null);
+    }
+
+    #[test]
+    fn a_message_is_cut_where_it_becomes_too_long() {
+        let long = chain(&std::io::Error::other("é".repeat(5000)));
+        assert!(long.ends_with("é… (1808 more bytes)"), "{}", &long[8000..]);
+        assert_eq!(long.chars().filter(|it| *it == 'é').count(), MESSAGE_MAX);
     }
 
     #[test]
