@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
-use super::registries::Registries;
 use super::{locking, terminal};
 
 /// Builds a box from a Boxfile and prints its digest.
@@ -58,12 +57,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.locked {
         locking::check_declared(&lock_file, &loaded, platform, &lock_command(args))?;
     }
-    let tools = Tools::find(&args.inputs, &loaded)?;
-    let checkout = loaded.project.checkout(&loaded.boxfile);
-    let registries = Registries::find(&args.inputs.registries, args.project.json)?;
-    let remote = registries.client();
+    let tools = Tools::find(&args.inputs, args.project.json)?;
     let old = lock_file.lock.as_ref();
-    let request = tools.request(&loaded, &checkout, platform, old, &[], &remote);
+    let request = tools.request(&loaded, platform, old, &[])?;
     let failed = |error| Failure::of_build(&error, &loaded.sources);
     request.check_platform().map_err(failed)?;
     set_threads(args.jobs)?;
@@ -114,14 +110,14 @@ fn note_swap(swap: Swap, directory: &Path) {
 
 /// Says which policies of the Boxfile decided nothing.
 fn note_unused(loaded: &Loaded, built: &Build) {
-    let found = built.unused.iter().filter_map(|unused| unused.warning(&loaded.boxfile));
+    let found = built.unused.iter().filter_map(|unused| unused.warning(loaded.boxfile()));
     if let Some(report) = Report::new(loaded.sources.clone(), found) {
         terminal::note(&report.render());
     }
 }
 
 /// Says what of the box today's launcher does not enforce, and so refuses to start.
-fn note_unenforced(tools: &Tools, built: &Build) -> Result<(), Failure> {
+fn note_unenforced(tools: &Tools<'_>, built: &Build) -> Result<(), Failure> {
     let plan = built.sealed.plan(&tools.store)?;
     for unsupported in plan.unsupported() {
         terminal::note(&format!("warning: boxlaunch will not start this box: {unsupported}"));
@@ -140,7 +136,7 @@ fn lock_command(args: &Args) -> String {
 }
 
 fn default_output(loaded: &Loaded) -> PathBuf {
-    PathBuf::from(format!("{}.box", loaded.boxfile.name))
+    PathBuf::from(format!("{}.box", loaded.boxfile().name))
 }
 
 /// Bounds the number of threads; this one is among them.
@@ -154,7 +150,7 @@ fn report(args: &Args, loaded: &Loaded, (built, directory): (&Build, &Path), loc
     let sealed = &built.sealed;
     if args.project.json {
         let report = serde_json::json!({
-            "name": loaded.boxfile.name,
+            "name": loaded.boxfile().name,
             "box": sealed.manifest,
             "tree": sealed.tree,
             "output": directory,

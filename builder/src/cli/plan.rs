@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
-use super::registries::Registries;
 use super::{conflicts, locking, terminal};
 
 /// Shows what a build will do, without making a box.
@@ -41,12 +40,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
     let lock_file = loaded.lock_file(&args.inputs)?;
-    let tools = Tools::find(&args.inputs, &loaded)?;
-    let checkout = loaded.project.checkout(&loaded.boxfile);
-    let registries = Registries::find(&args.inputs.registries, args.project.json)?;
-    let remote = registries.client();
+    let tools = Tools::find(&args.inputs, args.project.json)?;
     let old = lock_file.lock.as_ref();
-    let request = tools.request(&loaded, &checkout, platform, old, &[], &remote);
+    let request = tools.request(&loaded, platform, old, &[])?;
     let failed = |error| Failure::of_build(&error, &loaded.sources);
     request.check_platform().map_err(failed)?;
     let resolved = resolve(&request, &tools.store).map_err(failed)?;
@@ -72,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn warn_unused(loaded: &Loaded, preview: &Preview) {
     if let Composition::Merged(report) = &preview.composition {
         let unused = Unused::of(&report.policies);
-        let found = unused.iter().filter_map(|unused| unused.warning(&loaded.boxfile));
+        let found = unused.iter().filter_map(|unused| unused.warning(loaded.boxfile()));
         if let Some(report) = Report::new(loaded.sources.clone(), found) {
             terminal::note(&report.render());
         }
@@ -89,7 +85,8 @@ fn lock_text(old: Option<&Lock>, changes: &[String]) -> String {
 
 /// Writes a plan for a person.
 fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> String {
-    let mut text = format!("box       {} for {platform}\nlock      {lock}\n", loaded.boxfile.name);
+    let mut text =
+        format!("box       {} for {platform}\nlock      {lock}\n", loaded.boxfile().name);
     let known = match &preview.known {
         Some(digest) => format!("the box is there: {digest}"),
         None => "the box is not there yet".to_owned(),
@@ -175,7 +172,7 @@ fn policy_text(policy: &PolicyUse) -> String {
 fn report(loaded: &Loaded, platform: Platform, preview: &Preview, changes: &[String]) -> Value {
     let skill = |it: &boxbuild::PreviewSkill| json!({ "name": it.name, "mode": it.mode, "bytes": it.bytes });
     json!({
-        "name": loaded.boxfile.name,
+        "name": loaded.boxfile().name,
         "platform": platform,
         "profile": loaded.profile_name(),
         "lock": changes,
@@ -183,7 +180,7 @@ fn report(loaded: &Loaded, platform: Platform, preview: &Preview, changes: &[Str
         "images": preview.images.iter().map(image_json).collect::<Vec<_>>(),
         "program": preview.program,
         "skills": preview.skills.iter().map(skill).collect::<Vec<_>>(),
-        "layout": loaded.boxfile.layout,
+        "layout": loaded.boxfile().layout,
         "composition": composition_json(loaded, preview),
         "tree": preview.root.as_ref().ok().map(|(digest, _)| digest.to_string()),
         "entries": preview.root.as_ref().ok().map(|(_, entries)| entries),

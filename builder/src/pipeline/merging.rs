@@ -2,9 +2,7 @@
 
 use box_image::{ComponentName, Layout};
 use box_tree::{Content, ReadContent, Tree};
-use boxfile_spec::{Boxfile, Span};
 
-use super::declared::declared;
 use super::resolved::Resolved;
 use super::root::{Flattened, unfit};
 use crate::BuildError;
@@ -40,8 +38,7 @@ pub(super) fn accept(
     contents: &mut ContentMap,
 ) -> Result<Tree, BuildError> {
     let Some(MergedRoot { tree, united }) = root else {
-        let spans =
-            ComponentName::ALL.map(|component| root_span(resolved.request.boxfile, component));
+        let spans = ComponentName::ALL.map(|it| resolved.request.boxfile.root_span(it));
         let unmerged =
             MergeConflicts { conflicts: report.conflicts, origins: resolved.origins(), spans };
         return Err(BuildError::Conflicts(Box::new(unmerged)));
@@ -50,13 +47,6 @@ pub(super) fn accept(
         contents.add(resolved.store.put(&file)?, &[(Content::of(&file), 0)]);
     }
     Ok(tree)
-}
-
-/// Returns where the Boxfile names what a component's root is made of.
-fn root_span(boxfile: &Boxfile, component: ComponentName) -> Span {
-    let image = declared(boxfile, component).and_then(|it| it.image.as_ref());
-    let program = boxfile.agent.binary.as_ref().map(boxfile_spec::Binary::span);
-    image.map(|image| image.span).or(program).unwrap_or_default()
 }
 
 /// Returns the components' roots.

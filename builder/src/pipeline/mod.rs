@@ -1,7 +1,6 @@
 //! The pipeline in two phases: [`resolve`] reads everything that a build reads and says what the lock is
 //! to pin; [`Resolved`] then builds the box, or takes it from the store, or previews it.
 
-mod declared;
 mod inputs;
 mod layers;
 mod merging;
@@ -15,9 +14,9 @@ use std::collections::HashSet;
 
 use box_cache::{BulkWriter, Store};
 use box_tree::Tree;
+use box_tree::erofs::image_builder;
 use box_tree::listing::Listing;
 
-use crate::bake::bake;
 use crate::compose::merged::Unused;
 use crate::pack::{ContentMap, Pack, PackDamaged};
 use crate::seal::{Contents, Stored, seal};
@@ -110,9 +109,8 @@ impl Resolved<'_> {
     }
 
     fn kernel(&self) -> Result<(Stored, String), BuildError> {
-        let kernel = kernel::extract(&self.inputs.kernel.bytes).map_err(|source| {
-            BuildError::Kernel { path: self.request.kernel.to_owned(), source }
-        })?;
+        let kernel = kernel::extract(&self.inputs.kernel.bytes)
+            .map_err(|source| BuildError::Kernel { path: self.request.kernel.clone(), source })?;
         Ok((Stored::put(self.store, &kernel.elf)?, kernel.version))
     }
 }
@@ -121,7 +119,7 @@ impl Resolved<'_> {
 fn rootfs(tree: &Tree, contents: &ContentMap, store: &Store) -> Result<Stored, BuildError> {
     std::thread::scope(|scope| {
         let mut writer = BulkWriter::new(store, scope)?;
-        bake(tree, &mut contents.reader(store), &mut writer)?;
+        image_builder(tree)?.write(&mut writer, &mut contents.reader(store))?;
         let (blob, size) = writer.commit()?;
         Ok(Stored { blob, size })
     })

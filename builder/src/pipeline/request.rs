@@ -1,6 +1,6 @@
 //! The request that a build answers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use box_digest::Blake3Digest;
 use boxfile_spec::{Boxfile, Platform};
@@ -21,7 +21,7 @@ pub struct Request<'a> {
     /// The directory that the Boxfile's relative paths start from.
     pub base: &'a Path,
     /// The directory that what belongs to the checkout must lie in.
-    pub checkout: &'a Path,
+    pub checkout: PathBuf,
     /// The platform to build for.
     pub platform: Platform,
     /// What the lock pins.
@@ -33,7 +33,7 @@ pub struct Request<'a> {
     /// The init: a static program.
     pub init: &'a Path,
     /// The kernel: a libkrunfw library or an ELF kernel.
-    pub kernel: &'a Path,
+    pub kernel: PathBuf,
     /// Identifies the builder program, so that another one does not take this one's results.
     pub builder: Blake3Digest,
 }

@@ -11,7 +11,6 @@ use boxfile_spec::Boxfile;
 use oci_image::Image;
 use oci_layer::flatten;
 
-use super::declared::{declared, image_span};
 use super::inputs::{self, Inputs, SkillInput};
 use super::layers::{DecodedLayer, decode_all};
 use super::merging;
@@ -93,10 +92,8 @@ fn plan(
 
 /// Returns the error of what does not fit, at the image or the program that the Boxfile names.
 pub(super) fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
-    let component = declared(boxfile, source.component());
-    let image = component.and_then(|it| it.image.as_ref()).map(|image| image.span);
-    let program = boxfile.agent.binary.as_ref().map(boxfile_spec::Binary::span);
-    BuildError::Compose { span: source.span().or(image).or(program), source: Box::new(source) }
+    let span = source.span().unwrap_or_else(|| boxfile.root_span(source.component()));
+    BuildError::Compose { span: Some(span), source: Box::new(source) }
 }
 
 /// Flattens the images, and puts the agent's program in its place.
@@ -131,7 +128,7 @@ fn flat(
     let layers = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id].index));
     let tree = flatten(component, layers).map_err(|source| BuildError::Layer {
         component,
-        span: image_span(boxfile, component),
+        span: boxfile.root_span(component),
         source,
     })?;
     Ok(FlatImage { component, process: image.process.clone(), tree })

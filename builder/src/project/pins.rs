@@ -70,12 +70,10 @@ pub(super) fn lock_name(profile: Option<Variant<'_>>, name: &str, source: &str) 
 /// written. The skills of a directory are not listed: that would read the disk.
 pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (Kind, String)> {
     let mut named = BTreeMap::new();
-    let business = boxfile.business.as_ref().map(|it| &it.component);
-    let components = [("agent", Some(&boxfile.agent.component)), ("business", business)];
-    for (name, component) in components {
-        let Some(component) = component else { continue };
+    for name in ComponentName::ALL {
+        let Some(component) = boxfile.component(name) else { continue };
         if let Some(image) = &component.image {
-            named.insert(name.to_owned(), (Kind::Image, image.value.to_string()));
+            named.insert(name.name().to_owned(), (Kind::Image, image.value.to_string()));
         }
         for file in &component.env_files {
             named.insert(format!("env:{}", file.value), (Kind::EnvFile, file.value.clone()));

@@ -93,9 +93,9 @@ fn inspect(reference: &str, args: &Args) -> Result<Found, Failure> {
         return Ok(Found::new(reference, &open(&parsed, None)?));
     }
     let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
-    let asked = registries::Registries::find(&args.registries, false)?;
-    let (store, remote) = (&store, &asked.client());
-    let image = open(&parsed, Some(Registries { store, remote, offline: false }))?;
+    let remote = registries::client(&args.registries, false)?;
+    let registries = Registries { store: &store, remote: &remote, offline: false };
+    let image = open(&parsed, Some(registries))?;
     Ok(Found::new(reference, &image))
 }
 

@@ -12,7 +12,6 @@ use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 
 use super::program::machine;
 use crate::binary::{self, Program};
-use crate::pipeline::declared::declared;
 use crate::pipeline::request::Request;
 use crate::{BuildError, Report, checkout};
 
@@ -51,11 +50,11 @@ type Env = BTreeMap<ComponentName, BTreeMap<String, String>>;
 pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildError> {
     let (mut files, mut env) = (Vec::new(), Env::new());
     for component in ComponentName::ALL {
-        let Some(declared) = declared(request.boxfile, component) else { continue };
+        let Some(declared) = request.boxfile.component(component) else { continue };
         for file in &declared.env_files {
             let path = request.base.join(&file.value);
             let unread = |source| BuildError::File { span: Some(file.span), source };
-            checkout::inside(request.checkout, &path)
+            checkout::inside(&request.checkout, &path)
                 .map_err(FileError::of("read", &path))
                 .map_err(unread)?;
             let bytes = read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)
@@ -151,7 +150,7 @@ pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
 
 /// Reads the kernel, which must be the one that the Boxfile names, if it names one.
 pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
-    let kernel = Tool::new(read_file("read the kernel", request.kernel)?.1);
+    let kernel = Tool::new(read_file("read the kernel", &request.kernel)?.1);
     let declared = request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256);
     match declared {
         Some(expected) if expected != kernel.sha256 => Err(BuildError::WrongFile {

@@ -33,7 +33,7 @@ pub(super) fn read(
             let failed = |source| BuildError::Binary { span: path.span, source };
             let file = in_checkout(&path.value, request).map_err(failed)?;
             let binary =
-                binary::from_checkout(request.checkout, &file, machine, store).map_err(failed)?;
+                binary::from_checkout(&request.checkout, &file, machine, store).map_err(failed)?;
             check_digest(&binary, *sha256, path.span)?;
             Ok(binary)
         }
@@ -54,7 +54,7 @@ pub(super) fn check(declared: &Declared, request: &Request<'_>) -> Result<(), Bu
     let Declared::Local { path, .. } = declared else { return Ok(()) };
     let failed = |source| BuildError::Binary { span: path.span, source };
     let file = in_checkout(&path.value, request).map_err(failed)?;
-    let opened = binary::open(request.checkout, &file).map_err(failed)?;
+    let opened = binary::open(&request.checkout, &file).map_err(failed)?;
     let name = file.display().to_string();
     let program = binary::inspect(&opened, machine(request.platform))
         .map_err(|source| failed(BinaryError::Program { name, source }))?;
@@ -63,7 +63,7 @@ pub(super) fn check(declared: &Declared, request: &Request<'_>) -> Result<(), Bu
 
 /// Returns a path of the Boxfile as one of the checkout.
 fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError> {
-    let base = checkout::relative(request.checkout, request.base)
+    let base = checkout::relative(&request.checkout, request.base)
         .map_err(FileError::of("read", request.base))?;
     Ok(base.join(path))
 }

@@ -82,7 +82,7 @@ fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>,
     if !directory.is_dir() {
         return Err(failed(SkillError::unusable(&directory, "is not a directory")));
     }
-    skill::inside(request.checkout, &directory).map_err(failed)?;
+    skill::inside(&request.checkout, &directory).map_err(failed)?;
     let unread = |error| failed(FileError::of("read", &directory)(error).into());
     let mut places = Vec::new();
     for entry in fs::read_dir(&directory).map_err(unread)? {
@@ -114,7 +114,7 @@ fn read_one(
     let path = request.base.join(&place.source);
     let what = || format!("skill `{}`", place.name);
     let failed = |source| BuildError::Skill { what: what(), span: place.span, source };
-    let mut skill = skill::read(request.checkout, &path).map_err(failed)?;
+    let mut skill = skill::read(&request.checkout, &path).map_err(failed)?;
     let tools = request.boxfile.agent.tools.as_deref();
     let warning =
         skill::check(&mut skill, &place.name, &path, tools).map_err(|error| match error {

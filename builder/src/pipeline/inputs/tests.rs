@@ -1,6 +1,6 @@
 //! What the lock says of inputs, and which box they make: names belong to the one, contents to both.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use box_cache::ActionKey;
 use box_digest::{AnyDigest, Blake3Digest, Digest};
@@ -35,13 +35,13 @@ fn request(boxfile: &Boxfile) -> Request<'_> {
     Request {
         boxfile,
         base: Path::new(""),
-        checkout: Path::new(""),
+        checkout: PathBuf::new(),
         platform: Platform::LinuxAmd64,
         pins: Pins::default(),
         fetch: FetchOptions::default(),
         remote: None,
         init: Path::new("init"),
-        kernel: Path::new("kernel"),
+        kernel: PathBuf::from("kernel"),
         builder: Blake3Digest::from_bytes([0; 32]),
     }
 }
