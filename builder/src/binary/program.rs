@@ -4,23 +4,14 @@
 //! object file format; Linux, `fs/binfmt_elf.c` (bounds on program headers and interpreter) and
 //! `fs/binfmt_script.c` (the line behind `#!`).
 
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use boxfile_spec::Platform;
 use object::elf;
 
 use super::ProgramError;
-
-/// A processor that a box can be for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Machine {
-    /// 64-bit x86: `linux/amd64`.
-    X86_64,
-    /// 64-bit Arm: `linux/arm64`.
-    Aarch64,
-}
 
 /// How a program starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +32,16 @@ pub enum Program {
     },
 }
 
+impl Program {
+    /// Returns the path of what starts it, unless it starts by itself.
+    pub fn interpreter(&self) -> Option<&[u8]> {
+        match self {
+            Self::Static => None,
+            Self::Dynamic { interpreter } | Self::Script { interpreter, .. } => Some(interpreter),
+        }
+    }
+}
+
 /// The part of a file's first bytes that Linux looks at (`BINPRM_BUF_SIZE`).
 const HEAD: usize = 256;
 /// The most bytes of program headers (`load_elf_phdrs`); also read of the dynamic section.
@@ -48,7 +49,7 @@ const TABLE_MAX: u64 = 64 << 10;
 /// The most bytes of an interpreter's path, with the NUL (`PATH_MAX`).
 const PATH_MAX: u64 = 4096;
 
-/// `e_machine` of what people have besides, for a message.
+/// The names of processors by their `e_machine`, for messages.
 const MACHINES: [(u16, &str); 9] = [
     (elf::EM_X86_64, "x86_64"),
     (elf::EM_AARCH64, "aarch64"),
@@ -73,36 +74,31 @@ const OTHERS: [(&[u8], &str); 8] = [
     (b"<!DOCTYPE", "a web page"),
 ];
 
-impl Machine {
-    /// Returns the number that an ELF file's header has for it.
-    const fn number(self) -> u16 {
-        match self {
-            Self::X86_64 => elf::EM_X86_64,
-            Self::Aarch64 => elf::EM_AARCH64,
-        }
+/// Returns the number that an ELF file's header has for the processor of a platform.
+const fn machine_of(platform: Platform) -> u16 {
+    match platform {
+        Platform::LinuxAmd64 => elf::EM_X86_64,
+        Platform::LinuxArm64 => elf::EM_AARCH64,
     }
 }
 
-impl fmt::Display for Machine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::X86_64 => "x86_64",
-            Self::Aarch64 => "aarch64",
-        })
-    }
+/// Returns the name of a processor.
+fn machine_name(number: u16) -> String {
+    let name = MACHINES.iter().find(|(it, _)| *it == number);
+    name.map_or_else(|| format!("machine {number}"), |(_, it)| (*it).to_owned())
 }
 
-/// Finds out how a file would start on a machine.
+/// Finds out how a file would start on a platform.
 ///
 /// # Errors
 /// [`ProgramError`] where it would not.
-pub fn inspect(file: &File, machine: Machine) -> Result<Program, ProgramError> {
+pub fn inspect(file: &File, platform: Platform) -> Result<Program, ProgramError> {
     let head = read_up_to(file, 0, HEAD as u64)?;
     if let Some(line) = head.strip_prefix(b"#!") {
         return script(line, head.len() == HEAD);
     }
     if head.starts_with(b"\x7fELF") {
-        return Elf::parse(file, &head, machine)?.program();
+        return Elf::parse(file, &head, platform)?.program();
     }
     if head.is_empty() {
         return Err(ProgramError::NotAProgram("empty"));
@@ -149,10 +145,10 @@ struct Segment {
 }
 
 impl<'file> Elf<'file> {
-    fn parse(file: &'file File, head: &[u8], machine: Machine) -> Result<Self, ProgramError> {
+    fn parse(file: &'file File, head: &[u8], platform: Platform) -> Result<Self, ProgramError> {
         const SHORT: ProgramError = ProgramError::elf("its header is cut off");
         let identity = head.get(..20).ok_or(SHORT)?;
-        check_machine(identity, machine)?;
+        check_machine(identity, platform)?;
         let header = head.get(..64).ok_or(SHORT)?;
         let count = u64::from(u16::from_le_bytes(at(header, 56)));
         if u16::from_le_bytes(at(header, 54)) != 56 || count == 0 || count * 56 > TABLE_MAX {
@@ -219,19 +215,19 @@ impl<'file> Elf<'file> {
 }
 
 /// Checks the part of the header that all ELF files have in common.
-fn check_machine(identity: &[u8], expected: Machine) -> Result<(), ProgramError> {
+fn check_machine(identity: &[u8], platform: Platform) -> Result<(), ProgramError> {
+    let expected = machine_of(platform);
     let little = identity[5] == elf::ELFDATA2LSB;
     let bytes = [identity[18], identity[19]];
     let found = if little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) };
-    if found == expected.number() && identity[4] == elf::ELFCLASS64 && little {
+    if found == expected && identity[4] == elf::ELFCLASS64 && little {
         return Ok(());
     }
-    let name = MACHINES.iter().find(|(number, _)| *number == found);
-    let mut found = name.map_or_else(|| format!("machine {found}"), |(_, it)| (*it).to_owned());
-    if found == expected.to_string() {
-        found.push_str(" with another word size or byte order");
+    let mut name = machine_name(found);
+    if found == expected {
+        name.push_str(" with another word size or byte order");
     }
-    Err(ProgramError::WrongMachine { expected, found })
+    Err(ProgramError::WrongMachine { expected: machine_name(expected), found: name })
 }
 
 /// Returns the bytes of a number; the caller has checked that they are there.

@@ -72,7 +72,7 @@ fn lines(advice: &[Advice], syntax: Syntax) -> String {
 #[derive(Debug, Serialize)]
 struct ConflictData<'a> {
     #[serde(flatten)]
-    path: PathData<'a>,
+    path: PathData,
     field: &'a str,
     agent: SideData<'a>,
     business: SideData<'a>,

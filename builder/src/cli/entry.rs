@@ -11,15 +11,15 @@ use serde::Serialize;
 
 /// A path as data. One that is not UTF-8 is there twice: readable, and without loss.
 #[derive(Debug, Serialize)]
-pub(crate) struct PathData<'a> {
-    path: Cow<'a, str>,
+pub(crate) struct PathData {
+    path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     path_base64: Option<String>,
 }
 
-impl<'a> PathData<'a> {
-    pub(crate) fn of(path: &'a [u8]) -> Self {
-        Self { path: String::from_utf8_lossy(path), path_base64: lossless(path) }
+impl PathData {
+    pub(crate) fn of(path: &[u8]) -> Self {
+        Self { path: String::from_utf8_lossy(path).into_owned(), path_base64: lossless(path) }
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct EntryData<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     xattrs: Vec<XattrData<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    links: Option<LinksData<'a>>,
+    links: Option<LinksData>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<NamedOrigin<'a>>,
 }
@@ -59,10 +59,10 @@ struct XattrData<'a> {
 
 /// The names of an inode as data.
 #[derive(Debug, Serialize)]
-struct LinksData<'a> {
+struct LinksData {
     names: usize,
     #[serde(flatten)]
-    first: PathData<'a>,
+    first: PathData,
 }
 
 impl<'a> EntryData<'a> {

@@ -168,52 +168,28 @@ fn policy_text(policy: &PolicyUse) -> String {
     format!("\"{pattern}\" {word}: {} {paths}", policy.decides)
 }
 
-/// Writes a plan as data.
+/// Returns a plan as data.
 fn report(loaded: &Loaded, platform: Platform, preview: &Preview, changes: &[String]) -> Value {
-    let skill = |it: &boxbuild::PreviewSkill| json!({ "name": it.name, "mode": it.mode, "bytes": it.bytes });
+    let boxfile = loaded.boxfile();
+    let mut composition = json!(preview.composition);
+    if let Composition::Merged(MergeReport { conflicts, .. }) = &preview.composition {
+        let syntax = loaded.sources.as_slice()[0].syntax;
+        composition["conflicts"] = conflicts::all_json(conflicts, &preview.origins);
+        composition["advice"] = conflicts::advice_json(conflicts, syntax);
+    }
+    let root = preview.root.as_ref().ok();
     json!({
-        "name": loaded.boxfile().name,
+        "name": boxfile.name,
         "platform": platform,
         "profile": loaded.profile_name(),
         "lock": changes,
         "box": preview.known,
-        "images": preview.images.iter().map(image_json).collect::<Vec<_>>(),
+        "images": preview.images,
         "program": preview.program,
-        "skills": preview.skills.iter().map(skill).collect::<Vec<_>>(),
-        "layout": loaded.boxfile().layout,
-        "composition": composition_json(loaded, preview),
-        "tree": preview.root.as_ref().ok().map(|(digest, _)| digest.to_string()),
-        "entries": preview.root.as_ref().ok().map(|(_, entries)| entries),
-    })
-}
-
-fn image_json(image: &PreviewImage) -> Value {
-    let layer =
-        |it: &LayerState| json!({ "digest": it.digest, "size": it.size, "decoded": it.decoded });
-    let layers: Vec<_> = image.layers.iter().map(layer).collect();
-    json!({ "component": image.component, "digest": image.digest, "layers": layers })
-}
-
-fn composition_json(loaded: &Loaded, preview: &Preview) -> Value {
-    let report = match &preview.composition {
-        Composition::Split { shared_files, shared_bytes } => {
-            return json!({ "shared_files": shared_files, "shared_bytes": shared_bytes });
-        }
-        Composition::Merged(report) => report,
-    };
-    let policy = |it: &PolicyUse| {
-        json!({
-            "pattern": it.declared.pattern.value, "policy": it.declared.policy,
-            "fits": it.fits, "decides": it.decides,
-        })
-    };
-    let syntax = loaded.sources.as_slice()[0].syntax;
-    json!({
-        "agent": report.agent,
-        "business": report.business,
-        "equal": report.equal,
-        "policies": report.policies.iter().map(policy).collect::<Vec<_>>(),
-        "conflicts": conflicts::all_json(&report.conflicts, &preview.origins),
-        "advice": conflicts::advice_json(&report.conflicts, syntax),
+        "skills": preview.skills,
+        "layout": boxfile.layout,
+        "composition": composition,
+        "tree": root.map(|(digest, _)| digest),
+        "entries": root.map(|(_, entries)| entries),
     })
 }

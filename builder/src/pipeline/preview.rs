@@ -9,6 +9,7 @@ use box_tree::listing::Origins;
 use box_tree::{Kind, Leaf, Tree, entries};
 use oci_image::Image;
 use oci_layer::LayerSource;
+use serde::Serialize;
 
 use super::inputs::SkillInput;
 use super::recall::recall;
@@ -33,13 +34,13 @@ pub struct Preview {
     /// What became of the images.
     pub composition: Composition,
     /// The root tree: its digest, and how many entries it has; or why there is none.
-    pub root: Result<(Blake3Digest, usize), Box<MergeConflicts>>,
+    pub root: Summary,
     /// What origins are numbers of.
     pub origins: Origins,
 }
 
 /// An image that a build reads.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct PreviewImage {
     /// Whose it is.
     pub component: ComponentName,
@@ -50,7 +51,7 @@ pub struct PreviewImage {
 }
 
 /// A layer of an image.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct LayerState {
     /// Its digest.
     pub digest: Digest,
@@ -61,7 +62,7 @@ pub struct LayerState {
 }
 
 /// A skill that a build reads.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct PreviewSkill {
     /// Its name.
     pub name: String,
@@ -72,7 +73,8 @@ pub struct PreviewSkill {
 }
 
 /// What became of the images.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
 pub enum Composition {
     /// Each has its own root.
     Split {

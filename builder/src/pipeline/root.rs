@@ -113,7 +113,11 @@ fn flat_images(
                 inputs::check_interpreter(&binary.program, &agent.tree, boxfile)?;
                 binary.put_into(&mut agent.tree);
             }
-            None => flat.insert(0, FlatImage::of_program(binary.tree.clone())),
+            None => {
+                let mut tree = Tree::default();
+                binary.put_into(&mut tree);
+                flat.insert(0, FlatImage::of_program(tree));
+            }
         }
     }
     Ok(flat)

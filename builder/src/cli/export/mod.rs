@@ -14,7 +14,7 @@ use box_inspect::opened::{self, OpenBox};
 use clap::ValueEnum;
 
 use super::failure::Failure;
-use super::options::Component;
+use super::options::component;
 use super::terminal;
 
 /// Writes the files of a box in a form that other programs read.
@@ -36,8 +36,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "erofs")]
     format: Format,
     /// Take this component's root only; not with erofs
-    #[arg(long, value_enum)]
-    component: Option<Component>,
+    #[arg(long, value_parser = component())]
+    component: Option<ComponentName>,
     /// Where to write to; `-` is standard output. An oci image is one file if the name ends in .tar
     /// [default: ./BOX.FORMAT, ./BOX-COMPONENT.FORMAT]
     #[arg(short, long, value_name = "PATH")]
@@ -143,8 +143,8 @@ fn output(args: &Args, component: Option<ComponentName>) -> Result<PathBuf, Expo
 
 fn export(args: &Args, opened: &OpenBox) -> Result<Exported, ExportError> {
     let component = match args.format {
-        Format::Oci => Some(component_of(opened, args.component.map(Component::name))?),
-        _ => args.component.map(Component::name),
+        Format::Oci => Some(component_of(opened, args.component)?),
+        _ => args.component,
     };
     let mut exported = Exported {
         of: opened.digest,

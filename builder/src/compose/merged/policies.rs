@@ -7,9 +7,10 @@ use super::glob::fits;
 use super::special::special;
 
 /// What a declared policy decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicyUse {
     /// The declaration.
+    #[serde(flatten)]
     pub declared: Conflict,
     /// The conflicts that its pattern fits.
     pub fits: usize,

@@ -1,13 +1,14 @@
 //! What merging did, and what it could not decide.
 
 use box_tree::Tree;
+use serde::Serialize;
 
 use super::conflict::Conflict;
 use super::policies::PolicyUse;
 use super::settle::{Tally, below};
 
 /// What merging did. Entries are counted by their names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MergeReport {
     /// The entries that only the agent's image has.
     pub agent: usize,
@@ -18,6 +19,7 @@ pub struct MergeReport {
     /// The declared policies, in their order, and what each decided.
     pub policies: Vec<PolicyUse>,
     /// What no policy decides: a directory before what is in it, names in bytewise order.
+    #[serde(skip)]
     pub conflicts: Vec<Conflict>,
 }
 

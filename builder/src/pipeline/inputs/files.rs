@@ -10,7 +10,6 @@ use boxfile_spec::{Boxfile, Component, Diagnostic, Source, Sources, Spanned, dot
 use host_fs::FileError;
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 
-use super::program::machine;
 use crate::binary::{self, Program};
 use crate::pipeline::request::Request;
 use crate::{BuildError, Report, checkout};
@@ -139,7 +138,7 @@ fn masked(text: &str) -> String {
 /// Reads the init, which must be a static program for the platform.
 pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
     let (file, bytes) = read_file("read the init", request.init)?;
-    match binary::inspect(&file, machine(request.platform)) {
+    match binary::inspect(&file, request.platform) {
         Ok(Program::Static) => Ok(Tool::new(bytes)),
         _ => {
             let (path, platform) = (request.init.to_owned(), request.platform);
