@@ -4,7 +4,7 @@
 use box_image::ErrorCode;
 use box_tree::listing::{NamedOrigin, Origins};
 use boxbuild::MergeConflicts;
-use boxbuild::compose::merged::{Advice, Conflict, Side, advice, describe};
+use boxbuild::compose::merged::{Advice, Conflict, Side, advice};
 use boxfile_spec::{Diagnostic, Sources, Syntax};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
 
 /// Describes conflicts to a person, and what to write.
 pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) -> String {
-    let shown = conflicts.iter().take(MOST_SHOWN).map(|it| describe(it, origins));
+    let shown = conflicts.iter().take(MOST_SHOWN).map(|it| it.describe(origins));
     let rest = conflicts.len().saturating_sub(MOST_SHOWN);
     let rest = (rest > 0).then(|| format!("and {rest} more; `--json` has all of them"));
     let list = shown.chain(rest).collect::<Vec<_>>().join("\n");
@@ -119,7 +119,7 @@ pub(crate) fn all_json(conflicts: &[Conflict], origins: &Origins) -> Value {
 pub(crate) fn advice_json(conflicts: &[Conflict], syntax: Syntax) -> Value {
     let one = |it: &Advice| {
         json!({
-            "pattern": it.pattern, "policy": it.policy(), "paths": it.paths,
+            "pattern": it.pattern, "policy": it.policy, "paths": it.paths,
             "declaration": it.declaration(syntax),
         })
     };

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use box_image::defaults::SEARCH_PATH;
 use box_image::{ComponentName, ComponentPlan, Health, RunPlan, SkillPlan};
 use boxfile_spec::{Boxfile, Component};
-use oci_image::Config;
 
-use super::labels::Labels;
+use super::labels::ImageConfig;
 use super::root::root_of;
 use super::user::resolve;
 use super::{ComposeError, FlatImage};
@@ -77,8 +76,7 @@ fn agent_plan(
         let args = agent.component.args.clone().unwrap_or_default();
         plan.argv = [vec![AGENT_PATH.to_owned()], args].concat();
     }
-    let labelled = Labels::of(flat.component, &flat.process)?.port()?;
-    let port = agent.port.or(labelled).unwrap_or_else(|| agent.kind.default_port());
+    let port = agent.port.or(flat.config().port()?).unwrap_or_else(|| agent.kind.default_port());
     plan.port = Some(port);
     plan.health = agent.health.as_ref().map(|check| health(check, port));
     Ok(plan)
@@ -101,15 +99,19 @@ fn component(
     flat: &FlatImage,
     packs: &mut PackReader<'_>,
 ) -> Result<ComponentPlan, ComposeError> {
-    let (name, process) = (flat.component.name(), &flat.process);
-    let labels = Labels::of(flat.component, process)?;
+    let (name, config) = (flat.component.name(), flat.config());
+    config.check_type()?;
     let user = component.user.as_ref().map(|user| user.value.as_str());
-    let user = user.or(process.user().as_deref()).unwrap_or_default();
+    let user = user.or(config.process.user().as_deref()).unwrap_or_default();
     let account = resolve(name, user, &flat.tree, packs)?;
     let files = declared.env.get(&flat.component);
-    let env = environment(flat, &labels, account.home, [files, Some(&component.env)])?;
-    let argv = argv(component, process, &labels);
-    let workdir = workdir(name, component, process, &labels)?;
+    let env = environment(config, account.home, [files, Some(&component.env)])?;
+    let argv = argv(component, config);
+    let workdir = component.workdir.as_deref().or(config.workdir()).unwrap_or("/").to_owned();
+    if !workdir.starts_with('/') {
+        let found = format!("working directory {workdir:?} is not absolute");
+        return Err(ComposeError::Config { component: name, found });
+    }
     check_strings(name, &argv, &env, &workdir)?;
     Ok(ComponentPlan {
         root: root_of(declared.boxfile.layout, flat.component),
@@ -159,56 +161,27 @@ fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {
 }
 
 /// As docker does: another entrypoint makes the image's CMD meaningless; other arguments replace
-/// the CMD and keep the entrypoint. An image that has neither may name its program in a label.
-fn argv(declared: &Component, process: &Config, labels: &Labels<'_>) -> Vec<String> {
-    let image_entrypoint = process.entrypoint().clone().unwrap_or_default();
-    let image_cmd = process.cmd().clone().unwrap_or_default();
+/// the CMD and keep the entrypoint.
+fn argv(declared: &Component, image: ImageConfig<'_>) -> Vec<String> {
     let (program, default_args) = match &declared.entrypoint {
         Some(entrypoint) => (entrypoint.clone(), Vec::new()),
-        None if image_entrypoint.is_empty() && image_cmd.is_empty() => (labels.argv(), Vec::new()),
-        None => (image_entrypoint, image_cmd),
+        None => image.program(),
     };
     [program, declared.args.clone().unwrap_or(default_args)].concat()
 }
 
-/// Returns `NAME=value` entries, sorted by name, each name once: the image's labels, over these its
-/// environment, over this what is declared.
+/// Returns `NAME=value` entries, sorted by name, each name once: the image's, and over these what is
+/// declared.
 fn environment(
-    flat: &FlatImage,
-    labels: &Labels<'_>,
+    image: ImageConfig<'_>,
     home: Option<String>,
     declared: [Option<&BTreeMap<String, String>>; 2],
 ) -> Result<Vec<String>, ComposeError> {
     let mut env = BTreeMap::from([("PATH".to_owned(), SEARCH_PATH.to_owned())]);
     env.insert("HOME".to_owned(), home.unwrap_or_else(|| "/".to_owned()));
-    env.extend(labels.env()?);
-    for entry in flat.process.env().iter().flatten() {
-        let Some((name, value)) = entry.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            let component = flat.component.name();
-            let found = format!("config has the environment entry {entry:?} without a `=`");
-            return Err(ComposeError::Config { component, found });
-        };
-        env.insert(name.to_owned(), value.to_owned());
-    }
+    env.extend(image.env()?);
     declared.into_iter().flatten().for_each(|variables| env.extend(variables.clone()));
     Ok(env.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
-}
-
-fn workdir(
-    component: &'static str,
-    declared: &Component,
-    process: &Config,
-    labels: &Labels<'_>,
-) -> Result<String, ComposeError> {
-    let image = process.working_dir().as_deref().filter(|path| !path.is_empty());
-    match declared.workdir.as_deref().or(image).or(labels.workdir()) {
-        None => Ok("/".to_owned()),
-        Some(path) if path.starts_with('/') => Ok(path.to_owned()),
-        Some(path) => {
-            let found = format!("working directory {path:?} is not absolute");
-            Err(ComposeError::Config { component, found })
-        }
-    }
 }
 
 #[cfg(test)]

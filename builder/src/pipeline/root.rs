@@ -8,7 +8,7 @@ use box_digest::Digest;
 use box_image::{ComponentName, RunPlan, SkillPlan};
 use box_tree::{Content, Tree};
 use boxfile_spec::Boxfile;
-use oci_image::Image;
+use oci_image::{Config, Image};
 use oci_layer::flatten;
 
 use super::inputs::{self, Inputs, SkillInput};
@@ -116,7 +116,8 @@ fn flat_images(
             None => {
                 let mut tree = Tree::default();
                 binary.put_into(&mut tree);
-                flat.insert(0, FlatImage::of_program(tree));
+                let (component, process) = (ComponentName::Agent, Config::default());
+                flat.insert(0, FlatImage { component, process, tree });
             }
         }
     }

@@ -1,6 +1,9 @@
 //! The text of a first Boxfile.
 
-use boxbuild::compose::Defaults;
+use box_image::ComponentName;
+use box_image::defaults::AGENT_PORT;
+use boxbuild::compose::ImageConfig;
+use boxbuild::compose::merged::quoted;
 use boxfile_spec::Syntax;
 use oci_image::Image;
 
@@ -18,7 +21,9 @@ pub(super) struct Found {
 impl Found {
     /// Takes from an image's config what a person wants to see.
     pub(super) fn new(reference: &str, image: &Image) -> Self {
-        let Defaults { argv, workdir, port } = Defaults::of(&image.process);
+        let config = ImageConfig { component: ComponentName::Agent, process: &image.process };
+        let (program, args) = config.program();
+        let argv = [program, args].concat();
         let exposed = image.process.exposed_ports().iter().flatten();
         let mut ports = exposed.filter_map(|port| {
             let (port, protocol) = port.split_once('/').unwrap_or((port, "tcp"));
@@ -29,8 +34,22 @@ impl Found {
             reference: reference.to_owned(),
             program: (!argv.is_empty()).then(|| visible(&argv.join(" "))),
             user: image.process.user().as_deref().filter(|it| !it.is_empty()).map(visible),
-            workdir: workdir.map(|it| visible(&it)),
-            port: port.or(first.filter(|_| second.is_none())),
+            workdir: config.workdir().map(visible),
+            // A label that cannot be used says nothing.
+            port: config.port().ok().flatten().or(first.filter(|_| second.is_none())),
+        }
+    }
+
+    /// Returns the agent's port, and a comment on it.
+    fn listens(&self) -> (&'static str, u16) {
+        match self.port {
+            Some(port) => {
+                ("The port that the image names; the box is ready when it accepts.", port)
+            }
+            None => (
+                "Where it listens; the box is ready when the port accepts a connection.",
+                AGENT_PORT,
+            ),
         }
     }
 
@@ -84,10 +103,8 @@ impl Scaffold {
         if agent.program.is_none() {
             text += "    // The program, which the image does not name.\n    entrypoint \"/bin/agent\"\n";
         }
-        text += &match agent.port {
-            Some(port) => format!("    // The port that the image names; the box is ready when it accepts.\n    port {port}\n    health \"tcp\"\n"),
-            None => "    // Where it listens; the box is ready when the port accepts a connection.\n    port 4088\n    health \"tcp\"\n".to_owned(),
-        };
+        let (why, port) = agent.listens();
+        text += &format!("    // {why}\n    port {port}\n    health \"tcp\"\n");
         text += "    limits memory=\"512MiB\" pids=100\n}\n";
         if let Some(business) = &self.business {
             text += &format!(
@@ -124,10 +141,8 @@ impl Scaffold {
         if agent.program.is_none() {
             text += "# The program, which the image does not name.\nentrypoint = \"/bin/agent\"\n";
         }
-        text += &match agent.port {
-            Some(port) => format!("# The port that the image names; the box is ready when it accepts.\nport = {port}\nhealth = \"tcp\"\n"),
-            None => "# Where it listens; the box is ready when the port accepts a connection.\nport = 4088\nhealth = \"tcp\"\n".to_owned(),
-        };
+        let (why, port) = agent.listens();
+        text += &format!("# {why}\nport = {port}\nhealth = \"tcp\"\n");
         text += "limits = { memory = \"512MiB\", pids = 100 }\n";
         if let Some(business) = &self.business {
             text += &format!(
@@ -139,17 +154,4 @@ impl Scaffold {
         }
         text
     }
-}
-
-/// Writes a text in quotes, for both syntaxes.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            c => quoted.push(c),
-        }
-    }
-    quoted + "\""
 }
