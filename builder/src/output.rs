@@ -76,13 +76,8 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, Outp
 
 /// Checks that what is found at `output`, or was there before it was moved, may be replaced.
 fn check_replaceable(found: &Path, output: &Path) -> Result<(), OutputError> {
-    let path = output.to_owned();
-    if fs::symlink_metadata(found).map_err(FileError::of("read", output))?.is_symlink() {
-        let what = "is a symbolic link, which no box replaces".to_owned();
-        return Err(OutputError::Occupied { path, what });
-    }
     match obstacle(found).map_err(FileError::of("read", output))? {
-        Some(what) => Err(OutputError::Occupied { path, what }),
+        Some(what) => Err(OutputError::Occupied { path: output.to_owned(), what }),
         None => Ok(()),
     }
 }
@@ -109,6 +104,9 @@ fn fill(store: &Store, sealed: &Sealed, documents: &Documents, directory: &Path)
 /// everything in the directory goes with it.
 fn obstacle(path: &Path) -> io::Result<Option<String>> {
     let kind = fs::symlink_metadata(path)?.file_type();
+    if kind.is_symlink() {
+        return Ok(Some("is a symbolic link, which no box replaces".to_owned()));
+    }
     if !kind.is_dir() || !names_one_box(path) {
         return Ok(Some("is not a box".to_owned()));
     }

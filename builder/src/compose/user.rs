@@ -4,7 +4,7 @@
 //! `user:gid`. Files: passwd(5), group(5).
 
 use box_image::User;
-use box_tree::{Kind, Leaf, ReadContent, Tree};
+use box_tree::{ReadContent, Tree};
 
 use super::ComposeError;
 use crate::pack::PackReader;
@@ -93,13 +93,10 @@ fn lines(
     tree: &Tree,
     packs: &mut PackReader<'_>,
 ) -> Result<Vec<Line>, ComposeError> {
-    let Some(id) = tree.lookup(file.as_bytes()) else { return Ok(Vec::new()) };
-    let Kind::Leaf(Leaf::File(content)) = tree.inode(id).kind else { return Ok(Vec::new()) };
-    let bytes = packs.read(content, FILE_MAX).map_err(|source| ComposeError::Unreadable {
-        component,
-        file,
-        source,
-    })?;
+    let content = tree.lookup(file.as_bytes()).and_then(|id| tree.inode(id).content());
+    let Some(content) = content else { return Ok(Vec::new()) };
+    let unreadable = |source| ComposeError::Unreadable { component, file, source };
+    let bytes = packs.read(*content, FILE_MAX).map_err(unreadable)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().filter_map(line).collect())
 }
@@ -113,7 +110,7 @@ fn line(text: &str) -> Option<Line> {
 #[cfg(test)]
 mod tests {
     use box_cache::Store;
-    use box_tree::{Content, Inode, Meta};
+    use box_tree::{Content, Inode, Leaf, Meta};
     use oci_layer::LayerIndex;
 
     use super::*;

@@ -7,7 +7,7 @@ use super::resolved::Resolved;
 use super::root::{Flattened, unfit};
 use crate::BuildError;
 use crate::compose::merged::{MergeConflicts, MergedRoot};
-use crate::compose::{self, ComponentRoot, FlatImage, Merge};
+use crate::compose::{self, Merge};
 use crate::pack::ContentMap;
 
 /// A file of accounts with more bytes is none.
@@ -47,15 +47,4 @@ pub(super) fn accept(
         contents.add(resolved.store.put(&file)?, &[(Content::of(&file), 0)]);
     }
     Ok(tree)
-}
-
-/// Returns the components' roots.
-pub(super) fn roots<'a>(
-    images: &'a [FlatImage],
-    merged: Option<&'a Tree>,
-) -> Vec<ComponentRoot<'a>> {
-    match merged {
-        None => images.iter().map(ComponentRoot::split).collect(),
-        Some(tree) => vec![ComponentRoot::merged(images, tree)],
-    }
 }

@@ -6,7 +6,7 @@ use box_cache::Store;
 use box_digest::{Blake3Digest, Digest};
 use box_image::{ComponentName, SkillMode};
 use box_tree::listing::Origins;
-use box_tree::{Kind, Leaf, Tree, entries};
+use box_tree::{Tree, entries};
 use oci_image::Image;
 use oci_layer::LayerSource;
 use serde::Serialize;
@@ -157,9 +157,6 @@ fn shared(images: &[FlatImage]) -> Composition {
 
 /// Lists the contents of a tree's files, each once, with their sizes.
 fn contents(tree: &Tree) -> BTreeMap<Blake3Digest, u64> {
-    let files = entries(tree).filter_map(|(_, id)| match &tree.inode(id).kind {
-        Kind::Leaf(Leaf::File(content)) if content.size > 0 => Some((content.hash, content.size)),
-        _ => None,
-    });
-    files.collect()
+    let files = entries(tree).filter_map(|(_, id)| tree.inode(id).content());
+    files.filter(|it| it.size > 0).map(|it| (it.hash, it.size)).collect()
 }

@@ -17,7 +17,9 @@ use super::merging;
 use super::resolved::Resolved;
 use crate::BuildError;
 use crate::compose::merged::Unused;
-use crate::compose::{ComposeError, Declared, FlatImage, Merge, Parts, compose, plan_of};
+use crate::compose::{
+    ComponentRoot, ComposeError, Declared, FlatImage, Merge, Parts, compose, plan_of,
+};
 use crate::pack::ContentMap;
 
 /// A root tree, where its data lies, and the plan in it.
@@ -68,7 +70,7 @@ pub(super) fn composed(
     store_skills(inputs, store, &mut contents)?;
     let baked = inputs.baked_skills();
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
-    let roots = merging::roots(&images, merged.as_ref());
+    let roots = ComponentRoot::all(&images, merged.as_ref());
     let parts = Parts { roots, skills, plan: plan_content };
     let tree = compose(&parts, boxfile).map_err(|source| unfit(boxfile, source))?;
     Ok(Root { tree, contents, plan, unused })

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use box_tree::listing::Origins;
-use box_tree::{Inode, Kind, Leaf, Origin};
+use box_tree::{Inode, Origin};
 use boxfile_spec::{Span, shown};
 
 use super::accounts::AccountClash;
@@ -65,11 +65,8 @@ pub struct Side {
 }
 
 impl Side {
-    pub(super) const fn of(inode: &Inode, below: usize) -> Self {
-        let size = match &inode.kind {
-            Kind::Leaf(Leaf::File(content)) => Some(content.size),
-            _ => None,
-        };
+    pub(super) fn of(inode: &Inode, below: usize) -> Self {
+        let size = inode.content().map(|it| it.size);
         Self { origin: inode.origin, kind: inode.type_name(), size, below }
     }
 }

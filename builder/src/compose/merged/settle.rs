@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use box_tree::{Content, Inode, InodeId, Kind, Leaf, Name, Origin, Tree};
+use box_tree::{Content, Inode, InodeId, Name, Origin, Tree};
 use boxfile_spec::ConflictPolicy;
 
 use super::super::ComposeError;
@@ -145,9 +145,12 @@ impl<'a, 'r> Settler<'a, 'r> {
         (directory, name): (InodeId, Name),
     ) -> Result<Option<Note>, ComposeError> {
         let [agent, business] = self.found(shared);
-        let (Some(file), Kind::Leaf(Leaf::File(one)), Kind::Leaf(Leaf::File(other)), true) =
-            (unitable(&shared.path), &agent.kind, &business.kind, same_attributes(agent, business))
-        else {
+        let (Some(file), Some(one), Some(other), true) = (
+            unitable(&shared.path),
+            agent.content(),
+            business.content(),
+            same_attributes(agent, business),
+        ) else {
             return Ok(Some(Note::NotUnitable));
         };
         let mut read = |component: &'static str, content| {
