@@ -18,28 +18,9 @@ use super::ProgramError;
 pub enum Program {
     /// By itself: it is linked statically.
     Static,
-    /// By a dynamic linker, which loads its libraries: both must be in the agent's root.
-    Dynamic {
-        /// The dynamic linker's path, such as `/lib64/ld-linux-x86-64.so.2`.
-        interpreter: Vec<u8>,
-    },
-    /// By an interpreter, which must be in the agent's root.
-    Script {
-        /// The interpreter's path, such as `/usr/bin/env`.
-        interpreter: Vec<u8>,
-        /// What stands behind it: one argument, such as `python3`.
-        argument: Option<Vec<u8>>,
-    },
-}
-
-impl Program {
-    /// Returns the path of what starts it, unless it starts by itself.
-    pub fn interpreter(&self) -> Option<&[u8]> {
-        match self {
-            Self::Static => None,
-            Self::Dynamic { interpreter } | Self::Script { interpreter, .. } => Some(interpreter),
-        }
-    }
+    /// By the file at this path, which must be in the agent's root: a dynamic linker such as
+    /// `/lib64/ld-linux-x86-64.so.2`, or the interpreter of a script such as `/usr/bin/env`.
+    By(Vec<u8>),
 }
 
 /// The part of a file's first bytes that Linux looks at (`BINPRM_BUF_SIZE`).
@@ -119,14 +100,13 @@ fn script(line: &[u8], cut: bool) -> Result<Program, ProgramError> {
         return Err(ProgramError::script("ends as on Windows (CR LF); save it with LF line ends"));
     }
     let name = line.iter().position(blank).unwrap_or(line.len());
-    let (interpreter, argument) = (&line[..name], line[name..].trim_ascii());
+    let interpreter = &line[..name];
     if !interpreter.starts_with(b"/") || interpreter.contains(&0) {
         return Err(ProgramError::script(
             "does not name an interpreter by its absolute path, as \"#!/bin/sh\" does",
         ));
     }
-    let argument = (!argument.is_empty()).then(|| argument.to_vec());
-    Ok(Program::Script { interpreter: interpreter.to_vec(), argument })
+    Ok(Program::By(interpreter.to_vec()))
 }
 
 /// An ELF file's header, as far as it matters, and its program headers.
@@ -181,7 +161,7 @@ impl<'file> Elf<'file> {
             return Err(ProgramError::elf("nothing of it is loaded"));
         }
         if let Some(segment) = self.segment(elf::PT_INTERP) {
-            return Ok(Program::Dynamic { interpreter: self.interpreter(segment)? });
+            return self.interpreter(segment).map(Program::By);
         }
         // A program that is linked statically but may lie anywhere has the same type as a library.
         if self.kind == elf::ET_DYN && (self.entry == 0 || self.needs_libraries()?) {

@@ -199,7 +199,7 @@ fn programs_say_what_starts_them() {
     let interp = &[elf::PT_INTERP, elf::PT_LOAD][..];
     let dynamic = &[elf::PT_LOAD, elf::PT_DYNAMIC][..];
     let x86 = elf::EM_X86_64;
-    let linked = Program::Dynamic { interpreter };
+    let linked = Program::By(interpreter);
     for (kind, segments, data, expected) in [
         (elf::ET_EXEC, load, b"code".as_slice(), Program::Static),
         (elf::ET_DYN, load, b"code", Program::Static),
@@ -217,7 +217,7 @@ fn this_test_is_itself_a_program() {
     let machine =
         if cfg!(target_arch = "x86_64") { Platform::LinuxAmd64 } else { Platform::LinuxArm64 };
     match inspect(&file, machine).unwrap() {
-        Program::Dynamic { interpreter } => {
+        Program::By(interpreter) => {
             assert!(Path::new(std::ffi::OsStr::from_bytes(&interpreter)).exists());
         }
         program => assert_eq!(program, Program::Static),
@@ -226,18 +226,12 @@ fn this_test_is_itself_a_program() {
 
 #[test]
 fn scripts_say_what_reads_them() {
-    let script = |interpreter: &str, argument: Option<&str>| {
-        let argument = argument.map(|it| it.as_bytes().to_vec());
-        Ok(Program::Script { interpreter: interpreter.as_bytes().to_vec(), argument })
-    };
-    assert_eq!(inspected(b"#!/bin/sh\necho\n"), script("/bin/sh", None));
-    assert_eq!(inspected(b"#!/bin/sh"), script("/bin/sh", None));
-    assert_eq!(
-        inspected(b"#! \t/usr/bin/env  python3 -u \n"),
-        script("/usr/bin/env", Some("python3 -u"))
-    );
+    let script = |interpreter: &str| Ok(Program::By(interpreter.into()));
+    assert_eq!(inspected(b"#!/bin/sh\necho\n"), script("/bin/sh"));
+    assert_eq!(inspected(b"#!/bin/sh"), script("/bin/sh"));
+    assert_eq!(inspected(b"#! \t/usr/bin/env  python3 -u \n"), script("/usr/bin/env"));
     let long = format!("#!/{}\n", "a".repeat(252));
-    assert_eq!(inspected(long.as_bytes()), script(&long[2..255], None));
+    assert_eq!(inspected(long.as_bytes()), script(&long[2..255]));
 }
 
 #[test]

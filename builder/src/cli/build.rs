@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use box_image::{ErrorCode, exit};
 use boxbuild::project::LockFile;
-use boxbuild::{Build, Report, output, resolve};
+use boxbuild::{Build, output, resolve};
 use boxfile_spec::{Lock, Platform};
 use host_fs::publish::Swap;
 use serde_json::Value;
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let directory = args.output.clone().unwrap_or_else(|| default_output(&loaded));
     let swap = output::write(&tools.store, &built.sealed, &directory)?;
     note_swap(swap, &directory);
-    note_unused(&loaded, &built);
+    loaded.show_unused(&built.unused);
     note_unenforced(&tools, &built)?;
     let lock = locking::report(&lock_file, &lock, written);
     report(args, &loaded, (&built, &directory), lock);
@@ -105,14 +105,6 @@ fn note_swap(swap: Swap, directory: &Path) {
              while it replaces a box there may leave none",
             directory.display()
         ));
-    }
-}
-
-/// Says which policies of the Boxfile decided nothing.
-fn note_unused(loaded: &Loaded, built: &Build) {
-    let found = built.unused.iter().filter_map(|unused| unused.warning(loaded.boxfile()));
-    if let Some(report) = Report::new(loaded.sources.clone(), found) {
-        terminal::note(&report.render());
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use box_cache::Store;
 use box_digest::Blake3Digest;
 use box_image::ErrorCode;
+use boxbuild::compose::merged::Unused;
 use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
 use boxbuild::{Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
@@ -92,6 +93,14 @@ impl Loaded {
     pub(crate) fn show_warnings(&self, further: &[Report]) {
         let own = Report::new(self.sources.clone(), self.warnings.clone());
         for report in own.iter().chain(further) {
+            terminal::note(&report.render());
+        }
+    }
+
+    /// Shows which policies decided nothing.
+    pub(crate) fn show_unused(&self, unused: &[Unused]) {
+        let found = unused.iter().filter_map(|unused| unused.warning(self.boxfile()));
+        if let Some(report) = Report::new(self.sources.clone(), found) {
             terminal::note(&report.render());
         }
     }

@@ -4,7 +4,7 @@ use box_image::text::readable;
 use box_image::{SkillMode, exit};
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::{PolicyUse, Unused, policy_word};
-use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, Report, resolve};
+use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, resolve};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
@@ -50,7 +50,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
     let changes = locking::describe(old, &lock);
     loaded.show_warnings(resolved.warnings());
-    warn_unused(&loaded, &preview);
+    if let Composition::Merged(report) = &preview.composition {
+        loaded.show_unused(&Unused::of(&report.policies));
+    }
     if args.project.json {
         terminal::json(&report(&loaded, platform, &preview, &changes).to_string());
     } else {
@@ -65,16 +67,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn warn_unused(loaded: &Loaded, preview: &Preview) {
-    if let Composition::Merged(report) = &preview.composition {
-        let unused = Unused::of(&report.policies);
-        let found = unused.iter().filter_map(|unused| unused.warning(loaded.boxfile()));
-        if let Some(report) = Report::new(loaded.sources.clone(), found) {
-            terminal::note(&report.render());
-        }
-    }
-}
-
 fn lock_text(old: Option<&Lock>, changes: &[String]) -> String {
     match (old, changes) {
         (None, _) => "there is none; a build writes it".to_owned(),
@@ -83,83 +75,66 @@ fn lock_text(old: Option<&Lock>, changes: &[String]) -> String {
     }
 }
 
-/// Writes a plan for a person.
+/// Returns a plan for a person.
 fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> String {
-    let mut text =
-        format!("box       {} for {platform}\nlock      {lock}\n", loaded.boxfile().name);
     let known = match &preview.known {
         Some(digest) => format!("the box is there: {digest}"),
         None => "the box is not there yet".to_owned(),
     };
-    line(&mut text, "store", &known);
-    for image in &preview.images {
-        text.push_str(&image_text(image));
+    let mut lines = vec![
+        ("box", format!("{} for {platform}", loaded.boxfile().name)),
+        ("lock", lock.to_owned()),
+        ("store", known),
+    ];
+    for PreviewImage { component, digest, layers } in &preview.images {
+        lines.push((component.name(), digest.to_string()));
+        for (number, LayerState { digest, size, decoded }) in (1..).zip(layers) {
+            let state = if *decoded { "was decoded before" } else { "decoded now" };
+            lines.push(("", format!("layer {number} {digest}, {}, {state}", readable(*size))));
+        }
     }
-    if let Some(program) = &preview.program {
-        line(&mut text, "program", &program.to_string());
-    }
+    lines.extend(preview.program.map(|program| ("program", program.to_string())));
     for skill in &preview.skills {
         let mode = if skill.mode == SkillMode::Baked { "baked" } else { "mounted at launch" };
-        line(&mut text, "skill", &format!("{}, {mode}, {}", skill.name, readable(skill.bytes)));
+        lines.push(("skill", format!("{}, {mode}, {}", skill.name, readable(skill.bytes))));
     }
     // One image has nothing to share a root with.
     if preview.images.len() > 1 {
-        text.push_str(&composition_text(&preview.composition));
+        lines.extend(composition_lines(&preview.composition));
     }
     if let Ok((digest, entries)) = &preview.root {
-        line(&mut text, "rootfs", &format!("{entries} entries, {digest}"));
+        lines.push(("rootfs", format!("{entries} entries, {digest}")));
     }
-    text
+    lines.iter().map(|(title, value)| format!("{title:<9} {value}\n")).collect()
 }
 
-/// Adds a line.
-fn line(text: &mut String, title: &str, value: &str) {
-    text.push_str(&format!("{title:<9} {value}\n"));
-}
-
-fn image_text(image: &PreviewImage) -> String {
-    let mut text = String::new();
-    line(&mut text, image.component.name(), &image.digest.to_string());
-    for (number, LayerState { digest, size: bytes, decoded }) in (1..).zip(&image.layers) {
-        let state = if *decoded { "was decoded before" } else { "decoded now" };
-        let layer = format!("  layer {number} {digest}, {}, {state}", readable(*bytes));
-        line(&mut text, "", layer.trim_start());
-    }
-    text
-}
-
-fn composition_text(composition: &Composition) -> String {
-    let mut text = String::new();
+fn composition_lines(composition: &Composition) -> Vec<(&'static str, String)> {
     match composition {
         Composition::Split { shared_files, shared_bytes } => {
-            line(&mut text, "layout", "split: each image keeps its whole root");
-            let shared = format!(
-                "{shared_files} files in both images, {} stored once",
-                readable(*shared_bytes)
-            );
-            line(&mut text, "shared", &shared);
+            let bytes = readable(*shared_bytes);
+            vec![
+                ("layout", "split: each image keeps its whole root".to_owned()),
+                ("shared", format!("{shared_files} files in both images, {bytes} stored once")),
+            ]
         }
-        Composition::Merged(report) => {
-            line(&mut text, "layout", "merged: both images are one root");
-            line(&mut text, "entries", &entries_text(report));
-            for policy in &report.policies {
-                line(&mut text, "policy", &policy_text(policy));
-            }
-            let conflicts = match report.conflicts.len() {
+        Composition::Merged(MergeReport { agent, business, equal, policies, conflicts }) => {
+            let entries = format!(
+                "{agent} from the agent's image, {business} from the business image, {equal} the \
+                 same in both"
+            );
+            let mut lines = vec![
+                ("layout", "merged: both images are one root".to_owned()),
+                ("entries", entries),
+            ];
+            lines.extend(policies.iter().map(|it| ("policy", policy_text(it))));
+            let conflicts = match conflicts.len() {
                 0 => "none is left".to_owned(),
                 count => format!("{count} left, which no policy decides"),
             };
-            line(&mut text, "conflicts", &conflicts);
+            lines.push(("conflicts", conflicts));
+            lines
         }
     }
-    text
-}
-
-fn entries_text(report: &MergeReport) -> String {
-    let MergeReport { agent, business, equal, .. } = report;
-    format!(
-        "{agent} from the agent's image, {business} from the business image, {equal} the same in both"
-    )
 }
 
 fn policy_text(policy: &PolicyUse) -> String {

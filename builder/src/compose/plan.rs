@@ -36,9 +36,14 @@ pub fn plan_of(
     let boxfile = declared.boxfile;
     let (mut agent, mut business) = (None, None);
     for flat in images {
+        let Some(component) = boxfile.component(flat.component) else { continue };
+        let plan = component_plan(component, declared, flat, packs)?;
         match flat.component {
-            ComponentName::Agent => agent = Some(agent_plan(declared, flat, packs)?),
-            ComponentName::Business => business = business_plan(declared, flat, packs)?,
+            ComponentName::Agent => agent = Some(agent_plan(boxfile, flat, plan)?),
+            ComponentName::Business => {
+                let autostart = boxfile.business.as_ref().is_some_and(|it| it.autostart);
+                business = Some(ComponentPlan { autostart, ..plan });
+            }
         }
     }
     let Some(agent) = agent.filter(|agent| !agent.argv.is_empty()) else {
@@ -65,13 +70,13 @@ pub fn plan_of(
     })
 }
 
+/// Adds what only the agent has.
 fn agent_plan(
-    declared: &Declared<'_>,
+    boxfile: &Boxfile,
     flat: &FlatImage,
-    packs: &mut PackReader<'_>,
+    mut plan: ComponentPlan,
 ) -> Result<ComponentPlan, ComposeError> {
-    let agent = &declared.boxfile.agent;
-    let mut plan = component(&agent.component, declared, flat, packs)?;
+    let agent = &boxfile.agent;
     if agent.binary.is_some() && agent.component.entrypoint.is_none() {
         let args = agent.component.args.clone().unwrap_or_default();
         plan.argv = [vec![AGENT_PATH.to_owned()], args].concat();
@@ -82,18 +87,7 @@ fn agent_plan(
     Ok(plan)
 }
 
-fn business_plan(
-    declared: &Declared<'_>,
-    flat: &FlatImage,
-    packs: &mut PackReader<'_>,
-) -> Result<Option<ComponentPlan>, ComposeError> {
-    let Some(business) = &declared.boxfile.business else { return Ok(None) };
-    let mut plan = component(&business.component, declared, flat, packs)?;
-    plan.autostart = business.autostart;
-    Ok(Some(plan))
-}
-
-fn component(
+fn component_plan(
     component: &Component,
     declared: &Declared<'_>,
     flat: &FlatImage,

@@ -128,10 +128,11 @@ fn check_mount_points(
         if let Some(inode) = occupant(tree, path).map(|(id, _)| tree.inode(id))
             && inode.names().is_none()
         {
+            let found = "something other than a directory".to_owned();
             return Err(ComposeError::Hidden {
                 component: owner(inode, component),
                 path: path.to_owned(),
-                found: "something other than a directory".to_owned(),
+                found,
                 mounted: mounted.to_owned(),
                 span: None,
             });

@@ -3,29 +3,28 @@
 
 mod inputs;
 mod layers;
-mod merging;
 mod preview;
 mod recall;
 mod request;
-mod resolved;
 mod root;
 
 use std::collections::HashSet;
+use std::fmt;
 
 use box_cache::{BulkWriter, Store};
 use box_tree::Tree;
 use box_tree::erofs::image_builder;
-use box_tree::listing::Listing;
+use box_tree::listing::{ImageOrigin, Listing, Origins};
+use boxfile_spec::Lock;
 
 use crate::compose::merged::Unused;
 use crate::pack::{ContentMap, Pack, PackDamaged};
 use crate::seal::{Contents, Stored, seal};
 use crate::{BuildError, Report, Sealed, kernel};
-use inputs::Inputs;
+use inputs::{ComponentImage, Inputs};
 pub use preview::{Composition, LayerState, Preview, PreviewImage, PreviewSkill};
 use recall::{recall, record};
 pub use request::Request;
-pub use resolved::Resolved;
 use root::{Root, root};
 
 /// What a build gave.
@@ -37,6 +36,19 @@ pub struct Build {
     pub cached: bool,
     /// The policies of the Boxfile that decided nothing.
     pub unused: Vec<Unused>,
+}
+
+/// Everything that a build reads, resolved to digests: the first phase's result.
+pub struct Resolved<'a> {
+    request: &'a Request<'a>,
+    store: &'a Store,
+    inputs: Inputs,
+}
+
+impl fmt::Debug for Resolved<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolved").field("lock", &self.lock()).finish_non_exhaustive()
+    }
 }
 
 /// Resolves everything that a build reads: images to digests, files to their contents. Nothing is
@@ -55,6 +67,29 @@ pub fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
 }
 
 impl Resolved<'_> {
+    /// Returns what the lock is to pin: the entries for this Boxfile and platform.
+    pub fn lock(&self) -> Lock {
+        self.inputs.lock(self.request)
+    }
+
+    /// Returns the warnings about files of the checkout.
+    pub fn warnings(&self) -> &[Report] {
+        &self.inputs.warnings
+    }
+
+    /// Returns the names that the origins in the tree refer to by number.
+    fn origins(&self) -> Origins {
+        let image = |(component, image): &ComponentImage| ImageOrigin {
+            component: *component,
+            layers: image.layers.iter().map(|layer| layer.diff_id).collect(),
+        };
+        Origins {
+            images: self.inputs.images.iter().map(image).collect(),
+            program: self.inputs.binary.as_ref().map(|binary| binary.sha256),
+            skills: self.inputs.baked_skills().map(|skill| skill.name.clone()).collect(),
+        }
+    }
+
     /// Builds the box into the store, or takes it from there.
     ///
     /// # Errors

@@ -11,11 +11,11 @@ use oci_image::Image;
 use oci_layer::LayerSource;
 use serde::Serialize;
 
+use super::Resolved;
 use super::inputs::SkillInput;
+use super::layers;
 use super::recall::recall;
-use super::resolved::Resolved;
-use super::root::{composed, flattened};
-use super::{layers, merging};
+use super::root::{composed, flattened, merge};
 use crate::BuildError;
 use crate::compose::merged::MergeConflicts;
 use crate::compose::{FlatImage, MergeReport};
@@ -116,7 +116,7 @@ type Summary = Result<(Blake3Digest, usize), Box<MergeConflicts>>;
 
 fn compose(resolved: &Resolved<'_>) -> Result<(Composition, Summary), BuildError> {
     let flat = flattened(resolved)?;
-    let merge = merging::merge(resolved, &flat)?;
+    let merge = merge(resolved, &flat)?;
     let composition = match &merge {
         None => shared(&flat.images),
         Some(merge) => Composition::Merged(merge.report.clone()),

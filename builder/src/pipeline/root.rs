@@ -5,22 +5,24 @@ use std::collections::BTreeMap;
 
 use box_cache::Store;
 use box_digest::Digest;
-use box_image::{ComponentName, RunPlan, SkillPlan};
-use box_tree::{Content, Tree};
+use box_image::{ComponentName, Layout, RunPlan, SkillPlan};
+use box_tree::{Content, ReadContent, Tree};
 use boxfile_spec::Boxfile;
 use oci_image::{Config, Image};
 use oci_layer::flatten;
 
+use super::Resolved;
 use super::inputs::{self, Inputs, SkillInput};
 use super::layers::{DecodedLayer, decode_all};
-use super::merging;
-use super::resolved::Resolved;
 use crate::BuildError;
-use crate::compose::merged::Unused;
+use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
 use crate::compose::{
-    ComponentRoot, ComposeError, Declared, FlatImage, Merge, Parts, compose, plan_of,
+    self, ComponentRoot, ComposeError, Declared, FlatImage, Merge, Parts, compose, plan_of,
 };
 use crate::pack::ContentMap;
+
+/// A file of accounts with more bytes is none.
+const ACCOUNTS_MAX: u64 = 4 << 20;
 
 /// A root tree, where its data lies, and the plan in it.
 pub(super) struct Root {
@@ -40,7 +42,7 @@ pub(super) struct Flattened {
 /// Returns the root tree of the box.
 pub(super) fn root(resolved: &Resolved<'_>) -> Result<Root, BuildError> {
     let flat = flattened(resolved)?;
-    let merge = merging::merge(resolved, &flat)?;
+    let merge = merge(resolved, &flat)?;
     composed(resolved, flat, merge)
 }
 
@@ -53,6 +55,42 @@ pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError
     Ok(Flattened { images, contents })
 }
 
+/// Merges the images where the layout asks for it.
+pub(super) fn merge(
+    resolved: &Resolved<'_>,
+    flat: &Flattened,
+) -> Result<Option<Merge>, BuildError> {
+    let boxfile = resolved.request.boxfile;
+    if boxfile.layout == Layout::Split {
+        return Ok(None);
+    }
+    let mut packs = flat.contents.reader(resolved.store);
+    let mut read = |content: Content| packs.read(content, ACCOUNTS_MAX);
+    let merge = compose::merge(&flat.images, &boxfile.conflicts, &mut read);
+    merge.map(Some).map_err(|source| unfit(boxfile, source))
+}
+
+/// Returns the merged root, and puts the united files into the store.
+///
+/// # Errors
+/// [`BuildError::Conflicts`] where a conflict is left.
+fn accept(
+    Merge { root, report }: Merge,
+    resolved: &Resolved<'_>,
+    contents: &mut ContentMap,
+) -> Result<Tree, BuildError> {
+    let Some(MergedRoot { tree, united }) = root else {
+        let spans = ComponentName::ALL.map(|it| resolved.request.boxfile.root_span(it));
+        let unmerged =
+            MergeConflicts { conflicts: report.conflicts, origins: resolved.origins(), spans };
+        return Err(BuildError::Conflicts(Box::new(unmerged)));
+    };
+    for file in united {
+        contents.add(resolved.store.put(&file)?, &[(Content::of(&file), 0)]);
+    }
+    Ok(tree)
+}
+
 /// Composes the root of the images, merged where the layout asks for it.
 pub(super) fn composed(
     resolved: &Resolved<'_>,
@@ -62,7 +100,7 @@ pub(super) fn composed(
     let Resolved { request, store, inputs } = resolved;
     let boxfile = request.boxfile;
     let unused = merge.as_ref().map(|it| Unused::of(&it.report.policies)).unwrap_or_default();
-    let merged = merge.map(|it| merging::accept(it, resolved, &mut contents)).transpose()?;
+    let merged = merge.map(|it| accept(it, resolved, &mut contents)).transpose()?;
     let plan = plan(resolved, &images, &contents)?;
     let plan_bytes = serde_json::to_vec(&plan)?;
     let plan_content = Content::of(&plan_bytes);

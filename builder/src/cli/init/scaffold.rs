@@ -4,7 +4,6 @@ use box_image::ComponentName;
 use box_image::defaults::AGENT_PORT;
 use boxbuild::compose::ImageConfig;
 use boxbuild::compose::merged::quoted;
-use boxfile_spec::Syntax;
 use oci_image::Image;
 
 /// What is known of an image.
@@ -80,15 +79,8 @@ pub(super) struct Scaffold {
 }
 
 impl Scaffold {
-    /// Writes it.
-    pub(super) fn write(&self, syntax: Syntax) -> String {
-        match syntax {
-            Syntax::Kdl => self.kdl(),
-            Syntax::Toml => self.toml(),
-        }
-    }
-
-    fn kdl(&self) -> String {
+    /// Writes it as KDL.
+    pub(super) fn kdl(&self) -> String {
         let agent = &self.agent;
         let mut text = format!(
             "// `boxbuild build` bakes this into {name}.box; `boxlaunch run {name}.box` starts it.\n\
@@ -120,7 +112,8 @@ impl Scaffold {
         text + "\n// A box that takes longer to be ready is stopped.\nbudget total=\"5s\"\n"
     }
 
-    fn toml(&self) -> String {
+    /// Writes it as TOML.
+    pub(super) fn toml(&self) -> String {
         let agent = &self.agent;
         let mut text = format!(
             "# `boxbuild build` bakes this into {name}.box; `boxlaunch run {name}.box` starts it.\n\

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use box_digest::Digest;
@@ -36,12 +37,6 @@ impl Tool {
     }
 }
 
-impl Default for Tool {
-    fn default() -> Self {
-        Self::new(Vec::new())
-    }
-}
-
 /// The variables of all files of a component, the later over the earlier.
 type Env = BTreeMap<ComponentName, BTreeMap<String, String>>;
 
@@ -52,13 +47,14 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
         let Some(declared) = request.boxfile.component(component) else { continue };
         for file in &declared.env_files {
             let path = request.base.join(&file.value);
-            let unread = |source| BuildError::File { span: Some(file.span), source };
-            checkout::inside(&request.checkout, &path)
-                .map_err(FileError::of("read", &path))
-                .map_err(unread)?;
-            let bytes = read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)
-                .map_err(FileError::of("read", &path))
-                .map_err(unread)?;
+            let read = || {
+                checkout::inside(&request.checkout, &path)?;
+                Ok(read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)?)
+            };
+            let bytes = read().map_err(|error: io::Error| {
+                let source = FileError::of("read", &path)(error);
+                BuildError::File { span: Some(file.span), source }
+            })?;
             let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
             files.push(EnvFile { path: file.value.clone(), digest, size });
             let variables = variables(&path, bytes, declared, request.boxfile)?;
@@ -138,12 +134,10 @@ fn masked(text: &str) -> String {
 /// Reads the init, which must be a static program for the platform.
 pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
     let (file, bytes) = read_file("read the init", request.init)?;
-    match binary::inspect(&file, request.platform) {
+    let platform = request.platform;
+    match binary::inspect(&file, platform) {
         Ok(Program::Static) => Ok(Tool::new(bytes)),
-        _ => {
-            let (path, platform) = (request.init.to_owned(), request.platform);
-            Err(BuildError::NotAnInit { path, platform })
-        }
+        _ => Err(BuildError::NotAnInit { path: request.init.to_owned(), platform }),
     }
 }
 

@@ -58,16 +58,10 @@ impl Inputs {
         if let Some(binary) = &binary {
             program::check_root(&binary.program, boxfile)?;
         }
-        Ok(Self {
-            images,
-            binary,
-            skills,
-            env,
-            env_files,
-            init: if built { files::init(request)? } else { Tool::default() },
-            kernel: if built { files::kernel(request)? } else { Tool::default() },
-            warnings,
-        })
+        let none = || Tool::new(Vec::new());
+        let init = if built { files::init(request)? } else { none() };
+        let kernel = if built { files::kernel(request)? } else { none() };
+        Ok(Self { images, binary, skills, env, env_files, init, kernel, warnings })
     }
 
     /// Reads what belongs to the checkout, and names everything that is wrong with it. Neither an image

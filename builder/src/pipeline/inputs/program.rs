@@ -70,8 +70,8 @@ fn check_digest(binary: &Binary, expected: Option<Digest>, span: Span) -> Result
 
 /// Checks that a program which does not start by itself has an image under it.
 pub(super) fn check_root(program: &Program, boxfile: &Boxfile) -> Result<(), BuildError> {
-    match program.interpreter() {
-        Some(needs) if boxfile.agent.component.image.is_none() => {
+    match program {
+        Program::By(needs) if boxfile.agent.component.image.is_none() => {
             Err(no_interpreter(boxfile, needs, "only an image can"))
         }
         _ => Ok(()),
@@ -84,8 +84,8 @@ pub(in crate::pipeline) fn check_interpreter(
     root: &Tree,
     boxfile: &Boxfile,
 ) -> Result<(), BuildError> {
-    match program.interpreter() {
-        Some(needs) if root.lookup(needs).is_none() => {
+    match program {
+        Program::By(needs) if root.lookup(needs).is_none() => {
             Err(no_interpreter(boxfile, needs, "the agent's image does not"))
         }
         _ => Ok(()),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use box_image::SkillMode;
-use boxfile_spec::{SkillsDir, Span};
+use boxfile_spec::{SkillsDir, Span, Spanned};
 use host_fs::FileError;
 
 use crate::pipeline::request::Request;
@@ -41,7 +41,11 @@ pub(super) fn check(request: &Request<'_>, warnings: &mut Vec<Report>) -> Vec<Bu
 
 /// Finds all skills, sorted by name.
 fn places(request: &Request<'_>) -> Result<Vec<Place>, BuildError> {
-    let mut places: Vec<Place> = request.boxfile.skills.iter().map(Place::single).collect();
+    let single = |skill: &boxfile_spec::Skill| {
+        let Spanned { value: source, span } = skill.path.clone();
+        Place { name: skill.name.clone(), source, mode: skill.mode, span }
+    };
+    let mut places: Vec<Place> = request.boxfile.skills.iter().map(single).collect();
     if let Some(skills) = &request.boxfile.skills_dir {
         places.extend(in_directory(request, skills)?);
     }
@@ -60,17 +64,6 @@ struct Place {
     source: String,
     mode: SkillMode,
     span: Span,
-}
-
-impl Place {
-    fn single(skill: &boxfile_spec::Skill) -> Self {
-        Self {
-            name: skill.name.clone(),
-            source: skill.path.value.clone(),
-            mode: skill.mode,
-            span: skill.path.span,
-        }
-    }
 }
 
 /// Finds the skills of a directory: every directory in it that has a `SKILL.md`.

@@ -209,7 +209,11 @@ fn a_profile_names_what_it_declares_otherwise() {
 fn for_a_platform_that_cannot_be_built_there_is_neither_init_nor_kernel() {
     let boxfile = read(BOXFILE, None);
     let request = Request { platform: Platform::LinuxArm64, ..request(&boxfile) };
-    let other = Inputs { init: files::Tool::default(), kernel: files::Tool::default(), ..inputs() };
+    let other = Inputs {
+        init: files::Tool::new(Vec::new()),
+        kernel: files::Tool::new(Vec::new()),
+        ..inputs()
+    };
     let lock = other.lock(&request);
     assert!(lock.entries().all(|it| !matches!(it.kind, Kind::Init | Kind::Kernel)));
     assert!(lock.get("agent", Some(Platform::LinuxArm64)).is_some());
