@@ -73,7 +73,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     lock_file.check_writable(&lock)?;
     let built = resolved.build().map_err(failed)?;
     let written = save(&lock_file, &lock)?;
-    let directory = args.output.clone().unwrap_or_else(|| default_output(&loaded));
+    let default = || PathBuf::from(format!("{}.box", loaded.boxfile().name));
+    let directory = args.output.clone().unwrap_or_else(default);
     let swap = output::write(&tools.store, &built.sealed, &directory)?;
     note_swap(swap, &directory);
     loaded.show_unused(&built.unused);
@@ -125,10 +126,6 @@ fn lock_command(args: &Args) -> String {
     let file = option("-f", args.project.file.as_ref());
     let lock = option("--lock-file", args.inputs.lock_file.as_ref());
     format!("boxbuild lock{file}{lock}")
-}
-
-fn default_output(loaded: &Loaded) -> PathBuf {
-    PathBuf::from(format!("{}.box", loaded.boxfile().name))
 }
 
 /// Bounds the number of threads; this one is among them.

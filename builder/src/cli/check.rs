@@ -35,9 +35,9 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
-    let mut warnings = Vec::new();
-    let mut failures = Vec::new();
-    for variant in &chosen(&loaded) {
+    let (mut warnings, mut failures) = (Vec::new(), Vec::new());
+    let all = if loaded.variant().is_some() { vec![loaded.clone()] } else { loaded.variants() };
+    for variant in &all {
         let (errors, found) = check(variant);
         failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
         warnings.extend(found);
@@ -58,11 +58,6 @@ fn distinct<T: PartialEq>(list: &mut Vec<T>) {
             list.push(item);
         }
     }
-}
-
-/// Returns the chosen profile; all of them where none is chosen.
-fn chosen(loaded: &Loaded) -> Vec<Loaded> {
-    if loaded.variant().is_some() { vec![loaded.clone()] } else { loaded.variants() }
 }
 
 fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {

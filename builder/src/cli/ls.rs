@@ -9,7 +9,7 @@ use box_inspect::opened;
 use serde::Serialize;
 use serde_json::json;
 
-use super::entry::{EntryData, PathData, origin, permissions, shown_bytes, time};
+use super::entry::{EntryData, PathData, device, origin, permissions, shown_bytes, time};
 use super::failure::Failure;
 use super::terminal;
 
@@ -85,10 +85,7 @@ fn text(args: &Args, path: &[u8], entry: &Entry<'_>) -> String {
 fn long(entry: &Entry<'_>) -> String {
     let meta = &entry.inode.meta;
     let owner = format!("{}:{}", meta.uid, meta.gid);
-    let size = match (entry.inode.content(), entry.inode.device()) {
-        (Some(content), _) => content.size.to_string(),
-        (None, Some((major, minor))) => format!("{major},{minor}"),
-        (None, None) => "-".to_owned(),
-    };
+    let size = entry.inode.content().map(|it| it.size.to_string());
+    let size = size.or_else(|| device(entry)).unwrap_or_else(|| "-".to_owned());
     format!("{} {owner:>9} {size:>11} {} ", permissions(entry), time(meta.mtime))
 }

@@ -46,13 +46,8 @@ pub(crate) fn client(
 /// Reads the configuration that is named, or the user's, or none.
 fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
     let users = || config_home().map(|it| it.join("boxbuild/registries.toml"));
-    let file = match &options.registry_config {
-        Some(named) => named.clone(),
-        None => match users().filter(|file| file.exists()) {
-            Some(file) => file,
-            None => return Ok(RegistryConfig::default()),
-        },
-    };
+    let file = options.registry_config.clone().or_else(|| users().filter(|file| file.exists()));
+    let Some(file) = file else { return Ok(RegistryConfig::default()) };
     let shown = file.display();
     let text =
         read_file(&file, Links::Follow, CONFIG_BYTES_MAX).map_err(FileError::of("read", &file))?;

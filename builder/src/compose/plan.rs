@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use box_image::defaults::SEARCH_PATH;
-use box_image::{ComponentName, ComponentPlan, Health, RunPlan, SkillPlan};
+use box_image::{ComponentName, ComponentPlan, Health, Layout, RunPlan, SkillPlan};
 use boxfile_spec::{Boxfile, Component};
 
 use super::labels::ImageConfig;
@@ -13,31 +13,24 @@ use super::{ComposeError, FlatImage};
 use crate::binary::AGENT_PATH;
 use crate::pack::PackReader;
 
-/// What is declared: the Boxfile, and what its files of the checkout say.
-#[derive(Debug)]
-pub struct Declared<'a> {
-    /// The Boxfile.
-    pub boxfile: &'a Boxfile,
-    /// The variables of the components' files.
-    pub env: &'a BTreeMap<ComponentName, BTreeMap<String, String>>,
-    /// The skills, sorted by name.
-    pub skills: Vec<SkillPlan>,
-}
+/// The variables of the components' files.
+pub type Env = BTreeMap<ComponentName, BTreeMap<String, String>>;
 
-/// Decides how a box runs.
+/// Decides how a box runs. The skills are sorted by name.
 ///
 /// # Errors
 /// [`ComposeError`].
 pub fn plan_of(
-    declared: &Declared<'_>,
+    boxfile: &Boxfile,
+    env: &Env,
+    skills: Vec<SkillPlan>,
     images: &[FlatImage],
     packs: &mut PackReader<'_>,
 ) -> Result<RunPlan, ComposeError> {
-    let boxfile = declared.boxfile;
     let (mut agent, mut business) = (None, None);
     for flat in images {
         let Some(component) = boxfile.component(flat.component) else { continue };
-        let plan = component_plan(component, declared, flat, packs)?;
+        let plan = component_plan(component, boxfile.layout, env, flat, packs)?;
         match flat.component {
             ComponentName::Agent => agent = Some(agent_plan(boxfile, flat, plan)?),
             ComponentName::Business => {
@@ -56,7 +49,7 @@ pub fn plan_of(
         tools: boxfile.agent.tools.clone().unwrap_or_default(),
         agent,
         business,
-        skills: declared.skills.clone(),
+        skills,
         shares: boxfile.shares.iter().map(|share| share.value.clone()).collect(),
         scratch: boxfile.scratch.iter().map(|disk| disk.value.clone()).collect(),
         network: boxfile.network.clone(),
@@ -89,7 +82,8 @@ fn agent_plan(
 
 fn component_plan(
     component: &Component,
-    declared: &Declared<'_>,
+    layout: Layout,
+    env: &Env,
     flat: &FlatImage,
     packs: &mut PackReader<'_>,
 ) -> Result<ComponentPlan, ComposeError> {
@@ -98,7 +92,7 @@ fn component_plan(
     let user = component.user.as_ref().map(|user| user.value.as_str());
     let user = user.or(config.process.user().as_deref()).unwrap_or_default();
     let account = resolve(name, user, &flat.tree, packs)?;
-    let files = declared.env.get(&flat.component);
+    let files = env.get(&flat.component);
     let env = environment(config, account.home, [files, Some(&component.env)])?;
     let argv = argv(component, config);
     let workdir = component.workdir.as_deref().or(config.workdir()).unwrap_or("/").to_owned();
@@ -108,7 +102,7 @@ fn component_plan(
     }
     check_strings(name, &argv, &env, &workdir)?;
     Ok(ComponentPlan {
-        root: root_of(declared.boxfile.layout, flat.component),
+        root: root_of(layout, flat.component),
         argv,
         env,
         workdir,

@@ -28,13 +28,10 @@ pub(super) fn resolve(
     packs: &mut PackReader<'_>,
 ) -> Result<Account, ComposeError> {
     let mut read = |file| lines(component, file, tree, packs);
-    let passwd = read(PASSWD)?;
-    let group = read(GROUP)?;
+    let (passwd, group) = (read(PASSWD)?, read(GROUP)?);
     let unknown = |file| ComposeError::UnknownUser { component, user: wanted.to_owned(), file };
-    let (user, named_group) = match wanted.split_once(':') {
-        Some((user, group)) => (user, Some(group).filter(|group| !group.is_empty())),
-        None => (wanted, None),
-    };
+    let (user, named_group) = wanted.split_once(':').unwrap_or((wanted, ""));
+    let named_group = Some(named_group).filter(|group| !group.is_empty());
     let user = if user.is_empty() { "0" } else { user };
     let number: Option<u32> = user.parse().ok();
     let is_wanted = |it: &&Line| it.name == user || number.is_some() && it.number(0) == number;

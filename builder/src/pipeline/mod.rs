@@ -5,27 +5,72 @@ mod inputs;
 mod layers;
 mod preview;
 mod recall;
-mod request;
 mod root;
 
 use std::collections::HashSet;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use box_cache::{BulkWriter, Store};
+use box_digest::Blake3Digest;
 use box_tree::Tree;
 use box_tree::erofs::image_builder;
 use box_tree::listing::{ImageOrigin, Listing, Origins};
-use boxfile_spec::Lock;
+use boxfile_spec::{Boxfile, Lock, Platform};
+use download::fetch::FetchOptions;
+use oci_image::Remote;
 
 use crate::compose::merged::Unused;
 use crate::pack::{ContentMap, Pack, PackDamaged};
+use crate::project::Pins;
 use crate::seal::{Contents, Stored, seal};
 use crate::{BuildError, Report, Sealed, kernel};
+pub use inputs::check;
 use inputs::{ComponentImage, Inputs};
 pub use preview::{Composition, LayerState, Preview, PreviewImage, PreviewSkill};
 use recall::{recall, record};
-pub use request::Request;
 use root::{Root, root};
+
+/// The platform that this version builds for.
+const BUILT: Platform = Platform::LinuxAmd64;
+
+/// What to build, and of what.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The declaration.
+    pub boxfile: &'a Boxfile,
+    /// The directory that the Boxfile's relative paths start from.
+    pub base: &'a Path,
+    /// The directory that what belongs to the checkout must lie in.
+    pub checkout: PathBuf,
+    /// The platform to build for.
+    pub platform: Platform,
+    /// What the lock pins.
+    pub pins: Pins<'a>,
+    /// How files are downloaded.
+    pub fetch: FetchOptions<'a>,
+    /// How registries are asked for images; nothing where none is to be asked.
+    pub remote: Option<&'a dyn Remote>,
+    /// The init: a static program.
+    pub init: &'a Path,
+    /// The kernel: a libkrunfw library or an ELF kernel.
+    pub kernel: PathBuf,
+    /// Identifies the builder program, so that another one does not take this one's results.
+    pub builder: Blake3Digest,
+}
+
+impl Request<'_> {
+    /// Checks that this version can build for the platform.
+    ///
+    /// # Errors
+    /// [`BuildError::Platform`].
+    pub fn check_platform(&self) -> Result<(), BuildError> {
+        if self.platform == BUILT {
+            return Ok(());
+        }
+        Err(BuildError::Platform { platform: self.platform })
+    }
+}
 
 /// What a build gave.
 #[derive(Debug)]
@@ -60,16 +105,10 @@ pub fn resolve<'a>(request: &'a Request<'a>, store: &'a Store) -> Result<Resolve
     Ok(Resolved { request, store, inputs: Inputs::resolve(request, store)? })
 }
 
-/// Checks what belongs to the checkout: skills, files with variables, the agent's own program. No
-/// image, no kernel and no network is looked at. Returns the errors, and the warnings.
-pub fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
-    Inputs::check(request)
-}
-
 impl Resolved<'_> {
     /// Returns what the lock is to pin: the entries for this Boxfile and platform.
     pub fn lock(&self) -> Lock {
-        self.inputs.lock(self.request)
+        inputs::lock(&self.inputs, self.request)
     }
 
     /// Returns the warnings about files of the checkout.
@@ -97,8 +136,8 @@ impl Resolved<'_> {
     pub fn build(&self) -> Result<Build, BuildError> {
         self.request.check_platform()?;
         let key = self.inputs.key(self.request);
-        if let Some((sealed, unused)) = recall(self.store, &key)? {
-            return Ok(Build { sealed, cached: true, unused });
+        if let Some(build) = recall(self.store, &key)? {
+            return Ok(build);
         }
         let (sealed, unused) = self.retry_damaged(|| self.make())?;
         record(self.store, &key, &sealed, &unused)?;

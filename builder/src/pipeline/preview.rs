@@ -95,14 +95,18 @@ impl Resolved<'_> {
     pub fn preview(&self) -> Result<Preview, BuildError> {
         self.request.check_platform()?;
         let Self { request, store, inputs } = self;
-        let known = recall(store, &inputs.key(request))?.map(|(sealed, _)| sealed.manifest);
+        let known = recall(store, &inputs.key(request))?.map(|it| it.sealed.manifest);
         let images = inputs.images.iter().map(|(component, image)| look(*component, image, store));
         let images = images.collect::<Result<_, _>>()?;
+        let skills = inputs.skills.iter().map(|SkillInput { name, mode, skill, .. }| {
+            let bytes = contents(&skill.tree).values().sum();
+            PreviewSkill { name: name.clone(), mode: *mode, bytes }
+        });
         let (composition, root) = self.retry_damaged(|| compose(self))?;
         Ok(Preview {
             images,
             program: inputs.binary.as_ref().map(|binary| binary.sha256),
-            skills: inputs.skills.iter().map(skill).collect(),
+            skills: skills.collect(),
             known,
             composition,
             root,
@@ -140,11 +144,6 @@ fn look(
     };
     let layers = image.layers.iter().map(layer).collect::<Result<_, _>>()?;
     Ok(PreviewImage { component, digest: image.manifest, layers })
-}
-
-fn skill(skill: &SkillInput) -> PreviewSkill {
-    let bytes = contents(&skill.skill.tree).values().sum();
-    PreviewSkill { name: skill.name.clone(), mode: skill.mode, bytes }
 }
 
 /// Finds the contents that all images have.

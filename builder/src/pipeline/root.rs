@@ -17,7 +17,7 @@ use super::layers::{DecodedLayer, decode_all};
 use crate::BuildError;
 use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
 use crate::compose::{
-    self, ComponentRoot, ComposeError, Declared, FlatImage, Merge, Parts, compose, plan_of,
+    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, compose, plan_of,
 };
 use crate::pack::ContentMap;
 
@@ -86,7 +86,7 @@ fn accept(
         return Err(BuildError::Conflicts(Box::new(unmerged)));
     };
     for file in united {
-        contents.add(resolved.store.put(&file)?, &[(Content::of(&file), 0)]);
+        contents.put(resolved.store, &file)?;
     }
     Ok(tree)
 }
@@ -102,9 +102,7 @@ pub(super) fn composed(
     let unused = merge.as_ref().map(|it| Unused::of(&it.report.policies)).unwrap_or_default();
     let merged = merge.map(|it| accept(it, resolved, &mut contents)).transpose()?;
     let plan = plan(resolved, &images, &contents)?;
-    let plan_bytes = serde_json::to_vec(&plan)?;
-    let plan_content = Content::of(&plan_bytes);
-    contents.add(store.put(&plan_bytes)?, &[(plan_content, 0)]);
+    let plan_content = contents.put(store, &serde_json::to_vec(&plan)?)?;
     store_skills(inputs, store, &mut contents)?;
     let baked = inputs.baked_skills();
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
@@ -123,8 +121,7 @@ fn plan(
     let Resolved { request, store, inputs } = resolved;
     let skill = |skill: &SkillInput| SkillPlan { name: skill.name.clone(), mode: skill.mode };
     let skills = inputs.skills.iter().map(skill).collect();
-    let declared = Declared { boxfile: request.boxfile, env: &inputs.env, skills };
-    let plan = plan_of(&declared, images, &mut contents.reader(store));
+    let plan = plan_of(request.boxfile, &inputs.env, skills, images, &mut contents.reader(store));
     let plan = plan.map_err(|source| unfit(request.boxfile, source))?;
     plan.check()?;
     Ok(plan)

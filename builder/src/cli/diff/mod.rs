@@ -97,7 +97,7 @@ const fn is_box_and_image(a: SideKind, b: SideKind) -> bool {
 }
 
 /// How many entries differ.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 struct Counts {
     added: usize,
     removed: usize,
@@ -106,15 +106,13 @@ struct Counts {
 
 impl Counts {
     fn of(differences: &[Difference<'_>]) -> Self {
-        let mut counts = Self::default();
-        for difference in differences {
-            match difference.change {
-                Change::Added(_) => counts.added += 1,
-                Change::Removed(_) => counts.removed += 1,
-                Change::Changed(..) => counts.changed += 1,
-            }
+        let count =
+            |is: fn(&Change<'_>) -> bool| differences.iter().filter(|it| is(&it.change)).count();
+        Self {
+            added: count(|it| matches!(it, Change::Added(_))),
+            removed: count(|it| matches!(it, Change::Removed(_))),
+            changed: count(|it| matches!(it, Change::Changed(..))),
         }
-        counts
     }
 
     fn summary(&self, parts: usize) -> String {

@@ -145,7 +145,7 @@ impl<'a, 'r> Settler<'a, 'r> {
         (directory, name): (InodeId, Name),
     ) -> Result<Option<Note>, ComposeError> {
         let [agent, business] = self.found(shared);
-        let (Some(file), Some(one), Some(other), true) = (
+        let (Some(database), Some(one), Some(other), true) = (
             unitable(&shared.path),
             agent.content(),
             business.content(),
@@ -154,11 +154,12 @@ impl<'a, 'r> Settler<'a, 'r> {
             return Ok(Some(Note::NotUnitable));
         };
         let mut read = |component: &'static str, content| {
+            let file = database.path;
             let unreadable = |source| ComposeError::Unreadable { component, file, source };
             (self.read)(content).map_err(unreadable)
         };
         let (one, other) = (read("agent", *one)?, read("business", *other)?);
-        let united = match unite(file, &one, &other) {
+        let united = match unite(database, &one, &other) {
             Ok(united) => united,
             Err(clash) => return Ok(Some(Note::Accounts(clash))),
         };

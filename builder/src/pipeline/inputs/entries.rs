@@ -8,11 +8,11 @@ use oci_image::Image;
 
 use super::Inputs;
 use crate::BuildError;
-use crate::pipeline::request::Request;
+use crate::pipeline::Request;
 use crate::project::pins;
 
 /// Writes down what was read.
-pub(super) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
+pub(in crate::pipeline) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
     let mut lock = Lock::new(FORMAT_EPOCH);
     let declared = pins::declared(request.boxfile);
     let mut set = |name: &str, source: &str, kind: Kind, digest, size, layers| {

@@ -12,7 +12,8 @@ use host_fs::FileError;
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 
 use crate::binary::{self, Program};
-use crate::pipeline::request::Request;
+use crate::compose::Env;
+use crate::pipeline::Request;
 use crate::{BuildError, Report, checkout};
 
 /// The most bytes that an init or a kernel may have.
@@ -36,9 +37,6 @@ impl Tool {
         Self { sha256: Digest::of(&bytes), bytes }
     }
 }
-
-/// The variables of all files of a component, the later over the earlier.
-type Env = BTreeMap<ComponentName, BTreeMap<String, String>>;
 
 /// Reads the files with variables of all components.
 pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildError> {

@@ -7,7 +7,7 @@ use box_image::SkillMode;
 use boxfile_spec::{SkillsDir, Span, Spanned};
 use host_fs::FileError;
 
-use crate::pipeline::request::Request;
+use crate::pipeline::Request;
 use crate::skill::{self, Skill, SkillError};
 use crate::{BuildError, Report};
 
@@ -30,13 +30,11 @@ pub(super) fn read(
 
 /// Reads all skills, and returns everything that is wrong with them.
 pub(super) fn check(request: &Request<'_>, warnings: &mut Vec<Report>) -> Vec<BuildError> {
-    match places(request) {
-        Err(error) => vec![error],
-        Ok(places) => {
-            let read = |place| read_one(request, place, warnings).err();
-            places.into_iter().filter_map(read).collect()
-        }
-    }
+    let places = match places(request) {
+        Ok(places) => places,
+        Err(error) => return vec![error],
+    };
+    places.into_iter().filter_map(|place| read_one(request, place, warnings).err()).collect()
 }
 
 /// Finds all skills, sorted by name.
