@@ -88,16 +88,11 @@ fn bytes_at<'data>(
     file: &ElfFile64<'data, Endianness>,
     address: u64,
 ) -> Result<&'data [u8], KernelError> {
-    let section = file
-        .sections()
-        .find(|it| (it.address()..it.address() + it.size()).contains(&address))
-        .ok_or_else(|| KernelError::unknown("sections"))?;
-    let offset = usize::try_from(address - section.address()).unwrap_or(usize::MAX);
-    section
-        .data()
-        .ok()
-        .and_then(|data| data.get(offset..))
-        .ok_or_else(|| KernelError::unknown("sections"))
+    let holds = |start: u64, size: u64| (start..start + size).contains(&address);
+    let section = file.sections().find(|it| holds(it.address(), it.size()));
+    let bytes =
+        section.and_then(|it| it.data().ok()?.get(usize::try_from(address - it.address()).ok()?..));
+    bytes.ok_or_else(|| KernelError::unknown("sections"))
 }
 
 /// Reads the three numbers that the function stores through its three pointers, in their order.

@@ -9,7 +9,7 @@
 //! binary     a program's file        → Tree
 //! oci-layer  layer blob              → LayerIndex and a pack of data; LayerIndexes → Tree
 //! compose    Trees, skills           → root Tree, RunPlan
-//! bake       root Tree               → EROFS rootfs
+//! pipeline   root Tree               → EROFS rootfs
 //! seal       rootfs, init, kernel, … → box
 //! output     box                     → its directory
 //! ```
@@ -19,7 +19,6 @@
 //! Nothing is extracted to a disk: no path of an image reaches the host's file system.
 #![forbid(unsafe_code)]
 
-pub mod bake;
 pub mod binary;
 mod checkout;
 pub mod compose;

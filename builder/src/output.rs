@@ -76,13 +76,8 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, Outp
 
 /// Checks that what is found at `output`, or was there before it was moved, may be replaced.
 fn check_replaceable(found: &Path, output: &Path) -> Result<(), OutputError> {
-    let path = output.to_owned();
-    if fs::symlink_metadata(found).map_err(FileError::of("read", output))?.is_symlink() {
-        let what = "is a symbolic link, which no box replaces".to_owned();
-        return Err(OutputError::Occupied { path, what });
-    }
     match obstacle(found).map_err(FileError::of("read", output))? {
-        Some(what) => Err(OutputError::Occupied { path, what }),
+        Some(what) => Err(OutputError::Occupied { path: output.to_owned(), what }),
         None => Ok(()),
     }
 }
@@ -109,6 +104,9 @@ fn fill(store: &Store, sealed: &Sealed, documents: &Documents, directory: &Path)
 /// everything in the directory goes with it.
 fn obstacle(path: &Path) -> io::Result<Option<String>> {
     let kind = fs::symlink_metadata(path)?.file_type();
+    if kind.is_symlink() {
+        return Ok(Some("is a symbolic link, which no box replaces".to_owned()));
+    }
     if !kind.is_dir() || !names_one_box(path) {
         return Ok(Some("is not a box".to_owned()));
     }
@@ -155,15 +153,14 @@ fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -
 /// Whether a file is this blob: the very file that the store has, which the build wrote or
 /// verified just now, or else one whose bytes hash to the digest. How many links the file has
 /// says nothing: whoever writes through one of them changes all.
-fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Result<bool, OutputError> {
-    let stored = store.open_blob(digest)?.metadata().map_err(FileError::of("read", path))?;
-    let file = open_regular(path, Links::Refuse).map_err(FileError::of("open", path))?;
-    let found = file.metadata().map_err(FileError::of("read", path))?;
+fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Option<bool> {
+    let stored = store.open_blob(digest).ok()?.metadata().ok()?;
+    let file = open_regular(path, Links::Refuse).ok()?;
+    let found = file.metadata().ok()?;
     if (found.dev(), found.ino()) == (stored.dev(), stored.ino()) {
-        return Ok(true);
+        return Some(true);
     }
     // A file of another length is not read: it may be endless.
-    Ok(found.len() == stored.len()
-        && Digest::of_reader(file.take(stored.len())).map_err(FileError::of("read", path))?.0
-            == *digest)
+    let same_length = found.len() == stored.len();
+    Some(same_length && Digest::of_reader(file.take(stored.len())).ok()?.0 == *digest)
 }

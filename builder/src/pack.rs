@@ -71,6 +71,16 @@ impl ContentMap {
             .extend(contents.iter().map(|(content, offset)| (content.hash, (pack, *offset))));
     }
 
+    /// Puts a file's bytes into the store, and adds them.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn put(&mut self, store: &Store, bytes: &[u8]) -> Result<Content, StoreError> {
+        let content = Content::of(bytes);
+        self.add(store.put(bytes)?, &[(content, 0)]);
+        Ok(content)
+    }
+
     /// Returns a reader of these contents.
     pub fn reader<'a>(&'a self, store: &'a Store) -> PackReader<'a> {
         PackReader { map: self, store, open: HashMap::new() }

@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use box_tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
+use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree};
 use boxfile_spec::skill_md::{self, SkillManifest};
 use boxfile_spec::{Diagnostic, Source, Sources, Span, Spanned};
 use host_fs::FileError;
@@ -85,14 +85,13 @@ pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
         return Err(SkillError::unusable(directory, "is not a directory"));
     }
     inside(checkout, directory)?;
-    let mut reader = Reader { tree: Tree::default(), data: BTreeMap::new(), bytes: 0 };
-    reader.directory(directory, Tree::ROOT, directory)?;
-    let definition = reader.tree.child(Tree::ROOT, DEFINITION.as_bytes());
-    let is_file = |id| matches!(reader.tree.inode(id).kind, Kind::Leaf(Leaf::File(_)));
-    if !definition.is_some_and(is_file) {
+    let skill = Skill { tree: Tree::default(), data: BTreeMap::new() };
+    let mut reader = Reader { skill, root: directory, bytes: 0 };
+    reader.directory(directory, Tree::ROOT)?;
+    if reader.skill.definition().is_none() {
         return Err(SkillError::no_definition(directory));
     }
-    Ok(Skill { tree: reader.tree, data: reader.data })
+    Ok(reader.skill)
 }
 
 /// Checks that a directory lies in the checkout, also when symbolic links are followed.
@@ -118,48 +117,30 @@ pub(crate) fn check(
     tools: Option<&[String]>,
 ) -> Result<Option<Report>, SkillError> {
     let path = directory.join(DEFINITION);
-    let text = definition(skill, &path)?;
+    let bytes = skill.definition().ok_or_else(|| SkillError::no_definition(directory))?;
+    let text = String::from_utf8(bytes.clone())
+        .map_err(|error| FileError::not_text(&path, &error.utf8_error()))?;
     let parsed = skill_md::parse(&text, name);
-    let sources = Sources::single(Source::new(path.display().to_string(), text));
-    let report = |found: Vec<Diagnostic>| Report::new(sources.clone(), found);
-    let rejected = |found| match report(found) {
-        Some(report) => Err(SkillError::Rejected(Box::new(report))),
-        None => Ok(()),
-    };
-    let manifest = match parsed.manifest {
-        Ok(manifest) => manifest,
-        Err(found) => {
-            rejected(found.into_iter().chain(parsed.warnings).collect())?;
-            return Ok(None);
-        }
-    };
-    let mut found = unavailable(&manifest, tools);
-    for file in &manifest.files {
-        match regular(&skill.tree, &file.path) {
-            Some(id) if file.executable => skill.tree.inode_mut(id).meta.mode |= 0o111,
-            Some(_) => {}
-            None => found.push(lacking(&file.path, file.span)),
+    let mut errors = Vec::new();
+    match parsed.manifest {
+        Err(found) => errors.extend(found),
+        Ok(manifest) => {
+            errors = unavailable(&manifest, tools);
+            for file in &manifest.files {
+                match skill.file(&file.path) {
+                    Some(id) if file.executable => skill.tree.inode_mut(id).meta.mode |= 0o111,
+                    Some(_) => {}
+                    None => errors.push(lacking(&file.path, file.span)),
+                }
+            }
         }
     }
-    rejected(found)?;
-    Ok(report(parsed.warnings))
-}
-
-fn definition(skill: &Skill, path: &Path) -> Result<String, SkillError> {
-    let id = skill.tree.child(Tree::ROOT, DEFINITION.as_bytes());
-    let data = id.and_then(|id| match skill.tree.inode(id).kind {
-        Kind::Leaf(Leaf::File(content)) => skill.data.get(&content),
-        _ => None,
-    });
-    let bytes = data.ok_or_else(|| SkillError::no_definition(path))?.clone();
-    String::from_utf8(bytes).map_err(|error| FileError::not_text(path, &error.utf8_error()).into())
-}
-
-/// Returns the file at a path of a skill, also through links within it; nothing where there is none,
-/// or something else.
-fn regular(tree: &Tree, path: &str) -> Option<InodeId> {
-    let id = tree.lookup(path.as_bytes())?;
-    matches!(tree.inode(id).kind, Kind::Leaf(Leaf::File(_))).then_some(id)
+    let refused = !errors.is_empty();
+    let sources = Sources::single(Source::new(path.display().to_string(), text));
+    match Report::new(sources, errors.into_iter().chain(parsed.warnings)) {
+        Some(report) if refused => Err(SkillError::Rejected(Box::new(report))),
+        report => Ok(report),
+    }
 }
 
 fn lacking(path: &str, span: Span) -> Diagnostic {
@@ -183,9 +164,11 @@ fn unavailable(manifest: &SkillManifest, tools: Option<&[String]>) -> Vec<Diagno
     manifest.requires.iter().filter(hidden).map(error).collect()
 }
 
-struct Reader {
-    tree: Tree,
-    data: BTreeMap<Content, Vec<u8>>,
+struct Reader<'p> {
+    skill: Skill,
+    /// The directory of the skill.
+    root: &'p Path,
+    /// How many bytes were read.
     bytes: u64,
 }
 
@@ -194,27 +177,38 @@ impl Skill {
     pub fn size(&self) -> u64 {
         self.data.values().map(|data| data.len() as u64).sum()
     }
+
+    /// Returns the bytes of the definition, which is a file and not a link to one.
+    fn definition(&self) -> Option<&Vec<u8>> {
+        let id = self.tree.child(Tree::ROOT, DEFINITION.as_bytes())?;
+        self.data.get(self.tree.inode(id).content()?)
+    }
+
+    /// Returns the file at a path, also through links within the skill.
+    fn file(&self, path: &str) -> Option<InodeId> {
+        self.tree.lookup(path.as_bytes()).filter(|id| self.tree.inode(*id).content().is_some())
+    }
 }
 
-impl Reader {
-    fn directory(&mut self, path: &Path, into: InodeId, skill: &Path) -> Result<(), SkillError> {
+impl Reader<'_> {
+    fn directory(&mut self, path: &Path, into: InodeId) -> Result<(), SkillError> {
         let failed = |error| FileError::of("read", path)(error);
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let inode = self.entry(&entry.path(), skill)?;
-            if self.tree.inode(inode).names().is_none_or(|names| !names.is_empty()) {
-                self.tree.link(into, entry.file_name().as_bytes(), inode);
+            let inode = self.entry(&entry.path())?;
+            if self.skill.tree.inode(inode).names().is_none_or(|names| !names.is_empty()) {
+                self.skill.tree.link(into, entry.file_name().as_bytes(), inode);
             }
         }
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path, skill: &Path) -> Result<InodeId, SkillError> {
+    fn entry(&mut self, path: &Path) -> Result<InodeId, SkillError> {
         let failed = |error| FileError::of("read", path)(error);
         let metadata = fs::symlink_metadata(path).map_err(failed)?;
         if metadata.is_dir() {
-            let inode = self.tree.add(Inode::directory(Meta::root_owned(0o755)));
-            self.directory(path, inode, skill)?;
+            let inode = self.skill.tree.add(Inode::directory(Meta::root_owned(0o755)));
+            self.directory(path, inode)?;
             return Ok(inode);
         }
         let (mode, leaf) = if metadata.is_symlink() {
@@ -224,19 +218,19 @@ impl Reader {
             let data = match read_file(path, Links::Refuse, SKILL_MAX - self.bytes) {
                 Ok(data) => data,
                 Err(ReadError::TooLong { .. }) => {
-                    return Err(SkillError::TooLarge(skill.to_owned()));
+                    return Err(SkillError::TooLarge(self.root.to_owned()));
                 }
                 Err(error) => return Err(FileError::of("read", path)(error).into()),
             };
             self.bytes += data.len() as u64;
             let content = Content::of(&data);
-            self.data.insert(content, data);
+            self.skill.data.insert(content, data);
             let executable = metadata.permissions().mode() & 0o100 != 0;
             (if executable { 0o755 } else { 0o644 }, Leaf::File(content))
         } else {
             return Err(SkillError::unusable(path, "is neither a file nor a directory nor a link"));
         };
-        Ok(self.tree.add(Inode::leaf(Meta::root_owned(mode), leaf)))
+        Ok(self.skill.tree.add(Inode::leaf(Meta::root_owned(mode), leaf)))
     }
 }
 

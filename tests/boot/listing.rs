@@ -85,13 +85,13 @@ fn computed(directory: &Path) -> Vec<Value> {
     let request = Request {
         boxfile: &boxfile,
         base: directory,
-        checkout: directory,
+        checkout: directory.to_owned(),
         platform: Platform::LinuxAmd64,
         pins: Pins::default(),
         fetch: FetchOptions { offline: true, ..FetchOptions::default() },
         remote: None,
         init: &tools.programs.list_init,
-        kernel: &tools.kernel,
+        kernel: tools.kernel.clone(),
         builder: Blake3Digest::from_bytes([0; 32]),
     };
     let store = Store::open(&directory.join("another-store")).unwrap();

@@ -39,13 +39,13 @@ impl Made {
         let request = Request {
             boxfile: &boxfile,
             base: self.directory.path(),
-            checkout: self.directory.path(),
+            checkout: self.directory.path().to_owned(),
             platform: Platform::LinuxAmd64,
             pins: Pins::default(),
             fetch: FetchOptions { offline: true, ..FetchOptions::default() },
             remote: None,
             init: &self.path("program"),
-            kernel: &self.path("program"),
+            kernel: self.path("program"),
             builder: Blake3Digest::from_bytes([0; 32]),
         };
         let store = Store::open(&self.path("store")).unwrap();

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use box_cache::{KeyHasher, Store};
 use box_image::ComponentName;
 use box_tree as tree;
-use boxbuild::bake::bake;
+use box_tree::erofs::image_builder;
 use boxbuild::pack::{ContentMap, Pack};
 use boxfile_spec::{ImageRef, Platform};
 use oci_image::{Access, Image, open};
@@ -89,7 +89,8 @@ fn build(image: &Image, store: &Store, outcome: &mut Outcome) -> usize {
             let list = if count > LISTED { vec![count.to_string()] } else { seen::of_tree(&tree) };
             outcome.tree = Some(list);
             drop(indexes);
-            bake(&tree, &mut contents.reader(store), io::sink()).unwrap();
+            let image = image_builder(&tree).unwrap();
+            image.write(&mut io::sink(), &mut contents.reader(store)).unwrap();
         }
         Err(error) => refused(&error, outcome),
     }

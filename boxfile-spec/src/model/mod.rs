@@ -10,12 +10,12 @@ mod image;
 
 use box_digest::Digest;
 use box_image::{
-    Budget, CapPlan, Layout, LogsPlan, NetworkPlan, SandboxPlan, ScratchPlan, SecretPlan,
-    SharePlan, SkillMode, TaskPlan, Vm,
+    Budget, CapPlan, ComponentName, Layout, LogsPlan, NetworkPlan, SandboxPlan, ScratchPlan,
+    SecretPlan, SharePlan, SkillMode, TaskPlan, Vm,
 };
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{Platform, Spanned};
+use crate::{Platform, Span, Spanned};
 
 pub use component::{Agent, Binary, Business, Component, Health};
 pub use image::ImageRef;
@@ -82,6 +82,21 @@ impl Boxfile {
                 "the model has neither maps with other keys than texts nor floats: {error}"
             )
         })
+    }
+
+    /// Returns what is declared of a component.
+    pub fn component(&self, name: ComponentName) -> Option<&Component> {
+        match name {
+            ComponentName::Agent => Some(&self.agent.component),
+            ComponentName::Business => self.business.as_ref().map(|it| &it.component),
+        }
+    }
+
+    /// Returns where the root of a component is named: its image, or the agent's program.
+    pub fn root_span(&self, name: ComponentName) -> Span {
+        let image = self.component(name).and_then(|it| it.image.as_ref());
+        let program = self.agent.binary.as_ref().map(Binary::span);
+        image.map(|image| image.span).or(program).unwrap_or_default()
     }
 }
 

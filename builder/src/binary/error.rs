@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use box_cache::StoreError;
 use host_fs::FileError;
 
-use super::{BINARY_MAX, Machine};
+use super::BINARY_MAX;
 
 /// Why a file cannot be a box's agent. A `name` is the file's path or URL.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum ProgramError {
     NotAProgram(&'static str),
     /// It is for another processor.
     #[error("it is a program for {found}, but the box is for {expected}")]
-    WrongMachine { expected: Machine, found: String },
+    WrongMachine { expected: String, found: String },
     /// It is an ELF file that Linux does not start, or a script whose first line does not work.
     #[error("it is {what}{reason}")]
     Malformed { what: &'static str, reason: &'static str },

@@ -10,19 +10,20 @@ mod program;
 mod tests;
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 
 use box_cache::Store;
 use box_digest::{Blake3, Digest, Hasher};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
+use boxfile_spec::Platform;
 use host_fs::FileError;
 use host_fs::read::{Links, open_regular};
 
 use crate::checkout::real;
 use crate::pack::ContentMap;
 pub use error::{BinaryError, ProgramError};
-pub use program::{Machine, Program, inspect};
+pub use program::{Program, inspect};
 
 /// Where the file is in the agent's root.
 pub const AGENT_PATH: &str = "/agent/bin/agent";
@@ -32,8 +33,6 @@ const BINARY_MAX: u64 = 2 << 30;
 /// An agent's binary. Its bytes are in the store.
 #[derive(Debug)]
 pub struct Binary {
-    /// A root with the file in it, and nothing else.
-    pub tree: Tree,
     /// The file's content as the tree names it.
     pub content: Content,
     /// The file's sha256: the name of its blob.
@@ -48,9 +47,13 @@ impl Binary {
         contents.add(self.sha256, &[(self.content, 0)]);
     }
 
-    /// Puts the file into a root that has more, in the place of what is there.
-    pub(crate) fn put_into(&self, root: &mut Tree) {
-        place(root, self.content);
+    /// Puts the file into a root as [`AGENT_PATH`], in the place of what is there.
+    pub fn put_into(&self, root: &mut Tree) {
+        let agent = root.ensure_directory(Tree::ROOT, b"agent");
+        let bin = root.ensure_directory(agent, b"bin");
+        let leaf = Leaf::File(self.content);
+        let file = root.add(Inode::leaf(Meta::root_owned(0o755), leaf).from(Origin::Program));
+        root.link(bin, b"agent", file);
     }
 }
 
@@ -62,7 +65,7 @@ impl Binary {
 pub fn from_checkout(
     checkout: &Path,
     path: &Path,
-    machine: Machine,
+    platform: Platform,
     store: &Store,
 ) -> Result<Binary, BinaryError> {
     let file = open(checkout, path)?;
@@ -72,16 +75,13 @@ pub fn from_checkout(
     }
     let mut writer = store.writer()?;
     // One byte more than allowed shows that the file grew.
-    let copied = copy(&mut file.take(BINARY_MAX + 1), &mut writer);
-    let content = copied.map_err(|failure| match failure {
-        CopyError::Read(error) => FileError::of("read", path)(error),
-        CopyError::Write(error) => FileError::of("store", path)(error),
+    let mut hashed = Hashed::new(file.take(BINARY_MAX + 1));
+    io::copy(&mut hashed, &mut writer).map_err(|error| {
+        FileError::of(if hashed.failed { "read" } else { "store" }, path)(error)
     })?;
-    if content.size > BINARY_MAX {
-        return Err(BinaryError::TooLarge { name });
-    }
+    let content = hashed.content();
     let (blob, _) = writer.commit()?;
-    binary(blob, content, &name, machine, store)
+    binary(blob, content, &name, platform, store)
 }
 
 /// Takes a binary from the store. `name` is what an error calls it, such as its URL.
@@ -91,48 +91,32 @@ pub fn from_checkout(
 pub fn from_store(
     blob: &Digest,
     name: &str,
-    machine: Machine,
+    platform: Platform,
     store: &Store,
 ) -> Result<Binary, BinaryError> {
-    let mut hashed = Hashed { file: store.open_blob(blob)?, hasher: Hasher::default() };
+    let mut hashed = Hashed::new(store.open_blob(blob)?);
     let (found, _) =
         Digest::of_reader(&mut hashed).map_err(FileError::of("read the stored copy of", name))?;
     if found != *blob {
         // Says what is wrong with the blob, and where it lies.
         store.verify(blob)?;
     }
-    let content = content(&hashed.hasher);
-    if content.size > BINARY_MAX {
-        return Err(BinaryError::TooLarge { name: name.to_owned() });
-    }
-    binary(*blob, content, name, machine, store)
+    binary(*blob, hashed.content(), name, platform, store)
 }
 
 fn binary(
     blob: Digest,
     content: Content,
     name: &str,
-    machine: Machine,
+    platform: Platform,
     store: &Store,
 ) -> Result<Binary, BinaryError> {
-    let program = inspect(&store.open_blob(&blob)?, machine)
+    if content.size > BINARY_MAX {
+        return Err(BinaryError::TooLarge { name: name.to_owned() });
+    }
+    let program = inspect(&store.open_blob(&blob)?, platform)
         .map_err(|source| BinaryError::Program { name: name.to_owned(), source })?;
-    Ok(Binary { tree: tree(content), content, sha256: blob, program })
-}
-
-/// Makes the tree with the file at [`AGENT_PATH`].
-fn tree(content: Content) -> Tree {
-    let mut tree = Tree::default();
-    place(&mut tree, content);
-    tree
-}
-
-fn place(tree: &mut Tree, content: Content) {
-    let agent = tree.ensure_directory(Tree::ROOT, b"agent");
-    let bin = tree.ensure_directory(agent, b"bin");
-    let file = Inode::leaf(Meta::root_owned(0o755), Leaf::File(content)).from(Origin::Program);
-    let file = tree.add(file);
-    tree.link(bin, b"agent", file);
+    Ok(Binary { content, sha256: blob, program })
 }
 
 /// Opens a regular file of a checkout.
@@ -151,44 +135,29 @@ pub fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
     Ok(open_regular(&file, Links::Refuse).map_err(FileError::of("read", path))?)
 }
 
-/// Which side of a copy failed.
-enum CopyError {
-    Read(io::Error),
-    Write(io::Error),
-}
-
-/// Copies and hashes what a reader gives.
-fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<Content, CopyError> {
-    let mut hasher = Hasher::default();
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(length) => {
-                hasher.update(&buffer[..length]);
-                to.write_all(&buffer[..length]).map_err(CopyError::Write)?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(CopyError::Read(error)),
-        }
-    }
-    Ok(content(&hasher))
-}
-
-fn content(hasher: &Hasher<Blake3>) -> Content {
-    Content { hash: hasher.digest(), size: hasher.count() }
-}
-
-/// A file that is hashed while it is read.
-struct Hashed {
-    file: File,
+/// A reader whose bytes are hashed.
+struct Hashed<R> {
+    from: R,
     hasher: Hasher<Blake3>,
+    /// Whether the last attempt to read failed.
+    failed: bool,
 }
 
-impl Read for Hashed {
+impl<R: Read> Hashed<R> {
+    fn new(from: R) -> Self {
+        Self { from, hasher: Hasher::default(), failed: false }
+    }
+
+    fn content(&self) -> Content {
+        Content { hash: self.hasher.digest(), size: self.hasher.count() }
+    }
+}
+
+impl<R: Read> Read for Hashed<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = self.file.read(buffer)?;
-        self.hasher.update(&buffer[..length]);
-        Ok(length)
+        let read = self.from.read(buffer);
+        self.failed = read.is_err();
+        self.hasher.update(&buffer[..*read.as_ref().unwrap_or(&0)]);
+        read
     }
 }

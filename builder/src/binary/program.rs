@@ -4,41 +4,23 @@
 //! object file format; Linux, `fs/binfmt_elf.c` (bounds on program headers and interpreter) and
 //! `fs/binfmt_script.c` (the line behind `#!`).
 
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use boxfile_spec::Platform;
 use object::elf;
 
 use super::ProgramError;
-
-/// A processor that a box can be for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Machine {
-    /// 64-bit x86: `linux/amd64`.
-    X86_64,
-    /// 64-bit Arm: `linux/arm64`.
-    Aarch64,
-}
 
 /// How a program starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// By itself: it is linked statically.
     Static,
-    /// By a dynamic linker, which loads its libraries: both must be in the agent's root.
-    Dynamic {
-        /// The dynamic linker's path, such as `/lib64/ld-linux-x86-64.so.2`.
-        interpreter: Vec<u8>,
-    },
-    /// By an interpreter, which must be in the agent's root.
-    Script {
-        /// The interpreter's path, such as `/usr/bin/env`.
-        interpreter: Vec<u8>,
-        /// What stands behind it: one argument, such as `python3`.
-        argument: Option<Vec<u8>>,
-    },
+    /// By the file at this path, which must be in the agent's root: a dynamic linker such as
+    /// `/lib64/ld-linux-x86-64.so.2`, or the interpreter of a script such as `/usr/bin/env`.
+    By(Vec<u8>),
 }
 
 /// The part of a file's first bytes that Linux looks at (`BINPRM_BUF_SIZE`).
@@ -48,7 +30,7 @@ const TABLE_MAX: u64 = 64 << 10;
 /// The most bytes of an interpreter's path, with the NUL (`PATH_MAX`).
 const PATH_MAX: u64 = 4096;
 
-/// `e_machine` of what people have besides, for a message.
+/// The names of processors by their `e_machine`, for messages.
 const MACHINES: [(u16, &str); 9] = [
     (elf::EM_X86_64, "x86_64"),
     (elf::EM_AARCH64, "aarch64"),
@@ -73,36 +55,31 @@ const OTHERS: [(&[u8], &str); 8] = [
     (b"<!DOCTYPE", "a web page"),
 ];
 
-impl Machine {
-    /// Returns the number that an ELF file's header has for it.
-    const fn number(self) -> u16 {
-        match self {
-            Self::X86_64 => elf::EM_X86_64,
-            Self::Aarch64 => elf::EM_AARCH64,
-        }
+/// Returns the number that an ELF file's header has for the processor of a platform.
+const fn machine_of(platform: Platform) -> u16 {
+    match platform {
+        Platform::LinuxAmd64 => elf::EM_X86_64,
+        Platform::LinuxArm64 => elf::EM_AARCH64,
     }
 }
 
-impl fmt::Display for Machine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::X86_64 => "x86_64",
-            Self::Aarch64 => "aarch64",
-        })
-    }
+/// Returns the name of a processor.
+fn machine_name(number: u16) -> String {
+    let name = MACHINES.iter().find(|(it, _)| *it == number);
+    name.map_or_else(|| format!("machine {number}"), |(_, it)| (*it).to_owned())
 }
 
-/// Finds out how a file would start on a machine.
+/// Finds out how a file would start on a platform.
 ///
 /// # Errors
 /// [`ProgramError`] where it would not.
-pub fn inspect(file: &File, machine: Machine) -> Result<Program, ProgramError> {
+pub fn inspect(file: &File, platform: Platform) -> Result<Program, ProgramError> {
     let head = read_up_to(file, 0, HEAD as u64)?;
     if let Some(line) = head.strip_prefix(b"#!") {
         return script(line, head.len() == HEAD);
     }
     if head.starts_with(b"\x7fELF") {
-        return Elf::parse(file, &head, machine)?.program();
+        return Elf::parse(file, &head, platform)?.program();
     }
     if head.is_empty() {
         return Err(ProgramError::NotAProgram("empty"));
@@ -123,14 +100,13 @@ fn script(line: &[u8], cut: bool) -> Result<Program, ProgramError> {
         return Err(ProgramError::script("ends as on Windows (CR LF); save it with LF line ends"));
     }
     let name = line.iter().position(blank).unwrap_or(line.len());
-    let (interpreter, argument) = (&line[..name], line[name..].trim_ascii());
+    let interpreter = &line[..name];
     if !interpreter.starts_with(b"/") || interpreter.contains(&0) {
         return Err(ProgramError::script(
             "does not name an interpreter by its absolute path, as \"#!/bin/sh\" does",
         ));
     }
-    let argument = (!argument.is_empty()).then(|| argument.to_vec());
-    Ok(Program::Script { interpreter: interpreter.to_vec(), argument })
+    Ok(Program::By(interpreter.to_vec()))
 }
 
 /// An ELF file's header, as far as it matters, and its program headers.
@@ -149,10 +125,10 @@ struct Segment {
 }
 
 impl<'file> Elf<'file> {
-    fn parse(file: &'file File, head: &[u8], machine: Machine) -> Result<Self, ProgramError> {
+    fn parse(file: &'file File, head: &[u8], platform: Platform) -> Result<Self, ProgramError> {
         const SHORT: ProgramError = ProgramError::elf("its header is cut off");
         let identity = head.get(..20).ok_or(SHORT)?;
-        check_machine(identity, machine)?;
+        check_machine(identity, platform)?;
         let header = head.get(..64).ok_or(SHORT)?;
         let count = u64::from(u16::from_le_bytes(at(header, 56)));
         if u16::from_le_bytes(at(header, 54)) != 56 || count == 0 || count * 56 > TABLE_MAX {
@@ -185,7 +161,7 @@ impl<'file> Elf<'file> {
             return Err(ProgramError::elf("nothing of it is loaded"));
         }
         if let Some(segment) = self.segment(elf::PT_INTERP) {
-            return Ok(Program::Dynamic { interpreter: self.interpreter(segment)? });
+            return self.interpreter(segment).map(Program::By);
         }
         // A program that is linked statically but may lie anywhere has the same type as a library.
         if self.kind == elf::ET_DYN && (self.entry == 0 || self.needs_libraries()?) {
@@ -219,19 +195,19 @@ impl<'file> Elf<'file> {
 }
 
 /// Checks the part of the header that all ELF files have in common.
-fn check_machine(identity: &[u8], expected: Machine) -> Result<(), ProgramError> {
+fn check_machine(identity: &[u8], platform: Platform) -> Result<(), ProgramError> {
+    let expected = machine_of(platform);
     let little = identity[5] == elf::ELFDATA2LSB;
     let bytes = [identity[18], identity[19]];
     let found = if little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) };
-    if found == expected.number() && identity[4] == elf::ELFCLASS64 && little {
+    if found == expected && identity[4] == elf::ELFCLASS64 && little {
         return Ok(());
     }
-    let name = MACHINES.iter().find(|(number, _)| *number == found);
-    let mut found = name.map_or_else(|| format!("machine {found}"), |(_, it)| (*it).to_owned());
-    if found == expected.to_string() {
-        found.push_str(" with another word size or byte order");
+    let mut name = machine_name(found);
+    if found == expected {
+        name.push_str(" with another word size or byte order");
     }
-    Err(ProgramError::WrongMachine { expected, found })
+    Err(ProgramError::WrongMachine { expected: machine_name(expected), found: name })
 }
 
 /// Returns the bytes of a number; the caller has checked that they are there.

@@ -1,6 +1,7 @@
 //! Binaries of a checkout and of the store.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -46,7 +47,7 @@ fn static_program() -> Vec<u8> {
 fn inspected(bytes: &[u8]) -> Result<Program, String> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
-    inspect(&file, Machine::X86_64).map_err(|error| error.to_string())
+    inspect(&file, Platform::LinuxAmd64).map_err(|error| error.to_string())
 }
 
 struct Checkout {
@@ -67,7 +68,7 @@ impl Checkout {
     }
 
     fn read(&self, path: impl AsRef<Path>) -> Result<Binary, BinaryError> {
-        from_checkout(self.dir.path(), path.as_ref(), Machine::X86_64, &self.store)
+        from_checkout(self.dir.path(), path.as_ref(), Platform::LinuxAmd64, &self.store)
     }
 }
 
@@ -82,14 +83,16 @@ fn a_binary_is_one_executable_file_in_its_tree() {
     assert_eq!(binary.content, Content::of(&static_program()));
     assert_eq!(binary.sha256, Digest::of(&static_program()));
 
-    let entries: Vec<_> = box_tree::entries(&binary.tree).collect();
+    let mut tree = Tree::default();
+    binary.put_into(&mut tree);
+    let entries: Vec<_> = box_tree::entries(&tree).collect();
     let paths: Vec<_> = entries.iter().map(|(path, _)| path.as_slice()).collect();
     assert_eq!(paths, [b"/".as_slice(), b"/agent", b"/agent/bin", AGENT_PATH.as_bytes()]);
     for (_, id) in &entries {
-        assert_eq!(binary.tree.inode(*id).meta, Meta::root_owned(0o755));
+        assert_eq!(tree.inode(*id).meta, Meta::root_owned(0o755));
     }
     let (_, file) = entries.last().unwrap();
-    assert_eq!(binary.tree.inode(*file).kind, box_tree::Kind::Leaf(Leaf::File(binary.content)));
+    assert_eq!(tree.inode(*file).kind, box_tree::Kind::Leaf(Leaf::File(binary.content)));
 }
 
 #[test]
@@ -108,11 +111,11 @@ fn a_downloaded_binary_is_the_same_as_one_of_the_checkout() {
     let checkout = Checkout::new();
     checkout.write("agent", &static_program());
     let blob = checkout.store.put(&static_program()).unwrap();
-    let binary = from_store(&blob, "the URL", Machine::X86_64, &checkout.store).unwrap();
+    let binary = from_store(&blob, "the URL", Platform::LinuxAmd64, &checkout.store).unwrap();
     let other = checkout.read("agent").unwrap();
-    assert_eq!(binary.tree.digest(), other.tree.digest());
+    assert_eq!(binary.content, other.content);
     assert_eq!((binary.sha256, binary.program), (other.sha256, other.program));
-    let missing = from_store(&Digest::of(b""), "the URL", Machine::X86_64, &checkout.store);
+    let missing = from_store(&Digest::of(b""), "the URL", Platform::LinuxAmd64, &checkout.store);
     assert!(matches!(missing, Err(BinaryError::Store(box_cache::StoreError::Missing(_)))));
 }
 
@@ -123,7 +126,7 @@ fn a_blob_that_was_damaged_is_no_binary() {
     let path = checkout.store_dir.path().join("blobs").join(blob.hex());
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     fs::write(&path, b"something else").unwrap();
-    let read = from_store(&blob, "the URL", Machine::X86_64, &checkout.store);
+    let read = from_store(&blob, "the URL", Platform::LinuxAmd64, &checkout.store);
     assert!(matches!(read, Err(BinaryError::Store(box_cache::StoreError::Damaged { .. }))));
 }
 
@@ -175,13 +178,17 @@ fn copying_hashes_what_it_copies_and_tells_the_failing_side() {
         }
     }
     let bytes = vec![7; 300 << 10];
+    let mut hashed = Hashed::new(bytes.as_slice());
     let mut out = Vec::new();
-    let content = copy(&mut bytes.as_slice(), &mut out);
-    assert!(matches!(content, Ok(content) if content == Content::of(&bytes)));
+    io::copy(&mut hashed, &mut out).unwrap();
+    assert_eq!((hashed.content(), hashed.failed), (Content::of(&bytes), false));
     assert_eq!(out, bytes);
-    assert!(matches!(copy(&mut bytes.as_slice(), &mut Full), Err(CopyError::Write(_))));
-    let directory = &mut File::open("/").unwrap();
-    assert!(matches!(copy(directory, &mut io::sink()), Err(CopyError::Read(_))));
+    let mut hashed = Hashed::new(bytes.as_slice());
+    io::copy(&mut hashed, &mut Full).unwrap_err();
+    assert!(!hashed.failed);
+    let mut hashed = Hashed::new(File::open("/").unwrap());
+    io::copy(&mut hashed, &mut io::sink()).unwrap_err();
+    assert!(hashed.failed);
 }
 
 #[test]
@@ -192,7 +199,7 @@ fn programs_say_what_starts_them() {
     let interp = &[elf::PT_INTERP, elf::PT_LOAD][..];
     let dynamic = &[elf::PT_LOAD, elf::PT_DYNAMIC][..];
     let x86 = elf::EM_X86_64;
-    let linked = Program::Dynamic { interpreter };
+    let linked = Program::By(interpreter);
     for (kind, segments, data, expected) in [
         (elf::ET_EXEC, load, b"code".as_slice(), Program::Static),
         (elf::ET_DYN, load, b"code", Program::Static),
@@ -207,9 +214,10 @@ fn programs_say_what_starts_them() {
 #[test]
 fn this_test_is_itself_a_program() {
     let file = File::open(std::env::current_exe().unwrap()).unwrap();
-    let machine = if cfg!(target_arch = "x86_64") { Machine::X86_64 } else { Machine::Aarch64 };
+    let machine =
+        if cfg!(target_arch = "x86_64") { Platform::LinuxAmd64 } else { Platform::LinuxArm64 };
     match inspect(&file, machine).unwrap() {
-        Program::Dynamic { interpreter } => {
+        Program::By(interpreter) => {
             assert!(Path::new(std::ffi::OsStr::from_bytes(&interpreter)).exists());
         }
         program => assert_eq!(program, Program::Static),
@@ -218,18 +226,12 @@ fn this_test_is_itself_a_program() {
 
 #[test]
 fn scripts_say_what_reads_them() {
-    let script = |interpreter: &str, argument: Option<&str>| {
-        let argument = argument.map(|it| it.as_bytes().to_vec());
-        Ok(Program::Script { interpreter: interpreter.as_bytes().to_vec(), argument })
-    };
-    assert_eq!(inspected(b"#!/bin/sh\necho\n"), script("/bin/sh", None));
-    assert_eq!(inspected(b"#!/bin/sh"), script("/bin/sh", None));
-    assert_eq!(
-        inspected(b"#! \t/usr/bin/env  python3 -u \n"),
-        script("/usr/bin/env", Some("python3 -u"))
-    );
+    let script = |interpreter: &str| Ok(Program::By(interpreter.into()));
+    assert_eq!(inspected(b"#!/bin/sh\necho\n"), script("/bin/sh"));
+    assert_eq!(inspected(b"#!/bin/sh"), script("/bin/sh"));
+    assert_eq!(inspected(b"#! \t/usr/bin/env  python3 -u \n"), script("/usr/bin/env"));
     let long = format!("#!/{}\n", "a".repeat(252));
-    assert_eq!(inspected(long.as_bytes()), script(&long[2..255], None));
+    assert_eq!(inspected(long.as_bytes()), script(&long[2..255]));
 }
 
 #[test]
@@ -280,7 +282,7 @@ fn a_program_for_another_machine_is_refused() {
     assert_eq!(inspected(&arm), Err(expected.into()));
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&arm).unwrap();
-    assert_eq!(inspect(&file, Machine::Aarch64).unwrap(), Program::Static);
+    assert_eq!(inspect(&file, Platform::LinuxArm64).unwrap(), Program::Static);
     let mut short = static_program();
     short[4] = elf::ELFCLASS32;
     let expected = "it is a program for x86_64 with another word size or byte order, but the box is for x86_64";

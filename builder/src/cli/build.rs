@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use box_image::{ErrorCode, exit};
 use boxbuild::project::LockFile;
-use boxbuild::{Build, Report, output, resolve};
+use boxbuild::{Build, output, resolve};
 use boxfile_spec::{Lock, Platform};
 use host_fs::publish::Swap;
 use serde_json::Value;
@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
-use super::registries::Registries;
 use super::{locking, terminal};
 
 /// Builds a box from a Boxfile and prints its digest.
@@ -58,12 +57,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.locked {
         locking::check_declared(&lock_file, &loaded, platform, &lock_command(args))?;
     }
-    let tools = Tools::find(&args.inputs, &loaded)?;
-    let checkout = loaded.project.checkout(&loaded.boxfile);
-    let registries = Registries::find(&args.inputs.registries, args.project.json)?;
-    let remote = registries.client();
+    let tools = Tools::find(&args.inputs, args.project.json)?;
     let old = lock_file.lock.as_ref();
-    let request = tools.request(&loaded, &checkout, platform, old, &[], &remote);
+    let request = tools.request(&loaded, platform, old, &[])?;
     let failed = |error| Failure::of_build(&error, &loaded.sources);
     request.check_platform().map_err(failed)?;
     set_threads(args.jobs)?;
@@ -77,10 +73,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     lock_file.check_writable(&lock)?;
     let built = resolved.build().map_err(failed)?;
     let written = save(&lock_file, &lock)?;
-    let directory = args.output.clone().unwrap_or_else(|| default_output(&loaded));
+    let default = || PathBuf::from(format!("{}.box", loaded.boxfile().name));
+    let directory = args.output.clone().unwrap_or_else(default);
     let swap = output::write(&tools.store, &built.sealed, &directory)?;
     note_swap(swap, &directory);
-    note_unused(&loaded, &built);
+    loaded.show_unused(&built.unused);
     note_unenforced(&tools, &built)?;
     let lock = locking::report(&lock_file, &lock, written);
     report(args, &loaded, (&built, &directory), lock);
@@ -112,16 +109,8 @@ fn note_swap(swap: Swap, directory: &Path) {
     }
 }
 
-/// Says which policies of the Boxfile decided nothing.
-fn note_unused(loaded: &Loaded, built: &Build) {
-    let found = built.unused.iter().filter_map(|unused| unused.warning(&loaded.boxfile));
-    if let Some(report) = Report::new(loaded.sources.clone(), found) {
-        terminal::note(&report.render());
-    }
-}
-
 /// Says what of the box today's launcher does not enforce, and so refuses to start.
-fn note_unenforced(tools: &Tools, built: &Build) -> Result<(), Failure> {
+fn note_unenforced(tools: &Tools<'_>, built: &Build) -> Result<(), Failure> {
     let plan = built.sealed.plan(&tools.store)?;
     for unsupported in plan.unsupported() {
         terminal::note(&format!("warning: boxlaunch will not start this box: {unsupported}"));
@@ -139,10 +128,6 @@ fn lock_command(args: &Args) -> String {
     format!("boxbuild lock{file}{lock}")
 }
 
-fn default_output(loaded: &Loaded) -> PathBuf {
-    PathBuf::from(format!("{}.box", loaded.boxfile.name))
-}
-
 /// Bounds the number of threads; this one is among them.
 fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from));
@@ -154,7 +139,7 @@ fn report(args: &Args, loaded: &Loaded, (built, directory): (&Build, &Path), loc
     let sealed = &built.sealed;
     if args.project.json {
         let report = serde_json::json!({
-            "name": loaded.boxfile.name,
+            "name": loaded.boxfile().name,
             "box": sealed.manifest,
             "tree": sealed.tree,
             "output": directory,

@@ -1,6 +1,6 @@
 //! `boxbuild check`: is the Boxfile right, without building it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use box_digest::Blake3Digest;
 use boxbuild::{BuildError, Pins, Report, Request};
@@ -35,9 +35,9 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
-    let mut warnings = Vec::new();
-    let mut failures = Vec::new();
-    for variant in &chosen(&loaded) {
+    let (mut warnings, mut failures) = (Vec::new(), Vec::new());
+    let all = if loaded.variant().is_some() { vec![loaded.clone()] } else { loaded.variants() };
+    for variant in &all {
         let (errors, found) = check(variant);
         failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
         warnings.extend(found);
@@ -60,30 +60,24 @@ fn distinct<T: PartialEq>(list: &mut Vec<T>) {
     }
 }
 
-/// Returns the chosen profile; all of them where none is chosen.
-fn chosen(loaded: &Loaded) -> Vec<Loaded> {
-    if loaded.profile.is_some() { vec![loaded.clone()] } else { loaded.variants() }
-}
-
 fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
-    let checkout = loaded.project.checkout(&loaded.boxfile);
     boxbuild::check(&Request {
-        boxfile: &loaded.boxfile,
+        boxfile: loaded.boxfile(),
         base: &loaded.project.base,
-        checkout: &checkout,
+        checkout: loaded.project.checkout(loaded.boxfile()),
         platform: loaded.platform(None).unwrap_or(Platform::LinuxAmd64),
         pins: Pins::default(),
         fetch: FetchOptions { offline: true, ..FetchOptions::default() },
         remote: None,
         init: Path::new(""),
-        kernel: Path::new(""),
+        kernel: PathBuf::new(),
         builder: Blake3Digest::from_bytes([0; 32]),
     })
 }
 
 fn report(args: &Args, loaded: &Loaded, warnings: &[Report]) {
     if args.canonical {
-        return terminal::json(&loaded.boxfile.canonical());
+        return terminal::json(&loaded.boxfile().canonical());
     }
     if args.project.json {
         let own = loaded.warnings.iter().map(|it| json::diagnostic(it, &loaded.sources));
@@ -92,7 +86,7 @@ fn report(args: &Args, loaded: &Loaded, warnings: &[Report]) {
             .flat_map(|report| report.found.iter().map(|it| json::diagnostic(it, &report.sources)));
         let warnings: Vec<_> = own.chain(further).collect();
         let report = json!({
-            "name": loaded.boxfile.name, "profiles": loaded.profile_names(), "warnings": warnings,
+            "name": loaded.boxfile().name, "profiles": loaded.profile_names(), "warnings": warnings,
         });
         return terminal::json(&report.to_string());
     }

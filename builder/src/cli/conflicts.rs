@@ -2,11 +2,10 @@
 //! that would decide it.
 
 use box_image::ErrorCode;
-use box_tree::listing::{NamedOrigin, Origins};
+use box_tree::listing::Origins;
 use boxbuild::MergeConflicts;
-use boxbuild::compose::merged::{Advice, Conflict, Side, advice, describe};
+use boxbuild::compose::merged::{Advice, Conflict, Difference, Side, advice};
 use boxfile_spec::{Diagnostic, Sources, Syntax};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::entry::PathData;
@@ -31,7 +30,7 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
 
 /// Describes conflicts to a person, and what to write.
 pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) -> String {
-    let shown = conflicts.iter().take(MOST_SHOWN).map(|it| describe(it, origins));
+    let shown = conflicts.iter().take(MOST_SHOWN).map(|it| it.describe(origins));
     let rest = conflicts.len().saturating_sub(MOST_SHOWN);
     let rest = (rest > 0).then(|| format!("and {rest} more; `--json` has all of them"));
     let list = shown.chain(rest).collect::<Vec<_>>().join("\n");
@@ -68,58 +67,29 @@ fn lines(advice: &[Advice], syntax: Syntax) -> String {
     )
 }
 
-/// A conflict as data.
-#[derive(Debug, Serialize)]
-struct ConflictData<'a> {
-    #[serde(flatten)]
-    path: PathData<'a>,
-    field: &'a str,
-    agent: SideData<'a>,
-    business: SideData<'a>,
-    note: Option<String>,
-}
-
-/// What one image has, as data.
-#[derive(Debug, Serialize)]
-struct SideData<'a> {
-    value: &'a str,
-    r#type: &'static str,
-    size: Option<u64>,
-    below: usize,
-    origin: Option<NamedOrigin<'a>>,
-}
-
-impl<'a> ConflictData<'a> {
-    fn of(conflict: &'a Conflict, origins: &'a Origins) -> Self {
-        let [agent, business] = &conflict.sides;
-        let [agents, businesses] = &conflict.difference.values;
-        Self {
-            path: PathData::of(&conflict.path),
-            field: &conflict.difference.field,
-            agent: SideData::of(agent, agents, origins),
-            business: SideData::of(business, businesses, origins),
-            note: conflict.note.as_ref().map(ToString::to_string),
-        }
-    }
-}
-
-impl<'a> SideData<'a> {
-    fn of(side: &Side, value: &'a str, origins: &'a Origins) -> Self {
-        let Side { kind, size, below, origin } = *side;
-        Self { value, r#type: kind, size, below, origin: origins.named(origin) }
-    }
-}
-
-/// Writes conflicts down as data.
+/// Returns conflicts as data.
 pub(crate) fn all_json(conflicts: &[Conflict], origins: &Origins) -> Value {
-    conflicts.iter().map(|it| json!(ConflictData::of(it, origins))).collect()
+    let side = |Side { kind, size, below, origin }: &Side, value: &str| {
+        let origin = origins.named(*origin);
+        json!({ "value": value, "type": kind, "size": size, "below": below, "origin": origin })
+    };
+    let one = |it: &Conflict| {
+        let Difference { field, values } = &it.difference;
+        let mut json = json!(PathData::of(&it.path));
+        json["field"] = json!(field);
+        json["agent"] = side(&it.sides[0], &values[0]);
+        json["business"] = side(&it.sides[1], &values[1]);
+        json["note"] = json!(it.note.as_ref().map(ToString::to_string));
+        json
+    };
+    conflicts.iter().map(one).collect()
 }
 
 /// Writes down which declarations would decide conflicts.
 pub(crate) fn advice_json(conflicts: &[Conflict], syntax: Syntax) -> Value {
     let one = |it: &Advice| {
         json!({
-            "pattern": it.pattern, "policy": it.policy(), "paths": it.paths,
+            "pattern": it.pattern, "policy": it.policy, "paths": it.paths,
             "declaration": it.declaration(syntax),
         })
     };

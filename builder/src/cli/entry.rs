@@ -11,15 +11,15 @@ use serde::Serialize;
 
 /// A path as data. One that is not UTF-8 is there twice: readable, and without loss.
 #[derive(Debug, Serialize)]
-pub(crate) struct PathData<'a> {
-    path: Cow<'a, str>,
+pub(crate) struct PathData {
+    path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     path_base64: Option<String>,
 }
 
-impl<'a> PathData<'a> {
-    pub(crate) fn of(path: &'a [u8]) -> Self {
-        Self { path: String::from_utf8_lossy(path), path_base64: lossless(path) }
+impl PathData {
+    pub(crate) fn of(path: &[u8]) -> Self {
+        Self { path: String::from_utf8_lossy(path).into_owned(), path_base64: lossless(path) }
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct EntryData<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     xattrs: Vec<XattrData<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    links: Option<LinksData<'a>>,
+    links: Option<LinksData>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<NamedOrigin<'a>>,
 }
@@ -59,10 +59,10 @@ struct XattrData<'a> {
 
 /// The names of an inode as data.
 #[derive(Debug, Serialize)]
-struct LinksData<'a> {
+struct LinksData {
     names: usize,
     #[serde(flatten)]
-    first: PathData<'a>,
+    first: PathData,
 }
 
 impl<'a> EntryData<'a> {
@@ -106,6 +106,11 @@ pub(crate) fn origin(entry: &Entry<'_>) -> String {
     entry.origin.map_or_else(|| "this host".to_owned(), |origin| shown(&origin.to_string()))
 }
 
+/// Shows the numbers of a device, if it is one.
+pub(crate) fn device(entry: &Entry<'_>) -> Option<String> {
+    entry.inode.device().map(|(major, minor)| format!("{major},{minor}"))
+}
+
 /// Shows type and permissions as `ls` does.
 pub(crate) fn permissions(entry: &Entry<'_>) -> String {
     let kind = match entry.inode.type_name() {
@@ -117,21 +122,15 @@ pub(crate) fn permissions(entry: &Entry<'_>) -> String {
         _ => '-',
     };
     let mode = entry.inode.meta.mode;
-    let mut text = String::from(kind);
-    for (shift, special, lower, upper) in
-        [(6, 0o4000, 's', 'S'), (3, 0o2000, 's', 'S'), (0, 0o1000, 't', 'T')]
-    {
-        let bits = mode >> shift;
-        text.push(if bits & 4 != 0 { 'r' } else { '-' });
-        text.push(if bits & 2 != 0 { 'w' } else { '-' });
-        text.push(match (mode & special != 0, bits & 1 != 0) {
-            (true, true) => lower,
-            (true, false) => upper,
-            (false, true) => 'x',
-            (false, false) => '-',
-        });
+    let bits = (0..9).zip("rwx".chars().cycle());
+    let letters = bits.map(|(bit, letter)| if mode & (0o400 >> bit) != 0 { letter } else { '-' });
+    let mut text: Vec<char> = std::iter::once(kind).chain(letters).collect();
+    for (special, at, letter) in [(0o4000, 3, 's'), (0o2000, 6, 's'), (0o1000, 9, 't')] {
+        if mode & special != 0 {
+            text[at] = if text[at] == 'x' { letter } else { letter.to_ascii_uppercase() };
+        }
     }
-    text
+    text.into_iter().collect()
 }
 
 /// Shows a time as UTC: `2023-11-14 22:13:20` (the proleptic Gregorian calendar).

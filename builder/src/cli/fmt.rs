@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use boxbuild::project::{Project, replace};
-use boxfile_spec::{Document, MAX_SOURCE, Severity, Syntax, format_kdl, format_toml};
+use boxfile_spec::{MAX_SOURCE, Severity, Syntax, format_kdl, format_toml};
 use serde_json::json;
 
 use super::failure::{Advice, Failure};
@@ -81,7 +81,8 @@ fn format(file: &Path, check: bool) -> Result<bool, Failure> {
 
 /// Returns a file's text as it should be; nothing if it is so already.
 fn formatted(file: &Path) -> Result<Option<String>, Failure> {
-    let document = read(file)?;
+    // What else is wrong with it is not this command's affair.
+    let document = Project::of(file).read(None)?;
     let source = &document.sources.as_slice()[0];
     let text = match source.syntax {
         Syntax::Kdl => format_kdl(&source.text),
@@ -106,9 +107,4 @@ fn formatted(file: &Path) -> Result<Option<String>, Failure> {
             Err(Failure::diagnostics(ErrorCode::BoxfileInvalid, &wrong, &document.sources))
         }
     }
-}
-
-/// Reads a file by itself; what else is wrong with it is not this command's affair.
-fn read(file: &Path) -> Result<Document, Failure> {
-    Ok(Project::of(file).read(None)?)
 }

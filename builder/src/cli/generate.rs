@@ -1,5 +1,5 @@
-//! `boxbuild completions` and `boxbuild man`: what the command line says of itself, for shells and
-//! manuals.
+//! `boxbuild schema`, `boxbuild completions` and `boxbuild man`: the language for editors, and the
+//! command line for shells and manuals.
 
 use std::path::PathBuf;
 
@@ -9,6 +9,15 @@ use clap_complete::Shell;
 
 use super::failure::Failure;
 use super::{Cli, terminal};
+
+/// Prints the JSON Schema of a Boxfile in TOML, for editors.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  boxbuild schema > boxfile.schema.json")]
+pub(crate) struct Schema {
+    /// Print the reference of the language, as Markdown, instead
+    #[arg(long)]
+    reference: bool,
+}
 
 /// Prints the completions for a shell.
 #[derive(Debug, clap::Args)]
@@ -29,6 +38,13 @@ pub(crate) struct Man {
     /// Write one page for each command into this directory
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+}
+
+/// Runs `boxbuild schema`.
+pub(crate) fn schema(args: &Schema) -> Result<(), Failure> {
+    let text = if args.reference { boxfile_spec::reference() } else { boxfile_spec::json_schema() };
+    terminal::result(text.trim_end());
+    Ok(())
 }
 
 /// Runs `boxbuild completions`.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use box_image::text::readable;
-use box_image::{ComponentName, Descriptor, Phase, RunPlan, SkillMode};
+use box_image::{ComponentName, Descriptor, Limits, Phase, RunPlan, SkillMode};
 use box_inspect::export::Contents;
 use box_inspect::opened::{self, OpenBox};
 use box_sbom::Subject;
@@ -110,11 +110,10 @@ fn text(opened: &OpenBox, listing: &Listing) -> Vec<String> {
         lines.extend(unsupported.iter().map(|it| format!("  {it}")));
     }
     lines.extend([String::new(), "blobs".to_owned()]);
-    lines.extend(
-        opened.manifest.layers.iter().map(|blob| {
-            format!("  {:<10}{:>11}  {}", blob.role(), readable(blob.size), blob.digest)
-        }),
-    );
+    for blob in &opened.manifest.layers {
+        let size = readable(blob.size);
+        lines.push(format!("  {:<10}{size:>11}  {}", blob.role(), blob.digest));
+    }
     lines
 }
 
@@ -123,9 +122,9 @@ fn of_component(name: ComponentName, plan: &RunPlan, listing: &Listing) -> Vec<S
     let mut lines = vec![String::new(), name.name().to_owned()];
     let mut line = |label: &str, value: &str| lines.push(format!("  {label:<10}{value}"));
     if let Some(image) = listing.origins.images.iter().find(|image| image.component == name) {
-        (1..)
-            .zip(&image.layers)
-            .for_each(|(at, layer)| line(&format!("layer {at}"), &layer.to_string()));
+        for (at, layer) in (1..).zip(&image.layers) {
+            line(&format!("layer {at}"), &layer.to_string());
+        }
     }
     if let Some(digest) = listing.origins.program.filter(|_| name == ComponentName::Agent) {
         line("file", &digest.to_string());
@@ -133,18 +132,14 @@ fn of_component(name: ComponentName, plan: &RunPlan, listing: &Listing) -> Vec<S
     line("root", &component.root);
     line("program", &format!("{:?} in {}", component.argv, component.workdir));
     line("user", &format!("{}:{}", component.user.uid, component.user.gid));
-    let limits = component.limits;
-    let memory = readable(limits.memory_bytes);
-    line(
-        "limits",
-        &format!("{memory} of memory, CPU weight {}, {} processes", limits.cpu_weight, limits.pids),
-    );
+    let Limits { memory_bytes, cpu_weight, pids, .. } = component.limits;
+    let memory = readable(memory_bytes);
+    line("limits", &format!("{memory} of memory, CPU weight {cpu_weight}, {pids} processes"));
     lines
 }
 
 fn budget(plan: &RunPlan) -> String {
-    let limit =
-        |phase: Phase| plan.budget.limit(phase).map(|ms| format!("{} {ms} ms", phase.name()));
+    let limit = |it: Phase| Some(format!("{} {} ms", it.name(), plan.budget.limit(it)?));
     let limits: Vec<String> = Phase::ALL.into_iter().filter_map(limit).collect();
     if limits.is_empty() { "none".to_owned() } else { limits.join(", ") }
 }

@@ -1,10 +1,11 @@
 //! A Boxfile that was read for a command, and what commands ask of it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use box_cache::Store;
 use box_digest::Blake3Digest;
 use box_image::ErrorCode;
+use boxbuild::compose::merged::Unused;
 use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
 use boxbuild::{Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
@@ -13,19 +14,20 @@ use oci_registry::Registry;
 
 use super::failure::{Advice, Failure};
 use super::options::{InputOptions, ProjectOptions};
-use super::{locate, terminal};
+use super::{locate, registries, terminal};
 
 /// A Boxfile without errors, as one of its profiles makes it.
 #[derive(Clone)]
 pub(crate) struct Loaded {
     pub(crate) project: Project,
     pub(crate) sources: Sources,
-    pub(crate) boxfile: Boxfile,
-    /// The chosen profile, and the Boxfile without it.
-    pub(crate) profile: Option<(String, Box<Boxfile>)>,
+    /// The Boxfile without a profile.
+    without: Boxfile,
     /// The Boxfile with each of its profiles.
     profiles: Vec<(String, Boxfile)>,
-    /// What is worth a look in it.
+    /// The index of the chosen profile.
+    chosen: Option<usize>,
+    /// The warnings about its text.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
@@ -33,36 +35,30 @@ impl Loaded {
     /// Reads the Boxfile that the options name, with a profile if one is given.
     pub(crate) fn read(options: &ProjectOptions, profile: Option<&str>) -> Result<Self, Failure> {
         let project = Project::of(&locate::boxfile(options.file.as_deref())?);
-        let read = |profile| project.read(profile);
-        let Document { sources, boxfile, found, variants, .. } = read(None)?;
-        let chosen = variants.iter().find(|(name, _)| Some(name.as_str()) == profile);
-        let chosen = chosen.map(|(_, boxfile)| boxfile.clone());
-        if profile.is_some() && chosen.is_none() {
-            // Read with it, the Boxfile says whether that is its name or something in the file.
-            if let Some(unknown) = read(profile)?.unknown_profile {
-                return Err(Failure::usage(unknown));
-            }
+        let Document { sources, boxfile, found, variants: profiles, .. } = project.read(None)?;
+        let chosen = profiles.iter().position(|(name, _)| Some(name.as_str()) == profile);
+        // Read with it, the Boxfile says whether that is its name or something in the file.
+        if profile.is_some()
+            && chosen.is_none()
+            && let Some(unknown) = project.read(profile)?.unknown_profile
+        {
+            return Err(Failure::usage(unknown));
         }
         let Some(without) = boxfile else {
             return Err(Failure::diagnostics(ErrorCode::BoxfileInvalid, &found, &sources));
         };
-        let (boxfile, profile) = match (profile, chosen) {
-            (Some(name), Some(chosen)) => (chosen, Some((name.to_owned(), Box::new(without)))),
-            _ => (without, None),
-        };
-        Ok(Self { project, sources, boxfile, profile, profiles: variants, warnings: found })
+        Ok(Self { project, sources, without, profiles, chosen, warnings: found })
+    }
+
+    /// Returns the Boxfile with the chosen profile.
+    pub(crate) fn boxfile(&self) -> &Boxfile {
+        self.chosen.map_or(&self.without, |index| &self.profiles[index].1)
     }
 
     /// Returns the same Boxfile without a profile and with each, in this order.
     pub(crate) fn variants(&self) -> Vec<Self> {
-        let without = self.profile.as_ref().map_or(&self.boxfile, |(_, without)| without);
-        let plain = Self { boxfile: without.clone(), profile: None, ..self.clone() };
-        let with = |(name, boxfile): &(String, Boxfile)| Self {
-            boxfile: boxfile.clone(),
-            profile: Some((name.clone(), Box::new(without.clone()))),
-            ..self.clone()
-        };
-        std::iter::once(plain).chain(self.profiles.iter().map(with)).collect()
+        let indices = std::iter::once(None).chain((0..self.profiles.len()).map(Some));
+        indices.map(|chosen| Self { chosen, ..self.clone() }).collect()
     }
 
     /// Returns the names of the profiles, sorted.
@@ -72,20 +68,20 @@ impl Loaded {
         names
     }
 
-    /// Returns the chosen profile's name.
-    pub(crate) fn profile_name(&self) -> Option<&str> {
-        self.profile.as_ref().map(|(name, _)| name.as_str())
-    }
-
     /// Returns the chosen profile as the lock knows it.
     pub(crate) fn variant(&self) -> Option<Variant<'_>> {
-        self.profile.as_ref().map(|(name, without)| Variant { name, without })
+        self.chosen.map(|index| Variant { name: &self.profiles[index].0, without: &self.without })
+    }
+
+    /// Returns the chosen profile's name.
+    pub(crate) fn profile_name(&self) -> Option<&str> {
+        self.variant().map(|it| it.name)
     }
 
     /// Returns everything that the lock is for.
     pub(crate) fn declarations(&self) -> Declarations<'_> {
-        let without = self.profile.as_ref().map_or(&self.boxfile, |(_, without)| without);
-        Declarations { without, profiles: &self.profiles, base: &self.project.base }
+        let Self { without, profiles, project, .. } = self;
+        Declarations { without, profiles, base: &project.base }
     }
 
     /// Returns what of the declarations is built for a platform.
@@ -97,6 +93,14 @@ impl Loaded {
     pub(crate) fn show_warnings(&self, further: &[Report]) {
         let own = Report::new(self.sources.clone(), self.warnings.clone());
         for report in own.iter().chain(further) {
+            terminal::note(&report.render());
+        }
+    }
+
+    /// Shows which policies decided nothing.
+    pub(crate) fn show_unused(&self, unused: &[Unused]) {
+        let found = unused.iter().filter_map(|unused| unused.warning(self.boxfile()));
+        if let Some(report) = Report::new(self.sources.clone(), found) {
             terminal::note(&report.render());
         }
     }
@@ -114,7 +118,7 @@ impl Loaded {
     /// Returns the platform to build for: as named, which must be one that the Boxfile has, or the
     /// first that it has.
     pub(crate) fn platform(&self, named: Option<Platform>) -> Result<Platform, Failure> {
-        let declared: Vec<Platform> = self.boxfile.platforms.iter().map(|it| it.value).collect();
+        let declared: Vec<Platform> = self.boxfile().platforms.iter().map(|it| it.value).collect();
         match named {
             None => Ok(declared.first().copied().unwrap_or(Platform::LinuxAmd64)),
             Some(platform) if declared.contains(&platform) => Ok(platform),
@@ -137,62 +141,57 @@ impl Loaded {
     }
 }
 
-/// What a build reads beside the Boxfile, found.
-pub(crate) struct Tools {
+/// What a command builds with: the store, the client for registries, and the named files.
+pub(crate) struct Tools<'a> {
     pub(crate) store: Store,
+    options: &'a InputOptions,
     init: PathBuf,
-    kernel: PathBuf,
     builder: Blake3Digest,
-    offline: bool,
+    remote: Registry<'static>,
 }
 
-impl Tools {
-    /// Finds what a build of the Boxfile needs.
-    pub(crate) fn find(options: &InputOptions, loaded: &Loaded) -> Result<Self, Failure> {
+impl<'a> Tools<'a> {
+    /// Finds them. `as_json` says that a machine reads what the command prints.
+    pub(crate) fn find(options: &'a InputOptions, as_json: bool) -> Result<Self, Failure> {
         let store = locate::store(options.store.store.as_deref())?;
         Ok(Self {
             store: Store::open(&store)?,
+            options,
             init: locate::init(options.init.as_deref())?,
-            kernel: locate::kernel(
-                options.kernel.as_deref(),
-                &loaded.boxfile,
-                &loaded.project.base,
-            )?,
             builder: builder_identity()?,
-            offline: options.offline,
+            remote: registries::client(&options.registries, as_json)?,
         })
     }
 
-    /// Makes the request to build the Boxfile for a platform.
-    pub(crate) fn request<'a>(
-        &'a self,
-        loaded: &'a Loaded,
-        checkout: &'a Path,
+    /// Makes the request to build a Boxfile for a platform.
+    pub(crate) fn request<'r>(
+        &'r self,
+        loaded: &'r Loaded,
         platform: Platform,
-        lock: Option<&'a Lock>,
-        refresh: &'a [String],
-        remote: &'a Registry<'_>,
-    ) -> Request<'a> {
-        Request {
-            boxfile: &loaded.boxfile,
-            base: &loaded.project.base,
-            checkout,
+        lock: Option<&'r Lock>,
+        refresh: &'r [String],
+    ) -> Result<Request<'r>, Failure> {
+        let (boxfile, base) = (loaded.boxfile(), &loaded.project.base);
+        Ok(Request {
+            boxfile,
+            base,
+            checkout: loaded.project.checkout(boxfile),
             platform,
             pins: Pins { lock, profile: loaded.variant(), refresh },
             fetch: FetchOptions {
-                offline: self.offline,
-                network: remote.network(),
+                offline: self.options.offline,
+                network: self.remote.network(),
                 ..FetchOptions::default()
             },
-            remote: Some(remote),
+            remote: Some(&self.remote),
             init: &self.init,
-            kernel: &self.kernel,
+            kernel: locate::kernel(self.options.kernel.as_deref(), boxfile, base)?,
             builder: self.builder,
-        }
+        })
     }
 }
 
-/// Identifies this very program, so that a changed builder builds anew.
+/// Identifies this very program, so that a changed builder does not take an older one's results.
 fn builder_identity() -> Result<Blake3Digest, Failure> {
     let program = std::fs::read("/proc/self/exe").map_err(|error| {
         Failure::new(ErrorCode::Io, format!("cannot read this program itself: {error}"))

@@ -45,16 +45,25 @@ pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
 
 /// Returns the directory of the store.
 pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    let from = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     named
         .map(Path::to_owned)
-        .or_else(|| from("BOXBUILD_STORE"))
-        .or_else(|| from("XDG_CACHE_HOME").map(|cache| cache.join("boxbuild")))
-        .or_else(|| from("HOME").map(|home| home.join(".cache/boxbuild")))
+        .or_else(|| path("BOXBUILD_STORE"))
+        .or_else(|| path("XDG_CACHE_HOME").map(|cache| cache.join("boxbuild")))
+        .or_else(|| path("HOME").map(|home| home.join(".cache/boxbuild")))
         .ok_or_else(|| {
             let advice = Advice::new(ErrorCode::StoreInvalid, "name one with --store, or set HOME");
             Failure::new(advice, "no directory for the store")
         })
+}
+
+/// Returns the directory of the user's configuration.
+pub(crate) fn config_home() -> Option<PathBuf> {
+    path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")))
+}
+
+/// Returns the path in an environment variable, unless it is empty.
+pub(crate) fn path(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// Returns the init: as named, or beside this program.

@@ -6,14 +6,12 @@ use std::path::Path;
 use box_image::ErrorCode;
 use boxbuild::project::{LockFile, LockFileError};
 use boxbuild::resolve;
+use boxfile_spec::Lock;
 use boxfile_spec::lock::{Entry, Kind};
-use boxfile_spec::{Lock, Platform};
-use oci_registry::Registry;
 
 use super::failure::{Advice, Failure};
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProjectOptions};
-use super::registries::Registries;
 use super::{locking, terminal};
 
 /// Writes Boxfile.lock without building.
@@ -56,16 +54,10 @@ pub(crate) struct UpdateArgs {
 /// Runs `boxbuild lock`.
 pub(crate) fn lock(args: &LockArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, None)?;
-    let file = read_any_epoch(&loaded.lock_path(&args.inputs))?;
-    let registries = Registries::find(&args.inputs.registries, args.project.json)?;
-    let remote = registries.client();
-    let lock = resolve_all((&loaded, &args.inputs), &remote, file.lock.as_ref(), &[])?;
+    let file = LockFile::read_any_epoch(&loaded.lock_path(&args.inputs))?;
+    let tools = Tools::find(&args.inputs, args.project.json)?;
+    let lock = resolve_all(&loaded, &tools, file.lock.as_ref(), &[])?;
     finish(&file, &lock, false, args.project.json)
-}
-
-/// Reads a lock to write it for the current format epoch.
-fn read_any_epoch(path: &Path) -> Result<LockFile, Failure> {
-    Ok(LockFile::read_any_epoch(path)?)
 }
 
 /// Reads a lock to resolve all of it again, and warns if its pins cannot be used.
@@ -85,15 +77,12 @@ fn read_to_rebuild(path: &Path) -> Result<LockFile, Failure> {
 pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, None)?;
     let path = loaded.lock_path(&args.inputs);
-    let file = if args.names.is_empty() { read_to_rebuild(&path) } else { read_any_epoch(&path) }?;
+    let all = args.names.is_empty();
+    let file = if all { read_to_rebuild(&path)? } else { LockFile::read_any_epoch(&path)? };
     let old = file.lock.as_ref();
-    let refresh = match args.names.as_slice() {
-        [] => names(old, |it| it.kind == Kind::Image),
-        names => names.to_vec(),
-    };
-    let registries = Registries::find(&args.inputs.registries, args.project.json)?;
-    let remote = registries.client();
-    let lock = resolve_all((&loaded, &args.inputs), &remote, old, &refresh)?;
+    let refresh = if all { names(old, |it| it.kind == Kind::Image) } else { args.names.clone() };
+    let tools = Tools::find(&args.inputs, args.project.json)?;
+    let lock = resolve_all(&loaded, &tools, old, &refresh)?;
     let known = names(old, |_| true).into_iter().chain(names(Some(&lock), |_| true)).collect();
     check_names(&args.names, known)?;
     finish(&file, &lock, args.dry_run, args.project.json)
@@ -115,19 +104,15 @@ fn check_names(names: &[String], known: BTreeSet<String>) -> Result<(), Failure>
 
 /// Resolves everything that the Boxfile names, in all its profiles, for all its platforms.
 fn resolve_all(
-    (loaded, inputs): (&Loaded, &InputOptions),
-    remote: &Registry<'_>,
+    loaded: &Loaded,
+    tools: &Tools<'_>,
     old: Option<&Lock>,
     refresh: &[String],
 ) -> Result<Lock, Failure> {
     let mut lock = Lock::new(box_image::manifest::FORMAT_EPOCH);
     for (index, variant) in loaded.variants().iter().enumerate() {
-        let tools = Tools::find(inputs, variant)?;
-        let checkout = variant.project.checkout(&variant.boxfile);
-        let platforms: Vec<Platform> =
-            variant.boxfile.platforms.iter().map(|it| it.value).collect();
-        for platform in platforms {
-            let request = tools.request(variant, &checkout, platform, old, refresh, remote);
+        for platform in &variant.boxfile().platforms {
+            let request = tools.request(variant, platform.value, old, refresh)?;
             let resolved = resolve(&request, &tools.store)
                 .map_err(|error| Failure::of_build(&error, &variant.sources))?;
             if index == 0 {

@@ -27,72 +27,72 @@ pub(crate) fn check_declared(
         return Err(Failure::new(Advice::new(ErrorCode::LockMissing, help), message));
     };
     let found = loaded.declarations().mismatches(lock, loaded.target(platform));
-    let lines = found.iter().map(mismatch_line).collect();
-    out_of_date(file.path(), lines, found.iter().map(mismatch_json).collect(), command)
+    out_of_date(file.path(), found.iter().map(of_mismatch).collect(), command)
 }
 
 /// Refuses a lock that is not the one that was resolved; `command` would write that one.
 pub(crate) fn check_locked(file: &LockFile, new: &Lock, command: &str) -> Result<(), Failure> {
-    let changes = changes(file.lock.as_ref(), new);
-    let lines = changes.iter().map(change_line).collect();
-    out_of_date(file.path(), lines, changes.iter().map(change_json).collect(), command)
+    out_of_date(
+        file.path(),
+        changes(file.lock.as_ref(), new).iter().map(of_change).collect(),
+        command,
+    )
 }
 
-/// Returns the failure of a lock with mismatches, one line each, if there are any.
-fn out_of_date(
-    path: &Path,
-    lines: Vec<String>,
-    entries: Vec<Value>,
-    command: &str,
-) -> Result<(), Failure> {
-    if lines.is_empty() {
+/// An entry that is out of date, for people and as data.
+struct Outdated {
+    line: String,
+    data: Value,
+}
+
+/// Returns the failure of a lock with entries that are out of date, if there are any.
+fn out_of_date(path: &Path, entries: Vec<Outdated>, command: &str) -> Result<(), Failure> {
+    if entries.is_empty() {
         return Ok(());
     }
     let help =
         format!("look at what changed; if it is meant, run `{command}` and check the lock in");
     let message = format!("{} is out of date, and --locked forbids changing it", path.display());
-    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    let lines: String = entries.iter().map(|it| format!("\n  {}", it.line)).collect();
+    let data = entries.into_iter().map(|it| it.data).collect();
     Err(Failure::new(Advice::new(ErrorCode::LockOutOfDate, help), message)
-        .with_details(&lines, &[("entries", entries.into())]))
+        .with_details(&lines, &[("entries", data)]))
 }
 
-/// Describes an entry that does not fit what the Boxfile names.
-fn mismatch_line(mismatch: &Mismatch<'_>) -> String {
-    let (name, platform) = mismatch.key();
-    let title = titled(name, platform);
-    match mismatch {
-        Mismatch::NotLocked(_) => format!("{title}: not locked yet"),
-        Mismatch::NotDeclared(_) => format!("{title}: no longer declared"),
+const NOT_LOCKED: &str = "not locked yet";
+const NOT_DECLARED: &str = "no longer declared";
+
+/// Describes an entry that does not fit what the Boxfile names: as data, a change whose new digest
+/// is not known.
+fn of_mismatch(mismatch: &Mismatch<'_>) -> Outdated {
+    let (change, old, found) = match mismatch {
+        Mismatch::NotLocked(_) => ("added", None, NOT_LOCKED.to_owned()),
+        Mismatch::NotDeclared(entry) => ("removed", Some(*entry), NOT_DECLARED.to_owned()),
         Mismatch::Different { locked, named } if locked.kind == named.kind => {
-            format!("{title}: locked {}, found {}", quoted(&locked.source), quoted(&named.source))
+            let [locked_source, source] = [&locked.source, &named.source].map(|it| quoted(it));
+            ("changed", Some(*locked), format!("locked {locked_source}, found {source}"))
         }
         Mismatch::Different { locked, named } => {
-            format!("{title}: locked as {}, found {}", locked.kind, named.kind)
+            let found = format!("locked as {}, found {}", locked.kind, named.kind);
+            ("changed", Some(*locked), found)
         }
-    }
-}
-
-/// Writes a mismatch as data: as a change whose new digest is not known.
-fn mismatch_json(mismatch: &Mismatch<'_>) -> Value {
-    let (change, old) = match mismatch {
-        Mismatch::NotLocked(_) => ("added", None),
-        Mismatch::NotDeclared(entry) => ("removed", Some(*entry)),
-        Mismatch::Different { locked, .. } => ("changed", Some(*locked)),
     };
-    entry_json(mismatch.key(), change, old, None)
+    let line = format!("{}: {found}", titled(mismatch.key()));
+    Outdated { line, data: entry_json(mismatch.key(), change, old, None) }
 }
 
 /// Describes an entry that is not what was resolved.
-fn change_line(change: &Change<'_>) -> String {
-    match change {
-        Change::Added(entry) => format!("{}: not locked yet", title_of(entry)),
-        Change::Removed(entry) => format!("{}: no longer declared", title_of(entry)),
+fn of_change(change: &Change<'_>) -> Outdated {
+    let (key, found) = match change {
+        Change::Added(entry) => (entry.key(), NOT_LOCKED.to_owned()),
+        Change::Removed(entry) => (entry.key(), NOT_DECLARED.to_owned()),
         Change::Changed { old, new } => {
             let found =
                 differences(old, new, |before, after| format!("locked {before}, found {after}"));
-            format!("{}: {}", title_of(new), found.join("; "))
+            (new.key(), found.join("; "))
         }
-    }
+    };
+    Outdated { line: format!("{}: {found}", titled(key)), data: change_json(change) }
 }
 
 /// Describes the difference between two locks, a line for each entry and each layer.
@@ -111,15 +111,15 @@ fn changes<'l>(old: Option<&'l Lock>, new: &'l Lock) -> Vec<Change<'l>> {
 fn lines(change: &Change<'_>) -> Vec<String> {
     match change {
         Change::Added(entry) => {
-            vec![format!("{}: added, {}", title_of(entry), short(&entry.digest))]
+            vec![format!("{}: added, {}", titled(entry.key()), entry.digest.short())]
         }
-        Change::Removed(entry) => vec![format!("{}: removed", title_of(entry))],
+        Change::Removed(entry) => vec![format!("{}: removed", titled(entry.key()))],
         Change::Changed { old, new } => {
             let changed = differences(old, new, |before, after| format!("{before} → {after}"));
             let layers = |sign, layers: Vec<AnyDigest>| -> Vec<String> {
-                layers.iter().map(|layer| format!("  {sign} layer {}", short(layer))).collect()
+                layers.iter().map(|layer| format!("  {sign} layer {}", layer.short())).collect()
             };
-            let mut lines = vec![format!("{}: {}", title_of(new), changed.join(", "))];
+            let mut lines = vec![format!("{}: {}", titled(new.key()), changed.join(", "))];
             lines.extend(layers('-', old.layers_not_in(new)));
             lines.extend(layers('+', new.layers_not_in(old)));
             lines
@@ -133,7 +133,7 @@ fn differences(old: &Entry, new: &Entry, shown: impl Fn(&str, &str) -> String) -
     let pairs = [
         (quoted(&old.source), quoted(&new.source)),
         (old.kind.to_string(), new.kind.to_string()),
-        (short(&old.digest), short(&new.digest)),
+        (old.digest.short(), new.digest.short()),
     ];
     let mut differences: Vec<String> = pairs
         .iter()
@@ -183,28 +183,14 @@ fn entry_json(
     })
 }
 
-fn title_of(entry: &Entry) -> String {
-    titled(&entry.name, entry.platform)
-}
-
 /// Names an entry, with its platform if it has one.
-fn titled(name: &str, platform: Option<Platform>) -> String {
-    match platform {
-        Some(platform) => format!("{name} ({platform})"),
-        None => name.to_owned(),
-    }
+fn titled((name, platform): (&str, Option<Platform>)) -> String {
+    platform.map_or_else(|| name.to_owned(), |platform| format!("{name} ({platform})"))
 }
 
 /// Quotes a source; an empty one is that of an installed kernel.
 fn quoted(source: &str) -> String {
     if source.is_empty() { "as installed".to_owned() } else { format!("\"{source}\"") }
-}
-
-/// Shortens a digest to its first twelve digits.
-fn short(digest: &AnyDigest) -> String {
-    let text = digest.to_string();
-    let end = text.find(':').map_or(0, |colon| colon + 1) + 12;
-    text.get(..end).unwrap_or(&text).to_owned()
 }
 
 #[cfg(test)]

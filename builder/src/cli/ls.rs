@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use box_inspect::diff::{Entry, Side};
-use box_inspect::opened::{self, OpenBox};
+use box_inspect::opened;
 use serde::Serialize;
 use serde_json::json;
 
-use super::entry::{EntryData, PathData, origin, permissions, shown_bytes, time};
+use super::entry::{EntryData, PathData, device, origin, permissions, shown_bytes, time};
 use super::failure::Failure;
 use super::terminal;
 
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
-    path: PathData<'a>,
+    path: PathData,
     #[serde(flatten)]
     entry: EntryData<'a>,
 }
@@ -59,24 +59,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let path = args.path.as_bytes();
     side.find(path)?;
     if args.json {
-        print_json(&opened, &side, path);
+        let head = json!({ "box": opened.digest, "tree": opened.config.tree });
+        let entries = side
+            .entries(path)
+            .map(|(path, entry)| Line { path: PathData::of(&path), entry: EntryData::of(&entry) });
+        terminal::json_list(&head, "entries", entries);
     } else {
         terminal::pieces(side.entries(path).map(|(path, entry)| text(args, &path, &entry)));
     }
     Ok(())
-}
-
-/// Prints one object; a box can have more entries than should be in memory as JSON.
-fn print_json(opened: &OpenBox, side: &Side, path: &[u8]) {
-    let head = json!({ "box": opened.digest, "tree": opened.config.tree }).to_string();
-    let head = format!("{},\"entries\":[", head.trim_end_matches('}'));
-    let entries = side.entries(path).enumerate().map(|(at, (path, entry))| {
-        let line = Line { path: PathData::of(&path), entry: EntryData::of(&entry) };
-        let comma = if at == 0 { "" } else { "," };
-        // Maps with other keys than texts are all that cannot be written.
-        format!("{comma}{}", serde_json::to_string(&line).unwrap_or_default())
-    });
-    terminal::json_pieces([head].into_iter().chain(entries).chain(["]}\n".to_owned()]));
 }
 
 fn text(args: &Args, path: &[u8], entry: &Entry<'_>) -> String {
@@ -94,10 +85,7 @@ fn text(args: &Args, path: &[u8], entry: &Entry<'_>) -> String {
 fn long(entry: &Entry<'_>) -> String {
     let meta = &entry.inode.meta;
     let owner = format!("{}:{}", meta.uid, meta.gid);
-    let size = match (entry.inode.content(), entry.inode.device()) {
-        (Some(content), _) => content.size.to_string(),
-        (None, Some((major, minor))) => format!("{major},{minor}"),
-        (None, None) => "-".to_owned(),
-    };
+    let size = entry.inode.content().map(|it| it.size.to_string());
+    let size = size.or_else(|| device(entry)).unwrap_or_else(|| "-".to_owned());
     format!("{} {owner:>9} {size:>11} {} ", permissions(entry), time(meta.mtime))
 }

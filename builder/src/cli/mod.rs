@@ -22,7 +22,6 @@ mod options;
 mod plan;
 mod progress;
 mod registries;
-mod schema;
 mod terminal;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -61,7 +60,7 @@ enum Command {
     Diff(diff::Args),
     Inspect(inspect::Args),
     Fmt(fmt::Args),
-    Schema(schema::Args),
+    Schema(generate::Schema),
     Completions(generate::Completions),
     Man(generate::Man),
 }
@@ -81,7 +80,7 @@ impl Command {
             Self::Diff(args) => diff::run(args),
             Self::Inspect(args) => inspect::run(args),
             Self::Fmt(args) => fmt::run(args),
-            Self::Schema(args) => schema::run(args),
+            Self::Schema(args) => generate::schema(args),
             Self::Completions(args) => generate::completions(args),
             Self::Man(args) => generate::man(args),
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use box_image::ComponentName;
 use boxfile_spec::Platform;
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 /// Which Boxfile, and how its command reports.
 #[derive(Debug, Clone, clap::Args)]
@@ -65,21 +65,11 @@ pub(crate) struct ProfileOption {
     pub(crate) name: Option<String>,
 }
 
-/// A component, as the command line names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Component {
-    Agent,
-    Business,
-}
-
-impl Component {
-    /// Returns its name elsewhere.
-    pub(crate) const fn name(self) -> ComponentName {
-        match self {
-            Self::Agent => ComponentName::Agent,
-            Self::Business => ComponentName::Business,
-        }
-    }
+/// Returns the reader of a component's name.
+pub(crate) fn component() -> impl TypedValueParser<Value = ComponentName> {
+    let names = PossibleValuesParser::new(ComponentName::ALL.map(ComponentName::name));
+    let named = |name: String| ComponentName::ALL.into_iter().find(|it| it.name() == name);
+    names.try_map(move |name| named(name).ok_or("no component has this name"))
 }
 
 /// Reads a platform of the command line.

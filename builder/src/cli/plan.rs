@@ -4,14 +4,13 @@ use box_image::text::readable;
 use box_image::{SkillMode, exit};
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::{PolicyUse, Unused, policy_word};
-use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, Report, resolve};
+use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, resolve};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
-use super::registries::Registries;
 use super::{conflicts, locking, terminal};
 
 /// Shows what a build will do, without making a box.
@@ -41,12 +40,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
     let lock_file = loaded.lock_file(&args.inputs)?;
-    let tools = Tools::find(&args.inputs, &loaded)?;
-    let checkout = loaded.project.checkout(&loaded.boxfile);
-    let registries = Registries::find(&args.inputs.registries, args.project.json)?;
-    let remote = registries.client();
+    let tools = Tools::find(&args.inputs, args.project.json)?;
     let old = lock_file.lock.as_ref();
-    let request = tools.request(&loaded, &checkout, platform, old, &[], &remote);
+    let request = tools.request(&loaded, platform, old, &[])?;
     let failed = |error| Failure::of_build(&error, &loaded.sources);
     request.check_platform().map_err(failed)?;
     let resolved = resolve(&request, &tools.store).map_err(failed)?;
@@ -54,7 +50,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
     let changes = locking::describe(old, &lock);
     loaded.show_warnings(resolved.warnings());
-    warn_unused(&loaded, &preview);
+    if let Composition::Merged(report) = &preview.composition {
+        loaded.show_unused(&Unused::of(&report.policies));
+    }
     if args.project.json {
         terminal::json(&report(&loaded, platform, &preview, &changes).to_string());
     } else {
@@ -69,16 +67,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn warn_unused(loaded: &Loaded, preview: &Preview) {
-    if let Composition::Merged(report) = &preview.composition {
-        let unused = Unused::of(&report.policies);
-        let found = unused.iter().filter_map(|unused| unused.warning(&loaded.boxfile));
-        if let Some(report) = Report::new(loaded.sources.clone(), found) {
-            terminal::note(&report.render());
-        }
-    }
-}
-
 fn lock_text(old: Option<&Lock>, changes: &[String]) -> String {
     match (old, changes) {
         (None, _) => "there is none; a build writes it".to_owned(),
@@ -87,82 +75,66 @@ fn lock_text(old: Option<&Lock>, changes: &[String]) -> String {
     }
 }
 
-/// Writes a plan for a person.
+/// Returns a plan for a person.
 fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> String {
-    let mut text = format!("box       {} for {platform}\nlock      {lock}\n", loaded.boxfile.name);
     let known = match &preview.known {
         Some(digest) => format!("the box is there: {digest}"),
         None => "the box is not there yet".to_owned(),
     };
-    line(&mut text, "store", &known);
-    for image in &preview.images {
-        text.push_str(&image_text(image));
+    let mut lines = vec![
+        ("box", format!("{} for {platform}", loaded.boxfile().name)),
+        ("lock", lock.to_owned()),
+        ("store", known),
+    ];
+    for PreviewImage { component, digest, layers } in &preview.images {
+        lines.push((component.name(), digest.to_string()));
+        for (number, LayerState { digest, size, decoded }) in (1..).zip(layers) {
+            let state = if *decoded { "was decoded before" } else { "decoded now" };
+            lines.push(("", format!("layer {number} {digest}, {}, {state}", readable(*size))));
+        }
     }
-    if let Some(program) = &preview.program {
-        line(&mut text, "program", &program.to_string());
-    }
+    lines.extend(preview.program.map(|program| ("program", program.to_string())));
     for skill in &preview.skills {
         let mode = if skill.mode == SkillMode::Baked { "baked" } else { "mounted at launch" };
-        line(&mut text, "skill", &format!("{}, {mode}, {}", skill.name, readable(skill.bytes)));
+        lines.push(("skill", format!("{}, {mode}, {}", skill.name, readable(skill.bytes))));
     }
     // One image has nothing to share a root with.
     if preview.images.len() > 1 {
-        text.push_str(&composition_text(&preview.composition));
+        lines.extend(composition_lines(&preview.composition));
     }
     if let Ok((digest, entries)) = &preview.root {
-        line(&mut text, "rootfs", &format!("{entries} entries, {digest}"));
+        lines.push(("rootfs", format!("{entries} entries, {digest}")));
     }
-    text
+    lines.iter().map(|(title, value)| format!("{title:<9} {value}\n")).collect()
 }
 
-/// Adds a line.
-fn line(text: &mut String, title: &str, value: &str) {
-    text.push_str(&format!("{title:<9} {value}\n"));
-}
-
-fn image_text(image: &PreviewImage) -> String {
-    let mut text = String::new();
-    line(&mut text, image.component.name(), &image.digest.to_string());
-    for (number, LayerState { digest, size: bytes, decoded }) in (1..).zip(&image.layers) {
-        let state = if *decoded { "was decoded before" } else { "decoded now" };
-        let layer = format!("  layer {number} {digest}, {}, {state}", readable(*bytes));
-        line(&mut text, "", layer.trim_start());
-    }
-    text
-}
-
-fn composition_text(composition: &Composition) -> String {
-    let mut text = String::new();
+fn composition_lines(composition: &Composition) -> Vec<(&'static str, String)> {
     match composition {
         Composition::Split { shared_files, shared_bytes } => {
-            line(&mut text, "layout", "split: each image keeps its whole root");
-            let shared = format!(
-                "{shared_files} files in both images, {} stored once",
-                readable(*shared_bytes)
-            );
-            line(&mut text, "shared", &shared);
+            let bytes = readable(*shared_bytes);
+            vec![
+                ("layout", "split: each image keeps its whole root".to_owned()),
+                ("shared", format!("{shared_files} files in both images, {bytes} stored once")),
+            ]
         }
-        Composition::Merged(report) => {
-            line(&mut text, "layout", "merged: both images are one root");
-            line(&mut text, "entries", &entries_text(report));
-            for policy in &report.policies {
-                line(&mut text, "policy", &policy_text(policy));
-            }
-            let conflicts = match report.conflicts.len() {
+        Composition::Merged(MergeReport { agent, business, equal, policies, conflicts }) => {
+            let entries = format!(
+                "{agent} from the agent's image, {business} from the business image, {equal} the \
+                 same in both"
+            );
+            let mut lines = vec![
+                ("layout", "merged: both images are one root".to_owned()),
+                ("entries", entries),
+            ];
+            lines.extend(policies.iter().map(|it| ("policy", policy_text(it))));
+            let conflicts = match conflicts.len() {
                 0 => "none is left".to_owned(),
                 count => format!("{count} left, which no policy decides"),
             };
-            line(&mut text, "conflicts", &conflicts);
+            lines.push(("conflicts", conflicts));
+            lines
         }
     }
-    text
-}
-
-fn entries_text(report: &MergeReport) -> String {
-    let MergeReport { agent, business, equal, .. } = report;
-    format!(
-        "{agent} from the agent's image, {business} from the business image, {equal} the same in both"
-    )
 }
 
 fn policy_text(policy: &PolicyUse) -> String {
@@ -171,52 +143,28 @@ fn policy_text(policy: &PolicyUse) -> String {
     format!("\"{pattern}\" {word}: {} {paths}", policy.decides)
 }
 
-/// Writes a plan as data.
+/// Returns a plan as data.
 fn report(loaded: &Loaded, platform: Platform, preview: &Preview, changes: &[String]) -> Value {
-    let skill = |it: &boxbuild::PreviewSkill| json!({ "name": it.name, "mode": it.mode, "bytes": it.bytes });
+    let boxfile = loaded.boxfile();
+    let mut composition = json!(preview.composition);
+    if let Composition::Merged(MergeReport { conflicts, .. }) = &preview.composition {
+        let syntax = loaded.sources.as_slice()[0].syntax;
+        composition["conflicts"] = conflicts::all_json(conflicts, &preview.origins);
+        composition["advice"] = conflicts::advice_json(conflicts, syntax);
+    }
+    let root = preview.root.as_ref().ok();
     json!({
-        "name": loaded.boxfile.name,
+        "name": boxfile.name,
         "platform": platform,
         "profile": loaded.profile_name(),
         "lock": changes,
         "box": preview.known,
-        "images": preview.images.iter().map(image_json).collect::<Vec<_>>(),
+        "images": preview.images,
         "program": preview.program,
-        "skills": preview.skills.iter().map(skill).collect::<Vec<_>>(),
-        "layout": loaded.boxfile.layout,
-        "composition": composition_json(loaded, preview),
-        "tree": preview.root.as_ref().ok().map(|(digest, _)| digest.to_string()),
-        "entries": preview.root.as_ref().ok().map(|(_, entries)| entries),
-    })
-}
-
-fn image_json(image: &PreviewImage) -> Value {
-    let layer =
-        |it: &LayerState| json!({ "digest": it.digest, "size": it.size, "decoded": it.decoded });
-    let layers: Vec<_> = image.layers.iter().map(layer).collect();
-    json!({ "component": image.component, "digest": image.digest, "layers": layers })
-}
-
-fn composition_json(loaded: &Loaded, preview: &Preview) -> Value {
-    let report = match &preview.composition {
-        Composition::Split { shared_files, shared_bytes } => {
-            return json!({ "shared_files": shared_files, "shared_bytes": shared_bytes });
-        }
-        Composition::Merged(report) => report,
-    };
-    let policy = |it: &PolicyUse| {
-        json!({
-            "pattern": it.declared.pattern.value, "policy": it.declared.policy,
-            "fits": it.fits, "decides": it.decides,
-        })
-    };
-    let syntax = loaded.sources.as_slice()[0].syntax;
-    json!({
-        "agent": report.agent,
-        "business": report.business,
-        "equal": report.equal,
-        "policies": report.policies.iter().map(policy).collect::<Vec<_>>(),
-        "conflicts": conflicts::all_json(&report.conflicts, &preview.origins),
-        "advice": conflicts::advice_json(&report.conflicts, syntax),
+        "skills": preview.skills,
+        "layout": boxfile.layout,
+        "composition": composition,
+        "tree": root.map(|(digest, _)| digest),
+        "entries": root.map(|(_, entries)| entries),
     })
 }

@@ -43,11 +43,10 @@ impl Progress {
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let done = state.add(piece);
-        if self.watched && state.is_time(done) {
-            terminal::status(&state.line());
-        }
-        if done && self.watched {
+        if self.watched && done {
             terminal::status("");
+        } else if self.watched && state.is_time() {
+            terminal::status(&state.line());
         }
         if done && piece.received >= WORTH_A_LINE {
             terminal::note(&fetched(piece));
@@ -68,30 +67,25 @@ impl State {
         false
     }
 
-    fn is_time(&mut self, done: bool) -> bool {
-        let now = Instant::now();
-        let recent = self.told.is_some_and(|told| now.duration_since(told) < PAUSE);
-        if done || recent {
-            return false;
+    /// Returns `true` if the line may change now.
+    fn is_time(&mut self) -> bool {
+        let may = self.told.is_none_or(|told| told.elapsed() >= PAUSE);
+        if may {
+            self.told = Some(Instant::now());
         }
-        self.told = Some(now);
-        true
+        may
     }
 
     fn line(&self) -> String {
         let sums = self.blobs.values().fold((0, 0), |sums, it| (sums.0 + it.0, sums.1 + it.1));
-        let blobs = if self.blobs.len() == 1 { "blob" } else { "blobs" };
-        format!(
-            "fetching {} {blobs}: {} of {}",
-            self.blobs.len(),
-            readable(sums.0),
-            readable(sums.1)
-        )
+        let (count, (received, all)) = (self.blobs.len(), sums);
+        let blobs = if count == 1 { "blob" } else { "blobs" };
+        format!("fetching {count} {blobs}: {} of {}", readable(received), readable(all))
     }
 }
 
 fn fetched(piece: Piece) -> String {
-    format!("fetched sha256:{} ({})", &piece.digest.hex()[..12], readable(piece.received))
+    format!("fetched sha256:{} ({})", piece.digest.short(), readable(piece.received))
 }
 
 #[cfg(test)]
@@ -118,8 +112,8 @@ mod tests {
     #[test]
     fn a_watched_line_does_not_change_at_each_piece() {
         let mut state = State::default();
-        assert!(state.is_time(false));
-        assert!(!state.is_time(false), "within a tenth of a second");
+        assert!(state.is_time());
+        assert!(!state.is_time(), "within a tenth of a second");
         assert_eq!(fetched(piece(0xab, 1, 1)), "fetched sha256:abababababab (1 bytes)");
     }
 }

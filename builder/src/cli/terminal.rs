@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use box_image::text::shown_json;
 use boxfile_spec::shown;
+use serde::Serialize;
+use serde_json::Value;
 
 /// Whether a result was lost.
 static LOST: AtomicBool = AtomicBool::new(false);
@@ -25,9 +27,18 @@ pub(crate) fn json(document: &str) {
     result(&shown_json(document));
 }
 
-/// Prints a long JSON result piece by piece, like [`json`].
-pub(crate) fn json_pieces(documents: impl IntoIterator<Item = String>) {
-    pieces(documents.into_iter().map(|it| shown_json(&it)));
+/// Prints a JSON object with one more field, a list that may be too long for the memory, like
+/// [`json`].
+pub(crate) fn json_list(head: &Value, field: &str, items: impl Iterator<Item = impl Serialize>) {
+    let head = head.to_string();
+    let head = format!("{},\"{field}\":[", head.strip_suffix('}').unwrap_or(&head));
+    let items = items.enumerate().map(|(at, item)| {
+        // Maps with other keys than texts are all that cannot be written.
+        let item = serde_json::to_string(&item).unwrap_or_default();
+        if at == 0 { item } else { format!(",{item}") }
+    });
+    let all = [head].into_iter().chain(items).chain(["]}\n".to_owned()]);
+    pieces(all.map(|it| shown_json(&it)));
 }
 
 /// Prints a long result piece by piece, until the reader has gone away.

@@ -2,7 +2,7 @@
 //!
 //! A label counts where neither the Boxfile nor the rest of the image's config says anything.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use box_image::ComponentName;
 use oci_image::Config;
@@ -16,52 +16,25 @@ const WORKDIR: &str = "a3s.workdir";
 const PORT: &str = "a3s.port";
 const ENV: &str = "a3s.box.env.";
 
-/// What an image says of how it runs, in its config or its labels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Defaults {
-    /// The program and its arguments; empty where nothing says so.
-    pub argv: Vec<String>,
-    /// The working directory.
-    pub workdir: Option<String>,
-    /// The port on which it listens.
-    pub port: Option<u16>,
+/// How an image's program runs, as its config says or, where that says nothing, its labels.
+#[derive(Debug, Clone, Copy)]
+pub struct ImageConfig<'p> {
+    /// The component that the image is for.
+    pub component: ComponentName,
+    /// Its config.
+    pub process: &'p Config,
 }
 
-impl Defaults {
-    /// Takes what an image's config says. A label that cannot be used says nothing.
-    pub fn of(process: &Config) -> Self {
-        let labels = Labels { component: ComponentName::Agent, labels: process.labels().as_ref() };
-        let own = [process.entrypoint().clone(), process.cmd().clone()];
-        let argv = own.into_iter().flatten().flatten().collect::<Vec<_>>();
-        let workdir = process.working_dir().as_deref().filter(|path| !path.is_empty());
-        Self {
-            argv: if argv.is_empty() { labels.argv() } else { argv },
-            workdir: workdir.or(labels.workdir()).map(str::to_owned),
-            port: labels.port().ok().flatten(),
-        }
-    }
-}
-
-/// The labels of a component's image.
-pub(super) struct Labels<'p> {
-    component: ComponentName,
-    labels: Option<&'p HashMap<String, String>>,
-}
-
-impl<'p> Labels<'p> {
-    /// Takes the labels of an image.
-    ///
-    /// # Errors
-    /// [`ComposeError::WrongType`] where the image says that it is for another component.
-    pub(super) fn of(component: ComponentName, process: &'p Config) -> Result<Self, ComposeError> {
-        let labels = Self { component, labels: process.labels().as_ref() };
-        match labels.get(TYPE) {
-            Some(found) if found != component.name() => Err(ComposeError::WrongType {
-                component: component.name(),
-                found: found.to_owned(),
-                label: TYPE,
-            }),
-            _ => Ok(labels),
+impl<'p> ImageConfig<'p> {
+    /// Checks that the image does not say that it is for another component.
+    pub(super) fn check_type(&self) -> Result<(), ComposeError> {
+        let component = self.component.name();
+        match self.label(TYPE).filter(|found| *found != component) {
+            None => Ok(()),
+            Some(found) => {
+                let (found, label) = (found.to_owned(), TYPE);
+                Err(ComposeError::WrongType { component, found, label })
+            }
         }
     }
 
@@ -70,52 +43,64 @@ impl<'p> Labels<'p> {
         ComposeError::Config { component: self.component.name(), found }
     }
 
-    fn get(&self, name: &str) -> Option<&'p str> {
-        self.labels?.get(name).map(String::as_str)
+    fn label(&self, name: &str) -> Option<&'p str> {
+        self.process.labels().as_ref()?.get(name).map(String::as_str)
     }
 
-    /// Returns the program and its arguments. The label is one text: it is split at white space, and
-    /// nothing in it is quoted.
-    pub(super) fn argv(&self) -> Vec<String> {
-        let text = self.get(ENTRYPOINT).or_else(|| self.get(BINARY)).unwrap_or_default();
-        text.split_whitespace().map(str::to_owned).collect()
+    /// Returns the program with its first arguments, and the arguments that others may replace. A
+    /// label is one text: it is split at white space, and nothing in it is quoted.
+    pub fn program(&self) -> (Vec<String>, Vec<String>) {
+        let entrypoint = self.process.entrypoint().clone().unwrap_or_default();
+        let cmd = self.process.cmd().clone().unwrap_or_default();
+        if !entrypoint.is_empty() || !cmd.is_empty() {
+            return (entrypoint, cmd);
+        }
+        let text = self.label(ENTRYPOINT).or_else(|| self.label(BINARY)).unwrap_or_default();
+        (text.split_whitespace().map(str::to_owned).collect(), Vec::new())
     }
 
     /// Returns the working directory.
-    pub(super) fn workdir(&self) -> Option<&'p str> {
-        self.get(WORKDIR).filter(|path| !path.is_empty())
+    pub fn workdir(&self) -> Option<&'p str> {
+        let own = self.process.working_dir().as_deref().filter(|path| !path.is_empty());
+        own.or_else(|| self.label(WORKDIR).filter(|path| !path.is_empty()))
     }
 
     /// Returns the port on which the agent listens.
     ///
     /// # Errors
     /// [`ComposeError::Config`] where it is not a port.
-    pub(super) fn port(&self) -> Result<Option<u16>, ComposeError> {
-        let Some(text) = self.get(PORT) else { return Ok(None) };
+    pub fn port(&self) -> Result<Option<u16>, ComposeError> {
+        let Some(text) = self.label(PORT) else { return Ok(None) };
         match text.parse() {
             Ok(port) if port != 0 => Ok(Some(port)),
             _ => Err(self.unusable(PORT, text, "not a port")),
         }
     }
 
-    /// Returns the environment variables.
+    /// Returns the environment variables: the labels', and over them those of the config.
     ///
     /// # Errors
-    /// [`ComposeError::Config`] where a label names none.
+    /// [`ComposeError::Config`] where something there is not a variable.
     pub(super) fn env(&self) -> Result<BTreeMap<String, String>, ComposeError> {
         // Sorted, so that of several wrong ones always the same is named.
-        let labels: BTreeMap<_, _> = self.labels.into_iter().flatten().collect();
-        let labels = labels.into_iter();
-        let variables = labels.filter_map(|(label, value)| Some((label.strip_prefix(ENV)?, value)));
-        variables
-            .map(|(name, value)| match name.is_empty() || name.contains('=') {
-                false => Ok((name.to_owned(), value.clone())),
-                true => {
-                    let label = format!("{ENV}{name}");
-                    Err(self.unusable(&label, value, "not after the name of a variable"))
-                }
-            })
-            .collect()
+        let labels: BTreeMap<_, _> = self.process.labels().iter().flatten().collect();
+        let mut env = BTreeMap::new();
+        for (label, value) in labels {
+            let Some(name) = label.strip_prefix(ENV) else { continue };
+            if name.is_empty() || name.contains('=') {
+                return Err(self.unusable(label, value, "not after the name of a variable"));
+            }
+            env.insert(name.to_owned(), value.clone());
+        }
+        for entry in self.process.env().iter().flatten() {
+            let variable = entry.split_once('=').filter(|(name, _)| !name.is_empty());
+            let Some((name, value)) = variable else {
+                let found = format!("config has the environment entry {entry:?} without a `=`");
+                return Err(ComposeError::Config { component: self.component.name(), found });
+            };
+            env.insert(name.to_owned(), value.to_owned());
+        }
+        Ok(env)
     }
 }
 
@@ -140,8 +125,9 @@ mod tests {
             ("a3s.workdir", "/workspace"),
             ("a3s.box.env.LOG", "info"),
         ]);
-        let labels = Labels::of(ComponentName::Agent, &process).unwrap();
-        assert_eq!(labels.argv(), ["/agent/venv/bin/python", "/agent/agent.py"]);
+        let labels = ImageConfig { component: ComponentName::Agent, process: &process };
+        labels.check_type().unwrap();
+        assert_eq!(labels.program().0, ["/agent/venv/bin/python", "/agent/agent.py"]);
         assert_eq!(labels.port().unwrap(), Some(4090));
         assert_eq!(labels.workdir(), Some("/workspace"));
         assert_eq!(labels.env().unwrap(), BTreeMap::from([("LOG".to_owned(), "info".to_owned())]));
@@ -154,24 +140,26 @@ mod tests {
             ("a3s.port", "many"),
             ("a3s.workdir", "/label"),
         ]);
-        let argv = vec!["/agent/bin/agent".to_owned()];
-        let workdir = Some("/label".to_owned());
-        assert_eq!(Defaults::of(&image), Defaults { argv, workdir, port: None });
+        let labels = ImageConfig { component: ComponentName::Agent, process: &image };
+        assert_eq!(labels.program().0, ["/agent/bin/agent"]);
+        assert_eq!(labels.workdir(), Some("/label"));
         image.set_cmd(Some(vec!["/bin/sh".to_owned()]));
         image.set_working_dir(Some("/config".to_owned()));
-        let defaults = Defaults::of(&image);
-        assert_eq!(defaults.argv, ["/bin/sh"]);
-        assert_eq!(defaults.workdir.as_deref(), Some("/config"));
+        let config = ImageConfig { component: ComponentName::Agent, process: &image };
+        assert_eq!(config.program(), (Vec::new(), vec!["/bin/sh".to_owned()]));
+        assert_eq!(config.workdir(), Some("/config"));
     }
 
     #[test]
     fn labels_that_cannot_be_meant_are_errors() {
         let wrong =
             process(&[("a3s.type", "business"), ("a3s.port", "80 80"), ("a3s.box.env.", "")]);
-        let error = Labels::of(ComponentName::Agent, &wrong).map(drop).unwrap_err();
+        let agent = ImageConfig { component: ComponentName::Agent, process: &wrong };
+        let error = agent.check_type().unwrap_err();
         assert!(matches!(error, ComposeError::WrongType { .. }), "{error}");
-        let labels = Labels::of(ComponentName::Business, &wrong).unwrap();
+        let labels = ImageConfig { component: ComponentName::Business, process: &wrong };
+        labels.check_type().unwrap();
         assert!(labels.port().is_err() && labels.env().is_err());
-        assert!(labels.argv().is_empty());
+        assert!(labels.program().0.is_empty());
     }
 }

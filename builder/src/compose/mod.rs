@@ -13,9 +13,9 @@ use box_tree::Tree;
 use oci_image::Config;
 
 pub use error::ComposeError;
-pub use labels::Defaults;
+pub use labels::ImageConfig;
 pub use merged::{Merge, MergeReport, merge};
-pub use plan::{Declared, plan_of};
+pub use plan::{Env, plan_of};
 pub use root::{ComponentRoot, Parts, compose};
 
 /// A component's image, flattened.
@@ -30,8 +30,8 @@ pub struct FlatImage {
 }
 
 impl FlatImage {
-    /// Makes the agent of a program without an image.
-    pub(crate) fn of_program(tree: Tree) -> Self {
-        Self { component: ComponentName::Agent, process: Config::default(), tree }
+    /// Returns how its program runs.
+    pub(crate) const fn config(&self) -> ImageConfig<'_> {
+        ImageConfig { component: self.component, process: &self.process }
     }
 }

@@ -3,43 +3,40 @@
 use std::collections::BTreeMap;
 
 use box_image::defaults::SEARCH_PATH;
-use box_image::{ComponentName, ComponentPlan, Health, RunPlan, SkillPlan};
+use box_image::{ComponentName, ComponentPlan, Health, Layout, RunPlan, SkillPlan};
 use boxfile_spec::{Boxfile, Component};
-use oci_image::Config;
 
-use super::labels::Labels;
+use super::labels::ImageConfig;
 use super::root::root_of;
 use super::user::resolve;
 use super::{ComposeError, FlatImage};
 use crate::binary::AGENT_PATH;
 use crate::pack::PackReader;
 
-/// What is declared: the Boxfile, and what its files of the checkout say.
-#[derive(Debug)]
-pub struct Declared<'a> {
-    /// The Boxfile.
-    pub boxfile: &'a Boxfile,
-    /// The variables of the components' files.
-    pub env: &'a BTreeMap<ComponentName, BTreeMap<String, String>>,
-    /// The skills, sorted by name.
-    pub skills: Vec<SkillPlan>,
-}
+/// The variables of the components' files.
+pub type Env = BTreeMap<ComponentName, BTreeMap<String, String>>;
 
-/// Decides how a box runs.
+/// Decides how a box runs. The skills are sorted by name.
 ///
 /// # Errors
 /// [`ComposeError`].
 pub fn plan_of(
-    declared: &Declared<'_>,
+    boxfile: &Boxfile,
+    env: &Env,
+    skills: Vec<SkillPlan>,
     images: &[FlatImage],
     packs: &mut PackReader<'_>,
 ) -> Result<RunPlan, ComposeError> {
-    let boxfile = declared.boxfile;
     let (mut agent, mut business) = (None, None);
     for flat in images {
+        let Some(component) = boxfile.component(flat.component) else { continue };
+        let plan = component_plan(component, boxfile.layout, env, flat, packs)?;
         match flat.component {
-            ComponentName::Agent => agent = Some(agent_plan(declared, flat, packs)?),
-            ComponentName::Business => business = business_plan(declared, flat, packs)?,
+            ComponentName::Agent => agent = Some(agent_plan(boxfile, flat, plan)?),
+            ComponentName::Business => {
+                let autostart = boxfile.business.as_ref().is_some_and(|it| it.autostart);
+                business = Some(ComponentPlan { autostart, ..plan });
+            }
         }
     }
     let Some(agent) = agent.filter(|agent| !agent.argv.is_empty()) else {
@@ -52,7 +49,7 @@ pub fn plan_of(
         tools: boxfile.agent.tools.clone().unwrap_or_default(),
         agent,
         business,
-        skills: declared.skills.clone(),
+        skills,
         shares: boxfile.shares.iter().map(|share| share.value.clone()).collect(),
         scratch: boxfile.scratch.iter().map(|disk| disk.value.clone()).collect(),
         network: boxfile.network.clone(),
@@ -66,53 +63,46 @@ pub fn plan_of(
     })
 }
 
+/// Adds what only the agent has.
 fn agent_plan(
-    declared: &Declared<'_>,
+    boxfile: &Boxfile,
     flat: &FlatImage,
-    packs: &mut PackReader<'_>,
+    mut plan: ComponentPlan,
 ) -> Result<ComponentPlan, ComposeError> {
-    let agent = &declared.boxfile.agent;
-    let mut plan = component(&agent.component, declared, flat, packs)?;
+    let agent = &boxfile.agent;
     if agent.binary.is_some() && agent.component.entrypoint.is_none() {
         let args = agent.component.args.clone().unwrap_or_default();
         plan.argv = [vec![AGENT_PATH.to_owned()], args].concat();
     }
-    let labelled = Labels::of(flat.component, &flat.process)?.port()?;
-    let port = agent.port.or(labelled).unwrap_or_else(|| agent.kind.default_port());
+    let port = agent.port.or(flat.config().port()?).unwrap_or_else(|| agent.kind.default_port());
     plan.port = Some(port);
     plan.health = agent.health.as_ref().map(|check| health(check, port));
     Ok(plan)
 }
 
-fn business_plan(
-    declared: &Declared<'_>,
-    flat: &FlatImage,
-    packs: &mut PackReader<'_>,
-) -> Result<Option<ComponentPlan>, ComposeError> {
-    let Some(business) = &declared.boxfile.business else { return Ok(None) };
-    let mut plan = component(&business.component, declared, flat, packs)?;
-    plan.autostart = business.autostart;
-    Ok(Some(plan))
-}
-
-fn component(
+fn component_plan(
     component: &Component,
-    declared: &Declared<'_>,
+    layout: Layout,
+    env: &Env,
     flat: &FlatImage,
     packs: &mut PackReader<'_>,
 ) -> Result<ComponentPlan, ComposeError> {
-    let (name, process) = (flat.component.name(), &flat.process);
-    let labels = Labels::of(flat.component, process)?;
+    let (name, config) = (flat.component.name(), flat.config());
+    config.check_type()?;
     let user = component.user.as_ref().map(|user| user.value.as_str());
-    let user = user.or(process.user().as_deref()).unwrap_or_default();
+    let user = user.or(config.process.user().as_deref()).unwrap_or_default();
     let account = resolve(name, user, &flat.tree, packs)?;
-    let files = declared.env.get(&flat.component);
-    let env = environment(flat, &labels, account.home, [files, Some(&component.env)])?;
-    let argv = argv(component, process, &labels);
-    let workdir = workdir(name, component, process, &labels)?;
+    let files = env.get(&flat.component);
+    let env = environment(config, account.home, [files, Some(&component.env)])?;
+    let argv = argv(component, config);
+    let workdir = component.workdir.as_deref().or(config.workdir()).unwrap_or("/").to_owned();
+    if !workdir.starts_with('/') {
+        let found = format!("working directory {workdir:?} is not absolute");
+        return Err(ComposeError::Config { component: name, found });
+    }
     check_strings(name, &argv, &env, &workdir)?;
     Ok(ComponentPlan {
-        root: root_of(declared.boxfile.layout, flat.component),
+        root: root_of(layout, flat.component),
         argv,
         env,
         workdir,
@@ -159,56 +149,27 @@ fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {
 }
 
 /// As docker does: another entrypoint makes the image's CMD meaningless; other arguments replace
-/// the CMD and keep the entrypoint. An image that has neither may name its program in a label.
-fn argv(declared: &Component, process: &Config, labels: &Labels<'_>) -> Vec<String> {
-    let image_entrypoint = process.entrypoint().clone().unwrap_or_default();
-    let image_cmd = process.cmd().clone().unwrap_or_default();
+/// the CMD and keep the entrypoint.
+fn argv(declared: &Component, image: ImageConfig<'_>) -> Vec<String> {
     let (program, default_args) = match &declared.entrypoint {
         Some(entrypoint) => (entrypoint.clone(), Vec::new()),
-        None if image_entrypoint.is_empty() && image_cmd.is_empty() => (labels.argv(), Vec::new()),
-        None => (image_entrypoint, image_cmd),
+        None => image.program(),
     };
     [program, declared.args.clone().unwrap_or(default_args)].concat()
 }
 
-/// Returns `NAME=value` entries, sorted by name, each name once: the image's labels, over these its
-/// environment, over this what is declared.
+/// Returns `NAME=value` entries, sorted by name, each name once: the image's, and over these what is
+/// declared.
 fn environment(
-    flat: &FlatImage,
-    labels: &Labels<'_>,
+    image: ImageConfig<'_>,
     home: Option<String>,
     declared: [Option<&BTreeMap<String, String>>; 2],
 ) -> Result<Vec<String>, ComposeError> {
     let mut env = BTreeMap::from([("PATH".to_owned(), SEARCH_PATH.to_owned())]);
     env.insert("HOME".to_owned(), home.unwrap_or_else(|| "/".to_owned()));
-    env.extend(labels.env()?);
-    for entry in flat.process.env().iter().flatten() {
-        let Some((name, value)) = entry.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            let component = flat.component.name();
-            let found = format!("config has the environment entry {entry:?} without a `=`");
-            return Err(ComposeError::Config { component, found });
-        };
-        env.insert(name.to_owned(), value.to_owned());
-    }
+    env.extend(image.env()?);
     declared.into_iter().flatten().for_each(|variables| env.extend(variables.clone()));
     Ok(env.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
-}
-
-fn workdir(
-    component: &'static str,
-    declared: &Component,
-    process: &Config,
-    labels: &Labels<'_>,
-) -> Result<String, ComposeError> {
-    let image = process.working_dir().as_deref().filter(|path| !path.is_empty());
-    match declared.workdir.as_deref().or(image).or(labels.workdir()) {
-        None => Ok("/".to_owned()),
-        Some(path) if path.starts_with('/') => Ok(path.to_owned()),
-        Some(path) => {
-            let found = format!("working directory {path:?} is not absolute");
-            Err(ComposeError::Config { component, found })
-        }
-    }
 }
 
 #[cfg(test)]

@@ -46,16 +46,16 @@ pub struct ComponentRoot<'a> {
 }
 
 impl<'a> ComponentRoot<'a> {
-    /// Makes an image the root of its component.
-    pub fn split(image: &'a FlatImage) -> Self {
-        let FlatImage { component, tree, .. } = image;
-        Self { components: vec![*component], name: component.name(), tree }
-    }
-
-    /// Makes what the images were merged to the root of all their components.
-    pub fn merged(images: &[FlatImage], tree: &'a Tree) -> Self {
+    /// Returns the roots of all components: their images, or the tree that these were merged to.
+    pub fn all(images: &'a [FlatImage], merged: Option<&'a Tree>) -> Vec<Self> {
+        let each = images.iter().map(|FlatImage { component, tree, .. }| Self {
+            components: vec![*component],
+            name: component.name(),
+            tree,
+        });
+        let Some(tree) = merged else { return each.collect() };
         let components = images.iter().map(|image| image.component).collect();
-        Self { components, name: MERGED, tree }
+        vec![Self { components, name: MERGED, tree }]
     }
 }
 
@@ -128,10 +128,11 @@ fn check_mount_points(
         if let Some(inode) = occupant(tree, path).map(|(id, _)| tree.inode(id))
             && inode.names().is_none()
         {
+            let found = "something other than a directory".to_owned();
             return Err(ComposeError::Hidden {
                 component: owner(inode, component),
                 path: path.to_owned(),
-                found: "something other than a directory".to_owned(),
+                found,
                 mounted: mounted.to_owned(),
                 span: None,
             });
@@ -139,11 +140,8 @@ fn check_mount_points(
     }
     let skills = occupant(tree, SKILLS_PATH).filter(|_| has_skills);
     let Some((skills, _)) = skills else { return Ok(()) };
-    let in_the_way = match tree.inode(skills).names().map(|names| names.values().next()) {
-        None => Some(skills),
-        Some(first) => first.copied(),
-    };
-    let Some(in_the_way) = in_the_way else { return Ok(()) };
+    let first = tree.inode(skills).names().map(|names| names.values().next().copied());
+    let Some(in_the_way) = first.unwrap_or(Some(skills)) else { return Ok(()) };
     Err(ComposeError::Hidden {
         component: owner(tree.inode(in_the_way), component),
         path: SKILLS_PATH.to_owned(),

@@ -4,7 +4,7 @@
 //! `user:gid`. Files: passwd(5), group(5).
 
 use box_image::User;
-use box_tree::{Kind, Leaf, ReadContent, Tree};
+use box_tree::{ReadContent, Tree};
 
 use super::ComposeError;
 use crate::pack::PackReader;
@@ -28,13 +28,10 @@ pub(super) fn resolve(
     packs: &mut PackReader<'_>,
 ) -> Result<Account, ComposeError> {
     let mut read = |file| lines(component, file, tree, packs);
-    let passwd = read(PASSWD)?;
-    let group = read(GROUP)?;
+    let (passwd, group) = (read(PASSWD)?, read(GROUP)?);
     let unknown = |file| ComposeError::UnknownUser { component, user: wanted.to_owned(), file };
-    let (user, named_group) = match wanted.split_once(':') {
-        Some((user, group)) => (user, Some(group).filter(|group| !group.is_empty())),
-        None => (wanted, None),
-    };
+    let (user, named_group) = wanted.split_once(':').unwrap_or((wanted, ""));
+    let named_group = Some(named_group).filter(|group| !group.is_empty());
     let user = if user.is_empty() { "0" } else { user };
     let number: Option<u32> = user.parse().ok();
     let is_wanted = |it: &&Line| it.name == user || number.is_some() && it.number(0) == number;
@@ -93,13 +90,10 @@ fn lines(
     tree: &Tree,
     packs: &mut PackReader<'_>,
 ) -> Result<Vec<Line>, ComposeError> {
-    let Some(id) = tree.lookup(file.as_bytes()) else { return Ok(Vec::new()) };
-    let Kind::Leaf(Leaf::File(content)) = tree.inode(id).kind else { return Ok(Vec::new()) };
-    let bytes = packs.read(content, FILE_MAX).map_err(|source| ComposeError::Unreadable {
-        component,
-        file,
-        source,
-    })?;
+    let content = tree.lookup(file.as_bytes()).and_then(|id| tree.inode(id).content());
+    let Some(content) = content else { return Ok(Vec::new()) };
+    let unreadable = |source| ComposeError::Unreadable { component, file, source };
+    let bytes = packs.read(*content, FILE_MAX).map_err(unreadable)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().filter_map(line).collect())
 }
@@ -113,7 +107,7 @@ fn line(text: &str) -> Option<Line> {
 #[cfg(test)]
 mod tests {
     use box_cache::Store;
-    use box_tree::{Content, Inode, Meta};
+    use box_tree::{Content, Inode, Leaf, Meta};
     use oci_layer::LayerIndex;
 
     use super::*;

@@ -8,9 +8,8 @@ use box_image::ComponentName;
 use oci_image::Image;
 use oci_layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, Total, decode};
 
-use super::declared::image_span;
+use super::Resolved;
 use super::inputs::access;
-use super::resolved::Resolved;
 use crate::BuildError;
 use crate::pack::Pack;
 
@@ -68,7 +67,7 @@ fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError>
         let its = missing.iter().filter(|job| job.component == *component).map(|job| job.layer);
         let layers: Vec<_> = its.filter(|layer| seen.insert(layer.diff_id)).collect();
         if !layers.is_empty() {
-            let (component, span) = (*component, image_span(request.boxfile, *component));
+            let (component, span) = (*component, request.boxfile.root_span(*component));
             let fetched = image.fetch_layers(&layers, &access(request, store));
             fetched.map_err(|source| BuildError::Image { component, span, source })?;
         }
@@ -79,7 +78,7 @@ fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError>
 fn decode_one(job: &Job<'_>, resolved: &Resolved<'_>) -> Result<DecodedLayer, BuildError> {
     let Resolved { request, store, .. } = resolved;
     let (key, component) = (key(job.layer), job.component);
-    let span = image_span(request.boxfile, component);
+    let span = request.boxfile.root_span(component);
     let blob = job
         .image
         .open_layer(job.layer, &access(request, store))

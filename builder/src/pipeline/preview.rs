@@ -6,15 +6,16 @@ use box_cache::Store;
 use box_digest::{Blake3Digest, Digest};
 use box_image::{ComponentName, SkillMode};
 use box_tree::listing::Origins;
-use box_tree::{Kind, Leaf, Tree, entries};
+use box_tree::{Tree, entries};
 use oci_image::Image;
 use oci_layer::LayerSource;
+use serde::Serialize;
 
+use super::Resolved;
 use super::inputs::SkillInput;
+use super::layers;
 use super::recall::recall;
-use super::resolved::Resolved;
-use super::root::{composed, flattened};
-use super::{layers, merging};
+use super::root::{composed, flattened, merge};
 use crate::BuildError;
 use crate::compose::merged::MergeConflicts;
 use crate::compose::{FlatImage, MergeReport};
@@ -33,13 +34,13 @@ pub struct Preview {
     /// What became of the images.
     pub composition: Composition,
     /// The root tree: its digest, and how many entries it has; or why there is none.
-    pub root: Result<(Blake3Digest, usize), Box<MergeConflicts>>,
+    pub root: Summary,
     /// What origins are numbers of.
     pub origins: Origins,
 }
 
 /// An image that a build reads.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct PreviewImage {
     /// Whose it is.
     pub component: ComponentName,
@@ -50,7 +51,7 @@ pub struct PreviewImage {
 }
 
 /// A layer of an image.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct LayerState {
     /// Its digest.
     pub digest: Digest,
@@ -61,7 +62,7 @@ pub struct LayerState {
 }
 
 /// A skill that a build reads.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct PreviewSkill {
     /// Its name.
     pub name: String,
@@ -72,7 +73,8 @@ pub struct PreviewSkill {
 }
 
 /// What became of the images.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
 pub enum Composition {
     /// Each has its own root.
     Split {
@@ -93,14 +95,18 @@ impl Resolved<'_> {
     pub fn preview(&self) -> Result<Preview, BuildError> {
         self.request.check_platform()?;
         let Self { request, store, inputs } = self;
-        let known = recall(store, &inputs.key(request))?.map(|(sealed, _)| sealed.manifest);
+        let known = recall(store, &inputs.key(request))?.map(|it| it.sealed.manifest);
         let images = inputs.images.iter().map(|(component, image)| look(*component, image, store));
         let images = images.collect::<Result<_, _>>()?;
+        let skills = inputs.skills.iter().map(|SkillInput { name, mode, skill, .. }| {
+            let bytes = contents(&skill.tree).values().sum();
+            PreviewSkill { name: name.clone(), mode: *mode, bytes }
+        });
         let (composition, root) = self.retry_damaged(|| compose(self))?;
         Ok(Preview {
             images,
             program: inputs.binary.as_ref().map(|binary| binary.sha256),
-            skills: inputs.skills.iter().map(skill).collect(),
+            skills: skills.collect(),
             known,
             composition,
             root,
@@ -114,7 +120,7 @@ type Summary = Result<(Blake3Digest, usize), Box<MergeConflicts>>;
 
 fn compose(resolved: &Resolved<'_>) -> Result<(Composition, Summary), BuildError> {
     let flat = flattened(resolved)?;
-    let merge = merging::merge(resolved, &flat)?;
+    let merge = merge(resolved, &flat)?;
     let composition = match &merge {
         None => shared(&flat.images),
         Some(merge) => Composition::Merged(merge.report.clone()),
@@ -140,11 +146,6 @@ fn look(
     Ok(PreviewImage { component, digest: image.manifest, layers })
 }
 
-fn skill(skill: &SkillInput) -> PreviewSkill {
-    let bytes = contents(&skill.skill.tree).values().sum();
-    PreviewSkill { name: skill.name.clone(), mode: skill.mode, bytes }
-}
-
 /// Finds the contents that all images have.
 fn shared(images: &[FlatImage]) -> Composition {
     let mut all = images.iter().map(|image| contents(&image.tree));
@@ -155,9 +156,6 @@ fn shared(images: &[FlatImage]) -> Composition {
 
 /// Lists the contents of a tree's files, each once, with their sizes.
 fn contents(tree: &Tree) -> BTreeMap<Blake3Digest, u64> {
-    let files = entries(tree).filter_map(|(_, id)| match &tree.inode(id).kind {
-        Kind::Leaf(Leaf::File(content)) if content.size > 0 => Some((content.hash, content.size)),
-        _ => None,
-    });
-    files.collect()
+    let files = entries(tree).filter_map(|(_, id)| tree.inode(id).content());
+    files.filter(|it| it.size > 0).map(|it| (it.hash, it.size)).collect()
 }

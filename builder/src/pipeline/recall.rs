@@ -14,6 +14,7 @@ use host_fs::stamp::Stamp;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::Build;
 use crate::compose::merged::Unused;
 use crate::{BuildError, Sealed};
 
@@ -29,9 +30,6 @@ struct Record {
     /// What its build warned of.
     unused: Vec<Unused>,
 }
-
-/// A box, and the policies of its Boxfile that decided nothing.
-type Recalled = (Sealed, Vec<Unused>);
 
 /// Records a box whose blobs were written or verified just now. They have no stamps before they
 /// are recalled: their files changed a moment ago, and exporting them changes them again.
@@ -51,7 +49,7 @@ fn write(store: &Store, key: &ActionKey, record: &Record) -> Result<(), BuildErr
 
 /// Returns the box that an earlier build made of the same inputs, and what that warned of. Where a blob of it is missing or
 /// damaged there is none: building it again mends the store.
-pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Recalled>, BuildError> {
+pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Build>, BuildError> {
     let record = store.action(key)?;
     let Some(Record { sealed, stamps, unused }) =
         record.and_then(|it| serde_json::from_slice(&it).ok())
@@ -67,12 +65,13 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Recalled>,
         })
         .collect();
     let Ok(now) = checked else { return Ok(None) };
-    if now == stamps {
-        return Ok(Some((sealed, unused)));
-    }
+    let changed = now != stamps;
     let record = Record { sealed, stamps: now, unused };
-    write(store, key, &record)?;
-    Ok(Some((record.sealed, record.unused)))
+    if changed {
+        write(store, key, &record)?;
+    }
+    let Record { sealed, unused, .. } = record;
+    Ok(Some(Build { sealed, cached: true, unused }))
 }
 
 /// Checks a blob and returns the stamp to record, which is taken before the blob is hashed.

@@ -5,21 +5,24 @@ use std::collections::BTreeMap;
 
 use box_cache::Store;
 use box_digest::Digest;
-use box_image::{ComponentName, RunPlan, SkillPlan};
-use box_tree::{Content, Tree};
+use box_image::{ComponentName, Layout, RunPlan, SkillPlan};
+use box_tree::{Content, ReadContent, Tree};
 use boxfile_spec::Boxfile;
-use oci_image::Image;
+use oci_image::{Config, Image};
 use oci_layer::flatten;
 
-use super::declared::{declared, image_span};
+use super::Resolved;
 use super::inputs::{self, Inputs, SkillInput};
 use super::layers::{DecodedLayer, decode_all};
-use super::merging;
-use super::resolved::Resolved;
 use crate::BuildError;
-use crate::compose::merged::Unused;
-use crate::compose::{ComposeError, Declared, FlatImage, Merge, Parts, compose, plan_of};
+use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
+use crate::compose::{
+    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, compose, plan_of,
+};
 use crate::pack::ContentMap;
+
+/// A file of accounts with more bytes is none.
+const ACCOUNTS_MAX: u64 = 4 << 20;
 
 /// A root tree, where its data lies, and the plan in it.
 pub(super) struct Root {
@@ -39,7 +42,7 @@ pub(super) struct Flattened {
 /// Returns the root tree of the box.
 pub(super) fn root(resolved: &Resolved<'_>) -> Result<Root, BuildError> {
     let flat = flattened(resolved)?;
-    let merge = merging::merge(resolved, &flat)?;
+    let merge = merge(resolved, &flat)?;
     composed(resolved, flat, merge)
 }
 
@@ -52,6 +55,42 @@ pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError
     Ok(Flattened { images, contents })
 }
 
+/// Merges the images where the layout asks for it.
+pub(super) fn merge(
+    resolved: &Resolved<'_>,
+    flat: &Flattened,
+) -> Result<Option<Merge>, BuildError> {
+    let boxfile = resolved.request.boxfile;
+    if boxfile.layout == Layout::Split {
+        return Ok(None);
+    }
+    let mut packs = flat.contents.reader(resolved.store);
+    let mut read = |content: Content| packs.read(content, ACCOUNTS_MAX);
+    let merge = compose::merge(&flat.images, &boxfile.conflicts, &mut read);
+    merge.map(Some).map_err(|source| unfit(boxfile, source))
+}
+
+/// Returns the merged root, and puts the united files into the store.
+///
+/// # Errors
+/// [`BuildError::Conflicts`] where a conflict is left.
+fn accept(
+    Merge { root, report }: Merge,
+    resolved: &Resolved<'_>,
+    contents: &mut ContentMap,
+) -> Result<Tree, BuildError> {
+    let Some(MergedRoot { tree, united }) = root else {
+        let spans = ComponentName::ALL.map(|it| resolved.request.boxfile.root_span(it));
+        let unmerged =
+            MergeConflicts { conflicts: report.conflicts, origins: resolved.origins(), spans };
+        return Err(BuildError::Conflicts(Box::new(unmerged)));
+    };
+    for file in united {
+        contents.put(resolved.store, &file)?;
+    }
+    Ok(tree)
+}
+
 /// Composes the root of the images, merged where the layout asks for it.
 pub(super) fn composed(
     resolved: &Resolved<'_>,
@@ -61,15 +100,13 @@ pub(super) fn composed(
     let Resolved { request, store, inputs } = resolved;
     let boxfile = request.boxfile;
     let unused = merge.as_ref().map(|it| Unused::of(&it.report.policies)).unwrap_or_default();
-    let merged = merge.map(|it| merging::accept(it, resolved, &mut contents)).transpose()?;
+    let merged = merge.map(|it| accept(it, resolved, &mut contents)).transpose()?;
     let plan = plan(resolved, &images, &contents)?;
-    let plan_bytes = serde_json::to_vec(&plan)?;
-    let plan_content = Content::of(&plan_bytes);
-    contents.add(store.put(&plan_bytes)?, &[(plan_content, 0)]);
+    let plan_content = contents.put(store, &serde_json::to_vec(&plan)?)?;
     store_skills(inputs, store, &mut contents)?;
     let baked = inputs.baked_skills();
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
-    let roots = merging::roots(&images, merged.as_ref());
+    let roots = ComponentRoot::all(&images, merged.as_ref());
     let parts = Parts { roots, skills, plan: plan_content };
     let tree = compose(&parts, boxfile).map_err(|source| unfit(boxfile, source))?;
     Ok(Root { tree, contents, plan, unused })
@@ -84,8 +121,7 @@ fn plan(
     let Resolved { request, store, inputs } = resolved;
     let skill = |skill: &SkillInput| SkillPlan { name: skill.name.clone(), mode: skill.mode };
     let skills = inputs.skills.iter().map(skill).collect();
-    let declared = Declared { boxfile: request.boxfile, env: &inputs.env, skills };
-    let plan = plan_of(&declared, images, &mut contents.reader(store));
+    let plan = plan_of(request.boxfile, &inputs.env, skills, images, &mut contents.reader(store));
     let plan = plan.map_err(|source| unfit(request.boxfile, source))?;
     plan.check()?;
     Ok(plan)
@@ -93,10 +129,8 @@ fn plan(
 
 /// Returns the error of what does not fit, at the image or the program that the Boxfile names.
 pub(super) fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
-    let component = declared(boxfile, source.component());
-    let image = component.and_then(|it| it.image.as_ref()).map(|image| image.span);
-    let program = boxfile.agent.binary.as_ref().map(boxfile_spec::Binary::span);
-    BuildError::Compose { span: source.span().or(image).or(program), source: Box::new(source) }
+    let span = source.span().unwrap_or_else(|| boxfile.root_span(source.component()));
+    BuildError::Compose { span: Some(span), source: Box::new(source) }
 }
 
 /// Flattens the images, and puts the agent's program in its place.
@@ -116,7 +150,12 @@ fn flat_images(
                 inputs::check_interpreter(&binary.program, &agent.tree, boxfile)?;
                 binary.put_into(&mut agent.tree);
             }
-            None => flat.insert(0, FlatImage::of_program(binary.tree.clone())),
+            None => {
+                let mut tree = Tree::default();
+                binary.put_into(&mut tree);
+                let (component, process) = (ComponentName::Agent, Config::default());
+                flat.insert(0, FlatImage { component, process, tree });
+            }
         }
     }
     Ok(flat)
@@ -131,7 +170,7 @@ fn flat(
     let layers = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id].index));
     let tree = flatten(component, layers).map_err(|source| BuildError::Layer {
         component,
-        span: image_span(boxfile, component),
+        span: boxfile.root_span(component),
         source,
     })?;
     Ok(FlatImage { component, process: image.process.clone(), tree })

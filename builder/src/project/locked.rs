@@ -70,7 +70,8 @@ impl<'a> Declarations<'a> {
         let needed: BTreeSet<_> =
             needed.iter().map(|named| (named.name.as_str(), named.platform)).collect();
         let undeclared = lock.entries().filter(|entry| {
-            let declares = |(boxfile, profile)| pins::declares(boxfile, profile, entry);
+            let declares =
+                |(boxfile, profile)| pins::declared_as(boxfile, profile, entry).is_some();
             !needed.contains(&entry.key()) && !self.variants().any(declares)
         });
         found.extend(undeclared.map(Mismatch::NotDeclared));

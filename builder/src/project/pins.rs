@@ -70,12 +70,10 @@ pub(super) fn lock_name(profile: Option<Variant<'_>>, name: &str, source: &str) 
 /// written. The skills of a directory are not listed: that would read the disk.
 pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (Kind, String)> {
     let mut named = BTreeMap::new();
-    let business = boxfile.business.as_ref().map(|it| &it.component);
-    let components = [("agent", Some(&boxfile.agent.component)), ("business", business)];
-    for (name, component) in components {
-        let Some(component) = component else { continue };
+    for name in ComponentName::ALL {
+        let Some(component) = boxfile.component(name) else { continue };
         if let Some(image) = &component.image {
-            named.insert(name.to_owned(), (Kind::Image, image.value.to_string()));
+            named.insert(name.name().to_owned(), (Kind::Image, image.value.to_string()));
         }
         for file in &component.env_files {
             named.insert(format!("env:{}", file.value), (Kind::EnvFile, file.value.clone()));
@@ -113,17 +111,23 @@ fn in_directory(boxfile: &Boxfile, name: &str, source: &str) -> bool {
     skill.is_some() && skill == name.strip_prefix("skill:")
 }
 
-/// Returns whether a Boxfile declares what an entry pins. `profile` is the one that the Boxfile was
-/// read with. The disk is not read: every name in a directory of skills counts as a skill.
-pub(super) fn declares(boxfile: &Boxfile, profile: Option<Variant<'_>>, entry: &Entry) -> bool {
-    let for_platform = entry
-        .platform
-        .is_none_or(|platform| boxfile.platforms.iter().any(|it| it.value == platform));
-    let fits = |name: &str| {
-        kind_of(boxfile, name, &entry.source) == Some(entry.kind)
-            && lock_name(profile, name, &entry.source) == entry.name
-    };
-    for_platform && (fits(&entry.name) || without_profile(profile, entry).is_some_and(fits))
+/// Returns the name under which a Boxfile declares what an entry pins, if it does. `profile` is the one
+/// that the Boxfile was read with. The disk is not read: every name in a directory of skills counts
+/// as a skill.
+pub(super) fn declared_as<'e>(
+    boxfile: &Boxfile,
+    profile: Option<Variant<'_>>,
+    entry: &'e Entry,
+) -> Option<&'e str> {
+    let Entry { name, source, platform, .. } = entry;
+    let has = |platform: Platform| boxfile.platforms.iter().any(|it| it.value == platform);
+    // The entry of a profile begins with the profile's name.
+    let own = profile.and_then(|it| name.strip_prefix(it.name)?.strip_prefix('@'));
+    [Some(name.as_str()), own].into_iter().flatten().find(|it| {
+        platform.is_none_or(has)
+            && kind_of(boxfile, it, source) == Some(entry.kind)
+            && lock_name(profile, it, source) == *name
+    })
 }
 
 /// Returns whether a Boxfile declares what an entry pins, and a skill of its directory of skills is
@@ -134,16 +138,10 @@ pub(super) fn still_declares(
     entry: &Entry,
     base: &Path,
 ) -> bool {
-    let names = [Some(entry.name.as_str()), without_profile(profile, entry)];
-    let mut names = names.into_iter().flatten();
-    let in_directory = names.any(|name| in_directory(boxfile, name, &entry.source));
-    declares(boxfile, profile, entry)
-        && (!in_directory || base.join(&entry.source).join(DEFINITION).is_file())
-}
-
-/// Returns what follows the profile in an entry's name, if it begins with this profile.
-fn without_profile<'e>(profile: Option<Variant<'_>>, entry: &'e Entry) -> Option<&'e str> {
-    entry.name.strip_prefix(profile?.name)?.strip_prefix('@')
+    declared_as(boxfile, profile, entry).is_some_and(|name| {
+        !in_directory(boxfile, name, &entry.source)
+            || base.join(&entry.source).join(DEFINITION).is_file()
+    })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     // What is checked in is for everybody.
     let permissions = fs::metadata(&target)
         .map_or_else(|_| Permissions::from_mode(0o644), |metadata| metadata.permissions());
-    let draft = draft(&target)?;
+    let draft = FileDraft::beside(&target, 0o600)?;
     draft.file().write_all(text.as_bytes())?;
     draft.file().set_permissions(permissions)?;
     draft.finish_over(&target)
@@ -25,7 +25,7 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
 
 /// Checks that [`replace`] could make its file.
 pub(super) fn check(path: &Path) -> io::Result<()> {
-    draft(&target(path)?).map(drop)
+    FileDraft::beside(&target(path)?, 0o600).map(drop)
 }
 
 /// Returns the file that a path stands for, which need not be there.
@@ -34,11 +34,6 @@ fn target(path: &Path) -> io::Result<PathBuf> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
         target => target,
     }
-}
-
-/// Starts a file that is to replace another.
-fn draft(target: &Path) -> io::Result<FileDraft> {
-    FileDraft::beside(target, 0o600)
 }
 
 #[cfg(test)]

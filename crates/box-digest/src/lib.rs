@@ -50,6 +50,16 @@ impl From<Blake3Digest> for AnyDigest {
     }
 }
 
+impl AnyDigest {
+    /// Returns the algorithm and the first 12 hexadecimal digits, for a person.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Sha256(digest) => format!("{}:{}", Sha256::NAME, digest.short()),
+            Self::Blake3(digest) => format!("{}:{}", Blake3::NAME, digest.short()),
+        }
+    }
+}
+
 /// The algorithm of a [`TypedDigest`]: [`Sha256`] or [`Blake3`].
 pub trait Algorithm: sealed::Sealed + Debug + Copy + Ord + Hash + Send + Sync + 'static {
     /// The name in front of the colon.

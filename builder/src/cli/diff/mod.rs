@@ -6,7 +6,7 @@ mod text;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use box_image::exit;
+use box_image::{ComponentName, exit};
 use box_inspect::diff::{Change, Difference, Side, SideKind, compare};
 use box_tree::Field;
 use serde::Serialize;
@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::entry::{EntryData, PathData, shown_bytes};
 use super::failure::Failure;
-use super::options::Component;
+use super::options::component;
 use super::terminal;
-use operand::{Operand, PartDifference};
+use operand::Operand;
 
 /// Shows what differs between two boxes, images or directories.
 ///
@@ -41,8 +41,8 @@ pub(crate) struct Args {
     #[arg(value_name = "PATH", default_value = "/")]
     path: OsString,
     /// Of a box, take this component's root only, as images and most directories are one
-    #[arg(long, value_enum)]
-    component: Option<Component>,
+    #[arg(long, value_parser = component())]
+    component: Option<ComponentName>,
     /// Take a field for equal: mode, uid, gid, size, content, target, device, xattrs, mtime or
     /// hard-links; several with commas between them
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = field)]
@@ -60,8 +60,8 @@ fn field(text: &str) -> Result<Field, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let component = args.component.map(Component::name);
-    let (a, b) = (Operand::open(&args.a, component)?, Operand::open(&args.b, component)?);
+    let open = |word| Operand::open(word, args.component);
+    let (a, b) = (open(&args.a)?, open(&args.b)?);
     let path = args.path.as_bytes();
     if let (Err(error), Err(_)) = (a.side.find(path), b.side.find(path)) {
         return Err(error.into());
@@ -71,7 +71,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let parts = if whole { operand::parts(&a, &b, differences.is_empty()) } else { Vec::new() };
     let counts = Counts::of(&differences);
     if args.json {
-        print_json(args, (&a.side, &b.side), &differences, &parts);
+        let (a, b) = (about(&args.a, &a.side), about(&args.b, &b.side));
+        let head = json!({ "a": a, "b": b, "counts": counts, "parts": parts });
+        terminal::json_list(&head, "differences", differences.iter().map(Line::of));
     } else {
         terminal::pieces(text::lines(&differences, &parts).map(|line| line + "\n"));
         terminal::note(&counts.summary(parts.len()));
@@ -95,7 +97,7 @@ const fn is_box_and_image(a: SideKind, b: SideKind) -> bool {
 }
 
 /// How many entries differ.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 struct Counts {
     added: usize,
     removed: usize,
@@ -104,15 +106,13 @@ struct Counts {
 
 impl Counts {
     fn of(differences: &[Difference<'_>]) -> Self {
-        let mut counts = Self::default();
-        for difference in differences {
-            match difference.change {
-                Change::Added(_) => counts.added += 1,
-                Change::Removed(_) => counts.removed += 1,
-                Change::Changed(..) => counts.changed += 1,
-            }
+        let count =
+            |is: fn(&Change<'_>) -> bool| differences.iter().filter(|it| is(&it.change)).count();
+        Self {
+            added: count(|it| matches!(it, Change::Added(_))),
+            removed: count(|it| matches!(it, Change::Removed(_))),
+            changed: count(|it| matches!(it, Change::Changed(..))),
         }
-        counts
     }
 
     fn summary(&self, parts: usize) -> String {
@@ -129,7 +129,7 @@ impl Counts {
 #[derive(Serialize)]
 struct Line<'d> {
     #[serde(flatten)]
-    path: PathData<'d>,
+    path: PathData,
     change: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'static str>,
@@ -160,26 +160,6 @@ impl<'d> Line<'d> {
             },
         }
     }
-}
-
-fn print_json(
-    args: &Args,
-    (a, b): (&Side, &Side),
-    differences: &[Difference<'_>],
-    parts: &[PartDifference],
-) {
-    let head = json!({
-        "a": about(&args.a, a), "b": about(&args.b, b), "counts": Counts::of(differences),
-        "parts": parts,
-    });
-    let head = head.to_string();
-    let head = format!("{},\"differences\":[", head.strip_suffix('}').unwrap_or(&head));
-    let lines = differences.iter().enumerate().map(|(at, difference)| {
-        let comma = if at == 0 { "" } else { "," };
-        // Maps with other keys than texts are all that cannot be written.
-        format!("{comma}{}", serde_json::to_string(&Line::of(difference)).unwrap_or_default())
-    });
-    terminal::json_pieces([head].into_iter().chain(lines).chain(["]}\n".to_owned()]));
 }
 
 fn about(name: &OsString, side: &Side) -> Value {

@@ -38,19 +38,14 @@ impl Operand {
                 return Err(not_asked(reference));
             }
             let access = Access { base: Path::new(""), registries: None };
-            let side = Side::of_image(&image, Platform::LinuxAmd64, &access);
-            return Ok(Self::without_box(side?));
+            let side = Side::of_image(&image, Platform::LinuxAmd64, &access)?;
+            return Ok(Self { side, opened: None });
         }
         // Comparing the files of a layout would say nothing of what is in it.
         if box_layout::is_layout(path) {
             return Self::of_box(path, component);
         }
-        let side = Side::of_directory(path);
-        Ok(Self::without_box(side?))
-    }
-
-    const fn without_box(side: Side) -> Self {
-        Self { side, opened: None }
+        Ok(Self { side: Side::of_directory(path)?, opened: None })
     }
 
     fn of_box(path: &Path, component: Option<ComponentName>) -> Result<Self, Failure> {
@@ -63,15 +58,12 @@ impl Operand {
             }
             error => error.into(),
         })?;
-        let side = Side::of_box(&opened, component)?;
-        match (side, component) {
-            (Some(side), _) => Ok(Self { side, opened: Some(opened) }),
-            (None, component) => {
-                let component = component.map_or("such", ComponentName::name);
-                let message = format!("the box {} has no {component} component", path.display());
-                Err(Failure::new(ErrorCode::ComponentNotFound, message))
-            }
-        }
+        let Some(side) = Side::of_box(&opened, component)? else {
+            let component = component.map_or("such", ComponentName::name);
+            let message = format!("the box {} has no {component} component", path.display());
+            return Err(Failure::new(ErrorCode::ComponentNotFound, message));
+        };
+        Ok(Self { side, opened: Some(opened) })
     }
 }
 

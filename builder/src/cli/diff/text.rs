@@ -5,7 +5,7 @@ use box_tree::Field;
 use boxfile_spec::shown;
 
 use super::operand::PartDifference;
-use crate::cli::entry::{origin, shown_bytes, time};
+use crate::cli::entry::{device, origin, shown_bytes, time};
 
 /// A difference, and how many of the same sort below it are not shown.
 struct Shown<'d> {
@@ -102,15 +102,12 @@ fn value(field: Field, xattr: Option<&[u8]>, entry: &Entry<'_>) -> String {
         Field::Mode => format!("{:04o}", meta.mode),
         Field::Uid => meta.uid.to_string(),
         Field::Gid => meta.gid.to_string(),
-        Field::Content => entry
-            .inode
-            .content()
-            .map_or_else(String::new, |content| format!("blake3 {}", content.hash.short())),
+        Field::Content => {
+            let hash = entry.inode.content().map(|it| format!("blake3 {}", it.hash.short()));
+            hash.unwrap_or_default()
+        }
         Field::Target => entry.inode.target().map(shown_bytes).unwrap_or_default(),
-        Field::Device => entry
-            .inode
-            .device()
-            .map_or_else(String::new, |(major, minor)| format!("{major},{minor}")),
+        Field::Device => device(entry).unwrap_or_default(),
         Field::Xattrs => {
             let value = xattr.and_then(|name| meta.xattrs.get(name));
             value.map_or_else(|| "none".to_owned(), |value| quoted(value))

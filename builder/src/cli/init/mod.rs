@@ -2,14 +2,14 @@
 
 mod scaffold;
 
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use box_image::ErrorCode;
+use box_inspect::export::{ExportError, file};
 use boxbuild::project::NAMES;
-use boxfile_spec::{ImageRef, Platform, Source, Spanned, Syntax};
-use host_fs::publish::FileDraft;
+use boxfile_spec::{ImageRef, Platform, Source, Spanned};
+use host_fs::publish::PublishError;
 use oci_image::{Access, Image, Registries, SourceError};
 
 use super::failure::{Advice, Failure, chain};
@@ -61,9 +61,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         None => locate::directory_name(),
     };
     let scaffold = Scaffold { name, agent, business, skills: has_skills() };
-    let (file, syntax) =
-        if args.toml { ("Boxfile.toml", Syntax::Toml) } else { ("Boxfile", Syntax::Kdl) };
-    let text = scaffold.write(syntax);
+    let (file, text) = match args.toml {
+        true => ("Boxfile.toml", scaffold.toml()),
+        false => ("Boxfile", scaffold.kdl()),
+    };
     check_text(file, &text)?;
     write_new(Path::new(file), &text)?;
     terminal::note(&format!("wrote {file}; look at it, then run `boxbuild build`"));
@@ -93,9 +94,9 @@ fn inspect(reference: &str, args: &Args) -> Result<Found, Failure> {
         return Ok(Found::new(reference, &open(&parsed, None)?));
     }
     let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
-    let asked = registries::Registries::find(&args.registries, false)?;
-    let (store, remote) = (&store, &asked.client());
-    let image = open(&parsed, Some(Registries { store, remote, offline: false }))?;
+    let remote = registries::client(&args.registries, false)?;
+    let registries = Registries { store: &store, remote: &remote, offline: false };
+    let image = open(&parsed, Some(registries))?;
     Ok(Found::new(reference, &image))
 }
 
@@ -124,8 +125,7 @@ pub(super) fn parse(reference: &str) -> Result<ImageRef, Failure> {
 
 /// Finds the images of this directory.
 fn discover() -> Result<(Found, Option<Found>), Failure> {
-    let mut agents = Vec::new();
-    let mut businesses = Vec::new();
+    let (mut agents, mut businesses) = (Vec::new(), Vec::new());
     for (kind, path) in images() {
         match look_at(kind, &path) {
             Ok((found, true)) => businesses.push(found),
@@ -142,8 +142,8 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
             Err(Failure::new(advice, "no agent's image was found in . and ./images"))
         }
         _ => {
-            let names = agents.iter().chain(&businesses).map(|it| it.reference.clone());
-            let names: Vec<String> = names.collect();
+            let names = agents.iter().chain(&businesses).map(|it| it.reference.as_str());
+            let names: Vec<&str> = names.collect();
             let help = "name them: boxbuild init oci:PATH/OF/AGENT oci:PATH/OF/BUSINESS";
             let message = format!("it is not clear which image is which: {}", names.join(", "));
             Err(Failure::new(Advice::new(ErrorCode::ImageAmbiguous, help), message))
@@ -198,14 +198,10 @@ fn checked_name(name: &str) -> Result<String, Failure> {
 
 /// Writes a file that must not exist yet, as a whole or not at all.
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
-    let draft = FileDraft::beside(path, 0o666);
-    let written = draft.and_then(|draft| {
-        draft.file().write_all(text.as_bytes())?;
-        draft.finish_new(path)
-    });
-    written.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => already_there(path),
-        _ => Failure::new(ErrorCode::Io, format!("cannot write {}: {error}", path.display())),
+    let written = file(path, |out| out.write_all(text.as_bytes()).map_err(ExportError::Write));
+    written.map_err(|error| match error {
+        ExportError::Publish(PublishError::Exists { .. }) => already_there(path),
+        error => error.into(),
     })
 }
 

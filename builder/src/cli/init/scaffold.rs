@@ -1,7 +1,9 @@
 //! The text of a first Boxfile.
 
-use boxbuild::compose::Defaults;
-use boxfile_spec::Syntax;
+use box_image::ComponentName;
+use box_image::defaults::AGENT_PORT;
+use boxbuild::compose::ImageConfig;
+use boxbuild::compose::merged::quoted;
 use oci_image::Image;
 
 /// What is known of an image.
@@ -18,7 +20,9 @@ pub(super) struct Found {
 impl Found {
     /// Takes from an image's config what a person wants to see.
     pub(super) fn new(reference: &str, image: &Image) -> Self {
-        let Defaults { argv, workdir, port } = Defaults::of(&image.process);
+        let config = ImageConfig { component: ComponentName::Agent, process: &image.process };
+        let (program, args) = config.program();
+        let argv = [program, args].concat();
         let exposed = image.process.exposed_ports().iter().flatten();
         let mut ports = exposed.filter_map(|port| {
             let (port, protocol) = port.split_once('/').unwrap_or((port, "tcp"));
@@ -29,8 +33,22 @@ impl Found {
             reference: reference.to_owned(),
             program: (!argv.is_empty()).then(|| visible(&argv.join(" "))),
             user: image.process.user().as_deref().filter(|it| !it.is_empty()).map(visible),
-            workdir: workdir.map(|it| visible(&it)),
-            port: port.or(first.filter(|_| second.is_none())),
+            workdir: config.workdir().map(visible),
+            // A label that cannot be used says nothing.
+            port: config.port().ok().flatten().or(first.filter(|_| second.is_none())),
+        }
+    }
+
+    /// Returns the agent's port, and a comment on it.
+    fn listens(&self) -> (&'static str, u16) {
+        match self.port {
+            Some(port) => {
+                ("The port that the image names; the box is ready when it accepts.", port)
+            }
+            None => (
+                "Where it listens; the box is ready when the port accepts a connection.",
+                AGENT_PORT,
+            ),
         }
     }
 
@@ -61,15 +79,8 @@ pub(super) struct Scaffold {
 }
 
 impl Scaffold {
-    /// Writes it.
-    pub(super) fn write(&self, syntax: Syntax) -> String {
-        match syntax {
-            Syntax::Kdl => self.kdl(),
-            Syntax::Toml => self.toml(),
-        }
-    }
-
-    fn kdl(&self) -> String {
+    /// Writes it as KDL.
+    pub(super) fn kdl(&self) -> String {
         let agent = &self.agent;
         let mut text = format!(
             "// `boxbuild build` bakes this into {name}.box; `boxlaunch run {name}.box` starts it.\n\
@@ -84,10 +95,8 @@ impl Scaffold {
         if agent.program.is_none() {
             text += "    // The program, which the image does not name.\n    entrypoint \"/bin/agent\"\n";
         }
-        text += &match agent.port {
-            Some(port) => format!("    // The port that the image names; the box is ready when it accepts.\n    port {port}\n    health \"tcp\"\n"),
-            None => "    // Where it listens; the box is ready when the port accepts a connection.\n    port 4088\n    health \"tcp\"\n".to_owned(),
-        };
+        let (why, port) = agent.listens();
+        text += &format!("    // {why}\n    port {port}\n    health \"tcp\"\n");
         text += "    limits memory=\"512MiB\" pids=100\n}\n";
         if let Some(business) = &self.business {
             text += &format!(
@@ -103,7 +112,8 @@ impl Scaffold {
         text + "\n// A box that takes longer to be ready is stopped.\nbudget total=\"5s\"\n"
     }
 
-    fn toml(&self) -> String {
+    /// Writes it as TOML.
+    pub(super) fn toml(&self) -> String {
         let agent = &self.agent;
         let mut text = format!(
             "# `boxbuild build` bakes this into {name}.box; `boxlaunch run {name}.box` starts it.\n\
@@ -124,10 +134,8 @@ impl Scaffold {
         if agent.program.is_none() {
             text += "# The program, which the image does not name.\nentrypoint = \"/bin/agent\"\n";
         }
-        text += &match agent.port {
-            Some(port) => format!("# The port that the image names; the box is ready when it accepts.\nport = {port}\nhealth = \"tcp\"\n"),
-            None => "# Where it listens; the box is ready when the port accepts a connection.\nport = 4088\nhealth = \"tcp\"\n".to_owned(),
-        };
+        let (why, port) = agent.listens();
+        text += &format!("# {why}\nport = {port}\nhealth = \"tcp\"\n");
         text += "limits = { memory = \"512MiB\", pids = 100 }\n";
         if let Some(business) = &self.business {
             text += &format!(
@@ -139,17 +147,4 @@ impl Scaffold {
         }
         text
     }
-}
-
-/// Writes a text in quotes, for both syntaxes.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            c => quoted.push(c),
-        }
-    }
-    quoted + "\""
 }

@@ -12,8 +12,8 @@ use std::fmt;
 use boxfile_spec::shown;
 
 /// A file that can be united: where it lies, and the names of a line's fields.
-struct Database {
-    path: &'static str,
+pub(super) struct Database {
+    pub(super) path: &'static str,
     fields: &'static [&'static str],
     /// Whether any field may hold a password's hash.
     secret: bool,
@@ -72,12 +72,8 @@ impl fmt::Display for AccountClash {
     }
 }
 
-/// Returns the path of a file that can be united.
-pub(super) fn unitable(path: &[u8]) -> Option<&'static str> {
-    database(path).map(|it| it.path)
-}
-
-fn database(path: &[u8]) -> Option<&'static Database> {
+/// Returns how the file at a path can be united, if it can.
+pub(super) fn unitable(path: &[u8]) -> Option<&'static Database> {
     DATABASES.iter().find(|it| it.path.as_bytes() == path)
 }
 
@@ -85,7 +81,11 @@ fn database(path: &[u8]) -> Option<&'static Database> {
 ///
 /// # Errors
 /// [`AccountClash`], for the first line of the business image that clashes.
-pub(super) fn unite(path: &str, agent: &[u8], business: &[u8]) -> Result<Vec<u8>, AccountClash> {
+pub(super) fn unite(
+    database: &Database,
+    agent: &[u8],
+    business: &[u8],
+) -> Result<Vec<u8>, AccountClash> {
     let mut united = Vec::new();
     let mut known: BTreeMap<&[u8], Vec<(usize, &[u8])>> = BTreeMap::new();
     for (number, line) in lines(agent) {
@@ -96,7 +96,7 @@ pub(super) fn unite(path: &str, agent: &[u8], business: &[u8]) -> Result<Vec<u8>
         match known.get(name(line)).map(Vec::as_slice) {
             None | Some([]) => put(&mut united, line),
             Some(same) if same.iter().any(|(_, it)| *it == line) => {}
-            Some([first, ..]) => return Err(clash(path, *first, (number, line))),
+            Some([first, ..]) => return Err(clash(database, *first, (number, line))),
         }
     }
     Ok(united)
@@ -120,7 +120,7 @@ fn name(line: &[u8]) -> &[u8] {
 }
 
 fn clash(
-    path: &str,
+    database: &Database,
     (one, agent): (usize, &[u8]),
     (other, business): (usize, &[u8]),
 ) -> AccountClash {
@@ -129,9 +129,8 @@ fn clash(
     let get = |fields: &[String], at: usize| fields.get(at).cloned().unwrap_or_default();
     let length = agent.len().max(business.len());
     let at = (0..length).find(|at| agent.get(*at) != business.get(*at)).unwrap_or(length);
-    let database = database(path.as_bytes());
-    let field = database.and_then(|it| it.fields.get(at)).copied().unwrap_or("rest of the line");
-    let hidden = field == PASSWORD || database.is_none_or(|it| it.secret);
+    let field = database.fields.get(at).copied().unwrap_or("rest of the line");
+    let hidden = field == PASSWORD || database.secret;
     AccountClash {
         name: get(&agent, 0),
         lines: [one, other],
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
 
     fn united(agent: &str, business: &str) -> Result<String, String> {
-        let united = unite("/etc/passwd", agent.as_bytes(), business.as_bytes());
+        let united = unite(&DATABASES[0], agent.as_bytes(), business.as_bytes());
         united.map(|it| String::from_utf8(it).unwrap()).map_err(|clash| clash.to_string())
     }
 
@@ -185,12 +184,12 @@ mod tests {
     #[test]
     fn no_password_is_ever_shown() {
         let secrets = ["app:$y$SECRET:19000::::::\n", "app:$y$OTHER:19000::::::\n"];
-        for path in ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"] {
-            let clash = unite(path, secrets[0].as_bytes(), secrets[1].as_bytes()).unwrap_err();
+        for database in &DATABASES {
+            let clash = unite(database, secrets[0].as_bytes(), secrets[1].as_bytes()).unwrap_err();
             assert_eq!((clash.field, &clash.values), ("password", &None));
         }
         let [one, other] = ["app:!:19000:0\n", "app:!:19001:0\n"].map(str::as_bytes);
-        let clash = unite("/etc/shadow", one, other).unwrap_err();
+        let clash = unite(&DATABASES[2], one, other).unwrap_err();
         assert_eq!((clash.field, clash.values), ("last change", None));
     }
 

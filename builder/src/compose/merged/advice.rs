@@ -30,14 +30,9 @@ impl Advice {
         Self { pattern: pattern(path), policy, paths: 1 }
     }
 
-    /// Returns the policy as the Boxfile spells it.
-    pub const fn policy(&self) -> &'static str {
-        policy_word(self.policy)
-    }
-
     /// Writes the declaration as the Boxfile has it: one line, in TOML two.
     pub fn declaration(&self, syntax: Syntax) -> String {
-        let (pattern, policy) = (quoted(&self.pattern), self.policy());
+        let (pattern, policy) = (quoted(&self.pattern), policy_word(self.policy));
         match syntax {
             Syntax::Kdl => format!("conflict {pattern} policy=\"{policy}\""),
             Syntax::Toml => format!("[conflict.{pattern}]\npolicy = \"{policy}\""),
@@ -150,6 +145,6 @@ pub const fn policy_word(policy: ConflictPolicy) -> &'static str {
 }
 
 /// Quotes a text; both syntaxes escape alike.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use box_tree::listing::Origins;
-use box_tree::{Inode, Kind, Leaf, Origin};
-use boxfile_spec::Span;
+use box_tree::{Inode, Origin};
+use boxfile_spec::{Span, shown};
 
 use super::accounts::AccountClash;
 use super::compare::Difference;
@@ -36,6 +36,21 @@ pub struct Conflict {
     pub declared: bool,
 }
 
+impl Conflict {
+    /// Describes the conflict in a few lines, each safe for a terminal.
+    pub fn describe(&self, origins: &Origins) -> String {
+        let path = shown(&String::from_utf8_lossy(&self.path));
+        let Difference { field, values: [agent, business] } = &self.difference;
+        let mut text = format!("{path}: {field} is {agent} and {business}");
+        for (name, side) in ["agent", "business"].into_iter().zip(&self.sides) {
+            // The side says already whose image it is.
+            let origin = origins.named(side.origin).map(|it| it.without_component().to_string());
+            text += &format!("\n    {name:<9} {side}, {}", origin.unwrap_or_default());
+        }
+        text + &self.note.iter().map(|note| format!("\n    note      {note}")).collect::<String>()
+    }
+}
+
 /// What one image has at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side {
@@ -50,12 +65,21 @@ pub struct Side {
 }
 
 impl Side {
-    pub(super) const fn of(inode: &Inode, below: usize) -> Self {
-        let size = match &inode.kind {
-            Kind::Leaf(Leaf::File(content)) => Some(content.size),
-            _ => None,
-        };
+    pub(super) fn of(inode: &Inode, below: usize) -> Self {
+        let size = inode.content().map(|it| it.size);
         Self { origin: inode.origin, kind: inode.type_name(), size, below }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind)?;
+        match (self.size, self.below) {
+            (Some(size), _) => write!(f, " of {size} bytes"),
+            (None, 0) => Ok(()),
+            (None, 1) => f.write_str(" with 1 entry"),
+            (None, below) => write!(f, " with {below} entries"),
+        }
     }
 }
 

@@ -17,28 +17,16 @@ pub(super) fn join(
 ) -> Tree {
     let mut tree = agent.clone();
     let absorbed = tree.absorb(business, same);
-    for entry in shared {
-        add_names(&mut tree, [agent, business], entry.found, &absorbed);
+    for Shared { found: [directory, other], .. } in shared {
+        let (own, others) = (agent.inode(*directory).names(), business.inode(*other).names());
+        let (Some(own), Some(others)) = (own, others) else { continue };
+        // Of a directory that both have, the names that only the business tree has there.
+        for (name, inode) in others.iter().filter(|(name, _)| !own.contains_key(*name)) {
+            tree.link(*directory, name, absorbed.now(*inode));
+        }
     }
     edits.into_iter().for_each(|edit| apply(&mut tree, business, &absorbed, edit));
     tree
-}
-
-/// Adds to a directory that both trees have the names that only the business tree has there.
-fn add_names(
-    tree: &mut Tree,
-    [agent, business]: [&Tree; 2],
-    [directory, other]: [InodeId; 2],
-    absorbed: &Absorbed<'_>,
-) {
-    let (Some(names), Some(others)) =
-        (agent.inode(directory).names(), business.inode(other).names())
-    else {
-        return;
-    };
-    for (name, inode) in others.iter().filter(|(name, _)| !names.contains_key(*name)) {
-        tree.link(directory, name, absorbed.now(*inode));
-    }
 }
 
 fn apply(tree: &mut Tree, business: &Tree, absorbed: &Absorbed<'_>, edit: Edit) {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use box_tree::{Content, Kind, Leaf, Tree};
+use box_tree::{Content, Tree};
 
 use super::super::ComposeError;
 
@@ -40,8 +40,7 @@ fn loaders(tree: &Tree) -> BTreeMap<Vec<u8>, Loader> {
         let names = tree.lookup(directory.as_bytes()).and_then(|id| tree.inode(id).names());
         for name in names.into_iter().flat_map(BTreeMap::keys).filter(|name| is_loader(name)) {
             let path = [directory.as_bytes(), b"/", name].concat();
-            let inode = tree.lookup(&path).map(|id| &tree.inode(id).kind);
-            if let Some(Kind::Leaf(Leaf::File(content))) = inode {
+            if let Some(content) = tree.lookup(&path).and_then(|id| tree.inode(id).content()) {
                 let path = String::from_utf8_lossy(&path).into_owned();
                 found.entry(name.to_vec()).or_insert((path, *content));
             }
@@ -64,7 +63,7 @@ fn described((path, content): &Loader) -> String {
 
 #[cfg(test)]
 mod tests {
-    use box_tree::{Inode, Meta};
+    use box_tree::{Inode, Leaf, Meta};
 
     use super::*;
 

@@ -25,31 +25,27 @@ mod glob;
 mod join;
 mod libc;
 mod policies;
-mod report;
 mod settle;
 mod shared;
 mod special;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use box_image::ComponentName;
 use box_tree::Tree;
 use boxfile_spec::Conflict as Declared;
+use serde::Serialize;
 
 use super::{ComposeError, FlatImage};
 pub use accounts::AccountClash;
-pub use advice::{Advice, advice, policy_word};
+pub use advice::{Advice, advice, policy_word, quoted};
 pub use compare::Difference;
 pub use conflict::{Conflict, MergeConflicts, Note, Side};
 use join::join;
-use policies::Policies;
 pub use policies::{PolicyUse, Unused};
-pub use report::MergeReport;
 pub use settle::ReadContent;
-use settle::Settler;
+use settle::{Settler, below};
 pub use special::Special;
-pub use text::describe;
 
 /// What merging gave.
 #[derive(Debug)]
@@ -69,6 +65,32 @@ pub struct MergedRoot {
     pub united: Vec<Vec<u8>>,
 }
 
+/// What merging did. Entries are counted by their names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MergeReport {
+    /// The entries that only the agent's image has.
+    pub agent: usize,
+    /// The entries that only the business image has.
+    pub business: usize,
+    /// The entries that both have and that are the same.
+    pub equal: usize,
+    /// The declared policies, in their order, and what each decided.
+    pub policies: Vec<PolicyUse>,
+    /// What no policy decides: a directory before what is in it, names in bytewise order.
+    #[serde(skip)]
+    pub conflicts: Vec<Conflict>,
+}
+
+impl MergeReport {
+    /// Returns the report before anything is decided, on trees that have so many paths in common.
+    fn of(trees: [Option<&Tree>; 2], shared: usize, declared: &[Declared]) -> Self {
+        let count = |tree: &Tree| below(tree, Tree::ROOT) + 1 - shared;
+        let [agent, business] = trees.map(|tree| tree.map_or(0, count));
+        let policies = declared.iter().map(PolicyUse::unused).collect();
+        Self { agent, business, equal: 0, policies, conflicts: Vec::new() }
+    }
+}
+
 /// Merges the images, in whatever order they are given.
 ///
 /// # Errors
@@ -82,24 +104,20 @@ pub fn merge(
     let of = |component| images.iter().find(|it| it.component == component).map(|it| &it.tree);
     let (agent, business) = (of(ComponentName::Agent), of(ComponentName::Business));
     let (Some(agent), Some(business)) = (agent, business) else {
-        return Ok(alone(agent.or(business), declared));
+        let alone = agent.or(business);
+        let report = MergeReport::of([alone, None], 0, declared);
+        let tree = alone.cloned().unwrap_or_default();
+        return Ok(Merge { root: Some(MergedRoot { tree, united: Vec::new() }), report });
     };
     libc::check(agent, business)?;
-    let mut settler = Settler::new([agent, business], Policies::new(declared), read);
     let shared = shared::shared(agent, business);
+    let report = MergeReport::of([agent, business].map(Some), shared.len(), declared);
+    let mut settler = Settler::new([agent, business], report, read);
     shared.iter().try_for_each(|entry| settler.settle(entry))?;
-    let settled = settler.finish();
-    let report = MergeReport::of([agent, business], shared.len(), settled.tally);
+    let Settler { report, edits, same, united, .. } = settler;
     if !report.conflicts.is_empty() {
         return Ok(Merge { root: None, report });
     }
-    let tree = join([agent, business], &shared, &settled.same, settled.edits);
-    Ok(Merge { root: Some(MergedRoot { tree, united: settled.united }), report })
-}
-
-/// Merges one image with nothing.
-fn alone(tree: Option<&Tree>, declared: &[Declared]) -> Merge {
-    let tree = tree.cloned().unwrap_or_default();
-    let report = MergeReport::alone(&tree, Policies::new(declared).finish());
-    Merge { root: Some(MergedRoot { tree, united: Vec::new() }), report }
+    let tree = join([agent, business], &shared, &same, edits);
+    Ok(Merge { root: Some(MergedRoot { tree, united }), report })
 }

@@ -7,9 +7,10 @@ use super::glob::fits;
 use super::special::special;
 
 /// What a declared policy decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicyUse {
     /// The declaration.
+    #[serde(flatten)]
     pub declared: Conflict,
     /// The conflicts that its pattern fits.
     pub fits: usize,
@@ -53,41 +54,31 @@ impl Unused {
     }
 }
 
-/// The policies while conflicts are decided.
-#[derive(Debug)]
-pub(super) struct Policies(Vec<PolicyUse>);
-
-impl Policies {
-    pub(super) fn new(declared: &[Conflict]) -> Self {
-        let unused =
-            |declared: &Conflict| PolicyUse { declared: declared.clone(), fits: 0, decides: 0 };
-        Self(declared.iter().map(unused).collect())
+impl PolicyUse {
+    /// Returns a policy that has decided nothing yet.
+    pub(super) fn unused(declared: &Conflict) -> Self {
+        Self { declared: declared.clone(), fits: 0, decides: 0 }
     }
 
-    /// Returns what is to be done about a conflict: the first pattern that fits decides.
-    pub(super) fn decide(&mut self, path: &[u8]) -> Option<ConflictPolicy> {
-        let mut decided = None;
-        for policy in self.0.iter_mut().filter(|it| applies(&it.declared, path)) {
-            policy.fits += 1;
-            policy.decides += usize::from(decided.is_none());
-            decided = decided.or(Some(policy.declared.policy));
-        }
-        decided
-    }
-
-    /// Tells whether a policy names this very path.
+    /// Returns `true` if the policy names this very path.
     pub(super) fn names(&self, path: &[u8]) -> bool {
-        self.0.iter().any(|it| it.declared.pattern.value.as_bytes() == path)
+        self.declared.pattern.value.as_bytes() == path
     }
 
-    pub(super) fn finish(self) -> Vec<PolicyUse> {
-        self.0
+    /// Returns `true` if the policy is about a path; a special one has to be named.
+    fn applies(&self, path: &[u8]) -> bool {
+        let may_fit = special(path).is_none() || self.names(path);
+        may_fit && fits(self.declared.pattern.value.as_bytes(), path)
     }
 }
 
-/// Tells whether a policy is about a path; a special one has to be named.
-fn applies(declared: &Conflict, path: &[u8]) -> bool {
-    let pattern = declared.pattern.value.as_bytes();
-    let named = special(path).is_none() || pattern == path;
-    named && fits(pattern, path)
+/// Returns what is to be done about a conflict: the first pattern that fits decides.
+pub(super) fn decide(policies: &mut [PolicyUse], path: &[u8]) -> Option<ConflictPolicy> {
+    let mut decided = None;
+    for policy in policies.iter_mut().filter(|it| it.applies(path)) {
+        policy.fits += 1;
+        policy.decides += usize::from(decided.is_none());
+        decided = decided.or(Some(policy.declared.policy));
+    }
+    decided
 }

@@ -8,73 +8,56 @@ use oci_image::Image;
 
 use super::Inputs;
 use crate::BuildError;
-use crate::pipeline::request::Request;
+use crate::pipeline::Request;
 use crate::project::pins;
 
 /// Writes down what was read.
-pub(super) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
+pub(in crate::pipeline) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
     let mut lock = Lock::new(FORMAT_EPOCH);
     let declared = pins::declared(request.boxfile);
-    let mut set = |name: &str, source: &str, kind: Kind, content: Content| {
+    let mut set = |name: &str, source: &str, kind: Kind, digest, size, layers| {
         lock.set(Entry {
             name: request.pins.name(name, source),
             kind,
             source: source.to_owned(),
             platform: kind.has_platform().then_some(request.platform),
-            digest: content.digest,
-            size: content.size,
-            layers: content.layers,
+            digest,
+            size,
+            layers,
         });
     };
     let source = |name: &str| declared.get(name).map(|(_, source)| source.as_str()).unwrap_or("");
     for (component, image) in &inputs.images {
         let name = component.name();
-        set(name, source(name), Kind::Image, Content::image(image));
+        let digest = image.manifest.into();
+        set(name, source(name), Kind::Image, digest, image.size(), layers(image));
     }
     if let (Some(binary), Some((kind, source))) = (&inputs.binary, declared.get("binary")) {
-        set("binary", source, *kind, Content::plain(binary.sha256, binary.content.size));
+        set("binary", source, *kind, binary.sha256.into(), binary.content.size, Vec::new());
     }
     for file in &inputs.env_files {
-        let content = Content::plain(file.digest, file.size);
-        set(&format!("env:{}", file.path), &file.path, Kind::EnvFile, content);
+        let name = format!("env:{}", file.path);
+        set(&name, &file.path, Kind::EnvFile, file.digest.into(), file.size, Vec::new());
     }
     for skill in &inputs.skills {
-        let digest = skill.skill.tree.digest().into();
-        let content = Content { digest, size: skill.skill.size(), layers: Vec::new() };
-        set(&format!("skill:{}", skill.name), &skill.source, Kind::Skill, content);
+        let (name, digest) = (format!("skill:{}", skill.name), skill.skill.tree.digest().into());
+        set(&name, &skill.source, Kind::Skill, digest, skill.skill.size(), Vec::new());
     }
     for (name, kind, tool) in
         [("kernel", Kind::Kernel, &inputs.kernel), ("init", Kind::Init, &inputs.init)]
     {
         // Of a platform that cannot be built there is neither.
         if !tool.bytes.is_empty() {
-            let content = Content::plain(tool.sha256, tool.bytes.len() as u64);
-            set(name, source(name), kind, content);
+            let size = tool.bytes.len() as u64;
+            set(name, source(name), kind, tool.sha256.into(), size, Vec::new());
         }
     }
     lock
 }
 
-/// What an entry says of a content.
-struct Content {
-    digest: AnyDigest,
-    size: u64,
-    layers: Vec<AnyDigest>,
-}
-
-impl Content {
-    fn plain(digest: Digest, size: u64) -> Self {
-        Self { digest: digest.into(), size, layers: Vec::new() }
-    }
-
-    fn image(image: &Image) -> Self {
-        let layers = image.layers.iter();
-        Self {
-            digest: image.manifest.into(),
-            size: image.size(),
-            layers: layers.map(|layer| layer.digest.into()).collect(),
-        }
-    }
+/// Returns the layers of an image as an entry lists them.
+fn layers(image: &Image) -> Vec<AnyDigest> {
+    image.layers.iter().map(|layer| layer.digest.into()).collect()
 }
 
 /// Returns the digest that an entry pins an image to.
@@ -87,17 +70,16 @@ pub(super) fn image_digest(entry: &Entry, span: Span) -> Result<Digest, BuildErr
 
 /// Checks that an entry says of an image what is so.
 pub(super) fn check_image(entry: &Entry, image: &Image, span: Span) -> Result<(), BuildError> {
-    let content = Content::image(image);
-    if entry.digest != content.digest {
-        return Err(mismatch(entry, span, "the Boxfile names another digest"));
-    }
-    if entry.size != content.size {
-        return Err(mismatch(entry, span, "the image has another size"));
-    }
-    if entry.layers != content.layers {
-        return Err(mismatch(entry, span, "the image has other layers"));
-    }
-    Ok(())
+    let differs = if entry.digest != image.manifest.into() {
+        "the Boxfile names another digest"
+    } else if entry.size != image.size() {
+        "the image has another size"
+    } else if entry.layers != layers(image) {
+        "the image has other layers"
+    } else {
+        return Ok(());
+    };
+    Err(mismatch(entry, span, differs))
 }
 
 fn mismatch(entry: &Entry, span: Span, what: &'static str) -> BuildError {

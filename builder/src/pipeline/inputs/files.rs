@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use box_digest::Digest;
@@ -10,10 +11,9 @@ use boxfile_spec::{Boxfile, Component, Diagnostic, Source, Sources, Spanned, dot
 use host_fs::FileError;
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 
-use super::program::machine;
 use crate::binary::{self, Program};
-use crate::pipeline::declared::declared;
-use crate::pipeline::request::Request;
+use crate::compose::Env;
+use crate::pipeline::Request;
 use crate::{BuildError, Report, checkout};
 
 /// The most bytes that an init or a kernel may have.
@@ -38,29 +38,21 @@ impl Tool {
     }
 }
 
-impl Default for Tool {
-    fn default() -> Self {
-        Self::new(Vec::new())
-    }
-}
-
-/// The variables of all files of a component, the later over the earlier.
-type Env = BTreeMap<ComponentName, BTreeMap<String, String>>;
-
 /// Reads the files with variables of all components.
 pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildError> {
     let (mut files, mut env) = (Vec::new(), Env::new());
     for component in ComponentName::ALL {
-        let Some(declared) = declared(request.boxfile, component) else { continue };
+        let Some(declared) = request.boxfile.component(component) else { continue };
         for file in &declared.env_files {
             let path = request.base.join(&file.value);
-            let unread = |source| BuildError::File { span: Some(file.span), source };
-            checkout::inside(request.checkout, &path)
-                .map_err(FileError::of("read", &path))
-                .map_err(unread)?;
-            let bytes = read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)
-                .map_err(FileError::of("read", &path))
-                .map_err(unread)?;
+            let read = || {
+                checkout::inside(&request.checkout, &path)?;
+                Ok(read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)?)
+            };
+            let bytes = read().map_err(|error: io::Error| {
+                let source = FileError::of("read", &path)(error);
+                BuildError::File { span: Some(file.span), source }
+            })?;
             let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
             files.push(EnvFile { path: file.value.clone(), digest, size });
             let variables = variables(&path, bytes, declared, request.boxfile)?;
@@ -140,18 +132,16 @@ fn masked(text: &str) -> String {
 /// Reads the init, which must be a static program for the platform.
 pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
     let (file, bytes) = read_file("read the init", request.init)?;
-    match binary::inspect(&file, machine(request.platform)) {
+    let platform = request.platform;
+    match binary::inspect(&file, platform) {
         Ok(Program::Static) => Ok(Tool::new(bytes)),
-        _ => {
-            let (path, platform) = (request.init.to_owned(), request.platform);
-            Err(BuildError::NotAnInit { path, platform })
-        }
+        _ => Err(BuildError::NotAnInit { path: request.init.to_owned(), platform }),
     }
 }
 
 /// Reads the kernel, which must be the one that the Boxfile names, if it names one.
 pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
-    let kernel = Tool::new(read_file("read the kernel", request.kernel)?.1);
+    let kernel = Tool::new(read_file("read the kernel", &request.kernel)?.1);
     let declared = request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256);
     match declared {
         Some(expected) if expected != kernel.sha256 => Err(BuildError::WrongFile {

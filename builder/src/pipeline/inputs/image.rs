@@ -6,8 +6,7 @@ use boxfile_spec::{ImageRef, Spanned};
 use oci_image::{Access, Image, Registries, SourceError};
 
 use crate::BuildError;
-use crate::pipeline::declared::declared;
-use crate::pipeline::request::Request;
+use crate::pipeline::Request;
 
 /// Opens the images of all components that have one.
 pub(super) fn read(
@@ -16,8 +15,8 @@ pub(super) fn read(
 ) -> Result<Vec<(ComponentName, Image)>, BuildError> {
     let mut images = Vec::new();
     for component in ComponentName::ALL {
-        let image = declared(request.boxfile, component).and_then(|it| it.image.as_ref());
-        if let Some(image) = image {
+        let declared = request.boxfile.component(component);
+        if let Some(image) = declared.and_then(|it| it.image.as_ref()) {
             images.push((component, open(request, component, image, store)?));
         }
     }

@@ -9,16 +9,15 @@ mod skills;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use box_cache::Store;
 use box_image::{ComponentName, SkillMode};
-use boxfile_spec::Lock;
 use oci_image::Image;
 
-use super::request::{BUILT, Request};
+use super::{BUILT, Request};
 use crate::binary::Binary;
+use crate::compose::Env;
 use crate::{BuildError, Report};
+pub(super) use entries::lock;
 use files::Tool;
 pub(super) use image::access;
 pub(super) use program::check_interpreter;
@@ -34,7 +33,7 @@ pub(super) struct Inputs {
     pub(super) binary: Option<Binary>,
     pub(super) skills: Vec<SkillInput>,
     /// The variables of all files of a component, the later over the earlier.
-    pub(super) env: BTreeMap<ComponentName, BTreeMap<String, String>>,
+    pub(super) env: Env,
     env_files: Vec<files::EnvFile>,
     /// Empty for a platform that cannot be built, as the kernel is then.
     pub(super) init: Tool,
@@ -58,36 +57,25 @@ impl Inputs {
         if let Some(binary) = &binary {
             program::check_root(&binary.program, boxfile)?;
         }
-        Ok(Self {
-            images,
-            binary,
-            skills,
-            env,
-            env_files,
-            init: if built { files::init(request)? } else { Tool::default() },
-            kernel: if built { files::kernel(request)? } else { Tool::default() },
-            warnings,
-        })
-    }
-
-    /// Reads what belongs to the checkout, and names everything that is wrong with it. Neither an image
-    /// nor the network is looked at.
-    pub(super) fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
-        let mut warnings = Vec::new();
-        let skills = skills::check(request, &mut warnings);
-        let files = files::env(request).err();
-        let binary = request.boxfile.agent.binary.as_ref();
-        let program = binary.and_then(|binary| program::check(binary, request).err());
-        (skills.into_iter().chain(files).chain(program).collect(), warnings)
+        let none = || Tool::new(Vec::new());
+        let init = if built { files::init(request)? } else { none() };
+        let kernel = if built { files::kernel(request)? } else { none() };
+        Ok(Self { images, binary, skills, env, env_files, init, kernel, warnings })
     }
 
     /// Returns the skills that are a part of the rootfs, sorted by name.
     pub(super) fn baked_skills(&self) -> impl Iterator<Item = &SkillInput> {
         self.skills.iter().filter(|skill| skill.mode == SkillMode::Baked)
     }
+}
 
-    /// Returns what the lock is to say of these inputs, and nothing else.
-    pub(super) fn lock(&self, request: &Request<'_>) -> Lock {
-        entries::lock(self, request)
-    }
+/// Checks what belongs to the checkout: skills, files with variables, the agent's own program. No
+/// image, no kernel and no network is looked at. Returns the errors, and the warnings.
+pub fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
+    let mut warnings = Vec::new();
+    let skills = skills::check(request, &mut warnings);
+    let files = files::env(request).err();
+    let binary = request.boxfile.agent.binary.as_ref();
+    let program = binary.and_then(|binary| program::check(binary, request).err());
+    (skills.into_iter().chain(files).chain(program).collect(), warnings)
 }

@@ -5,21 +5,13 @@ use std::path::PathBuf;
 use box_cache::Store;
 use box_digest::Digest;
 use box_tree::Tree;
-use boxfile_spec::{Binary as Declared, Boxfile, Platform, Span};
+use boxfile_spec::{Binary as Declared, Boxfile, Span};
 use download::fetch::{RemoteUrl, fetch};
 use host_fs::FileError;
 
-use crate::binary::{self, Binary, BinaryError, Machine, Program};
-use crate::pipeline::request::Request;
+use crate::binary::{self, Binary, BinaryError, Program};
+use crate::pipeline::Request;
 use crate::{BuildError, checkout};
-
-/// Returns the processor of a platform.
-pub(super) const fn machine(platform: Platform) -> Machine {
-    match platform {
-        Platform::LinuxAmd64 => Machine::X86_64,
-        Platform::LinuxArm64 => Machine::Aarch64,
-    }
-}
 
 /// Reads the program into the store.
 pub(super) fn read(
@@ -27,13 +19,12 @@ pub(super) fn read(
     request: &Request<'_>,
     store: &Store,
 ) -> Result<Binary, BuildError> {
-    let machine = machine(request.platform);
     match declared {
         Declared::Local { path, sha256 } => {
             let failed = |source| BuildError::Binary { span: path.span, source };
             let file = in_checkout(&path.value, request).map_err(failed)?;
-            let binary =
-                binary::from_checkout(request.checkout, &file, machine, store).map_err(failed)?;
+            let binary = binary::from_checkout(&request.checkout, &file, request.platform, store)
+                .map_err(failed)?;
             check_digest(&binary, *sha256, path.span)?;
             Ok(binary)
         }
@@ -43,7 +34,7 @@ pub(super) fn read(
                 url.value.parse().map_err(|source| BuildError::Url { span, source })?;
             let fetched = fetch(&remote, sha256, store, &request.fetch)
                 .map_err(|source| BuildError::Fetch { span, source: Box::new(source) })?;
-            binary::from_store(&fetched.blob, &remote.without_query(), machine, store)
+            binary::from_store(&fetched.blob, &remote.without_query(), request.platform, store)
                 .map_err(|source| BuildError::Binary { span, source })
         }
     }
@@ -54,16 +45,16 @@ pub(super) fn check(declared: &Declared, request: &Request<'_>) -> Result<(), Bu
     let Declared::Local { path, .. } = declared else { return Ok(()) };
     let failed = |source| BuildError::Binary { span: path.span, source };
     let file = in_checkout(&path.value, request).map_err(failed)?;
-    let opened = binary::open(request.checkout, &file).map_err(failed)?;
+    let opened = binary::open(&request.checkout, &file).map_err(failed)?;
     let name = file.display().to_string();
-    let program = binary::inspect(&opened, machine(request.platform))
+    let program = binary::inspect(&opened, request.platform)
         .map_err(|source| failed(BinaryError::Program { name, source }))?;
     check_root(&program, request.boxfile)
 }
 
 /// Returns a path of the Boxfile as one of the checkout.
 fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError> {
-    let base = checkout::relative(request.checkout, request.base)
+    let base = checkout::relative(&request.checkout, request.base)
         .map_err(FileError::of("read", request.base))?;
     Ok(base.join(path))
 }
@@ -79,14 +70,12 @@ fn check_digest(binary: &Binary, expected: Option<Digest>, span: Span) -> Result
 
 /// Checks that a program which does not start by itself has an image under it.
 pub(super) fn check_root(program: &Program, boxfile: &Boxfile) -> Result<(), BuildError> {
-    let needs = match program {
-        Program::Static => return Ok(()),
-        Program::Dynamic { interpreter } | Program::Script { interpreter, .. } => interpreter,
-    };
-    if boxfile.agent.component.image.is_some() {
-        return Ok(());
+    match program {
+        Program::By(needs) if boxfile.agent.component.image.is_none() => {
+            Err(no_interpreter(boxfile, needs, "only an image can"))
+        }
+        _ => Ok(()),
     }
-    Err(no_interpreter(boxfile, needs, "only an image can"))
 }
 
 /// Checks that the image under a program has what the program is started by.
@@ -95,14 +84,12 @@ pub(in crate::pipeline) fn check_interpreter(
     root: &Tree,
     boxfile: &Boxfile,
 ) -> Result<(), BuildError> {
-    let needs = match program {
-        Program::Static => return Ok(()),
-        Program::Dynamic { interpreter } | Program::Script { interpreter, .. } => interpreter,
-    };
-    if root.lookup(needs).is_some() {
-        return Ok(());
+    match program {
+        Program::By(needs) if root.lookup(needs).is_none() => {
+            Err(no_interpreter(boxfile, needs, "the agent's image does not"))
+        }
+        _ => Ok(()),
     }
-    Err(no_interpreter(boxfile, needs, "the agent's image does not"))
 }
 
 /// Returns the error of a program without what starts it.

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use box_image::SkillMode;
-use boxfile_spec::{SkillsDir, Span};
+use boxfile_spec::{SkillsDir, Span, Spanned};
 use host_fs::FileError;
 
-use crate::pipeline::request::Request;
+use crate::pipeline::Request;
 use crate::skill::{self, Skill, SkillError};
 use crate::{BuildError, Report};
 
@@ -30,18 +30,20 @@ pub(super) fn read(
 
 /// Reads all skills, and returns everything that is wrong with them.
 pub(super) fn check(request: &Request<'_>, warnings: &mut Vec<Report>) -> Vec<BuildError> {
-    match places(request) {
-        Err(error) => vec![error],
-        Ok(places) => {
-            let read = |place| read_one(request, place, warnings).err();
-            places.into_iter().filter_map(read).collect()
-        }
-    }
+    let places = match places(request) {
+        Ok(places) => places,
+        Err(error) => return vec![error],
+    };
+    places.into_iter().filter_map(|place| read_one(request, place, warnings).err()).collect()
 }
 
 /// Finds all skills, sorted by name.
 fn places(request: &Request<'_>) -> Result<Vec<Place>, BuildError> {
-    let mut places: Vec<Place> = request.boxfile.skills.iter().map(Place::single).collect();
+    let single = |skill: &boxfile_spec::Skill| {
+        let Spanned { value: source, span } = skill.path.clone();
+        Place { name: skill.name.clone(), source, mode: skill.mode, span }
+    };
+    let mut places: Vec<Place> = request.boxfile.skills.iter().map(single).collect();
     if let Some(skills) = &request.boxfile.skills_dir {
         places.extend(in_directory(request, skills)?);
     }
@@ -62,17 +64,6 @@ struct Place {
     span: Span,
 }
 
-impl Place {
-    fn single(skill: &boxfile_spec::Skill) -> Self {
-        Self {
-            name: skill.name.clone(),
-            source: skill.path.value.clone(),
-            mode: skill.mode,
-            span: skill.path.span,
-        }
-    }
-}
-
 /// Finds the skills of a directory: every directory in it that has a `SKILL.md`.
 fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>, BuildError> {
     let directory = request.base.join(&skills.dir.value);
@@ -82,7 +73,7 @@ fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>,
     if !directory.is_dir() {
         return Err(failed(SkillError::unusable(&directory, "is not a directory")));
     }
-    skill::inside(request.checkout, &directory).map_err(failed)?;
+    skill::inside(&request.checkout, &directory).map_err(failed)?;
     let unread = |error| failed(FileError::of("read", &directory)(error).into());
     let mut places = Vec::new();
     for entry in fs::read_dir(&directory).map_err(unread)? {
@@ -114,7 +105,7 @@ fn read_one(
     let path = request.base.join(&place.source);
     let what = || format!("skill `{}`", place.name);
     let failed = |source| BuildError::Skill { what: what(), span: place.span, source };
-    let mut skill = skill::read(request.checkout, &path).map_err(failed)?;
+    let mut skill = skill::read(&request.checkout, &path).map_err(failed)?;
     let tools = request.boxfile.agent.tools.as_deref();
     let warning =
         skill::check(&mut skill, &place.name, &path, tools).map_err(|error| match error {

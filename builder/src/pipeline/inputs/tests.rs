@@ -1,6 +1,7 @@
 //! What the lock says of inputs, and which box they make: names belong to the one, contents to both.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use box_cache::ActionKey;
 use box_digest::{AnyDigest, Blake3Digest, Digest};
@@ -35,13 +36,13 @@ fn request(boxfile: &Boxfile) -> Request<'_> {
     Request {
         boxfile,
         base: Path::new(""),
-        checkout: Path::new(""),
+        checkout: PathBuf::new(),
         platform: Platform::LinuxAmd64,
         pins: Pins::default(),
         fetch: FetchOptions::default(),
         remote: None,
         init: Path::new("init"),
-        kernel: Path::new("kernel"),
+        kernel: PathBuf::from("kernel"),
         builder: Blake3Digest::from_bytes([0; 32]),
     }
 }
@@ -171,7 +172,7 @@ fn told(inputs: &Inputs, request: &Request<'_>) -> Vec<String> {
         let platform = it.platform.map_or("all", Platform::as_str);
         format!("{} {} {:?} {platform} {}", it.name, it.kind, it.source, it.size)
     };
-    inputs.lock(request).entries().map(entry).collect()
+    super::lock(inputs, request).entries().map(entry).collect()
 }
 
 #[test]
@@ -188,7 +189,7 @@ fn the_lock_has_an_entry_for_each_input() {
             "skill:greet skill \"greet\" all 6",
         ]
     );
-    let lock = inputs().lock(&request(&boxfile));
+    let lock = super::lock(&inputs(), &request(&boxfile));
     let business = lock.get("business", Some(Platform::LinuxAmd64)).unwrap();
     assert_eq!(business.digest, digest(2).into());
     assert_eq!(business.layers, [digest(11).into(), digest(12).into()]);
@@ -209,8 +210,12 @@ fn a_profile_names_what_it_declares_otherwise() {
 fn for_a_platform_that_cannot_be_built_there_is_neither_init_nor_kernel() {
     let boxfile = read(BOXFILE, None);
     let request = Request { platform: Platform::LinuxArm64, ..request(&boxfile) };
-    let other = Inputs { init: files::Tool::default(), kernel: files::Tool::default(), ..inputs() };
-    let lock = other.lock(&request);
+    let other = Inputs {
+        init: files::Tool::new(Vec::new()),
+        kernel: files::Tool::new(Vec::new()),
+        ..inputs()
+    };
+    let lock = super::lock(&other, &request);
     assert!(lock.entries().all(|it| !matches!(it.kind, Kind::Init | Kind::Kernel)));
     assert!(lock.get("agent", Some(Platform::LinuxArm64)).is_some());
 }
@@ -218,7 +223,7 @@ fn for_a_platform_that_cannot_be_built_there_is_neither_init_nor_kernel() {
 #[test]
 fn an_entry_must_fit_its_image() {
     let boxfile = read(BOXFILE, None);
-    let lock = inputs().lock(&request(&boxfile));
+    let lock = super::lock(&inputs(), &request(&boxfile));
     let entry = lock.get("agent", Some(Platform::LinuxAmd64)).unwrap();
     let image = &inputs().images[0].1;
     let check = |entry: &_| entries::check_image(entry, image, Span::default());

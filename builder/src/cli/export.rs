@@ -1,7 +1,5 @@
 //! `boxbuild export`: a box's files for other programs.
 
-mod report;
-
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,9 +10,10 @@ use box_inspect::export::{
 };
 use box_inspect::opened::{self, OpenBox};
 use clap::ValueEnum;
+use serde_json::json;
 
 use super::failure::Failure;
-use super::options::Component;
+use super::options::component;
 use super::terminal;
 
 /// Writes the files of a box in a form that other programs read.
@@ -36,8 +35,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "erofs")]
     format: Format,
     /// Take this component's root only; not with erofs
-    #[arg(long, value_enum)]
-    component: Option<Component>,
+    #[arg(long, value_parser = component())]
+    component: Option<ComponentName>,
     /// Where to write to; `-` is standard output. An oci image is one file if the name ends in .tar
     /// [default: ./BOX.FORMAT, ./BOX-COMPONENT.FORMAT]
     #[arg(short, long, value_name = "PATH")]
@@ -88,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_usage(args)?;
     let opened = opened::open(&args.directory)?;
     let exported = export(args, &opened)?;
-    report::report(args, &exported);
+    report(args, &exported);
     Ok(())
 }
 
@@ -143,8 +142,8 @@ fn output(args: &Args, component: Option<ComponentName>) -> Result<PathBuf, Expo
 
 fn export(args: &Args, opened: &OpenBox) -> Result<Exported, ExportError> {
     let component = match args.format {
-        Format::Oci => Some(component_of(opened, args.component.map(Component::name))?),
-        _ => args.component.map(Component::name),
+        Format::Oci => Some(component_of(opened, args.component)?),
+        _ => args.component,
     };
     let mut exported = Exported {
         of: opened.digest,
@@ -206,4 +205,45 @@ fn to_file(
 fn ownership(args: &Args) -> Ownership {
     let is_root = rustix::process::geteuid().is_root();
     if is_root && !args.no_owner { Ownership::Box } else { Ownership::Caller }
+}
+
+/// Reports what was exported.
+fn report(args: &Args, exported: &Exported) {
+    let Exported { output, component, .. } = exported;
+    if args.json {
+        let LeftOut { devices, set_id, xattrs } = exported.left_out;
+        let left_out = json!({ "devices": devices, "set_id": set_id, "xattrs": xattrs });
+        let report = json!({
+            "box": exported.of,
+            "format": args.format.name(),
+            "component": component.map(|it| it.name()),
+            "output": output,
+            "tree": exported.tree,
+            "digest": exported.written.map(|it| it.digest),
+            "bytes": exported.written.map(|it| it.size),
+            "left_out": (args.format == Format::Dir).then_some(left_out),
+        });
+        return terminal::json(&report.to_string());
+    }
+    if output == Path::new("-") {
+        return;
+    }
+    for line in left_out(exported.left_out) {
+        terminal::note(&format!("note: {line}"));
+    }
+    terminal::note(&format!("exported: {}", output.display()));
+    let digest = exported.written.map(|it| it.digest.to_string());
+    terminal::result(&digest.unwrap_or_else(|| exported.tree.to_string()));
+}
+
+/// Says what a directory lacks of the tree.
+fn left_out(left_out: LeftOut) -> Vec<String> {
+    let LeftOut { devices, set_id, xattrs } = left_out;
+    let lines = [
+        (devices, "devices that only root can make"),
+        (set_id, "set-uid and set-gid bits, which are for the owners in the box"),
+        (xattrs, "extended attributes that only root can set or the file system does not take"),
+    ];
+    let told = lines.into_iter().filter(|(count, _)| *count > 0);
+    told.map(|(count, what)| format!("left out {what}: {count}")).collect()
 }
