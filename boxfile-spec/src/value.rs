@@ -78,18 +78,9 @@ pub(crate) fn choice<T: DeserializeOwned>(
     let begun = || words.iter().find(|word| text.len() > 1 && word.starts_with(text)).copied();
     let help = match nearest(text, &words).or_else(begun) {
         Some(meant) => format!("did you mean \"{meant}\"?"),
-        None => format!("write {}", alternatives(&words)),
+        None => format!("write one of \"{}\"", words.join("\", \"")),
     };
     Err(Diagnostic::new(message, value.span, "no such choice").with_help(help))
-}
-
-/// Lists words: `"a", "b" or "c"`.
-fn alternatives(words: &[&str]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-    match quoted.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => quoted.concat(),
-    }
 }
 
 /// Reads a size in bytes within the range of its kind.
@@ -126,12 +117,8 @@ pub(crate) fn size(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     let text = match &value.data {
         Data::Text(text) => text,
         Data::Integer(number) => {
-            let help = if *number == 0 {
-                form::write_text(value.syntax, name, "0B")
-            } else {
-                let readings = [&*format!("{number}MiB"), &format!("{number}B")];
-                unit_help(value, name, readings, " for bytes")
-            };
+            let readings = [&*format!("{number}MiB"), &format!("{number}B")];
+            let help = unit_help(value, name, readings, " for bytes");
             return Err(unitless(value, name).with_help(help));
         }
         _ => return Err(mismatch(value, name, "a size").with_help(units::SIZE_FORM)),

@@ -16,6 +16,7 @@ use toml::de::{DeTable, Deserializer, Error, ValueDeserializer};
 use toml_parser::lexer::TokenKind;
 
 use super::{Entry, FORMAT_VERSION, Kind, Lock, MAX_TEXT};
+use crate::cursor::lines;
 use crate::diagnostic::{invisible, quote, shown};
 use crate::{Diagnostic, Platform, Span};
 
@@ -57,7 +58,7 @@ struct RawEntry {
 
 /// See [`Lock::parse`].
 pub(super) fn read(text: &str) -> Result<Lock, Diagnostic> {
-    check_length(text)?;
+    Diagnostic::check_length(text, MAX_TEXT, REBUILD)?;
     check_conflicts(text)?;
     check_depth(text)?;
     let mut table =
@@ -71,24 +72,11 @@ pub(super) fn read(text: &str) -> Result<Lock, Diagnostic> {
     Ok(Lock { epoch: body.epoch, entries })
 }
 
-fn check_length(text: &str) -> Result<(), Diagnostic> {
-    if text.len() > MAX_TEXT {
-        let message = format!("the lock has {} bytes, more than {MAX_TEXT}", text.len());
-        return Err(error(message, &(0..0), "not read"));
-    }
-    Ok(())
-}
-
 /// Returns the first line that a merge with conflicts left in a text.
 pub(super) fn conflict(text: &str) -> Option<Range<usize>> {
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        if CONFLICT_MARKERS.iter().any(|marker| line.starts_with(marker)) {
-            return Some(start..start + line.trim_end().len());
-        }
-        start += line.len();
-    }
-    None
+    let conflicted = |line: &str| CONFLICT_MARKERS.iter().any(|marker| line.starts_with(marker));
+    let (start, line) = lines(text).find(|(_, line)| conflicted(line))?;
+    Some(start..start + line.trim_end().len())
 }
 
 /// Refuses the text of a merge that was not finished.

@@ -6,7 +6,7 @@ use super::{as_toml, from_toml, nodes, parsed, wrong};
 use crate::schema::place::{self, Place};
 use crate::schema::{Argument, Count, Declaration, Kind, Merge, Property, SHARE, TOOLS, TOP};
 use crate::units::show_size;
-use crate::{Source, Syntax, read, tools};
+use crate::{Source, Syntax, read, suggest};
 
 /// Puts a declaration where it belongs, in a file to which nothing is missing.
 fn in_place(place: &Place, text: &str) -> String {
@@ -223,12 +223,12 @@ fn the_numbers_of_the_prose_are_those_of_the_parser() {
 
 #[test]
 fn the_lists_in_the_details_are_whole() {
-    let all = tools::canonical("teleport").unwrap_err();
+    let all = suggest::builtin_tool("teleport").unwrap_err();
     for tool in all.trim_start_matches("the tools are ").split(", ") {
         assert!(details(&TOOLS).contains(&format!("`{tool}`")), "{tool}");
     }
     for tool in details(&TOOLS).split('`').skip(1).step_by(2) {
-        assert!(tools::canonical(tool).is_ok(), "{tool}");
+        assert!(suggest::builtin_tool(tool).is_ok(), "{tool}");
     }
     let taken = details(&SHARE).split('`').filter(|part| part.starts_with('/'));
     for path in taken {
