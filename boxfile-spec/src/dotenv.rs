@@ -77,10 +77,10 @@ fn rest_of_line<'t>(cursor: &Cursor<'t>) -> &'t str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-type Entry = (String, Spanned<String>);
+type Assignment = (String, Spanned<String>);
 
 /// Reads a line up to its comment or end; nothing where it is empty.
-fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Entry>, Diagnostic> {
+fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Assignment>, Diagnostic> {
     skip_blanks(cursor);
     let line = rest_of_line(cursor);
     if line.is_empty() || line.starts_with('#') {

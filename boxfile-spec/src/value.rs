@@ -44,7 +44,9 @@ pub(crate) fn integer(value: &Value, name: &str, kind: Kind) -> Result<u64, Diag
             None => error,
         });
     };
-    let Kind::Integer { least, most } = kind else { return Err(mismatch(value, name, "a value")) };
+    let Kind::Integer { least, most } = kind else {
+        return Err(mismatch(value, name, "a value"));
+    };
     u64::try_from(number).ok().filter(|number| (least..=most).contains(number)).ok_or_else(|| {
         let message = format!("`{name}` is out of range");
         Diagnostic::new(message, value.span, format!("must be from {least} to {most}"))
@@ -86,7 +88,9 @@ pub(crate) fn choice<T: DeserializeOwned>(
 /// Reads a size in bytes within the range of its kind.
 pub(crate) fn size_within(value: &Value, name: &str, kind: Kind) -> Result<u64, Diagnostic> {
     let bytes = size(value, name)?;
-    let Kind::Size { least, most } = kind else { return Err(mismatch(value, name, "a value")) };
+    let Kind::Size { least, most } = kind else {
+        return Err(mismatch(value, name, "a value"));
+    };
     let (relation, bound) = if bytes < least {
         ("less", least)
     } else if bytes > most {

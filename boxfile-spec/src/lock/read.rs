@@ -15,7 +15,7 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer, Error, ValueDeserializer};
 use toml_parser::lexer::TokenKind;
 
-use super::{Entry, FORMAT_VERSION, Kind, Lock, MAX_TEXT};
+use super::{FORMAT_VERSION, Lock, LockEntry, MAX_TEXT, PinKind};
 use crate::cursor::lines;
 use crate::diagnostic::{invisible, quote, shown};
 use crate::{Diagnostic, Platform, Span};
@@ -39,12 +39,12 @@ struct Body {
     entries: Vec<RawEntry>,
 }
 
-/// An [`Entry`] as it is written.
+/// A [`LockEntry`] as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawEntry {
     name: Spanned<String>,
-    kind: Kind,
+    kind: PinKind,
     source: Spanned<String>,
     platform: Option<Platform>,
     digest: AnyDigest,
@@ -67,7 +67,7 @@ pub(super) fn read(text: &str) -> Result<Lock, Diagnostic> {
     let body = Body::deserialize(Deserializer::from(table))
         .map_err(|error| malformed("malformed lock", &error))?;
     check_entries(&body.entries)?;
-    let mut entries: Vec<Entry> = body.entries.into_iter().map(RawEntry::into_entry).collect();
+    let mut entries: Vec<LockEntry> = body.entries.into_iter().map(RawEntry::into_entry).collect();
     entries.sort_unstable_by(|one, other| one.key().cmp(&other.key()));
     Ok(Lock { epoch: body.epoch, entries })
 }
@@ -144,10 +144,10 @@ fn check_visible(field: &str, text: &Spanned<String>) -> Result<(), Diagnostic> 
 }
 
 impl RawEntry {
-    fn into_entry(self) -> Entry {
+    fn into_entry(self) -> LockEntry {
         let Self { kind, platform, digest, size, layers, .. } = self;
         let (name, source) = (self.name.into_inner(), self.source.into_inner());
-        Entry { name, kind, source, platform, digest, size, layers }
+        LockEntry { name, kind, source, platform, digest, size, layers }
     }
 }
 

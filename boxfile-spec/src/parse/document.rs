@@ -30,7 +30,8 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     let (agent, agent_share) = component::agent(agent, sink);
     let (business, business_share) = component::business(business, sink);
     let skills_dir = top.one(&schema::SKILLS).and_then(|node| read_skills_dir(node, sink));
-    let skills = read_skills(&top, sink);
+    let skills = top.keyed(&schema::SKILL).into_iter();
+    let skills: Vec<Skill> = skills.filter_map(|node| read_skill(node, sink)).collect();
     let shares = run::mounts::shares(&top, checkout);
     let scratch = run::mounts::scratch(&top, sink);
     run::mounts::check_apart(&shares, &scratch, &secrets, sink);
@@ -124,11 +125,7 @@ fn read_logs(reader: &mut Reader<'_>) -> LogsPlan {
     }
 }
 
-/// Reads all single skills, and sorts them by name.
-fn read_skills(top: &Children<'_>, sink: &Sink) -> Vec<Skill> {
-    top.keyed(&schema::SKILL).into_iter().filter_map(|node| read_skill(node, sink)).collect()
-}
-
+/// Reads a single skill.
 fn read_skill(node: &Node, sink: &Sink) -> Option<Skill> {
     let mut reader = Reader::new(node, &schema::SKILL, sink);
     let name = name(&mut reader);

@@ -167,19 +167,14 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
     let mut reader = Reader::new(first, &schema::EXTENDS, sink);
     let path = reader.read_arg(value::path);
     reader.finish();
-    path.filter(|path| {
-        let absolute = path.value.starts_with('/');
-        if absolute {
-            sink.report(absolute_base(path));
-        }
-        !absolute
-    })
-}
-
-fn absolute_base(path: &Spanned<String>) -> Diagnostic {
-    let message = "a base file must lie inside the checkout";
-    Diagnostic::new(message, path.span, "an absolute path").with_help(
-        "a base is checked in with what extends it: name it relative to this file, such as \
-         \"../base.Boxfile\"",
-    )
+    let path = path?;
+    if path.value.starts_with('/') {
+        let message = "a base file must lie inside the checkout";
+        sink.report(Diagnostic::new(message, path.span, "an absolute path").with_help(
+            "a base is checked in with what extends it: name it relative to this file, such as \
+             \"../base.Boxfile\"",
+        ));
+        return None;
+    }
+    Some(path)
 }

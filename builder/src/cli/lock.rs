@@ -6,7 +6,7 @@ use std::path::Path;
 use box_image::ErrorCode;
 use boxbuild::project::{LockFile, LockFileError};
 use boxbuild::resolve;
-use boxfile_spec::lock::{Entry, Kind};
+use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Lock, Platform};
 use oci_registry::Registry;
 
@@ -88,7 +88,7 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
     let file = if args.names.is_empty() { read_to_rebuild(&path) } else { read_any_epoch(&path) }?;
     let old = file.lock.as_ref();
     let refresh = match args.names.as_slice() {
-        [] => names(old, |it| it.kind == Kind::Image),
+        [] => names(old, |it| it.kind == PinKind::Image),
         names => names.to_vec(),
     };
     let registries = Registries::find(&args.inputs.registries, args.project.json)?;
@@ -100,7 +100,7 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
 }
 
 /// Returns the names of a lock's entries.
-fn names(lock: Option<&Lock>, filter: impl Fn(&&Entry) -> bool) -> Vec<String> {
+fn names(lock: Option<&Lock>, filter: impl Fn(&&LockEntry) -> bool) -> Vec<String> {
     lock.into_iter().flat_map(Lock::entries).filter(filter).map(|it| it.name.clone()).collect()
 }
 

@@ -136,15 +136,14 @@ impl Explainer<'_> {
 
     /// The error of a list, table or text that has no end.
     fn unclosed(&self, open: Span) -> Diagnostic {
-        let (what, help) = match self.of(open) {
-            "[" => ("list", "close it with `]`".to_owned()),
+        let (what, close, more) = match self.of(open) {
+            "[" => ("list", "]", ""),
             "{" => {
-                let help = "close it with `}` and put a `,` between two of its entries; `#` begins a \
-                            comment";
-                ("table", help.to_owned())
+                ("table", "}", ", and put a `,` between two of its entries; `#` begins a comment")
             }
-            quotes => ("text", format!("close it with `{quotes}`")),
+            quotes => ("text", quotes, ""),
         };
+        let help = format!("close it with `{close}`{more}");
         Diagnostic::new(format!("this {what} is never closed"), open, "opened here").with_help(help)
     }
 

@@ -2,7 +2,7 @@
 
 use box_digest::{AnyDigest, Digest};
 use box_image::manifest::FORMAT_EPOCH;
-use boxfile_spec::lock::{Entry, Kind};
+use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Lock, Span};
 use oci_image::Image;
 
@@ -15,8 +15,8 @@ use crate::project::pins;
 pub(super) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
     let mut lock = Lock::new(FORMAT_EPOCH);
     let declared = pins::declared(request.boxfile);
-    let mut set = |name: &str, source: &str, kind: Kind, content: Content| {
-        lock.set(Entry {
+    let mut set = |name: &str, source: &str, kind: PinKind, content: Content| {
+        lock.set(LockEntry {
             name: request.pins.name(name, source),
             kind,
             source: source.to_owned(),
@@ -29,22 +29,22 @@ pub(super) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
     let source = |name: &str| declared.get(name).map(|(_, source)| source.as_str()).unwrap_or("");
     for (component, image) in &inputs.images {
         let name = component.name();
-        set(name, source(name), Kind::Image, Content::image(image));
+        set(name, source(name), PinKind::Image, Content::image(image));
     }
     if let (Some(binary), Some((kind, source))) = (&inputs.binary, declared.get("binary")) {
         set("binary", source, *kind, Content::plain(binary.sha256, binary.content.size));
     }
     for file in &inputs.env_files {
         let content = Content::plain(file.digest, file.size);
-        set(&format!("env:{}", file.path), &file.path, Kind::EnvFile, content);
+        set(&format!("env:{}", file.path), &file.path, PinKind::EnvFile, content);
     }
     for skill in &inputs.skills {
         let digest = skill.skill.tree.digest().into();
         let content = Content { digest, size: skill.skill.size(), layers: Vec::new() };
-        set(&format!("skill:{}", skill.name), &skill.source, Kind::Skill, content);
+        set(&format!("skill:{}", skill.name), &skill.source, PinKind::Skill, content);
     }
     for (name, kind, tool) in
-        [("kernel", Kind::Kernel, &inputs.kernel), ("init", Kind::Init, &inputs.init)]
+        [("kernel", PinKind::Kernel, &inputs.kernel), ("init", PinKind::Init, &inputs.init)]
     {
         // Of a platform that cannot be built there is neither.
         if !tool.bytes.is_empty() {
@@ -78,7 +78,7 @@ impl Content {
 }
 
 /// Returns the digest that an entry pins an image to.
-pub(super) fn image_digest(entry: &Entry, span: Span) -> Result<Digest, BuildError> {
+pub(super) fn image_digest(entry: &LockEntry, span: Span) -> Result<Digest, BuildError> {
     match entry.digest {
         AnyDigest::Sha256(digest) => Ok(digest),
         AnyDigest::Blake3(_) => Err(mismatch(entry, span, "it names the image by a blake3")),
@@ -86,7 +86,7 @@ pub(super) fn image_digest(entry: &Entry, span: Span) -> Result<Digest, BuildErr
 }
 
 /// Checks that an entry says of an image what is so.
-pub(super) fn check_image(entry: &Entry, image: &Image, span: Span) -> Result<(), BuildError> {
+pub(super) fn check_image(entry: &LockEntry, image: &Image, span: Span) -> Result<(), BuildError> {
     let content = Content::image(image);
     if entry.digest != content.digest {
         return Err(mismatch(entry, span, "the Boxfile names another digest"));
@@ -100,6 +100,6 @@ pub(super) fn check_image(entry: &Entry, image: &Image, span: Span) -> Result<()
     Ok(())
 }
 
-fn mismatch(entry: &Entry, span: Span, what: &'static str) -> BuildError {
+fn mismatch(entry: &LockEntry, span: Span, what: &'static str) -> BuildError {
     BuildError::PinMismatch { span, name: entry.name.clone(), what }
 }
