@@ -363,7 +363,7 @@ fn lines_in_another_language() {
      3 | logs = { atif = #false }
        |        ^ opened here
        |
-       = help: close it with `}` and put a `,` between two of its entries; `#` begins a comment
+       = help: close it with `}`, and put a `,` between two of its entries; `#` begins a comment
     ");
     assert_snapshot!(agent_errors("namespaces.net = True"), @r#"
     error: `True` is neither a text nor a truth value

@@ -22,7 +22,7 @@ pub(super) fn settle(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
                 }
             }
             Lexeme::Join("") if next.as_deref().is_some_and(needs_no_join) => {
-                give_way(&token, next)
+                give_way(&token, next);
             }
             _ => settled.push(token),
         }

@@ -91,7 +91,7 @@ impl<'s> Layout<'s> {
             Lexeme::Open => self.page.write(space, "{"),
             Lexeme::Close => self.page.write(space, "}"),
             Lexeme::BlockComment(comment) => {
-                self.page.write(space, &without_trailing_space(comment))
+                self.page.write(space, &without_trailing_space(comment));
             }
             Lexeme::LineComment(comment) => self.page.comment(comment),
             Lexeme::Join("") => self.page.write(space, "\\"),
