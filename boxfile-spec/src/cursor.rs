@@ -1,4 +1,4 @@
-//! A position in a text, for readers of characters.
+//! Positions in a text, for readers of characters and of lines.
 
 /// A position that moves forward over a text.
 #[derive(Debug, Clone)]
@@ -55,4 +55,13 @@ impl<'s> Cursor<'s> {
     pub(crate) const fn finish(&mut self) {
         self.at = self.source.len();
     }
+}
+
+/// Returns the lines of a text with their ends, each with the offset at which it begins.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.split_inclusive('\n').scan(0, |at, line| {
+        let start = *at;
+        *at += line.len();
+        Some((start, line))
+    })
 }

@@ -97,6 +97,22 @@ impl Diagnostic {
         Self { severity: Severity::Warning, ..Self::new(message, span, label) }
     }
 
+    /// Makes the error that something, which is quoted, is given a second time.
+    pub(crate) fn twice(what: &str, first: Span, again: Span) -> Self {
+        Self::new(format!("{} is given twice", quote(what)), again, "given again")
+            .with_label(first, "given first")
+            .with_help("remove one of them")
+    }
+
+    /// Checks that a file, a text, has at most `most` bytes; the help says what to do otherwise.
+    pub(crate) fn check_length(text: &str, most: usize, help: &str) -> Result<(), Self> {
+        if text.len() <= most {
+            return Ok(());
+        }
+        let message = format!("the file has {} bytes, which is more than {most}", text.len());
+        Err(Self::new(message, Span::default(), "not read").with_help(help))
+    }
+
     /// Adds a further place.
     #[must_use]
     pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {

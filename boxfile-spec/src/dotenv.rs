@@ -28,19 +28,14 @@ mod quoted;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::collections::btree_map;
 
 use crate::cursor::Cursor;
 use crate::diagnostic::quote;
+use crate::sink::Sink;
 use crate::{Diagnostic, Diagnostics, Span, Spanned, rules};
 
 /// The greatest length of a `.env` file in bytes: 1 MiB.
 pub const MAX_DOTENV: usize = 1 << 20;
-
-/// How many errors are kept: a hostile file could have one for each line.
-const MOST_KEPT: usize = 1000;
-const NAME_HELP: &str =
-    "a variable's name has letters, digits and `_`, and does not begin with a digit";
 
 /// The variables by name. The place is that of the whole entry, from the name on.
 pub type Variables = BTreeMap<String, Spanned<String>>;
@@ -51,23 +46,23 @@ pub type Variables = BTreeMap<String, Spanned<String>>;
 /// Everything that is wrong with it, sorted by position. Behind a quote that is not closed nothing
 /// is read.
 pub fn parse(text: &str) -> Result<Variables, Diagnostics> {
-    if text.len() > MAX_DOTENV {
-        return Err(too_long(text.len()).into());
-    }
+    Diagnostic::check_length(
+        text,
+        MAX_DOTENV,
+        "an environment holds short values only; put files into images and skills",
+    )?;
     let mut variables = Variables::new();
-    let mut errors = Vec::new();
+    let errors = Sink::default();
     let mut cursor = Cursor::new(text);
     cursor.eat("\u{feff}");
-    while cursor.peek().is_some() && errors.len() < MOST_KEPT {
-        match entry(&mut cursor) {
-            Ok(Some((name, value))) => errors.extend(insert(&mut variables, name, value)),
-            Ok(None) => {}
-            Err(error) => errors.push(error),
+    while cursor.peek().is_some() && !errors.is_full() {
+        if let Some((name, value)) = errors.check(entry(&mut cursor)).flatten() {
+            errors.check(insert(&mut variables, name, value));
         }
         cursor.skip_until(|c| c == '\n');
         cursor.bump();
     }
-    Diagnostics::new(errors).map_or(Ok(variables), Err)
+    Diagnostics::new(errors.into_found()).map_or(Ok(variables), Err)
 }
 
 const BLANKS: [char; 2] = [' ', '\t'];
@@ -82,10 +77,10 @@ fn rest_of_line<'t>(cursor: &Cursor<'t>) -> &'t str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-type Entry = (String, Spanned<String>);
+type Assignment = (String, Spanned<String>);
 
 /// Reads a line up to its comment or end; nothing where it is empty.
-fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Entry>, Diagnostic> {
+fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Assignment>, Diagnostic> {
     skip_blanks(cursor);
     let line = rest_of_line(cursor);
     if line.is_empty() || line.starts_with('#') {
@@ -128,11 +123,7 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
         let error = Diagnostic::new("a variable has no name", Span::between(start, start), "here");
         return Err(error.with_help("write `NAME=value`"));
     }
-    if !rules::is_variable(name) {
-        let message = format!("{} cannot name an environment variable", quote(name));
-        let error = Diagnostic::new(message, span, "not a variable's name");
-        return Err(error.with_help(NAME_HELP));
-    }
+    rules::check_variable(name, span)?;
     cursor.eat(name);
     cursor.eat("=");
     Ok(name.to_owned())
@@ -155,12 +146,7 @@ fn unquoted(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
         let start = cursor.at();
         let span = Span::between(start, start + value.len());
         let error = Diagnostic::new("blanks stand behind `=`", span, "begins with a blank");
-        let bare = value.trim_start();
-        let help = if bare.len() > 40 || bare.starts_with(['\'', '"']) {
-            format!("begin the value at once: `{name}=value`")
-        } else {
-            format!("write `{name}={bare}`, or `{name}='{value}'` if the blanks belong to it")
-        };
+        let help = format!("write `{name}=value`, or `{name}=' value'` if the blanks belong to it");
         return Err(error.with_help(help));
     }
     cursor.eat(value);
@@ -181,22 +167,14 @@ fn end_of_entry(cursor: &mut Cursor<'_>) -> Result<(), Diagnostic> {
 }
 
 /// Adds a variable; the error says that it was there.
-fn insert(variables: &mut Variables, name: String, value: Spanned<String>) -> Option<Diagnostic> {
-    match variables.entry(name) {
-        btree_map::Entry::Vacant(free) => {
-            free.insert(value);
-            None
-        }
-        btree_map::Entry::Occupied(first) => Some(
-            Diagnostic::new(format!("{} is given twice", quote(first.key())), value.span, "again")
-                .with_label(first.get().span, "first")
-                .with_help("remove one of them"),
-        ),
+fn insert(
+    variables: &mut Variables,
+    name: String,
+    value: Spanned<String>,
+) -> Result<(), Diagnostic> {
+    if let Some(first) = variables.get(&name) {
+        return Err(Diagnostic::twice(&name, first.span, value.span));
     }
-}
-
-fn too_long(length: usize) -> Diagnostic {
-    let message = format!("the file has {length} bytes, which is more than {MAX_DOTENV}");
-    Diagnostic::new(message, Span::default(), "not read")
-        .with_help("an environment holds short values only; put files into images and skills")
+    variables.insert(name, value);
+    Ok(())
 }

@@ -39,7 +39,6 @@ pub mod skill_md;
 mod sources;
 mod suggest;
 mod syntax;
-mod tools;
 mod units;
 mod value;
 

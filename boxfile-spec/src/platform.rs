@@ -3,13 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::quote;
 
 /// An operating system and a processor, written as OCI does: `linux/amd64`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Platform {
     /// `linux/amd64`: x86-64.
     #[serde(rename = "linux/amd64")]
@@ -58,13 +57,6 @@ impl FromStr for Platform {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let named = |platform: &Self| platform.as_str() == text;
         Self::ALL.into_iter().find(named).ok_or_else(|| UnknownPlatform(text.to_owned()))
-    }
-}
-
-/// Deserializes from [`Platform::as_str`].
-impl<'de> Deserialize<'de> for Platform {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

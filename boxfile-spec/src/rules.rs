@@ -3,8 +3,10 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-/// The greatest length of a name: it must fit a DNS label and a directory name.
-const LONGEST_NAME: usize = 63;
+use box_image::rules::{MAX_LABEL, is_label};
+
+use crate::diagnostic::quote;
+use crate::{Diagnostic, Span};
 
 /// What [`is_name`] asks for.
 pub(crate) const NAME_FORM: &str =
@@ -15,22 +17,12 @@ pub fn is_name(text: &str) -> bool {
     is_label(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// Tells whether `text` is a host name's label (RFC 1123, section 2.1).
-pub(crate) fn is_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    !text.is_empty()
-        && text.len() <= LONGEST_NAME
-        && text.bytes().all(inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-}
-
 /// Returns the name that a text was probably meant to be: `My Agent` → `my-agent`.
 pub(crate) fn intended_name(text: &str) -> Option<String> {
     let mapped: String = text
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
-        .take(LONGEST_NAME)
+        .take(MAX_LABEL)
         .collect();
     let name = mapped.trim_matches('-').to_owned();
     is_name(&name).then_some(name)
@@ -41,6 +33,20 @@ pub(crate) fn intended_name(text: &str) -> Option<String> {
 pub(crate) fn is_variable(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !text.is_empty() && text.bytes().all(inner) && !text.as_bytes()[0].is_ascii_digit()
+}
+
+/// What [`is_variable`] asks for.
+pub(crate) const VARIABLE_FORM: &str =
+    "has letters, digits and `_`, and does not begin with a digit";
+
+/// Checks that a text at a place may name an environment variable.
+pub(crate) fn check_variable(name: &str, span: Span) -> Result<(), Diagnostic> {
+    if is_variable(name) {
+        return Ok(());
+    }
+    let message = format!("{} cannot name an environment variable", quote(name));
+    let error = Diagnostic::new(message, span, "not a variable's name");
+    Err(error.with_help(format!("a variable's name {VARIABLE_FORM}")))
 }
 
 /// Returns the path of a request that a text was probably meant to be: with a `/` in front, and what
@@ -68,15 +74,6 @@ pub(crate) fn is_user(text: &str) -> bool {
         (1..=64).contains(&part.len()) && part.bytes().all(inner) && !part.starts_with('-')
     };
     text.split_once(':').map_or_else(|| name(text), |(user, group)| name(user) && name(group))
-}
-
-/// Tells whether the first part of a reference is a registry's host and not part of the
-/// repository: it has a dot or a port, or is `localhost` (the rule of docker's reference grammar).
-pub(crate) fn is_registry_host(text: &str) -> bool {
-    let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
-    let host_like = |part: &str| !part.is_empty() && is_label(part);
-    let named = host == "localhost" || host.contains('.') || port.is_some();
-    named && host.split('.').all(host_like) && port.is_none_or(|port| port.parse::<u16>().is_ok())
 }
 
 /// What the names of variables end with that hold secrets.
@@ -228,7 +225,6 @@ mod tests {
         for bad in ["", "-", "-a", "a-", "A", "a_b", "a.b", "a/b", "ä", "a b", "..", &too_long] {
             assert!(!is_name(bad), "{bad}");
         }
-        assert!(is_label("Agent-1"));
     }
 
     #[test]
@@ -279,16 +275,10 @@ mod tests {
     }
 
     #[test]
-    fn users_and_hosts() {
+    fn users() {
         assert!(is_user("app") && is_user("1000:1000") && is_user("a.b_c-d$"));
         assert!(!is_user("") && !is_user("a:") && !is_user(":a") && !is_user("a:b:c"));
         assert!(!is_user("-a") && !is_user("a b"));
-        for host in ["localhost", "example.com", "a:5000", "10.0.0.1", "a.b:65535"] {
-            assert!(is_registry_host(host), "{host}");
-        }
-        for part in ["library", "a:65536", "a..b", "", "a.b:x"] {
-            assert!(!is_registry_host(part), "{part}");
-        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The place where every step of the parser leaves the errors that it finds.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 
 use crate::Diagnostic;
 
@@ -38,7 +38,7 @@ impl Sink {
 
     /// Returns whether nothing more is kept, so that nothing more need be looked for.
     pub(crate) fn is_full(&self) -> bool {
-        self.found.borrow().len() >= MOST_KEPT
+        self.found().len() >= MOST_KEPT
     }
 
     /// Returns the value, or adds the error.
@@ -49,6 +49,11 @@ impl Sink {
     /// As [`Self::check`], for a check that takes time: once the sink is full, it is not made.
     pub(crate) fn attempt<T>(&self, check: impl FnOnce() -> Result<T, Diagnostic>) -> Option<T> {
         if self.is_full() { None } else { self.check(check()) }
+    }
+
+    /// Returns what was found so far.
+    pub(crate) fn found(&self) -> Ref<'_, Vec<Diagnostic>> {
+        self.found.borrow()
     }
 
     /// Returns all that was found.

@@ -1,4 +1,4 @@
-//! What a misspelt name was probably meant to be.
+//! What a misspelt name was probably meant to be, and the names of the built-in tools.
 
 /// Returns the candidate nearest to `name`: at most two edits away, one for a candidate of three
 /// letters or less (there, two edits turn anything into anything).
@@ -15,6 +15,40 @@ pub(crate) fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str>
         .filter(|(edits, candidate)| *edits <= (candidate.len() / 2).min(2))
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, candidate)| candidate)
+}
+
+/// The canonical names of a coding agent's built-in tools, each with what else it is called.
+const TOOLS: [(&str, &[&str]); 12] = [
+    ("ask_user", &[]),
+    ("bash", &["shell"]),
+    ("edit_file", &["edit"]),
+    ("git_commit", &[]),
+    ("git_diff", &[]),
+    ("git_status", &[]),
+    ("glob", &[]),
+    ("grep", &["search"]),
+    ("read_file", &["read"]),
+    ("web_fetch", &["fetch"]),
+    ("web_search", &[]),
+    ("write_file", &["write"]),
+];
+
+/// Returns the canonical name of a tool, or what to say about a name that is none.
+///
+/// Letters may be of either case.
+pub(crate) fn builtin_tool(name: &str) -> Result<&'static str, String> {
+    let lower = name.to_ascii_lowercase();
+    let is = |(canonical, aliases): &&(&str, &[&str])| {
+        *canonical == lower || aliases.contains(&lower.as_str())
+    };
+    if let Some((canonical, _)) = TOOLS.iter().find(is) {
+        return Ok(canonical);
+    }
+    let names = TOOLS.map(|(canonical, _)| canonical);
+    Err(match nearest(&lower, &names) {
+        Some(meant) => format!("did you mean \"{meant}\"?"),
+        None => format!("the tools are {}", names.join(", ")),
+    })
 }
 
 #[cfg(test)]
@@ -43,5 +77,16 @@ mod tests {
         for typed in ["", "x", "xx", "network", "volume", &"agent".repeat(1000)] {
             assert_eq!(nearest(typed, &NAMES), None, "{typed:.20}");
         }
+    }
+
+    #[test]
+    fn every_name_leads_to_its_canonical_one() {
+        for (name, tool) in
+            [("read", "read_file"), ("read_file", "read_file"), ("Bash", "bash"), ("glob", "glob")]
+        {
+            assert_eq!(builtin_tool(name), Ok(tool));
+        }
+        assert_eq!(builtin_tool("bsh"), Err("did you mean \"bash\"?".to_owned()));
+        assert!(builtin_tool("teleport").unwrap_err().starts_with("the tools are ask_user, bash"));
     }
 }

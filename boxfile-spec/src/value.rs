@@ -44,7 +44,9 @@ pub(crate) fn integer(value: &Value, name: &str, kind: Kind) -> Result<u64, Diag
             None => error,
         });
     };
-    let Kind::Integer { least, most } = kind else { return Err(mismatch(value, name, "a value")) };
+    let Kind::Integer { least, most } = kind else {
+        return Err(mismatch(value, name, "a value"));
+    };
     u64::try_from(number).ok().filter(|number| (least..=most).contains(number)).ok_or_else(|| {
         let message = format!("`{name}` is out of range");
         Diagnostic::new(message, value.span, format!("must be from {least} to {most}"))
@@ -78,24 +80,17 @@ pub(crate) fn choice<T: DeserializeOwned>(
     let begun = || words.iter().find(|word| text.len() > 1 && word.starts_with(text)).copied();
     let help = match nearest(text, &words).or_else(begun) {
         Some(meant) => format!("did you mean \"{meant}\"?"),
-        None => format!("write {}", alternatives(&words)),
+        None => format!("write one of \"{}\"", words.join("\", \"")),
     };
     Err(Diagnostic::new(message, value.span, "no such choice").with_help(help))
-}
-
-/// Lists words: `"a", "b" or "c"`.
-fn alternatives(words: &[&str]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-    match quoted.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => quoted.concat(),
-    }
 }
 
 /// Reads a size in bytes within the range of its kind.
 pub(crate) fn size_within(value: &Value, name: &str, kind: Kind) -> Result<u64, Diagnostic> {
     let bytes = size(value, name)?;
-    let Kind::Size { least, most } = kind else { return Err(mismatch(value, name, "a value")) };
+    let Kind::Size { least, most } = kind else {
+        return Err(mismatch(value, name, "a value"));
+    };
     let (relation, bound) = if bytes < least {
         ("less", least)
     } else if bytes > most {
@@ -126,12 +121,8 @@ pub(crate) fn size(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     let text = match &value.data {
         Data::Text(text) => text,
         Data::Integer(number) => {
-            let help = if *number == 0 {
-                form::write_text(value.syntax, name, "0B")
-            } else {
-                let readings = [&*format!("{number}MiB"), &format!("{number}B")];
-                unit_help(value, name, readings, " for bytes")
-            };
+            let readings = [&*format!("{number}MiB"), &format!("{number}B")];
+            let help = unit_help(value, name, readings, " for bytes");
             return Err(unitless(value, name).with_help(help));
         }
         _ => return Err(mismatch(value, name, "a size").with_help(units::SIZE_FORM)),

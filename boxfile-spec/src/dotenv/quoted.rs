@@ -71,8 +71,7 @@ fn no_escape(escaped: char, span: Span) -> Diagnostic {
 fn unclosed(start: usize, sign: char) -> Diagnostic {
     let error =
         Diagnostic::new("a quote is not closed", Span::between(start, start + 1), "opened here");
-    error.with_help(match sign {
-        '\'' => "write `'` behind the value; `\\'` is a quote that belongs to it",
-        _ => "write `\"` behind the value; `\\\"` is a quote that belongs to it",
-    })
+    error.with_help(format!(
+        "write `{sign}` behind the value; `\\{sign}` is a quote that belongs to it"
+    ))
 }

@@ -67,15 +67,15 @@ fn values_in_quotes() {
 
 #[test]
 fn a_line_that_is_no_variable() {
-    assert_snapshot!(errors("A=1\nB=2\nexport A=3\n"), @r"
+    assert_snapshot!(errors("A=1\nB=2\nexport A=3\n"), @"
     error: `A` is given twice
       --> .env:3:8
        |
      1 | A=1
-       | --- first
+       | --- given first
     ...
      3 | export A=3
-       |        ^^^ again
+       |        ^^^ given again
        |
        = help: remove one of them
     ");
@@ -119,14 +119,14 @@ fn blanks_around_the_sign() {
        |
        = help: write `A=`, without a blank
     ");
-    assert_snapshot!(errors("A= 1\n"), @r"
+    assert_snapshot!(errors("A= 1\n"), @"
     error: blanks stand behind `=`
       --> .env:1:3
        |
      1 | A= 1
        |   ^^ begins with a blank
        |
-       = help: write `A=1`, or `A=' 1'` if the blanks belong to it
+       = help: write `A=value`, or `A=' value'` if the blanks belong to it
     ");
     assert_snapshot!(errors("A= \"1\"\n"), @r#"
     error: blanks stand behind `=`
@@ -135,7 +135,7 @@ fn blanks_around_the_sign() {
      1 | A= "1"
        |   ^^^^ begins with a blank
        |
-       = help: begin the value at once: `A=value`
+       = help: write `A=value`, or `A=' value'` if the blanks belong to it
     "#);
 }
 

@@ -14,7 +14,7 @@ use crate::Platform;
 /// read back only if name and source have no control characters or other invisible ones, which no
 /// path or reference of a Boxfile has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LockEntry {
     /// What `boxbuild update NAME` takes: `agent`, `business`, `binary`, `kernel`, `init`,
     /// `skill:NAME`, `env:PATH`; for what a profile declares differently, with the profile in front:
     /// `ci@agent`. That is unambiguous: a profile's name has neither `:` nor `@`, and of the other
@@ -22,11 +22,11 @@ pub struct Entry {
     /// key.
     pub name: String,
     /// The sort of thing it is.
-    pub kind: Kind,
+    pub kind: PinKind,
     /// The reference, URL or path as the Boxfile writes it; empty where it writes none: for init,
     /// and for a kernel that the builder chose.
     pub source: String,
-    /// The platform that it is for; `None` for what serves all platforms ([`Kind::has_platform`]).
+    /// The platform that it is for; `None` for what serves all platforms ([`PinKind::has_platform`]).
     pub platform: Option<Platform>,
     /// The digest of the content: of an image its manifest's, of a skill its tree's.
     pub digest: AnyDigest,
@@ -36,7 +36,7 @@ pub struct Entry {
     pub layers: Vec<AnyDigest>,
 }
 
-impl Entry {
+impl LockEntry {
     /// Returns the layers that another entry lacks, lowest first.
     pub fn layers_not_in(&self, other: &Self) -> Vec<AnyDigest> {
         self.layers.iter().filter(|layer| !other.layers.contains(layer)).copied().collect()
@@ -52,7 +52,7 @@ impl Entry {
 /// The sort of thing that an entry pins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum PinKind {
     /// `image`: an OCI image.
     Image,
     /// `binary`: a program that is a file of the checkout.
@@ -69,7 +69,7 @@ pub enum Kind {
     Init,
 }
 
-impl Kind {
+impl PinKind {
     /// Returns the kind as the lock writes it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -89,8 +89,8 @@ impl Kind {
     }
 }
 
-/// Writes [`Kind::as_str`].
-impl fmt::Display for Kind {
+/// Writes [`PinKind::as_str`].
+impl fmt::Display for PinKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -104,17 +104,18 @@ mod tests {
 
     #[test]
     fn only_machine_code_has_a_platform() {
-        for kind in [Kind::Image, Kind::Binary, Kind::Url, Kind::Kernel, Kind::Init] {
+        for kind in [PinKind::Image, PinKind::Binary, PinKind::Url, PinKind::Kernel, PinKind::Init]
+        {
             assert!(kind.has_platform());
         }
-        assert!(!Kind::Skill.has_platform() && !Kind::EnvFile.has_platform());
+        assert!(!PinKind::Skill.has_platform() && !PinKind::EnvFile.has_platform());
     }
 
     #[test]
     fn layers_that_another_entry_lacks() {
-        let entry = |layers: &[u8]| Entry {
+        let entry = |layers: &[u8]| LockEntry {
             name: "agent".to_owned(),
-            kind: Kind::Image,
+            kind: PinKind::Image,
             source: String::new(),
             platform: None,
             digest: Digest::from_bytes([0; 32]).into(),

@@ -23,7 +23,7 @@
 //! - `version` is the version of this format, [`FORMAT_VERSION`]. Version 1 is read as well: its
 //!   entries also had a `check`, a checksum over the entry, which is ignored.
 //! - `epoch` is the format epoch of the box's bytes, which the caller of [`Lock::new`] names.
-//! - An `entry` is an [`Entry`]. Content is verified against its digests; nothing else protects
+//! - An `entry` is a [`LockEntry`]. Content is verified against its digests; nothing else protects
 //!   it, since whoever can edit the lock can edit the Boxfile.
 //!
 //! The text is TOML. It is read through serde, but written by this module itself rather than by a
@@ -37,12 +37,12 @@
 //!
 //! ```
 //! use box_digest::Blake3Digest;
-//! use boxfile_spec::lock::{Entry, Kind, Lock};
+//! use boxfile_spec::lock::{Lock, LockEntry, PinKind};
 //!
 //! let mut lock = Lock::new(1);
-//! lock.set(Entry {
+//! lock.set(LockEntry {
 //!     name: "skill:greet".to_owned(),
-//!     kind: Kind::Skill,
+//!     kind: PinKind::Skill,
 //!     source: "skills/greet".to_owned(),
 //!     platform: None,
 //!     digest: Blake3Digest::from_bytes([7; 32]).into(),
@@ -59,7 +59,7 @@ mod read;
 mod tests;
 mod write;
 
-pub use entry::{Entry, Kind};
+pub use entry::{LockEntry, PinKind};
 
 use std::collections::BTreeSet;
 
@@ -75,8 +75,8 @@ pub const MAX_TEXT: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lock {
     epoch: u32,
-    /// Sorted by [`Entry::key`], each key once.
-    entries: Vec<Entry>,
+    /// Sorted by [`LockEntry::key`], each key once.
+    entries: Vec<LockEntry>,
 }
 
 impl Lock {
@@ -120,12 +120,12 @@ impl Lock {
     }
 
     /// Returns the entry of this name and platform.
-    pub fn get(&self, name: &str, platform: Option<Platform>) -> Option<&Entry> {
+    pub fn get(&self, name: &str, platform: Option<Platform>) -> Option<&LockEntry> {
         self.find(name, platform).ok().map(|index| &self.entries[index])
     }
 
     /// Adds an entry, or replaces the one of the same name and platform, which is returned.
-    pub fn set(&mut self, entry: Entry) -> Option<Entry> {
+    pub fn set(&mut self, entry: LockEntry) -> Option<LockEntry> {
         match self.find(&entry.name, entry.platform) {
             Ok(index) => Some(std::mem::replace(&mut self.entries[index], entry)),
             Err(index) => {
@@ -135,14 +135,14 @@ impl Lock {
         }
     }
 
-    /// Iterates over the entries, sorted by [`Entry::key`].
-    pub fn entries(&self) -> std::slice::Iter<'_, Entry> {
+    /// Iterates over the entries, sorted by [`LockEntry::key`].
+    pub fn entries(&self) -> std::slice::Iter<'_, LockEntry> {
         self.entries.iter()
     }
 
-    /// Returns how the entries of a newer lock differ from this one's, sorted by [`Entry::key`].
+    /// Returns how the entries of a newer lock differ from this one's, sorted by [`LockEntry::key`].
     pub fn changes<'l>(&'l self, newer: &'l Self) -> Vec<Change<'l>> {
-        let keys: BTreeSet<_> = self.entries().chain(newer.entries()).map(Entry::key).collect();
+        let keys: BTreeSet<_> = self.entries().chain(newer.entries()).map(LockEntry::key).collect();
         let change = |(name, platform)| match [self, newer].map(|lock| lock.get(name, platform)) {
             [Some(old), Some(new)] => (old != new).then_some(Change::Changed { old, new }),
             [Some(old), None] => Some(Change::Removed(old)),
@@ -161,14 +161,14 @@ impl Lock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'l> {
     /// Only the newer lock has it.
-    Added(&'l Entry),
+    Added(&'l LockEntry),
     /// Only the older lock has it.
-    Removed(&'l Entry),
+    Removed(&'l LockEntry),
     /// Both have an entry of this name and platform, with different fields.
     Changed {
         /// The older lock's.
-        old: &'l Entry,
+        old: &'l LockEntry,
         /// The newer lock's.
-        new: &'l Entry,
+        new: &'l LockEntry,
     },
 }

@@ -15,7 +15,8 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer, Error, ValueDeserializer};
 use toml_parser::lexer::TokenKind;
 
-use super::{Entry, FORMAT_VERSION, Kind, Lock, MAX_TEXT};
+use super::{FORMAT_VERSION, Lock, LockEntry, MAX_TEXT, PinKind};
+use crate::cursor::lines;
 use crate::diagnostic::{invisible, quote, shown};
 use crate::{Diagnostic, Platform, Span};
 
@@ -38,12 +39,12 @@ struct Body {
     entries: Vec<RawEntry>,
 }
 
-/// An [`Entry`] as it is written.
+/// A [`LockEntry`] as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawEntry {
     name: Spanned<String>,
-    kind: Kind,
+    kind: PinKind,
     source: Spanned<String>,
     platform: Option<Platform>,
     digest: AnyDigest,
@@ -57,7 +58,7 @@ struct RawEntry {
 
 /// See [`Lock::parse`].
 pub(super) fn read(text: &str) -> Result<Lock, Diagnostic> {
-    check_length(text)?;
+    Diagnostic::check_length(text, MAX_TEXT, REBUILD)?;
     check_conflicts(text)?;
     check_depth(text)?;
     let mut table =
@@ -66,29 +67,16 @@ pub(super) fn read(text: &str) -> Result<Lock, Diagnostic> {
     let body = Body::deserialize(Deserializer::from(table))
         .map_err(|error| malformed("malformed lock", &error))?;
     check_entries(&body.entries)?;
-    let mut entries: Vec<Entry> = body.entries.into_iter().map(RawEntry::into_entry).collect();
+    let mut entries: Vec<LockEntry> = body.entries.into_iter().map(RawEntry::into_entry).collect();
     entries.sort_unstable_by(|one, other| one.key().cmp(&other.key()));
     Ok(Lock { epoch: body.epoch, entries })
 }
 
-fn check_length(text: &str) -> Result<(), Diagnostic> {
-    if text.len() > MAX_TEXT {
-        let message = format!("the lock has {} bytes, more than {MAX_TEXT}", text.len());
-        return Err(error(message, &(0..0), "not read"));
-    }
-    Ok(())
-}
-
 /// Returns the first line that a merge with conflicts left in a text.
 pub(super) fn conflict(text: &str) -> Option<Range<usize>> {
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        if CONFLICT_MARKERS.iter().any(|marker| line.starts_with(marker)) {
-            return Some(start..start + line.trim_end().len());
-        }
-        start += line.len();
-    }
-    None
+    let conflicted = |line: &str| CONFLICT_MARKERS.iter().any(|marker| line.starts_with(marker));
+    let (start, line) = lines(text).find(|(_, line)| conflicted(line))?;
+    Some(start..start + line.trim_end().len())
 }
 
 /// Refuses the text of a merge that was not finished.
@@ -156,10 +144,10 @@ fn check_visible(field: &str, text: &Spanned<String>) -> Result<(), Diagnostic> 
 }
 
 impl RawEntry {
-    fn into_entry(self) -> Entry {
+    fn into_entry(self) -> LockEntry {
         let Self { kind, platform, digest, size, layers, .. } = self;
         let (name, source) = (self.name.into_inner(), self.source.into_inner());
-        Entry { name, kind, source, platform, digest, size, layers }
+        LockEntry { name, kind, source, platform, digest, size, layers }
     }
 }
 

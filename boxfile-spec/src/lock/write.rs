@@ -1,6 +1,6 @@
 //! From a lock to its text.
 
-use super::{Entry, FORMAT_VERSION, Lock};
+use super::{FORMAT_VERSION, Lock, LockEntry};
 use crate::diagnostic::visible;
 
 /// How the first line of every written lock begins.
@@ -21,7 +21,7 @@ pub(super) fn write(lock: &Lock) -> String {
     out
 }
 
-fn push_entry(out: &mut String, entry: &Entry) {
+fn push_entry(out: &mut String, entry: &LockEntry) {
     out.push_str("\n[[entry]]\n");
     push_text(out, "name", &entry.name);
     push_text(out, "kind", entry.kind.as_str());

@@ -2,34 +2,32 @@
 
 use std::cell::RefCell;
 
+use crate::Diagnostic;
 use crate::diagnostic::quote;
 use crate::parse::names;
 use crate::schema::{self, Count, Declaration};
 use crate::sink::Sink;
 use crate::suggest::nearest;
 use crate::syntax::tree::Node;
-use crate::{Diagnostic, Spanned};
 
 /// How many further declarations of the same name one error shows.
 const MOST_REPEATS: usize = 8;
 
-/// What people write who come from elsewhere, and what it is called here.
-const SYNONYMS: [(&str, &str); 18] = [
+/// What people write who come from elsewhere, and what it is called here, unless it is only a slip
+/// away.
+const SYNONYMS: [(&str, &str); 15] = [
     ("cmd", "args"),
     ("command", "args"),
     ("environment", "env"),
-    ("env_file", "env-file"),
     ("working_dir", "workdir"),
     ("cwd", "workdir"),
     ("healthcheck", "health"),
-    ("ports", "port"),
     ("volume", "share"),
     ("volumes", "share"),
     ("mount", "share"),
     ("mounts", "share"),
     ("ulimits", "rlimits"),
     ("resources", "limits"),
-    ("secrets", "secret"),
     ("name", "box"),
     ("deny", "forbid"),
     ("hostname", "namespaces"),
@@ -143,15 +141,15 @@ impl<'n> Children<'n> {
         let names: Vec<&'static str> = self.known.iter().map(|known| known.name).collect();
         let mut meant = Vec::new();
         for node in self.nodes.iter().filter(|node| !names.contains(&node.name.value.as_str())) {
+            if self.sink.is_full() {
+                break;
+            }
             let intended = synonym(node, &names).or_else(|| nearest(&node.name.value, &names));
             meant.extend(intended);
             if !node.broken {
-                match (elsewhere(node), without_colon(node)) {
-                    (Some(place), _) => self.misplaced(node, place),
-                    (None, Some(plain)) if intended.is_none() => {
-                        self.colon(node, &plain, elsewhere(&plain));
-                    }
-                    (None, _) => self.unknown(node, intended, &names),
+                match elsewhere(node) {
+                    Some(place) => self.misplaced(node, place),
+                    None => self.unknown(node, intended, &names),
                 }
             }
         }
@@ -162,17 +160,6 @@ impl<'n> Children<'n> {
         let message = format!("{} does not belong here", quote(&node.name.value));
         let error = Diagnostic::new(message, node.name.span, "in the wrong place");
         self.sink.report(error.with_help(place));
-    }
-
-    /// Reports a name with a colon behind it that belongs elsewhere, or is not known at all.
-    fn colon(&self, node: &Node, plain: &Node, place: Option<String>) {
-        let [written, plain] = [node, plain].map(|it| quote(&it.name.value));
-        let message = format!("unknown declaration {written}");
-        let error = Diagnostic::new(message, node.name.span, "a name has no `:` behind it");
-        self.sink.report(error.with_help(match place {
-            Some(place) => format!("did you mean {plain}? {place}"),
-            None => format!("write {plain}, without the `:`"),
-        }));
     }
 
     fn unknown(&self, node: &Node, intended: Option<&str>, names: &[&str]) {
@@ -186,13 +173,6 @@ impl<'n> Children<'n> {
             }
         }));
     }
-}
-
-/// Returns a node of the name that one has in front of a colon, as in YAML.
-fn without_colon(node: &Node) -> Option<Node> {
-    let plain = node.name.value.strip_suffix(':')?;
-    let name = Spanned { value: plain.to_owned(), span: node.name.span };
-    Some(Node::new(name, node.syntax))
 }
 
 fn synonym(node: &Node, names: &[&'static str]) -> Option<&'static str> {

@@ -1,18 +1,20 @@
 //! The file as a whole: its declarations and the short ones among them.
 
-use box_image::LogsPlan;
+use box_image::{LogsPlan, SkillMode};
 
 use crate::parse::checkout::Checkout;
 use crate::parse::children::Children;
 use crate::parse::component;
-use crate::parse::names::{place_inside, plain_name};
+use crate::parse::names::{name, place_inside, plain_name};
 use crate::parse::reader::Reader;
 use crate::parse::run::secret::Secret;
-use crate::parse::{budget, layout, run, skill, vm};
+use crate::parse::{budget, layout, run, vm};
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
-use crate::{Boxfile, Diagnostic, Kernel, Platform, Span, Spanned, Syntax, form, value};
+use crate::{
+    Boxfile, Diagnostic, Kernel, Platform, Skill, SkillsDir, Span, Spanned, Syntax, form, value,
+};
 
 /// Reads the top-level nodes; nothing if a required declaration is missing or cannot be read.
 ///
@@ -27,8 +29,9 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     [agent, business].into_iter().for_each(|it| component::check_secrets(it, &secrets, sink));
     let (agent, agent_share) = component::agent(agent, sink);
     let (business, business_share) = component::business(business, sink);
-    let skills_dir = top.one(&schema::SKILLS).and_then(|node| skill::read_dir(node, sink));
-    let skills = skill::read(&top, sink);
+    let skills_dir = top.one(&schema::SKILLS).and_then(|node| read_skills_dir(node, sink));
+    let skills = top.keyed(&schema::SKILL).into_iter();
+    let skills: Vec<Skill> = skills.filter_map(|node| read_skill(node, sink)).collect();
     let shares = run::mounts::shares(&top, checkout);
     let scratch = run::mounts::scratch(&top, sink);
     run::mounts::check_apart(&shares, &scratch, &secrets, sink);
@@ -92,12 +95,8 @@ fn read_platforms(reader: &mut Reader<'_>) -> Option<Vec<Spanned<Platform>>> {
     })?;
     for (index, platform) in platforms.iter().enumerate() {
         if let Some(earlier) = platforms[..index].iter().find(|it| it.value == platform.value) {
-            let message = format!("`{}` is named twice", platform.value);
-            reader.report(
-                Diagnostic::new(message, platform.span, "named again")
-                    .with_label(earlier.span, "named first")
-                    .with_help("remove one of them"),
-            );
+            let name = platform.value.as_str();
+            reader.report(Diagnostic::twice(name, earlier.span, platform.span));
         }
     }
     Some(platforms)
@@ -124,4 +123,28 @@ fn read_logs(reader: &mut Reader<'_>) -> LogsPlan {
         events: recorded("events"),
         atif: recorded("atif"),
     }
+}
+
+/// Reads a single skill.
+fn read_skill(node: &Node, sink: &Sink) -> Option<Skill> {
+    let mut reader = Reader::new(node, &schema::SKILL, sink);
+    let name = name(&mut reader);
+    let path = reader.read_prop("path", value::path);
+    let mode = skill_mode(&mut reader);
+    reader.finish();
+    Some(Skill { name: name?, path: path?, mode })
+}
+
+/// Reads the directory of skills.
+fn read_skills_dir(node: &Node, sink: &Sink) -> Option<SkillsDir> {
+    let mut reader = Reader::new(node, &schema::SKILLS, sink);
+    let dir = reader.read_prop("dir", value::path);
+    let mode = skill_mode(&mut reader);
+    reader.finish();
+    Some(SkillsDir { dir: dir?, mode })
+}
+
+fn skill_mode(reader: &mut Reader<'_>) -> SkillMode {
+    let mode: Option<String> = reader.choice("mode");
+    if mode.as_deref() == Some("mount") { SkillMode::Mounted } else { SkillMode::Baked }
 }

@@ -68,12 +68,9 @@ impl Chain {
     /// Reads a file of a directory, and returns what it extends, if it extends something.
     fn add(&mut self, source: Source, directory: &str) -> Option<Spanned<String>> {
         let sink = Sink::default();
-        let mut tree = if source.text.len() > MAX_SOURCE {
-            sink.report(too_long(source.text.len()));
-            Tree { intact: false, ..Tree::default() }
-        } else {
-            syntax::read(&source, &sink)
-        };
+        let help = "a Boxfile holds declarations only; put files into images and skills";
+        let readable = sink.check(Diagnostic::check_length(&source.text, MAX_SOURCE, help));
+        let mut tree = readable.map(|()| syntax::read(&source, &sink)).unwrap_or_default();
         let extends = extended(&tree.nodes, &sink);
         self.unread |= extends.is_none() && tree.nodes.iter().any(is_extends);
         let index = self.sources.push(source);
@@ -170,25 +167,14 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
     let mut reader = Reader::new(first, &schema::EXTENDS, sink);
     let path = reader.read_arg(value::path);
     reader.finish();
-    path.filter(|path| {
-        let absolute = path.value.starts_with('/');
-        if absolute {
-            sink.report(absolute_base(path));
-        }
-        !absolute
-    })
-}
-
-fn absolute_base(path: &Spanned<String>) -> Diagnostic {
-    let message = "a base file must lie inside the checkout";
-    Diagnostic::new(message, path.span, "an absolute path").with_help(
-        "a base is checked in with what extends it: name it relative to this file, such as \
-         \"../base.Boxfile\"",
-    )
-}
-
-fn too_long(length: usize) -> Diagnostic {
-    let message = format!("the file has {length} bytes, which is more than {MAX_SOURCE}");
-    Diagnostic::new(message, Span::default(), "not read")
-        .with_help("a Boxfile holds declarations only; put files into images and skills")
+    let path = path?;
+    if path.value.starts_with('/') {
+        let message = "a base file must lie inside the checkout";
+        sink.report(Diagnostic::new(message, path.span, "an absolute path").with_help(
+            "a base is checked in with what extends it: name it relative to this file, such as \
+             \"../base.Boxfile\"",
+        ));
+        return None;
+    }
+    Some(path)
 }

@@ -14,7 +14,6 @@ mod profile;
 mod reader;
 mod rebase;
 mod run;
-mod skill;
 mod vm;
 
 pub use load::MAX_SOURCE;

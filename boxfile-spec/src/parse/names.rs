@@ -34,7 +34,8 @@ pub(super) fn key(node: &Node) -> Option<(&str, Span)> {
 
 /// Says where a declaration belongs that was found at the top level.
 pub(super) fn place_inside(node: &Node) -> Option<String> {
-    let name = node.name.value.as_str();
+    // A colon as in YAML is an error of its own, for whoever wrote it in the right place.
+    let name = node.name.value.trim_end_matches(':');
     let [agent, business] =
         [&schema::AGENT, &schema::BUSINESS].map(|it| it.child(name).map(|_| it.name));
     let block = |name| format!("`{}`", form::block(node.syntax, name));

@@ -97,23 +97,17 @@ impl Files {
 
     fn unknown_profile(&self, name: &str, profiles: &[Profile]) -> String {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
-        let name_shown = quote(name);
-        match (nearest(name, &names), names.is_empty()) {
-            (Some(meant), _) => {
-                format!("the file has no profile {name_shown}; did you mean `{meant}`?")
-            }
-            (None, true) => {
+        let rest = match nearest(name, &names) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None if names.is_empty() => {
                 let profile = form::keyed(self.syntax, "profile", "ci");
-                format!(
-                    "the file has no profiles, so none that is called {name_shown}; declare one, \
-                     such as `{profile}`, or name none"
-                )
+                format!("it has none: declare one, such as `{profile}`, or name none")
             }
-            (None, false) => {
+            None => {
                 let names: Vec<String> = names.iter().map(|name| quote(name)).collect();
-                let names = names.join(", ");
-                format!("the file has no profile {name_shown}; its profiles are {names}")
+                format!("its profiles are {}", names.join(", "))
             }
-        }
+        };
+        format!("the file has no profile {}; {rest}", quote(name))
     }
 }

@@ -384,10 +384,6 @@ impl Drop for Reader<'_> {
 
 /// The error that a property is written twice.
 pub(super) fn twice(one: &Prop, other: &Prop) -> Diagnostic {
-    let in_order = one.name.span <= other.name.span;
-    let (first, second) = if in_order { (one, other) } else { (other, one) };
-    let message = format!("{} is given twice", quote(&second.name.value));
-    Diagnostic::new(message, second.name.span, "given again")
-        .with_label(first.name.span, "given first")
-        .with_help("remove one of them")
+    let (first, again) = (one.name.span.min(other.name.span), one.name.span.max(other.name.span));
+    Diagnostic::twice(&one.name.value, first, again)
 }

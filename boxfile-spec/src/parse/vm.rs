@@ -19,8 +19,7 @@ const RESERVE: u64 = 256 * MIB;
 pub(super) fn read(node: Option<&Node>, shares: &[Option<Share>; 2], sink: &Sink) -> Vm {
     let shares: Vec<Share> = shares.iter().flatten().copied().collect();
     // Each is at most 64 GiB: see `limits`.
-    let sum = shares.iter().map(|share| share.bytes).sum();
-    let sensible = roomy(sum);
+    let sensible = roomy(total(&shares));
     let Some(node) = node else {
         return machine(DEFAULT_CPUS, default_memory(sensible, &shares, sink));
     };
@@ -29,10 +28,7 @@ pub(super) fn read(node: Option<&Node>, shares: &[Option<Share>; 2], sink: &Sink
     let memory = match reader.optional_prop("memory") {
         None if node.broken => sensible,
         None => default_memory(sensible, &shares, sink),
-        Some(value) => {
-            let room = Room { sum, shares: &shares };
-            room.memory(&mut reader, value, sink).unwrap_or(sensible)
-        }
+        Some(value) => read_memory(&mut reader, value, &shares, sink).unwrap_or(sensible),
     };
     reader.finish();
     machine(cpus.unwrap_or(DEFAULT_CPUS), memory)
@@ -44,27 +40,30 @@ fn machine(cpus: u8, memory: u64) -> Vm {
     Vm { cpus, memory_mib: u32::try_from(memory / MIB).unwrap_or(u32::MAX) }
 }
 
-/// What the components may take.
-struct Room<'s> {
-    sum: u64,
-    shares: &'s [Share],
+/// Returns what the components may take.
+fn total(shares: &[Share]) -> u64 {
+    shares.iter().map(|share| share.bytes).sum()
 }
 
-impl Room<'_> {
-    /// Reads the memory that is written. Of one that is too little for the components, no more is
-    /// said: what there would be to say depends on what is written instead.
-    fn memory(&self, reader: &mut Reader<'_>, value: &Value, sink: &Sink) -> Option<u64> {
-        let kind = reader.kind("memory");
-        if value::size(value, "memory").is_ok_and(|memory| memory <= self.sum) {
-            sink.report(match value::size_within(value, "memory", kind) {
-                Ok(_) => too_small(value, self.sum, self.shares),
-                // The least that any machine has would not do either.
-                Err(error) => error.with_help(sufficient(value, self.sum)),
-            });
-            return None;
-        }
-        reader.size("memory").filter(|bytes| whole(value, "memory", *bytes, sink))
+/// Reads the memory that is written. Of one that is too little for the components, no more is
+/// said: what there would be to say depends on what is written instead.
+fn read_memory(
+    reader: &mut Reader<'_>,
+    value: &Value,
+    shares: &[Share],
+    sink: &Sink,
+) -> Option<u64> {
+    let sum = total(shares);
+    let kind = reader.kind("memory");
+    if value::size(value, "memory").is_ok_and(|memory| memory <= sum) {
+        sink.report(match value::size_within(value, "memory", kind) {
+            Ok(_) => too_small(value, sum, shares),
+            // The least that any machine has would not do either.
+            Err(error) => error.with_help(sufficient(value, sum)),
+        });
+        return None;
     }
+    reader.size("memory").filter(|bytes| whole(value, "memory", *bytes, sink))
 }
 
 /// Returns the memory of a machine that has room for `sum` bytes of limits.

@@ -70,11 +70,7 @@ pub(crate) static BUSINESS: Declaration = Declaration {
     ..Declaration::NEW
 };
 
-pub(crate) static IMAGE: Declaration = Declaration {
-    name: "image",
-    first: Some(required("reference", Kind::Image)),
-    ..Declaration::VALUE
-};
+pub(crate) static IMAGE: Declaration = Declaration::one("image", "reference", Kind::Image);
 
 pub(crate) static BINARY: Declaration = Declaration {
     name: "binary",
@@ -83,18 +79,10 @@ pub(crate) static BINARY: Declaration = Declaration {
     ..Declaration::VALUE
 };
 
-pub(crate) static ENTRYPOINT: Declaration = Declaration {
-    name: "entrypoint",
-    first: Some(required("program", Kind::Text)),
-    rest: Some(optional("arguments", Kind::Text)),
-    ..Declaration::VALUE
-};
+pub(crate) static ENTRYPOINT: Declaration =
+    Declaration::some("entrypoint", ["program", "arguments"], Kind::Text);
 
-pub(crate) static ARGS: Declaration = Declaration {
-    name: "args",
-    rest: Some(optional("arguments", Kind::Text)),
-    ..Declaration::VALUE
-};
+pub(crate) static ARGS: Declaration = Declaration::list("args", "arguments", Kind::Text);
 
 pub(crate) static ENV: Declaration = Declaration {
     name: "env",
@@ -110,27 +98,15 @@ pub(crate) static PLAIN_ENV: Declaration = Declaration {
     ..Declaration::NEW
 };
 
-pub(crate) static ENV_FILE: Declaration = Declaration {
-    name: "env-file",
-    first: Some(required("path", Kind::Path)),
-    rest: Some(optional("paths", Kind::Path)),
-    ..Declaration::VALUE
-};
+pub(crate) static ENV_FILE: Declaration =
+    Declaration::some("env-file", ["path", "paths"], Kind::Path);
 
-pub(crate) static WORKDIR: Declaration = Declaration {
-    name: "workdir",
-    first: Some(required("path", Kind::Absolute)),
-    ..Declaration::VALUE
-};
+pub(crate) static WORKDIR: Declaration = Declaration::one("workdir", "path", Kind::Absolute);
 
-pub(crate) static USER: Declaration =
-    Declaration { name: "user", first: Some(required("user", Kind::User)), ..Declaration::VALUE };
+pub(crate) static USER: Declaration = Declaration::one("user", "user", Kind::User);
 
-pub(crate) static PORT: Declaration = Declaration {
-    name: "port",
-    first: Some(required("number", Kind::Integer { least: 1, most: 65_535 })),
-    ..Declaration::VALUE
-};
+pub(crate) static PORT: Declaration =
+    Declaration::one("port", "number", Kind::Integer { least: 1, most: 65_535 });
 
 pub(crate) static HEALTH: Declaration = Declaration {
     name: "health",
@@ -151,18 +127,13 @@ const HEALTH_KINDS: &[Choice] = &[
 ];
 
 pub(crate) static TOOLS: Declaration = Declaration {
-    name: "tools",
-    first: Some(required("name", Kind::Tool)),
-    rest: Some(optional("names", Kind::Tool)),
     enforced: Enforced::Later,
-    ..Declaration::VALUE
+    ..Declaration::some("tools", ["name", "names"], Kind::Tool)
 };
 
 pub(crate) static AUTOSTART: Declaration = Declaration {
-    name: "autostart",
-    first: Some(required("value", Kind::Truth)),
     enforced: Enforced::Later,
-    ..Declaration::VALUE
+    ..Declaration::one("autostart", "value", Kind::Truth)
 };
 
 pub(crate) static NAMESPACES: Declaration = Declaration {

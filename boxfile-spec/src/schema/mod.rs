@@ -62,6 +62,22 @@ impl Declaration {
     /// The same for a declaration that is one value, which replaces that of its base.
     const VALUE: Self = Self { merge: Merge::Replace, ..Self::NEW };
 
+    /// Makes a declaration of one argument.
+    const fn one(name: &'static str, argument: &'static str, kind: Kind) -> Self {
+        Self { name, first: Some(required(argument, kind)), ..Self::VALUE }
+    }
+
+    /// Makes a declaration of any number of arguments, by the name that they have together.
+    const fn list(name: &'static str, arguments: &'static str, kind: Kind) -> Self {
+        Self { name, rest: Some(optional(arguments, kind)), ..Self::VALUE }
+    }
+
+    /// Makes a declaration of at least one argument: the first, and the further ones, have a name.
+    const fn some(name: &'static str, arguments: [&'static str; 2], kind: Kind) -> Self {
+        let [first, rest] = arguments;
+        Self { rest: Some(optional(rest, kind)), ..Self::one(name, first, kind) }
+    }
+
     /// Returns the property of a name.
     pub(crate) fn prop(&self, name: &str) -> Option<&'static Property> {
         self.props.iter().find(|prop| prop.name == name)

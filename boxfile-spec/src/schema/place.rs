@@ -11,13 +11,13 @@ const TEXTS: &str = include_str!("prose/sections.md");
 
 /// A declaration, and the declarations in whose blocks it may stand.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SchemaPlace {
     pub(super) declaration: &'static Declaration,
     /// None for a declaration that stands by itself. A profile, which repeats them, is left out.
     pub(super) blocks: Vec<&'static Declaration>,
 }
 
-impl Place {
+impl SchemaPlace {
     /// Returns a name that no other declaration has: `share`, `agent.image`.
     pub(super) fn id(&self) -> String {
         let first = self.blocks.first().map(|block| format!("{}.", block.name));
@@ -49,7 +49,7 @@ impl Declaration {
     }
 
     fn text(&self) -> &'static str {
-        let id = find(self).map(Place::id).unwrap_or_default();
+        let id = find(self).map(SchemaPlace::id).unwrap_or_default();
         sections().find(|(heading, _)| *heading == id).map_or("", |(_, text)| text)
     }
 
@@ -76,15 +76,15 @@ pub(super) fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// Returns every declaration once, in the order of the reference: each before those in its block.
-pub(super) fn all() -> &'static [Place] {
-    static PLACES: LazyLock<Vec<Place>> = LazyLock::new(|| {
-        let mut places: Vec<Place> = Vec::new();
+pub(super) fn all() -> &'static [SchemaPlace] {
+    static PLACES: LazyLock<Vec<SchemaPlace>> = LazyLock::new(|| {
+        let mut places: Vec<SchemaPlace> = Vec::new();
         for top in TOP {
-            places.push(Place { declaration: top, blocks: Vec::new() });
+            places.push(SchemaPlace { declaration: top, blocks: Vec::new() });
             for child in inner(top) {
                 match places.iter_mut().find(|place| std::ptr::eq(place.declaration, *child)) {
                     Some(known) => known.blocks.push(top),
-                    None => places.push(Place { declaration: child, blocks: vec![top] }),
+                    None => places.push(SchemaPlace { declaration: child, blocks: vec![top] }),
                 }
             }
         }
@@ -99,7 +99,7 @@ fn inner(block: &'static Declaration) -> &'static [&'static Declaration] {
 }
 
 /// Returns the place of a declaration.
-pub(super) fn find(declaration: &Declaration) -> Option<&'static Place> {
+pub(super) fn find(declaration: &Declaration) -> Option<&'static SchemaPlace> {
     all().iter().find(|place| std::ptr::eq(place.declaration, declaration))
 }
 
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn every_declaration_has_one_place_and_an_id_of_its_own() {
         let places = all();
-        let ids: BTreeSet<String> = places.iter().map(Place::id).collect();
+        let ids: BTreeSet<String> = places.iter().map(SchemaPlace::id).collect();
         assert_eq!(ids.len(), places.len());
         assert!(ids.contains("box") && ids.contains("agent.image"));
         assert!(ids.contains("network.allow") && ids.contains("sandbox.allow"));

@@ -2,7 +2,7 @@
 //!
 //! Its prose is in `prose/`, as Markdown.
 
-use super::place::{self, Place};
+use super::place::{self, SchemaPlace};
 use super::{Argument, Choice, Declaration, Enforced, Kind, Property, TOP};
 use crate::Syntax;
 
@@ -42,7 +42,7 @@ fn overview() -> String {
 }
 
 /// Writes the section of a declaration.
-fn section(place: &Place) -> String {
+fn section(place: &SchemaPlace) -> String {
     let declaration = place.declaration;
     let level = if place.blocks.is_empty() { "###" } else { "####" };
     let mut parts = vec![format!("{level} {}", title(place)), declaration.summary().to_owned()];
@@ -59,7 +59,7 @@ fn section(place: &Place) -> String {
 }
 
 /// Returns the heading of a declaration's section: `` `image` in `agent` and `business` ``.
-fn title(place: &Place) -> String {
+fn title(place: &SchemaPlace) -> String {
     let blocks: Vec<String> = place.blocks.iter().map(|it| format!("`{}`", it.name)).collect();
     let name = format!("`{}`", place.declaration.name);
     if blocks.is_empty() { name } else { format!("{name} in {}", blocks.join(" and ")) }

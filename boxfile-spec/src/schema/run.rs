@@ -1,8 +1,6 @@
 //! What is declared of a run: what the box is given, and what its commands may do.
 
-use super::{
-    Choice, Count, Declaration, Enforced, Kind, choice, optional, prop, required, required_prop,
-};
+use super::{Choice, Count, Declaration, Enforced, Kind, choice, prop, required, required_prop};
 use crate::units::{GIB, MIB};
 
 const SCOPES: &[Choice] = &[
@@ -56,11 +54,9 @@ const NETWORK_MODES: &[Choice] = &[
     choice("cap-only", "nothing but the capabilities under `/cap`"),
 ];
 
-pub(crate) static ALLOW_PEER: Declaration =
-    Declaration { name: "allow", rest: Some(optional("peers", Kind::Peer)), ..Declaration::VALUE };
+pub(crate) static ALLOW_PEER: Declaration = Declaration::list("allow", "peers", Kind::Peer);
 
-pub(crate) static DENY_PEER: Declaration =
-    Declaration { name: "deny", rest: Some(optional("peers", Kind::Peer)), ..Declaration::VALUE };
+pub(crate) static DENY_PEER: Declaration = Declaration::list("deny", "peers", Kind::Peer);
 
 pub(crate) static SECRET: Declaration = Declaration {
     name: "secret",
@@ -85,8 +81,7 @@ pub(crate) static TASK: Declaration = Declaration {
     ..Declaration::NEW
 };
 
-pub(crate) static TAGS: Declaration =
-    Declaration { name: "tags", rest: Some(optional("tags", Kind::Text)), ..Declaration::VALUE };
+pub(crate) static TAGS: Declaration = Declaration::list("tags", "tags", Kind::Text);
 
 pub(crate) static LOGS: Declaration = Declaration {
     name: "logs",
@@ -120,12 +115,8 @@ const CAPS: &[Choice] = &[
     choice("ws", "WebSocket connections, at `/cap/ws`"),
 ];
 
-pub(crate) static RELAYS: Declaration = Declaration {
-    name: "relays",
-    first: Some(required("url", Kind::SocketUrl)),
-    rest: Some(optional("urls", Kind::SocketUrl)),
-    ..Declaration::VALUE
-};
+pub(crate) static RELAYS: Declaration =
+    Declaration::some("relays", ["url", "urls"], Kind::SocketUrl);
 
 pub(crate) static SANDBOX: Declaration = Declaration {
     name: "sandbox",
@@ -156,17 +147,10 @@ const FALLBACKS: &[Choice] = &[
     choice("warn", "it runs with less protection, and every result says so"),
 ];
 
-pub(crate) static WRITABLE: Declaration = paths("writable");
-pub(crate) static DENY_READ: Declaration = paths("deny-read");
-pub(crate) static DENY_WRITE: Declaration = paths("deny-write");
-pub(crate) static ALLOW: Declaration = commands("allow");
-pub(crate) static ASK: Declaration = commands("ask");
-pub(crate) static FORBID: Declaration = commands("forbid");
-
-const fn paths(name: &'static str) -> Declaration {
-    Declaration { name, rest: Some(optional("paths", Kind::GuestPath)), ..Declaration::VALUE }
-}
-
-const fn commands(name: &'static str) -> Declaration {
-    Declaration { name, rest: Some(optional("patterns", Kind::Text)), ..Declaration::VALUE }
-}
+pub(crate) static WRITABLE: Declaration = Declaration::list("writable", "paths", Kind::GuestPath);
+pub(crate) static DENY_READ: Declaration = Declaration::list("deny-read", "paths", Kind::GuestPath);
+pub(crate) static DENY_WRITE: Declaration =
+    Declaration::list("deny-write", "paths", Kind::GuestPath);
+pub(crate) static ALLOW: Declaration = Declaration::list("allow", "patterns", Kind::Text);
+pub(crate) static ASK: Declaration = Declaration::list("ask", "patterns", Kind::Text);
+pub(crate) static FORBID: Declaration = Declaration::list("forbid", "patterns", Kind::Text);

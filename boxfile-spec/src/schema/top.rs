@@ -17,25 +17,13 @@ pub(crate) static TOP: &[&Declaration] = &[
     &SCRATCH, &NETWORK, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL, &PROFILE,
 ];
 
-pub(crate) static BOX: Declaration = Declaration {
-    name: "box",
-    count: Count::Required,
-    first: Some(required("name", Kind::Name)),
-    ..Declaration::VALUE
-};
+pub(crate) static BOX: Declaration =
+    Declaration { count: Count::Required, ..Declaration::one("box", "name", Kind::Name) };
 
-pub(crate) static EXTENDS: Declaration = Declaration {
-    name: "extends",
-    first: Some(required("path", Kind::Path)),
-    ..Declaration::VALUE
-};
+pub(crate) static EXTENDS: Declaration = Declaration::one("extends", "path", Kind::Path);
 
-pub(crate) static PLATFORM: Declaration = Declaration {
-    name: "platform",
-    first: Some(required("name", Kind::OneOf(PLATFORMS))),
-    rest: Some(optional("names", Kind::OneOf(PLATFORMS))),
-    ..Declaration::VALUE
-};
+pub(crate) static PLATFORM: Declaration =
+    Declaration::some("platform", ["name", "names"], Kind::OneOf(PLATFORMS));
 
 const PLATFORMS: &[Choice] =
     &[choice("linux/amd64", "x86-64"), choice("linux/arm64", "64-bit ARM")];
@@ -72,11 +60,7 @@ pub(crate) static VM: Declaration = Declaration {
     ..Declaration::NEW
 };
 
-pub(crate) static LAYOUT: Declaration = Declaration {
-    name: "layout",
-    first: Some(required("kind", Kind::OneOf(LAYOUTS))),
-    ..Declaration::VALUE
-};
+pub(crate) static LAYOUT: Declaration = Declaration::one("layout", "kind", Kind::OneOf(LAYOUTS));
 
 const LAYOUTS: &[Choice] = &[
     choice(

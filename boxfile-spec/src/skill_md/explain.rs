@@ -2,8 +2,8 @@
 
 use serde_saphyr::{Error, Location};
 
-use super::frontmatter::lines;
 use super::keys::NO_VALUE;
+use crate::cursor::lines;
 use crate::diagnostic::{quote, shown};
 use crate::{Diagnostic, Span};
 
@@ -15,7 +15,7 @@ struct Explanation {
     help: &'static str,
 }
 
-const EXPLANATIONS: [Explanation; 17] = [
+const EXPLANATIONS: [Explanation; 13] = [
     Explanation {
         reader: &["mapping values are not allowed"],
         message: "a `:` followed by a blank is not allowed here",
@@ -35,26 +35,6 @@ const EXPLANATIONS: [Explanation; 17] = [
         ],
         message: "a quote is not closed, or text follows the closing one",
         help: "put the whole value between quotes; a text that contains an apostrophe or a quote is written in quotes of the other kind",
-    },
-    Explanation {
-        reader: &["found a tab", "tab cannot", "start with a tab", "tabs disallowed"],
-        message: "a tab cannot indent a line",
-        help: "indent this line and the one below with spaces",
-    },
-    Explanation {
-        reader: &["`\\u{0}'"],
-        message: "the frontmatter contains a NUL character",
-        help: "remove it",
-    },
-    Explanation {
-        reader: &["unexpected character"],
-        message: "a value cannot begin with this character, which YAML reserves",
-        help: "put the value in quotes",
-    },
-    Explanation {
-        reader: &["block sequence entries are not allowed"],
-        message: "a list cannot begin here",
-        help: "begin the list on a line of its own",
     },
     Explanation {
         reader: &[
@@ -143,14 +123,13 @@ fn look_up(reader: &str, span: Span) -> Diagnostic {
             span,
             "here",
         )
-        .with_help("put texts with special characters in quotes, and indent with spaces"),
+        .with_help("put a text with special characters in quotes, begin a list on a line of its own, and indent \
+             with spaces"),
     }
 }
 
 /// Explains a duplicate key, of which `second` is the place.
 fn twice(key: &str, second: Span, text: &str) -> Diagnostic {
-    let error = Diagnostic::new(format!("{} is given twice", quote(key)), second, "given again")
-        .with_help("remove one of them");
     let above = &text[..second.offset];
     let column = second.offset - above.rfind('\n').map_or(0, |end| end + 1);
     // In a block mapping, the first is in the same column of a line above.
@@ -158,8 +137,9 @@ fn twice(key: &str, second: Span, text: &str) -> Diagnostic {
         line.get(column..).is_some_and(|rest| !key.is_empty() && rest.starts_with(key))
     };
     match lines(above).filter(same).last() {
-        Some((start, _)) => error.with_label(Span::at(start + column, key.len()), "given first"),
-        None => error,
+        Some((start, _)) => Diagnostic::twice(key, Span::at(start + column, key.len()), second),
+        None => Diagnostic::new(format!("{} is given twice", quote(key)), second, "given again")
+            .with_help("remove one of them"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Finds the frontmatter by its lines: `---` inside of a value is not its end.
 
+use crate::cursor::lines;
 use crate::{Diagnostic, Span};
 
 /// The line that begins and ends the frontmatter.
@@ -26,15 +27,6 @@ pub(super) fn end(text: &str) -> Result<usize, Diagnostic> {
         }
     }
     Err(no_end(near))
-}
-
-/// Returns the lines with their ends, each with the byte where it starts.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.split_inclusive('\n').scan(0, |at, line| {
-        let start = *at;
-        *at += line.len();
-        Some((start, line))
-    })
 }
 
 fn no_start(line: &str) -> Diagnostic {

@@ -4,8 +4,8 @@ use super::Parsed;
 use super::keys::{BackendKind, Frontmatter, Mapping, Text, Tool, place};
 use crate::diagnostic::quote;
 use crate::sink::Sink;
-use crate::suggest::nearest;
-use crate::{Diagnostic, Diagnostics, Span, Spanned, rules, tools};
+use crate::suggest::{builtin_tool, nearest};
+use crate::{Diagnostic, Diagnostics, Span, Spanned, rules};
 
 /// The keys of the frontmatter in any generation of agents.
 const KEYS: [&str; 15] = [
@@ -122,7 +122,7 @@ fn check_name(name: &Text, directory: &str) -> Result<(), Diagnostic> {
 
 fn builtin(name: &Text) -> Result<Spanned<&'static str>, Diagnostic> {
     let span = place(name);
-    let value = tools::canonical(&name.value).map_err(|help| {
+    let value = builtin_tool(&name.value).map_err(|help| {
         let message = format!("{} is not a built-in tool", quote(&name.value));
         Diagnostic::new(message, span, "no agent has this").with_help(help)
     })?;

@@ -28,7 +28,7 @@ mod manifest;
 #[cfg(test)]
 mod tests;
 
-use crate::{Diagnostic, Diagnostics, Span};
+use crate::{Diagnostic, Diagnostics};
 
 pub use manifest::{SkillFile, SkillManifest};
 
@@ -59,14 +59,7 @@ pub fn parse(text: &str, directory_name: &str) -> Parsed {
 }
 
 fn read(text: &str) -> Result<keys::Mapping<keys::Frontmatter>, Diagnostic> {
-    if text.len() > MAX_SKILL_MD {
-        return Err(too_long(text.len()));
-    }
+    let help = "move what an agent need not read at once into further files of the skill";
+    Diagnostic::check_length(text, MAX_SKILL_MD, help)?;
     keys::read(&text[..frontmatter::end(text)?])
-}
-
-fn too_long(length: usize) -> Diagnostic {
-    let message = format!("the file has {length} bytes, which is more than {MAX_SKILL_MD}");
-    Diagnostic::new(message, Span::default(), "not read")
-        .with_help("move what an agent need not read at once into further files of the skill")
 }

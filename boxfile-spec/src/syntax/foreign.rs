@@ -1,6 +1,7 @@
 //! Recognizes a Boxfile in one syntax whose file name says the other.
 
 use super::{kdl, toml};
+use crate::cursor::lines;
 use crate::schema;
 use crate::sink::Sink;
 use crate::{Diagnostic, Source, Span, Syntax};
@@ -8,8 +9,14 @@ use crate::{Diagnostic, Source, Span, Syntax};
 /// Returns the error that a text is written in the other syntax, if it is.
 pub(super) fn other_syntax(source: &Source) -> Option<Diagnostic> {
     match source.syntax {
-        Syntax::Kdl => first_line_of_toml(&source.text).map(toml_instead),
-        Syntax::Toml => is_kdl(&source.text).then(kdl_instead),
+        Syntax::Kdl => {
+            let help = "give it a name that ends with `.toml`: `Boxfile.toml`";
+            first_line_of_toml(&source.text).map(|line| instead("KDL", "TOML", line, help))
+        }
+        Syntax::Toml => {
+            let help = "give it a name that does not end with `.toml`: `Boxfile`, or `Boxfile.kdl`";
+            is_kdl(&source.text).then(|| instead("TOML", "KDL", Span::default(), help))
+        }
     }
 }
 
@@ -26,11 +33,7 @@ fn is_kdl(source: &str) -> bool {
 
 /// Returns the first line of a text that is not KDL, if it is a Boxfile in TOML.
 fn first_line_of_toml(source: &str) -> Option<Span> {
-    let mut offset = 0;
-    let mut lines = source.split_inclusive('\n').map(|line| {
-        offset += line.len();
-        (offset - line.len(), line.trim_end())
-    });
+    let mut lines = lines(source).map(|(at, line)| (at, line.trim_end()));
     let (at, line) = lines.find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
     let name = line.trim_start_matches('[').trim_start();
     let end = name.find(|c: char| c.is_whitespace() || ".=]".contains(c));
@@ -40,14 +43,7 @@ fn first_line_of_toml(source: &str) -> Option<Span> {
     sure.then(|| Span::at(at, line.len()))
 }
 
-fn toml_instead(line: Span) -> Diagnostic {
-    let message = "the file's name says KDL, but it is written in TOML";
-    Diagnostic::new(message, line, "TOML from here on")
-        .with_help("give it a name that ends with `.toml`: `Boxfile.toml`")
-}
-
-fn kdl_instead() -> Diagnostic {
-    let message = "the file's name says TOML, but it is written in KDL";
-    Diagnostic::new(message, Span::default(), "KDL from here on")
-        .with_help("give it a name that does not end with `.toml`: `Boxfile`, or `Boxfile.kdl`")
+fn instead(named: &str, written: &str, place: Span, help: &str) -> Diagnostic {
+    let message = format!("the file's name says {named}, but it is written in {written}");
+    Diagnostic::new(message, place, format!("{written} from here on")).with_help(help)
 }

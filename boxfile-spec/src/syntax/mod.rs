@@ -8,6 +8,7 @@ mod foreign;
 pub(crate) mod kdl;
 mod toml;
 pub(crate) mod tree;
+mod word;
 
 use tree::{Node, Tree};
 

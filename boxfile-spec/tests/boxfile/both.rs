@@ -241,20 +241,20 @@ fn texts_without_their_quotes() {
        = help: close it with `"`
     "#);
     assert_snapshot!(file_errors("layout = split\""), @r#"
-    error: this text has no opening quote
+    error: `split"` must be in quotes
       --> Boxfile.toml:3:10
        |
      3 | layout = split"
-       |          ^^^^^^ a closing quote alone
+       |          ^^^^^^ a bare word
        |
        = help: write `"split"`
     "#);
     assert_snapshot!(file_errors("layout = “split”"), @r#"
-    error: typographic quotes are not quotes
+    error: `“split”` must be in quotes
       --> Boxfile.toml:3:10
        |
      3 | layout = “split”
-       |          ^^^^^^^ not a text in quotes
+       |          ^^^^^^^ a bare word
        |
        = help: write `"split"`
     "#);
@@ -271,7 +271,6 @@ fn texts_without_their_quotes() {
       --> Boxfile.toml:4:31
        |
      4 | entrypoint = [/bin/agent, 'it''s', "C:\Users"]
-       |              - opened here
        |                               ^ expected `,`
 
     error: this text cannot be read
@@ -322,6 +321,22 @@ fn lines_in_another_language() {
        |
        = help: write `[vm]` above its lines, and no `}` below them
 
+    error: the `=` after `cpus` is missing
+      --> Boxfile.toml:4:5
+       |
+     4 |     cpus 2
+       |     ^^^^ a name without `=`
+       |
+       = help: write `cpus = 2`
+
+    error: this `}` closes nothing
+      --> Boxfile.toml:5:1
+       |
+     5 | }
+       | ^ no open bracket
+       |
+       = help: remove it
+
     error: `layout` cannot be `splt`
       --> Boxfile.toml:6:10
        |
@@ -341,14 +356,14 @@ fn lines_in_another_language() {
              [skill.greet]
              path = "skills/greet"
     "#);
-    assert_snapshot!(file_errors("logs = { atif = #false }"), @r"
-    error: `#` begins a comment
-      --> Boxfile.toml:3:17
+    assert_snapshot!(file_errors("logs = { atif = #false }"), @"
+    error: this table is never closed
+      --> Boxfile.toml:3:8
        |
      3 | logs = { atif = #false }
-       |                 ^^^^^^ a keyword as in KDL
+       |        ^ opened here
        |
-       = help: write `false`, without `#`
+       = help: close it with `}`, and put a `,` between two of its entries; `#` begins a comment
     ");
     assert_snapshot!(agent_errors("namespaces.net = True"), @r#"
     error: `True` is neither a text nor a truth value
@@ -431,7 +446,6 @@ fn parts_that_are_missing() {
       --> Boxfile.toml:3:27
        |
      3 | platform = ["linux/amd64" "linux/arm64"]
-       |            - opened here
        |                           ^ expected `,`
     "#);
     assert_snapshot!(file_errors("platform = \"linux/amd64\" \"linux/arm64\""), @r#"
@@ -456,9 +470,6 @@ fn parts_that_are_missing() {
     error: missing comma between key-value pairs
       --> Boxfile.toml:5:5
        |
-     3 | vm = {
-       |      - opened here
-    ...
      5 |     memory = "1GiB"
        |     ^ expected `,`
     "#);
@@ -490,12 +501,11 @@ fn parts_that_are_missing() {
        |
        = help: remove it
     "#);
-    assert_snapshot!(file_errors("vm = { cpus = 2,, }"), @r"
+    assert_snapshot!(file_errors("vm = { cpus = 2,, }"), @"
     error: extra comma in inline table
       --> Boxfile.toml:3:17
        |
      3 | vm = { cpus = 2,, }
-       |      - opened here
        |                 ^ expected key
     ");
 }
@@ -572,7 +582,7 @@ fn names_that_are_written_twice() {
        |
        = help: remove one of them
     "#);
-    assert_snapshot!(file_errors("[vm]\ncpus = 2\n[skills]\ndir = \"s\"\n[vm]\ncpus = 1"), @r"
+    assert_snapshot!(file_errors("[vm]\ncpus = 2\n[skills]\ndir = \"s\"\n[vm]\ncpus = 1"), @"
     error: `vm` is declared twice
       --> Boxfile.toml:7:2
        |
@@ -582,16 +592,16 @@ fn names_that_are_written_twice() {
      7 | [vm]
        |  ^^ declared again
        |
-       = help: write all of the table in one place
+       = help: write all of it in one place
     ");
-    assert_snapshot!(file_errors("vm = { cpus = 2 }\n[vm]\nmemory = \"1GiB\""), @r"
-    error: `vm` has a value, and is used as a table
+    assert_snapshot!(file_errors("vm = { cpus = 2 }\n[vm]\nmemory = \"1GiB\""), @"
+    error: `vm` is declared twice
       --> Boxfile.toml:4:2
        |
      3 | vm = { cpus = 2 }
-       | -- given a value
+       | -- declared first
      4 | [vm]
-       |  ^^ used as a table
+       |  ^^ declared again
        |
        = help: write all of it in one place
     ");
@@ -606,13 +616,13 @@ fn names_that_are_written_twice() {
        = help: remove one of them
     ");
     assert_snapshot!(file_errors("layout = \"split\"\nlayout.kind = \"split\""), @r#"
-    error: `layout` has a value, and is used as a table
+    error: `layout` is declared twice
       --> Boxfile.toml:4:1
        |
      3 | layout = "split"
-       | ------ given a value
+       | ------ declared first
      4 | layout.kind = "split"
-       | ^^^^^^ used as a table
+       | ^^^^^^ declared again
        |
        = help: write all of it in one place
     "#);
@@ -711,9 +721,19 @@ fn declarations_that_need_names() {
        = help: each one has its name in its header: write
              [skill.greet]
              path = "skills/greet"
+
+    error: `skill` is not a list of tables
+      --> Boxfile.toml:6:1
+       |
+     6 | [[skill]]
+       | ^^ two brackets
+       |
+       = help: each one has its name in its header: write
+             [skill.greet]
+             path = "skills/greet"
     "#);
     assert_snapshot!(file_errors("skill.greet = \"skills/greet\""), @r#"
-    error: each `skill` is a table, not a text
+    error: each `skill` is a table, not the text `skills/greet`
       --> Boxfile.toml:3:15
        |
      3 | skill.greet = "skills/greet"

@@ -7,7 +7,7 @@ use box_image::ErrorCode;
 use boxbuild::project::{LockFile, LockFileError};
 use boxbuild::resolve;
 use boxfile_spec::Lock;
-use boxfile_spec::lock::{Entry, Kind};
+use boxfile_spec::lock::{LockEntry, PinKind};
 
 use super::failure::{Advice, Failure};
 use super::loaded::{Loaded, Tools};
@@ -80,7 +80,7 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
     let all = args.names.is_empty();
     let file = if all { read_to_rebuild(&path)? } else { LockFile::read_any_epoch(&path)? };
     let old = file.lock.as_ref();
-    let refresh = if all { names(old, |it| it.kind == Kind::Image) } else { args.names.clone() };
+    let refresh = if all { names(old, |it| it.kind == PinKind::Image) } else { args.names.clone() };
     let tools = Tools::find(&args.inputs, args.project.json)?;
     let lock = resolve_all(&loaded, &tools, old, &refresh)?;
     let known = names(old, |_| true).into_iter().chain(names(Some(&lock), |_| true)).collect();
@@ -89,7 +89,7 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
 }
 
 /// Returns the names of a lock's entries.
-fn names(lock: Option<&Lock>, filter: impl Fn(&&Entry) -> bool) -> Vec<String> {
+fn names(lock: Option<&Lock>, filter: impl Fn(&&LockEntry) -> bool) -> Vec<String> {
     lock.into_iter().flat_map(Lock::entries).filter(filter).map(|it| it.name.clone()).collect()
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use box_digest::AnyDigest;
 use box_image::ErrorCode;
 use boxbuild::project::{LockFile, Mismatch};
-use boxfile_spec::lock::{Change, Entry};
+use boxfile_spec::lock::{Change, LockEntry};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
@@ -129,7 +129,11 @@ fn lines(change: &Change<'_>) -> Vec<String> {
 
 /// Describes what differs between two versions of an entry. Its size and layers follow from the
 /// digest, and are named only if they alone differ.
-fn differences(old: &Entry, new: &Entry, shown: impl Fn(&str, &str) -> String) -> Vec<String> {
+fn differences(
+    old: &LockEntry,
+    new: &LockEntry,
+    shown: impl Fn(&str, &str) -> String,
+) -> Vec<String> {
     let pairs = [
         (quoted(&old.source), quoted(&new.source)),
         (old.kind.to_string(), new.kind.to_string()),
@@ -168,11 +172,11 @@ fn change_json(change: &Change<'_>) -> Value {
 fn entry_json(
     (name, platform): (&str, Option<Platform>),
     change: &str,
-    old: Option<&Entry>,
-    new: Option<&Entry>,
+    old: Option<&LockEntry>,
+    new: Option<&LockEntry>,
 ) -> Value {
-    let digest = |entry: Option<&Entry>| entry.map(|it| it.digest.to_string());
-    let layers = |of: Option<&Entry>, other: Option<&Entry>| -> Vec<String> {
+    let digest = |entry: Option<&LockEntry>| entry.map(|it| it.digest.to_string());
+    let layers = |of: Option<&LockEntry>, other: Option<&LockEntry>| -> Vec<String> {
         let pair = of.zip(other).into_iter();
         pair.flat_map(|(of, other)| of.layers_not_in(other)).map(|it| it.to_string()).collect()
     };
@@ -197,14 +201,14 @@ fn quoted(source: &str) -> String {
 mod tests {
     use box_digest::Digest;
     use box_image::manifest::FORMAT_EPOCH;
-    use boxfile_spec::lock::Kind;
+    use boxfile_spec::lock::PinKind;
 
     use super::*;
 
-    fn image(name: &str, source: &str, platform: Platform, byte: u8) -> Entry {
-        Entry {
+    fn image(name: &str, source: &str, platform: Platform, byte: u8) -> LockEntry {
+        LockEntry {
             name: name.to_owned(),
-            kind: Kind::Image,
+            kind: PinKind::Image,
             source: source.to_owned(),
             platform: Some(platform),
             digest: Digest::from_bytes([byte; 32]).into(),
@@ -213,7 +217,7 @@ mod tests {
         }
     }
 
-    fn lock(entries: &[Entry]) -> Lock {
+    fn lock(entries: &[LockEntry]) -> Lock {
         let mut lock = Lock::new(FORMAT_EPOCH);
         entries.iter().for_each(|entry| drop(lock.set(entry.clone())));
         lock
@@ -242,7 +246,7 @@ mod tests {
     #[test]
     fn a_size_that_alone_differs_is_named() {
         let old = image("agent", "oci:a", Platform::LinuxAmd64, 1);
-        let new = lock(&[Entry { size: 8, ..old.clone() }]);
+        let new = lock(&[LockEntry { size: 8, ..old.clone() }]);
         let lines = describe(Some(&lock(&[old])), &new);
         assert_eq!(lines, ["agent (linux/amd64): 7 bytes, layers: 1 → 8 bytes, layers: 1"]);
     }

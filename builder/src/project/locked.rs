@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use boxfile_spec::lock::{Entry, Kind};
+use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Boxfile, Lock, Platform};
 
 use super::pins::{self, Variant};
@@ -36,7 +36,7 @@ pub struct Named {
     /// The platform of its entry; `None` for what serves all platforms.
     pub platform: Option<Platform>,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: PinKind,
     /// The reference, URL or path as the Boxfile writes it.
     pub source: String,
 }
@@ -49,12 +49,12 @@ pub enum Mismatch<'l> {
     /// The lock pins something of another kind or source.
     Different {
         /// The lock's entry.
-        locked: &'l Entry,
+        locked: &'l LockEntry,
         /// What the Boxfile names.
         named: Named,
     },
     /// The Boxfile does not name it, with whatever profile and for whatever platform.
-    NotDeclared(&'l Entry),
+    NotDeclared(&'l LockEntry),
 }
 
 impl<'a> Declarations<'a> {
@@ -95,7 +95,7 @@ impl<'a> Declarations<'a> {
 
     /// Returns whether another profile or platform than the target's declares what an entry pins.
     /// What the target itself declares was resolved.
-    fn declared_elsewhere(&self, entry: &Entry, target: Target<'_>) -> bool {
+    fn declared_elsewhere(&self, entry: &LockEntry, target: Target<'_>) -> bool {
         let other_platform = entry.platform.is_some_and(|it| it != target.platform);
         self.variants().any(|(boxfile, profile)| {
             let other_profile = profile.map(|it| it.name) != target.profile;
@@ -110,7 +110,7 @@ impl<'a> Declarations<'a> {
             profile.map(|it| it.name) == target.profile
         };
         let Some((boxfile, profile)) = self.variants().find(chosen) else { return Vec::new() };
-        let named = |(name, (kind, source)): (String, (Kind, String))| Named {
+        let named = |(name, (kind, source)): (String, (PinKind, String))| Named {
             name: pins::lock_name(profile, &name, &source),
             platform: kind.has_platform().then_some(target.platform),
             kind,
@@ -134,7 +134,7 @@ fn compare<'l>(named: &Named, lock: &'l Lock) -> Option<Mismatch<'l>> {
     match lock.get(&named.name, named.platform) {
         Some(locked) => (locked.kind != named.kind || locked.source != named.source)
             .then(|| Mismatch::Different { locked, named: named.clone() }),
-        None if matches!(named.kind, Kind::Kernel | Kind::Init) => None,
+        None if matches!(named.kind, PinKind::Kernel | PinKind::Init) => None,
         None => Some(Mismatch::NotLocked(named.clone())),
     }
 }
@@ -181,21 +181,27 @@ profile "ci" {
         Target { profile, platform: AMD64 }
     }
 
-    fn entry(name: &str, kind: Kind, source: &str, platform: Option<Platform>, byte: u8) -> Entry {
+    fn entry(
+        name: &str,
+        kind: PinKind,
+        source: &str,
+        platform: Option<Platform>,
+        byte: u8,
+    ) -> LockEntry {
         let (name, source) = (name.to_owned(), source.to_owned());
         let digest = Digest::from_bytes([byte; 32]).into();
-        Entry { name, kind, source, platform, digest, size: 7, layers: Vec::new() }
+        LockEntry { name, kind, source, platform, digest, size: 7, layers: Vec::new() }
     }
 
-    fn image(name: &str, source: &str, platform: Platform, byte: u8) -> Entry {
-        entry(name, Kind::Image, source, Some(platform), byte)
+    fn image(name: &str, source: &str, platform: Platform, byte: u8) -> LockEntry {
+        entry(name, PinKind::Image, source, Some(platform), byte)
     }
 
-    fn env(path: &str) -> Entry {
-        entry(&format!("env:{path}"), Kind::EnvFile, path, None, 9)
+    fn env(path: &str) -> LockEntry {
+        entry(&format!("env:{path}"), PinKind::EnvFile, path, None, 9)
     }
 
-    fn lock(entries: &[Entry]) -> Lock {
+    fn lock(entries: &[LockEntry]) -> Lock {
         let mut lock = Lock::new(1);
         entries.iter().for_each(|entry| drop(lock.set(entry.clone())));
         lock
@@ -245,14 +251,14 @@ profile "ci" {
     }
 
     /// A lock that fits the Boxfile with and without its profile.
-    fn fitting() -> Vec<Entry> {
+    fn fitting() -> Vec<LockEntry> {
         vec![
             image("agent", "oci:a", AMD64, 1),
             image("ci@agent", "oci:ci", AMD64, 2),
             env("a.env"),
-            entry("skill:greet", Kind::Skill, "skills/greet", None, 3),
-            entry("kernel", Kind::Kernel, "", Some(AMD64), 4),
-            entry("init", Kind::Init, "", Some(AMD64), 5),
+            entry("skill:greet", PinKind::Skill, "skills/greet", None, 3),
+            entry("kernel", PinKind::Kernel, "", Some(AMD64), 4),
+            entry("init", PinKind::Init, "", Some(AMD64), 5),
         ]
     }
 
@@ -286,8 +292,8 @@ profile "ci" {
     #[test]
     fn an_entry_of_another_source_or_kind_does_not_fit() {
         let former = image("agent", "oci:former", AMD64, 1);
-        let binary = entry("agent", Kind::Binary, "oci:a", Some(AMD64), 1);
-        let kernel = entry("kernel", Kind::Kernel, "boot/vmlinux", Some(AMD64), 1);
+        let binary = entry("agent", PinKind::Binary, "oci:a", Some(AMD64), 1);
+        let kernel = entry("kernel", PinKind::Kernel, "boot/vmlinux", Some(AMD64), 1);
         with_declarations(|declarations| {
             for other in [former, binary, kernel] {
                 let mut lock = lock(&fitting());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use box_image::ComponentName;
-use boxfile_spec::lock::{Entry, Kind};
+use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Binary, Boxfile, Lock, Platform};
 
 use crate::skill::DEFINITION;
@@ -46,13 +46,13 @@ impl Pins<'_> {
         component: ComponentName,
         source: &str,
         platform: Platform,
-    ) -> Option<&Entry> {
+    ) -> Option<&LockEntry> {
         let name = self.name(component.name(), source);
         if self.refresh.contains(&name) {
             return None;
         }
         let entry = self.lock?.get(&name, Some(platform))?;
-        (entry.kind == Kind::Image && entry.source == source).then_some(entry)
+        (entry.kind == PinKind::Image && entry.source == source).then_some(entry)
     }
 }
 
@@ -68,36 +68,36 @@ pub(super) fn lock_name(profile: Option<Variant<'_>>, name: &str, source: &str) 
 
 /// Returns what a Boxfile declares that a lock pins, by name: its kind, and its source as it is
 /// written. The skills of a directory are not listed: that would read the disk.
-pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (Kind, String)> {
+pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (PinKind, String)> {
     let mut named = BTreeMap::new();
     for name in ComponentName::ALL {
         let Some(component) = boxfile.component(name) else { continue };
         if let Some(image) = &component.image {
-            named.insert(name.name().to_owned(), (Kind::Image, image.value.to_string()));
+            named.insert(name.name().to_owned(), (PinKind::Image, image.value.to_string()));
         }
         for file in &component.env_files {
-            named.insert(format!("env:{}", file.value), (Kind::EnvFile, file.value.clone()));
+            named.insert(format!("env:{}", file.value), (PinKind::EnvFile, file.value.clone()));
         }
     }
     let binary = boxfile.agent.binary.as_ref().map(|binary| match binary {
-        Binary::Local { path, .. } => (Kind::Binary, path.value.clone()),
-        Binary::Remote { url, .. } => (Kind::Url, url.value.clone()),
+        Binary::Local { path, .. } => (PinKind::Binary, path.value.clone()),
+        Binary::Remote { url, .. } => (PinKind::Url, url.value.clone()),
     });
     named.extend(binary.map(|binary| ("binary".to_owned(), binary)));
     for skill in &boxfile.skills {
-        named.insert(format!("skill:{}", skill.name), (Kind::Skill, skill.path.value.clone()));
+        named.insert(format!("skill:{}", skill.name), (PinKind::Skill, skill.path.value.clone()));
     }
     let kernel = boxfile.kernel.as_ref().and_then(|kernel| kernel.path.as_ref());
     let kernel = kernel.map(|path| path.value.clone()).unwrap_or_default();
-    named.insert("kernel".to_owned(), (Kind::Kernel, kernel));
-    named.insert("init".to_owned(), (Kind::Init, String::new()));
+    named.insert("kernel".to_owned(), (PinKind::Kernel, kernel));
+    named.insert("init".to_owned(), (PinKind::Init, String::new()));
     named
 }
 
 /// Returns the kind of what a Boxfile declares under this name with this source, if it does.
-fn kind_of(boxfile: &Boxfile, name: &str, source: &str) -> Option<Kind> {
+fn kind_of(boxfile: &Boxfile, name: &str, source: &str) -> Option<PinKind> {
     if in_directory(boxfile, name, source) {
-        return Some(Kind::Skill);
+        return Some(PinKind::Skill);
     }
     let (kind, written) = declared(boxfile).remove(name)?;
     (written == source).then_some(kind)
@@ -117,9 +117,9 @@ fn in_directory(boxfile: &Boxfile, name: &str, source: &str) -> bool {
 pub(super) fn declared_as<'e>(
     boxfile: &Boxfile,
     profile: Option<Variant<'_>>,
-    entry: &'e Entry,
+    entry: &'e LockEntry,
 ) -> Option<&'e str> {
-    let Entry { name, source, platform, .. } = entry;
+    let LockEntry { name, source, platform, .. } = entry;
     let has = |platform: Platform| boxfile.platforms.iter().any(|it| it.value == platform);
     // The entry of a profile begins with the profile's name.
     let own = profile.and_then(|it| name.strip_prefix(it.name)?.strip_prefix('@'));
@@ -135,7 +135,7 @@ pub(super) fn declared_as<'e>(
 pub(super) fn still_declares(
     boxfile: &Boxfile,
     profile: Option<Variant<'_>>,
-    entry: &Entry,
+    entry: &LockEntry,
     base: &Path,
 ) -> bool {
     declared_as(boxfile, profile, entry).is_some_and(|name| {
@@ -171,10 +171,10 @@ profile "ci" {
         document.boxfile.unwrap()
     }
 
-    fn entry(name: &str, kind: Kind, source: &str, platform: Option<Platform>) -> Entry {
+    fn entry(name: &str, kind: PinKind, source: &str, platform: Option<Platform>) -> LockEntry {
         let (name, source) = (name.to_owned(), source.to_owned());
         let digest = Digest::from_bytes([7; 32]).into();
-        Entry { name, kind, source, platform, digest, size: 1, layers: Vec::new() }
+        LockEntry { name, kind, source, platform, digest, size: 1, layers: Vec::new() }
     }
 
     #[test]
@@ -201,7 +201,7 @@ profile "ci" {
     fn a_pin_counts_for_its_reference_and_platform_until_it_is_refreshed() {
         let mut lock = Lock::new(1);
         let amd64 = Some(Platform::LinuxAmd64);
-        lock.set(entry("agent", Kind::Image, "oci:agent", amd64));
+        lock.set(entry("agent", PinKind::Image, "oci:agent", amd64));
         let pins = Pins { lock: Some(&lock), ..Pins::default() };
         let image = |pins: &Pins<'_>, source, platform| {
             pins.image(ComponentName::Agent, source, platform).is_some()
@@ -215,7 +215,7 @@ profile "ci" {
     }
 
     /// Returns whether the Boxfile declares an entry, without a profile and with `ci`.
-    fn declaring(entry: &Entry, base: &Path) -> [bool; 2] {
+    fn declaring(entry: &LockEntry, base: &Path) -> [bool; 2] {
         let (without, with) = (boxfile(None), boxfile(Some("ci")));
         let variant = Variant { name: "ci", without: &without };
         [
@@ -231,18 +231,18 @@ profile "ci" {
         fs::write(base.path().join("skills/greet/SKILL.md"), "").unwrap();
         let arm64 = Some(Platform::LinuxArm64);
         for (name, kind, source, platform, expected) in [
-            ("agent", Kind::Image, "oci:agent", arm64, [true, false]),
-            ("ci@agent", Kind::Image, "oci:other", arm64, [false, true]),
-            ("ci@agent", Kind::Image, "oci:agent", arm64, [false, false]),
-            ("agent", Kind::Image, "oci:other", arm64, [false, false]),
-            ("dev@agent", Kind::Image, "oci:other", arm64, [false, false]),
-            ("agent", Kind::Binary, "oci:agent", arm64, [false, false]),
-            ("env:a.env", Kind::EnvFile, "a.env", None, [true, true]),
-            ("env:b.env", Kind::EnvFile, "b.env", None, [false, false]),
-            ("skill:greet", Kind::Skill, "skills/greet", None, [true, true]),
-            ("skill:gone", Kind::Skill, "skills/gone", None, [false, false]),
-            ("ci@skill:greet", Kind::Skill, "skills/greet", None, [false, false]),
-            ("init", Kind::Init, "", Some(Platform::LinuxAmd64), [true, true]),
+            ("agent", PinKind::Image, "oci:agent", arm64, [true, false]),
+            ("ci@agent", PinKind::Image, "oci:other", arm64, [false, true]),
+            ("ci@agent", PinKind::Image, "oci:agent", arm64, [false, false]),
+            ("agent", PinKind::Image, "oci:other", arm64, [false, false]),
+            ("dev@agent", PinKind::Image, "oci:other", arm64, [false, false]),
+            ("agent", PinKind::Binary, "oci:agent", arm64, [false, false]),
+            ("env:a.env", PinKind::EnvFile, "a.env", None, [true, true]),
+            ("env:b.env", PinKind::EnvFile, "b.env", None, [false, false]),
+            ("skill:greet", PinKind::Skill, "skills/greet", None, [true, true]),
+            ("skill:gone", PinKind::Skill, "skills/gone", None, [false, false]),
+            ("ci@skill:greet", PinKind::Skill, "skills/greet", None, [false, false]),
+            ("init", PinKind::Init, "", Some(Platform::LinuxAmd64), [true, true]),
         ] {
             let entry = entry(name, kind, source, platform);
             assert_eq!(declaring(&entry, base.path()), expected, "{name} {source}");

@@ -15,6 +15,7 @@
 pub mod budget;
 pub mod codes;
 pub mod defaults;
+mod docker_name;
 pub mod manifest;
 pub mod plan;
 pub mod rules;
@@ -23,6 +24,7 @@ pub mod wire;
 
 pub use budget::{Budget, Excess, Phase, Phases};
 pub use codes::{ErrorCode, exit};
+pub use docker_name::{DEFAULT_TAG, DockerName};
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{
     Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,

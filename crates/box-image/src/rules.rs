@@ -12,6 +12,18 @@ pub const MAX_PIDS: u64 = 4 << 20;
 /// The kernel's `fs.nr_open`, above which it sets no `RLIMIT_NOFILE`.
 pub const MAX_FILES: u64 = 1 << 20;
 
+/// The greatest length of a label of DNS.
+pub const MAX_LABEL: usize = 63;
+
+/// Returns whether `text` is a host name's label (RFC 1123, section 2.1).
+pub fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (1..=MAX_LABEL).contains(&text.len())
+        && text.bytes().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
 /// Returns whether `text` may be an image's tag (OCI distribution-spec, "Pulling manifests").
 pub fn is_tag(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
@@ -56,6 +68,14 @@ pub fn is_request_path(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_of_hosts() {
+        assert!(is_label("Agent-1") && is_label(&"a".repeat(63)));
+        for bad in ["", "-a", "a-", "a.b", "a_b", &"a".repeat(64)] {
+            assert!(!is_label(bad), "{bad}");
+        }
+    }
 
     #[test]
     fn tags_and_repositories() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use boxfile_spec::lock::Entry;
+use boxfile_spec::lock::LockEntry;
 use boxfile_spec::{Lock, Platform};
 
 use super::{LOCK, locked, names};
@@ -180,8 +180,8 @@ fn a_digest_edited_by_hand() {
 
 #[test]
 fn an_image_entry_that_does_not_fit_its_image() {
-    let size: fn(&mut Entry) = |entry| entry.size += 1;
-    let layers: fn(&mut Entry) = |entry| entry.layers.truncate(1);
+    let size: fn(&mut LockEntry) = |entry| entry.size += 1;
+    let layers: fn(&mut LockEntry) = |entry| entry.layers.truncate(1);
     for (change, expected) in
         [(size, "the image has another size"), (layers, "the image has other layers")]
     {

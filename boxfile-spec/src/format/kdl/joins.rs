@@ -1,6 +1,6 @@
 //! Line continuations: drops those that join nothing.
 
-use super::token::{Kind, Token};
+use super::token::{Lexeme, Token};
 
 /// Removes every `\` behind which its statement does not go on, and every one that the layout has
 /// no use for: in front of a brace, of a `=`, or of another `\`. Their comments stay.
@@ -10,7 +10,7 @@ pub(super) fn settle(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     for token in tokens.into_iter().rev() {
         let next = settled.last_mut();
         match token.kind {
-            Kind::Join(comment) if !next.as_deref().is_some_and(goes_on) => {
+            Lexeme::Join(comment) if !next.as_deref().is_some_and(goes_on) => {
                 if let Some(next) = next {
                     // The line end that the `\` took in counts again.
                     next.newlines += 1;
@@ -18,10 +18,12 @@ pub(super) fn settle(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
                 if comment.is_empty() {
                     give_way(&token, settled.last_mut());
                 } else {
-                    settled.push(Token { kind: Kind::LineComment(comment), ..token });
+                    settled.push(Token { kind: Lexeme::LineComment(comment), ..token });
                 }
             }
-            Kind::Join("") if next.as_deref().is_some_and(needs_no_join) => give_way(&token, next),
+            Lexeme::Join("") if next.as_deref().is_some_and(needs_no_join) => {
+                give_way(&token, next);
+            }
             _ => settled.push(token),
         }
     }
@@ -31,12 +33,12 @@ pub(super) fn settle(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
 
 /// Tells whether a token continues a statement whose lines are joined in front of it.
 fn goes_on(token: &Token<'_>) -> bool {
-    let ends = matches!(token.kind, Kind::Close | Kind::LineComment(_));
+    let ends = matches!(token.kind, Lexeme::Close | Lexeme::LineComment(_));
     token.newlines == 0 && !token.ended && !ends
 }
 
 const fn needs_no_join(token: &Token<'_>) -> bool {
-    matches!(token.kind, Kind::Open | Kind::Equals | Kind::Join(_))
+    matches!(token.kind, Lexeme::Open | Lexeme::Equals | Lexeme::Join(_))
 }
 
 /// Hands what separates a token from the one in front to the next.

@@ -6,7 +6,7 @@ use crate::syntax::kdl::lexeme::{self, is_blank, is_newline, is_space};
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind<'s> {
+pub(super) enum Lexeme<'s> {
     /// Names, values and annotations, as they are written. What touches is one word.
     Word(&'s str),
     Equals,
@@ -25,8 +25,8 @@ pub(super) enum Kind<'s> {
 /// A token, and what separates it from the one in front.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'s> {
-    pub(super) kind: Kind<'s>,
-    /// How many line ends stand in front, without those of a [`Kind::Join`].
+    pub(super) kind: Lexeme<'s>,
+    /// How many line ends stand in front, without those of a [`Lexeme::Join`].
     pub(super) newlines: usize,
     /// Whether a `;` stands in front.
     pub(super) ended: bool,
@@ -57,9 +57,9 @@ impl<'s> Lexer<'s> {
             _ if self.in_word(next) => return self.word(),
             '\\' => return self.join(),
             '/' => return self.slash(),
-            '{' => self.mark(Kind::Open),
-            '}' => self.mark(Kind::Close),
-            '=' => self.mark(Kind::Equals),
+            '{' => self.mark(Lexeme::Open),
+            '}' => self.mark(Lexeme::Close),
+            '=' => self.mark(Lexeme::Equals),
             ';' => self.ended = self.cursor.bump().is_some(),
             _ if self.newline() => self.newlines += 1,
             _ => self.cursor.eat_class(is_space).then_some(())?,
@@ -67,13 +67,13 @@ impl<'s> Lexer<'s> {
         Some(())
     }
 
-    fn push(&mut self, kind: Kind<'s>) {
+    fn push(&mut self, kind: Lexeme<'s>) {
         self.tokens.push(Token { kind, newlines: self.newlines, ended: self.ended });
         (self.newlines, self.ended) = (0, false);
     }
 
     /// Reads a token of one character.
-    fn mark(&mut self, kind: Kind<'s>) {
+    fn mark(&mut self, kind: Lexeme<'s>) {
         self.cursor.bump();
         self.push(kind);
     }
@@ -94,7 +94,7 @@ impl<'s> Lexer<'s> {
         if word.starts_with(BYTE_ORDER_MARK) {
             return None;
         }
-        self.push(Kind::Word(word));
+        self.push(Lexeme::Word(word));
         Some(())
     }
 
@@ -117,11 +117,11 @@ impl<'s> Lexer<'s> {
     fn slash(&mut self) -> Option<()> {
         let start = self.cursor.at();
         if lexeme::line_comment(&mut self.cursor) {
-            self.push(Kind::LineComment(self.since(start).trim_end_matches(is_space)));
+            self.push(Lexeme::LineComment(self.since(start).trim_end_matches(is_space)));
         } else if lexeme::block_comment(&mut self.cursor).ok()? {
-            self.push(Kind::BlockComment(self.since(start)));
+            self.push(Lexeme::BlockComment(self.since(start)));
         } else {
-            self.cursor.eat("/-").then(|| self.push(Kind::Dash))?;
+            self.cursor.eat("/-").then(|| self.push(Lexeme::Dash))?;
         }
         Some(())
     }
@@ -134,7 +134,7 @@ impl<'s> Lexer<'s> {
         let mut start = self.cursor.at();
         loop {
             if lexeme::block_comment(&mut self.cursor).ok()? {
-                self.push(Kind::BlockComment(self.since(start)));
+                self.push(Lexeme::BlockComment(self.since(start)));
             } else if !self.cursor.eat_class(is_space) {
                 break;
             }
@@ -143,7 +143,7 @@ impl<'s> Lexer<'s> {
         lexeme::line_comment(&mut self.cursor);
         let comment = self.since(start).trim_end_matches(is_space);
         let joins = self.newline() || self.cursor.peek().is_none();
-        joins.then(|| self.push(Kind::Join(comment)))
+        joins.then(|| self.push(Lexeme::Join(comment)))
     }
 
     fn since(&self, start: usize) -> &'s str {

@@ -1,6 +1,6 @@
 //! From tokens to lines.
 
-use super::token::{Kind, Token};
+use super::token::{Token, TokenKind};
 use crate::format::page::Page;
 
 /// Lays tokens out, whose brackets are known to match; `broken` tells which of these are written
@@ -39,7 +39,7 @@ struct Frame {
 struct Layout<'s> {
     page: Page<'s>,
     frames: Vec<Frame>,
-    previous: Option<Kind>,
+    previous: Option<TokenKind>,
     /// Whether the line holds the name of a table.
     header: bool,
     /// Whether nothing but a comment stands behind the last opening bracket.
@@ -49,13 +49,13 @@ struct Layout<'s> {
 impl<'s> Layout<'s> {
     fn place(&mut self, token: &Token<'s>, broken: bool, next_closes: bool) -> Option<()> {
         match token.kind {
-            Kind::Comment => self.comment(token),
-            Kind::Comma => self.comma(next_closes)?,
+            TokenKind::Comment => self.comment(token),
+            TokenKind::Comma => self.comma(next_closes)?,
             _ if token.closes() => self.close(token)?,
             _ if token.opens() => self.open(token, broken)?,
             _ => self.element(token)?,
         }
-        self.opened = token.opens() || (self.opened && token.kind == Kind::Comment);
+        self.opened = token.opens() || (self.opened && token.kind == TokenKind::Comment);
         self.previous = Some(token.kind);
         Some(())
     }
@@ -126,7 +126,7 @@ impl<'s> Layout<'s> {
         if token.newlines > 0 {
             self.begin_line(token);
         }
-        if self.page.is_line_empty() && token.kind == Kind::LeftSquareBracket {
+        if self.page.is_line_empty() && token.kind == TokenKind::LeftSquareBracket {
             self.page.set_apart();
             self.header = true;
         }
@@ -146,16 +146,16 @@ impl<'s> Layout<'s> {
     }
 }
 
-const fn opens(kind: Kind) -> bool {
-    matches!(kind, Kind::LeftSquareBracket | Kind::LeftCurlyBracket)
+const fn opens(kind: TokenKind) -> bool {
+    matches!(kind, TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket)
 }
 
 /// Tells whether a space stands between two tokens on one line.
-const fn has_space(left: Kind, right: Kind) -> bool {
+const fn has_space(left: TokenKind, right: TokenKind) -> bool {
     match (left, right) {
-        (Kind::LeftCurlyBracket, Kind::RightCurlyBracket)
-        | (Kind::Dot | Kind::LeftSquareBracket, _)
-        | (_, Kind::Dot | Kind::RightSquareBracket) => false,
+        (TokenKind::LeftCurlyBracket, TokenKind::RightCurlyBracket)
+        | (TokenKind::Dot | TokenKind::LeftSquareBracket, _)
+        | (_, TokenKind::Dot | TokenKind::RightSquareBracket) => false,
         // Between two parts of a value, too: those of a date and a time.
         _ => true,
     }

@@ -4,13 +4,13 @@ use crate::format::BYTE_ORDER_MARK;
 use crate::syntax::tree::DEEPEST;
 use toml_parser::Source;
 use toml_parser::decoder::ScalarKind;
-pub(super) use toml_parser::lexer::TokenKind as Kind;
+pub(super) use toml_parser::lexer::TokenKind;
 
 /// A token, and how far it is from the one in front.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'s> {
     /// Anything but white space and line ends.
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) text: &'s str,
     /// How many line ends stand in front.
     pub(super) newlines: usize,
@@ -19,12 +19,12 @@ pub(super) struct Token<'s> {
 impl Token<'_> {
     /// Tells whether an array, a table or its name begins here.
     pub(super) const fn opens(&self) -> bool {
-        matches!(self.kind, Kind::LeftSquareBracket | Kind::LeftCurlyBracket)
+        matches!(self.kind, TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket)
     }
 
     /// Tells whether an array, a table or its name ends here.
     pub(super) const fn closes(&self) -> bool {
-        matches!(self.kind, Kind::RightSquareBracket | Kind::RightCurlyBracket)
+        matches!(self.kind, TokenKind::RightSquareBracket | TokenKind::RightCurlyBracket)
     }
 }
 
@@ -37,16 +37,16 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
         let raw = source.get(lexed)?;
         let mut error = None;
         match lexed.kind() {
-            Kind::Eof => break,
-            Kind::Whitespace => {}
-            Kind::Newline => {
+            TokenKind::Eof => break,
+            TokenKind::Whitespace => {}
+            TokenKind::Newline => {
                 raw.decode_newline(&mut error);
                 newlines += 1;
             }
             // At the start of the formatted text it would be something else.
-            Kind::Atom if raw.as_str().starts_with(BYTE_ORDER_MARK) => return None,
+            TokenKind::Atom if raw.as_str().starts_with(BYTE_ORDER_MARK) => return None,
             kind => {
-                if kind == Kind::Comment {
+                if kind == TokenKind::Comment {
                     raw.decode_comment(&mut error);
                 } else if kind.encoding().is_some() {
                     let _: ScalarKind = raw.decode_scalar(&mut (), &mut error);
@@ -86,9 +86,9 @@ pub(super) fn broken(tokens: &[Token<'_>]) -> Option<Vec<bool>> {
 }
 
 /// Returns the bracket that a closing bracket closes.
-const fn partner(closing: Kind) -> Kind {
+const fn partner(closing: TokenKind) -> TokenKind {
     match closing {
-        Kind::RightCurlyBracket => Kind::LeftCurlyBracket,
-        _ => Kind::LeftSquareBracket,
+        TokenKind::RightCurlyBracket => TokenKind::LeftCurlyBracket,
+        _ => TokenKind::LeftSquareBracket,
     }
 }

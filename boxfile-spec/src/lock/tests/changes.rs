@@ -11,10 +11,10 @@ fn equal_locks_have_no_changes() {
 #[test]
 fn additions_removals_and_changes_come_in_the_order_of_the_lock() {
     let old = example();
-    let added = entry("caddy", Kind::Binary, "bin/caddy", Some(Platform::LinuxAmd64));
+    let added = entry("caddy", PinKind::Binary, "bin/caddy", Some(Platform::LinuxAmd64));
     let skill = old.get("skill:greet", None).unwrap();
     let changed =
-        Entry { digest: Blake3Digest::from_bytes([1; 32]).into(), size: 1, ..skill.clone() };
+        LockEntry { digest: Blake3Digest::from_bytes([1; 32]).into(), size: 1, ..skill.clone() };
     let removed = old.get("agent-tool", Some(Platform::LinuxAmd64)).unwrap();
     let mut new = lock(old.entries().filter(|entry| *entry != removed).cloned());
     new.set(added.clone());

@@ -8,26 +8,26 @@ mod text;
 
 use box_digest::{AnyDigest, Blake3Digest, Digest};
 
-use super::{Entry, Kind, Lock};
+use super::{Lock, LockEntry, PinKind};
 use crate::Platform;
 
 /// A lock with an entry of every kind; the agent is there for two platforms.
 fn example() -> Lock {
     let [amd64, arm64] = Platform::ALL;
     lock([
-        entry("business", Kind::Url, "https://example.com/b?v=1", Some(amd64)),
-        entry("agent", Kind::Image, "registry.example.com/agent:v1", Some(arm64)),
-        entry("agent", Kind::Image, "registry.example.com/agent:v1", Some(amd64)),
-        entry("skill:greet", Kind::Skill, "skills/greet", None),
-        entry("init", Kind::Init, "", Some(amd64)),
-        entry("kernel", Kind::Kernel, "boot/vmlinux", Some(amd64)),
-        entry("env:.env", Kind::EnvFile, ".env", None),
-        entry("agent-tool", Kind::Binary, "bin/tool", Some(amd64)),
+        entry("business", PinKind::Url, "https://example.com/b?v=1", Some(amd64)),
+        entry("agent", PinKind::Image, "registry.example.com/agent:v1", Some(arm64)),
+        entry("agent", PinKind::Image, "registry.example.com/agent:v1", Some(amd64)),
+        entry("skill:greet", PinKind::Skill, "skills/greet", None),
+        entry("init", PinKind::Init, "", Some(amd64)),
+        entry("kernel", PinKind::Kernel, "boot/vmlinux", Some(amd64)),
+        entry("env:.env", PinKind::EnvFile, ".env", None),
+        entry("agent-tool", PinKind::Binary, "bin/tool", Some(amd64)),
     ])
 }
 
 /// Makes a lock of entries with different keys.
-fn lock(entries: impl IntoIterator<Item = Entry>) -> Lock {
+fn lock(entries: impl IntoIterator<Item = LockEntry>) -> Lock {
     let mut lock = Lock::new(1);
     for entry in entries {
         assert_eq!(lock.set(entry), None);
@@ -35,17 +35,17 @@ fn lock(entries: impl IntoIterator<Item = Entry>) -> Lock {
     lock
 }
 
-fn entry(name: &str, kind: Kind, source: &str, platform: Option<Platform>) -> Entry {
+fn entry(name: &str, kind: PinKind, source: &str, platform: Option<Platform>) -> LockEntry {
     let layers = match kind {
-        Kind::Image => [[0x11; 32], [0x22; 32]].map(|it| Digest::from_bytes(it).into()).to_vec(),
+        PinKind::Image => [[0x11; 32], [0x22; 32]].map(|it| Digest::from_bytes(it).into()).to_vec(),
         _ => Vec::new(),
     };
     let digest = match kind {
-        Kind::Skill => AnyDigest::Blake3(Blake3Digest::from_bytes([0x5c; 32])),
+        PinKind::Skill => AnyDigest::Blake3(Blake3Digest::from_bytes([0x5c; 32])),
         _ => AnyDigest::Sha256(Digest::from_bytes([0xab; 32])),
     };
     let (name, source) = (name.to_owned(), source.to_owned());
-    Entry { name, kind, source, platform, digest, size: 4096, layers }
+    LockEntry { name, kind, source, platform, digest, size: 4096, layers }
 }
 
 /// Returns the example's text after a replacement, which must change it.

@@ -14,15 +14,22 @@ fn any_digest() -> impl Strategy<Value = AnyDigest> {
     })
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::Image, Kind::Binary, Kind::Url, Kind::Skill, Kind::EnvFile, Kind::Kernel, Kind::Init];
+const KINDS: [PinKind; 7] = [
+    PinKind::Image,
+    PinKind::Binary,
+    PinKind::Url,
+    PinKind::Skill,
+    PinKind::EnvFile,
+    PinKind::Kernel,
+    PinKind::Init,
+];
 
 /// Any text without invisible characters.
 fn any_text() -> impl Strategy<Value = String> {
     any::<String>().prop_map(|text| crate::shown(&text))
 }
 
-fn any_entry() -> impl Strategy<Value = Entry> {
+fn any_entry() -> impl Strategy<Value = LockEntry> {
     let names = select(&["agent", "business", "kernel", "init", "skill:a", "env:.env"][..]);
     (
         prop_oneof![names.prop_map(str::to_owned), any_text()],
@@ -33,7 +40,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         any::<u64>(),
         proptest::collection::vec(any_digest(), 0..4),
     )
-        .prop_map(|(name, kind, source, platform, digest, size, layers)| Entry {
+        .prop_map(|(name, kind, source, platform, digest, size, layers)| LockEntry {
             name,
             kind,
             source,
@@ -91,7 +98,7 @@ proptest! {
     /// A line of an entry that is written twice or not at all.
     #[test]
     fn a_line_lost_or_doubled_is_found(entry in any_entry(), at in any::<Index>(), doubled: bool) {
-        let entry = Entry { platform: None, layers: Vec::new(), ..entry };
+        let entry = LockEntry { platform: None, layers: Vec::new(), ..entry };
         let text = lock([entry]).write();
         let mut lines: Vec<&str> = text.lines().collect();
         let fields = lines.iter().position(|line| *line == "[[entry]]").unwrap() + 1;
@@ -108,7 +115,7 @@ proptest! {
     fn changes_lead_from_one_lock_to_the_other(old in any_lock(0..6), new in any_lock(0..6)) {
         let mut patched = Lock::new(1);
         let changes = old.changes(&new);
-        let removed = |entry: &&Entry| changes.contains(&Change::Removed(entry));
+        let removed = |entry: &&LockEntry| changes.contains(&Change::Removed(entry));
         for entry in old.entries().filter(|entry| !removed(entry)) {
             patched.set(entry.clone());
         }

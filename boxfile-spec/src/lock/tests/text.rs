@@ -6,7 +6,8 @@ use super::*;
 
 #[test]
 fn the_text() {
-    let chosen = |entry: &&Entry| ["agent", "init", "skill:greet"].contains(&entry.name.as_str());
+    let chosen =
+        |entry: &&LockEntry| ["agent", "init", "skill:greet"].contains(&entry.name.as_str());
     let lock = lock(example().entries().filter(chosen).cloned());
     assert_snapshot!(lock.write(), @r#"
     # Written by boxbuild: what each part of the Boxfile was when it was last resolved.
@@ -78,7 +79,7 @@ fn every_line_is_short_lf_ended_and_without_trailing_white_space() {
 fn what_an_editor_would_not_show_is_escaped() {
     let name = "env:\"a\\b\n\r\t\u{0}\u{7f}\u{85}\u{202e}\u{feff}é漢\u{1f600}";
     let mut lock = Lock::new(1);
-    lock.set(entry(name, Kind::EnvFile, "", None));
+    lock.set(entry(name, PinKind::EnvFile, "", None));
     let text = lock.write();
     let escaped = r#"name = "env:\"a\\b\U0000000A\U0000000D\U00000009\U00000000\U0000007F\U00000085\U0000202E\U0000FEFFé漢😀""#;
     assert!(text.contains(escaped), "{text}");
@@ -104,7 +105,7 @@ fn line_ends_comments_order_and_spacing_are_free() {
 fn an_entry_of_another_name_changes_no_line_of_the_others() {
     let mut lock = example();
     let before = lock.write();
-    lock.set(entry("skill:new", Kind::Skill, "skills/new", None));
+    lock.set(entry("skill:new", PinKind::Skill, "skills/new", None));
     let after = lock.write();
     assert_eq!(after.strip_prefix(&before).map(|added| added.lines().count()), Some(7));
 }
@@ -116,7 +117,7 @@ fn branches_that_add_in_different_places_merge_into_a_valid_lock() {
     let (first, last) = base.split_at(base.find("\n[[entry]]\nname = \"business\"").unwrap());
     let added = |name| {
         let mut lock = Lock::new(1);
-        lock.set(entry(name, Kind::Skill, "skills/x", None));
+        lock.set(entry(name, PinKind::Skill, "skills/x", None));
         lock.write()[Lock::new(1).write().len()..].to_owned()
     };
     let merged = format!("{first}{}{last}{}", added("bravo"), added("zulu"));
@@ -157,7 +158,7 @@ fn a_file_is_recognized_as_a_lock_whatever_is_wrong_with_it() {
 fn entries_are_found_and_replaced_by_name_and_platform() {
     let [amd64, arm64] = Platform::ALL;
     let mut lock = example();
-    let names: Vec<_> = lock.entries().map(Entry::key).take(3).collect();
+    let names: Vec<_> = lock.entries().map(LockEntry::key).take(3).collect();
     assert_eq!(
         names,
         [("agent", Some(amd64)), ("agent", Some(arm64)), ("agent-tool", Some(amd64))]
@@ -167,7 +168,7 @@ fn entries_are_found_and_replaced_by_name_and_platform() {
     assert_eq!(lock.get("skill:greet", None).unwrap().source, "skills/greet");
 
     let old = lock.get("agent", Some(arm64)).unwrap().clone();
-    let new = Entry { size: 5, ..old.clone() };
+    let new = LockEntry { size: 5, ..old.clone() };
     assert_eq!(lock.set(new.clone()), Some(old));
     assert_eq!(lock.get("agent", Some(arm64)), Some(&new));
     assert_eq!(lock.entries().count(), 8);

@@ -37,14 +37,7 @@ pub(super) fn read(children: &Children<'_>, sink: &Sink) -> BTreeMap<String, Str
 
 fn variable(declaration: &Declaration, prop: &Prop, sink: &Sink) -> Option<(String, String)> {
     let name = &prop.name.value;
-    if !rules::is_variable(name) {
-        let message = format!("{} cannot name an environment variable", quote(name));
-        let error = Diagnostic::new(message, prop.name.span, "not a variable's name");
-        sink.report(error.with_help(
-            "a variable's name has letters, digits and `_`, and does not begin with a digit",
-        ));
-        return None;
-    }
+    sink.check(rules::check_variable(name, prop.name.span))?;
     let value = sink.check(value::text(&prop.value, name))?;
     if declaration.name == schema::ENV.name && rules::looks_secret(name, value) {
         sink.report(secret(prop));

@@ -3,18 +3,16 @@
 
 use box_digest::Digest;
 use box_image::rules::{is_repository, is_tag};
+use box_image::{DEFAULT_TAG, DockerName};
 
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
 use crate::suggest::nearest;
 use crate::syntax::tree::Value;
-use crate::{Binary, Diagnostic, ImageRef, Spanned, form, rules, value};
+use crate::{Binary, Diagnostic, ImageRef, Spanned, form, value};
 
 const FORM: &str = "an image is \"oci:DIR\", \"oci-archive:FILE\", \"docker-archive:FILE\" or \
      \"docker://HOST/NAME\", each perhaps with `:TAG` behind it";
-/// The registry of a reference that names none, as docker has it.
-const DEFAULT_HOST: &str = "docker.io";
-
 /// Reads the reference to an image.
 pub(super) fn image(value: &Value, name: &str) -> Result<Spanned<ImageRef>, Diagnostic> {
     Ok(Spanned { value: reference(value, name)?, span: value.span })
@@ -47,24 +45,26 @@ pub(super) fn binary(reader: &mut Reader<'_>) -> Option<Binary> {
 fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
     let whole = value::path(value, name)?.value;
     let (text, digest) = split_digest(value, &whole)?;
-    if let Some(place) = text.strip_prefix("oci:") {
-        let (path, tag) = place_and_tag(value, place, "directory")?;
-        return Ok(ImageRef::OciLayout { path, tag, digest });
-    }
-    if let Some(place) = text.strip_prefix("oci-archive:") {
-        let (path, tag) = place_and_tag(value, place, "file")?;
-        return Ok(ImageRef::OciArchive { path, tag, digest });
-    }
-    if let Some(place) = text.strip_prefix("docker-archive:") {
-        let (path, tag) = place_and_name(value, place)?;
-        if digest.is_some() {
-            let message = "a docker archive has no digests to name";
-            return Err(error(value, message, "behind the `@`")
-                .with_help("remove `@sha256:…`; the lock pins what is in the archive"));
+    match text.split_once(':') {
+        Some(("oci", place)) => {
+            let (path, tag) = place_and_tag(value, place, "directory")?;
+            Ok(ImageRef::OciLayout { path, tag, digest })
         }
-        return Ok(ImageRef::DockerArchive { path, tag });
+        Some(("oci-archive", place)) => {
+            let (path, tag) = place_and_tag(value, place, "file")?;
+            Ok(ImageRef::OciArchive { path, tag, digest })
+        }
+        Some(("docker-archive", _)) if digest.is_some() => {
+            let message = "a docker archive has no digests to name";
+            Err(error(value, message, "behind the `@`")
+                .with_help("remove `@sha256:…`; the lock pins what is in the archive"))
+        }
+        Some(("docker-archive", place)) => {
+            let (path, tag) = place_and_name(value, place)?;
+            Ok(ImageRef::DockerArchive { path, tag })
+        }
+        _ => registry(value, text, digest),
     }
-    registry(value, text, digest)
 }
 
 /// Splits off what is behind an `@`.
@@ -132,24 +132,12 @@ fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRe
     if explicit.is_none() && (text.contains("://") || misspelt_kind(text).is_some()) {
         return refuse("no such kind of reference");
     }
-    let place = explicit.unwrap_or(text);
-    let (host, name) = match place.split_once('/') {
-        Some((host, name)) if rules::is_registry_host(host) => (host, name),
-        _ => (DEFAULT_HOST, place),
-    };
-    let (name, tag) = match name.rsplit_once(':') {
-        Some((name, tag)) => (name, Some(checked_tag(value, tag)?)),
-        None => (name, None),
-    };
-    if !is_repository(name) {
+    let DockerName { host, repository, tag } = DockerName::parse(explicit.unwrap_or(text));
+    let tag = tag.map(|tag| checked_tag(value, tag)).transpose()?;
+    if !is_repository(&repository) {
         return refuse("not a repository of a registry");
     }
-    let repository = if host == DEFAULT_HOST && !name.contains('/') {
-        format!("library/{name}")
-    } else {
-        name.to_owned()
-    };
-    let tag = tag.or_else(|| digest.is_none().then(|| "latest".to_owned()));
+    let tag = tag.or_else(|| digest.is_none().then(|| DEFAULT_TAG.to_owned()));
     Ok(ImageRef::Registry { host: host.to_owned(), repository, tag, digest })
 }
 

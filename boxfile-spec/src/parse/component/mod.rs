@@ -17,9 +17,7 @@ use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
 use crate::units::MIB;
-use crate::{
-    Agent, Binary, Business, Component, Diagnostic, Spanned, Syntax, form, rules, tools, value,
-};
+use crate::{Agent, Binary, Business, Component, Diagnostic, Spanned, Syntax, form, rules, value};
 
 pub(super) use env::check_secrets;
 pub(super) use limits::Share;
@@ -143,11 +141,8 @@ fn agreed_kind(
     if declared.value == found || images.contains(&found) && images.contains(&declared.value) {
         return declared.value;
     }
-    let error = Diagnostic::new(
-        "the agent's kind does not fit what it is made of",
-        declared.span,
-        "declared here",
-    );
+    let message = "the agent's kind does not fit what it is made of";
+    let error = Diagnostic::new(message, declared.span, "declared here");
     sink.report(match binary {
         Some(binary) => error
             .with_label(binary.name.span, format!("makes it a `{word}`"))
@@ -191,7 +186,7 @@ fn port(reader: &mut Reader<'_>) -> Option<u16> {
 
 fn tool(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let text = value::text(value, name)?;
-    tools::canonical(text).map(str::to_owned).map_err(|help| {
+    crate::suggest::builtin_tool(text).map(str::to_owned).map_err(|help| {
         let message = format!("there is no built-in tool {}", quote(text));
         Diagnostic::new(message, value.span, "no such tool").with_help(help)
     })

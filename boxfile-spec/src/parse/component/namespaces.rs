@@ -1,12 +1,13 @@
 //! `namespaces …`: which Linux namespaces a component has for itself, and its host name.
 
 use box_image::Namespaces;
+use box_image::rules::is_label;
 
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, form, rules, schema, value};
+use crate::{Diagnostic, form, schema, value};
 
 /// Reads the namespaces and the host name.
 pub(super) fn read(
@@ -41,7 +42,7 @@ pub(super) fn read(
 
 fn label(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let hostname = value::text(value, name)?;
-    if rules::is_label(hostname) {
+    if is_label(hostname) {
         return Ok(hostname.to_owned());
     }
     let message = format!("{} is not a host name", quote(hostname));
@@ -52,14 +53,8 @@ fn label(value: &Value, name: &str) -> Result<String, Diagnostic> {
 
 fn needs_uts(hostname: &Value, uts: Option<&Value>) -> Diagnostic {
     let message = "a component without its own `uts` namespace cannot have its own host name";
-    let error = Diagnostic::new(
-        message,
-        hostname.span,
-        format!(
-            "needs `{}`",
-            form::prop(hostname.syntax, "uts", form::truth(hostname.syntax, true))
-        ),
-    );
+    let needed = form::prop(hostname.syntax, "uts", form::truth(hostname.syntax, true));
+    let error = Diagnostic::new(message, hostname.span, format!("needs `{needed}`"));
     let uts = uts.map_or(hostname.span, |uts| uts.span);
     error.with_label(uts, "switched off").with_help("remove `hostname`, or `uts`")
 }

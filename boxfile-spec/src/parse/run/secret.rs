@@ -65,6 +65,6 @@ fn variable(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
     Err(error.with_help(if rules::is_variable(&intended) {
         format!("name it as an environment variable is named: \"{intended}\"")
     } else {
-        "a secret's name has letters, digits and `_`, and does not begin with a digit".to_owned()
+        format!("a secret's name {}", rules::VARIABLE_FORM)
     }))
 }

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::{as_toml, from_toml, nodes, parsed, wrong};
-use crate::schema::place::{self, Place};
+use crate::schema::place::{self, SchemaPlace};
 use crate::schema::{Argument, Count, Declaration, Kind, Merge, Property, SHARE, TOOLS, TOP};
 use crate::units::show_size;
-use crate::{Source, Syntax, read, tools};
+use crate::{Source, Syntax, read, suggest};
 
 /// Puts a declaration where it belongs, in a file to which nothing is missing.
-fn in_place(place: &Place, text: &str) -> String {
+fn in_place(place: &SchemaPlace, text: &str) -> String {
     let block = |open: &str| format!("{open} {{\n{text}\n}}");
     let text = match place.blocks.first().map(|block| block.name) {
         None => text.to_owned(),
@@ -69,7 +69,7 @@ fn both_examples_of_a_declaration_say_the_same() {
 
 #[test]
 fn texts_are_whole_sentences() {
-    for Place { declaration, .. } in place::all() {
+    for SchemaPlace { declaration, .. } in place::all() {
         let args =
             declaration.first.iter().chain(&declaration.rest).map(|it| declaration.doc(it.name));
         let props = declaration.props.iter().map(|it| declaration.doc(it.name));
@@ -83,7 +83,7 @@ fn texts_are_whole_sentences() {
         assert!(details.is_empty() || details.ends_with('.'), "{details}");
         assert!(!details.contains("  ") && !details.contains(" \n"), "{details}");
     }
-    let ids: Vec<String> = place::all().iter().map(Place::id).collect();
+    let ids: Vec<String> = place::all().iter().map(SchemaPlace::id).collect();
     for (id, _) in place::sections() {
         assert!(ids.iter().any(|it| it == id), "there is no `{id}` to explain");
     }
@@ -95,7 +95,7 @@ fn details(declaration: &Declaration) -> &'static str {
 
 #[test]
 fn lists_are_replaced_as_the_reference_says() {
-    for Place { declaration, .. } in place::all() {
+    for SchemaPlace { declaration, .. } in place::all() {
         let list = declaration.rest.is_some();
         assert!(!list || declaration.merge == Merge::Replace, "{}", declaration.name);
     }
@@ -223,12 +223,12 @@ fn the_numbers_of_the_prose_are_those_of_the_parser() {
 
 #[test]
 fn the_lists_in_the_details_are_whole() {
-    let all = tools::canonical("teleport").unwrap_err();
+    let all = suggest::builtin_tool("teleport").unwrap_err();
     for tool in all.trim_start_matches("the tools are ").split(", ") {
         assert!(details(&TOOLS).contains(&format!("`{tool}`")), "{tool}");
     }
     for tool in details(&TOOLS).split('`').skip(1).step_by(2) {
-        assert!(tools::canonical(tool).is_ok(), "{tool}");
+        assert!(suggest::builtin_tool(tool).is_ok(), "{tool}");
     }
     let taken = details(&SHARE).split('`').filter(|part| part.starts_with('/'));
     for path in taken {

@@ -8,7 +8,7 @@ mod values;
 
 use serde_json::{Map, Value, json};
 
-use super::place::{self, Place};
+use super::place::{self, SchemaPlace};
 use super::{Argument, Count, Declaration, Merge, Property, TOP};
 use values::{any, description, reference, value};
 
@@ -73,7 +73,7 @@ fn required(declaration: &Declaration) -> Vec<&'static str> {
 }
 
 fn definitions() -> Map<String, Value> {
-    let define = |place: &Place| (place.id(), definition(place));
+    let define = |place: &SchemaPlace| (place.id(), definition(place));
     place::all().iter().map(define).chain(values::definitions()).collect()
 }
 
@@ -86,7 +86,7 @@ fn references(declarations: &[&'static Declaration]) -> Map<String, Value> {
     declarations.iter().filter_map(refer).collect()
 }
 
-fn definition(place: &Place) -> Value {
+fn definition(place: &SchemaPlace) -> Value {
     let declaration = place.declaration;
     let texts = [declaration.summary(), declaration.details()];
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();

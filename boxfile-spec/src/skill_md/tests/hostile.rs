@@ -1,7 +1,5 @@
 //! Input that nobody would write by accident: no panic, no overflow, no hang.
 
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -132,15 +130,17 @@ fn bombs() -> Vec<(String, &'static str)> {
     ]
 }
 
+/// The reader stops at the first error, which is at the start of each of these: of what follows,
+/// nothing is read.
 #[test]
 fn a_bomb_is_an_error_at_once() {
     for (yaml, words) in bombs() {
         let source = format!("---\n{yaml}\n---\n");
-        let start = Instant::now();
-        let errors = parse(&source, "greet").manifest.expect_err(words).to_string();
-        assert!(errors.contains(words), "{}", &errors[..errors.len().min(400)]);
-        // Milliseconds; a machine that is busy has its time.
-        assert!(start.elapsed() < Duration::from_secs(10), "{words}: {:?}", start.elapsed());
+        let errors = parse(&source, "greet").manifest.expect_err(words);
+        let first = errors.as_slice()[0].clone();
+        assert!(first.message().contains(words), "{}", first.message());
+        assert!(first.span().offset < 2000, "{words}: at {}", first.span().offset);
+        assert!(errors.as_slice().len() <= 1000, "{words}");
     }
 }
 

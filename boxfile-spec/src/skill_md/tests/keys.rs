@@ -182,32 +182,32 @@ fn what_a_tool_runs() {
        |
        = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
     ");
-    assert_snapshot!(tool_errors("    backend: {path: a}"), @r"
+    assert_snapshot!(tool_errors("    backend: {path: a}"), @"
     error: the frontmatter cannot be read: missing field `type` at line 5, column 15
       --> SKILL.md:5:15
        |
      5 |     backend: {path: a}
        |               ^^^^ here
        |
-       = help: put texts with special characters in quotes, and indent with spaces
+       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
     ");
-    assert_snapshot!(tool_errors("    backend: {type: builtin}"), @r"
+    assert_snapshot!(tool_errors("    backend: {type: builtin}"), @"
     error: the frontmatter cannot be read: unknown variant `builtin`, expected one of binary, http, script at line 5, column 21
       --> SKILL.md:5:21
        |
      5 |     backend: {type: builtin}
        |                     ^^^^^^^ here
        |
-       = help: put texts with special characters in quotes, and indent with spaces
+       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
     ");
-    assert_snapshot!(tool_errors("    backend: {type: binray, path: a}"), @r"
+    assert_snapshot!(tool_errors("    backend: {type: binray, path: a}"), @"
     error: the frontmatter cannot be read: unknown variant `binray`, expected one of binary, http, script at line 5, column 21
       --> SKILL.md:5:21
        |
      5 |     backend: {type: binray, path: a}
        |                     ^^^^^^ here
        |
-       = help: put texts with special characters in quotes, and indent with spaces
+       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
     ");
     assert_snapshot!(tool_errors("    backend: {type: binary, path: a/../b}"), @r"
     error: `path` must name a file inside of the skill's directory

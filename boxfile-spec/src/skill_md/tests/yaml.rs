@@ -112,23 +112,23 @@ fn mappings() {
        |
        = help: begin the keys of one mapping, and the `-` of one list, in the same column, with spaces
     ");
-    assert_snapshot!(errors("requires: - bash"), @r"
-    error: a list cannot begin here
+    assert_snapshot!(errors("requires: - bash"), @"
+    error: the frontmatter cannot be read: block sequence entries are not allowed in this context
       --> SKILL.md:2:11
        |
      2 | requires: - bash
        |           ^ here
        |
-       = help: begin the list on a line of its own
+       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
     ");
-    assert_snapshot!(errors("tools:\n\t- name: a"), @r"
-    error: a tab cannot indent a line
+    assert_snapshot!(errors("tools:\n\t- name: a"), @"
+    error: the frontmatter cannot be read: tabs disallowed within this context (block indentation)
       --> SKILL.md:3:2
        |
      3 |     - name: a
        |     ^ here
        |
-       = help: indent this line and the one below with spaces
+       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
     ");
     assert_snapshot!(errors("- name: greet"), @r"
     error: a mapping is expected here
@@ -233,32 +233,32 @@ fn quotes_and_brackets() {
        |
        = help: write `\\` for a backslash, `\u` and 4 digits for a character, or use single quotes, where nothing is special
     "#);
-    assert_snapshot!(errors("author: |x\n  a"), @r"
+    assert_snapshot!(errors("author: |x\n  a"), @"
     error: the frontmatter cannot be read: while scanning a block scalar, did not find expected comment or line break
       --> SKILL.md:2:9
        |
      2 | author: |x
        |         ^ here
        |
-       = help: put texts with special characters in quotes, and indent with spaces
+       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
     ");
-    assert_snapshot!(errors("author: |\n\ta"), @r"
-    error: a tab cannot indent a line
+    assert_snapshot!(errors("author: |\n\ta"), @"
+    error: the frontmatter cannot be read: a block scalar content cannot start with a tab
       --> SKILL.md:2:9
        |
      2 | author: |
        |         ^ here
        |
-       = help: indent this line and the one below with spaces
+       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
     ");
-    assert_snapshot!(errors("author: @somebody"), @r"
-    error: a value cannot begin with this character, which YAML reserves
+    assert_snapshot!(errors("author: @somebody"), @"
+    error: the frontmatter cannot be read: unexpected character: `@'
       --> SKILL.md:2:9
        |
      2 | author: @somebody
        |         ^ here
        |
-       = help: put the value in quotes
+       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
     ");
     assert_snapshot!(errors("requires: [bash, read\nname: greet"), @r"
     error: a bracket is not closed here, or was not opened
@@ -306,13 +306,13 @@ fn quotes_and_brackets() {
        = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
     ");
     assert_snapshot!(errors("author: a\0b"), @r"
-    error: the frontmatter contains a NUL character
+    error: the frontmatter cannot be read: unexpected character: `\u{0}'
       --> SKILL.md:2:10
        |
      2 | author: a�b
        |          ^ here
        |
-       = help: remove it
+       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
     ");
 }
 

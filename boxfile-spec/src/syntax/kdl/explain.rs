@@ -8,26 +8,22 @@ use super::lexeme::{self, is_blank};
 use crate::cursor::Cursor;
 use crate::diagnostic::quote;
 use crate::sink::Sink;
+use crate::syntax::word::{BACKSLASH, begins_like_number, in_quotes, not_number, unquoted};
 use crate::{Diagnostic, Span};
 
 /// The characters that a bare word cannot contain (KDL 2.0, section 3.9 "Identifier String").
 const RESERVED: [char; 12] = ['\\', '/', '(', ')', '{', '}', '[', ']', ';', '"', '#', '='];
 
-/// What there is to say about a word that cannot be read.
-struct Story {
-    message: String,
-    label: &'static str,
-    help: String,
-}
+/// Explains what is wrong with a word at a place, if it is what the rule looks for.
+type Rule = fn(&str, Span) -> Option<Diagnostic>;
 
-/// What may be wrong with a word, in the order in which it is looked for.
-const RULES: [fn(&str) -> Option<Story>; 9] = [
+/// The rules, in the order in which they are tried.
+const RULES: [Rule; 8] = [
     invisible_character,
     missing_side,
     behind_text,
     malformed_text,
     bare_keyword,
-    unknown_keyword,
     foreign_punctuation,
     not_a_number,
     needs_quotes,
@@ -38,16 +34,13 @@ const RULES: [fn(&str) -> Option<Story>; 9] = [
 /// Its diagnostics often point at the whole line, and at one error of several. So each word is
 /// tried by itself.
 pub(super) fn report(header: &str, base: usize, sink: &Sink) {
-    let words = Words { header, cursor: Cursor::new(header) };
     let mut found = false;
-    for range in words {
-        let Some((range, story)) = explain(header, range) else { continue };
-        let bracket = header[range.clone()].starts_with(['[', '(']);
-        let span = Span::between(base + range.start, base + range.end);
-        sink.report(Diagnostic::new(story.message, span, story.label).with_help(story.help));
+    for range in Words::of(header) {
+        let Some((word, error)) = explain(header, base, range) else { continue };
+        sink.report(error);
         found = true;
-        // What stands in brackets is wrong because of them.
-        if bracket {
+        // What is in brackets is wrong because of them.
+        if word.starts_with(['[', '(']) {
             break;
         }
     }
@@ -61,34 +54,40 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) {
     }
 }
 
-/// Returns the part of a word that cannot be read, and what there is to say about it.
-fn explain(header: &str, range: Range<usize>) -> Option<(Range<usize>, Story)> {
-    let word = &header[range.clone()];
+/// Returns the part of a word that cannot be read, and the error.
+fn explain(header: &str, base: usize, range: Range<usize>) -> Option<(&str, Diagnostic)> {
+    let mut word = &header[range.clone()];
+    let span = |word: &str| Span::at(base + range.end - word.len(), word.len());
     if range.start == 0 {
-        return KdlNode::parse(word).is_err().then(|| (range, nameless(word)));
+        return KdlNode::parse(word).is_err().then(|| (word, nameless(word, span(word))));
     }
     if KdlEntry::parse(word).is_ok() {
         return None;
     }
-    let range = match word.split_once('=') {
-        Some((name, value)) if !value.trim().is_empty() && KdlEntry::parse(name).is_ok() => {
-            range.end - value.trim_start().len()..range.end
-        }
-        _ => range,
-    };
-    let word = &header[range.clone()];
-    let story = RULES.iter().find_map(|rule| rule(word)).unwrap_or_else(|| Story {
-        message: format!("{} cannot be read", quote(word)),
-        label: "here",
-        help: format!("write a text in quotes: {}", in_quotes(word)),
+    if let Some((name, value)) = word.split_once('=')
+        && !value.trim().is_empty()
+        && KdlEntry::parse(name).is_ok()
+    {
+        word = value.trim_start();
+    }
+    let span = span(word);
+    let error = RULES.iter().find_map(|rule| rule(word, span)).unwrap_or_else(|| {
+        Diagnostic::new(format!("{} cannot be read", quote(word)), span, "here")
+            .with_help(format!("write a text in quotes: `{}`", in_quotes(word)))
     });
-    Some((range, story))
+    Some((word, error))
 }
 
 /// The words of a header: its name, its arguments, and its properties with their values.
-struct Words<'h> {
+pub(super) struct Words<'h> {
     header: &'h str,
     cursor: Cursor<'h>,
+}
+
+impl<'h> Words<'h> {
+    pub(super) const fn of(header: &'h str) -> Self {
+        Self { header, cursor: Cursor::new(header) }
+    }
 }
 
 impl Iterator for Words<'_> {
@@ -117,122 +116,91 @@ impl Iterator for Words<'_> {
     }
 }
 
-fn nameless(word: &str) -> Story {
-    invisible_character(word).unwrap_or_else(|| Story {
-        message: format!("{} cannot be the name of a declaration", quote(word)),
-        label: "not a name",
-        help: "a declaration begins with its name, such as `agent` or `image`".to_owned(),
+fn nameless(word: &str, span: Span) -> Diagnostic {
+    invisible_character(word, span).unwrap_or_else(|| {
+        let message = format!("{} cannot be the name of a declaration", quote(word));
+        Diagnostic::new(message, span, "not a name")
+            .with_help("a declaration begins with its name, such as `agent` or `image`")
     })
 }
 
-fn invisible_character(word: &str) -> Option<Story> {
+fn invisible_character(word: &str, span: Span) -> Option<Diagnostic> {
     // KDL 2.0, section 3.19 "Disallowed Literal Code Points".
     let disallowed = |c: &char| {
         matches!(c, '\u{0}'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}' | '\u{feff}'
             | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     let code = u32::from(word.chars().find(disallowed)?);
-    Some(Story {
-        message: format!("the invisible character U+{code:04X} is not allowed"),
-        label: "in this text",
-        help: format!("remove it; in a text in quotes it is written `\\u{{{code:x}}}`"),
+    let message = format!("the invisible character U+{code:04X} is not allowed");
+    let help = format!("remove it; in a text in quotes it is written `\\u{{{code:x}}}`");
+    Some(Diagnostic::new(message, span, "in this text").with_help(help))
+}
+
+fn missing_side(word: &str, span: Span) -> Option<Diagnostic> {
+    (word.starts_with('=') || word.ends_with('=')).then(|| {
+        let message = "`=` must stand between a name and a value";
+        Diagnostic::new(message, span, "one of them is missing")
+            .with_help("write `name=\"value\"`, or remove the `=`")
     })
 }
 
-fn missing_side(word: &str) -> Option<Story> {
-    (word.starts_with('=') || word.ends_with('=')).then(|| Story {
-        message: "`=` must stand between a name and a value".to_owned(),
-        label: "one of them is missing",
-        help: "write `name=\"value\"`, or remove the `=`".to_owned(),
-    })
-}
-
-fn behind_text(word: &str) -> Option<Story> {
+fn behind_text(word: &str, span: Span) -> Option<Diagnostic> {
     let mut cursor = Cursor::new(word);
     let text = lexeme::text(&mut cursor).unwrap_or(false);
     // Three quotes open a text over several lines, whatever follows them.
     let touches = text && !cursor.rest().is_empty() && !word.starts_with("\"\"\"");
-    touches.then(|| Story {
-        message: format!("{} touches the text in front of it", quote(cursor.rest())),
-        label: "two things without a space",
-        help: "put a space behind the closing quote; inside a text, a quote is written `\\\"`"
-            .to_owned(),
+    touches.then(|| {
+        let message = format!("{} touches the text in front of it", quote(cursor.rest()));
+        Diagnostic::new(message, span, "two things without a space").with_help(
+            "put a space behind the closing quote; inside a text, a quote is written `\\\"`",
+        )
     })
 }
 
-fn malformed_text(word: &str) -> Option<Story> {
+fn malformed_text(word: &str, span: Span) -> Option<Diagnostic> {
     let raw = word.trim_start_matches('#');
     let help = if raw.starts_with("\"\"\"") {
         "a text over several lines begins behind `\"\"\"` and a line end, and no line of it is \
          indented less than the closing `\"\"\"`"
     } else if word.starts_with('"') {
-        "a backslash begins an escape such as `\\n`; write `\\\\` for a backslash"
+        BACKSLASH
     } else if raw.starts_with('"') {
         "a raw text is written `#\"text\"#`, with as many `#` at its end as at its start"
     } else {
         return None;
     };
-    let message = "this text cannot be read".to_owned();
-    Some(Story { message, label: "malformed", help: help.to_owned() })
+    Some(Diagnostic::new("this text cannot be read", span, "malformed").with_help(help))
 }
 
-fn bare_keyword(word: &str) -> Option<Story> {
+fn bare_keyword(word: &str, span: Span) -> Option<Diagnostic> {
     let help = match word {
         "true" | "false" => format!("write `#{word}`, or `\"{word}\"` for the text"),
         "null" | "inf" | "-inf" | "nan" => format!("write `\"{word}\"` for the text"),
+        _ if word.starts_with('#') => {
+            "write `#true` or `#false`, and anything else in quotes; a comment begins with `//`"
+                .to_owned()
+        }
         _ => return None,
     };
-    let message = format!("`{word}` is neither a text nor a truth value");
-    Some(Story { message, label: "a bare keyword", help })
+    let message = format!("{} is neither a text nor a truth value", quote(word));
+    Some(Diagnostic::new(message, span, "not a value").with_help(help))
 }
 
-fn unknown_keyword(word: &str) -> Option<Story> {
-    word.starts_with('#').then(|| Story {
-        message: format!("{} is no keyword", quote(word)),
-        label: "unknown",
-        help: "write `#true` or `#false`, and anything else in quotes; a comment begins with `//`"
-            .to_owned(),
-    })
+fn not_a_number(word: &str, span: Span) -> Option<Diagnostic> {
+    let help = || format!("write a text in quotes: `{}`", in_quotes(word));
+    begins_like_number(word).then(|| not_number(word, span, help))
 }
 
-fn not_a_number(word: &str) -> Option<Story> {
-    let digits = word.trim_start_matches(['+', '-', '.']);
-    if !digits.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    if digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.len() > 30 {
-        let message = "this number is too large".to_owned();
-        let help = "no number in a Boxfile is greater than 4194304".to_owned();
-        return Some(Story { message, label: "too large", help });
-    }
-    Some(Story {
-        message: format!("{} is not a number", quote(word)),
-        label: "begins like a number",
-        help: format!("write a text in quotes: {}", in_quotes(word)),
-    })
-}
-
-fn foreign_punctuation(word: &str) -> Option<Story> {
+fn foreign_punctuation(word: &str, span: Span) -> Option<Diagnostic> {
     let at_start = word.chars().next().filter(|c| "[](),\\".contains(*c));
     let at_end = word.chars().next_back().filter(|c| "]),".contains(*c));
-    let first = at_start.or(at_end)?;
-    Some(Story {
-        message: format!("`{first}` has no meaning here"),
-        label: "unexpected",
-        help: "values follow one another with spaces between them: `args \"a\" \"b\"`".to_owned(),
-    })
+    let message = format!("`{}` has no meaning here", at_start.or(at_end)?);
+    Some(
+        Diagnostic::new(message, span, "unexpected")
+            .with_help("values follow one another with spaces between them: `args \"a\" \"b\"`"),
+    )
 }
 
-fn needs_quotes(word: &str) -> Option<Story> {
-    word.contains(RESERVED).then(|| Story {
-        message: format!("{} must stand in quotes", quote(word)),
-        label: "a bare word cannot contain this",
-        help: format!("write {}", in_quotes(word)),
-    })
-}
-
-/// Writes a word as a text in quotes, for the user to copy.
-pub(super) fn in_quotes(word: &str) -> String {
-    let word = word.trim_matches('"').replace('\\', "\\\\").replace('"', "\\\"");
-    if word.chars().count() > 100 { "`\"…\"`".to_owned() } else { format!("`\"{word}\"`") }
+fn needs_quotes(word: &str, span: Span) -> Option<Diagnostic> {
+    word.contains(RESERVED).then(|| unquoted(word, span, "a bare word cannot contain this"))
 }

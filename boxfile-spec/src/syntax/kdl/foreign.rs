@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use kdl::KdlNode;
 
-use super::explain::in_quotes;
-use super::lexeme::{self, is_blank};
-use crate::cursor::Cursor;
+use super::explain::Words;
+use super::lexeme::is_blank;
 use crate::sink::Sink;
+use crate::syntax::word::in_quotes;
 use crate::{Diagnostic, Span};
 
 /// Reports what in a header, which starts at `base`, is of another language; tells whether there
@@ -21,9 +21,8 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
     let quoted = single_quoted(header);
     for range in &quoted {
         let span = Span::between(base + range.start, base + range.end);
-        let text = in_quotes(header[range.clone()].trim_matches('\''));
         let error = Diagnostic::new("a text stands in double quotes", span, "in single quotes");
-        sink.report(error.with_help(format!("write {text}")));
+        sink.report(error.with_help(format!("write `{}`", in_quotes(&header[range.clone()]))));
     }
     !quoted.is_empty()
 }
@@ -57,38 +56,29 @@ fn equals(header: &str, base: usize) -> Option<Diagnostic> {
 fn intended(name: &str, value: &str) -> Option<String> {
     let list = value.strip_prefix('[').and_then(|list| list.strip_suffix(']'));
     let list = list.map(|list| list.split(',').map(str::trim).collect::<Vec<_>>().join(" "));
-    let value = list.as_deref().unwrap_or(value).trim();
-    let word = !value.contains(|c: char| is_blank(c) || "\"'".contains(c));
-    let readings = [
-        Some(value.to_owned()),
-        Some(format!("#{value}")).filter(|_| matches!(value, "true" | "false")),
-        Some(in_quotes(value).trim_matches('`').to_owned()).filter(|_| word),
-    ];
+    let value = list.as_deref().unwrap_or(value);
+    let truth = matches!(value, "true" | "false").then(|| format!("#{value}"));
+    let word = (!value.contains(['"', '['])).then(|| in_quotes(value));
+    let readings = [Some(value.to_owned()), truth, word];
     let statements = readings.into_iter().flatten().map(|value| format!("{name} {value}"));
     let fits = |it: &String| it.chars().count() <= 100 && KdlNode::parse(it).is_ok();
     statements.into_iter().find(fits)
 }
 
-/// Finds the texts in single quotes.
+/// Finds the texts in single quotes that are arguments or values of properties.
 fn single_quoted(header: &str) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    let mut cursor = Cursor::new(header);
-    let mut begins = true;
-    while let Some(c) = cursor.peek() {
-        if c == '\'' && begins {
-            let start = cursor.at();
-            let rest = &header[start + 1..];
-            let close = rest.find('\'').map(|close| close + 1);
-            let end = start + 1 + close.or_else(|| rest.find(is_blank)).unwrap_or(rest.len());
-            while cursor.at() < end {
-                cursor.bump();
-            }
-            found.push(start..end);
-        } else {
-            // What is not closed, the outline has reported: such a header does not get here.
-            lexeme::step(&mut cursor).ok();
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for word in Words::of(header) {
+        let text = &header[word.clone()];
+        let value = match text.split_once('=') {
+            Some((name, value)) if !name.starts_with(['"', '#', '\'']) => value.trim_start(),
+            _ => text,
+        };
+        let start = word.end - value.len();
+        if value.starts_with('\'') && found.last().is_none_or(|last| last.end <= start) {
+            let close = header[start + 1..].find('\'').map(|at| start + 1 + at + 1);
+            found.push(start..close.unwrap_or(word.end));
         }
-        begins = is_blank(c) || c == '=';
     }
     found
 }

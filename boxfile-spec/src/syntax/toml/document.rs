@@ -1,7 +1,6 @@
 //! Makes one table of all statements of a text, from the events of `toml_parser`.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
 
 use toml_parser::decoder::Encoding;
 use toml_parser::parser::{EventReceiver, parse_document};
@@ -13,9 +12,6 @@ use super::table::{Content, Item, Origin, Path, Table};
 use super::word;
 use crate::sink::Sink;
 use crate::{Span, Spanned};
-
-/// How many wrong statements are explained: the sink keeps no more errors.
-const MOST_EXPLAINED: usize = 1000;
 
 /// What a text says.
 pub(super) struct Document {
@@ -34,10 +30,7 @@ pub(super) fn read(text: &str, sink: &Sink) -> Document {
         refused: &refused,
         root: Table::new(Origin::Header),
         scope: Some(Scope::default()),
-        lists: HashSet::new(),
         statement: Statement::default(),
-        kdl_blocks: 0,
-        errors: 0,
         complete: true,
     };
     let mut keep_first = |error: ParseError| {
@@ -64,12 +57,7 @@ struct Builder<'s> {
     root: Table,
     /// `None` after a header that cannot be read.
     scope: Option<Scope>,
-    /// The names of tables that are written as lists of tables, which is reported once for each.
-    lists: HashSet<Vec<String>>,
     statement: Statement,
-    /// How many blocks as in KDL are open: their lines are skipped.
-    kdl_blocks: usize,
-    errors: usize,
     complete: bool,
 }
 
@@ -86,7 +74,6 @@ impl Builder<'_> {
         self.begin(at);
         self.statement.form = form;
         self.statement.base = 1;
-        self.kdl_blocks = 0;
     }
 
     fn end_statement(&mut self, end: usize) {
@@ -94,26 +81,11 @@ impl Builder<'_> {
         statement.refused = self.refused.take();
         let Some(start) = statement.start else { return };
         let line = self.text[start..end].trim_end_matches([' ', '\t', '\n', '\r']);
-        if self.skips(&statement, line) {
-            self.complete = false;
-        } else if statement.form == Form::Pair {
+        if statement.form == Form::Pair {
             self.pair(statement, line);
         } else {
             self.header(statement, line);
         }
-    }
-
-    /// Returns `true` for a line of a block as in KDL, and for its closing brace.
-    fn skips(&mut self, statement: &Statement, line: &str) -> bool {
-        let inside = self.kdl_blocks > 0;
-        if statement.form == Form::Pair && statement.equals.is_none() {
-            if line.ends_with('{') {
-                self.kdl_blocks += 1;
-            } else if line.starts_with('}') {
-                self.kdl_blocks = self.kdl_blocks.saturating_sub(1);
-            }
-        }
-        inside
     }
 
     fn header(&mut self, statement: Statement, line: &str) {
@@ -128,17 +100,10 @@ impl Builder<'_> {
 
     /// Makes the table of a header the scope of the pairs that follow.
     fn enter(&mut self, path: Path, faulty: bool) {
-        let clash = self.root.open(&path).err();
-        if let Some(clash) = &clash
-            && self.is_news()
-        {
-            self.sink.report(clash.error());
-        }
-        if clash.as_ref().is_none_or(|clash| clash.is_table())
-            && let Some(table) = self.root.at(&path)
-        {
+        let again = self.sink.check(self.root.open(&path)).is_none();
+        if let Some(table) = self.root.at(&path) {
             table.doubtful |= faulty;
-            self.scope = Some(Scope { path, again: clash.is_some() });
+            self.scope = Some(Scope { path, again });
         } else {
             self.complete = false;
         }
@@ -162,11 +127,10 @@ impl Builder<'_> {
         let broken = Item { content: Content::Broken, span };
         let item = statement.item.filter(|_| !faulty).unwrap_or(broken);
         if let Some(table) = self.root.at(&scope.path)
-            && let Err(clash) = table.add(statement.path, item)
+            && let Err(error) = table.add(statement.path, item)
             && !scope.again
-            && self.is_news()
         {
-            self.sink.report(clash.error());
+            self.sink.report(error);
         }
     }
 
@@ -176,9 +140,7 @@ impl Builder<'_> {
         if !statement.is_faulty() {
             return false;
         }
-        let names = || statement.path.iter().map(|name| name.value.clone()).collect();
-        let known = statement.form == Form::ListHeader && !self.lists.insert(names());
-        if !known && self.is_news() {
+        if !self.sink.is_full() {
             let faults = explain::Explainer { line, start, scope }.faults(statement);
             faults.into_iter().for_each(|fault| self.sink.report(fault));
         }
@@ -187,17 +149,9 @@ impl Builder<'_> {
 
     /// Reports a control character in a comment or line end.
     fn check_characters(&mut self, at: Range) {
-        if let Some(error) = word::control_character(of(self.text, at), at.start())
-            && self.is_news()
-        {
+        if let Some(error) = word::control_character(of(self.text, at), at.start()) {
             self.sink.report(error);
         }
-    }
-
-    /// Counts an error; returns `true` if it is still to be explained.
-    const fn is_news(&mut self) -> bool {
-        self.errors += 1;
-        self.errors <= MOST_EXPLAINED
     }
 }
 
@@ -251,7 +205,6 @@ impl EventReceiver for Builder<'_> {
     }
 
     fn comment(&mut self, at: Range, _: &mut dyn ErrorSink) {
-        self.statement.comment(of(self.text, at), at);
         self.check_characters(at);
     }
 

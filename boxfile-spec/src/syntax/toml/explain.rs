@@ -3,10 +3,11 @@
 use toml_parser::{Expected, ParseError};
 
 use super::statement::{Form, Statement, span};
-use super::word::{colon, header, in_quotes, is_bare};
+use super::word::{colon, header, is_bare};
 use crate::diagnostic::quote;
 use crate::schema::{self, Count, Declaration};
 use crate::syntax::tree::DEEPEST;
+use crate::syntax::word::in_quotes;
 use crate::{Diagnostic, Span, Spanned, Syntax, form};
 
 /// A statement that cannot be read, and where it is.
@@ -25,12 +26,12 @@ impl Explainer<'_> {
     pub(super) fn faults(&self, statement: &Statement) -> Vec<Diagnostic> {
         let lost = statement.unclosed.is_some() || statement.deep.is_some();
         let pair = statement.form == Form::Pair;
-        if statement.words.is_empty() || lost || (pair && statement.equals.is_none()) {
+        if statement.words.found().is_empty() || lost || (pair && statement.equals.is_none()) {
             return self.structure(statement).into_iter().collect();
         }
         // A malformed name in a header is the reason of whatever else is wrong there.
         let structure = self.structure(statement).filter(|_| pair);
-        statement.words.iter().cloned().chain(structure).collect()
+        statement.words.found().iter().cloned().chain(structure).collect()
     }
 
     fn structure(&self, statement: &Statement) -> Option<Diagnostic> {
@@ -82,11 +83,6 @@ impl Explainer<'_> {
     }
 
     fn pair(&self, statement: &Statement) -> Option<Diagnostic> {
-        if let Some(keyword) = statement.keyword
-            && (statement.valueless.is_some() || statement.unclosed.is_some())
-        {
-            return Some(self.keyword(keyword));
-        }
         if let Some((close, open)) = statement.stray {
             return Some(self.stray(close, open));
         }
@@ -117,20 +113,9 @@ impl Explainer<'_> {
             return Some(self.second_value(extra));
         }
         // A malformed word is the reason of an error right after it.
-        let explained = statement.words.iter().map(Diagnostic::span);
-        let explained = explained.into_iter().any(|it| (it.offset..=it.end() + 1).contains(&at));
+        let before = |it: &Diagnostic| (it.span().offset..=it.span().end() + 1).contains(&at);
+        let explained = statement.words.found().iter().any(before);
         refused.filter(|_| !explained).map(|error| self.refused(error))
-    }
-
-    /// The error that a comment was meant as one of KDL's keywords.
-    fn keyword(&self, span: Span) -> Diagnostic {
-        let word = self.of(span).trim_start_matches('#');
-        let help = if word == "null" {
-            "remove the line: what is not given has no value".to_owned()
-        } else {
-            format!("write `{word}`, without `#`")
-        };
-        Diagnostic::new("`#` begins a comment", span, "a keyword as in KDL").with_help(help)
     }
 
     /// The error of a bracket that closes nothing, or not what is open.
@@ -151,13 +136,14 @@ impl Explainer<'_> {
 
     /// The error of a list, table or text that has no end.
     fn unclosed(&self, open: Span) -> Diagnostic {
-        let (what, help) = match self.of(open) {
-            "[" => ("list", "close it with `]`".to_owned()),
+        let (what, close, more) = match self.of(open) {
+            "[" => ("list", "]", ""),
             "{" => {
-                ("table", "close it with `}`, and put a `,` between two of its entries".to_owned())
+                ("table", "}", ", and put a `,` between two of its entries; `#` begins a comment")
             }
-            quotes => ("text", format!("close it with `{quotes}`")),
+            quotes => ("text", quotes, ""),
         };
+        let help = format!("close it with `{close}`{more}");
         Diagnostic::new(format!("this {what} is never closed"), open, "opened here").with_help(help)
     }
 
@@ -197,11 +183,7 @@ impl Explainer<'_> {
         });
         let expected = expected.collect::<Vec<_>>().join(" or ");
         let label = if expected.is_empty() { expected } else { format!("expected {expected}") };
-        let shown = Diagnostic::new(error.description(), at, label);
-        match error.context().map(span) {
-            Some(context) if context.end() < at.offset => shown.with_label(context, "opened here"),
-            _ => shown,
-        }
+        Diagnostic::new(error.description(), at, label)
     }
 
     /// The error of a line that is neither a header nor a name with a value.
@@ -226,18 +208,21 @@ impl Explainer<'_> {
                     "a line is a header, `[agent]`, or a name and a value, `port = 4088`",
                 )
             }
-            (None, Some('{')) => {
-                let names = self.scope.iter().map(|name| name.value.as_str());
-                let header = header(names.chain([name]));
-                let message = "a table does not begin like this in TOML";
-                Diagnostic::new(message, span, "a block as in KDL").with_help(format!(
-                    "write {} above its lines, and no `}}` below them",
-                    quote(&header)
-                ))
-            }
             (None, None) => {
                 Diagnostic::new(format!("{} has no value", quote(name)), span, "a name alone")
                     .with_help(self.assignment(name, rest))
+            }
+            (None, Some('{')) if rest == "{" => {
+                let names = self.scope.iter().map(|name| name.value.as_str()).chain([name]);
+                Diagnostic::new(
+                    "a table does not begin like this in TOML",
+                    span,
+                    "a block as in KDL",
+                )
+                .with_help(format!(
+                    "write `{}` above its lines, and no `}}` below them",
+                    header(names)
+                ))
             }
             (None, Some(_)) => {
                 let message = format!("the `=` after {} is missing", quote(name));

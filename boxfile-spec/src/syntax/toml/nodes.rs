@@ -12,6 +12,7 @@ use crate::schema::{Count, Declaration, find};
 use crate::sink::Sink;
 use crate::suggest::nearest;
 use crate::syntax::tree::{Block, Data, Node, Prop, Value};
+use crate::value::describe;
 use crate::{Diagnostic, Span, Spanned, Syntax};
 
 /// How many unknown keys of a table are looked at: the sink keeps no more errors, and each takes
@@ -20,12 +21,7 @@ const MOST_UNKNOWN: usize = 1000;
 
 /// Turns the keys of a table into declarations.
 pub(super) fn of_table(table: Table, known: &[&'static Declaration], sink: &Sink) -> Vec<Node> {
-    let mut unknown = 0;
-    let worthwhile = |(name, _): &(Spanned<String>, Item)| {
-        unknown += usize::from(find(known, &name.value).is_none());
-        unknown <= MOST_UNKNOWN
-    };
-    let entries = table.entries.into_iter().filter(worthwhile);
+    let entries = table.entries.into_iter();
     entries.flat_map(|(name, item)| of_entry(name, item, known, sink)).collect()
 }
 
@@ -122,7 +118,7 @@ impl Maker<'_> {
             Content::Table(table) => self.fill(&mut node, table),
             Content::Broken => node.broken = true,
             Content::Value(_) | Content::List(_) => {
-                self.sink.report(self.no_table(&key, &item));
+                self.sink.report(self.no_table(&key, &value(item)));
                 node.broken = true;
             }
         }
@@ -130,10 +126,10 @@ impl Maker<'_> {
         node
     }
 
-    fn no_table(&self, key: &Spanned<String>, item: &Item) -> Diagnostic {
+    fn no_table(&self, key: &Spanned<String>, value: &Value) -> Diagnostic {
         let name = self.declaration.name;
-        let message = format!("each `{name}` is a table, not {}", what(item));
-        Diagnostic::new(message, item.span, "not a table")
+        let message = format!("each `{name}` is a table, not {}", describe(value));
+        Diagnostic::new(message, value.span, "not a table")
             .with_label(key.span, "its name")
             .with_help(written(self.declaration))
     }
@@ -238,15 +234,4 @@ fn value(item: Item) -> Value {
         Content::Table(_) | Content::Broken => Data::Other("a table"),
     };
     Value { data, span: item.span, syntax: Syntax::Toml }
-}
-
-fn what(item: &Item) -> &'static str {
-    match &item.content {
-        Content::Value(Data::Text(_)) => "a text",
-        Content::Value(Data::Other(what)) => what,
-        Content::Value(Data::Truth(_)) => "a truth value",
-        Content::Value(_) => "a number",
-        Content::List(_) => "a list",
-        Content::Table(_) | Content::Broken => "a table",
-    }
 }

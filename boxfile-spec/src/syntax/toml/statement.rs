@@ -4,11 +4,9 @@ use toml_parser::{ParseError, Raw, Span as Range};
 
 use super::table::{Content, Item, Path};
 use super::word;
+use crate::sink::Sink;
 use crate::syntax::tree::{DEEPEST, Data};
-use crate::{Diagnostic, Span, Spanned};
-
-/// How many malformed words of a statement are reported: the sink keeps no more.
-const MOST_WORDS: usize = 1000;
+use crate::{Span, Spanned};
 
 /// The kind of a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,14 +60,12 @@ pub(super) struct Statement {
     pub(super) nameless: Option<Span>,
     /// The place of a missing value, and its key.
     pub(super) valueless: Option<(Span, Option<Spanned<String>>)>,
-    /// A comment that begins like one of KDL's keywords.
-    pub(super) keyword: Option<Span>,
     /// A word after a value, without a comma between them.
     pub(super) second: Option<Span>,
     /// The first token after the end of the statement.
     pub(super) extra: Option<Span>,
     /// The errors of single names and values.
-    pub(super) words: Vec<Diagnostic>,
+    pub(super) words: Sink,
     /// The first error that the parser found in the structure.
     pub(super) refused: Option<ParseError>,
 }
@@ -84,7 +80,7 @@ impl Statement {
             self.nameless.get_or_insert(span);
             None
         } else {
-            word::name(raw, span).map_err(|error| self.report(error)).ok()
+            self.words.check(word::name(raw, span))
         };
         self.path_lost |= read.is_none() && !self.is_open();
         if self.deep.is_some() {
@@ -126,7 +122,7 @@ impl Statement {
             Some(second) if self.is_open() => self.second.get_or_insert(second),
             Some(second) => self.extra.get_or_insert(second),
             None => {
-                self.report(error);
+                self.words.report(error);
                 return None;
             }
         };
@@ -157,16 +153,6 @@ impl Statement {
         self.put(Item { content, span: Span::between(open.offset, close.end()) });
     }
 
-    /// Notes a comment that is meant as one of KDL's keywords.
-    pub(super) fn comment(&mut self, comment: &str, at: Range) {
-        let word = comment.split(|c: char| !c.is_alphanumeric() && c != '#').next();
-        if let Some(word @ ("#true" | "#false" | "#null")) = word
-            && self.start.is_some()
-        {
-            self.keyword.get_or_insert(Span::at(at.start(), word.len()));
-        }
-    }
-
     /// Returns `true` if something is wrong.
     pub(super) fn is_faulty(&self) -> bool {
         let whole = if self.form == Form::Pair { self.item.is_some() } else { self.closed };
@@ -174,7 +160,7 @@ impl Statement {
         let refused =
             self.refused.is_some() || self.extra.is_some() || self.form == Form::ListHeader;
         let lost = self.unclosed.is_some() || self.deep.is_some();
-        !whole || missing || refused || lost || !self.words.is_empty()
+        !whole || missing || refused || lost || !self.words.found().is_empty()
     }
 
     /// Returns `true` if a list or a table in braces is open.
@@ -190,19 +176,10 @@ impl Statement {
         };
         match &mut bracket.content {
             Content::Table(table) => {
-                let added = table.add(std::mem::take(&mut bracket.key), item);
-                if let Err(clash) = added {
-                    self.report(clash.error());
-                }
+                self.words.check(table.add(std::mem::take(&mut bracket.key), item));
             }
             Content::List(items) => items.push(item),
             Content::Value(_) | Content::Broken => {}
-        }
-    }
-
-    fn report(&mut self, error: Diagnostic) {
-        if self.words.len() < MOST_WORDS {
-            self.words.push(error);
         }
     }
 

@@ -57,54 +57,12 @@ pub(super) struct Table {
     pub(super) doubtful: bool,
 }
 
-/// A statement that conflicts with an earlier one: the name in the later one, and in the earlier.
-#[derive(Debug)]
-pub(super) struct Clash {
-    name: Spanned<String>,
-    first: Span,
-    kind: ClashKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ClashKind {
-    /// The name has a value, and is given another.
-    Value,
-    /// The name has a value or a table in braces, and is used as a table.
-    NotExtensible,
-    /// The table has a header, and is declared or added to elsewhere.
-    Table,
-}
-
-impl Clash {
-    /// Returns `true` if the same table is declared twice.
-    pub(super) fn is_table(&self) -> bool {
-        self.kind == ClashKind::Table
-    }
-
-    /// Returns the error, with both places.
-    pub(super) fn error(&self) -> Diagnostic {
-        let name = quote(&self.name.value);
-        let (message, again, first, help) = match self.kind {
-            ClashKind::Value => {
-                ("is given twice", "given again", "given first", "remove one of them")
-            }
-            ClashKind::NotExtensible => (
-                "has a value, and is used as a table",
-                "used as a table",
-                "given a value",
-                "write all of it in one place",
-            ),
-            ClashKind::Table => (
-                "is declared twice",
-                "declared again",
-                "declared first",
-                "write all of the table in one place",
-            ),
-        };
-        Diagnostic::new(format!("{name} {message}"), self.name.span, again)
-            .with_label(self.first, first)
-            .with_help(help)
-    }
+/// The error that two statements declare the same table.
+fn declared_twice(name: &Spanned<String>, first: Span) -> Diagnostic {
+    let message = format!("{} is declared twice", quote(&name.value));
+    Diagnostic::new(message, name.span, "declared again")
+        .with_label(first, "declared first")
+        .with_help("write all of it in one place")
 }
 
 impl Table {
@@ -118,7 +76,7 @@ impl Table {
     }
 
     /// Adds a value under a name with dots.
-    pub(super) fn add(&mut self, mut path: Path, item: Item) -> Result<(), Clash> {
+    pub(super) fn add(&mut self, mut path: Path, item: Item) -> Result<(), Diagnostic> {
         let Some(name) = path.pop() else { return Ok(()) };
         let table = path.iter().try_fold(self, |table, name| table.step(name, Origin::Dotted))?;
         let Some(&place) = table.places.get(&name.value) else {
@@ -129,11 +87,11 @@ impl Table {
         if earlier.is_broken() || item.is_broken() {
             return Ok(());
         }
-        Err(Clash { name, first: key.span, kind: ClashKind::Value })
+        Err(Diagnostic::twice(&name.value, key.span, name.span))
     }
 
     /// Declares the table of a header.
-    pub(super) fn open(&mut self, path: &[Spanned<String>]) -> Result<(), Clash> {
+    pub(super) fn open(&mut self, path: &[Spanned<String>]) -> Result<(), Diagnostic> {
         let Some((name, parents)) = path.split_last() else { return Ok(()) };
         let parent =
             parents.iter().try_fold(self, |table, name| table.step(name, Origin::Implied))?;
@@ -142,7 +100,7 @@ impl Table {
         let implied = std::mem::replace(&mut table.origin, Origin::Header) == Origin::Implied;
         let (key, item) = &mut parent.entries[parent.places[&name.value]];
         if !fresh && !implied {
-            return Err(Clash { name: name.clone(), first: key.span, kind: ClashKind::Table });
+            return Err(declared_twice(name, key.span));
         }
         key.span = name.span;
         item.span = name.span;
@@ -160,8 +118,14 @@ impl Table {
         })
     }
 
+    /// Returns whether a statement may add to the table.
+    fn accepts(&self, origin: Origin) -> bool {
+        self.origin != Origin::Inline
+            && !(self.origin == Origin::Header && origin == Origin::Dotted)
+    }
+
     /// Returns the table of a name, which it creates where it is missing.
-    fn step(&mut self, name: &Spanned<String>, origin: Origin) -> Result<&mut Self, Clash> {
+    fn step(&mut self, name: &Spanned<String>, origin: Origin) -> Result<&mut Self, Diagnostic> {
         if !self.places.contains_key(&name.value) {
             let content = Content::Table(Self::new(origin));
             self.push(name.clone(), Item { content, span: name.span });
@@ -170,18 +134,14 @@ impl Table {
         if item.is_broken() {
             item.content = Content::Table(Self::new(Origin::Implied));
         }
-        let clash = |kind| Err(Clash { name: name.clone(), first: key.span, kind });
         match &mut item.content {
-            Content::Table(table) => match (table.origin, origin) {
-                (Origin::Inline, _) => clash(ClashKind::NotExtensible),
-                (Origin::Header, Origin::Dotted) => clash(ClashKind::Table),
-                (Origin::Implied, Origin::Dotted) => {
-                    table.origin = Origin::Dotted;
-                    Ok(table)
+            Content::Table(table) if table.accepts(origin) => {
+                if table.origin == Origin::Implied {
+                    table.origin = origin;
                 }
-                _ => Ok(table),
-            },
-            _ => clash(ClashKind::NotExtensible),
+                Ok(table)
+            }
+            _ => Err(declared_twice(name, key.span)),
         }
     }
 }

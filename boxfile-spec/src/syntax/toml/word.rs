@@ -8,10 +8,8 @@ use toml_parser::decoder::ScalarKind;
 
 use crate::diagnostic::quote;
 use crate::syntax::tree::Data;
+use crate::syntax::word::{BACKSLASH, begins_like_number, in_quotes, not_number, unquoted};
 use crate::{Diagnostic, Span};
-
-/// Quotes as a word processor writes them.
-const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
 
 /// Returns the error that a token, which begins at an offset, has a control character.
 ///
@@ -58,7 +56,7 @@ pub(super) fn name(raw: Raw<'_>, span: Span) -> Result<String, Diagnostic> {
             Some((name, "")) if is_bare(name) => {
                 colon(span).with_help(format!("write `{name} = …`"))
             }
-            _ => bare(written, span, "a bare name cannot contain this"),
+            _ => unquoted(written, span, "a bare name cannot contain this"),
         }),
     }
 }
@@ -90,7 +88,7 @@ pub(super) fn scalar(raw: Raw<'_>, span: Span) -> Result<Data, Diagnostic> {
         ScalarKind::Float => Data::Float(written.to_owned()),
         ScalarKind::Integer(radix) => i128::from_str_radix(&decoded, radix.value())
             .map(Data::Integer)
-            .map_err(|_| unusable(written, span))?,
+            .map_err(|_| number(written, span))?,
         ScalarKind::DateTime => {
             let time: Datetime = decoded.parse().map_err(|_| number(written, span))?;
             Data::Other(if time.date.is_some() { "a date" } else { "a time of day" })
@@ -113,22 +111,11 @@ fn unreadable(word: &str, span: Span) -> Diagnostic {
         error
     } else if word.starts_with(['"', '\'']) {
         malformed(word, span)
-    } else if word.contains(TYPOGRAPHIC) {
-        Diagnostic::new("typographic quotes are not quotes", span, "not a text in quotes")
-            .with_help(format!("write `{}`", in_quotes(word)))
-    } else if word.ends_with(['"', '\'']) {
-        Diagnostic::new("this text has no opening quote", span, "a closing quote alone")
-            .with_help(format!("write `{}`", in_quotes(word)))
-    } else if word.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit()) {
+    } else if begins_like_number(word) {
         number(word, span)
     } else {
-        keyword(word, span).unwrap_or_else(|| bare(word, span, "a bare word"))
+        keyword(word, span).unwrap_or_else(|| unquoted(word, span, "a bare word"))
     }
-}
-
-fn bare(word: &str, span: Span, label: &str) -> Diagnostic {
-    Diagnostic::new(format!("{} must be in quotes", quote(word)), span, label)
-        .with_help(format!("write `{}`", in_quotes(word)))
 }
 
 /// The error of a text in quotes that is not closed on its line, or has a malformed escape.
@@ -139,10 +126,8 @@ fn malformed(word: &str, span: Span) -> Diagnostic {
         return Diagnostic::new("this text is never closed", span, "no closing quote on this line")
             .with_help(format!("close it with `{quote}`"));
     }
-    Diagnostic::new("this text cannot be read", span, "malformed").with_help(
-        "a backslash begins an escape such as `\\n`; write `\\\\` for a backslash, or the text in \
-         `'…'`, where nothing is an escape",
-    )
+    Diagnostic::new("this text cannot be read", span, "malformed")
+        .with_help(format!("{BACKSLASH}, or the text in `'…'`, where nothing is an escape"))
 }
 
 /// The error of a word that means something in another language.
@@ -159,20 +144,11 @@ fn keyword(word: &str, span: Span) -> Option<Diagnostic> {
 }
 
 fn number(word: &str, span: Span) -> Diagnostic {
-    let plain: String = word.chars().filter(|c| *c != '_').take(100).collect();
-    let readable = toml::de::DeValue::parse(&plain).is_ok();
-    let plain = if readable { plain } else { in_quotes(word) };
-    Diagnostic::new(format!("{} is not a number", quote(word)), span, "begins like a number")
-        .with_help(format!("write `{plain}`"))
-}
-
-/// The error of a whole number without digits, or with too many.
-fn unusable(word: &str, span: Span) -> Diagnostic {
-    if word.len() < 30 {
-        return number(word, span);
-    }
-    Diagnostic::new("this number is too large", span, "too large")
-        .with_help("no number in a Boxfile is greater than 4194304; write a text in quotes")
+    not_number(word, span, || {
+        let plain: String = word.chars().filter(|c| *c != '_').take(100).collect();
+        let readable = toml::de::DeValue::parse(&plain).is_ok();
+        format!("write `{}`", if readable { plain } else { in_quotes(word) })
+    })
 }
 
 /// Returns `true` if a name needs no quotes.
@@ -185,16 +161,4 @@ pub(super) fn is_bare(name: &str) -> bool {
 pub(super) fn header<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let written = |name: &str| if is_bare(name) { name.to_owned() } else { in_quotes(name) };
     format!("[{}]", names.map(written).collect::<Vec<_>>().join("."))
-}
-
-/// Writes a word as a text in quotes, for the user to copy.
-pub(super) fn in_quotes(word: &str) -> String {
-    let word = word.trim_matches(['"', '\'']).trim_matches(TYPOGRAPHIC);
-    if word.chars().count() > 100 {
-        return "\"…\"".to_owned();
-    }
-    if word.contains('\\') && !word.contains('\'') {
-        return format!("'{word}'");
-    }
-    format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
 }

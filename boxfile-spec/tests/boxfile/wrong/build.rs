@@ -21,7 +21,7 @@ fn a_platform_is_unknown_or_named_twice() {
      3 | platform "linux/amd46" "windows" "linux/arm64" "linux/arm64"
        |                        ^^^^^^^^^ no such choice
        |
-       = help: write "linux/amd64" or "linux/arm64"
+       = help: write one of "linux/amd64", "linux/arm64"
     "#);
     assert_snapshot!(file_errors(r#"platform"#), @r#"
     error: `platform` needs a name
@@ -33,12 +33,12 @@ fn a_platform_is_unknown_or_named_twice() {
        = help: write `platform "linux/amd64" "linux/arm64"`
     "#);
     assert_snapshot!(file_errors(r#"platform "linux/arm64" "linux/amd64" "linux/arm64""#), @r#"
-    error: `linux/arm64` is named twice
+    error: `linux/arm64` is given twice
       --> Boxfile:3:38
        |
      3 | platform "linux/arm64" "linux/amd64" "linux/arm64"
-       |          ------------- named first
-       |                                      ^^^^^^^^^^^^^ named again
+       |          ------------- given first
+       |                                      ^^^^^^^^^^^^^ given again
        |
        = help: remove one of them
     "#);
@@ -62,7 +62,7 @@ fn a_layout_is_unknown() {
      3 | layout "overlay"
        |        ^^^^^^^^^ no such choice
        |
-       = help: write "split" or "merged"
+       = help: write one of "split", "merged"
     "#);
 }
 

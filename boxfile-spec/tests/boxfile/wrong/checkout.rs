@@ -161,7 +161,7 @@ fn what_the_file_lacks_hides_no_path() {
        |
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
 
-    error: `/s/t` lies inside of `/s`, where something else is mounted
+    error: `/s/t` lies inside of `/s`, where something else is
       --> Boxfile:4:17
        |
      3 | share "s" guest="/s"

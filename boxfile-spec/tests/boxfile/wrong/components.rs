@@ -252,7 +252,7 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
        |                                                                          ^ a bare number
        |
-       = help: write `core="0B"`
+       = help: write `core="0MiB"`, or `core="0B"` for bytes
 
     error: `rlimits` has no property `stack`
       --> Boxfile:4:76

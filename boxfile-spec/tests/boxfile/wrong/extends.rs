@@ -131,7 +131,7 @@ fn extends_names_one_path() {
        = help: let one of the two bases extend the other
     "#);
     assert_snapshot!(show(&[("Boxfile", "box b\nextends ../base.Boxfile\n")]), @r#"
-    error: `../base.Boxfile` must stand in quotes
+    error: `../base.Boxfile` must be in quotes
       --> Boxfile:2:9
        |
      2 | extends ../base.Boxfile
@@ -240,7 +240,7 @@ fn a_clash_of_two_files_is_shown_in_both() {
        |
        = help: write `memory="1280MiB"`, or lower the limits
 
-    error: `/data/x` lies inside of `/data`, where something else is mounted
+    error: `/data/x` lies inside of `/data`, where something else is
       --> Boxfile:4:17
        |
      4 | share "x" guest="/data/x"

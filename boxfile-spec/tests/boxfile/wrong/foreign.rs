@@ -152,13 +152,13 @@ fn a_name_with_a_colon() {
        |
        = help: did you mean `agent`?
 
-    error: unknown declaration `image:`
+    error: `image:` does not belong here
       --> Boxfile:4:3
        |
      4 |   image: "oci:i"
-       |   ^^^^^^ a name has no `:` behind it
+       |   ^^^^^^ in the wrong place
        |
-       = help: did you mean `image`? it belongs inside `agent { … }` or `business { … }`
+       = help: it belongs inside `agent { … }` or `business { … }`
 
     error: unknown declaration `vm:`
       --> Boxfile:5:3
@@ -172,9 +172,9 @@ fn a_name_with_a_colon() {
       --> Boxfile:6:3
        |
      6 |   whatever: 1
-       |   ^^^^^^^^^ a name has no `:` behind it
+       |   ^^^^^^^^^ no such declaration here
        |
-       = help: write `whatever`, without the `:`
+       = help: the declarations here are `box`, `extends`, `platform`, `agent`, `business`, `skill`, `skills`, `vm`, `layout`, `conflict`, `share`, `scratch`, `network`, `secret`, `task`, `logs`, `cap`, `sandbox`, `budget`, `kernel`, `profile`
     "#);
 }
 

@@ -22,7 +22,7 @@ fn a_mode_is_one_of_four() {
      3 | network "host"
        |         ^^^^^^ no such choice
        |
-       = help: write "none", "filtered", "shared" or "cap-only"
+       = help: write one of "none", "filtered", "shared", "cap-only"
     "#);
     assert_snapshot!(file_errors("network {\n    allow \"example.com\"\n}"), @r#"
     error: `network` needs a mode

@@ -76,7 +76,7 @@ fn a_secret_has_a_place_of_its_own() {
        = help: choose another place, for instance "/run/secrets/api-key"
     "#);
     assert_snapshot!(file_errors("share \"data\" guest=\"/data\"\nsecret \"A\" path=\"/data/a\"\nsecret \"B\" path=\"/run/b\"\nsecret \"C\" path=\"/run/b\"\nsecret \"D\" path=\"/run/b/d\""), @r#"
-    error: `/data/a` lies inside of `/data`, where something else is mounted
+    error: `/data/a` lies inside of `/data`, where something else is
       --> Boxfile:4:17
        |
      3 | share "data" guest="/data"
@@ -96,7 +96,7 @@ fn a_secret_has_a_place_of_its_own() {
        |
        = help: choose places of which none is inside of another
 
-    error: `/run/b/d` lies inside of `/run/b`, which is the file of a secret
+    error: `/run/b/d` lies inside of `/run/b`, where something else is
       --> Boxfile:7:17
        |
      5 | secret "B" path="/run/b"

@@ -23,9 +23,7 @@ fn a_profile_that_the_file_does_not_have() {
     assert_snapshot!(choose("production", "profile \"ci\" { vm cpus=1; }\nprofile \"dev\" { vm cpus=1; }"), @r"
     the file has no profile `production`; its profiles are `ci`, `dev`
     ");
-    assert_snapshot!(choose("ci", ""), @r#"
-    the file has no profiles, so none that is called `ci`; declare one, such as `profile "ci"`, or name none
-    "#);
+    assert_snapshot!(choose("ci", ""), @r#"the file has no profile `ci`; it has none: declare one, such as `profile "ci"`, or name none"#);
 }
 
 #[test]

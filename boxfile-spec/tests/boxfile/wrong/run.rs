@@ -118,7 +118,7 @@ fn nothing_is_mounted_on_something_else() {
     assert_snapshot!(file_errors(r#"share "outer" guest="/data"
 share "inner" guest="/data/x" component="agent"
 scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
-    error: `/data/x` lies inside of `/data`, where something else is mounted
+    error: `/data/x` lies inside of `/data`, where something else is
       --> Boxfile:4:21
        |
      3 | share "outer" guest="/data"
@@ -159,7 +159,7 @@ fn a_share_is_read_or_written_by_those_that_there_are() {
      3 | share "a" guest="/a" access="wr" component="all" readonly=#true
        |                                            ^^^^^ no such choice
        |
-       = help: write "agent", "business" or "both"
+       = help: write one of "agent", "business", "both"
 
     error: `share` has no property `readonly`
       --> Boxfile:3:50
@@ -397,7 +397,7 @@ fn a_policy_starts_from_a_preset() {
      3 | sandbox "dev" fallback="ignore" max-output="2GiB"
        |                        ^^^^^^^^ no such choice
        |
-       = help: write "strict" or "warn"
+       = help: write one of "strict", "warn"
 
     error: `max-output` is 2GiB, which is more than is possible
       --> Boxfile:3:44

@@ -281,7 +281,7 @@ fn an_error_in_a_line_hides_no_error_in_another() {
        |
        = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write "hello"
 
-    error: `oci:a/b` must stand in quotes
+    error: `oci:a/b` must be in quotes
       --> Boxfile:3:11
        |
      3 |     imgae oci:a/b
@@ -289,7 +289,7 @@ fn an_error_in_a_line_hides_no_error_in_another() {
        |
        = help: write `"oci:a/b"`
 
-    error: `a/b` must stand in quotes
+    error: `a/b` must be in quotes
       --> Boxfile:4:11
        |
      4 |     image a/b
@@ -328,7 +328,7 @@ fn an_error_in_a_line_hides_no_error_in_another() {
        = help: values follow one another with spaces between them: `args "a" "b"`
     "#);
     assert_snapshot!(errors("box b/c\nagent x=[1] {\n    imgae \"oci:a\"\n}\nbudget total=1s\nkernel a\\b\n"), @r#"
-    error: `b/c` must stand in quotes
+    error: `b/c` must be in quotes
       --> Boxfile:1:5
        |
      1 | box b/c
@@ -360,7 +360,7 @@ fn an_error_in_a_line_hides_no_error_in_another() {
        |
        = help: write a text in quotes: `"1s"`
 
-    error: `a\b` must stand in quotes
+    error: `a\b` must be in quotes
       --> Boxfile:6:8
        |
      6 | kernel a\b

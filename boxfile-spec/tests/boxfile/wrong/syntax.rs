@@ -126,7 +126,7 @@ fn a_word_that_needs_quotes() {
        |
        = help: keep one of them and remove the others
 
-    error: `oci:images/agent` must stand in quotes
+    error: `oci:images/agent` must be in quotes
       --> Boxfile:4:11
        |
      4 |     image oci:images/agent
@@ -173,15 +173,15 @@ fn a_keyword_without_its_sign() {
       --> Boxfile:4:20
        |
      4 |     namespaces net=false uts=#yes
-       |                    ^^^^^ a bare keyword
+       |                    ^^^^^ not a value
        |
        = help: write `#false`, or `"false"` for the text
 
-    error: `#yes` is no keyword
+    error: `#yes` is neither a text nor a truth value
       --> Boxfile:4:30
        |
      4 |     namespaces net=false uts=#yes
-       |                              ^^^^ unknown
+       |                              ^^^^ not a value
        |
        = help: write `#true` or `#false`, and anything else in quotes; a comment begins with `//`
     "#);
@@ -280,14 +280,14 @@ fn texts_that_touch_or_are_malformed() {
 
 #[test]
 fn numbers_that_are_none() {
-    assert_snapshot!(agent_errors(r#"    port 99999999999999999999999999999999999999999"#), @r"
+    assert_snapshot!(agent_errors(r#"    port 99999999999999999999999999999999999999999"#), @"
     error: this number is too large
       --> Boxfile:4:10
        |
      4 |     port 99999999999999999999999999999999999999999
        |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ too large
        |
-       = help: no number in a Boxfile is greater than 4194304
+       = help: no number in a Boxfile is greater than 4194304; write a text in quotes
     ");
     assert_snapshot!(agent_errors(r#"    port 0x"#), @r#"
     error: `0x` is not a number

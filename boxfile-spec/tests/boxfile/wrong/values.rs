@@ -352,7 +352,7 @@ fn health_checks() {
      4 |     health "ping"
        |            ^^^^^^ no such choice
        |
-       = help: write "tcp", "http", "exec" or "none"
+       = help: write one of "tcp", "http", "exec", "none"
     "#);
     assert_snapshot!(agent_errors(r#"    health "http""#), @r#"
     error: `health` needs `path`

@@ -2,7 +2,7 @@
 
 use box_digest::{AnyDigest, Digest};
 use box_image::manifest::FORMAT_EPOCH;
-use boxfile_spec::lock::{Entry, Kind};
+use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Lock, Span};
 use oci_image::Image;
 
@@ -15,8 +15,8 @@ use crate::project::pins;
 pub(in crate::pipeline) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
     let mut lock = Lock::new(FORMAT_EPOCH);
     let declared = pins::declared(request.boxfile);
-    let mut set = |name: &str, source: &str, kind: Kind, digest, size, layers| {
-        lock.set(Entry {
+    let mut set = |name: &str, source: &str, kind: PinKind, digest, size, layers| {
+        lock.set(LockEntry {
             name: request.pins.name(name, source),
             kind,
             source: source.to_owned(),
@@ -30,21 +30,21 @@ pub(in crate::pipeline) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock 
     for (component, image) in &inputs.images {
         let name = component.name();
         let digest = image.manifest.into();
-        set(name, source(name), Kind::Image, digest, image.size(), layers(image));
+        set(name, source(name), PinKind::Image, digest, image.size(), layers(image));
     }
     if let (Some(binary), Some((kind, source))) = (&inputs.binary, declared.get("binary")) {
         set("binary", source, *kind, binary.sha256.into(), binary.content.size, Vec::new());
     }
     for file in &inputs.env_files {
         let name = format!("env:{}", file.path);
-        set(&name, &file.path, Kind::EnvFile, file.digest.into(), file.size, Vec::new());
+        set(&name, &file.path, PinKind::EnvFile, file.digest.into(), file.size, Vec::new());
     }
     for skill in &inputs.skills {
         let (name, digest) = (format!("skill:{}", skill.name), skill.skill.tree.digest().into());
-        set(&name, &skill.source, Kind::Skill, digest, skill.skill.size(), Vec::new());
+        set(&name, &skill.source, PinKind::Skill, digest, skill.skill.size(), Vec::new());
     }
     for (name, kind, tool) in
-        [("kernel", Kind::Kernel, &inputs.kernel), ("init", Kind::Init, &inputs.init)]
+        [("kernel", PinKind::Kernel, &inputs.kernel), ("init", PinKind::Init, &inputs.init)]
     {
         // Of a platform that cannot be built there is neither.
         if !tool.bytes.is_empty() {
@@ -61,7 +61,7 @@ fn layers(image: &Image) -> Vec<AnyDigest> {
 }
 
 /// Returns the digest that an entry pins an image to.
-pub(super) fn image_digest(entry: &Entry, span: Span) -> Result<Digest, BuildError> {
+pub(super) fn image_digest(entry: &LockEntry, span: Span) -> Result<Digest, BuildError> {
     match entry.digest {
         AnyDigest::Sha256(digest) => Ok(digest),
         AnyDigest::Blake3(_) => Err(mismatch(entry, span, "it names the image by a blake3")),
@@ -69,7 +69,7 @@ pub(super) fn image_digest(entry: &Entry, span: Span) -> Result<Digest, BuildErr
 }
 
 /// Checks that an entry says of an image what is so.
-pub(super) fn check_image(entry: &Entry, image: &Image, span: Span) -> Result<(), BuildError> {
+pub(super) fn check_image(entry: &LockEntry, image: &Image, span: Span) -> Result<(), BuildError> {
     let differs = if entry.digest != image.manifest.into() {
         "the Boxfile names another digest"
     } else if entry.size != image.size() {
@@ -82,6 +82,6 @@ pub(super) fn check_image(entry: &Entry, image: &Image, span: Span) -> Result<()
     Err(mismatch(entry, span, differs))
 }
 
-fn mismatch(entry: &Entry, span: Span, what: &'static str) -> BuildError {
+fn mismatch(entry: &LockEntry, span: Span, what: &'static str) -> BuildError {
     BuildError::PinMismatch { span, name: entry.name.clone(), what }
 }

@@ -7,7 +7,7 @@ use box_cache::ActionKey;
 use box_digest::{AnyDigest, Blake3Digest, Digest};
 use box_image::SkillMode;
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
-use boxfile_spec::lock::Kind;
+use boxfile_spec::lock::PinKind;
 use boxfile_spec::{Boxfile, Platform, Source, Span};
 use download::fetch::FetchOptions;
 use oci_image::Config;
@@ -168,7 +168,7 @@ fn contents_and_declarations_make_another_box() {
 
 /// What the lock says: name, kind, source, platform and size of each entry.
 fn told(inputs: &Inputs, request: &Request<'_>) -> Vec<String> {
-    let entry = |it: &boxfile_spec::lock::Entry| {
+    let entry = |it: &boxfile_spec::lock::LockEntry| {
         let platform = it.platform.map_or("all", Platform::as_str);
         format!("{} {} {:?} {platform} {}", it.name, it.kind, it.source, it.size)
     };
@@ -216,7 +216,7 @@ fn for_a_platform_that_cannot_be_built_there_is_neither_init_nor_kernel() {
         ..inputs()
     };
     let lock = super::lock(&other, &request);
-    assert!(lock.entries().all(|it| !matches!(it.kind, Kind::Init | Kind::Kernel)));
+    assert!(lock.entries().all(|it| !matches!(it.kind, PinKind::Init | PinKind::Kernel)));
     assert!(lock.get("agent", Some(Platform::LinuxArm64)).is_some());
 }
 

@@ -8,13 +8,13 @@
 
 mod entry;
 mod layers;
-mod name;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use box_digest::Digest;
+use box_image::{DEFAULT_TAG, DockerName};
 use boxfile_spec::Platform;
 use oci_spec::image::{ImageManifestBuilder, MediaType, SCHEMA_VERSION};
 
@@ -27,7 +27,6 @@ use super::image::{Home, Image};
 use super::layout::MARKER;
 use super::place::{Blobs, Opened};
 use entry::{Config, Entry, entries};
-use name::Name;
 
 /// The file that makes an archive one of `docker save`.
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
@@ -137,16 +136,22 @@ fn by_name(
 }
 
 fn matching(entries: Vec<Entry>, wanted: &str) -> Vec<Entry> {
-    let full = Name::parse(wanted);
-    let named = |entry: &Entry, test: &dyn Fn(&Name) -> bool| {
-        entry.names.iter().any(|name| test(&Name::parse(name)))
+    let full = full_name(wanted);
+    let named = |entry: &Entry, test: &dyn Fn(&DockerName<'_>) -> bool| {
+        entry.names.iter().any(|name| test(&full_name(name)))
     };
     let (exact, others): (Vec<_>, Vec<_>) =
         entries.into_iter().partition(|entry| named(entry, &|name| *name == full));
     if !exact.is_empty() {
         return exact;
     }
-    others.into_iter().filter(|entry| named(entry, &|name| name.tag == wanted)).collect()
+    others.into_iter().filter(|entry| named(entry, &|name| name.tag == Some(wanted))).collect()
+}
+
+/// Reads a name, of which spellings with the same meaning are equal.
+fn full_name(text: &str) -> DockerName<'_> {
+    let name = DockerName::parse(text);
+    DockerName { tag: name.tag.or(Some(DEFAULT_TAG)), ..name }
 }
 
 /// Returns the error of an archive without a `manifest.json`.
