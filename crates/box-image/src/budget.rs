@@ -2,35 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One phase of a box's start, in the order in which they happen; the last is their sum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// The launcher started → the virtual CPU runs.
-    Vmm,
-    /// → init's first instruction.
-    Kernel,
-    /// → the agent's program is executed.
-    Init,
-    /// → the agent's health check has passed.
-    Ready,
-    /// The launcher started → the agent is ready.
-    Total,
-}
+use crate::named_enum;
 
-impl Phase {
-    /// All phases in their order.
-    pub const ALL: [Self; 5] = [Self::Vmm, Self::Kernel, Self::Init, Self::Ready, Self::Total];
-
-    /// Returns the name as the Boxfile and the reports spell it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Vmm => "vmm",
-            Self::Kernel => "kernel",
-            Self::Init => "init",
-            Self::Ready => "ready",
-            Self::Total => "total",
-        }
+named_enum! {
+    /// One phase of a box's start, in the order in which they happen; the last is their sum.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Phase {
+        /// The launcher started → the virtual CPU runs.
+        Vmm "vmm",
+        /// → init's first instruction.
+        Kernel "kernel",
+        /// → the agent's program is executed.
+        Init "init",
+        /// → the agent's health check has passed.
+        Ready "ready",
+        /// The launcher started → the agent is ready.
+        Total "total",
     }
 }
 

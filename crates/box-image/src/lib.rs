@@ -16,6 +16,7 @@ pub mod budget;
 pub mod codes;
 pub mod defaults;
 pub mod manifest;
+mod named;
 pub mod plan;
 pub mod rules;
 pub mod text;

@@ -9,12 +9,12 @@ use oci_layer::LayerSource;
 use oci_registry::Repository;
 use oci_spec::image::{Arch, Config, ImageConfiguration, ImageManifest, Os};
 
-use super::access::Access;
 use super::config;
 use super::documents::Blob;
 use super::error::SourceError;
 use super::layers::layers;
 use super::place::{Blobs, open_blob, read_config};
+use super::registry::Access;
 
 const LAYER: &str = "a layer";
 

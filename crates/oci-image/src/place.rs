@@ -7,7 +7,7 @@ use box_digest::Digest;
 use oci_spec::image::Descriptor;
 
 use super::documents::Blob;
-use super::error::{Form, SourceError};
+use super::error::{Bound, Form, SourceError};
 use super::keys::{self, Document};
 
 /// A sort of document.
@@ -17,6 +17,12 @@ pub(super) struct Sort {
     pub(super) name: &'static str,
     /// The most bytes that it may have.
     pub(super) limit: u64,
+}
+
+impl Sort {
+    const fn bound(self) -> Bound {
+        Bound { what: self.name, unit: "bytes", limit: self.limit }
+    }
 }
 
 // Registries bound manifests at 4 MiB.
@@ -115,7 +121,7 @@ fn verified(
     open: impl FnOnce() -> Result<Option<Opened>, SourceError>,
 ) -> Result<Vec<u8>, SourceError> {
     let (at, what) = (blobs.at(&blob.digest), sort.name);
-    check_size(blob.size, &at, sort)?;
+    sort.bound().check(blob.size, || at.clone())?;
     let bytes = read_bounded(sized(blobs, blob, what, open()?)?, &at, sort)?;
     let found = Digest::of(&bytes);
     if found != blob.digest {
@@ -135,20 +141,12 @@ pub(super) fn wrong_digest(
     SourceError::Damaged { at, what, found, expected }
 }
 
-fn check_size(size: u64, at: &str, sort: Sort) -> Result<(), SourceError> {
-    let Sort { name: what, limit } = sort;
-    if size <= limit {
-        return Ok(());
-    }
-    Err(SourceError::TooLarge { at: at.to_owned(), what, found: size, unit: "bytes", limit })
-}
-
 /// Reads a whole stream of a bounded size.
 pub(super) fn read_bounded(opened: Opened, at: &str, sort: Sort) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
     let read = opened.reader.take(sort.limit + 1).read_to_end(&mut bytes);
     read.map_err(SourceError::io(at))?;
-    check_size(bytes.len() as u64, at, sort)?;
+    sort.bound().check(bytes.len() as u64, || at.to_owned())?;
     Ok(bytes)
 }
 

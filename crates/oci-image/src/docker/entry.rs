@@ -5,15 +5,15 @@ use oci_spec::image::ImageConfiguration;
 use serde::Deserialize;
 
 use super::super::archive::Archive;
-use super::super::documents::{Blob, sha256};
-use super::super::error::SourceError;
+use super::super::documents::Blob;
+use super::super::error::{Bound, SourceError};
 use super::super::files::Files;
 use super::super::keys::{Document, Shape, optional, required};
 use super::super::place::{CONFIG, Opened, Sort, parse, read_bounded, wrong_digest};
 use super::MANIFEST_FILE;
 
 /// How many images an archive may have: the config of each may have to be looked at.
-const IMAGES_MAX: usize = 256;
+const IMAGES: Bound = Bound { what: LIST.name, unit: "images", limit: 256 };
 const LIST: Sort = Sort { name: "a list of images", limit: 4 << 20 };
 
 /// An image of an archive. Other fields (`Parent`, `LayerSources`) say nothing that is needed.
@@ -38,10 +38,10 @@ impl Document for Vec<Entry> {
     ]));
 }
 
-/// The config of an image, as far as it is needed to name the rest.
+/// The config of an image.
 pub(super) struct Config {
     pub(super) blob: Blob,
-    pub(super) diff_ids: Vec<Digest>,
+    pub(super) content: ImageConfiguration,
 }
 
 /// Reads `manifest.json`.
@@ -49,11 +49,8 @@ pub(super) fn entries(archive: &Archive) -> Result<Vec<Entry>, SourceError> {
     let at = archive.at(MANIFEST_FILE);
     let opened = file(archive, MANIFEST_FILE, LIST.name)?;
     let list: Vec<Entry> = parse(&read_bounded(opened, &at, LIST)?, &at, LIST)?;
-    if list.len() <= IMAGES_MAX {
-        return Ok(list);
-    }
-    let (found, limit) = (list.len() as u64, IMAGES_MAX as u64);
-    Err(SourceError::TooLarge { at, what: LIST.name, found, unit: "images", limit })
+    IMAGES.check(list.len() as u64, || at)?;
+    Ok(list)
 }
 
 impl Config {
@@ -65,9 +62,8 @@ impl Config {
         if let Some(named) = named_digest(&entry.config).filter(|named| *named != digest) {
             return Err(wrong_digest(at, what, digest, named));
         }
-        let config: ImageConfiguration = parse(&bytes, &at, CONFIG)?;
-        let diff_ids = config.rootfs().diff_ids().iter().map(|id| sha256(id)).collect();
-        Ok(Self { blob: Blob { digest, size: bytes.len() as u64 }, diff_ids })
+        let content = parse(&bytes, &at, CONFIG)?;
+        Ok(Self { blob: Blob { digest, size: bytes.len() as u64 }, content })
     }
 }
 

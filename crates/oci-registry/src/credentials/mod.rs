@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::error::RegistryError;
 use crate::name::Repository;
-use crate::options::Options;
+use crate::client::Options;
 use file::{AuthFile, Found};
 
 /// What proves to a registry who asks.
