@@ -7,7 +7,7 @@ use box_image::wire::Exited;
 use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Excess, Health, Phase, Phases};
 use serde::Serialize;
 
-use crate::output::Route;
+use crate::output::{Captured, Route};
 use crate::verify::Verified;
 
 /// Renders what each phase may take, what it took, and by how much it was over.
@@ -81,15 +81,7 @@ struct AgentReport<'a> {
     ready: bool,
     status: Option<u8>,
     #[serde(flatten)]
-    output: OutputReport,
-}
-
-/// The captured output of a program; `truncated` where it was longer than is kept.
-#[derive(Debug, Default, Serialize)]
-struct OutputReport {
-    stdout: String,
-    stderr: String,
-    truncated: bool,
+    output: Captured,
 }
 
 /// A command that was run, and how it ended.
@@ -100,13 +92,13 @@ pub struct CommandReport {
     status: u8,
     oom_killed: bool,
     #[serde(flatten)]
-    output: OutputReport,
+    output: Captured,
 }
 
 impl CommandReport {
     /// Describes a command that has ended, with its output where that was captured.
     pub fn new(component: ComponentName, argv: Vec<String>, exit: Exited, output: &Route) -> Self {
-        let output = OutputReport::of(output);
+        let output = output.captured().cloned().unwrap_or_default();
         Self { component, argv, status: exit.status, oom_killed: exit.oom_killed, output }
     }
 
@@ -133,7 +125,7 @@ impl<'a> RunReport<'a> {
                 component: ComponentReport::of(&plan.agent),
                 ready: true,
                 status: facts.agent_status,
-                output: OutputReport::of(facts.agent_output),
+                output: facts.agent_output.captured().cloned().unwrap_or_default(),
             },
             business: plan.business.as_ref().map(ComponentReport::of),
             command: facts.command,
@@ -149,20 +141,9 @@ impl<'a> ComponentReport<'a> {
     }
 }
 
-impl OutputReport {
-    fn of(route: &Route) -> Self {
-        route.captured().map_or_else(Self::default, |captured| Self {
-            stdout: captured.stdout(),
-            stderr: captured.stderr(),
-            truncated: captured.truncated(),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Captured;
     use box_image::wire::Stream;
     use testkit::test_box::config;
 

@@ -71,9 +71,12 @@ pub struct Session<'a> {
     events: Events<'a>,
     agent_socket: Option<AgentSocket>,
     _runtime: RuntimeDir,
-    verified: Verified,
-    phases: Phases,
-    agent_output: Route,
+    /// How the blobs were verified.
+    pub verified: Verified,
+    /// What the start took.
+    pub phases: Phases,
+    /// Where the agent's output goes.
+    pub agent_output: Route,
     agent_exit: Option<Exited>,
 }
 
@@ -119,7 +122,7 @@ impl<'a> Session<'a> {
             blobs: BlobFds::of(setup.opened),
             nonce: nonce.clone(),
             control_socket: listener.path().to_owned(),
-            agent: agent_socket.as_ref().map(AgentSocket::config),
+            agent: agent_socket.as_ref().map(|socket| socket.0.clone()),
         })?;
         let console = Console::new(setup.console);
         Ok(Self {
@@ -150,24 +153,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns how the blobs were verified.
-    pub const fn verified(&self) -> Verified {
-        self.verified
-    }
-
-    /// Returns what the start took.
-    pub const fn phases(&self) -> Phases {
-        self.phases
-    }
-
     /// Returns the socket that leads to the agent's port.
     pub fn agent_socket(&self) -> Option<&Path> {
-        self.agent_socket.as_ref().map(|socket| socket.path.as_path())
-    }
-
-    /// Returns where the agent's output went.
-    pub const fn agent_output(&self) -> &Route {
-        &self.agent_output
+        self.agent_socket.as_ref().map(|socket| socket.0.socket.as_path())
     }
 
     /// Returns the agent's exit status, once it has ended.
@@ -342,33 +330,26 @@ impl<'a> Session<'a> {
 
 /// The agent's socket, which libkrun makes; removed when dropped.
 #[derive(Debug)]
-struct AgentSocket {
-    port: u16,
-    path: PathBuf,
-}
+struct AgentSocket(AgentPort);
 
 impl AgentSocket {
     fn plan(port: u16, wanted: Option<PathBuf>, runtime: &RuntimeDir) -> Result<Self, LaunchError> {
         let Some(wanted) = wanted else {
-            return Ok(Self { port, path: runtime.socket("agent.sock")? });
+            return Ok(Self(AgentPort { port, socket: runtime.socket("agent.sock")? }));
         };
         let path = std::path::absolute(&wanted).map_err(LaunchError::file("find", &wanted))?;
         let path = checked_socket_path(path)?;
         match fs::symlink_metadata(&path) {
             Ok(_) => Err(LaunchError::file("make", &path)(io::ErrorKind::AlreadyExists.into())),
-            Err(_) => Ok(Self { port, path }),
+            Err(_) => Ok(Self(AgentPort { port, socket: path })),
         }
-    }
-
-    fn config(&self) -> AgentPort {
-        AgentPort { port: self.port, socket: self.path.clone() }
     }
 }
 
 impl Drop for AgentSocket {
     fn drop(&mut self) {
         // Before the guest has a vsock driver there is no file.
-        drop(fs::remove_file(&self.path));
+        drop(fs::remove_file(&self.0.socket));
     }
 }
 

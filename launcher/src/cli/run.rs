@@ -193,7 +193,7 @@ fn serve(
     session: &mut Session<'_>,
     screen: &Screen,
 ) -> Result<Ending, RunFailure> {
-    let phases = session.phases();
+    let phases = session.phases;
     let over = !plan.budget.excesses(&phases).is_empty();
     match args.budget {
         BudgetPolicy::Enforce if over => {
@@ -225,10 +225,10 @@ fn conclude(
         let report = RunReport::new(RunFacts {
             digest: opened.digest,
             config: &opened.config,
-            verified: session.verified(),
-            phases: session.phases(),
+            verified: session.verified,
+            phases: session.phases,
             agent_status: session.agent_status(),
-            agent_output: session.agent_output(),
+            agent_output: &session.agent_output,
             agent_socket: session.agent_socket(),
             command: ending.command(),
         });
@@ -245,7 +245,7 @@ fn announce(args: &RunArgs, session: &Session<'_>, screen: &Screen) {
     let socket = session
         .agent_socket()
         .map_or_else(String::new, |path| format!("; its port is {}", path.display()));
-    screen.notice(&format!("boxlaunch: ready after {:.0} ms{socket}\n", session.phases().total));
+    screen.notice(&format!("boxlaunch: ready after {:.0} ms{socket}\n", session.phases.total));
 }
 
 fn component(args: &RunArgs, plan: &RunPlan) -> Result<ComponentName, LaunchError> {
