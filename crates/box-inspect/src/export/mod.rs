@@ -23,12 +23,11 @@ mod place;
 mod tar;
 mod written;
 
-use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 
 use box_image::{ComponentName, ComponentPlan};
-use box_tree::{InodeId, Tree, entries};
+use box_tree::Tree;
 
 use crate::opened::{self, OpenBox};
 pub use contents::{Contents, copy_rootfs};

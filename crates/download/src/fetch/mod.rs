@@ -17,11 +17,10 @@ use box_cache::{Store, StoreError};
 use box_digest::Digest;
 use reqwest::header::HeaderMap;
 
-use crate::download::{Download, Source};
+use crate::download::{Download, NetworkOptions, Source};
 use crate::error::DownloadError;
 use crate::http::Client;
 pub use crate::http::{RemoteUrl, UrlError};
-use crate::options::NetworkOptions;
 use crate::request::{FinalResponse, Request};
 use crate::retry::{Attempts, Cancel};
 use crate::size::Size;

@@ -13,7 +13,7 @@ use rustls::InvalidMessage;
 use super::error::HttpError;
 use super::roots;
 use super::url::RemoteUrl;
-use crate::options::NetworkOptions;
+use crate::download::NetworkOptions;
 
 /// What no proxy is asked for: it would be another machine there.
 const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";

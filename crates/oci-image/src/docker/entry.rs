@@ -9,12 +9,12 @@ use super::super::documents::Blob;
 use super::super::error::{Bound, SourceError};
 use super::super::files::Files;
 use super::super::keys::{Document, Shape, optional, required};
-use super::super::place::{CONFIG, Opened, Sort, parse, read_bounded, wrong_digest};
+use super::super::place::{CONFIG, Opened, parse, read_bounded, wrong_digest};
 use super::MANIFEST_FILE;
 
 /// How many images an archive may have: the config of each may have to be looked at.
-const IMAGES: Bound = Bound { what: LIST.name, unit: "images", limit: 256 };
-const LIST: Sort = Sort { name: "a list of images", limit: 4 << 20 };
+const IMAGES: Bound = Bound { unit: "images", limit: 256, ..LIST };
+const LIST: Bound = Bound { what: "a list of images", unit: "bytes", limit: 4 << 20 };
 
 /// An image of an archive. Other fields (`Parent`, `LayerSources`) say nothing that is needed.
 #[derive(Debug, Deserialize)]
@@ -47,7 +47,7 @@ pub(super) struct Config {
 /// Reads `manifest.json`.
 pub(super) fn entries(archive: &Archive) -> Result<Vec<Entry>, SourceError> {
     let at = archive.at(MANIFEST_FILE);
-    let opened = file(archive, MANIFEST_FILE, LIST.name)?;
+    let opened = file(archive, MANIFEST_FILE, LIST.what)?;
     let list: Vec<Entry> = parse(&read_bounded(opened, &at, LIST)?, &at, LIST)?;
     IMAGES.check(list.len() as u64, || at)?;
     Ok(list)
@@ -56,7 +56,7 @@ pub(super) fn entries(archive: &Archive) -> Result<Vec<Entry>, SourceError> {
 impl Config {
     /// Reads the config of an image. Its file's name mostly says what it hashes to.
     pub(super) fn read(archive: &Archive, entry: &Entry) -> Result<Self, SourceError> {
-        let (at, what) = (archive.at(&entry.config), CONFIG.name);
+        let (at, what) = (archive.at(&entry.config), CONFIG.what);
         let bytes = read_bounded(file(archive, &entry.config, what)?, &at, CONFIG)?;
         let digest = Digest::of(&bytes);
         if let Some(named) = named_digest(&entry.config).filter(|named| *named != digest) {

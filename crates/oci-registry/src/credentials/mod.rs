@@ -11,9 +11,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::client::Options;
 use crate::error::RegistryError;
 use crate::name::Repository;
-use crate::client::Options;
 use file::{AuthFile, Found};
 
 /// What proves to a registry who asks.

@@ -25,10 +25,11 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::ExportError;
 use super::contents::Contents;
 use super::error::{entry_at, lossy};
 use super::place;
-use super::{ExportError, FirstNames};
+use crate::links::HardLinks;
 use dress::Dresser;
 pub use dress::{LeftOut, Ownership};
 
@@ -45,7 +46,7 @@ pub(super) fn extract(
 ) -> Result<LeftOut, ExportError> {
     let draft = place::directory(to, CLOSED.bits())?;
     let root = open_directory(CWD, draft.path()).map_err(at("open", b"/"))?;
-    let first = FirstNames::of(tree);
+    let first = HardLinks::of(entries(tree));
     let dresser = Dresser::new(ownership);
     let mut extraction = Extraction { tree, contents, first, root, dresser };
     extraction.fill()?;
@@ -69,7 +70,7 @@ fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<Own
 struct Extraction<'a> {
     tree: &'a Tree,
     contents: &'a Contents,
-    first: FirstNames,
+    first: HardLinks,
     /// The directory that the tree's root becomes.
     root: OwnedFd,
     dresser: Dresser,
