@@ -9,7 +9,6 @@ use std::io;
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use box_image::{ComponentPlan, User};
@@ -78,7 +77,7 @@ fn give_up_privileges(listener: &OwnedFd, network: Option<&File>) -> Result<(), 
 
 /// Accepts connections until that fails; returns the exit status.
 fn serve(listener: &OwnedFd, port: u16) -> i32 {
-    let connections = Arc::new(AtomicUsize::new(0));
+    let connections = Arc::new(());
     loop {
         match sys::accept(listener.as_fd()) {
             Ok(connection) => admit(connection, port, &connections),
@@ -91,21 +90,20 @@ fn serve(listener: &OwnedFd, port: u16) -> i32 {
     }
 }
 
-/// Carries a connection in threads of its own, or closes it where there are too many.
-fn admit(connection: OwnedFd, port: u16, connections: &Arc<AtomicUsize>) {
-    if connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
-        connections.fetch_sub(1, Ordering::Relaxed);
+/// Carries a connection in threads of its own, or closes it where there are too many: each holds a
+/// clone of `connections`.
+fn admit(connection: OwnedFd, port: u16, connections: &Arc<()>) {
+    if Arc::strong_count(connections) > MAX_CONNECTIONS {
         return;
     }
     let counted = Arc::clone(connections);
     let carry = move || {
         // Where nobody listens, or something breaks, both ends see the connection close.
         drop(carry(File::from(connection), port));
-        counted.fetch_sub(1, Ordering::Relaxed);
+        drop(counted);
     };
-    if thread::Builder::new().stack_size(STACK).spawn(carry).is_err() {
-        connections.fetch_sub(1, Ordering::Relaxed);
-    }
+    // Without a thread the connection is closed, too.
+    drop(thread::Builder::new().stack_size(STACK).spawn(carry));
 }
 
 /// Copies both ways between `host` and the component until both have ended.
