@@ -73,22 +73,26 @@ fn limits_larger_than_the_machine() {
 #[test]
 fn a_missing_image() {
     insta::assert_snapshot!(with_boxfile("oci:images/agent", "oci:images/agnet"), @r#"
-    error: the image of `agent` cannot be read: images/agnet is not an OCI image layout: it has no file "oci-layout"; copy an image there: skopeo copy docker://NAME oci:images/agnet:latest
+    error: the image of `agent` cannot be read: images/agnet is not an OCI image layout: it does not exist
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agnet"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: copy an image there: skopeo copy docker://NAME oci:images/agnet:latest
     "#);
 }
 
 #[test]
 fn a_missing_tag() {
     insta::assert_snapshot!(with_boxfile("oci:images/agent", "oci:images/agent:v2"), @r#"
-    error: the image of `agent` cannot be read: images/agent has no image tagged "v2"; its tags are ["latest"]
+    error: the image of `agent` cannot be read: images/agent has no image tagged "v2"; its images are ["latest"]
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent:v2"
        |           ^^^^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: name one as "oci:PATH:TAG"
     "#);
 }
 
@@ -127,11 +131,13 @@ fn a_truncated_layer() {
     let (path, bytes) = base_layer(&checkout);
     fs::write(path, &bytes[..bytes.len() - 1000]).unwrap();
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
-    error: the image of `agent` cannot be read: images/agent/blobs/sha256/DIGEST (a layer) has 159316 bytes, but the image names 160316; the image is damaged: copy it again
+    error: the image of `agent` cannot be read: images/agent/blobs/sha256/DIGEST (a layer) has 159316 bytes, but the image names 160316 bytes
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: the image is damaged: copy it again
     "#);
 }
 
@@ -147,11 +153,13 @@ fn a_manifest_with_the_wrong_digest() {
         }
     }
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
-    error: the image of `agent` cannot be read: images/agent/blobs/sha256/DIGEST (an image manifest) has the content sha256:DIGEST, not the one that its name says; the image is damaged: copy it again
+    error: the image of `agent` cannot be read: images/agent/blobs/sha256/DIGEST (an image manifest) has the digest sha256:DIGEST, but the image names sha256:DIGEST
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: the image is damaged: copy it again
     "#);
 }
 

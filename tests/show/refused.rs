@@ -52,7 +52,10 @@ fn a_path_that_is_not_in_the_box() {
       = help: did you mean /roots/agent?
     ");
     insta::assert_snapshot!(ls("/etc"), @"error: there is no /etc");
-    insta::assert_snapshot!(ls("/roots/agent/agent/link/x"), @"error: /roots/agent/agent/link is a symbolic link to notes; name the place that it leads to");
+    insta::assert_snapshot!(ls("/roots/agent/agent/link/x"), @"
+    error: /roots/agent/agent/link is a symbolic link to notes
+      = help: name the place that it leads to
+    ");
     insta::assert_snapshot!(ls("/roots/agent/agent/run/x"), @"error: /roots/agent/agent/run is not a directory");
     insta::assert_snapshot!(ls("/roots/agent/agent/wild\u{fffd}\u{1b}[2J"), @"error: there is no /roots/agent/agent/wild��[2J");
 }

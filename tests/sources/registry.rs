@@ -105,20 +105,26 @@ fn what_needs_the_network_says_so() {
     found.push(scene.fails(&["build", "--offline"]));
     found.push(scene.fails(&["update", "--offline"]));
     insta::assert_snapshot!(found.join("\n"), @r#"
-    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and --offline forbids to ask for it; run the same command once without it
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and no registry may be asked
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
+       |
+       = help: run the same command once without --offline
 
-    error: the image of `agent` cannot be read: docker://HOST/team/agent: sha256:DIGEST is not in the store, and --offline forbids to ask for it; run the same command once without it
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: sha256:DIGEST is not in the store, and no registry may be asked
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
+       |
+       = help: run the same command once without --offline
 
-    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and --offline forbids to ask for it; run the same command once without it
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and no registry may be asked
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
+       |
+       = help: run the same command once without --offline
     "#);
 }
 

@@ -191,9 +191,10 @@ fn a_directory_that_a_boxfile_cannot_name() {
 #[test]
 fn references_that_cannot_be_looked_at() {
     let checkout = checkout();
-    insta::assert_snapshot!(checkout.fails(&["init", "oci:images/agnet"]), @r#"
-    error: images/agnet is not an OCI image layout: it has no file "oci-layout"; copy an image there: skopeo copy docker://NAME oci:images/agnet:latest
-    "#);
+    insta::assert_snapshot!(checkout.fails(&["init", "oci:images/agnet"]), @"
+    error: images/agnet is not an OCI image layout: it does not exist
+      = help: copy an image there: skopeo copy docker://NAME oci:images/agnet:latest
+    ");
     insta::assert_snapshot!(checkout.fails(&["init", "oci:images/agent:v2"]), @r#"
     error: images/agent has no image tagged "v2"; its tags are ["latest"]
     "#);

@@ -121,4 +121,26 @@ mod tests {
             assert_eq!(shipped(name), Some(false), "{name}");
         }
     }
+
+    #[test]
+    fn every_direct_dependency_has_its_line_and_no_other_crate_has_one() {
+        let workspace = Workspace::find();
+        let packages = packages(&workspace).unwrap();
+        let ours: BTreeSet<&str> = packages.iter().map(|it| it.name.as_str()).collect();
+        let used: BTreeSet<&str> = packages
+            .iter()
+            .flat_map(|package| &package.dependencies)
+            .filter(|dependency| dependency.kind.is_none() && !ours.contains(&*dependency.name))
+            .map(|dependency| dependency.name.as_str())
+            .collect();
+        let page = fs::read_to_string(workspace.path("docs/dependencies.md")).unwrap();
+        let first_table = page.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+        let documented: BTreeSet<&str> = first_table
+            .take_while(|line| line.starts_with('|'))
+            .filter_map(|line| line.split('|').nth(1))
+            .flat_map(|crates| crates.split(','))
+            .filter_map(|name| name.split_whitespace().next())
+            .collect();
+        assert_eq!(documented, used);
+    }
 }
