@@ -1,8 +1,6 @@
 //! From responses to a verified blob: retries, ranges, sizes and digests.
 
-use std::fmt;
 use std::io::{self, Write};
-use std::path::Path;
 
 use box_cache::{BlobWriter, Store};
 use box_digest::Digest;
@@ -12,47 +10,13 @@ use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RAN
 use crate::body::{Body, PIECE};
 use crate::error::DownloadError;
 use crate::guard::Guard;
+use crate::http::{NetworkOptions, Progress};
 use crate::request::FinalResponse;
-use crate::retry::{Attempts, Cancel, Policy, Retryable, retry};
+use crate::retry::{Attempts, Cancel, Retryable, retry};
 use crate::size::Size;
 
 /// How much has to come for the attempts to be counted from the start again.
 const STEP: u64 = 1 << 20;
-
-/// How the network is used.
-#[derive(Clone, Copy, Default)]
-pub struct NetworkOptions<'a> {
-    /// How patient downloads are.
-    pub policy: Policy,
-    /// The proxy for all requests but those to this machine, `http://…` or `https://…`. It may have
-    /// a name and a password, which only the proxy sees.
-    pub proxy: Option<&'a str>,
-    /// A PEM file with the root certificates that are trusted, in the place of the system's.
-    pub roots: Option<&'a Path>,
-    /// Is called after each piece of a download: often, and from several threads.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
-}
-
-impl fmt::Debug for NetworkOptions<'_> {
-    /// Leaves out the proxy's text, which may have a password, and the closure.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { policy, roots, .. } = self;
-        let mut shown = f.debug_struct("NetworkOptions");
-        shown.field("policy", policy).field("roots", roots).finish_non_exhaustive()
-    }
-}
-
-/// How far a download is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// The expected content.
-    pub digest: Digest,
-    /// Bytes so far; fewer than before where a download had to start again.
-    pub received: u64,
-    /// All bytes, where they are known. As many are received only when the store has the file,
-    /// verified.
-    pub total: Option<u64>,
-}
 
 /// A file on a server, and how it is asked for.
 pub trait Source {

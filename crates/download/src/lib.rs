@@ -28,9 +28,10 @@ mod retry;
 mod size;
 
 pub use body::Body;
-pub use download::{Download, NetworkOptions, Progress, Source};
+pub use download::{Download, Source};
 pub use error::DownloadError;
 pub use guard::Guard;
+pub use http::{NetworkOptions, Progress};
 pub use request::{FinalResponse, Request};
 pub use retry::{Attempts, Cancel, Deadline, Policy, Retryable, retry};
 pub use size::Size;

@@ -10,7 +10,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use crate::challenge::{self, Challenge};
 use crate::credentials::{self, Credentials};
 use crate::error::RegistryError;
-use crate::session::Server;
+use crate::server::Server;
 use crate::token::{self, basic, bearer};
 
 /// How far a server has authenticated us.

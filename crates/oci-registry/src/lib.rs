@@ -9,6 +9,7 @@
 //! config       registries.toml         → mirrors, plain http, trusted realms
 //! credentials  repository              → password or token, from files and helpers
 //! challenge    WWW-Authenticate        → Basic, or Bearer and its realm
+//! server       –                         Options, and one repository on one server
 //! refusal      response                → an error
 //! auth, token  challenge, credentials  → the Authorization of one server
 //! session      resource                → the response after redirects and authentication
@@ -44,13 +45,15 @@ mod error;
 mod manifest;
 mod name;
 mod refusal;
+mod server;
 mod session;
 #[cfg(test)]
 mod tests;
 mod token;
 
-pub use client::{Options, Registry};
+pub use client::Registry;
 pub use config::{ConfigError, RegistryConfig};
 pub use error::RegistryError;
 pub use manifest::{MANIFEST_LIMIT, Manifest};
 pub use name::{Reference, Repository, Tag};
+pub use server::Options;

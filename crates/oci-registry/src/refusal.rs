@@ -5,7 +5,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use crate::error::RegistryError;
-use crate::session::Server;
+use crate::server::Server;
 
 /// The most bytes of a refusal that are read.
 const LIMIT: u64 = 16 << 10;

@@ -1,51 +1,18 @@
 //! Requests to one repository on one server, with credentials where they belong.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use download::http::{Client, HttpError, RemoteUrl};
+use download::http::HttpError;
 use download::{Attempts, DownloadError, FinalResponse, Request};
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 
 use crate::auth::{self, State};
-use crate::client::Options;
-use crate::config::Host;
 use crate::error::RegistryError;
-use crate::name::Repository;
+use crate::server::Server;
 
 /// The attempts at a mirror, after which another server is asked.
 const MIRROR_TRIES: u32 = 2;
-
-/// One repository on one server, and how it is reached.
-#[derive(Debug)]
-pub(crate) struct Server<'a> {
-    pub(crate) client: Arc<Client>,
-    /// The repository by its name on this server.
-    pub(crate) repository: Repository,
-    /// `https://HOST/`, or `http://HOST/` where the configuration says so.
-    pub(crate) base: RemoteUrl,
-    /// What the configuration says about the server.
-    pub(crate) host: Host,
-    /// Whether another server is asked where this one cannot help.
-    pub(crate) is_mirror: bool,
-    pub(crate) options: Arc<Options<'a>>,
-}
-
-impl Server<'_> {
-    /// Returns the URL of a resource of the repository.
-    pub(crate) fn url(&self, path: &str) -> Result<RemoteUrl, RegistryError> {
-        let path = format!("/v2/{}/{path}", self.repository.name());
-        // Names, tags and digests are checked, so that this does not fail.
-        let why = "it makes no URL";
-        self.base.join(&path).map_err(|_| RegistryError::Name { text: path, why })
-    }
-
-    /// Returns the error of a server that does not accept the credentials, or has been given none.
-    pub(crate) fn unauthorized(&self, what: &str, has_credentials: bool) -> RegistryError {
-        let (what, host) = (what.to_owned(), self.repository.host().to_owned());
-        RegistryError::Unauthorized { what, host, has_credentials }
-    }
-}
 
 /// One repository on one server, and how far it has authenticated us.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::credentials::{Credentials, Secret};
 use crate::error::RegistryError;
 use crate::refusal;
-use crate::session::Server;
+use crate::server::Server;
 
 /// The most bytes that the answer with a token may have.
 const LIMIT: u64 = 128 << 10;

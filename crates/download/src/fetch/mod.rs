@@ -17,9 +17,9 @@ use box_cache::{Store, StoreError};
 use box_digest::Digest;
 use reqwest::header::HeaderMap;
 
-use crate::download::{Download, NetworkOptions, Source};
+use crate::download::{Download, Source};
 use crate::error::DownloadError;
-use crate::http::Client;
+use crate::http::{Client, NetworkOptions};
 pub use crate::http::{RemoteUrl, UrlError};
 use crate::request::{FinalResponse, Request};
 use crate::retry::{Attempts, Cancel};

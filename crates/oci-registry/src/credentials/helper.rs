@@ -14,8 +14,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{Credentials, Secret};
-use crate::client::Options;
 use crate::error::RegistryError;
+use crate::server::Options;
 
 /// The most bytes that a helper may say.
 const LIMIT: u64 = 64 << 10;

@@ -10,9 +10,9 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::client::Options;
 use crate::error::RegistryError;
 use crate::name::Repository;
+use crate::server::Options;
 use file::{AuthFile, Found};
 
 /// What proves to a registry who asks.
