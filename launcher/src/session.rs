@@ -23,9 +23,10 @@ use crate::events::{Event, Events};
 use crate::open::check_enforced;
 use crate::output::Route;
 use crate::receipt::Receipts;
+use crate::report::RunFacts;
 use crate::runtime_dir::{RuntimeDir, checked_socket_path};
 use crate::signals::StopSignals;
-use crate::verify::{self, Trust, Verified};
+use crate::verify::{self, Trust};
 use crate::vmm::{AgentPort, BlobFds, Vmm, VmmConfig};
 
 /// The id of the command; a session runs one.
@@ -71,13 +72,8 @@ pub struct Session<'a> {
     events: Events<'a>,
     agent_socket: Option<AgentSocket>,
     _runtime: RuntimeDir,
-    /// How the blobs were verified.
-    pub verified: Verified,
-    /// What the start took.
-    pub phases: Phases,
-    /// Where the agent's output goes.
-    pub agent_output: Route,
-    agent_exit: Option<Exited>,
+    /// What is known of the run so far.
+    pub facts: RunFacts,
 }
 
 impl<'a> Session<'a> {
@@ -92,7 +88,7 @@ impl<'a> Session<'a> {
         let mut session = Self::spawn(setup)?;
         match session.await_ready(started, timeout) {
             Ok(phases) => {
-                session.phases = phases;
+                session.facts.phases = phases;
                 Ok(session)
             }
             Err(error) => Err(session.failure(error)),
@@ -129,10 +125,12 @@ impl<'a> Session<'a> {
             events: Events::new(vmm, listener, nonce, console, setup.signals),
             agent_socket,
             _runtime: runtime,
-            verified,
-            phases: Phases::default(),
-            agent_output: setup.agent_output,
-            agent_exit: None,
+            facts: RunFacts {
+                verified,
+                phases: Phases::default(),
+                agent_status: None,
+                agent_output: setup.agent_output,
+            },
         })
     }
 
@@ -147,8 +145,8 @@ impl<'a> Session<'a> {
                 Event::Deadline => return Err(LaunchError::Timeout(timeout.as_secs())),
                 event => return Err(self.ended(event, "before the agent was ready")),
             }
-            if let Some(exit) = self.agent_exit {
-                return Err(LaunchError::AgentEnded(exit.status));
+            if let Some(status) = self.facts.agent_status {
+                return Err(LaunchError::AgentEnded(status));
             }
         }
     }
@@ -158,19 +156,14 @@ impl<'a> Session<'a> {
         self.agent_socket.as_ref().map(|socket| socket.0.socket.as_path())
     }
 
-    /// Returns the agent's exit status, once it has ended.
-    pub fn agent_status(&self) -> Option<u8> {
-        self.agent_exit.map(|exit| exit.status)
-    }
-
     /// Waits until the agent ends, and returns its status.
     ///
     /// # Errors
     /// When the machine ends first, init fails, or a signal asks for the end.
     pub fn wait_for_agent(&mut self) -> Result<u8, RunFailure> {
         loop {
-            if let Some(exit) = self.agent_exit {
-                return Ok(exit.status);
+            if let Some(status) = self.facts.agent_status {
+                return Ok(status);
             }
             let step = match self.events.next(None) {
                 Ok(Event::Message(message)) => self.agent_message(message),
@@ -234,7 +227,7 @@ impl<'a> Session<'a> {
                 Event::VmmEnded(_) | Event::Signal(_) | Event::Deadline => break,
             }
         }
-        self.agent_output.finish().map_err(|error| self.not_written(error))
+        self.facts.agent_output.finish().map_err(|error| self.not_written(error))
     }
 
     /// Handles a message that is not about a command.
@@ -257,7 +250,7 @@ impl<'a> Session<'a> {
         if u32::from(output.id) != AGENT_ID {
             return Ok(());
         }
-        let written = self.agent_output.write(output.stream, &output.data);
+        let written = self.facts.agent_output.write(output.stream, &output.data);
         written.map_err(|error| self.not_written(error))
     }
 
@@ -275,7 +268,7 @@ impl<'a> Session<'a> {
 
     const fn note_exit(&mut self, exit: Exited) {
         if exit.id == AGENT_ID {
-            self.agent_exit = Some(exit);
+            self.facts.agent_status = Some(exit.status);
         }
     }
 
@@ -316,8 +309,8 @@ impl<'a> Session<'a> {
             drop(self.settle());
         }
         // The error at hand matters more than one while the last half line is written.
-        drop(self.agent_output.finish());
-        let captured = self.agent_output.captured();
+        drop(self.facts.agent_output.finish());
+        let captured = self.facts.agent_output.captured();
         let output = captured.map_or_else(String::new, |kept| kept.stdout() + &kept.stderr());
         let said = [
             ("the agent's output", shown_lines(&output)),

@@ -22,7 +22,7 @@ pub mod rules;
 pub mod text;
 pub mod wire;
 
-pub use budget::{Budget, Excess, Phase, Phases};
+pub use budget::{Budget, Overrun, Phase, Phases};
 pub use codes::{ErrorCode, exit};
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{
