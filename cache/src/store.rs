@@ -90,7 +90,8 @@ impl Store {
 
     /// Returns the size in bytes of a blob that the store holds.
     pub fn size(&self, blob: &Digest) -> Option<u64> {
-        fs::metadata(self.blob_path(blob)).ok().map(|metadata| metadata.len())
+        let file = open_existing(&self.blob_path(blob)).ok()??;
+        file.metadata().ok().map(|metadata| metadata.len())
     }
 
     /// Opens a blob. Its bytes are not verified: whoever reads parts of it checks them.

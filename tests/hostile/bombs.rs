@@ -234,7 +234,7 @@ fn an_index_of_ten_thousand_images() {
 #[test]
 fn an_index_that_names_itself() {
     // No blob can hold its own digest; this is as near as one can come.
-    refused("self", "Source(WrongDigest", |layout| {
+    refused("self", "Source(Damaged", |layout| {
         let index = |itself: &Value| json!({ "schemaVersion": 2, "manifests": [itself] });
         let mut itself = layout.blob(INDEX, b"");
         for _ in 0..3 {

@@ -116,7 +116,7 @@ fn normal(path: &[u8]) -> Vec<u8> {
 
 /// Leaves out what programs that only list do not say: what is in a file.
 fn without_content(lines: &[String]) -> Vec<String> {
-    let cut = |line: &String| line.split(" [").next().unwrap_or(line).to_owned();
+    let cut = |line: &String| line.split(" blake3:").next().unwrap_or(line).to_owned();
     lines.iter().map(cut).collect()
 }
 

@@ -7,14 +7,13 @@ use std::rc::Rc;
 use super::database::{self, Format, Installed, Paragraph};
 use super::package::{Package, is_word, purl};
 use super::scan::Scan;
+use crate::APK_DATABASES;
 
-/// Where it is; the second where `/lib` is a link.
-const FILES: [&str; 2] = ["/lib/apk/db/installed", "/usr/lib/apk/db/installed"];
 const INSTALLED: Format = Format { limit: 64 << 20, take, is_installed: |_| true, package };
 
 /// Reads the database of a component.
 pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Result<()> {
-    FILES.into_iter().try_for_each(|file| {
+    APK_DATABASES.into_iter().try_for_each(|file| {
         database::read(scan, installed, &format!("{}{file}", installed.root), &INSTALLED)
     })
 }

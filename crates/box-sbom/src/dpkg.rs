@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::database::{self, Format, Installed, Paragraph, take_first, value};
 use super::package::{Package, is_word, purl};
 use super::scan::Scan;
+use crate::DPKG_DATABASE;
 
 const FOLDER: &str = "/var/lib/dpkg";
 /// Ten times what a desktop has.
@@ -15,9 +16,8 @@ const ONE: Format = Format { limit: 1 << 20, ..STATUS };
 
 /// Reads the database of a component.
 pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Result<()> {
-    let folder = format!("{}{FOLDER}", installed.root);
-    database::read(scan, installed, &format!("{folder}/status"), &STATUS)?;
-    let folder = format!("{folder}/status.d");
+    database::read(scan, installed, &format!("{}{DPKG_DATABASE}", installed.root), &STATUS)?;
+    let folder = format!("{}{FOLDER}/status.d", installed.root);
     for name in scan.names(&folder) {
         // Beside them are the digests of the packages' files.
         if !name.ends_with(".md5sums") {

@@ -33,6 +33,13 @@ use database::Installed;
 use scan::Scan;
 use spdx::Document;
 
+/// Where dpkg has its database.
+pub const DPKG_DATABASE: &str = "/var/lib/dpkg/status";
+
+/// Where apk has its database: apk-tools 2, the same where `/lib` is a link, and apk-tools 3.
+pub const APK_DATABASES: [&str; 3] =
+    ["/lib/apk/db/installed", "/usr/lib/apk/db/installed", "/var/lib/apk/db/installed"];
+
 /// The most bytes of one file of Python's or npm's metadata.
 const METADATA_MAX: u64 = 1 << 20;
 

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use box_sbom::{APK_DATABASES, DPKG_DATABASE};
+
 /// What a file is that only its own name can decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Special {
@@ -17,10 +19,10 @@ pub enum Special {
 /// Where such files lie: dpkg(1); apk-tools 2 and 3; rpm's `%_dbpath` with each of its backends;
 /// ld.so(8).
 const FILES: [(&str, Special); 11] = [
-    ("/var/lib/dpkg/status", Special::Packages("dpkg")),
-    ("/lib/apk/db/installed", Special::Packages("apk")),
-    ("/usr/lib/apk/db/installed", Special::Packages("apk")),
-    ("/var/lib/apk/db/installed", Special::Packages("apk")),
+    (DPKG_DATABASE, Special::Packages("dpkg")),
+    (APK_DATABASES[0], Special::Packages("apk")),
+    (APK_DATABASES[1], Special::Packages("apk")),
+    (APK_DATABASES[2], Special::Packages("apk")),
     ("/var/lib/rpm/Packages", Special::Packages("rpm")),
     ("/var/lib/rpm/Packages.db", Special::Packages("rpm")),
     ("/var/lib/rpm/rpmdb.sqlite", Special::Packages("rpm")),
