@@ -5,11 +5,10 @@
 //! component's process namespace, so that no workload can see or stop it; it has no privileges.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use box_image::{ComponentPlan, User};
@@ -30,8 +29,6 @@ use crate::{console, sys};
 const MAX_CONNECTIONS: usize = 64;
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 64;
-/// What a direction of a connection holds between reading and writing, in bytes.
-const BUFFER: usize = 16 * 1024;
 /// The stack of a connection's threads, in bytes.
 const STACK: usize = 64 * 1024;
 /// `nobody`, by convention.
@@ -80,7 +77,7 @@ fn give_up_privileges(listener: &OwnedFd, network: Option<&File>) -> Result<(), 
 
 /// Accepts connections until that fails; returns the exit status.
 fn serve(listener: &OwnedFd, port: u16) -> i32 {
-    let connections = Arc::new(AtomicUsize::new(0));
+    let connections = Arc::new(());
     loop {
         match sys::accept(listener.as_fd()) {
             Ok(connection) => admit(connection, port, &connections),
@@ -93,21 +90,20 @@ fn serve(listener: &OwnedFd, port: u16) -> i32 {
     }
 }
 
-/// Carries a connection in threads of its own, or closes it where there are too many.
-fn admit(connection: OwnedFd, port: u16, connections: &Arc<AtomicUsize>) {
-    if connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
-        connections.fetch_sub(1, Ordering::Relaxed);
+/// Carries a connection in threads of its own, or closes it where there are too many: each holds a
+/// clone of `connections`.
+fn admit(connection: OwnedFd, port: u16, connections: &Arc<()>) {
+    if Arc::strong_count(connections) > MAX_CONNECTIONS {
         return;
     }
     let counted = Arc::clone(connections);
     let carry = move || {
         // Where nobody listens, or something breaks, both ends see the connection close.
         drop(carry(File::from(connection), port));
-        counted.fetch_sub(1, Ordering::Relaxed);
+        drop(counted);
     };
-    if thread::Builder::new().stack_size(STACK).spawn(carry).is_err() {
-        connections.fetch_sub(1, Ordering::Relaxed);
-    }
+    // Without a thread the connection is closed, too.
+    drop(thread::Builder::new().stack_size(STACK).spawn(carry));
 }
 
 /// Copies both ways between `host` and the component until both have ended.
@@ -133,22 +129,10 @@ fn join(one: &File, other: &File) -> io::Result<()> {
 
 /// Copies from one socket to the other up to the end, and passes the end on. An error ends both
 /// directions, so that the other direction's thread does not wait for ever.
-fn pump(from: &File, to: &File) {
-    match copy(from, to) {
-        Ok(()) => drop(shutdown(to.as_raw_fd(), Shutdown::Write)),
+fn pump(mut from: &File, mut to: &File) {
+    match io::copy(&mut from, &mut to) {
+        Ok(_) => drop(shutdown(to.as_raw_fd(), Shutdown::Write)),
         Err(_) => close_both(from, to),
-    }
-}
-
-fn copy(mut from: &File, mut to: &File) -> io::Result<()> {
-    let mut buffer = vec![0; BUFFER];
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(length) => to.write_all(&buffer[..length])?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
     }
 }
 
@@ -162,6 +146,7 @@ fn close_both(one: &File, other: &File) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
     use std::os::unix::net::UnixStream;
 
@@ -173,7 +158,7 @@ mod tests {
         let bridge = thread::spawn(move || carry(File::from(OwnedFd::from(bridged)), port));
 
         let (mut inside, _) = listener.accept().unwrap();
-        let request = vec![7; 3 * BUFFER + 1];
+        let request = vec![7; (48 << 10) + 1];
         let writer = thread::spawn({
             let (mut host, request) = (host.try_clone().unwrap(), request.clone());
             move || {

@@ -60,8 +60,8 @@ pub fn fork(
     body: impl FnOnce() -> i32,
 ) -> nix::Result<Pid> {
     let bits = u64::from(flags.bits().cast_unsigned());
-    let mut args =
-        CloneArgs { flags: bits, exit_signal: signal_bits(Signal::SIGCHLD), ..Default::default() };
+    let exit_signal = u64::from((Signal::SIGCHLD as i32).cast_unsigned());
+    let mut args = CloneArgs { flags: bits, exit_signal, ..Default::default() };
     if let Some(cgroup) = cgroup {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = u64::from(cgroup.as_raw_fd().cast_unsigned());
@@ -74,10 +74,6 @@ pub fn fork(
         0 => exit_with(body),
         pid => Ok(Pid::from_raw(i32::try_from(pid).map_err(|_| Errno::ERANGE)?)),
     }
-}
-
-const fn signal_bits(signal: Signal) -> u64 {
-    (signal as i32).cast_unsigned() as u64
 }
 
 fn exit_with(body: impl FnOnce() -> i32) -> ! {

@@ -7,6 +7,8 @@
 //! `CLOCK_MONOTONIC` over the time from init's first instruction to "ready". Both are read within
 //! a microsecond, so over a start of 5 ms the error is below 0.05 %.
 
+use std::time::Duration;
+
 use box_image::wire::Timing;
 use nix::time::{ClockId, clock_gettime};
 
@@ -49,10 +51,8 @@ impl Clock {
 /// Returns `CLOCK_MONOTONIC` in nanoseconds; it is the same in every process of the guest.
 pub fn now_ns() -> u64 {
     // The clock exists on every Linux, so zero is never returned.
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| {
-        let seconds = time.tv_sec().cast_unsigned();
-        seconds * 1_000_000_000 + time.tv_nsec().cast_unsigned()
-    })
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Converts `count` to nanoseconds, knowing that `counts` took `ns`.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use box_digest::hex;
-use box_image::wire::{GuestMessage, Hello, HostMessage, MAX_FRAME, PROTOCOL};
+use box_image::wire::{GuestMessage, Hello, HostMessage, PROTOCOL};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +26,6 @@ use crate::LaunchError;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much is read at a time, in bytes.
 const CHUNK: usize = 16 << 10;
-/// A frame's length field, in bytes.
-const PREFIX: usize = 4;
 
 /// The secret of one boot: 32 random bytes, written as 64 hexadecimal digits.
 #[derive(Clone, Serialize, Deserialize)]
@@ -196,12 +194,17 @@ impl Channel {
         Ok(())
     }
 
+    /// Reads the first frame, if all of it has arrived. A length that no frame has is an error at
+    /// once, not after it has been waited for.
     fn next_frame(&mut self) -> Result<Option<GuestMessage>, LaunchError> {
-        let rest = &self.received[self.taken..];
-        let Some(end) = frame_end(rest)? else { return Ok(None) };
-        self.taken += end;
-        GuestMessage::read(&mut &rest[..end])
-            .map_err(|error| LaunchError::Protocol(error.to_string()))
+        let mut rest = &self.received[self.taken..];
+        match GuestMessage::read(&mut rest) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+            read => {
+                self.taken = self.received.len() - rest.len();
+                read.map_err(|error| LaunchError::Protocol(error.to_string()))
+            }
+        }
     }
 }
 
@@ -209,18 +212,6 @@ impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
-}
-
-/// Finds where the first frame ends, if all of it has arrived. A length that no frame has is an
-/// error at once, not after it has been waited for.
-fn frame_end(received: &[u8]) -> Result<Option<usize>, LaunchError> {
-    let Some(prefix) = received.first_chunk::<PREFIX>() else { return Ok(None) };
-    let length = usize::try_from(u32::from_le_bytes(*prefix)).unwrap_or(usize::MAX);
-    if length == 0 || length > MAX_FRAME {
-        return Err(LaunchError::Protocol(format!("a frame of {length} bytes")));
-    }
-    let end = PREFIX + length;
-    Ok((received.len() >= end).then_some(end))
 }
 
 fn misuse(what: &str) -> LaunchError {

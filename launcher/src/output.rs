@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use box_image::wire::Stream;
+use serde::{Serialize, Serializer};
 
 mod outlet;
 
@@ -14,14 +15,20 @@ pub const MAX_CAPTURE: usize = 1 << 20;
 /// A longer line is broken here when lines are prefixed.
 const MAX_LINE: usize = 4096;
 
+/// A writer of a program's output.
+pub trait Sink: Write + fmt::Debug {}
+
+impl<T: Write + fmt::Debug> Sink for T {}
+
 /// Where one program's output goes.
+#[derive(Debug)]
 pub enum Route {
     /// As it is, to two writers.
     Pass {
         /// For standard output.
-        stdout: Box<dyn Write>,
+        stdout: Box<dyn Sink>,
         /// For standard error.
-        stderr: Box<dyn Write>,
+        stderr: Box<dyn Sink>,
     },
     /// Line by line, with a prefix, both streams to one writer.
     Prefix(Prefixed),
@@ -66,16 +73,6 @@ impl Route {
     }
 }
 
-impl fmt::Debug for Route {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Pass { .. } => "Route::Pass",
-            Self::Prefix(_) => "Route::Prefix",
-            Self::Capture(_) => "Route::Capture",
-        })
-    }
-}
-
 /// Programs may wait for an answer to half a line, so nothing is held back.
 fn write_through(writer: &mut dyn Write, data: &[u8]) -> io::Result<()> {
     writer.write_all(data)?;
@@ -83,11 +80,18 @@ fn write_through(writer: &mut dyn Write, data: &[u8]) -> io::Result<()> {
 }
 
 /// The kept output of a program.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Captured {
+    #[serde(serialize_with = "as_text")]
     stdout: Vec<u8>,
+    #[serde(serialize_with = "as_text")]
     stderr: Vec<u8>,
+    /// Whether either stream was longer than what is kept.
     truncated: bool,
+}
+
+fn as_text<S: Serializer>(kept: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&String::from_utf8_lossy(kept))
 }
 
 impl Captured {
@@ -99,11 +103,6 @@ impl Captured {
     /// Returns the start of standard error, at most [`MAX_CAPTURE`] bytes, as text.
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
-    }
-
-    /// Tells whether either stream was longer than what is kept.
-    pub const fn truncated(&self) -> bool {
-        self.truncated
     }
 
     fn write(&mut self, stream: Stream, data: &[u8]) {
@@ -118,16 +117,17 @@ impl Captured {
 }
 
 /// Writes the lines of two streams with a prefix.
+#[derive(Debug)]
 pub struct Prefixed {
     prefix: &'static str,
-    writer: Box<dyn Write>,
+    writer: Box<dyn Sink>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
 impl Prefixed {
     /// Puts `prefix` before each line.
-    pub fn new(prefix: &'static str, writer: Box<dyn Write>) -> Self {
+    pub fn new(prefix: &'static str, writer: Box<dyn Sink>) -> Self {
         Self { prefix, writer, stdout: Vec::new(), stderr: Vec::new() }
     }
 
@@ -155,12 +155,6 @@ impl Prefixed {
     }
 }
 
-impl fmt::Debug for Prefixed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prefixed").field("prefix", &self.prefix).finish_non_exhaustive()
-    }
-}
-
 fn write_line(prefix: &str, writer: &mut dyn Write, line: &mut Vec<u8>) -> io::Result<()> {
     if !line.ends_with(b"\n") {
         line.push(b'\n');
@@ -176,7 +170,7 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    #[derive(Clone, Default)]
+    #[derive(Debug, Clone, Default)]
     struct Shared(Rc<RefCell<Vec<u8>>>);
 
     impl Write for Shared {
@@ -233,10 +227,10 @@ mod tests {
         let mut route = Route::Capture(Captured::default());
         route.write(Stream::Stdout, &vec![b'a'; MAX_CAPTURE]).unwrap();
         route.write(Stream::Stderr, b"\xffok").unwrap();
-        assert!(!route.captured().unwrap().truncated());
+        assert!(!route.captured().unwrap().truncated);
         route.write(Stream::Stdout, b"b").unwrap();
         let captured = route.captured().unwrap();
-        assert!(captured.truncated());
+        assert!(captured.truncated);
         assert_eq!(captured.stdout().len(), MAX_CAPTURE);
         assert_eq!(captured.stderr(), "\u{fffd}ok");
     }

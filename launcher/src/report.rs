@@ -4,15 +4,15 @@ use std::path::Path;
 
 use box_digest::{Blake3Digest, Digest};
 use box_image::wire::Exited;
-use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Excess, Health, Phase, Phases};
+use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Overrun, Phase, Phases};
 use serde::Serialize;
 
-use crate::output::Route;
+use crate::output::{Captured, Route};
 use crate::verify::Verified;
 
 /// Renders what each phase may take, what it took, and by how much it was over.
 pub fn budget_table(budget: &Budget, taken: &Phases) -> String {
-    let over = budget.excesses(taken);
+    let over = budget.overruns(taken);
     let mut table = format!("{:<8}{:>10}{:>14}\n", "phase", "allowed", "taken");
     for phase in Phase::ALL {
         let allowed = budget.limit(phase).map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
@@ -26,25 +26,17 @@ pub fn budget_table(budget: &Budget, taken: &Phases) -> String {
     table
 }
 
-/// What is known at the end of a run.
+/// What is known of a run.
 #[derive(Debug)]
-pub struct RunFacts<'a> {
-    /// The box digest.
-    pub digest: Digest,
-    /// The box's config.
-    pub config: &'a BoxConfig,
-    /// How its blobs were verified.
+pub struct RunFacts {
+    /// How the box's blobs were verified.
     pub verified: Verified,
     /// What the start took.
     pub phases: Phases,
-    /// The agent's exit status, if it has ended.
+    /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
-    /// Where the agent's output went.
-    pub agent_output: &'a Route,
-    /// The socket that led to the agent's port.
-    pub agent_socket: Option<&'a Path>,
-    /// The command that ran, if one did.
-    pub command: Option<CommandReport>,
+    /// Where the agent's output goes.
+    pub agent_output: Route,
 }
 
 /// One run, as `boxlaunch run --json` prints it.
@@ -57,7 +49,7 @@ pub struct RunReport<'a> {
     phases_ms: Phases,
     budget: Budget,
     within_budget: bool,
-    excess: Vec<Excess>,
+    excess: Vec<Overrun>,
     agent: AgentReport<'a>,
     business: Option<ComponentReport<'a>>,
     command: Option<CommandReport>,
@@ -81,15 +73,7 @@ struct AgentReport<'a> {
     ready: bool,
     status: Option<u8>,
     #[serde(flatten)]
-    output: OutputReport,
-}
-
-/// The captured output of a program; `truncated` where it was longer than is kept.
-#[derive(Debug, Default, Serialize)]
-struct OutputReport {
-    stdout: String,
-    stderr: String,
-    truncated: bool,
+    output: Captured,
 }
 
 /// A command that was run, and how it ended.
@@ -100,13 +84,13 @@ pub struct CommandReport {
     status: u8,
     oom_killed: bool,
     #[serde(flatten)]
-    output: OutputReport,
+    output: Captured,
 }
 
 impl CommandReport {
     /// Describes a command that has ended, with its output where that was captured.
     pub fn new(component: ComponentName, argv: Vec<String>, exit: Exited, output: &Route) -> Self {
-        let output = OutputReport::of(output);
+        let output = output.captured().cloned().unwrap_or_default();
         Self { component, argv, status: exit.status, oom_killed: exit.oom_killed, output }
     }
 
@@ -117,13 +101,20 @@ impl CommandReport {
 }
 
 impl<'a> RunReport<'a> {
-    /// Puts the facts of a run in the report's form.
-    pub fn new(facts: RunFacts<'a>) -> Self {
-        let plan = &facts.config.plan;
-        let excess = plan.budget.excesses(&facts.phases);
+    /// Puts the facts of a run of a box in the report's form. `agent_socket` is the one that led to
+    /// the agent's port, and `command` the one that ran, if one did.
+    pub fn new(
+        digest: Digest,
+        config: &'a BoxConfig,
+        facts: &RunFacts,
+        agent_socket: Option<&'a Path>,
+        command: Option<CommandReport>,
+    ) -> Self {
+        let plan = &config.plan;
+        let excess = plan.budget.overruns(&facts.phases);
         Self {
-            digest: facts.digest,
-            tree: facts.config.tree,
+            digest,
+            tree: config.tree,
             verified: facts.verified,
             phases_ms: facts.phases,
             budget: plan.budget,
@@ -133,11 +124,11 @@ impl<'a> RunReport<'a> {
                 component: ComponentReport::of(&plan.agent),
                 ready: true,
                 status: facts.agent_status,
-                output: OutputReport::of(facts.agent_output),
+                output: facts.agent_output.captured().cloned().unwrap_or_default(),
             },
             business: plan.business.as_ref().map(ComponentReport::of),
-            command: facts.command,
-            agent_socket: facts.agent_socket,
+            command,
+            agent_socket,
         }
     }
 }
@@ -149,20 +140,9 @@ impl<'a> ComponentReport<'a> {
     }
 }
 
-impl OutputReport {
-    fn of(route: &Route) -> Self {
-        route.captured().map_or_else(Self::default, |captured| Self {
-            stdout: captured.stdout(),
-            stderr: captured.stderr(),
-            truncated: captured.truncated(),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Captured;
     use box_image::wire::Stream;
     use testkit::test_box::config;
 
@@ -170,7 +150,7 @@ mod tests {
         Phases { vmm: 120.5, kernel: 320.25, init: 40.0, ready: 19.25, total: 500.0 };
 
     #[test]
-    fn the_table_names_limits_times_and_excesses() {
+    fn the_table_names_limits_times_and_overruns() {
         let budget =
             Budget { kernel: Some(300), init: Some(40), total: Some(1000), ..Budget::default() };
         assert_eq!(
@@ -193,16 +173,10 @@ mod tests {
         let exit = Exited { id: 1, status: 3, oom_killed: true };
         let argv = vec!["sh".to_owned()];
         let command = CommandReport::new(ComponentName::Business, argv, exit, &output);
-        let report = RunReport::new(RunFacts {
-            digest: Digest::from_bytes([1; 32]),
-            config: &config,
-            verified: Verified::Receipt,
-            phases: TAKEN,
-            agent_status: None,
-            agent_output: &output,
-            agent_socket: Some(Path::new("/run/a.sock")),
-            command: Some(command),
-        });
+        let (digest, socket) = (Digest::from_bytes([1; 32]), Path::new("/run/a.sock"));
+        let (verified, agent_status) = (Verified::Receipt, None);
+        let facts = RunFacts { verified, phases: TAKEN, agent_status, agent_output: output };
+        let report = RunReport::new(digest, &config, &facts, Some(socket), Some(command));
         let expected = serde_json::json!({
             "box": format!("sha256:{}", "01".repeat(32)),
             "tree": format!("blake3:{}", "00".repeat(32)),

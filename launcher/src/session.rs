@@ -23,9 +23,10 @@ use crate::events::{Event, Events};
 use crate::open::check_enforced;
 use crate::output::Route;
 use crate::receipt::Receipts;
+use crate::report::RunFacts;
 use crate::runtime_dir::{RuntimeDir, checked_socket_path};
 use crate::signals::StopSignals;
-use crate::verify::{self, Trust, Verified};
+use crate::verify::{self, Trust};
 use crate::vmm::{AgentPort, BlobFds, Vmm, VmmConfig};
 
 /// The id of the command; a session runs one.
@@ -71,10 +72,8 @@ pub struct Session<'a> {
     events: Events<'a>,
     agent_socket: Option<AgentSocket>,
     _runtime: RuntimeDir,
-    verified: Verified,
-    phases: Phases,
-    agent_output: Route,
-    agent_exit: Option<Exited>,
+    /// What is known of the run so far.
+    pub facts: RunFacts,
 }
 
 impl<'a> Session<'a> {
@@ -89,7 +88,7 @@ impl<'a> Session<'a> {
         let mut session = Self::spawn(setup)?;
         match session.await_ready(started, timeout) {
             Ok(phases) => {
-                session.phases = phases;
+                session.facts.phases = phases;
                 Ok(session)
             }
             Err(error) => Err(session.failure(error)),
@@ -119,17 +118,19 @@ impl<'a> Session<'a> {
             blobs: BlobFds::of(setup.opened),
             nonce: nonce.clone(),
             control_socket: listener.path().to_owned(),
-            agent: agent_socket.as_ref().map(AgentSocket::config),
+            agent: agent_socket.as_ref().map(|socket| socket.0.clone()),
         })?;
         let console = Console::new(setup.console);
         Ok(Self {
             events: Events::new(vmm, listener, nonce, console, setup.signals),
             agent_socket,
             _runtime: runtime,
-            verified,
-            phases: Phases::default(),
-            agent_output: setup.agent_output,
-            agent_exit: None,
+            facts: RunFacts {
+                verified,
+                phases: Phases::default(),
+                agent_status: None,
+                agent_output: setup.agent_output,
+            },
         })
     }
 
@@ -144,35 +145,15 @@ impl<'a> Session<'a> {
                 Event::Deadline => return Err(LaunchError::Timeout(timeout.as_secs())),
                 event => return Err(self.ended(event, "before the agent was ready")),
             }
-            if let Some(exit) = self.agent_exit {
-                return Err(LaunchError::AgentEnded(exit.status));
+            if let Some(status) = self.facts.agent_status {
+                return Err(LaunchError::AgentEnded(status));
             }
         }
     }
 
-    /// Returns how the blobs were verified.
-    pub const fn verified(&self) -> Verified {
-        self.verified
-    }
-
-    /// Returns what the start took.
-    pub const fn phases(&self) -> Phases {
-        self.phases
-    }
-
     /// Returns the socket that leads to the agent's port.
     pub fn agent_socket(&self) -> Option<&Path> {
-        self.agent_socket.as_ref().map(|socket| socket.path.as_path())
-    }
-
-    /// Returns where the agent's output went.
-    pub const fn agent_output(&self) -> &Route {
-        &self.agent_output
-    }
-
-    /// Returns the agent's exit status, once it has ended.
-    pub fn agent_status(&self) -> Option<u8> {
-        self.agent_exit.map(|exit| exit.status)
+        self.agent_socket.as_ref().map(|socket| socket.0.socket.as_path())
     }
 
     /// Waits until the agent ends, and returns its status.
@@ -181,8 +162,8 @@ impl<'a> Session<'a> {
     /// When the machine ends first, init fails, or a signal asks for the end.
     pub fn wait_for_agent(&mut self) -> Result<u8, RunFailure> {
         loop {
-            if let Some(exit) = self.agent_exit {
-                return Ok(exit.status);
+            if let Some(status) = self.facts.agent_status {
+                return Ok(status);
             }
             let step = match self.events.next(None) {
                 Ok(Event::Message(message)) => self.agent_message(message),
@@ -246,7 +227,7 @@ impl<'a> Session<'a> {
                 Event::VmmEnded(_) | Event::Signal(_) | Event::Deadline => break,
             }
         }
-        self.agent_output.finish().map_err(|error| self.not_written(error))
+        self.facts.agent_output.finish().map_err(|error| self.not_written(error))
     }
 
     /// Handles a message that is not about a command.
@@ -269,7 +250,7 @@ impl<'a> Session<'a> {
         if u32::from(output.id) != AGENT_ID {
             return Ok(());
         }
-        let written = self.agent_output.write(output.stream, &output.data);
+        let written = self.facts.agent_output.write(output.stream, &output.data);
         written.map_err(|error| self.not_written(error))
     }
 
@@ -287,7 +268,7 @@ impl<'a> Session<'a> {
 
     const fn note_exit(&mut self, exit: Exited) {
         if exit.id == AGENT_ID {
-            self.agent_exit = Some(exit);
+            self.facts.agent_status = Some(exit.status);
         }
     }
 
@@ -328,8 +309,8 @@ impl<'a> Session<'a> {
             drop(self.settle());
         }
         // The error at hand matters more than one while the last half line is written.
-        drop(self.agent_output.finish());
-        let captured = self.agent_output.captured();
+        drop(self.facts.agent_output.finish());
+        let captured = self.facts.agent_output.captured();
         let output = captured.map_or_else(String::new, |kept| kept.stdout() + &kept.stderr());
         let said = [
             ("the agent's output", shown_lines(&output)),
@@ -342,33 +323,26 @@ impl<'a> Session<'a> {
 
 /// The agent's socket, which libkrun makes; removed when dropped.
 #[derive(Debug)]
-struct AgentSocket {
-    port: u16,
-    path: PathBuf,
-}
+struct AgentSocket(AgentPort);
 
 impl AgentSocket {
     fn plan(port: u16, wanted: Option<PathBuf>, runtime: &RuntimeDir) -> Result<Self, LaunchError> {
         let Some(wanted) = wanted else {
-            return Ok(Self { port, path: runtime.socket("agent.sock")? });
+            return Ok(Self(AgentPort { port, socket: runtime.socket("agent.sock")? }));
         };
         let path = std::path::absolute(&wanted).map_err(LaunchError::file("find", &wanted))?;
         let path = checked_socket_path(path)?;
         match fs::symlink_metadata(&path) {
             Ok(_) => Err(LaunchError::file("make", &path)(io::ErrorKind::AlreadyExists.into())),
-            Err(_) => Ok(Self { port, path }),
+            Err(_) => Ok(Self(AgentPort { port, socket: path })),
         }
-    }
-
-    fn config(&self) -> AgentPort {
-        AgentPort { port: self.port, socket: self.path.clone() }
     }
 }
 
 impl Drop for AgentSocket {
     fn drop(&mut self) {
         // Before the guest has a vsock driver there is no file.
-        drop(fs::remove_file(&self.path));
+        drop(fs::remove_file(&self.0.socket));
     }
 }
 

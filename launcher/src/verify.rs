@@ -1,21 +1,16 @@
 //! Verification of blobs: sha256 over the open files, or a receipt for it.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::time::SystemTime;
 
-use box_digest::{Digest, Hasher};
+use box_digest::Digest;
 use box_layout::{Blob, OpenBox, OpenError};
+use host_fs::read::Section;
 use host_fs::stamp::Stamp;
 use serde::Serialize;
 
 use crate::LaunchError;
 use crate::receipt::Receipts;
-
-/// How much is read at a time.
-const CHUNK: usize = 1 << 20;
 
 /// How it was found that a blob is the one that the box names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -79,7 +74,10 @@ pub fn hashed(blob: &Blob) -> Result<Option<String>, LaunchError> {
     blob.check_size()?;
     let stamp = self::stamp(blob)?;
     let began = SystemTime::now();
-    let (found, expected) = (hash(&blob.file, &blob.path)?, blob.descriptor.digest);
+    // Other holders of the descriptor share its position.
+    let (found, _) = Digest::of_reader(Section::new(&blob.file, 0, u64::MAX))
+        .map_err(LaunchError::file("read", &blob.path))?;
+    let expected = blob.descriptor.digest;
     if found != expected {
         return Err(OpenError::digest(blob.path.clone(), expected, found).into());
     }
@@ -94,25 +92,12 @@ fn stamp(blob: &Blob) -> Result<Stamp, LaunchError> {
     Stamp::of(&blob.file).map_err(LaunchError::file("examine", &blob.path))
 }
 
-/// Hashes a file without moving its position, which other holders of the descriptor share.
-fn hash(file: &File, path: &Path) -> Result<Digest, LaunchError> {
-    let mut hasher = Hasher::default();
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        match file.read_at(&mut buffer, hasher.count()) {
-            Ok(0) => return Ok(hasher.digest()),
-            Ok(length) => hasher.update(&buffer[..length]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(LaunchError::file("read", path)(error)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use box_image::manifest::{KERNEL_TYPE, ROOTFS_TYPE};
     use std::fs;
+    use std::path::Path;
     use std::thread::sleep;
     use std::time::Duration;
     use testkit::test_box::{TestBox, config};

@@ -76,7 +76,7 @@ impl BlobFds {
 }
 
 /// Where the agent is reached.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentPort {
     /// The vsock port, and the TCP port in the guest.
     pub port: u16,
@@ -208,7 +208,8 @@ fn configured(config: impl Read) -> Result<Vm, LaunchError> {
     let mut vm = Vm::new(config.size.cpus, config.size.memory_mib)?;
     vm.set_kernel(&fd_path(config.blobs.kernel))?;
     vm.add_disk(&fd_path(config.blobs.rootfs))?;
-    let init = read_whole(&fd_path(config.blobs.init))?;
+    let init = fd_path(config.blobs.init);
+    let init = std::fs::read(&init).map_err(LaunchError::file("read", &init))?;
     add_first_root(&mut vm, init, config.nonce.text())?;
     vm.add_vsock()?;
     vm.add_vsock_port(CONTROL_PORT, &config.control_socket, PortMode::GuestConnects)?;
@@ -277,10 +278,6 @@ fn confine() -> Result<(), LaunchError> {
 
 fn fd_path(fd: RawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{fd}"))
-}
-
-fn read_whole(path: &Path) -> Result<Vec<u8>, LaunchError> {
-    std::fs::read(path).map_err(LaunchError::file("read", path))
 }
 
 #[cfg(test)]

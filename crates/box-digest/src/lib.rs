@@ -61,7 +61,7 @@ impl AnyDigest {
 }
 
 /// The algorithm of a [`TypedDigest`]: [`Sha256`] or [`Blake3`].
-pub trait Algorithm: sealed::Sealed + Debug + Copy + Ord + Hash + Send + Sync + 'static {
+pub trait Algorithm: Debug + Copy + Ord + Hash + Send + Sync + 'static {
     /// The name in front of the colon.
     const NAME: &'static str;
 }
@@ -80,12 +80,6 @@ impl Algorithm for Sha256 {
 
 impl Algorithm for Blake3 {
     const NAME: &'static str = "blake3";
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::Sha256 {}
-    impl Sealed for super::Blake3 {}
 }
 
 impl<A> TypedDigest<A> {

@@ -2,35 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One phase of a box's start, in the order in which they happen; the last is their sum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// The launcher started → the virtual CPU runs.
-    Vmm,
-    /// → init's first instruction.
-    Kernel,
-    /// → the agent's program is executed.
-    Init,
-    /// → the agent's health check has passed.
-    Ready,
-    /// The launcher started → the agent is ready.
-    Total,
-}
+use crate::named_enum;
 
-impl Phase {
-    /// All phases in their order.
-    pub const ALL: [Self; 5] = [Self::Vmm, Self::Kernel, Self::Init, Self::Ready, Self::Total];
-
-    /// Returns the name as the Boxfile and the reports spell it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Vmm => "vmm",
-            Self::Kernel => "kernel",
-            Self::Init => "init",
-            Self::Ready => "ready",
-            Self::Total => "total",
-        }
+named_enum! {
+    /// One phase of a box's start, in the order in which they happen; the last is their sum.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Phase {
+        /// The launcher started → the virtual CPU runs.
+        Vmm "vmm",
+        /// → init's first instruction.
+        Kernel "kernel",
+        /// → the agent's program is executed.
+        Init "init",
+        /// → the agent's health check has passed.
+        Ready "ready",
+        /// The launcher started → the agent is ready.
+        Total "total",
     }
 }
 
@@ -68,11 +56,11 @@ impl Budget {
     }
 
     /// Returns the phases that took more than they may, in their order.
-    pub fn excesses(&self, taken: &Phases) -> Vec<Excess> {
+    pub fn overruns(&self, taken: &Phases) -> Vec<Overrun> {
         let over = |phase| {
             let limit_ms = self.limit(phase)?;
             let taken_ms = taken.of(phase);
-            (taken_ms > to_ms(limit_ms)).then_some(Excess { phase, limit_ms, taken_ms })
+            (taken_ms > to_ms(limit_ms)).then_some(Overrun { phase, limit_ms, taken_ms })
         };
         Phase::ALL.into_iter().filter_map(over).collect()
     }
@@ -86,7 +74,7 @@ const fn to_ms(ms: u64) -> f64 {
 
 /// A phase that took more than its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Excess {
+pub struct Overrun {
     /// The phase.
     pub phase: Phase,
     /// What it may take, in milliseconds.
@@ -131,8 +119,8 @@ mod tests {
     fn only_what_is_over_its_limit_is_named() {
         let budget = Budget { kernel: Some(10), total: Some(100), ..Budget::default() };
         let taken = Phases { vmm: 500.0, kernel: 10.0, total: 100.5, ..Phases::default() };
-        let over = budget.excesses(&taken);
-        assert_eq!(over, [Excess { phase: Phase::Total, limit_ms: 100, taken_ms: 100.5 }]);
+        let over = budget.overruns(&taken);
+        assert_eq!(over, [Overrun { phase: Phase::Total, limit_ms: 100, taken_ms: 100.5 }]);
     }
 
     #[test]

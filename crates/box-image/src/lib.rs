@@ -17,12 +17,13 @@ pub mod codes;
 pub mod defaults;
 mod docker_name;
 pub mod manifest;
+mod named;
 pub mod plan;
 pub mod rules;
 pub mod text;
 pub mod wire;
 
-pub use budget::{Budget, Excess, Phase, Phases};
+pub use budget::{Budget, Overrun, Phase, Phases};
 pub use codes::{ErrorCode, exit};
 pub use docker_name::{DEFAULT_TAG, DockerName};
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};

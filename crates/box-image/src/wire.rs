@@ -28,19 +28,59 @@ pub const MAX_OUTPUT: usize = 32 * 1024;
 /// The `id` under which the agent's own end is reported; commands have ids from 1.
 pub const AGENT_ID: u32 = 0;
 
-/// What init tells the launcher.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GuestMessage {
-    /// The first frame.
-    Hello(Hello),
-    /// The agent's health check has passed.
-    Ready(Timing),
-    /// Bytes that a program wrote.
-    Output(Output),
-    /// A program has ended.
-    Exited(Exited),
-    /// The start, or a request, failed at a named step.
-    Failed(Failed),
+/// Declares the messages of one direction: the kind of each one's frame, and its body.
+macro_rules! messages {
+    (
+        $(#[$about:meta])*
+        pub enum $enum:ident { $($(#[$meaning:meta])* $kind:literal => $message:ident($body:ty),)+ }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum $enum {
+            $($(#[$meaning])* $message($body),)+
+        }
+
+        impl $enum {
+            /// Writes the message as one frame.
+            ///
+            /// # Errors
+            /// The writer's own, or `InvalidInput` where the message does not fit a frame.
+            pub fn write(&self, writer: &mut impl Write) -> io::Result<()> {
+                match self {
+                    $(Self::$message(body) => write_frame(writer, $kind, &body.encode()?),)+
+                }
+            }
+
+            /// Reads one frame; returns `None` at the end of the stream.
+            ///
+            /// # Errors
+            /// The reader's own, `UnexpectedEof` in the middle of a frame, `InvalidData` for a
+            /// frame that is none of these.
+            pub fn read(reader: &mut impl Read) -> io::Result<Option<Self>> {
+                let Some((kind, body)) = read_frame(reader)? else { return Ok(None) };
+                Ok(Some(match kind {
+                    $($kind => Self::$message(Body::decode(body)?),)+
+                    other => return Err(invalid(&format!("a frame of the unknown kind {other}"))),
+                }))
+            }
+        }
+    };
+}
+
+messages! {
+    /// What init tells the launcher.
+    pub enum GuestMessage {
+        /// The first frame.
+        1 => Hello(Hello),
+        /// The agent's health check has passed.
+        2 => Ready(Timing),
+        /// Bytes that a program wrote.
+        3 => Output(Output),
+        /// A program has ended.
+        4 => Exited(Exited),
+        /// The start, or a request, failed at a named step.
+        5 => Failed(Failed),
+    }
 }
 
 /// Proves that init is the init of this boot.
@@ -111,15 +151,16 @@ pub struct Failed {
     pub message: String,
 }
 
-/// What the launcher asks of init.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HostMessage {
-    /// Run a command in a component.
-    Exec(Exec),
-    /// Send a signal to the agent or to a command.
-    Signal(Signal),
-    /// End everything and power off.
-    Shutdown(Shutdown),
+messages! {
+    /// What the launcher asks of init.
+    pub enum HostMessage {
+        /// Run a command in a component.
+        65 => Exec(Exec),
+        /// Send a signal to the agent or to a command.
+        66 => Signal(Signal),
+        /// End everything and power off.
+        67 => Shutdown(Shutdown),
+    }
 }
 
 /// A command to run in a component.
@@ -153,85 +194,30 @@ pub struct Shutdown {
     pub grace_ms: u32,
 }
 
-mod kind {
-    pub(super) const HELLO: u8 = 1;
-    pub(super) const READY: u8 = 2;
-    pub(super) const OUTPUT: u8 = 3;
-    pub(super) const EXITED: u8 = 4;
-    pub(super) const FAILED: u8 = 5;
-    pub(super) const EXEC: u8 = 65;
-    pub(super) const SIGNAL: u8 = 66;
-    pub(super) const SHUTDOWN: u8 = 67;
+/// What a frame holds after its kind.
+trait Body: Sized {
+    fn encode(&self) -> io::Result<Vec<u8>>;
+    fn decode(body: Vec<u8>) -> io::Result<Self>;
 }
 
-impl GuestMessage {
-    /// Writes the message as one frame.
-    ///
-    /// # Errors
-    /// The writer's own, or `InvalidInput` where the message does not fit a frame.
-    pub fn write(&self, writer: &mut impl Write) -> io::Result<()> {
-        match self {
-            Self::Hello(body) => write_json(writer, kind::HELLO, body),
-            Self::Ready(body) => write_json(writer, kind::READY, body),
-            Self::Output(body) => write_frame(writer, kind::OUTPUT, &body.encode()),
-            Self::Exited(body) => write_json(writer, kind::EXITED, body),
-            Self::Failed(body) => write_json(writer, kind::FAILED, body),
-        }
+impl<T: Serialize + DeserializeOwned> Body for T {
+    fn encode(&self) -> io::Result<Vec<u8>> {
+        Ok(serde_json::to_vec(self)?)
     }
 
-    /// Reads one frame; nothing at the end of the stream.
-    ///
-    /// # Errors
-    /// The reader's own, `UnexpectedEof` in the middle of a frame, `InvalidData` for a frame that
-    /// is none of these.
-    pub fn read(reader: &mut impl Read) -> io::Result<Option<Self>> {
-        let Some((kind, body)) = read_frame(reader)? else { return Ok(None) };
-        Ok(Some(match kind {
-            kind::HELLO => Self::Hello(from_json(&body)?),
-            kind::READY => Self::Ready(from_json(&body)?),
-            kind::OUTPUT => Self::Output(Output::decode(body)?),
-            kind::EXITED => Self::Exited(from_json(&body)?),
-            kind::FAILED => Self::Failed(from_json(&body)?),
-            other => return Err(unknown_kind(other)),
-        }))
+    fn decode(body: Vec<u8>) -> io::Result<Self> {
+        // Not as serde_json converts it: JSON that ends early is not the end of the stream.
+        serde_json::from_slice(&body).map_err(|error| invalid(&error.to_string()))
     }
 }
 
-impl HostMessage {
-    /// Writes the message as one frame.
-    ///
-    /// # Errors
-    /// The writer's own, or `InvalidInput` where the message does not fit a frame.
-    pub fn write(&self, writer: &mut impl Write) -> io::Result<()> {
-        match self {
-            Self::Exec(body) => write_json(writer, kind::EXEC, body),
-            Self::Signal(body) => write_json(writer, kind::SIGNAL, body),
-            Self::Shutdown(body) => write_json(writer, kind::SHUTDOWN, body),
-        }
-    }
-
-    /// Reads one frame; nothing at the end of the stream.
-    ///
-    /// # Errors
-    /// As [`GuestMessage::read`].
-    pub fn read(reader: &mut impl Read) -> io::Result<Option<Self>> {
-        let Some((kind, body)) = read_frame(reader)? else { return Ok(None) };
-        Ok(Some(match kind {
-            kind::EXEC => Self::Exec(from_json(&body)?),
-            kind::SIGNAL => Self::Signal(from_json(&body)?),
-            kind::SHUTDOWN => Self::Shutdown(from_json(&body)?),
-            other => return Err(unknown_kind(other)),
-        }))
-    }
-}
-
-impl Output {
-    fn encode(&self) -> Vec<u8> {
+impl Body for Output {
+    fn encode(&self) -> io::Result<Vec<u8>> {
         let stream = match self.stream {
             Stream::Stdout => 1,
             Stream::Stderr => 2,
         };
-        [&[self.id, stream], self.data.as_slice()].concat()
+        Ok([&[self.id, stream], self.data.as_slice()].concat())
     }
 
     fn decode(mut body: Vec<u8>) -> io::Result<Self> {
@@ -250,18 +236,6 @@ impl Output {
 
 fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
-}
-
-fn unknown_kind(kind: u8) -> io::Error {
-    invalid(&format!("a frame of the unknown kind {kind}"))
-}
-
-fn from_json<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
-    Ok(serde_json::from_slice(body)?)
-}
-
-fn write_json(writer: &mut impl Write, kind: u8, body: &impl Serialize) -> io::Result<()> {
-    write_frame(writer, kind, &serde_json::to_vec(body)?)
 }
 
 /// Writes a frame with one call, so that a packet carries it whole.

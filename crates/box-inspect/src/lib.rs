@@ -9,4 +9,5 @@
 
 pub mod diff;
 pub mod export;
+mod links;
 pub mod opened;

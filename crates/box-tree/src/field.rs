@@ -1,67 +1,39 @@
 //! The fields of an entry by which two are compared.
 
+use box_image::named_enum;
+
 use super::{Inode, Meta};
 
-/// What can differ at a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
-    /// What it is.
-    Type,
-    /// The permissions.
-    Mode,
-    /// The user id.
-    Uid,
-    /// The group id.
-    Gid,
-    /// The size of a file.
-    Size,
-    /// The bytes of a file.
-    Content,
-    /// The target of a symbolic link.
-    Target,
-    /// The numbers of a device.
-    Device,
-    /// The extended attributes.
-    Xattrs,
-    /// The modification time.
-    Mtime,
-    /// Which other names it has.
-    HardLinks,
+named_enum! {
+    /// What can differ at a path.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Field {
+        /// What it is.
+        Type "type",
+        /// The permissions.
+        Mode "mode",
+        /// The user id.
+        Uid "uid",
+        /// The group id.
+        Gid "gid",
+        /// The size of a file.
+        Size "size",
+        /// The bytes of a file.
+        Content "content",
+        /// The target of a symbolic link.
+        Target "target",
+        /// The numbers of a device.
+        Device "device",
+        /// The extended attributes.
+        Xattrs "xattrs",
+        /// The modification time.
+        Mtime "mtime",
+        /// Which other names it has.
+        HardLinks "hard-links",
+    }
 }
 
 impl Field {
-    /// All, in the order in which they are compared.
-    pub const ALL: [Self; 11] = [
-        Self::Type,
-        Self::Mode,
-        Self::Uid,
-        Self::Gid,
-        Self::Size,
-        Self::Content,
-        Self::Target,
-        Self::Device,
-        Self::Xattrs,
-        Self::Mtime,
-        Self::HardLinks,
-    ];
-
-    /// Returns the name, as in `hard-links`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Type => "type",
-            Self::Mode => "mode",
-            Self::Uid => "uid",
-            Self::Gid => "gid",
-            Self::Size => "size",
-            Self::Content => "content",
-            Self::Target => "target",
-            Self::Device => "device",
-            Self::Xattrs => "xattrs",
-            Self::Mtime => "mtime",
-            Self::HardLinks => "hard-links",
-        }
-    }
-
     /// Returns `true` if two inodes differ in this field. Their hard links are not known here.
     pub fn differs(self, one: &Inode, other: &Inode) -> bool {
         let (a, b) = (&one.meta, &other.meta);

@@ -14,7 +14,6 @@ mod field;
 mod graft;
 pub mod listing;
 mod lookup;
-mod origin;
 pub mod path;
 
 use std::collections::BTreeMap;
@@ -23,8 +22,8 @@ pub use content::{Content, CopyError};
 pub use digest::{TREE_EPOCH, entries};
 pub use field::Field;
 pub use graft::Absorbed;
+pub use listing::Origin;
 pub use lookup::{LookupError, Unreached};
-pub use origin::Origin;
 
 /// Reads the bytes of the files of a tree.
 pub trait ReadContent {

@@ -28,11 +28,11 @@ use box_image::ComponentName;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{DIRECTORY, FURTHER_NAME, Reader, Truncated, Writer};
-use crate::{Inode, InodeId, Meta, Origin, Tree, entries, is_name};
+use crate::{Inode, InodeId, Meta, Tree, entries, is_name};
 use bounds::Totals;
 pub use bounds::{LISTING_BYTES, METADATA_BYTES_MAX};
 pub use find::FindError;
-pub use named::NamedOrigin;
+pub use named::{NamedOrigin, Origin};
 
 const MAGIC: &[u8] = b"boxbuild listing 1\n";
 

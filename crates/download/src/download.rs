@@ -10,7 +10,7 @@ use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RAN
 use crate::body::{Body, PIECE};
 use crate::error::DownloadError;
 use crate::guard::Guard;
-use crate::options::{NetworkOptions, Progress};
+use crate::http::{NetworkOptions, Progress};
 use crate::request::FinalResponse;
 use crate::retry::{Attempts, Cancel, Retryable, retry};
 use crate::size::Size;

@@ -5,7 +5,6 @@
 //! guard     the rules that tests can leave out, one at a time
 //! error     DownloadError
 //! retry     retries with exponential backoff, the time that a download may take, cancellation
-//! options   the use of the network: patience, proxy, certificates, progress
 //! request   a GET request and the redirects that answer it
 //! body      the body of a response, read with bounds on size and time
 //! size      the size that a file must have
@@ -24,7 +23,6 @@ mod error;
 pub mod fetch;
 mod guard;
 pub mod http;
-mod options;
 mod request;
 mod retry;
 mod size;
@@ -33,7 +31,7 @@ pub use body::Body;
 pub use download::{Download, Source};
 pub use error::DownloadError;
 pub use guard::Guard;
-pub use options::{NetworkOptions, Progress};
+pub use http::{NetworkOptions, Progress};
 pub use request::{FinalResponse, Request};
 pub use retry::{Attempts, Cancel, Deadline, Policy, Retryable, retry};
 pub use size::Size;

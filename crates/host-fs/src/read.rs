@@ -6,7 +6,9 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Deref;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -125,6 +127,32 @@ pub fn read_prefix(path: &Path, links: Links, most: u64) -> Result<Vec<u8>, Read
     let file = open_regular(path, links)?;
     let length = file.metadata()?.len();
     Ok(take(&file, length.min(most), most)?)
+}
+
+/// Reads a part of a file, by a handle whose position it leaves alone: several may read the same
+/// file at once.
+#[derive(Debug)]
+pub struct Section<F> {
+    file: F,
+    offset: u64,
+    rest: u64,
+}
+
+impl<F: Deref<Target = File>> Section<F> {
+    /// Starts at an offset, and ends after this many bytes, or where the file ends.
+    pub const fn new(file: F, offset: u64, size: u64) -> Self {
+        Self { file, offset, rest: size }
+    }
+}
+
+impl<F: Deref<Target = File>> Read for Section<F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = usize::try_from(self.rest).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.file.read_at(&mut buffer[..length], self.offset)?;
+        self.offset += read as u64;
+        self.rest -= read as u64;
+        Ok(read)
+    }
 }
 
 /// Reads at most `most` bytes, probably `expected` ones.

@@ -167,6 +167,28 @@ impl fmt::Display for Unread {
     }
 }
 
+/// The bound on a number of things that an image has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bound {
+    /// What has them, for people.
+    pub(super) what: &'static str,
+    /// What is counted.
+    pub(super) unit: &'static str,
+    /// The most that there may be.
+    pub(super) limit: u64,
+}
+
+impl Bound {
+    /// Refuses more than there may be.
+    pub(super) fn check(self, found: u64, at: impl FnOnce() -> String) -> Result<(), SourceError> {
+        let Self { what, unit, limit } = self;
+        if found <= limit {
+            return Ok(());
+        }
+        Err(SourceError::TooLarge { at: at(), what, found, unit, limit })
+    }
+}
+
 impl SourceError {
     /// Returns a function that says what could not be read.
     pub(super) fn io(at: impl Into<String>) -> impl FnOnce(io::Error) -> Self {

@@ -7,9 +7,9 @@ use boxfile_spec::Platform;
 use oci_spec::image::{Descriptor, ImageManifest, MediaType};
 
 use super::documents::{Blob, Document, read, tag};
-use super::error::SourceError;
+use super::error::{Bound, SourceError};
 use super::media::Kind;
-use super::place::{INDEX, MANIFEST, Place, Sort, read_manifest};
+use super::place::{INDEX, MANIFEST, Place, read_manifest};
 use super::platform::{fits, is_attestation, listed};
 
 /// How many indexes may lead to a manifest, one naming the next. Builders nest them once.
@@ -94,16 +94,16 @@ fn follow(
 fn document(place: &dyn Place, next: &Next) -> Result<Document, SourceError> {
     let expected = next.media_type.as_ref().map(MediaType::as_ref);
     let kind = expected.map(Kind::of).transpose();
-    let sort = match kind.map_err(|why| malformed(place, next, MANIFEST, why))? {
+    let bound = match kind.map_err(|why| malformed(place, next, MANIFEST, why))? {
         Some(Kind::Index) => INDEX,
         _ => MANIFEST,
     };
-    let bytes = read_manifest(place, next.blob, sort)?;
-    read(&bytes, expected).map_err(|why| malformed(place, next, sort, why))
+    let bytes = read_manifest(place, next.blob, bound)?;
+    read(&bytes, expected).map_err(|why| malformed(place, next, bound, why))
 }
 
-fn malformed(place: &dyn Place, next: &Next, sort: Sort, message: String) -> SourceError {
-    SourceError::Malformed { at: place.at(&next.blob.digest), what: sort.name, message }
+fn malformed(place: &dyn Place, next: &Next, document: Bound, message: String) -> SourceError {
+    SourceError::Malformed { at: place.at(&next.blob.digest), what: document.what, message }
 }
 
 /// Returns what fits of what an index names: that for the platform, else that without a platform.

@@ -9,13 +9,13 @@ use oci_layer::LayerSource;
 use oci_registry::Repository;
 use oci_spec::image::{self, Config, ImageConfiguration, ImageManifest};
 
-use super::access::Access;
 use super::config;
 use super::documents::Blob;
 use super::error::SourceError;
 use super::layers::layers;
 use super::place::{Blobs, open_blob, read_config};
 use super::platform;
+use super::registry::Access;
 
 const LAYER: &str = "a layer";
 

@@ -7,16 +7,16 @@ use oci_layer::LayerSource;
 use oci_spec::image::{Descriptor, ImageConfiguration, ImageManifest};
 
 use super::documents::{Blob, sha256};
-use super::error::SourceError;
+use super::error::{Bound, SourceError};
 use super::place::Blobs;
 use super::{config, media};
 
 /// Images have some ten layers; Docker makes at most 127.
-pub(super) const LAYERS_MAX: usize = 256;
-/// Bytes of the blob of one layer. Registries bound it, too: many at 10 GiB.
-const LAYER_BYTES_MAX: u64 = 16 << 30;
-/// Bytes of the blobs of all layers of an image, each as often as it is named.
-const IMAGE_BYTES_MAX: u64 = 64 << 30;
+const LAYERS: Bound = Bound { what: "an image", unit: "layers", limit: 256 };
+/// The blob of one layer. Registries bound it, too: many at 10 GiB.
+const LAYER_BYTES: Bound = Bound { what: "a layer", unit: "bytes", limit: 16 << 30 };
+/// The blobs of all layers of an image, each as often as it is named.
+const IMAGE_BYTES: Bound = Bound { what: "an image", unit: "bytes of layers", limit: 64 << 30 };
 
 /// Returns the layers of an image, the lowest first.
 pub(super) fn layers(
@@ -24,12 +24,8 @@ pub(super) fn layers(
     manifest: &ImageManifest,
     config: &ImageConfiguration,
 ) -> Result<Vec<LayerSource>, SourceError> {
-    let (place, count) = (|| blobs.title(), manifest.layers().len());
-    if count > LAYERS_MAX {
-        return Err(too_many(&place(), count));
-    }
-    config::check(config, count)
-        .map_err(|why| SourceError::Inconsistent { place: place(), why })?;
+    let place = || blobs.title();
+    check_count(place, config, manifest.layers().len())?;
     check_sizes(blobs, manifest.layers())?;
     let both = manifest.layers().iter().zip(config.rootfs().diff_ids());
     let layers =
@@ -53,33 +49,24 @@ fn layer(
     Ok(LayerSource { digest, size, compression, diff_id })
 }
 
-/// Returns the error of an image with too many layers.
-pub(super) fn too_many(place: &str, layers: usize) -> SourceError {
-    SourceError::TooLarge {
-        at: format!("the image in {place}"),
-        what: "an image",
-        found: layers as u64,
-        unit: "layers",
-        limit: LAYERS_MAX as u64,
-    }
+/// Checks that there are not too many layers, and as many as the config says.
+pub(super) fn check_count(
+    place: impl Fn() -> String,
+    config: &ImageConfiguration,
+    layers: usize,
+) -> Result<(), SourceError> {
+    LAYERS.check(layers as u64, || format!("the image in {}", place()))?;
+    config::check(config, layers).map_err(|why| SourceError::Inconsistent { place: place(), why })
 }
 
 /// Refuses what would fill a disk: as many bytes are fetched as a manifest names.
 fn check_sizes(blobs: &dyn Blobs, layers: &[Descriptor]) -> Result<(), SourceError> {
-    for (number, size) in (1..).zip(layers.iter().map(Descriptor::size)) {
-        if size > LAYER_BYTES_MAX {
-            let at = format!("layer {number} of the image in {}", blobs.title());
-            let (what, unit, limit) = ("a layer", "bytes", LAYER_BYTES_MAX);
-            return Err(SourceError::TooLarge { at, what, found: size, unit, limit });
-        }
+    let image = || format!("the image in {}", blobs.title());
+    for (number, layer) in (1..).zip(layers) {
+        LAYER_BYTES.check(layer.size(), || format!("layer {number} of {}", image()))?;
     }
     let size = layers.iter().map(Descriptor::size).fold(0, u64::saturating_add);
-    if size > IMAGE_BYTES_MAX {
-        let at = format!("the image in {}", blobs.title());
-        let (what, unit, limit) = ("an image", "bytes of layers", IMAGE_BYTES_MAX);
-        return Err(SourceError::TooLarge { at, what, found: size, unit, limit });
-    }
-    Ok(())
+    IMAGE_BYTES.check(size, image)
 }
 
 /// Refuses a blob that is named in two ways. It is read only once, and then as one of them: which of

@@ -4,14 +4,14 @@ use box_digest::Digest;
 use oci_spec::image::{Descriptor, OciLayout};
 
 use super::documents::{Blob, read_index, tag};
-use super::error::{Form, SourceError};
+use super::error::{Bound, Form, SourceError};
 use super::files::Files;
-use super::place::{Blobs, INDEX, Opened, Place, Sort, parse, read_bounded};
+use super::place::{Blobs, INDEX, Opened, Place, parse, read_bounded};
 
 /// The file that makes a directory an image layout.
 pub(super) const MARKER: &str = "oci-layout";
 const INDEX_FILE: &str = "index.json";
-const VERSION: Sort = Sort { name: "an OCI layout version", limit: 4096 };
+const VERSION: Bound = Bound { what: "an OCI layout version", limit: 4096, ..INDEX };
 
 /// A layout whose version was checked.
 #[derive(Debug)]
@@ -35,11 +35,11 @@ impl<F: Files> Layout<F> {
             return Ok(Self { files, form });
         }
         let message = format!("it is of version {version:?}, not 1.0.0");
-        Err(SourceError::Malformed { at, what: VERSION.name, message })
+        Err(SourceError::Malformed { at, what: VERSION.what, message })
     }
 
     fn index(&self) -> Result<Vec<Descriptor>, SourceError> {
-        let (at, what) = (self.files.at(INDEX_FILE), INDEX.name);
+        let (at, what) = (self.files.at(INDEX_FILE), INDEX.what);
         let Some(opened) = self.files.open(INDEX_FILE)? else {
             return Err(SourceError::MissingBlob { at, what });
         };

@@ -26,7 +26,6 @@
 //! name; no name of an archive becomes one.
 #![forbid(unsafe_code)]
 
-mod access;
 mod archive;
 mod config;
 mod docker;
@@ -54,7 +53,6 @@ use box_digest::Digest;
 use boxfile_spec::{ImageRef, Platform};
 use oci_registry::Repository;
 
-pub use access::{Access, Registries};
 use archive::Archive;
 pub use error::{Form, Found, SourceError, Unread};
 use files::{Directory, Files};
@@ -63,7 +61,7 @@ use image::Home;
 pub use image::Image;
 use layout::{Layout, MARKER};
 pub use oci_spec::image::Config;
-pub use registry::Remote;
+pub use registry::{Access, Registries, Remote};
 
 /// Opens the image that a reference names, for a platform. One that is pinned is looked for by its
 /// digest, whatever its tag leads to by now; a digest in the reference goes before that.

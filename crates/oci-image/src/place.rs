@@ -7,22 +7,13 @@ use box_digest::Digest;
 use oci_spec::image::Descriptor;
 
 use super::documents::Blob;
-use super::error::{Form, SourceError};
+use super::error::{Bound, Form, SourceError};
 use super::keys::{self, Document};
 
-/// A sort of document.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sort {
-    /// Its name for people.
-    pub(super) name: &'static str,
-    /// The most bytes that it may have.
-    pub(super) limit: u64,
-}
-
 // Registries bound manifests at 4 MiB.
-pub(super) const INDEX: Sort = Sort { name: "an image index", limit: 4 << 20 };
-pub(super) const MANIFEST: Sort = Sort { name: "an image manifest", ..INDEX };
-pub(super) const CONFIG: Sort = Sort { name: "an image config", limit: 8 << 20 };
+pub(super) const INDEX: Bound = Bound { what: "an image index", unit: "bytes", limit: 4 << 20 };
+pub(super) const MANIFEST: Bound = Bound { what: "an image manifest", ..INDEX };
+pub(super) const CONFIG: Bound = Bound { what: "an image config", limit: 8 << 20, ..INDEX };
 
 /// A stream that was opened.
 pub(super) struct Opened {
@@ -103,20 +94,20 @@ pub(super) fn read_config<T: Document>(blobs: &dyn Blobs, blob: Blob) -> Result<
 pub(super) fn read_manifest(
     place: &dyn Place,
     blob: Blob,
-    sort: Sort,
+    document: Bound,
 ) -> Result<Vec<u8>, SourceError> {
-    verified(place, blob, sort, || place.open_manifest(&blob.digest))
+    verified(place, blob, document, || place.open_manifest(&blob.digest))
 }
 
 fn verified(
     blobs: &dyn Blobs,
     blob: Blob,
-    sort: Sort,
+    document: Bound,
     open: impl FnOnce() -> Result<Option<Opened>, SourceError>,
 ) -> Result<Vec<u8>, SourceError> {
-    let (at, what) = (blobs.at(&blob.digest), sort.name);
-    check_size(blob.size, &at, sort)?;
-    let bytes = read_bounded(sized(blobs, blob, what, open()?)?, &at, sort)?;
+    let (at, what) = (blobs.at(&blob.digest), document.what);
+    document.check(blob.size, || at.clone())?;
+    let bytes = read_bounded(sized(blobs, blob, what, open()?)?, &at, document)?;
     let found = Digest::of(&bytes);
     if found != blob.digest {
         return Err(wrong_digest(at, what, found, blob.digest));
@@ -135,28 +126,28 @@ pub(super) fn wrong_digest(
     SourceError::Damaged { at, what, found, expected }
 }
 
-fn check_size(size: u64, at: &str, sort: Sort) -> Result<(), SourceError> {
-    let Sort { name: what, limit } = sort;
-    if size <= limit {
-        return Ok(());
-    }
-    Err(SourceError::TooLarge { at: at.to_owned(), what, found: size, unit: "bytes", limit })
-}
-
 /// Reads a whole stream of a bounded size.
-pub(super) fn read_bounded(opened: Opened, at: &str, sort: Sort) -> Result<Vec<u8>, SourceError> {
+pub(super) fn read_bounded(
+    opened: Opened,
+    at: &str,
+    document: Bound,
+) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
-    let read = opened.reader.take(sort.limit + 1).read_to_end(&mut bytes);
+    let read = opened.reader.take(document.limit + 1).read_to_end(&mut bytes);
     read.map_err(SourceError::io(at))?;
-    check_size(bytes.len() as u64, at, sort)?;
+    document.check(bytes.len() as u64, || at.to_owned())?;
     Ok(bytes)
 }
 
 /// Reads a document.
-pub(super) fn parse<T: Document>(bytes: &[u8], at: &str, sort: Sort) -> Result<T, SourceError> {
+pub(super) fn parse<T: Document>(
+    bytes: &[u8],
+    at: &str,
+    document: Bound,
+) -> Result<T, SourceError> {
     keys::read(bytes).map_err(|error| SourceError::Malformed {
         at: at.to_owned(),
-        what: sort.name,
+        what: document.what,
         message: error.to_string(),
     })
 }

@@ -11,8 +11,7 @@ use crate::config;
 use crate::error::RegistryError;
 use crate::manifest::{self, Manifest};
 use crate::name::{Reference, Repository};
-use crate::options::Options;
-use crate::server::Server;
+use crate::server::{Options, Server};
 use crate::session::Session;
 
 /// A client for registries. It remembers the tokens that it was given, so one is made for as long

@@ -7,10 +7,9 @@
 //! ```text
 //! name         text                    → Repository, Reference
 //! config       registries.toml         → mirrors, plain http, trusted realms
-//! options      –                         Options
 //! credentials  repository              → password or token, from files and helpers
 //! challenge    WWW-Authenticate        → Basic, or Bearer and its realm
-//! server       –                         one repository on one server
+//! server       –                         Options, and one repository on one server
 //! refusal      response                → an error
 //! auth, token  challenge, credentials  → the Authorization of one server
 //! session      resource                → the response after redirects and authentication
@@ -45,7 +44,6 @@ mod credentials;
 mod error;
 mod manifest;
 mod name;
-mod options;
 mod refusal;
 mod server;
 mod session;
@@ -58,4 +56,4 @@ pub use config::{ConfigError, RegistryConfig};
 pub use error::RegistryError;
 pub use manifest::{MANIFEST_LIMIT, Manifest};
 pub use name::{Reference, Repository, Tag};
-pub use options::Options;
+pub use server::Options;

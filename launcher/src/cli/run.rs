@@ -11,7 +11,7 @@ use box_image::{ComponentName, RunPlan, exit};
 use box_layout::OpenBox;
 use boxlaunch::output::{Captured, Prefixed, Route};
 use boxlaunch::receipt::Receipts;
-use boxlaunch::report::{CommandReport, RunFacts, RunReport, budget_table};
+use boxlaunch::report::{CommandReport, RunReport, budget_table};
 use boxlaunch::signals::StopSignals;
 use boxlaunch::verify::Trust;
 use boxlaunch::{LaunchError, RunFailure, Session, Setup};
@@ -193,8 +193,8 @@ fn serve(
     session: &mut Session<'_>,
     screen: &Screen,
 ) -> Result<Ending, RunFailure> {
-    let phases = session.phases();
-    let over = !plan.budget.excesses(&phases).is_empty();
+    let phases = session.facts.phases;
+    let over = !plan.budget.overruns(&phases).is_empty();
     match args.budget {
         BudgetPolicy::Enforce if over => {
             screen.notice(&budget_table(&plan.budget, &phases));
@@ -222,16 +222,8 @@ fn conclude(
     screen: &Screen,
 ) -> Result<(), CommandError> {
     if args.json {
-        let report = RunReport::new(RunFacts {
-            digest: opened.digest,
-            config: &opened.config,
-            verified: session.verified(),
-            phases: session.phases(),
-            agent_status: session.agent_status(),
-            agent_output: session.agent_output(),
-            agent_socket: session.agent_socket(),
-            command: ending.command(),
-        });
+        let (digest, config, socket) = (opened.digest, &opened.config, session.agent_socket());
+        let report = RunReport::new(digest, config, &session.facts, socket, ending.command());
         screen.print(&json_line(&report)?);
     }
     Ok(())
@@ -245,7 +237,8 @@ fn announce(args: &RunArgs, session: &Session<'_>, screen: &Screen) {
     let socket = session
         .agent_socket()
         .map_or_else(String::new, |path| format!("; its port is {}", path.display()));
-    screen.notice(&format!("boxlaunch: ready after {:.0} ms{socket}\n", session.phases().total));
+    screen
+        .notice(&format!("boxlaunch: ready after {:.0} ms{socket}\n", session.facts.phases.total));
 }
 
 fn component(args: &RunArgs, plan: &RunPlan) -> Result<ComponentName, LaunchError> {

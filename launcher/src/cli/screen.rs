@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use boxlaunch::LaunchError;
-use boxlaunch::output::Outlet;
+use boxlaunch::output::{Outlet, Sink};
 use boxlaunch::signals::StopSignals;
 
 use super::error::{CommandError, signal_code};
@@ -101,7 +101,7 @@ impl Screen {
 
 impl Stream {
     /// Returns where programs in the box write to this stream.
-    pub(crate) fn program(&self) -> Box<dyn Write> {
+    pub(crate) fn program(&self) -> Box<dyn Sink> {
         Box::new(Passed { outlet: self.outlet.clone(), any: Rc::clone(&self.passed) })
     }
 

@@ -10,7 +10,6 @@
 //! shared with whoever started this program.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -39,9 +38,10 @@ const PIECE: usize = 4096;
 /// A write fails with [`ErrorKind::WouldBlock`] where a signal waits and the reader takes nothing;
 /// what it was about is kept, and written before what comes next. After the first signal a reader is
 /// waited for only as long as it goes on taking something, and then written to no more.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Outlet(Rc<RefCell<Inner>>);
 
+#[derive(Debug)]
 struct Inner {
     state: State,
     signals: Rc<StopSignals>,
@@ -50,6 +50,7 @@ struct Inner {
     pending: Vec<u8>,
 }
 
+#[derive(Debug)]
 enum State {
     /// Nothing was written yet, so there is no thread.
     Idle(File),
@@ -61,6 +62,7 @@ enum State {
 }
 
 /// The thread, and how to tell how far it is.
+#[derive(Debug)]
 struct Pump {
     /// Grows as the reader takes something.
     taken: Arc<AtomicUsize>,
@@ -103,12 +105,6 @@ impl Write for Outlet {
     /// Does nothing: what was written is on its way.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl fmt::Debug for Outlet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Outlet")
     }
 }
 

@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::*;
 use crate::output::Outlet;
+use crate::verify::Verified;
 use testkit::test_box::{TestBox, config};
 
 /// More than all pipes on the way to a reader that takes nothing.
@@ -24,10 +25,12 @@ fn unread<'a>(made: &TestBox, signals: &'a Rc<StopSignals>) -> (Session<'a>, Pip
         events: Events::new(vmm, listener, nonce, Console::new(None), signals),
         agent_socket: None,
         _runtime: RuntimeDir::create(made.path()).unwrap(),
-        verified: Verified::Receipt,
-        phases: Phases::default(),
-        agent_output: Route::Pass { stdout: outlet(), stderr: outlet() },
-        agent_exit: None,
+        facts: RunFacts {
+            verified: Verified::Receipt,
+            phases: Phases::default(),
+            agent_status: None,
+            agent_output: Route::Pass { stdout: outlet(), stderr: outlet() },
+        },
     };
     (session, reader)
 }

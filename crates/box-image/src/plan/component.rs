@@ -4,27 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use super::is_default;
 use crate::defaults::AGENT_PORT;
+use crate::named_enum;
 
-/// One of the two components of a box.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ComponentName {
-    /// The AI agent.
-    Agent,
-    /// The business application.
-    Business,
-}
-
-impl ComponentName {
-    /// Both, in their order.
-    pub const ALL: [Self; 2] = [Self::Agent, Self::Business];
-
-    /// Returns `agent` or `business`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Business => "business",
-        }
+named_enum! {
+    /// One of the two components of a box.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ComponentName {
+        /// The AI agent.
+        Agent "agent",
+        /// The business application.
+        Business "business",
     }
 }
 

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
+use crate::named_enum;
 
 /// A skill of the box: a directory under [`super::SKILLS_PATH`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -98,30 +99,20 @@ pub struct NetworkPlan {
     pub deny: Vec<String>,
 }
 
-/// How components reach the host's network.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NetworkMode {
-    /// Not at all: there is loopback, over which the components talk, and the agent's port.
-    #[default]
-    None,
-    /// Through a proxy that knows an allow list and a deny list.
-    Filtered,
-    /// As the host's own programs do.
-    Shared,
-    /// Through the files of `/cap` alone.
-    CapOnly,
-}
-
-impl NetworkMode {
-    /// Returns the name as the Boxfile spells it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Filtered => "filtered",
-            Self::Shared => "shared",
-            Self::CapOnly => "cap-only",
-        }
+named_enum! {
+    /// How components reach the host's network.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum NetworkMode {
+        /// Not at all: there is loopback, over which the components talk, and the agent's port.
+        #[default]
+        None "none",
+        /// Through a proxy that knows an allow list and a deny list.
+        Filtered "filtered",
+        /// As the host's own programs do.
+        Shared "shared",
+        /// Through the files of `/cap` alone.
+        CapOnly "cap-only",
     }
 }
 

@@ -1,12 +1,11 @@
 //! What is compared: the tree of a box, of an image or of a directory.
 
-use std::collections::HashMap;
-
 use box_digest::Digest;
 use box_image::ComponentName;
 use box_tree::listing::{Listing, NamedOrigin};
 use box_tree::{Field, Inode, InodeId, entries, path};
 
+use crate::links::HardLinks;
 use crate::opened::{self, OpenBox, OpenError};
 
 /// What a compared tree is of.
@@ -29,8 +28,8 @@ pub struct Side {
     pub listing: Listing,
     /// The directory of the tree that is compared, as the root of what is compared.
     root: Vec<u8>,
-    /// Of each inode with several names below the root: how many, and the first.
-    groups: HashMap<InodeId, (usize, Vec<u8>)>,
+    /// The inodes with several names below the root.
+    links: HardLinks,
 }
 
 impl Side {
@@ -52,45 +51,18 @@ impl Side {
     }
 
     pub(super) fn new(kind: SideKind, listing: Listing, root: Vec<u8>) -> Self {
-        let mut side = Self { kind, listing, root, groups: HashMap::new() };
-        side.groups = side.groups();
-        side
-    }
-
-    /// Finds the inodes that have several names below the root.
-    fn groups(&self) -> HashMap<InodeId, (usize, Vec<u8>)> {
-        let mut named = HashMap::new();
-        for (path, id) in self.below(b"") {
-            if self.listing.tree.inode(id).names().is_none() {
-                named.entry(id).or_insert((0, path)).0 += 1;
-            }
-        }
-        named.retain(|_, (names, _)| *names > 1);
-        named
-    }
-
-    /// Lists what is at a path of the compared root and below, in the canonical order.
-    fn below(&self, path: &[u8]) -> impl Iterator<Item = (Vec<u8>, InodeId)> + '_ {
-        let root = self.root.len();
-        let prefix = [self.root.as_slice(), &path::normalize(path)].concat();
-        entries(&self.listing.tree).filter_map(move |(path, id)| {
-            let path = if path == b"/" { Vec::new() } else { path };
-            let rest = path.strip_prefix(prefix.as_slice())?;
-            let is_below = rest.is_empty() || rest.starts_with(b"/");
-            is_below.then(|| match &path[root..] {
-                b"" => (b"/".to_vec(), id),
-                path => (path.to_vec(), id),
-            })
-        })
+        let links = HardLinks::of(below(&listing, &root, b""));
+        Self { kind, listing, root, links }
     }
 
     /// Lists the entries at a path of the compared root and below, in the canonical order.
     pub fn entries(&self, path: &[u8]) -> impl Iterator<Item = (Vec<u8>, Entry<'_>)> {
-        self.below(path).map(|(path, id)| (path, self.entry(id)))
+        let names = below(&self.listing, &self.root, path);
+        names.map(|(path, id)| (path, self.entry(id)))
     }
 
     fn entry(&self, id: InodeId) -> Entry<'_> {
-        let group = self.groups.get(&id);
+        let group = self.links.0.get(&id);
         Entry {
             inode: self.listing.tree.inode(id),
             origin: self.origin(id),
@@ -115,6 +87,24 @@ impl Side {
     pub fn find(&self, path: &[u8]) -> Result<InodeId, box_tree::listing::FindError> {
         self.listing.find(&[self.root.as_slice(), b"/", path].concat())
     }
+}
+
+/// Lists what is at a path below the root that is compared, in the canonical order.
+fn below<'a>(
+    listing: &'a Listing,
+    root: &'a [u8],
+    path: &[u8],
+) -> impl Iterator<Item = (Vec<u8>, InodeId)> + use<'a> {
+    let prefix = [root, &path::normalize(path)].concat();
+    entries(&listing.tree).filter_map(move |(path, id)| {
+        let path = if path == b"/" { Vec::new() } else { path };
+        let rest = path.strip_prefix(prefix.as_slice())?;
+        let is_below = rest.is_empty() || rest.starts_with(b"/");
+        is_below.then(|| match &path[root.len()..] {
+            b"" => (b"/".to_vec(), id),
+            path => (path.to_vec(), id),
+        })
+    })
 }
 
 /// One entry of a compared tree.

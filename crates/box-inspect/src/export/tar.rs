@@ -8,10 +8,11 @@ use std::io::Write;
 
 use box_tree::{Inode, Kind, Leaf, Tree, entries};
 
+use super::ExportError;
 use super::contents::Contents;
 use super::error::lossy;
 use super::member::{BLOCK, Flag, Member};
-use super::{ExportError, FirstNames};
+use crate::links::HardLinks;
 
 /// Writes a tree as an archive.
 pub(super) fn write(
@@ -19,13 +20,14 @@ pub(super) fn write(
     contents: &Contents,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
-    let first = FirstNames::of(tree);
+    let first = HardLinks::of(entries(tree));
     for (path, id) in entries(tree) {
         let inode = tree.inode(id);
         match first.before(&path, id) {
             Some(first) => {
-                let link = member(&path[1..], inode, Flag::HardLink);
-                put(Member { target: &first[1..], ..link }, out)?;
+                let (path, target, meta) = (&path[1..], &first[1..], &inode.meta);
+                let (flag, size, device) = (Flag::HardLink, 0, (0, 0));
+                put(Member { path, flag, target, size, device, meta }, out)?;
             }
             None => put_inode(&path, inode, contents, out)?,
         }
@@ -44,34 +46,35 @@ fn put_inode(
     contents: &Contents,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
-    let name = &path[1..];
-    match &inode.kind {
-        Kind::Directory(_) => {
-            let name = if name.is_empty() { b"." } else { name };
-            put(member(&[name, b"/"].concat(), inode, Flag::Directory), out)
-        }
-        Kind::Leaf(Leaf::File(content)) => {
-            put(Member { size: content.size, ..member(name, inode, Flag::File) }, out)?;
-            contents.copy(path, *content, out)?;
-            fill_up(content.size, out)
-        }
-        Kind::Leaf(Leaf::Symlink(target)) => {
-            put(Member { target, ..member(name, inode, Flag::Symlink) }, out)
-        }
-        Kind::Leaf(Leaf::CharDevice(major, minor)) => {
-            let device = (*major, *minor);
-            put(Member { device, ..member(name, inode, Flag::CharDevice) }, out)
-        }
-        Kind::Leaf(Leaf::BlockDevice(major, minor)) => {
-            let device = (*major, *minor);
-            put(Member { device, ..member(name, inode, Flag::BlockDevice) }, out)
-        }
-        Kind::Leaf(Leaf::Fifo) => put(member(name, inode, Flag::Fifo), out),
+    let mut name = path[1..].to_vec();
+    if inode.names().is_some() {
+        name.extend_from_slice(if name.is_empty() { b"./".as_slice() } else { b"/" });
     }
+    put(
+        Member {
+            path: &name,
+            flag: flag(&inode.kind),
+            target: inode.target().unwrap_or_default(),
+            size: inode.content().map_or(0, |content| content.size),
+            device: inode.device().unwrap_or_default(),
+            meta: &inode.meta,
+        },
+        out,
+    )?;
+    let Some(content) = inode.content() else { return Ok(()) };
+    contents.copy(path, *content, out)?;
+    fill_up(content.size, out)
 }
 
-const fn member<'a>(path: &'a [u8], inode: &'a Inode, flag: Flag) -> Member<'a> {
-    Member { path, flag, target: b"", size: 0, device: (0, 0), meta: &inode.meta }
+const fn flag(kind: &Kind) -> Flag {
+    match kind {
+        Kind::Directory(_) => Flag::Directory,
+        Kind::Leaf(Leaf::File(_)) => Flag::File,
+        Kind::Leaf(Leaf::Symlink(_)) => Flag::Symlink,
+        Kind::Leaf(Leaf::CharDevice(..)) => Flag::CharDevice,
+        Kind::Leaf(Leaf::BlockDevice(..)) => Flag::BlockDevice,
+        Kind::Leaf(Leaf::Fifo) => Flag::Fifo,
+    }
 }
 
 /// Writes what stands before a member's data.

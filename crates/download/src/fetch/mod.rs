@@ -19,9 +19,8 @@ use reqwest::header::HeaderMap;
 
 use crate::download::{Download, Source};
 use crate::error::DownloadError;
-use crate::http::Client;
+use crate::http::{Client, NetworkOptions};
 pub use crate::http::{RemoteUrl, UrlError};
-use crate::options::NetworkOptions;
 use crate::request::{FinalResponse, Request};
 use crate::retry::{Attempts, Cancel};
 use crate::size::Size;

@@ -14,6 +14,6 @@ mod error;
 mod roots;
 mod url;
 
-pub use client::{Client, timed_out};
+pub use client::{Client, NetworkOptions, Progress, timed_out};
 pub use error::HttpError;
 pub use url::{RemoteUrl, UrlError};

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::error::{PublishError, Swap};
 use super::flush::flush_tree;
 use super::parent::{
     DraftName, Lock, NewEntry, Parent, is_unsupported, last_of, open_directory, parent_of,
@@ -23,6 +22,35 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(5);
 /// How often a destination that others change meanwhile is tried.
 const ATTEMPTS: usize = 1000;
+
+/// How a directory took the place of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swap {
+    /// In one step, or there was none: at every moment either the old or the new was there.
+    Atomic,
+    /// The file system has no `RENAME_EXCHANGE`: a crash between two steps would have left nothing
+    /// at the destination, and the old directory beside it.
+    InSteps,
+}
+
+/// Why a directory is not published.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
+pub enum PublishError {
+    /// Something is at the destination, where nothing was to be.
+    #[error("{} exists", path.display())]
+    Exists { path: PathBuf },
+    /// Other processes kept the destination locked, or changed it again and again.
+    #[error("another process is using {}", path.display())]
+    Busy { path: PathBuf },
+    /// What came out of an exchange was refused, and could not be put back.
+    #[error("cannot write {}; what was there is kept as {}", path.display(), kept.display())]
+    NotRestored { path: PathBuf, kept: PathBuf, source: io::Error },
+    /// The operating system refused something. Also where a file of the draft is concerned, the path
+    /// is that of the destination.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
 
 /// A directory that is being filled; it is removed unless it is finished.
 #[derive(Debug)]

@@ -23,14 +23,12 @@
 //! (NFS), nothing is ever taken for a leftover.
 
 mod directory;
-mod error;
 mod file;
 mod flush;
 mod parent;
 mod sweep;
 
-pub use directory::DirectoryDraft;
-pub use error::{PublishError, Swap};
+pub use directory::{DirectoryDraft, PublishError, Swap};
 pub use file::FileDraft;
 pub use flush::create_directories;
 pub use sweep::sweep;

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::Arc;
 
+use host_fs::read::Section;
 use oci_layer::{LayerErrorKind, Limits, Member, MemberKind, member};
 
 use super::super::error::SourceError;
-use super::section::Section;
 
 /// Bounds on an archive: `docker save` writes three members for each layer, a layout has one for each
 /// blob.
@@ -30,7 +29,7 @@ pub(super) struct Index {
 
 impl Index {
     /// Reads the headers of all members of an archive of `length` bytes.
-    pub(super) fn read(path: &Path, file: &Arc<File>, length: u64) -> Result<Self, SourceError> {
+    pub(super) fn read(path: &Path, file: &File, length: u64) -> Result<Self, SourceError> {
         let mut index = Self::default();
         let mut offset = 0;
         let limits = Limits::default();

@@ -2,20 +2,18 @@
 
 mod index;
 mod magic;
-mod section;
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use host_fs::read::{Links, open_regular};
+use host_fs::read::{Links, Section, open_regular};
 
 use super::error::{Form, Found, SourceError};
 use super::files::Files;
 use super::place::Opened;
 use index::Index;
-use section::Section;
 
 /// An archive whose members are known.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ impl Archive {
         let file = open_regular(path, Links::Follow).map_err(|error| failed(error.into()))?;
         let length = file.metadata().map_err(failed)?.len();
         let file = Arc::new(file);
-        match magic::check(path, &mut Section::new(&file, 0, length))? {
+        match magic::check(path, &mut Section::new(&*file, 0, length))? {
             Some(found) => Err(other(found)),
             None => {
                 let index = Index::read(path, &file, length)?;
@@ -71,7 +69,7 @@ impl Files for Archive {
         let place = self.index.find(name).map_err(leads_nowhere);
         let place = place.map_err(SourceError::io(self.at(name)))?;
         Ok(place.map(|(offset, size)| {
-            let reader = Section::new(&self.file, offset, size);
+            let reader = Section::new(Arc::clone(&self.file), offset, size);
             Opened { reader: Box::new(reader), size }
         }))
     }

@@ -5,16 +5,16 @@ use oci_spec::image::ImageConfiguration;
 use serde::Deserialize;
 
 use super::super::archive::Archive;
-use super::super::documents::{Blob, sha256};
-use super::super::error::SourceError;
+use super::super::documents::Blob;
+use super::super::error::{Bound, SourceError};
 use super::super::files::Files;
 use super::super::keys::{Document, Shape, optional, required};
-use super::super::place::{CONFIG, Opened, Sort, parse, read_bounded, wrong_digest};
+use super::super::place::{CONFIG, Opened, parse, read_bounded, wrong_digest};
 use super::MANIFEST_FILE;
 
 /// How many images an archive may have: the config of each may have to be looked at.
-const IMAGES_MAX: usize = 256;
-const LIST: Sort = Sort { name: "a list of images", limit: 4 << 20 };
+const IMAGES: Bound = Bound { unit: "images", limit: 256, ..LIST };
+const LIST: Bound = Bound { what: "a list of images", unit: "bytes", limit: 4 << 20 };
 
 /// An image of an archive. Other fields (`Parent`, `LayerSources`) say nothing that is needed.
 #[derive(Debug, Deserialize)]
@@ -38,36 +38,32 @@ impl Document for Vec<Entry> {
     ]));
 }
 
-/// The config of an image, as far as it is needed to name the rest.
+/// The config of an image.
 pub(super) struct Config {
     pub(super) blob: Blob,
-    pub(super) diff_ids: Vec<Digest>,
+    pub(super) content: ImageConfiguration,
 }
 
 /// Reads `manifest.json`.
 pub(super) fn entries(archive: &Archive) -> Result<Vec<Entry>, SourceError> {
     let at = archive.at(MANIFEST_FILE);
-    let opened = file(archive, MANIFEST_FILE, LIST.name)?;
+    let opened = file(archive, MANIFEST_FILE, LIST.what)?;
     let list: Vec<Entry> = parse(&read_bounded(opened, &at, LIST)?, &at, LIST)?;
-    if list.len() <= IMAGES_MAX {
-        return Ok(list);
-    }
-    let (found, limit) = (list.len() as u64, IMAGES_MAX as u64);
-    Err(SourceError::TooLarge { at, what: LIST.name, found, unit: "images", limit })
+    IMAGES.check(list.len() as u64, || at)?;
+    Ok(list)
 }
 
 impl Config {
     /// Reads the config of an image. Its file's name mostly says what it hashes to.
     pub(super) fn read(archive: &Archive, entry: &Entry) -> Result<Self, SourceError> {
-        let (at, what) = (archive.at(&entry.config), CONFIG.name);
+        let (at, what) = (archive.at(&entry.config), CONFIG.what);
         let bytes = read_bounded(file(archive, &entry.config, what)?, &at, CONFIG)?;
         let digest = Digest::of(&bytes);
         if let Some(named) = named_digest(&entry.config).filter(|named| *named != digest) {
             return Err(wrong_digest(at, what, digest, named));
         }
-        let config: ImageConfiguration = parse(&bytes, &at, CONFIG)?;
-        let diff_ids = config.rootfs().diff_ids().iter().map(|id| sha256(id)).collect();
-        Ok(Self { blob: Blob { digest, size: bytes.len() as u64 }, diff_ids })
+        let content = parse(&bytes, &at, CONFIG)?;
+        Ok(Self { blob: Blob { digest, size: bytes.len() as u64 }, content })
     }
 }
 

@@ -5,13 +5,13 @@ use std::io::Read;
 
 use box_digest::Digest;
 use oci_layer::Compression;
-use oci_spec::image::Descriptor;
+use oci_spec::image::{Descriptor, ImageConfiguration};
 
 use super::super::archive::Archive;
-use super::super::documents::Blob;
+use super::super::documents::{Blob, sha256};
 use super::super::error::SourceError;
 use super::super::files::Files;
-use super::super::layers::{LAYERS_MAX, too_many};
+use super::super::layers::check_count;
 use super::super::media;
 use super::entry::{Entry, file, named_digest};
 
@@ -24,28 +24,16 @@ const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 pub(super) fn layers(
     archive: &Archive,
     entry: &Entry,
-    diff_ids: &[Digest],
+    config: &ImageConfiguration,
 ) -> Result<(Vec<Descriptor>, BTreeMap<Digest, String>), SourceError> {
-    check_count(archive, entry.layers.len(), diff_ids.len())?;
+    check_count(|| archive.title(), config, entry.layers.len())?;
     let (mut layers, mut names) = (Vec::new(), BTreeMap::new());
-    for (name, diff_id) in entry.layers.iter().zip(diff_ids) {
-        let (blob, compression) = layer(archive, name, *diff_id)?;
+    for (name, diff_id) in entry.layers.iter().zip(config.rootfs().diff_ids()) {
+        let (blob, compression) = layer(archive, name, sha256(diff_id))?;
         names.insert(blob.digest, name.clone());
         layers.push(blob.named(media::layer(compression)));
     }
     Ok((layers, names))
-}
-
-fn check_count(archive: &Archive, layers: usize, diff_ids: usize) -> Result<(), SourceError> {
-    let place = archive.title();
-    if layers > LAYERS_MAX {
-        return Err(too_many(&place, layers));
-    }
-    if layers == diff_ids {
-        return Ok(());
-    }
-    let why = format!("layers in its manifest: {layers}, diff_ids in its config: {diff_ids}");
-    Err(SourceError::Inconsistent { place, why })
 }
 
 /// Names a layer. Nothing but its content says whether it is compressed: docker, too, looks there. An

@@ -80,7 +80,7 @@ fn image(
     config: Config,
     platform: Platform,
 ) -> Result<Image, SourceError> {
-    let (layers, mut names) = layers::layers(&archive, entry, &config.diff_ids)?;
+    let (layers, mut names) = layers::layers(&archive, entry, &config.content)?;
     names.insert(config.blob.digest, entry.config.clone());
     let identity = Blob { digest: config.blob.digest, size: 0 };
     let manifest = ImageManifestBuilder::default()

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::{Credentials, Secret};
 use crate::error::RegistryError;
-use crate::options::Options;
+use crate::server::Options;
 
 /// The most bytes that a helper may say.
 const LIMIT: u64 = 64 << 10;

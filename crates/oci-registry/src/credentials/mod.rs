@@ -7,13 +7,12 @@ mod file;
 mod helper;
 
 use std::fmt;
-use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::error::RegistryError;
 use crate::name::Repository;
-use crate::options::Options;
+use crate::server::Options;
 use file::{AuthFile, Found};
 
 /// What proves to a registry who asks.
@@ -62,18 +61,17 @@ pub(super) fn find(
             Some(Found::Helper(name)) if helper::is_name(&name) => {
                 helper::ask(options, &name, repository.host())?
             }
-            Some(Found::Helper(_)) => return Err(bad_helper_name(path)),
+            Some(Found::Helper(_)) => {
+                let why =
+                    "it names a credential helper that is not lower-case letters, digits and `-`";
+                return Err(file::bad(path, why));
+            }
         };
         if found.is_some() {
             return Ok(found);
         }
     }
     Ok(None)
-}
-
-fn bad_helper_name(path: &Path) -> RegistryError {
-    let why = "it names a credential helper that is not lower-case letters, digits and `-`";
-    file::bad(path, why)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::os::fd::AsRawFd;
 
 use box_tree::{Inode, Kind, Leaf, Meta};
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::BorrowedFd;
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
@@ -31,20 +31,6 @@ pub struct LeftOut {
     pub xattrs: u64,
 }
 
-/// What an entry gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    Owner,
-    Attributes,
-    Permissions,
-}
-
-impl Step {
-    /// The order matters: another owner takes set-uid bits and capabilities away, and permissions
-    /// may forbid to set attributes.
-    pub(super) const ALL: &'static [Self] = &[Self::Owner, Self::Attributes, Self::Permissions];
-}
-
 /// Gives entries what the tree says of them, as far as it may.
 #[derive(Debug)]
 pub(super) struct Dresser {
@@ -65,25 +51,20 @@ impl Dresser {
         !left_out
     }
 
-    /// Dresses an open file or directory.
-    pub(super) fn dress(
-        &mut self,
-        file: impl AsFd,
-        meta: &Meta,
-        steps: &[Step],
-    ) -> Result<(), Errno> {
-        let file = file.as_fd();
-        for step in steps {
-            match step {
-                Step::Owner => self.own(meta, |uid, gid| rustix::fs::fchown(file, uid, gid)),
-                Step::Attributes => self.attributes(meta, |name, value| {
-                    rustix::fs::fsetxattr(file, name, value, XattrFlags::CREATE)
-                }),
-                Step::Permissions => rustix::fs::fchmod(file, self.mode(meta))
-                    .and_then(|()| rustix::fs::futimens(file, &times(meta))),
-            }?;
-        }
-        Ok(())
+    /// Gives an open file or directory its owner, which takes set-uid bits and capabilities away, and
+    /// then its extended attributes.
+    pub(super) fn dress(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<(), Errno> {
+        self.own(meta, |uid, gid| rustix::fs::fchown(file, uid, gid))?;
+        self.attributes(meta, |name, value| {
+            rustix::fs::fsetxattr(file, name, value, XattrFlags::CREATE)
+        })
+    }
+
+    /// Gives a dressed file or directory its permissions, which may forbid to set attributes, and its
+    /// times.
+    pub(super) fn finish(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<(), Errno> {
+        rustix::fs::fchmod(file, self.mode(meta))?;
+        rustix::fs::futimens(file, &times(meta))
     }
 
     /// Dresses a link, device or pipe, which is not opened. It was made just now in a directory

@@ -25,11 +25,12 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::ExportError;
 use super::contents::Contents;
 use super::error::{entry_at, lossy};
 use super::place;
-use super::{ExportError, FirstNames};
-use dress::{Dresser, Step};
+use crate::links::HardLinks;
+use dress::Dresser;
 pub use dress::{LeftOut, Ownership};
 
 /// How deep a directory may lie: each on the way down is held open.
@@ -45,7 +46,7 @@ pub(super) fn extract(
 ) -> Result<LeftOut, ExportError> {
     let draft = place::directory(to, CLOSED.bits())?;
     let root = open_directory(CWD, draft.path()).map_err(at("open", b"/"))?;
-    let first = FirstNames::of(tree);
+    let first = HardLinks::of(entries(tree));
     let dresser = Dresser::new(ownership);
     let mut extraction = Extraction { tree, contents, first, root, dresser };
     extraction.fill()?;
@@ -69,7 +70,7 @@ fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<Own
 struct Extraction<'a> {
     tree: &'a Tree,
     contents: &'a Contents,
-    first: FirstNames,
+    first: HardLinks,
     /// The directory that the tree's root becomes.
     root: OwnedFd,
     dresser: Dresser,
@@ -128,8 +129,9 @@ impl Extraction<'_> {
                     ExportError::Write(source) => entry_at("write", path)(source),
                     error => error,
                 })?;
-                self.dresser
-                    .dress(&file, &inode.meta, Step::ALL)
+                let dressed = self.dresser.dress(file.as_fd(), &inode.meta);
+                dressed
+                    .and_then(|()| self.dresser.finish(file.as_fd(), &inode.meta))
                     .map_err(at("set the owner and attributes of", path))?;
                 Ok(None)
             }
@@ -165,11 +167,11 @@ impl Extraction<'_> {
         let tree = self.tree;
         let directories = entries(tree).filter(|(_, id)| tree.inode(*id).names().is_some());
         let directories: Vec<_> = directories.collect();
-        for steps in [[Step::Owner, Step::Attributes].as_slice(), &[Step::Permissions]] {
+        for step in [Dresser::dress, Dresser::finish] {
             for (path, id) in directories.iter().rev() {
                 let Inode { meta, .. } = tree.inode(*id);
                 let dressed = self.directory(path);
-                let dressed = dressed.and_then(|it| self.dresser.dress(&it, meta, steps));
+                let dressed = dressed.and_then(|it| step(&mut self.dresser, it.as_fd(), meta));
                 dressed.map_err(at("set the owner and attributes of", path))?;
             }
         }
