@@ -79,7 +79,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
                 }
                 EntryType::XGlobalHeader => {
                     if Guard::GlobalInside.catches(extensions.any()) {
-                        return Err(LayerErrorKind::Malformed("extended header"));
+                        return Err(LayerErrorKind::malformed("extended header"));
                     }
                     let body = self.body(&header, self.limits.header_bytes)?;
                     check_global(&body)?;
@@ -137,7 +137,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
             _ => (extensions.records.is_some(), "extended header"),
         };
         if Guard::ExtendedTwice.catches(there) {
-            return Err(LayerErrorKind::Twice(what));
+            return Err(LayerErrorKind::twice(what));
         }
         match header.entry_type() {
             EntryType::GNULongName => extensions.path = Some(self.long_name(header)?),
@@ -157,7 +157,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         if Guard::LongNameEnd.catches(end != Some(0))
             || Guard::LongNameEmpty.catches(name.is_empty())
         {
-            return Err(LayerErrorKind::Malformed("long name"));
+            return Err(LayerErrorKind::malformed("long name"));
         }
         Ok(name)
     }
@@ -202,7 +202,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         }
         self.here = Some((header.path_bytes().into_owned(), offset));
         if Guard::Magic.catches(!is_known(&header)) {
-            return Err(LayerErrorKind::Malformed("format"));
+            return Err(LayerErrorKind::malformed("format"));
         }
         Ok(Some(header))
     }
@@ -211,7 +211,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
     fn end(&mut self, inside: bool) -> Result<Option<Header>, LayerErrorKind> {
         let lone = self.block()?.is_some_and(|block| !is_zero(&block));
         if Guard::EndInside.catches(inside) || Guard::LoneZeroBlock.catches(lone) {
-            return Err(LayerErrorKind::Malformed("end of archive"));
+            return Err(LayerErrorKind::malformed("end of archive"));
         }
         Ok(None)
     }
@@ -232,7 +232,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
     /// Notes the length of the data behind a header.
     fn expect(&mut self, size: u64) -> Result<(), LayerErrorKind> {
         let padded = size.checked_next_multiple_of(BLOCK as u64);
-        let padded = padded.ok_or(LayerErrorKind::Malformed("size"))?;
+        let padded = padded.ok_or_else(|| LayerErrorKind::malformed("size"))?;
         self.rest = (size, padded - size);
         Ok(())
     }

@@ -136,12 +136,14 @@ fn verify<B: Read>(
     blob.drained.map_err(LayerErrorKind::Unreadable)?;
     let is_other = blob.digest != source.digest || blob.count != source.size;
     if Guard::BlobDigest.catches(is_other) {
-        return Err(LayerErrorKind::WrongBlob { found: blob.digest });
+        let why = format!("its bytes have the digest {}", blob.digest);
+        return Err(LayerErrorKind::WrongDigest(why));
     }
     drained.map_err(LayerErrorKind::Unreadable)?;
     if Guard::DiffId.catches(diff_id != source.diff_id) {
-        let (expected, found) = (source.diff_id, diff_id);
-        return Err(LayerErrorKind::WrongDiffId { expected, found });
+        let expected = source.diff_id;
+        let why = format!("uncompressed it is {diff_id}, but the image's config names {expected}");
+        return Err(LayerErrorKind::WrongDigest(why));
     }
     Ok(())
 }
@@ -185,7 +187,7 @@ impl<W: Write> Indexer<'_, W> {
         };
         let is_directory = matches!(change.action, Action::Directory(_) | Action::Opaque);
         if Guard::RootNotDirectory.catches(change.path.is_empty() && !is_directory) {
-            return Err(LayerErrorKind::RootNotDirectory);
+            return Err(LayerErrorKind::Refused("the image's root must be a directory".into()));
         }
         self.charge(&change)?;
         self.index.changes.push(change);
@@ -250,7 +252,7 @@ fn target(target: Option<Vec<u8>>) -> Result<Vec<u8>, LayerErrorKind> {
     let target = target.unwrap_or_default();
     let fits = !target.is_empty() && target.len() < 4096 && !target.contains(&0);
     if Guard::LinkTarget.catches(!fits) {
-        return Err(LayerErrorKind::Malformed("link target"));
+        return Err(LayerErrorKind::malformed("link target"));
     }
     Ok(target)
 }

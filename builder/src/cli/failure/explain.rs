@@ -216,7 +216,7 @@ impl Explain for SealError {
 impl Explain for LayerError {
     fn advice(&self) -> Advice {
         let text = match &*self.kind {
-            LayerErrorKind::WrongBlob { .. } | LayerErrorKind::WrongDiffId { .. } => {
+            LayerErrorKind::WrongDigest(_) => {
                 return help(Code::DigestMismatch, "the image is damaged: build or copy it again");
             }
             LayerErrorKind::TooLarge { .. } => return Code::TooLarge.into(),
@@ -279,10 +279,8 @@ impl Explain for HttpError {
                 help(Code::ServerUntrusted, "install the package ca-certificates")
             }
             Self::Client(_) => Code::Internal.into(),
-            Self::Roots { .. } | Self::Untrusted { .. } | Self::NotTls { .. } => {
-                Code::ServerUntrusted.into()
-            }
-            Self::Unreachable { .. } | Self::Stalled { .. } => Code::ServerUnreachable.into(),
+            Self::Untrusted { .. } | Self::NotTls { .. } => Code::ServerUntrusted.into(),
+            Self::Unreachable { .. } => Code::ServerUnreachable.into(),
         }
     }
 }
