@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use box_image::ErrorCode as Code;
-use box_inspect::diff::{DirectoryError, ImageError, ImageFault};
+use box_inspect::diff::{ImageError, ImageFault};
 use box_inspect::export::ExportError;
 use host_fs::publish::PublishError;
 use oci_image::{Form, Found, SourceError, Unread};
@@ -40,12 +40,6 @@ impl Explain for ImageError {
             ImageFault::Layer(source) => source.advice(),
             ImageFault::Excess(_) => Code::TooLarge.into(),
         }
-    }
-}
-
-impl Explain for DirectoryError {
-    fn advice(&self) -> Advice {
-        Code::Io.into()
     }
 }
 
@@ -132,7 +126,7 @@ fn export(error: &ExportError) -> Help {
         ExportError::WhichComponent => {
             "say which with `--component agent` or `--component business`"
         }
-        ExportError::Damaged { .. } => "copy or build the box again",
+        ExportError::Damaged(_) => "copy or build the box again",
         ExportError::NoPlace { form: "a tar archive", .. } => {
             "export the box with `--format dir` or `--format erofs`"
         }
