@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use box_cache::{Store, StoreError};
+use box_cache::Store;
 use box_digest::Digest;
 use box_image::{Index, OciLayout};
 use box_layout::{BLOBS, EntryKind, INDEX, LAYOUT, entry_kind, names_one_box};
@@ -29,15 +29,15 @@ pub enum OutputError {
     /// The directory cannot be put in its place.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// The operating system refused something.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
     /// A document does not become JSON.
     #[error(transparent)]
     Document(#[from] serde_json::Error),
+}
+
+impl From<FileError> for OutputError {
+    fn from(error: FileError) -> Self {
+        Self::Publish(error.into())
+    }
 }
 
 /// Writes a box's directory. A box that is there already is replaced; the same box is left alone.
@@ -152,18 +152,17 @@ fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -
             .all(|(digest, _)| is_blob(store, digest, &blobs.join(digest.hex())).unwrap_or(false))
 }
 
-/// Whether a file is this blob: the very file that the store has, which the build wrote or
+/// Whether a file is this blob (`None` where one of them cannot be read): the very file that the store has, which the build wrote or
 /// verified just now, or else one whose bytes hash to the digest. How many links the file has
 /// says nothing: whoever writes through one of them changes all.
-fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Result<bool, OutputError> {
-    let stored = store.open_blob(digest)?.metadata().map_err(FileError::of("read", path))?;
-    let file = open_regular(path, Links::Refuse).map_err(FileError::of("open", path))?;
-    let found = file.metadata().map_err(FileError::of("read", path))?;
+fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Option<bool> {
+    let stored = store.open_blob(digest).ok()?.metadata().ok()?;
+    let file = open_regular(path, Links::Refuse).ok()?;
+    let found = file.metadata().ok()?;
     if (found.dev(), found.ino()) == (stored.dev(), stored.ino()) {
-        return Ok(true);
+        return Some(true);
     }
     // A file of another length is not read: it may be endless.
-    Ok(found.len() == stored.len()
-        && Digest::of_reader(file.take(stored.len())).map_err(FileError::of("read", path))?.0
-            == *digest)
+    let same_length = found.len() == stored.len();
+    Some(same_length && Digest::of_reader(file.take(stored.len())).ok()?.0 == *digest)
 }

@@ -96,7 +96,7 @@ pub(super) fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
     let component = declared(boxfile, source.component());
     let image = component.and_then(|it| it.image.as_ref()).map(|image| image.span);
     let program = boxfile.agent.binary.as_ref().map(boxfile_spec::Binary::span);
-    BuildError::Compose { span: source.span().or(image).or(program), source: Box::new(source) }
+    BuildError::at(source.span().or(image).or(program), source)
 }
 
 /// Flattens the images, and puts the agent's program in its place.
@@ -129,10 +129,8 @@ fn flat(
     boxfile: &Boxfile,
 ) -> Result<FlatImage, BuildError> {
     let layers = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id].index));
-    let tree = flatten(component, layers).map_err(|source| BuildError::Layer {
-        component,
-        span: image_span(boxfile, component),
-        source,
+    let tree = flatten(component, layers).map_err(|source| {
+        BuildError::image_refused(component, image_span(boxfile, component), source)
     })?;
     Ok(FlatImage { component, process: image.process.clone(), tree })
 }

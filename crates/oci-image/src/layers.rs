@@ -28,14 +28,13 @@ pub(super) fn layers(
     if count > LAYERS_MAX {
         return Err(too_many(&place(), count));
     }
-    config::check(config, count)
-        .map_err(|why| SourceError::Inconsistent { place: place(), why })?;
+    config::check(config, count).map_err(|why| SourceError::inconsistent(&place(), &why))?;
     check_sizes(blobs, manifest.layers())?;
     let both = manifest.layers().iter().zip(config.rootfs().diff_ids());
     let layers =
         (1..).zip(both).map(|(number, (named, id))| layer(blobs, number, named, sha256(id)));
     let layers = layers.collect::<Result<Vec<_>, _>>()?;
-    check_repeats(&layers).map_err(|why| SourceError::Inconsistent { place: place(), why })?;
+    check_repeats(&layers).map_err(|why| SourceError::inconsistent(&place(), &why))?;
     Ok(layers)
 }
 

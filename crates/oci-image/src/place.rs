@@ -154,9 +154,5 @@ pub(super) fn read_bounded(opened: Opened, at: &str, sort: Sort) -> Result<Vec<u
 
 /// Reads a document.
 pub(super) fn parse<T: Document>(bytes: &[u8], at: &str, sort: Sort) -> Result<T, SourceError> {
-    keys::read(bytes).map_err(|error| SourceError::Malformed {
-        at: at.to_owned(),
-        what: sort.name,
-        message: error.to_string(),
-    })
+    keys::read(bytes).map_err(|error| SourceError::malformed(at, sort.name, &error.to_string()))
 }

@@ -9,13 +9,12 @@ use box_cache::StoreError;
 use box_image::ErrorCode as Code;
 use box_inspect::opened;
 use box_tree::listing::FindError;
-use boxbuild::BuildError;
-use boxbuild::SealError;
 use boxbuild::binary::{BinaryError, ProgramError};
 use boxbuild::compose::ComposeError;
 use boxbuild::output::OutputError;
 use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::skill::SkillError;
+use boxbuild::{BuildError, Cause};
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
@@ -43,15 +42,8 @@ pub(crate) trait Explain: Error {
 impl Explain for BuildError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Image { source, .. } => source.advice(),
-            Self::Layer { source, .. } => source.advice(),
-            Self::Skill { source, .. } => source.advice(),
+            Self::Unusable { source, .. } => source.advice(),
             Self::SkillClash { .. } => help(Code::SkillInvalid, "rename one of them"),
-            Self::Binary { source, .. } => source.advice(),
-            Self::Url { source, .. } => source.advice(),
-            Self::Fetch { source, .. } => source.advice(),
-            Self::Compose { source, .. } => source.advice(),
-            Self::Seal(source) => source.advice(),
             Self::WrongFile { .. } => help(Code::DigestMismatch, NEW_SHA256),
             Self::NoInterpreter { .. } => help(
                 Code::ProgramInvalid,
@@ -67,14 +59,30 @@ impl Explain for BuildError {
             Self::NotAnInit { .. } => {
                 help(Code::InitInvalid, "build it with `cargo xtask box-init`")
             }
-            Self::Excess(_) | Self::Listing(_) => Code::TooLarge.into(),
             Self::Rejected(_) => Code::FileInvalid.into(),
             Self::Platform { .. } => Code::PlatformUnsupported.into(),
             Self::Conflicts(_) => Code::MergeConflict.into(),
+        }
+    }
+}
+
+impl Explain for Cause {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Image(source) => source.advice(),
+            Self::Layer(source) => source.advice(),
+            Self::Skill(source) => source.advice(),
+            Self::Binary(source) => source.advice(),
+            Self::Url(source) => source.advice(),
+            Self::Fetch(source) => source.advice(),
+            Self::File(source) => source.advice(),
+            Self::Compose(source) => source.advice(),
+            Self::Store(source) => source.advice(),
+            Self::Kernel(_) => Code::KernelInvalid.into(),
             Self::Plan(_) => Code::BoxfileInvalid.into(),
-            Self::Kernel { .. } => Code::KernelInvalid.into(),
-            Self::File { source, .. } => source.advice(),
+            Self::Excess(_) | Self::Listing(_) => Code::TooLarge.into(),
             Self::Bake(_) => Code::Io.into(),
+            Self::Document(_) => Code::Internal.into(),
         }
     }
 }
@@ -170,8 +178,6 @@ impl Explain for OutputError {
                 help(Code::OutputExists, "move that away, or name another directory with --output")
             }
             Self::Publish(source) => source.advice(),
-            Self::File(_) => Code::Io.into(),
-            Self::Store(source) => source.advice(),
             Self::Document(_) => Code::Internal.into(),
         }
     }
@@ -200,15 +206,6 @@ impl Explain for StoreError {
             Self::Damaged { path, .. } => {
                 help(Code::StoreDamaged, format!("remove {} and build again", path.display()))
             }
-        }
-    }
-}
-
-impl Explain for SealError {
-    fn advice(&self) -> Advice {
-        match self {
-            Self::Store(source) => source.advice(),
-            Self::Document(_) => Code::Internal.into(),
         }
     }
 }

@@ -74,13 +74,10 @@ fn image(error: &SourceError) -> Help {
         SourceError::Choice { form, .. } => {
             return Some(format!("name one as {:?}", form.reference()).into());
         }
-        SourceError::Malformed { .. } => {
-            "build the image again with a current tool, or copy it again"
-        }
+        SourceError::Malformed(_) => "build the image again with a current tool, or copy it again",
         SourceError::TooLarge { .. } => "build the image with less in it",
         SourceError::MissingBlob { .. } => "the image is incomplete: copy it again",
         SourceError::Damaged { .. } => "the image is damaged: copy it again",
-        SourceError::Inconsistent { .. } => "build or copy the image again",
         SourceError::LayerType { why: Unread::Foreign, .. } => {
             "build the image on a base without such layers"
         }

@@ -289,7 +289,7 @@ mod tests {
     fn causes_are_shown_once() {
         let cause = std::io::Error::other("the disk is full");
         let source = host_fs::FileError::of("read", "a")(std::io::Error::other(cause));
-        let error = BuildError::File { span: None, source };
+        let error = BuildError::from(source);
         assert_eq!(chain(&error), "cannot read a: the disk is full");
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
         let Some(declared) = declared(request.boxfile, component) else { continue };
         for file in &declared.env_files {
             let path = request.base.join(&file.value);
-            let unread = |source| BuildError::File { span: Some(file.span), source };
+            let unread = |source| BuildError::at(Some(file.span), source);
             checkout::inside(request.checkout, &path)
                 .map_err(FileError::of("read", &path))
                 .map_err(unread)?;
@@ -76,10 +76,8 @@ fn variables(
     component: &Component,
     boxfile: &Boxfile,
 ) -> Result<BTreeMap<String, String>, BuildError> {
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let source = FileError::not_text(path, &error.utf8_error());
-        BuildError::File { span: None, source }
-    })?;
+    let text =
+        String::from_utf8(bytes).map_err(|error| FileError::not_text(path, &error.utf8_error()))?;
     let (found, variables) = match dotenv::parse(&text) {
         Ok(variables) => (secrets(&variables, component, boxfile), variables),
         Err(diagnostics) => (diagnostics.into_iter().collect(), dotenv::Variables::new()),
@@ -171,9 +169,7 @@ fn read_file(doing: &'static str, path: &Path) -> Result<(File, Vec<u8>), BuildE
         let bytes = read_open(&file, FILE_MAX)?;
         Ok((file, bytes))
     };
-    read()
-        .map_err(FileError::of::<ReadError>(doing, path))
-        .map_err(|source| BuildError::File { span: None, source })
+    Ok(read().map_err(FileError::of::<ReadError>(doing, path))?)
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ fn check_count(archive: &Archive, layers: usize, diff_ids: usize) -> Result<(), 
         return Ok(());
     }
     let why = format!("layers in its manifest: {layers}, diff_ids in its config: {diff_ids}");
-    Err(SourceError::Inconsistent { place, why })
+    Err(SourceError::inconsistent(&place, &why))
 }
 
 /// Names a layer. Nothing but its content says whether it is compressed: docker, too, looks there. An
