@@ -52,22 +52,29 @@ pub enum LayerErrorKind {
     Store(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl LayerErrorKind {
-    /// Returns the error of an entry whose `what`, a number or a header, does not read.
-    pub(crate) fn malformed(what: &str) -> Self {
-        Self::Refused(format!("its {what} does not read").into())
-    }
+/// Returns the error of an entry that is refused.
+pub(crate) fn refused(why: impl Into<Cow<'static, str>>) -> LayerErrorKind {
+    LayerErrorKind::Refused(why.into())
+}
 
-    /// Returns the error of something that some readers take from its first place, some from its last.
-    pub(crate) fn twice(what: &str) -> Self {
-        let rest = "and programs differ in which of them they take";
-        Self::Refused(format!("it has more than one {what}, {rest}").into())
-    }
+/// Returns the error of a layer that has more than `limit` of something.
+pub(crate) const fn too_large(what: &'static str, limit: usize) -> LayerErrorKind {
+    LayerErrorKind::TooLarge { what, limit: limit as u64 }
+}
+
+/// Returns the error of an entry whose `what`, a number or a header, does not read.
+pub(crate) fn malformed(what: &str) -> LayerErrorKind {
+    refused(format!("its {what} does not read"))
+}
+
+/// Returns the error of something that some readers take from its first place, some from its last.
+pub(crate) fn twice(what: &str) -> LayerErrorKind {
+    refused(format!("it has more than one {what}, and programs differ in which of them they take"))
 }
 
 impl From<LookupError> for LayerErrorKind {
     fn from(error: LookupError) -> Self {
-        Self::Refused(format!("its directory cannot be reached: {error}").into())
+        refused(format!("its directory cannot be reached: {error}"))
     }
 }
 

@@ -45,6 +45,7 @@ use box_tree::{Inode, InodeId, Leaf, Meta, Origin, Tree};
 use super::limits::INODES_MAX;
 use super::path::AUFS_LINKS;
 use super::{Action, LayerError, LayerErrorKind, LayerIndex};
+use crate::error::refused;
 
 /// Applies the layers of a component's image on an empty tree, the lowest first.
 ///
@@ -149,7 +150,7 @@ fn link_target(tree: &mut Tree, target: &[u8]) -> Result<InodeId, LayerErrorKind
     let refused = |found| {
         let target = String::from_utf8_lossy(target);
         let why = format!("it is a hard link to {target:?}, which is {found}");
-        Err(LayerErrorKind::Refused(why.into()))
+        Err(refused(why))
     };
     let (directory, name) = split(target);
     let found = tree.find_directory(directory)?.and_then(|it| tree.child(it, name));
