@@ -11,7 +11,6 @@ use box_inspect::opened;
 use box_tree::listing::FindError;
 use boxbuild::binary::{BinaryError, ProgramError};
 use boxbuild::compose::ComposeError;
-use boxbuild::output::OutputError;
 use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::skill::SkillError;
 use boxbuild::{BuildError, Cause};
@@ -29,7 +28,7 @@ use super::Advice;
 const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
 
 /// Says what to do about an error.
-fn help(code: Code, text: impl Into<Cow<'static, str>>) -> Advice {
+pub(super) fn help(code: Code, text: impl Into<Cow<'static, str>>) -> Advice {
     Advice { code, help: Some(text.into()) }
 }
 
@@ -171,23 +170,14 @@ pub(super) fn lock(error: &LockFileError) -> Advice {
     }
 }
 
-impl Explain for OutputError {
-    fn advice(&self) -> Advice {
-        match self {
-            Self::Occupied { .. } => {
-                help(Code::OutputExists, "move that away, or name another directory with --output")
-            }
-            Self::Publish(source) => source.advice(),
-            Self::Document(_) => Code::Internal.into(),
-        }
-    }
-}
-
 impl Explain for PublishError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Exists { .. } => {
+            Self::Exists { what: None, .. } => {
                 help(Code::OutputExists, "remove it, or name another place with --output")
+            }
+            Self::Exists { .. } => {
+                help(Code::OutputExists, "move that away, or name another directory with --output")
             }
             Self::Busy { .. } => Code::Busy.into(),
             Self::NotRestored { .. } | Self::File(_) => Code::Io.into(),

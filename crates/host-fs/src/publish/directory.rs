@@ -73,7 +73,9 @@ impl DirectoryDraft {
     pub fn finish_new(mut self) -> Result<(), PublishError> {
         flush_tree(&self.directory).map_err(|source| self.failed("flush", source))?;
         match self.parent.rename_new(&self.name, &self.parent, &self.last) {
-            Err(Errno::EXIST) => return Err(PublishError::Exists { path: self.to.clone() }),
+            Err(Errno::EXIST) => {
+                return Err(PublishError::Exists { path: self.to.clone(), what: None });
+            }
             renamed => renamed.map_err(|errno| self.failed("write", errno))?,
         }
         self.finished = true;
@@ -87,10 +89,10 @@ impl DirectoryDraft {
     /// # Errors
     /// That of `accept`, and [`PublishError`]. What was there is then there again, except with
     /// [`PublishError::NotRestored`], which says where it is.
-    pub fn finish_over<E: From<PublishError>>(
+    pub fn finish_over(
         mut self,
-        accept: impl Fn(&Path) -> Result<(), E>,
-    ) -> Result<Swap, E> {
+        accept: impl Fn(&Path) -> Result<(), PublishError>,
+    ) -> Result<Swap, PublishError> {
         flush_tree(&self.directory).map_err(|source| self.failed("flush", source))?;
         let swap = self.place(&accept)?;
         self.finished = true;
@@ -102,10 +104,10 @@ impl DirectoryDraft {
     }
 
     /// Puts the draft at its destination. What was there has the draft's name then.
-    fn place<E: From<PublishError>>(
+    fn place(
         &mut self,
-        accept: &impl Fn(&Path) -> Result<(), E>,
-    ) -> Result<Swap, E> {
+        accept: &impl Fn(&Path) -> Result<(), PublishError>,
+    ) -> Result<Swap, PublishError> {
         for _ in 0..ATTEMPTS {
             match self.parent.rename_new(&self.name, &self.parent, &self.last) {
                 Err(Errno::EXIST) => {}
@@ -144,10 +146,10 @@ impl DirectoryDraft {
     }
 
     /// Exchanges the draft with what is at the destination; returns `None` where nothing is there.
-    fn replace<E: From<PublishError>>(
+    fn replace(
         &mut self,
-        accept: &impl Fn(&Path) -> Result<(), E>,
-    ) -> Result<Option<Swap>, E> {
+        accept: &impl Fn(&Path) -> Result<(), PublishError>,
+    ) -> Result<Option<Swap>, PublishError> {
         let (draft, aside) = (self.name.clone(), self.aside());
         self.rename(&aside)?;
         match self.parent.exchange(&aside, &self.last) {
@@ -177,10 +179,10 @@ impl DirectoryDraft {
 
     /// Replaces what is at the destination where the file system exchanges nothing; returns `None`
     /// where nothing is there.
-    fn replace_in_steps<E: From<PublishError>>(
+    fn replace_in_steps(
         &mut self,
-        accept: &impl Fn(&Path) -> Result<(), E>,
-    ) -> Result<Option<Swap>, E> {
+        accept: &impl Fn(&Path) -> Result<(), PublishError>,
+    ) -> Result<Option<Swap>, PublishError> {
         let aside = self.aside();
         match self.parent.rename(&self.last, &aside) {
             Err(Errno::NOENT) => return Ok(None),

@@ -19,9 +19,10 @@ pub enum Swap {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum PublishError {
-    /// Something is at the destination, where nothing was to be.
-    #[error("{} exists", path.display())]
-    Exists { path: PathBuf },
+    /// Something is at the destination, where nothing was to be, or nothing else than what is
+    /// replaced: `what` is the end of a sentence about it, such as `is a symbolic link`.
+    #[error("{} exists{}", path.display(), and(what.as_deref()))]
+    Exists { path: PathBuf, what: Option<String> },
     /// Other processes kept the destination locked, or changed it again and again.
     #[error("another process is using {}", path.display())]
     Busy { path: PathBuf },
@@ -32,4 +33,8 @@ pub enum PublishError {
     /// is that of the destination.
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+fn and(what: Option<&str>) -> String {
+    what.map_or_else(String::new, |what| format!(" and {what}"))
 }
