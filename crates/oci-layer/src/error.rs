@@ -1,14 +1,14 @@
 //! Why a layer is refused.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io;
 
 use box_digest::Digest;
 use box_tree::LookupError;
 
-/// Why a layer is refused, and where in it.
-#[derive(Debug)]
+/// Where a layer is refused. Why, its source says.
+#[derive(Debug, thiserror::Error)]
+#[error("layer {layer}{}", place(entry.as_ref()))]
 pub struct LayerError {
     /// The layer's digest as its image names it.
     pub layer: Digest,
@@ -16,6 +16,7 @@ pub struct LayerError {
     /// its header in the uncompressed archive, where known.
     pub entry: Option<(Vec<u8>, Option<u64>)>,
     /// What is wrong.
+    #[source]
     pub kind: Box<LayerErrorKind>,
 }
 
@@ -31,7 +32,7 @@ pub enum LayerErrorKind {
     NoHeader(u64),
     /// The stream ends early or is no stream of its compression.
     #[error("it cannot be read: {0}")]
-    Unreadable(#[source] io::Error),
+    Unreadable(io::Error),
     /// The layer asks for more than a layer may.
     #[error("it has more than {limit} {what}")]
     TooLarge { what: &'static str, limit: u64 },
@@ -78,25 +79,8 @@ impl From<LookupError> for LayerErrorKind {
     }
 }
 
-impl fmt::Display for LayerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "layer {}", self.layer)?;
-        if let Some((path, offset)) = &self.entry {
-            write!(f, ", entry {:?}", String::from_utf8_lossy(path))?;
-            if let Some(offset) = offset {
-                write!(f, " at byte {offset}")?;
-            }
-        }
-        write!(f, ": {}", self.kind)
-    }
-}
-
-impl std::error::Error for LayerError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // The kind's own text holds the rest but for the store's.
-        match &*self.kind {
-            LayerErrorKind::Store(source) => Some(source.as_ref()),
-            _ => None,
-        }
-    }
+fn place(entry: Option<&(Vec<u8>, Option<u64>)>) -> String {
+    let Some((path, offset)) = entry else { return String::new() };
+    let offset = offset.map_or_else(String::new, |offset| format!(" at byte {offset}"));
+    format!(", entry {:?}{offset}", String::from_utf8_lossy(path))
 }

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use box_cache::StoreError;
-use download::http::HttpError;
 use download::{DownloadError, Retryable};
 
 /// Why a registry does not give what is asked for.
@@ -18,7 +16,7 @@ pub enum RegistryError {
     Name { text: String, why: &'static str },
     /// The transfer failed.
     #[error(transparent)]
-    Download(#[from] DownloadError),
+    Download(DownloadError),
     /// The registry answers, but not with TLS.
     #[error("{host} answers, but not with TLS")]
     NotTls { host: String },
@@ -70,17 +68,6 @@ impl RegistryError {
             _ => false,
         }
     }
-
-    /// Returns the error's text with those of its causes.
-    pub(crate) fn with_causes(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            text = format!("{text}: {cause}");
-            source = cause.source();
-        }
-        text
-    }
 }
 
 impl Retryable for RegistryError {
@@ -92,14 +79,8 @@ impl Retryable for RegistryError {
     }
 }
 
-impl From<HttpError> for RegistryError {
-    fn from(error: HttpError) -> Self {
-        Self::Download(error.into())
-    }
-}
-
-impl From<StoreError> for RegistryError {
-    fn from(error: StoreError) -> Self {
+impl<E: Into<DownloadError>> From<E> for RegistryError {
+    fn from(error: E) -> Self {
         Self::Download(error.into())
     }
 }

@@ -141,9 +141,7 @@ impl Explain for SkillError {
 
 impl Explain for ProjectError {
     fn advice(&self) -> Advice {
-        match self {
-            Self::Unreadable { .. } => Code::BoxfileNotFound.into(),
-        }
+        Code::BoxfileNotFound.into()
     }
 }
 
@@ -340,11 +338,5 @@ impl Explain for FileError {
             io::ErrorKind::InvalidData => Code::FileInvalid.into(),
             _ => Code::Io.into(),
         }
-    }
-}
-
-impl Explain for io::Error {
-    fn advice(&self) -> Advice {
-        Code::Io.into()
     }
 }

@@ -8,6 +8,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::rc::Rc;
 
+use box_image::text::with_causes;
 use box_image::{ErrorCode, exit};
 use boxbuild::BuildError;
 use boxbuild::project::LockFileError;
@@ -222,16 +223,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 /// Joins an error and its causes. Names from outside can be in them, so that what would move the
 /// cursor or begin a line is replaced.
 pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut texts = vec![error.to_string()];
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        if texts.last() != Some(&text) {
-            texts.push(text);
-        }
-        next = cause.source();
-    }
-    shown(&texts.join(": "))
+    shown(&with_causes(error))
 }
 
 #[cfg(test)]
