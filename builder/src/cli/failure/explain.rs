@@ -340,3 +340,9 @@ impl Explain for FileError {
         }
     }
 }
+
+impl Explain for io::Error {
+    fn advice(&self) -> Advice {
+        Code::Io.into()
+    }
+}

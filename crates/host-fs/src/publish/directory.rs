@@ -123,7 +123,7 @@ impl DirectoryDraft {
                 return Ok(swap);
             }
         }
-        Err(self.busy().into())
+        Err(self.busy())
     }
 
     /// Locks the directory at the destination; returns `None` where it is another one meanwhile, or
@@ -154,12 +154,12 @@ impl DirectoryDraft {
         self.rename(&aside)?;
         match self.parent.exchange(&aside, &self.last) {
             Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(self.rename(&draft).map(|()| None)?),
+            Err(Errno::NOENT) => return self.rename(&draft).map(|()| None),
             Err(errno) if is_unsupported(errno) => {
                 self.rename(&draft)?;
                 return self.replace_in_steps(accept);
             }
-            Err(errno) => return Err(self.failed("write", errno).into()),
+            Err(errno) => return Err(self.failed("write", errno)),
         }
         // What has the draft's name now is not the draft.
         self.finished = true;
@@ -191,7 +191,7 @@ impl DirectoryDraft {
         let accepted = accept(&self.parent.join(&aside));
         let placed = accepted.and_then(|()| {
             let renamed = self.parent.rename_new(&self.name, &self.parent, &self.last);
-            renamed.map_err(|errno| self.failed("write", errno).into())
+            renamed.map_err(|errno| self.failed("write", errno))
         });
         if let Err(error) = placed {
             self.restore(&aside)?;
