@@ -18,40 +18,21 @@ use crate::binary::BinaryError;
 use crate::compose::ComposeError;
 use crate::compose::merged::MergeConflicts;
 use crate::kernel::KernelError;
-use crate::seal::SealError;
 use crate::skill::SkillError;
 
 /// Why a box cannot be built. A `span` is where the Boxfile names what is to blame.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum BuildError {
-    /// A component's image cannot be read.
-    #[error("the image of `{}` cannot be read", component.name())]
-    Image { component: ComponentName, span: Span, source: SourceError },
-    /// A layer of a component's image is refused.
-    #[error("the image of `{}` is refused", component.name())]
-    Layer { component: ComponentName, span: Span, source: LayerError },
-    /// The layers of the images have more together than a build may hold.
-    #[error(transparent)]
-    Excess(#[from] Excess),
-    /// The box has more than a listing can hold.
-    #[error("the box is too large: nobody could list what is in it")]
-    Listing(#[from] ListingError),
-    /// A skill, or a directory of skills, cannot be read.
-    #[error("the {what} cannot be read")]
-    Skill { what: String, span: Span, source: SkillError },
+    /// Something that the build needs cannot be read, fetched, used or written.
+    #[error("{what}")]
+    Unusable { what: String, span: Option<Span>, source: Box<Cause> },
     /// Two skills have one name.
     #[error("two skills have the name `{name}`: {} and {}", paths[0], paths[1])]
     SkillClash { name: String, first: Span, second: Span, paths: [String; 2] },
-    /// A file that the build needs cannot be read.
-    #[error("{source}")]
-    File { span: Option<Span>, source: FileError },
     /// A text of the checkout is wrong.
     #[error("{} is refused", .0.sources.as_slice()[0].name)]
     Rejected(Box<Report>),
-    /// The agent's program cannot be used.
-    #[error("the agent's program cannot be used")]
-    Binary { span: Span, source: BinaryError },
     /// A file is not the one that the Boxfile names.
     #[error("{what} is {found}, but the Boxfile names {expected}")]
     WrongFile { span: Option<Span>, what: String, expected: Digest, found: Digest },
@@ -63,12 +44,6 @@ pub enum BuildError {
         /// Where it would have to be, as the end of a sentence.
         lacking: &'static str,
     },
-    /// The URL of the agent's program is malformed.
-    #[error("the URL of the agent's program cannot be used")]
-    Url { span: Span, source: UrlError },
-    /// The agent's program cannot be fetched.
-    #[error("the agent's program cannot be fetched")]
-    Fetch { span: Span, source: Box<FetchError> },
     /// What the lock pins is not there any more.
     #[error("the lock pins `{name}` to {digest}, which is no longer in {place}")]
     PinGone { span: Span, name: String, place: String, digest: Digest },
@@ -84,55 +59,82 @@ pub enum BuildError {
         match .0.conflicts.len() { 1 => "a path".to_owned(), count => format!("{count} paths") }
     )]
     Conflicts(Box<MergeConflicts>),
-    /// Images and declarations do not fit together.
-    #[error("{source}")]
-    Compose { span: Option<Span>, source: Box<ComposeError> },
-    /// No start could carry out what is declared.
-    #[error("this box could never start: {0}")]
-    Plan(#[from] PlanError),
-    /// The kernel's file is not a kernel.
-    #[error("the kernel {} cannot be used", path.display())]
-    Kernel { path: PathBuf, source: KernelError },
     /// The init is not a static program for the platform.
     #[error("the init {} is not a static program for {platform}", path.display())]
     NotAnInit { path: PathBuf, platform: Platform },
-    /// The rootfs cannot be written.
-    #[error("the rootfs cannot be written")]
+}
+
+/// Why something cannot be used. What it is, [`BuildError::Unusable`] says.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[allow(missing_docs, reason = "a variant is named as the error in it")]
+pub enum Cause {
+    Image(#[from] SourceError),
+    Layer(#[from] LayerError),
+    Skill(#[from] SkillError),
+    Binary(#[from] BinaryError),
+    Url(#[from] UrlError),
+    Fetch(#[from] FetchError),
+    File(#[from] FileError),
+    Kernel(#[from] KernelError),
+    Compose(#[from] ComposeError),
+    Plan(#[from] PlanError),
+    Excess(#[from] Excess),
+    Listing(#[from] ListingError),
     Bake(#[from] erofs_writer::Error),
-    /// The store failed, or a document of the box is malformed.
-    #[error(transparent)]
-    Seal(#[from] SealError),
+    Store(#[from] StoreError),
+    Document(#[from] serde_json::Error),
 }
 
-impl From<StoreError> for BuildError {
-    fn from(error: StoreError) -> Self {
-        Self::Seal(error.into())
-    }
-}
-
-impl From<serde_json::Error> for BuildError {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Seal(error.into())
+impl<E: Into<Cause>> From<E> for BuildError {
+    fn from(cause: E) -> Self {
+        Self::at(None, cause)
     }
 }
 
 impl BuildError {
+    /// Returns the error of something that the Boxfile names.
+    pub(crate) fn unusable(
+        what: impl Into<String>,
+        span: impl Into<Option<Span>>,
+        cause: impl Into<Cause>,
+    ) -> Self {
+        Self::Unusable { what: what.into(), span: span.into(), source: Box::new(cause.into()) }
+    }
+
+    /// Returns the error of a component's image that cannot be read.
+    pub(crate) fn image_unread(component: ComponentName, span: Span, cause: SourceError) -> Self {
+        let what = format!("the image of `{}` cannot be read", component.name());
+        Self::unusable(what, span, cause)
+    }
+
+    /// Returns the error of a component's image of which a layer is refused.
+    pub(crate) fn image_refused(component: ComponentName, span: Span, cause: LayerError) -> Self {
+        Self::unusable(format!("the image of `{}` is refused", component.name()), span, cause)
+    }
+
+    /// Returns the error of a cause that says itself what is concerned.
+    pub(crate) fn at(span: Option<Span>, cause: impl Into<Cause>) -> Self {
+        let cause = cause.into();
+        let what = match &cause {
+            Cause::Plan(_) => "this box could never start".to_owned(),
+            Cause::Listing(_) => "the box is too large: nobody could list what is in it".to_owned(),
+            Cause::Bake(_) => "the rootfs cannot be written".to_owned(),
+            Cause::Store(_) => "the store failed".to_owned(),
+            Cause::Document(_) => "a document of the box is malformed".to_owned(),
+            cause => cause.to_string(),
+        };
+        Self::unusable(what, span, cause)
+    }
+
     /// Returns the place in the Boxfile that is to blame, where there is one.
     pub const fn span(&self) -> Option<Span> {
         match self {
-            Self::Image { span, .. }
-            | Self::Layer { span, .. }
-            | Self::Skill { span, .. }
-            | Self::SkillClash { second: span, .. }
-            | Self::Binary { span, .. }
+            Self::SkillClash { second: span, .. }
             | Self::NoInterpreter { span, .. }
-            | Self::Url { span, .. }
-            | Self::Fetch { span, .. }
             | Self::PinGone { span, .. }
             | Self::PinMismatch { span, .. } => Some(*span),
-            Self::File { span, .. } | Self::WrongFile { span, .. } | Self::Compose { span, .. } => {
-                *span
-            }
+            Self::Unusable { span, .. } | Self::WrongFile { span, .. } => *span,
             _ => None,
         }
     }

@@ -33,11 +33,11 @@ mod seal;
 pub mod skill;
 
 pub use compose::merged::MergeConflicts;
-pub use error::BuildError;
+pub use error::{BuildError, Cause};
 pub use pipeline::{
     Build, Composition, LayerState, Preview, PreviewImage, PreviewSkill, Request, Resolved, check,
     resolve,
 };
 pub use project::{Pins, Variant};
 pub use report::Report;
-pub use seal::{SealError, Sealed};
+pub use seal::Sealed;

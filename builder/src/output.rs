@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use box_cache::{Store, StoreError};
+use box_cache::Store;
 use box_digest::Digest;
 use box_image::{Index, OciLayout};
 use box_layout::{BLOBS, EntryKind, INDEX, LAYOUT, entry_kind, names_one_box};
@@ -15,41 +15,16 @@ use host_fs::read::{Links, open_regular, read_file};
 
 use crate::seal::Sealed;
 
-/// Why a box cannot be put where it was asked for.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
-pub enum OutputError {
-    /// Something that no box replaces is there.
-    #[error("{} exists and {what}", path.display())]
-    Occupied {
-        path: PathBuf,
-        /// What is there instead, as the end of a sentence.
-        what: String,
-    },
-    /// The directory cannot be put in its place.
-    #[error(transparent)]
-    Publish(#[from] PublishError),
-    /// The operating system refused something.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A document does not become JSON.
-    #[error(transparent)]
-    Document(#[from] serde_json::Error),
-}
-
 /// Writes a box's directory. A box that is there already is replaced; the same box is left alone.
 ///
 /// Blobs are hard links into the store where the file systems permit, else copies. Everything is
 /// flushed to the disk before the directory gets its name.
 ///
 /// # Errors
-/// [`OutputError`]; what was there before is still there, or, with [`PublishError::NotRestored`],
+/// [`PublishError`]; what was there before is still there, or, with [`PublishError::NotRestored`],
 /// beside it.
-pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, OutputError> {
-    let documents = documents(sealed)?;
+pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, PublishError> {
+    let documents = documents(sealed).map_err(FileError::of("write", output))?;
     // Without a slash at the end, which would follow a symbolic link.
     let output: &Path = &output.components().collect::<PathBuf>();
     let parent = match output.parent() {
@@ -75,17 +50,18 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, Outp
 }
 
 /// Checks that what is found at `output`, or was there before it was moved, may be replaced.
-fn check_replaceable(found: &Path, output: &Path) -> Result<(), OutputError> {
+fn check_replaceable(found: &Path, output: &Path) -> Result<(), PublishError> {
+    let path = output.to_owned();
     match obstacle(found).map_err(FileError::of("read", output))? {
-        Some(what) => Err(OutputError::Occupied { path: output.to_owned(), what }),
         None => Ok(()),
+        what => Err(PublishError::Exists { path, what }),
     }
 }
 
 /// The names and bytes of the files that a box has beside its blobs.
 type Documents = [(&'static str, Vec<u8>); 2];
 
-fn documents(sealed: &Sealed) -> Result<Documents, OutputError> {
+fn documents(sealed: &Sealed) -> serde_json::Result<Documents> {
     let index = Index::of_box(sealed.manifest, sealed.manifest_size);
     Ok([(LAYOUT, serde_json::to_vec(&OciLayout::default())?), (INDEX, serde_json::to_vec(&index)?)])
 }
@@ -150,7 +126,7 @@ fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -
             .all(|(digest, _)| is_blob(store, digest, &blobs.join(digest.hex())).unwrap_or(false))
 }
 
-/// Whether a file is this blob: the very file that the store has, which the build wrote or
+/// Whether a file is this blob (`None` where one of them cannot be read): the very file that the store has, which the build wrote or
 /// verified just now, or else one whose bytes hash to the digest. How many links the file has
 /// says nothing: whoever writes through one of them changes all.
 fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Option<bool> {

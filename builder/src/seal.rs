@@ -8,16 +8,7 @@ use box_image::manifest::{
 use box_image::{BoxConfig, Descriptor, Manifest, RunPlan};
 use serde::{Deserialize, Serialize};
 
-/// The error of a box that cannot be sealed, or whose documents cannot be read back.
-#[derive(Debug, thiserror::Error)]
-pub enum SealError {
-    /// The store failed.
-    #[error("the store failed")]
-    Store(#[from] StoreError),
-    /// A document of the box is not JSON, or cannot be written as such.
-    #[error("a document of the box is malformed")]
-    Document(#[from] serde_json::Error),
-}
+use crate::BuildError;
 
 /// A sealed box: its blobs are in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,8 +29,8 @@ impl Sealed {
     /// Reads the run plan of the box.
     ///
     /// # Errors
-    /// [`SealError`].
-    pub fn plan(&self, store: &Store) -> Result<RunPlan, SealError> {
+    /// [`BuildError`].
+    pub fn plan(&self, store: &Store) -> Result<RunPlan, BuildError> {
         // Behind the manifest: see `blobs`.
         let (config, _) = self.blobs.get(1).copied().unwrap_or((self.manifest, 0));
         let config: BoxConfig = serde_json::from_slice(&store.read(&config)?)?;
@@ -78,7 +69,7 @@ pub(crate) struct Contents {
 }
 
 /// Writes config and manifest.
-pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, SealError> {
+pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildError> {
     let config = BoxConfig {
         epoch: FORMAT_EPOCH,
         tree: contents.tree,
@@ -104,6 +95,6 @@ pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, SealErro
     })
 }
 
-fn document(store: &Store, document: &impl Serialize) -> Result<Stored, SealError> {
+fn document(store: &Store, document: &impl Serialize) -> Result<Stored, BuildError> {
     Ok(Stored::put(store, &serde_json::to_vec(document)?)?)
 }

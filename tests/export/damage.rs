@@ -35,7 +35,7 @@ fn refused(made: &Made, expected: &str) {
         assert_eq!(error.to_string(), expected);
     }
     let error = file(&made.path("c"), |out| copy_rootfs(&made.opened(), out)).unwrap_err();
-    assert!(matches!(error, ExportError::Damaged { .. }), "{error}");
+    assert!(matches!(error, ExportError::Damaged(_)), "{error}");
     assert_eq!(made.names(), before);
 }
 

@@ -39,7 +39,7 @@ fn of_layer(fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> impl FnOnce(
 fn refused(name: &str, kind: &str, write: impl FnOnce(&Layout)) {
     let outcome = explode(name, write);
     assert!(outcome.tree.is_none(), "{name}");
-    assert!(outcome.kind.starts_with(kind), "{name}: {} is not {kind}", outcome.kind);
+    assert!(outcome.kind.contains(kind), "{name}: {} is not {kind}", outcome.kind);
 }
 
 /// Expects a tree of so many entries, the root among them.
@@ -97,7 +97,7 @@ fn numbered(out: &mut dyn Write, kind: u8, link: &str, count: u32) -> io::Result
 fn ten_gibibytes_of_zeros_in_ten_mebibytes() {
     let file = header(b'0', "evil", "", b"\x80\0\0\0\0\0\0\x02\x80\0\0\0");
     let bomb = of_layer(|out| grows(out, &file, 0, 10 << 10));
-    refused("gzip", "TooLarge { what: \"bytes when it is uncompressed\"", bomb);
+    refused("gzip", "bytes when it is uncompressed", bomb);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_million_files() {
         numbered(&mut encoder, b'0', "", 1_000_000)?;
         encoder.finish().map(drop)
     });
-    refused("files", "TooLarge { what: \"entries\"", bomb);
+    refused("files", "it has more than 400000 entries", bomb);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn as_many_files_as_a_layer_may_have() {
 #[test]
 fn a_sparse_file_of_eight_exbibytes() {
     let size = b"\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff";
-    refused("sparse", "Sparse", |layout| {
+    refused("sparse", "sparse files are not supported", |layout| {
         layout.of_archives(&[header(b'S', "evil", "", size).to_vec()], true);
     });
 }
@@ -144,7 +144,7 @@ fn a_sparse_file_of_eight_exbibytes() {
 fn an_extended_header_of_a_gibibyte() {
     let header = header(b'x', "evil", "", "10000000000");
     let bomb = of_layer(|out| grows(out, &header, b'a', 1024));
-    refused("header", "TooLarge { what: \"bytes in its extended header\"", bomb);
+    refused("header", "bytes in its extended header", bomb);
 }
 
 #[test]
@@ -153,12 +153,12 @@ fn a_path_of_64_kibibytes() {
         let header = header(b'L', "evil", "", "00000200000");
         out.write_all(&gzip(&[&header[..], &b"evil/ab/".repeat(8192)].concat()))
     });
-    refused("path", "TooLarge { what: \"bytes in its extended header\"", bomb);
+    refused("path", "bytes in its extended header", bomb);
 }
 
 #[test]
 fn a_tree_of_ten_thousand_levels() {
-    refused("deep", "BadPath(\"the path is too deep\")", |layout| {
+    refused("deep", "the path is too deep", |layout| {
         let mut archive = Vec::new();
         for level in 1..=10_000usize {
             let path = "d/".repeat(level) + "\0";
@@ -197,7 +197,7 @@ fn two_hundred_layers() {
 
 #[test]
 fn a_manifest_of_a_hundred_mebibytes() {
-    refused("manifest", "Source(TooLarge", |layout| {
+    refused("manifest", "TooLarge", |layout| {
         let manifest = layout.stream(MANIFEST, |out| {
             out.write_all(b"{\"schemaVersion\":2,\"x\":\"")?;
             (0..100).try_for_each(|_| out.write_all(&vec![b'x'; MEBIBYTE]))?;
@@ -228,13 +228,13 @@ fn an_index_of_ten_thousand_images() {
         let image = layout.image(&[]);
         layout.index(&vec![image; 100_000]);
     };
-    refused("long-index", "Source(TooLarge", longer);
+    refused("long-index", "TooLarge", longer);
 }
 
 #[test]
 fn an_index_that_names_itself() {
     // No blob can hold its own digest; this is as near as one can come.
-    refused("self", "Source(Damaged", |layout| {
+    refused("self", "Damaged", |layout| {
         let index = |itself: &Value| json!({ "schemaVersion": 2, "manifests": [itself] });
         let mut itself = layout.blob(INDEX, b"");
         for _ in 0..3 {
@@ -244,7 +244,7 @@ fn an_index_that_names_itself() {
         layout.put(&itself, index(&itself).to_string().as_bytes());
         layout.index(&[itself]);
     });
-    refused("nested", "Source(Malformed", |layout| {
+    refused("nested", "Malformed", |layout| {
         let mut inner = layout.image(&[]);
         for _ in 0..100 {
             let text = json!({ "schemaVersion": 2, "manifests": [inner] }).to_string();

@@ -77,8 +77,12 @@ fn is_located(outcome: &Outcome) -> bool {
     let starts = |kinds: &[&str]| kinds.iter().any(|kind| outcome.kind.starts_with(kind));
     match &outcome.entry {
         Some((_, Some(_))) => true,
-        Some((_, None)) => starts(&["Unreachable", "LinkTarget"]),
-        None => starts(&["NoHeader", "Unreadable", "Malformed(\"end of archive\")"]),
+        Some((_, None)) => starts(&["its directory cannot be reached", "it is a hard link to"]),
+        None => starts(&[
+            "there is no tar header",
+            "it cannot be read",
+            "its end of archive does not read",
+        ]),
     }
 }
 

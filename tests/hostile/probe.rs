@@ -50,7 +50,7 @@ fn probe(layout: &Path, stores: &Path) -> Outcome {
     let packs = match open(&reference, None, Platform::LinuxAmd64, &access()) {
         Ok(image) => build(&image, &Store::open(&place).unwrap(), &mut outcome),
         Err(error) => {
-            outcome.kind = format!("Source({error:?})");
+            outcome.kind = format!("{error:?}");
             outcome.text = error.to_string();
             0
         }
@@ -98,7 +98,7 @@ fn build(image: &Image, store: &Store, outcome: &mut Outcome) -> usize {
 }
 
 fn refused(error: &LayerError, outcome: &mut Outcome) {
-    outcome.kind = format!("{:?}", error.kind);
+    outcome.kind = error.kind.to_string();
     outcome.text = error.to_string();
     outcome.layer = error.layer.to_string();
     let shown = |path: &Vec<u8>| path.escape_ascii().to_string();

@@ -130,7 +130,7 @@ fn plan(
 /// Returns the error of what does not fit, at the image or the program that the Boxfile names.
 pub(super) fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
     let span = source.span().unwrap_or_else(|| boxfile.root_span(source.component()));
-    BuildError::Compose { span: Some(span), source: Box::new(source) }
+    BuildError::at(Some(span), source)
 }
 
 /// Flattens the images, and puts the agent's program in its place.
@@ -168,10 +168,8 @@ fn flat(
     boxfile: &Boxfile,
 ) -> Result<FlatImage, BuildError> {
     let layers = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id].index));
-    let tree = flatten(component, layers).map_err(|source| BuildError::Layer {
-        component,
-        span: boxfile.root_span(component),
-        source,
+    let tree = flatten(component, layers).map_err(|source| {
+        BuildError::image_refused(component, boxfile.root_span(component), source)
     })?;
     Ok(FlatImage { component, process: image.process.clone(), tree })
 }

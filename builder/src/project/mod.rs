@@ -31,11 +31,10 @@ pub struct Project {
 
 /// Why a Boxfile cannot be read as a text.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
-pub enum ProjectError {
-    /// The file cannot be read.
-    #[error("cannot read the Boxfile {}: {reason}", path.display())]
-    Unreadable { path: PathBuf, reason: String },
+#[error("cannot read the Boxfile {}: {reason}", path.display())]
+pub struct ProjectError {
+    path: PathBuf,
+    reason: String,
 }
 
 impl Project {
@@ -52,7 +51,7 @@ impl Project {
     /// [`ProjectError`] if the file itself cannot be read.
     pub fn read(&self, profile: Option<&str>) -> Result<Document, ProjectError> {
         let main = read_source(&self.file)
-            .map_err(|reason| ProjectError::Unreadable { path: self.file.clone(), reason })?;
+            .map_err(|reason| ProjectError { path: self.file.clone(), reason })?;
         Ok(boxfile_spec::read(main, profile, |path| self.read_base(path)))
     }
 

@@ -4,6 +4,9 @@
 //! On a terminal such a text could move the cursor, set the title, or write lines that look like
 //! ours. Whatever does so, or cannot be seen, becomes U+FFFD.
 
+use std::error::Error;
+use std::iter;
+
 /// Returns `c`, or U+FFFD for a control character, an invisible one, and one that changes the
 /// reading direction.
 pub const fn visible(c: char) -> char {
@@ -25,6 +28,14 @@ pub const fn visible(c: char) -> char {
 /// Makes a text safe to print on one line: line ends and tabs are replaced, too.
 pub fn shown(text: &str) -> String {
     text.chars().map(visible).collect()
+}
+
+/// Joins the texts of an error and of its causes; one that only repeats the text before is left out.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut texts = vec![error.to_string()];
+    texts.extend(iter::successors(error.source(), |&it| it.source()).map(ToString::to_string));
+    texts.dedup();
+    texts.join(": ")
 }
 
 /// Makes a text of several lines safe to print: line ends and tabs stay.

@@ -12,6 +12,7 @@ use box_tree::listing::{LISTING_BYTES, Listing, ListingError};
 
 /// An error from opening a box or reading what it says about itself.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 #[non_exhaustive]
 pub enum OpenError {
     /// The box cannot be opened, or a file of it is not the one that it names.
@@ -19,24 +20,13 @@ pub enum OpenError {
     Layout(#[from] box_layout::OpenError),
     /// The manifest does not name exactly one listing.
     #[error("{} does not name exactly one listing ({LISTING_TYPE})", path.display())]
-    NoListing {
-        /// The box.
-        path: PathBuf,
-    },
+    NoListing { path: PathBuf },
     /// The listing is malformed.
     #[error("the listing of {} is damaged", path.display())]
-    Listing {
-        /// The box.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: ListingError,
-    },
+    Listing { path: PathBuf, source: ListingError },
     /// The listing is not that of the rootfs.
     #[error("the listing of {} is not that of its rootfs", path.display())]
-    WrongListing {
-        /// The box.
-        path: PathBuf,
-    },
+    WrongListing { path: PathBuf },
 }
 
 /// Opens the box in a directory.

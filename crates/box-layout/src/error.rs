@@ -15,16 +15,9 @@ use host_fs::read::ReadError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum OpenError {
-    /// There is nothing at the path.
-    #[error("there is no {}", place(path))]
-    Missing { path: PathBuf },
-    /// The path is not that of an OCI image layout.
-    #[error("{} is not a box: it {lacks}", place(path))]
-    NotALayout {
-        path: PathBuf,
-        /// What it lacks, as the end of a sentence.
-        lacks: &'static str,
-    },
+    /// The path is not that of an OCI image layout, or there is nothing.
+    #[error("{0}")]
+    NotALayout(String),
     /// It is an OCI image layout of something else.
     #[error("{} is not a box: {}", place(path), other_artifact(found.as_deref()))]
     OtherArtifact {
@@ -41,9 +34,10 @@ pub enum OpenError {
     /// A file is a symbolic link, a directory, a device or a pipe.
     #[error("{} is not a regular file; a box consists of regular files only", place(.0))]
     NotRegular(PathBuf),
-    /// A document is not what its place in the box asks for, or is too long.
-    #[error("{} is not a boxbuild document: {}", place(path), shown(reason))]
-    Malformed { path: PathBuf, reason: String },
+    /// A document is not what its place in the box asks for, or is too long; or no start could
+    /// carry out its plan.
+    #[error("{0}")]
+    Malformed(String),
     /// A file does not have the size or the content that the box names.
     #[error("{} has {found}, and the box names {expected}", place(path))]
     Different { path: PathBuf, expected: String, found: String },
@@ -53,9 +47,6 @@ pub enum OpenError {
         place(path)
     )]
     Epoch { path: PathBuf, found: u32 },
-    /// No start could carry out the plan.
-    #[error("the box cannot be run: {}", shown(&.0.to_string()))]
-    Plan(PlanError),
 }
 
 impl OpenError {
@@ -64,9 +55,20 @@ impl OpenError {
         let path = path.to_owned();
         match error {
             ReadError::NotRegular => Self::NotRegular(path),
-            ReadError::TooLong { .. } => Self::Malformed { path, reason: error.to_string() },
+            ReadError::TooLong { .. } => Self::malformed(&path, &error.to_string()),
             ReadError::Io(error) => Self::File { action, path, error },
         }
+    }
+
+    /// Returns the error of a document.
+    pub(crate) fn malformed(path: &Path, reason: &str) -> Self {
+        let reason = shown(reason);
+        Self::Malformed(format!("{} is not a boxbuild document: {reason}", place(path)))
+    }
+
+    /// Returns the error of a plan that no start could carry out.
+    pub(crate) fn plan(error: &PlanError) -> Self {
+        Self::Malformed(format!("the box cannot be run: {}", shown(&error.to_string())))
     }
 
     /// Returns the error of a file whose length is not the one that the box names.
@@ -89,13 +91,12 @@ impl OpenError {
     /// Returns the error's code.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Missing { .. }
-            | Self::NotALayout { .. }
-            | Self::OtherArtifact { .. }
-            | Self::Manifests { .. } => ErrorCode::BoxNotFound,
+            Self::NotALayout(_) | Self::OtherArtifact { .. } | Self::Manifests { .. } => {
+                ErrorCode::BoxNotFound
+            }
             Self::File { error, .. } if error.kind() != io::ErrorKind::NotFound => ErrorCode::Io,
             Self::File { .. } | Self::Different { .. } => ErrorCode::BoxDamaged,
-            Self::NotRegular(_) | Self::Malformed { .. } | Self::Plan(_) => ErrorCode::BoxMalformed,
+            Self::NotRegular(_) | Self::Malformed(_) => ErrorCode::BoxMalformed,
             Self::Epoch { .. } => ErrorCode::BoxEpoch,
         }
     }
@@ -103,7 +104,7 @@ impl OpenError {
     /// Returns what to do about it, the same for all programs that open boxes.
     pub fn help(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Missing { .. } | Self::NotALayout { .. } | Self::OtherArtifact { .. } => {
+            Self::NotALayout(_) | Self::OtherArtifact { .. } => {
                 "name the directory that `boxbuild build` wrote, such as NAME.box"
             }
             Self::Manifests { .. } => "copy the manifest of the box into a layout of its own",
@@ -115,13 +116,13 @@ impl OpenError {
                 "a box is a directory that `boxbuild build` wrote; copy it whole"
             }
             Self::Epoch { .. } => "use the version that built the box, or build it again",
-            Self::File { .. } | Self::Malformed { .. } | Self::Plan(_) => return None,
+            Self::File { .. } | Self::Malformed(_) => return None,
         })
     }
 }
 
 /// Shows a path on one line.
-fn place(path: &Path) -> String {
+pub(crate) fn place(path: &Path) -> String {
     shown(&path.display().to_string())
 }
 

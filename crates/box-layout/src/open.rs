@@ -1,6 +1,7 @@
 //! An open box.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
@@ -12,7 +13,7 @@ use box_image::{BoxConfig, Descriptor, Index, Manifest, OciLayout, RunPlan};
 use host_fs::read::{Links, open_regular};
 use serde::Deserialize;
 
-use crate::OpenError;
+use crate::error::{OpenError, place};
 use crate::paths::{INDEX, LAYOUT, blob_path};
 use crate::read::{CONFIG_LIMIT, DOCUMENT_LIMIT, Document};
 
@@ -59,7 +60,7 @@ impl OpenBox {
         let document = Document::named(directory, &named, DOCUMENT_LIMIT)?;
         let manifest = parse_manifest(directory, &document)?;
         let config = read_config(directory, &manifest.config)?;
-        config.plan.check().map_err(OpenError::Plan)?;
+        config.plan.check().map_err(|error| OpenError::plan(&error))?;
         let open = |role, media_type| {
             let Some(descriptor) = manifest.blob(media_type) else {
                 let reason = format!("it does not name exactly one {role} ({media_type})");
@@ -136,20 +137,16 @@ fn check_layout(directory: &Path) -> Result<(), OpenError> {
 
 /// Says whether it is the box that is missing, or a file of it.
 fn missing(directory: &Path, error: OpenError) -> OpenError {
-    let path = directory.to_owned();
-    match &error {
-        OpenError::File { error: reason, .. } => match reason.kind() {
-            std::io::ErrorKind::NotFound if directory.is_dir() => {
-                OpenError::NotALayout { path, lacks: "has no file `oci-layout`" }
-            }
-            std::io::ErrorKind::NotFound => OpenError::Missing { path },
-            std::io::ErrorKind::NotADirectory => {
-                OpenError::NotALayout { path, lacks: "is not a directory" }
-            }
-            _ => error,
-        },
-        _ => error,
-    }
+    let path = place(directory);
+    let OpenError::File { error: reason, .. } = &error else { return error };
+    OpenError::NotALayout(match reason.kind() {
+        ErrorKind::NotFound if directory.is_dir() => {
+            format!("{path} is not a box: it has no file `oci-layout`")
+        }
+        ErrorKind::NotFound => format!("there is no {path}"),
+        ErrorKind::NotADirectory => format!("{path} is not a box: it is not a directory"),
+        _ => return error,
+    })
 }
 
 /// Finds the one manifest in the index.

@@ -58,7 +58,7 @@ impl Document {
     }
 
     pub(crate) fn malformed(&self, reason: String) -> OpenError {
-        OpenError::Malformed { path: self.path.clone(), reason }
+        OpenError::malformed(&self.path, &reason)
     }
 
     /// Checks a field that has one value in every box.

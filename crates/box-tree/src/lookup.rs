@@ -20,16 +20,19 @@ pub enum LookupError {
     /// A part of the path is a file, a device or a pipe.
     #[error("{:?} is not a directory", String::from_utf8_lossy(.0))]
     NotADirectory(Vec<u8>),
-    /// More than 40 symbolic links.
-    #[error("too many symbolic links")]
-    TooManyLinks,
-    /// More parts than any path of a real image has.
-    #[error("the path is too long once its links are followed")]
-    TooLong,
-    /// More parts of links than all paths of a real image have.
-    #[error("the image's paths lead through too many symbolic links in all")]
-    TooManyDetours,
+    /// It has more links or parts than any path of a real image.
+    #[error("{0}")]
+    TooFar(&'static str),
 }
+
+/// More than 40 symbolic links.
+const TOO_MANY_LINKS: LookupError = LookupError::TooFar("too many symbolic links");
+/// More parts than any path of a real image has.
+const TOO_LONG: LookupError =
+    LookupError::TooFar("the path is too long once its links are followed");
+/// More parts of links than all paths of a real image have.
+const TOO_MANY_DETOURS: LookupError =
+    LookupError::TooFar("the image's paths lead through too many symbolic links in all");
 
 /// Where a path ends that is followed without symbolic links.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,11 +89,11 @@ impl Tree {
         let walk = self.walk(path)?;
         // The root stands in the trail, too.
         if !walk.absent.is_empty() && walk.trail.len() + walk.absent.len() > MAX_DEPTH + 1 {
-            return Err(LookupError::TooLong);
+            return Err(TOO_LONG);
         }
         // The parts of a path were looked at when it was read, but not those of links.
         if !walk.absent.iter().all(|name| is_name(name)) {
-            return Err(LookupError::TooLong);
+            return Err(TOO_LONG);
         }
         let make = |directory, name: &Vec<u8>| self.ensure_directory(directory, name);
         Ok(walk.absent.iter().fold(walk.here(), make))
@@ -112,7 +115,7 @@ impl Tree {
         let end = self.walk_on(&mut walk, path);
         self.detours += walk.detours;
         if self.detours > MAX_DETOURS {
-            return Err(LookupError::TooManyDetours);
+            return Err(TOO_MANY_DETOURS);
         }
         end.map(|()| walk)
     }
@@ -157,7 +160,7 @@ impl Walk {
     fn next_part(&mut self) -> Result<Option<Vec<u8>>, LookupError> {
         let part = self.pending.pop_front();
         self.steps += usize::from(part.is_some());
-        if self.steps > MAX_PARTS { Err(LookupError::TooLong) } else { Ok(part) }
+        if self.steps > MAX_PARTS { Err(TOO_LONG) } else { Ok(part) }
     }
 
     fn here(&self) -> InodeId {
@@ -186,14 +189,14 @@ impl Walk {
     fn follow(&mut self, target: &[u8]) -> Result<(), LookupError> {
         self.links += 1;
         if self.links > MAX_LINKS {
-            return Err(LookupError::TooManyLinks);
+            return Err(TOO_MANY_LINKS);
         }
         if target.first() == Some(&b'/') {
             self.trail.truncate(1);
         }
         let count = path::names(target).count();
         if self.pending.len() + self.trail.len() + count > MAX_PARTS {
-            return Err(LookupError::TooLong);
+            return Err(TOO_LONG);
         }
         self.detours += count;
         path::names(target).rev().for_each(|part| self.pending.push_front(part.to_vec()));
@@ -252,7 +255,7 @@ mod tests {
     fn loops_and_files_in_the_way_are_errors() {
         let mut tree = with_links(&[("/a", "b"), ("/b", "a")]);
         assert_eq!(tree.lookup(b"a"), None);
-        assert_eq!(tree.make_directories(b"a/c"), Err(LookupError::TooManyLinks));
+        assert_eq!(tree.make_directories(b"a/c"), Err(TOO_MANY_LINKS));
         let fifo = tree.add(Inode::leaf(Meta::root_owned(0), Leaf::Fifo));
         tree.link(Tree::ROOT, b"fifo", fifo);
         assert!(matches!(tree.make_directories(b"fifo/c"), Err(LookupError::NotADirectory(_))));
@@ -268,23 +271,23 @@ mod tests {
             .collect();
         let links: Vec<_> = links.iter().map(|(at, to)| (at.as_str(), to.as_str())).collect();
         let mut tree = with_links(&links);
-        assert_eq!(tree.make_directories(b"l0"), Err(LookupError::TooLong));
-        assert_eq!(tree.find_directory(b"l0"), Err(LookupError::TooLong));
+        assert_eq!(tree.make_directories(b"l0"), Err(TOO_LONG));
+        assert_eq!(tree.find_directory(b"l0"), Err(TOO_LONG));
         assert_eq!(tree.lookup(b"l0"), None);
         assert_eq!(tree.lookup(b"few"), tree.lookup(b"usr"));
         assert_eq!(tree.find_directory(&b"x/".repeat(4096)), Ok(None));
-        assert_eq!(tree.find_directory(&b"../".repeat(4097)), Err(LookupError::TooLong));
+        assert_eq!(tree.find_directory(&b"../".repeat(4097)), Err(TOO_LONG));
     }
 
     #[test]
     fn links_gather_neither_parts_nor_depth() {
         let down = "d/".repeat(900);
         let mut tree = with_links(&[("/a", down.as_str()), ("/wide", &"d/".repeat(4096))]);
-        assert_eq!(tree.find_directory(b"wide"), Err(LookupError::TooLong));
+        assert_eq!(tree.find_directory(b"wide"), Err(TOO_LONG));
         assert!(tree.make_directories(b"a").is_ok());
         assert!(tree.make_directories(&[b"a/".as_slice(), &b"e/".repeat(124)].concat()).is_ok());
         let deeper = [b"a/".as_slice(), &b"f/".repeat(125)].concat();
-        assert_eq!(tree.make_directories(&deeper), Err(LookupError::TooLong));
+        assert_eq!(tree.make_directories(&deeper), Err(TOO_LONG));
     }
 
     #[test]
@@ -292,7 +295,7 @@ mod tests {
         let (fits, long) = ("n".repeat(255), "n".repeat(256));
         let mut tree = with_links(&[("/fits", &fits), ("/long", &long)]);
         assert!(tree.make_directories(b"fits").is_ok());
-        assert_eq!(tree.make_directories(b"long"), Err(LookupError::TooLong));
+        assert_eq!(tree.make_directories(b"long"), Err(TOO_LONG));
         assert_eq!(tree.find_directory(b"long"), Ok(None));
     }
 
@@ -304,6 +307,6 @@ mod tests {
         tree.detours = MAX_DETOURS - far - 1;
         assert!(tree.find_directory(b"far").is_ok());
         assert!(tree.make_directories(b"near").is_ok());
-        assert_eq!(tree.find_directory(b"near"), Err(LookupError::TooManyDetours));
+        assert_eq!(tree.find_directory(b"near"), Err(TOO_MANY_DETOURS));
     }
 }

@@ -88,8 +88,9 @@ impl<'a> Body<'a> {
     fn check_time(&mut self) -> Result<(), DownloadError> {
         let Policy { patience, least_rate: rate, .. } = *self.policy;
         if self.deadline.is_over() {
-            let allowed = self.deadline.allowed;
-            return Err(DownloadError::Overdue { what: self.what.to_owned(), allowed });
+            let allowed = self.deadline.allowed.as_secs();
+            let how = format!("the download of {} is not complete after {allowed} s", self.what);
+            return Err(DownloadError::Interrupted { how, transient: false, source: None });
         }
         let (since, before) = self.measured;
         if since.elapsed() < patience {
@@ -97,7 +98,8 @@ impl<'a> Body<'a> {
         }
         let received = u128::from(self.received - before) * 1000;
         if received < u128::from(rate) * patience.as_millis() {
-            return Err(DownloadError::TooSlow { host: self.host.clone(), rate });
+            let how = format!("{} sends less than {rate} bytes per second", self.host);
+            return Err(DownloadError::Interrupted { how, transient: true, source: None });
         }
         self.measured = (Instant::now(), self.received);
         Ok(())
@@ -106,10 +108,9 @@ impl<'a> Body<'a> {
     /// Returns the error of a body that ended too early.
     pub(crate) fn broken(&self, source: io::Error) -> DownloadError {
         if timed_out(&source) {
-            let (host, waited) = (self.host.clone(), self.policy.patience);
-            return HttpError::Stalled { host, waited }.into();
+            return HttpError::stalled(&self.host, self.policy.patience).into();
         }
-        let (what, received) = (self.what.to_owned(), self.received);
-        DownloadError::Truncated { what, received, source }
+        let how = format!("the download of {} broke off after {} bytes", self.what, self.received);
+        DownloadError::Interrupted { how, transient: true, source: Some(source) }
     }
 }

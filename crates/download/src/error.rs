@@ -35,27 +35,23 @@ pub enum DownloadError {
         transient: bool,
         retry_after: Option<Duration>,
     },
-    /// A redirect leads to a URL that is never requested.
-    #[error("the request for {what} is redirected to {to}, which is not followed: {why}")]
-    Redirect { what: String, to: String, why: &'static str },
+    /// A redirect leads to a URL that is never requested, or is one too many.
+    #[error("the request for {what} is redirected {how}")]
+    Redirect { what: String, how: String },
     /// A redirect leads from https to http.
     #[error(
         "the request for {what} is redirected from https to {to}, \
          where anybody could change or watch the response"
     )]
     Downgrade { what: String, to: String },
-    /// There are too many redirects.
-    #[error("the request for {what} is redirected more than {limit} times")]
-    TooManyRedirects { what: String, limit: usize },
-    /// The server sends less than the least rate.
-    #[error("{host} sends less than {rate} bytes per second")]
-    TooSlow { host: String, rate: u64 },
-    /// The download takes longer than a file of its size may take.
-    #[error("the download of {what} is not complete after {} s", allowed.as_secs())]
-    Overdue { what: String, allowed: Duration },
-    /// The connection ended before the file did.
-    #[error("the download of {what} broke off after {received} bytes")]
-    Truncated { what: String, received: u64, source: io::Error },
+    /// The connection ended before the file did, or the file does not come fast enough.
+    #[error("{how}")]
+    Interrupted {
+        how: String,
+        /// Whether a retry may help: not where the time for all of them is over.
+        transient: bool,
+        source: Option<io::Error>,
+    },
     /// The file is larger than allowed.
     #[error("{what} has more than the {limit} bytes that it may have")]
     TooLarge { what: String, limit: u64 },
@@ -95,7 +91,7 @@ impl Retryable for DownloadError {
                 Some(retry_after.unwrap_or_default())
             }
             Self::Http(error) if error.is_transient() => Some(Duration::ZERO),
-            Self::TooSlow { .. } | Self::Truncated { .. } => Some(Duration::ZERO),
+            Self::Interrupted { transient: true, .. } => Some(Duration::ZERO),
             _ => None,
         }
     }

@@ -60,7 +60,8 @@ impl Request<'_> {
                 Some(location) => url = self.redirected(&url, location)?,
             }
         }
-        Err(DownloadError::TooManyRedirects { what: self.what.to_owned(), limit: REDIRECTS })
+        let how = format!("more than {REDIRECTS} times");
+        Err(DownloadError::Redirect { what: self.what.to_owned(), how })
     }
 
     /// Returns the URL that a redirect leads to, if it is followed.
@@ -71,7 +72,10 @@ impl Request<'_> {
                 Err(DownloadError::Downgrade { what, to })
             }
             Ok(url) => Ok(url),
-            Err(error) => Err(DownloadError::Redirect { what, to, why: rule(&error) }),
+            Err(error) => {
+                let how = format!("to {to}, which is not followed: {}", rule(&error));
+                Err(DownloadError::Redirect { what, how })
+            }
         }
     }
 }

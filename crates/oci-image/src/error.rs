@@ -21,9 +21,10 @@ pub enum SourceError {
     /// A file cannot be read.
     #[error("cannot read {at}")]
     Io { at: String, source: io::Error },
-    /// A document or an archive cannot be read, or programs could read it differently.
-    #[error("{at} does not read as {what}: {message}")]
-    Malformed { at: String, what: &'static str, message: String },
+    /// A document or an archive cannot be read, or programs could read it differently, or documents
+    /// contradict each other.
+    #[error("{0}")]
+    Malformed(String),
     /// There is more of something than there may be: bytes, layers, images.
     #[error("{at} has {found} {unit}; {what} may have {limit}")]
     TooLarge { at: String, what: &'static str, found: u64, unit: &'static str, limit: u64 },
@@ -55,9 +56,6 @@ pub enum SourceError {
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),
-    /// The image's documents contradict each other.
-    #[error("the image in {place} is inconsistent: {why}")]
-    Inconsistent { place: String, why: String },
 }
 
 /// A form in which images come.
@@ -190,6 +188,16 @@ impl Bound {
 }
 
 impl SourceError {
+    /// Returns the error of what should be a `what`.
+    pub(super) fn malformed(at: &str, what: &str, message: &str) -> Self {
+        Self::Malformed(format!("{at} does not read as {what}: {message}"))
+    }
+
+    /// Returns the error of an image whose documents contradict each other.
+    pub(super) fn inconsistent(place: &str, why: &str) -> Self {
+        Self::Malformed(format!("the image in {place} is inconsistent: {why}"))
+    }
+
     /// Returns a function that says what could not be read.
     pub(super) fn io(at: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let at = at.into();

@@ -103,7 +103,7 @@ fn document(place: &dyn Place, next: &Next) -> Result<Document, SourceError> {
 }
 
 fn malformed(place: &dyn Place, next: &Next, document: Bound, message: String) -> SourceError {
-    SourceError::Malformed { at: place.at(&next.blob.digest), what: document.what, message }
+    SourceError::malformed(&place.at(&next.blob.digest), document.what, &message)
 }
 
 /// Returns what fits of what an index names: that for the platform, else that without a platform.

@@ -31,7 +31,7 @@ pub(super) fn layers(
     let layers =
         (1..).zip(both).map(|(number, (named, id))| layer(blobs, number, named, sha256(id)));
     let layers = layers.collect::<Result<Vec<_>, _>>()?;
-    check_repeats(&layers).map_err(|why| SourceError::Inconsistent { place: place(), why })?;
+    check_repeats(&layers).map_err(|why| SourceError::inconsistent(&place(), &why))?;
     Ok(layers)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn check_count(
     layers: usize,
 ) -> Result<(), SourceError> {
     LAYERS.check(layers as u64, || format!("the image in {}", place()))?;
-    config::check(config, layers).map_err(|why| SourceError::Inconsistent { place: place(), why })
+    config::check(config, layers).map_err(|why| SourceError::inconsistent(&place(), &why))
 }
 
 /// Refuses what would fill a disk: as many bytes are fetched as a manifest names.

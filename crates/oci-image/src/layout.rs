@@ -35,7 +35,7 @@ impl<F: Files> Layout<F> {
             return Ok(Self { files, form });
         }
         let message = format!("it is of version {version:?}, not 1.0.0");
-        Err(SourceError::Malformed { at, what: VERSION.what, message })
+        Err(SourceError::malformed(&at, VERSION.what, &message))
     }
 
     fn index(&self) -> Result<Vec<Descriptor>, SourceError> {
@@ -44,7 +44,7 @@ impl<F: Files> Layout<F> {
             return Err(SourceError::MissingBlob { at, what });
         };
         let bytes = read_bounded(opened, &at, INDEX)?;
-        read_index(&bytes).map_err(|message| SourceError::Malformed { at, what, message })
+        read_index(&bytes).map_err(|message| SourceError::malformed(&at, what, &message))
     }
 }
 

@@ -117,7 +117,7 @@ impl Repo<'_> {
         let Manifest { bytes, media_type, digest } =
             fetched.map_err(|source| self.failed(source))?;
         let media_type = documents::media_type(&bytes, media_type).map_err(|message| {
-            SourceError::Malformed { at: self.at(&digest), what: "a manifest or an index", message }
+            SourceError::malformed(&self.at(&digest), "a manifest or an index", &message)
         })?;
         self.registries.store.put(&bytes)?;
         let blob = Blob { digest, size: bytes.len() as u64 };

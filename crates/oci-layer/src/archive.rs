@@ -10,6 +10,7 @@ use super::guard::Guard;
 use super::metadata::{Member, header_size, is_known, number};
 use super::pax::{Records, check_global};
 use super::{LayerErrorKind, Limits};
+use crate::error::{malformed, twice};
 
 const BLOCK: usize = 512;
 
@@ -78,9 +79,8 @@ impl<'a, R: BufRead> Archive<'a, R> {
                     self.extend(&mut extensions, &header)?;
                 }
                 EntryType::XGlobalHeader => {
-                    if Guard::GlobalInside.catches(extensions.any()) {
-                        return Err(LayerErrorKind::Malformed("extended header"));
-                    }
+                    Guard::GlobalInside
+                        .refuse(extensions.any(), || malformed("extended header"))?;
                     let body = self.body(&header, self.limits.header_bytes)?;
                     check_global(&body)?;
                 }
@@ -136,9 +136,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
             EntryType::GNULongLink => (extensions.target.is_some(), "long link target"),
             _ => (extensions.records.is_some(), "extended header"),
         };
-        if Guard::ExtendedTwice.catches(there) {
-            return Err(LayerErrorKind::Twice(what));
-        }
+        Guard::ExtendedTwice.refuse(there, || twice(what))?;
         match header.entry_type() {
             EntryType::GNULongName => extensions.path = Some(self.long_name(header)?),
             EntryType::GNULongLink => extensions.target = Some(self.long_name(header)?),
@@ -157,7 +155,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         if Guard::LongNameEnd.catches(end != Some(0))
             || Guard::LongNameEmpty.catches(name.is_empty())
         {
-            return Err(LayerErrorKind::Malformed("long name"));
+            return Err(malformed("long name"));
         }
         Ok(name)
     }
@@ -166,9 +164,8 @@ impl<'a, R: BufRead> Archive<'a, R> {
     fn body(&mut self, header: &Header, limit: usize) -> Result<Vec<u8>, LayerErrorKind> {
         let size = header_size(header)?;
         let limit = limit as u64;
-        if Guard::HeaderBytes.catches(size > limit) {
-            return Err(LayerErrorKind::TooLarge { what: "bytes in its extended header", limit });
-        }
+        let what = "bytes in its extended header";
+        Guard::HeaderBytes.refuse(size > limit, || LayerErrorKind::TooLarge { what, limit })?;
         self.expect(size)?;
         let mut body = Vec::new();
         loop {
@@ -197,22 +194,18 @@ impl<'a, R: BufRead> Archive<'a, R> {
         let mut header = Header::new_old();
         header.as_mut_bytes().copy_from_slice(&block);
         let found = number(&header.as_old().cksum);
-        if Guard::Checksum.catches(found != Some(checksum(&header))) {
-            return Err(LayerErrorKind::NoHeader(offset));
-        }
+        Guard::Checksum
+            .refuse(found != Some(checksum(&header)), || LayerErrorKind::NoHeader(offset))?;
         self.here = Some((header.path_bytes().into_owned(), offset));
-        if Guard::Magic.catches(!is_known(&header)) {
-            return Err(LayerErrorKind::Malformed("format"));
-        }
+        Guard::Magic.refuse(!is_known(&header), || malformed("format"))?;
         Ok(Some(header))
     }
 
     /// Reads the second zero block. Behind a lone one, some readers stop and some go on.
     fn end(&mut self, inside: bool) -> Result<Option<Header>, LayerErrorKind> {
         let lone = self.block()?.is_some_and(|block| !is_zero(&block));
-        if Guard::EndInside.catches(inside) || Guard::LoneZeroBlock.catches(lone) {
-            return Err(LayerErrorKind::Malformed("end of archive"));
-        }
+        Guard::EndInside.refuse(inside, || malformed("end of archive"))?;
+        Guard::LoneZeroBlock.refuse(lone, || malformed("end of archive"))?;
         Ok(None)
     }
 
@@ -232,7 +225,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
     /// Notes the length of the data behind a header.
     fn expect(&mut self, size: u64) -> Result<(), LayerErrorKind> {
         let padded = size.checked_next_multiple_of(BLOCK as u64);
-        let padded = padded.ok_or(LayerErrorKind::Malformed("size"))?;
+        let padded = padded.ok_or_else(|| malformed("size"))?;
         self.rest = (size, padded - size);
         Ok(())
     }

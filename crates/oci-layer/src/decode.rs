@@ -13,6 +13,7 @@ use super::path::{Marker, marker, normalize};
 use super::read::HashingReader;
 use super::stream::Stream;
 use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Limits};
+use crate::error::{malformed, refused, too_large};
 
 /// How a layer's blob is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,14 +136,16 @@ fn verify<B: Read>(
     let blob = blob.finish();
     blob.drained.map_err(LayerErrorKind::Unreadable)?;
     let is_other = blob.digest != source.digest || blob.count != source.size;
-    if Guard::BlobDigest.catches(is_other) {
-        return Err(LayerErrorKind::WrongBlob { found: blob.digest });
-    }
+    Guard::BlobDigest.refuse(is_other, || {
+        let why = format!("its bytes have the digest {}", blob.digest);
+        LayerErrorKind::WrongDigest(why)
+    })?;
     drained.map_err(LayerErrorKind::Unreadable)?;
-    if Guard::DiffId.catches(diff_id != source.diff_id) {
-        let (expected, found) = (source.diff_id, diff_id);
-        return Err(LayerErrorKind::WrongDiffId { expected, found });
-    }
+    Guard::DiffId.refuse(diff_id != source.diff_id, || {
+        let expected = source.diff_id;
+        let why = format!("uncompressed it is {diff_id}, but the image's config names {expected}");
+        LayerErrorKind::WrongDigest(why)
+    })?;
     Ok(())
 }
 
@@ -163,17 +166,14 @@ impl<W: Write> Indexer<'_, W> {
         archive: &mut Archive<'_, impl BufRead>,
         member: Member,
     ) -> Result<(), LayerErrorKind> {
-        if Guard::Entries.catches(self.index.changes.len() >= self.limits.entries) {
-            let limit = self.limits.entries as u64;
-            return Err(LayerErrorKind::TooLarge { what: "entries", limit });
-        }
+        Guard::Entries.refuse(self.index.changes.len() >= self.limits.entries, || {
+            too_large("entries", self.limits.entries)
+        })?;
         let is_file = matches!(member.kind, EntryType::Regular | EntryType::Continuous);
         // Archives older than POSIX have no type for a directory but the slash behind its name.
         let is_old_directory = is_file && member.path.ends_with(b"/");
         let has_data = (!is_file || is_old_directory) && member.size != 0;
-        if Guard::UnexpectedData.catches(has_data) {
-            return Err(LayerErrorKind::UnexpectedData(member.size));
-        }
+        Guard::UnexpectedData.refuse(has_data, || LayerErrorKind::UnexpectedData(member.size))?;
         let path = normalize(&member.path, self.limits)?;
         let change = match marker(&path)? {
             Marker::Skip => return Ok(()),
@@ -184,9 +184,9 @@ impl<W: Write> Indexer<'_, W> {
             Marker::None => Change { path, action: self.action(archive, member)? },
         };
         let is_directory = matches!(change.action, Action::Directory(_) | Action::Opaque);
-        if Guard::RootNotDirectory.catches(change.path.is_empty() && !is_directory) {
-            return Err(LayerErrorKind::RootNotDirectory);
-        }
+        Guard::RootNotDirectory.refuse(change.path.is_empty() && !is_directory, || {
+            refused("the image's root must be a directory")
+        })?;
         self.charge(&change)?;
         self.index.changes.push(change);
         Ok(())
@@ -195,10 +195,9 @@ impl<W: Write> Indexer<'_, W> {
     /// Counts what a change takes in memory.
     fn charge(&mut self, change: &Change) -> Result<(), LayerErrorKind> {
         self.bytes += change.cost();
-        if Guard::IndexBytes.catches(self.bytes > self.limits.index_bytes) {
-            let limit = self.limits.index_bytes as u64;
-            return Err(LayerErrorKind::TooLarge { what: "bytes of names and attributes", limit });
-        }
+        Guard::IndexBytes.refuse(self.bytes > self.limits.index_bytes, || {
+            too_large("bytes of names and attributes", self.limits.index_bytes)
+        })?;
         Ok(())
     }
 
@@ -249,9 +248,7 @@ impl<W: Write> Indexer<'_, W> {
 fn target(target: Option<Vec<u8>>) -> Result<Vec<u8>, LayerErrorKind> {
     let target = target.unwrap_or_default();
     let fits = !target.is_empty() && target.len() < 4096 && !target.contains(&0);
-    if Guard::LinkTarget.catches(!fits) {
-        return Err(LayerErrorKind::Malformed("link target"));
-    }
+    Guard::LinkTarget.refuse(!fits, || malformed("link target"))?;
     Ok(target)
 }
 

@@ -1,5 +1,7 @@
 //! The checks that keep hostile archives out, by name.
 
+use super::LayerErrorKind;
+
 guards::guards! {
     #[cfg(test)]
     /// A check.
@@ -82,5 +84,16 @@ guards::guards! {
         WhiteoutEmpty,
         /// A whiteout does not hide the parent.
         WhiteoutParent,
+    }
+}
+
+impl Guard {
+    /// Refuses what is `bad`, except where a test leaves this check out.
+    pub(super) fn refuse(
+        self,
+        bad: bool,
+        error: impl FnOnce() -> LayerErrorKind,
+    ) -> Result<(), LayerErrorKind> {
+        if self.catches(bad) { Err(error()) } else { Ok(()) }
     }
 }

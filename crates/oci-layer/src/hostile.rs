@@ -28,7 +28,7 @@ fn difference(layers: &[Vec<u8>], expected: &Expected) -> Option<String> {
     let lines = expected.lines();
     match (built(layers), expected) {
         (Err(kind), Expected::Refused(start)) => {
-            let kind = format!("{kind:?}");
+            let kind = kind.to_string();
             (!kind.starts_with(start)).then(|| format!("{kind} is not {start}"))
         }
         (Err(kind), Expected::Tree(_)) => Some(format!("{kind:?}")),

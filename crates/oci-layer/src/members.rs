@@ -8,6 +8,7 @@ use std::io::BufRead;
 use super::archive::Archive;
 use super::path::normalize;
 use super::{LayerErrorKind, Limits};
+use crate::error::malformed;
 
 /// A member of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub fn member(
         _ => (member.size, member.size.checked_next_multiple_of(512)),
     };
     let next = padded.and_then(|padded| start.checked_add(padded));
-    let next = next.ok_or(LayerErrorKind::Malformed("size"))?;
+    let next = next.ok_or_else(|| malformed("size"))?;
     let target = member.target.unwrap_or_default();
     let kind = match member.kind {
         kind if kind.is_file() || kind.is_contiguous() => MemberKind::File { offset: start, size },

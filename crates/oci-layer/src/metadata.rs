@@ -9,6 +9,7 @@ use super::archive::Extensions;
 use super::guard::Guard;
 use super::pax::{Records, XATTR};
 use super::{LayerErrorKind, Limits};
+use crate::error::{malformed, refused, too_large, twice};
 
 /// The longest value of an extended attribute, in bytes: the disk image has 16 bits for it.
 const XATTR_VALUE_MAX: usize = 65_535;
@@ -56,22 +57,23 @@ impl Member {
         let Extensions { records, target, path: long_path } = extensions;
         let mut records = records.unwrap_or_default();
         let kind = header.entry_type();
-        if Guard::Sparse.catches(kind == EntryType::GNUSparse || records.is_sparse()) {
-            return Err(LayerErrorKind::Sparse);
-        }
-        if Guard::EntryType.catches(!is_of_files(kind)) {
-            return Err(LayerErrorKind::EntryType(kind.as_byte().into()));
-        }
+        Guard::Sparse.refuse(kind == EntryType::GNUSparse || records.is_sparse(), || {
+            LayerErrorKind::Sparse
+        })?;
+        Guard::EntryType.refuse(!is_of_files(kind), || {
+            let kind = char::from(kind.as_byte());
+            let why = format!("entries of tar type {kind:?} do not belong into an image");
+            refused(why)
+        })?;
         for (key, long) in [("path", &long_path), ("linkpath", &target)] {
-            if Guard::NameTwice.catches(long.is_some() && records.get(key).is_some()) {
-                return Err(LayerErrorKind::Twice("name"));
-            }
+            Guard::NameTwice
+                .refuse(long.is_some() && records.get(key).is_some(), || twice("name"))?;
         }
         let is_extended = long_path.is_some() || records.get("path").is_some();
-        if Guard::FileSlash.catches(is_file_with_slash(&header, &path, is_extended)) {
+        Guard::FileSlash.refuse(is_file_with_slash(&header, &path, is_extended), || {
             let why = "it is a file, but its name ends with a slash as that of a directory";
-            return Err(LayerErrorKind::BadPath(why));
-        }
+            refused(why)
+        })?;
         let size = size(&header, &records)?;
         let meta = metadata(&header, &records, limits)?;
         let in_header = || header.link_name_bytes().map(std::borrow::Cow::into_owned);
@@ -89,7 +91,7 @@ impl Member {
             (Some(ustar), _) => Some((ustar.dev_major, ustar.dev_minor)),
             (None, gnu) => gnu.map(|gnu| (gnu.dev_major, gnu.dev_minor)),
         };
-        let malformed = LayerErrorKind::Malformed("device number");
+        let malformed = malformed("device number");
         let Some((major, minor)) = fields else { return Err(malformed) };
         let below = |field: &[u8], limit| {
             let value = number(field)?;
@@ -133,10 +135,8 @@ fn is_file_with_slash(header: &Header, path: &[u8], is_extended: bool) -> bool {
 /// has it where it is too large for the header; elsewhere the two must agree (RUSTSEC-2025-0110).
 fn size(header: &Header, records: &Records) -> Result<u64, LayerErrorKind> {
     let Some(text) = records.get("size") else { return header_size(header) };
-    let size = decimal(text).ok_or(LayerErrorKind::Malformed("size"))?;
-    if Guard::SizeTwice.catches(size <= OCTAL_MAX && header_size(header)? != size) {
-        return Err(LayerErrorKind::Twice("size"));
-    }
+    let size = decimal(text).ok_or_else(|| malformed("size"))?;
+    Guard::SizeTwice.refuse(size <= OCTAL_MAX && header_size(header)? != size, || twice("size"))?;
     Ok(size)
 }
 
@@ -146,7 +146,7 @@ fn size(header: &Header, records: &Records) -> Result<u64, LayerErrorKind> {
 /// A number that does not read.
 pub(super) fn header_size(header: &Header) -> Result<u64, LayerErrorKind> {
     let size = number(&header.as_old().size).and_then(|size| u64::try_from(size).ok());
-    size.ok_or(LayerErrorKind::Malformed("size"))
+    size.ok_or_else(|| malformed("size"))
 }
 
 /// Reads a number of a header: octal digits behind spaces, or, with the first bit set, the rest of
@@ -192,13 +192,13 @@ fn metadata(header: &Header, records: &Records, limits: &Limits) -> Result<Meta,
         Some(text) => parse_time(text),
         None => number(&fields.mtime).map(|seconds| (seconds, 0)),
     }
-    .ok_or(LayerErrorKind::Malformed("modification time"))?;
+    .ok_or_else(|| malformed("modification time"))?;
     let mode = number(&fields.mode).and_then(|mode| u32::try_from(mode).ok());
     let mode = mode.and_then(|mode| u16::try_from(mode & 0o7777).ok());
     Ok(Meta {
-        mode: mode.ok_or(LayerErrorKind::Malformed("mode"))?,
-        uid: id(records.get("uid"), &fields.uid).ok_or(LayerErrorKind::Malformed("owner"))?,
-        gid: id(records.get("gid"), &fields.gid).ok_or(LayerErrorKind::Malformed("group"))?,
+        mode: mode.ok_or_else(|| malformed("mode"))?,
+        uid: id(records.get("uid"), &fields.uid).ok_or_else(|| malformed("owner"))?,
+        gid: id(records.get("gid"), &fields.gid).ok_or_else(|| malformed("group"))?,
         mtime,
         mtime_nsec,
         xattrs: xattrs(records, limits)?,
@@ -225,9 +225,7 @@ fn xattrs(
             ("bytes in one extended attribute", value.len(), XATTR_VALUE_MAX),
             ("bytes of extended attributes", bytes, limits.xattr_bytes),
         ] {
-            if Guard::AttributeBytes.catches(bytes > limit) {
-                return Err(LayerErrorKind::TooLarge { what, limit: limit as u64 });
-            }
+            Guard::AttributeBytes.refuse(bytes > limit, || too_large(what, limit))?;
         }
         found.insert(name.to_vec(), value.to_vec());
     }
@@ -242,17 +240,17 @@ fn check_xattr_name(name: &[u8]) -> Result<(), LayerErrorKind> {
             .any(|prefix| name.strip_prefix(prefix.as_bytes()).is_some_and(|rest| !rest.is_empty()))
     };
     let is_overlay = name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.");
-    if Guard::OverlayAttribute.catches(is_overlay) {
-        return Err(LayerErrorKind::OverlayAttribute(shown()));
-    }
+    Guard::OverlayAttribute.refuse(is_overlay, || {
+        let why = format!("the extended attribute {:?} is reserved for overlayfs", shown());
+        refused(why)
+    })?;
     if name.is_empty() || name.len() > 255 || name.contains(&0) {
-        return Err(LayerErrorKind::Malformed("extended attribute's name"));
+        return Err(malformed("extended attribute's name"));
     }
     let is_acl = name == b"system.posix_acl_access" || name == b"system.posix_acl_default";
     let is_known = is_acl || starts(&["user.", "trusted.", "security."]);
-    if Guard::UnsupportedAttribute.catches(!is_known) {
-        return Err(LayerErrorKind::UnsupportedAttribute(shown()));
-    }
+    Guard::UnsupportedAttribute
+        .refuse(!is_known, || LayerErrorKind::UnsupportedAttribute(shown()))?;
     Ok(())
 }
 
@@ -334,6 +332,6 @@ mod tests {
         let large = read("user.a", 65_536);
         assert!(matches!(large, Err(LayerErrorKind::TooLarge { limit: 65_535, .. })));
         let overlay = read("user.overlay.opaque", 1);
-        assert!(matches!(overlay, Err(LayerErrorKind::OverlayAttribute(_))));
+        assert!(overlay.is_err_and(|it| it.to_string().ends_with("is reserved for overlayfs")));
     }
 }

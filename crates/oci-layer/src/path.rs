@@ -5,6 +5,7 @@ use box_tree::path;
 use super::guard::Guard;
 use super::limits::Limits;
 use super::{Action, LayerErrorKind};
+use crate::error::refused;
 
 /// The longest name in a directory, in bytes (`NAME_MAX` of Linux).
 const NAME_MAX: usize = 255;
@@ -16,22 +17,14 @@ pub(super) const PARENT_IN_PATH: &str = "the path leaves the image by \"..\"";
 /// # Errors
 /// `..`, a NUL byte, or a path beyond the limits.
 pub(super) fn normalize(path: &[u8], limits: &Limits) -> Result<Vec<u8>, LayerErrorKind> {
-    if Guard::PathBytes.catches(path.len() > limits.path_bytes) {
-        return Err(LayerErrorKind::BadPath("the path is too long"));
-    }
-    if Guard::PathNul.catches(path.contains(&0)) {
-        return Err(LayerErrorKind::BadPath("the path holds a NUL byte"));
-    }
+    Guard::PathBytes.refuse(path.len() > limits.path_bytes, || refused("the path is too long"))?;
+    Guard::PathNul.refuse(path.contains(&0), || refused("the path holds a NUL byte"))?;
     let parts: Vec<_> = path::names(path).collect();
-    if Guard::PathParent.catches(parts.contains(&b"..".as_slice())) {
-        return Err(LayerErrorKind::BadPath(PARENT_IN_PATH));
-    }
-    if Guard::NameBytes.catches(parts.iter().any(|part| part.len() > NAME_MAX)) {
-        return Err(LayerErrorKind::BadPath("a name in the path is longer than 255 bytes"));
-    }
-    if Guard::PathDepth.catches(parts.len() > limits.depth) {
-        return Err(LayerErrorKind::BadPath("the path is too deep"));
-    }
+    Guard::PathParent.refuse(parts.contains(&b"..".as_slice()), || refused(PARENT_IN_PATH))?;
+    Guard::NameBytes.refuse(parts.iter().any(|part| part.len() > NAME_MAX), || {
+        refused("a name in the path is longer than 255 bytes")
+    })?;
+    Guard::PathDepth.refuse(parts.len() > limits.depth, || refused("the path is too deep"))?;
     Ok(parts.join(&b'/'))
 }
 
@@ -62,7 +55,7 @@ pub(super) fn marker(path: &[u8]) -> Result<Marker, LayerErrorKind> {
     match directory.split(|byte| *byte == b'/').position(|part| part.starts_with(b".wh.")) {
         Some(0) if directory == AUFS_LINKS => return Ok(Marker::None),
         Some(0) if directory.starts_with(b".wh..wh.") => return Ok(Marker::Skip),
-        Some(_) => return Err(LayerErrorKind::BadPath("the path lies below a whiteout")),
+        Some(_) => return Err(refused("the path lies below a whiteout")),
         None => {}
     }
     let Some(hidden) = name.strip_prefix(b".wh.") else { return Ok(Marker::None) };
@@ -70,11 +63,9 @@ pub(super) fn marker(path: &[u8]) -> Result<Marker, LayerErrorKind> {
         b".wh..opq" => Ok(Marker::Change(directory.to_vec(), Action::Opaque)),
         hidden if hidden.starts_with(b".wh.") => Ok(Marker::Skip),
         b"" | b"." if Guard::WhiteoutEmpty.catches(true) => {
-            Err(LayerErrorKind::BadPath("the whiteout names nothing"))
+            Err(refused("the whiteout names nothing"))
         }
-        b".." if Guard::WhiteoutParent.catches(true) => {
-            Err(LayerErrorKind::BadPath(PARENT_IN_PATH))
-        }
+        b".." if Guard::WhiteoutParent.catches(true) => Err(refused(PARENT_IN_PATH)),
         hidden => {
             let before = &path[..path.len() - name.len()];
             Ok(Marker::Change([before, hidden].concat(), Action::Whiteout))
@@ -128,7 +119,7 @@ mod tests {
     fn nothing_lies_below_a_marker() {
         for below in [".wh.a/b", "a/.wh.b/c", "a/.wh.b/.wh.c", "a/.wh..wh.plnk/c", ".wh./a"] {
             let error = marker(below.as_bytes()).unwrap_err();
-            assert!(matches!(error, LayerErrorKind::BadPath("the path lies below a whiteout")));
+            assert_eq!(error.to_string(), "the path lies below a whiteout");
         }
         assert_eq!(marker(b".wh..wh.plnk/1.2").unwrap(), Marker::None, "a target of hard links");
         for skipped in [".wh..wh.orph/a", ".wh..wh.plnk/a/b", ".wh..wh.aufs", "a/.wh..wh.x"] {

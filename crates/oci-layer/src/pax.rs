@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::LayerErrorKind;
 use super::guard::Guard;
+use crate::error::{malformed, twice};
 
 /// The prefix of the keys of extended attributes.
 pub(super) const XATTR: &[u8] = b"SCHILY.xattr.";
@@ -23,19 +24,17 @@ impl Records {
     /// A record that is malformed, or that some readers understand in another way.
     pub(super) fn add(&mut self, mut body: &[u8]) -> Result<(), LayerErrorKind> {
         while !body.is_empty() {
-            let record = split(body).ok_or(LayerErrorKind::Malformed("extended header"))?;
+            let record = split(body).ok_or_else(|| malformed("extended header"))?;
             body = record.rest;
             let is_empty = record.value.is_empty();
-            if Guard::EmptyRecord.catches(is_empty && OURS.contains(&record.key)) {
-                return Err(LayerErrorKind::Malformed("extended header"));
-            }
+            Guard::EmptyRecord
+                .refuse(is_empty && OURS.contains(&record.key), || malformed("extended header"))?;
             if is_empty {
                 continue;
             }
             let before = self.0.insert(record.key.to_vec(), record.value.to_vec());
-            if Guard::RecordTwice.catches(before.is_some()) {
-                return Err(LayerErrorKind::Twice("record of an extended header"));
-            }
+            Guard::RecordTwice
+                .refuse(before.is_some(), || twice("record of an extended header"))?;
         }
         Ok(())
     }
@@ -73,10 +72,9 @@ impl Records {
 /// A record that is malformed or says more than a comment or a vendor's note.
 pub(super) fn check_global(mut body: &[u8]) -> Result<(), LayerErrorKind> {
     while !body.is_empty() {
-        let record = split(body).ok_or(LayerErrorKind::Malformed("global extended header"))?;
-        if Guard::GlobalEffect.catches(!is_harmless(record.key)) {
-            return Err(LayerErrorKind::Malformed("global extended header"));
-        }
+        let record = split(body).ok_or_else(|| malformed("global extended header"))?;
+        Guard::GlobalEffect
+            .refuse(!is_harmless(record.key), || malformed("global extended header"))?;
         body = record.rest;
     }
     Ok(())

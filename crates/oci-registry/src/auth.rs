@@ -36,10 +36,7 @@ pub(crate) fn renew(
     what: &str,
     headers: &HeaderMap,
 ) -> Result<(), RegistryError> {
-    let challenge = challenge::read(headers).map_err(|why| {
-        let host = server.repository.host().to_owned();
-        RegistryError::Challenge { host, why }
-    })?;
+    let challenge = challenge::read(headers).map_err(|why| unknown(server, why))?;
     let credentials = match state.credentials.take() {
         Some(known) => known,
         None => credentials::find(&server.options, &server.repository)?,
@@ -62,11 +59,17 @@ pub(crate) fn renew(
     Ok(())
 }
 
+fn unknown(server: &Server<'_>, why: &'static str) -> RegistryError {
+    let host = server.repository.host();
+    let what = format!("{host} asks for credentials in a way that is not known");
+    RegistryError::Response { what, why }
+}
+
 /// Returns the URL of the realm, if it may have credentials for this registry.
 fn trusted(server: &Server<'_>, realm: &str) -> Result<RemoteUrl, RegistryError> {
     let host = server.repository.host().to_owned();
     let Ok(url) = realm.parse::<RemoteUrl>() else {
-        return Err(RegistryError::Challenge { host, why: "its realm is no URL" });
+        return Err(unknown(server, "its realm is no URL"));
     };
     let known = url.same_origin(&server.base) || server.host.realms.contains(&url.host());
     if Guard::Realm.catches(!known) {

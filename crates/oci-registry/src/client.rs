@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use box_image::text::with_causes;
 use download::NetworkOptions;
 use download::http::{Client, RemoteUrl};
 
@@ -67,7 +68,7 @@ impl<'a> Registry<'a> {
             let server = &session.server;
             match ask(session) {
                 Err(error) if server.is_mirror && !error.is_local() => {
-                    failed.push(format!("{}: {}", server.repository.host(), error.with_causes()));
+                    failed.push(format!("{}: {}", server.repository.host(), with_causes(&error)));
                 }
                 Err(error) if !failed.is_empty() && !error.is_local() => {
                     let (mirrors, source) = (failed.join("; "), Box::new(error));

@@ -28,17 +28,10 @@ pub struct RegistryConfig {
     hosts: BTreeMap<String, Host>,
 }
 
-/// Why a text is no [`RegistryConfig`].
+/// Why a text is no [`RegistryConfig`]: the line or the table, and what is wrong there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
-pub enum ConfigError {
-    /// It is no TOML, or has other keys or types.
-    #[error("line {line}: {message}")]
-    Toml { line: usize, message: String },
-    /// A table has something that a registry cannot have.
-    #[error("[registry.{registry:?}]: {why}")]
-    Table { registry: String, why: String },
-}
+#[error("{0}")]
+pub struct ConfigError(String);
 
 /// What is known about one registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,14 +79,13 @@ impl RegistryConfig {
         let file: File = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             let line = 1 + text.bytes().take(start).filter(|it| *it == b'\n').count();
-            ConfigError::Toml { line, message: error.message().to_owned() }
+            ConfigError(format!("line {line}: {}", error.message()))
         })?;
         let mut hosts = BTreeMap::new();
         for (name, table) in file.registry {
             let host = checked_host(&name).map_err(|_| wrong(&name, &name, "HOST or HOST:PORT"))?;
             if hosts.insert(host, table.checked(&name)?).is_some() {
-                let why = "there is another table for the same registry".to_owned();
-                return Err(ConfigError::Table { registry: name, why });
+                return Err(in_table(&name, "there is another table for the same registry"));
             }
         }
         Ok(Self { hosts })
@@ -120,8 +112,7 @@ impl Table {
             url.map(|url| url.host()).ok_or_else(|| wrong(registry, text, "a realm's HOST"))
         };
         if let Some(path) = self.ca_file.as_ref().filter(|path| !path.is_absolute()) {
-            let why = format!("ca-file {path:?} is not absolute");
-            return Err(ConfigError::Table { registry: registry.to_owned(), why });
+            return Err(in_table(registry, &format!("ca-file {path:?} is not absolute")));
         }
         Ok(Host {
             mirrors: self.mirrors.iter().map(mirror).collect::<Result<_, _>>()?,
@@ -147,8 +138,11 @@ fn mirror(text: &str) -> Option<Mirror> {
 }
 
 fn wrong(registry: &str, text: &str, what: &'static str) -> ConfigError {
-    let why = format!("{text:?} is not {what}");
-    ConfigError::Table { registry: registry.to_owned(), why }
+    in_table(registry, &format!("{text:?} is not {what}"))
+}
+
+fn in_table(registry: &str, why: &str) -> ConfigError {
+    ConfigError(format!("[registry.{registry:?}]: {why}"))
 }
 
 #[cfg(test)]

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use box_cache::StoreError;
-use download::http::HttpError;
 use download::{DownloadError, Retryable};
 
 /// Why a registry does not give what is asked for.
@@ -18,22 +16,16 @@ pub enum RegistryError {
     Name { text: String, why: &'static str },
     /// The transfer failed.
     #[error(transparent)]
-    Download(#[from] DownloadError),
+    Download(DownloadError),
     /// The registry answers, but not with TLS.
     #[error("{host} answers, but not with TLS")]
     NotTls { host: String },
-    /// The registry asks for credentials in a way that this version does not know.
-    #[error("{host} asks for credentials in a way that is not known: {why}")]
-    Challenge { host: String, why: &'static str },
     /// The registry's tokens come from a server that nobody said is to be trusted with credentials.
     #[error("{host} wants its tokens to be fetched from {realm}, which is another server")]
     Realm { host: String, realm: String },
     /// The registry's tokens would travel readable to anybody.
     #[error("{host} wants its tokens to be fetched over http, where anybody could watch them")]
     PlainRealm { host: String },
-    /// What should be a token is none.
-    #[error("{realm} gives no token that can be used for {host}: {why}")]
-    Token { host: String, realm: String, why: &'static str },
     /// The registry wants credentials, or refuses those that there are. Many say so of what they do
     /// not have, too.
     #[error(
@@ -44,8 +36,9 @@ pub enum RegistryError {
     /// The registry has no such thing.
     #[error("{host} does not have {what}")]
     NotFound { what: String, host: String },
-    /// The response has a header that no registry should send. Its value is not repeated.
-    #[error("the registry's response for {what} cannot be used: {why}")]
+    /// A response has something that no registry should send, or asks for credentials in an
+    /// unknown way, or has no token. What it has is not repeated.
+    #[error("{what}: {why}")]
     Response { what: String, why: &'static str },
     /// A file of credentials cannot be used, or a credential helper does not work. Nothing of what
     /// they say is repeated.
@@ -61,6 +54,12 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
+    /// Returns the error of a response that no registry should send for `what`.
+    pub(crate) fn response(what: &str, why: &'static str) -> Self {
+        let what = format!("the registry's response for {what} cannot be used");
+        Self::Response { what, why }
+    }
+
     /// Returns whether the fault is on this machine, so that no other server can help.
     pub(crate) const fn is_local(&self) -> bool {
         match self {
@@ -68,17 +67,6 @@ impl RegistryError {
             Self::Name { .. } | Self::Credentials { .. } => true,
             _ => false,
         }
-    }
-
-    /// Returns the error's text with those of its causes.
-    pub(crate) fn with_causes(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            text = format!("{text}: {cause}");
-            source = cause.source();
-        }
-        text
     }
 }
 
@@ -91,14 +79,8 @@ impl Retryable for RegistryError {
     }
 }
 
-impl From<HttpError> for RegistryError {
-    fn from(error: HttpError) -> Self {
-        Self::Download(error.into())
-    }
-}
-
-impl From<StoreError> for RegistryError {
-    fn from(error: StoreError) -> Self {
+impl<E: Into<DownloadError>> From<E> for RegistryError {
+    fn from(error: E) -> Self {
         Self::Download(error.into())
     }
 }

@@ -90,7 +90,7 @@ fn named_digest(headers: &HeaderMap, what: &str) -> Result<Option<Digest>, Regis
             "it names a digest without 64 lower-case hexadecimal digits"
         }
     };
-    Err(RegistryError::Response { what: what.to_owned(), why })
+    Err(RegistryError::response(what, why))
 }
 
 /// Returns the media type that the registry names, without its parameters. An unknown one is not
@@ -104,7 +104,7 @@ fn media_type(headers: &HeaderMap, what: &str) -> Result<Option<&'static str>, R
         Some(known) => Ok(Some(known)),
         None => {
             let why = "its media type is not that of a manifest or an index";
-            Err(RegistryError::Response { what: what.to_owned(), why })
+            Err(RegistryError::response(what, why))
         }
     }
 }

@@ -87,7 +87,7 @@ impl<'a> Session<'a> {
         let encoding = response.response.headers().get(CONTENT_ENCODING);
         if response.response.status().is_success() && encoding.is_some_and(|it| it != "identity") {
             let why = "it is compressed, which was not asked for";
-            return Err(RegistryError::Response { what: what.to_owned(), why });
+            return Err(RegistryError::response(what, why));
         }
         Ok(response)
     }

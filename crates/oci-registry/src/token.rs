@@ -97,8 +97,9 @@ fn read(
 }
 
 fn useless(server: &Server<'_>, realm: &RemoteUrl, why: &'static str) -> RegistryError {
-    let host = server.repository.host().to_owned();
-    RegistryError::Token { host, realm: realm.host(), why }
+    let (realm, host) = (realm.host(), server.repository.host());
+    let what = format!("{realm} gives no token that can be used for {host}");
+    RegistryError::Response { what, why }
 }
 
 /// Returns a header with a name and a password.

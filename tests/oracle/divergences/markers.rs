@@ -26,7 +26,9 @@ fn markers_in_their_turn() {
 
     let linked = Layer::new().hardlink("b", "d/a").whiteout("d/a");
     let (ours, theirs) = both(&[lower, linked]);
-    assert!(ours.unwrap_err().to_string().contains("hard link to \"d/a\", which is not there"));
+    assert!(
+        ours.unwrap_err().kind.to_string().contains("hard link to \"d/a\", which is not there")
+    );
     assert!(theirs.unwrap().contains_key(b"/b".as_slice()));
 
     let lower = Layer::new().file("d", 0o644, "");
@@ -64,7 +66,7 @@ fn markers_behind_a_link_that_is_replaced() {
 #[test]
 fn directories_that_are_named_like_markers() {
     let (ours, theirs) = both(&[Layer::new().file(".wh.d/a", 0o644, "")]);
-    assert!(ours.unwrap_err().to_string().contains("lies below a whiteout"));
+    assert!(ours.unwrap_err().kind.to_string().contains("lies below a whiteout"));
     assert!(theirs.unwrap().contains_key(b"/.wh.d/a".as_slice()));
 }
 

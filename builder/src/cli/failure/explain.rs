@@ -9,13 +9,11 @@ use box_cache::StoreError;
 use box_image::ErrorCode as Code;
 use box_inspect::opened;
 use box_tree::listing::FindError;
-use boxbuild::BuildError;
-use boxbuild::SealError;
 use boxbuild::binary::{BinaryError, ProgramError};
 use boxbuild::compose::ComposeError;
-use boxbuild::output::OutputError;
 use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::skill::SkillError;
+use boxbuild::{BuildError, Cause};
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
@@ -30,7 +28,7 @@ use super::Advice;
 const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
 
 /// Says what to do about an error.
-fn help(code: Code, text: impl Into<Cow<'static, str>>) -> Advice {
+pub(super) fn help(code: Code, text: impl Into<Cow<'static, str>>) -> Advice {
     Advice { code, help: Some(text.into()) }
 }
 
@@ -43,15 +41,8 @@ pub(crate) trait Explain: Error {
 impl Explain for BuildError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Image { source, .. } => source.advice(),
-            Self::Layer { source, .. } => source.advice(),
-            Self::Skill { source, .. } => source.advice(),
+            Self::Unusable { source, .. } => source.advice(),
             Self::SkillClash { .. } => help(Code::SkillInvalid, "rename one of them"),
-            Self::Binary { source, .. } => source.advice(),
-            Self::Url { source, .. } => source.advice(),
-            Self::Fetch { source, .. } => source.advice(),
-            Self::Compose { source, .. } => source.advice(),
-            Self::Seal(source) => source.advice(),
             Self::WrongFile { .. } => help(Code::DigestMismatch, NEW_SHA256),
             Self::NoInterpreter { .. } => help(
                 Code::ProgramInvalid,
@@ -67,14 +58,30 @@ impl Explain for BuildError {
             Self::NotAnInit { .. } => {
                 help(Code::InitInvalid, "build it with `cargo xtask box-init`")
             }
-            Self::Excess(_) | Self::Listing(_) => Code::TooLarge.into(),
             Self::Rejected(_) => Code::FileInvalid.into(),
             Self::Platform { .. } => Code::PlatformUnsupported.into(),
             Self::Conflicts(_) => Code::MergeConflict.into(),
+        }
+    }
+}
+
+impl Explain for Cause {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Image(source) => source.advice(),
+            Self::Layer(source) => source.advice(),
+            Self::Skill(source) => source.advice(),
+            Self::Binary(source) => source.advice(),
+            Self::Url(source) => source.advice(),
+            Self::Fetch(source) => source.advice(),
+            Self::File(source) => source.advice(),
+            Self::Compose(source) => source.advice(),
+            Self::Store(source) => source.advice(),
+            Self::Kernel(_) => Code::KernelInvalid.into(),
             Self::Plan(_) => Code::BoxfileInvalid.into(),
-            Self::Kernel { .. } => Code::KernelInvalid.into(),
-            Self::File { source, .. } => source.advice(),
+            Self::Excess(_) | Self::Listing(_) => Code::TooLarge.into(),
             Self::Bake(_) => Code::Io.into(),
+            Self::Document(_) => Code::Internal.into(),
         }
     }
 }
@@ -134,9 +141,7 @@ impl Explain for SkillError {
 
 impl Explain for ProjectError {
     fn advice(&self) -> Advice {
-        match self {
-            Self::Unreadable { .. } => Code::BoxfileNotFound.into(),
-        }
+        Code::BoxfileNotFound.into()
     }
 }
 
@@ -163,25 +168,14 @@ pub(super) fn lock(error: &LockFileError) -> Advice {
     }
 }
 
-impl Explain for OutputError {
-    fn advice(&self) -> Advice {
-        match self {
-            Self::Occupied { .. } => {
-                help(Code::OutputExists, "move that away, or name another directory with --output")
-            }
-            Self::Publish(source) => source.advice(),
-            Self::File(_) => Code::Io.into(),
-            Self::Store(source) => source.advice(),
-            Self::Document(_) => Code::Internal.into(),
-        }
-    }
-}
-
 impl Explain for PublishError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Exists { .. } => {
+            Self::Exists { what: None, .. } => {
                 help(Code::OutputExists, "remove it, or name another place with --output")
+            }
+            Self::Exists { .. } => {
+                help(Code::OutputExists, "move that away, or name another directory with --output")
             }
             Self::Busy { .. } => Code::Busy.into(),
             Self::NotRestored { .. } | Self::File(_) => Code::Io.into(),
@@ -204,19 +198,10 @@ impl Explain for StoreError {
     }
 }
 
-impl Explain for SealError {
-    fn advice(&self) -> Advice {
-        match self {
-            Self::Store(source) => source.advice(),
-            Self::Document(_) => Code::Internal.into(),
-        }
-    }
-}
-
 impl Explain for LayerError {
     fn advice(&self) -> Advice {
         let text = match &*self.kind {
-            LayerErrorKind::WrongBlob { .. } | LayerErrorKind::WrongDiffId { .. } => {
+            LayerErrorKind::WrongDigest(_) => {
                 return help(Code::DigestMismatch, "the image is damaged: build or copy it again");
             }
             LayerErrorKind::TooLarge { .. } => return Code::TooLarge.into(),
@@ -279,10 +264,8 @@ impl Explain for HttpError {
                 help(Code::ServerUntrusted, "install the package ca-certificates")
             }
             Self::Client(_) => Code::Internal.into(),
-            Self::Roots { .. } | Self::Untrusted { .. } | Self::NotTls { .. } => {
-                Code::ServerUntrusted.into()
-            }
-            Self::Unreachable { .. } | Self::Stalled { .. } => Code::ServerUnreachable.into(),
+            Self::Untrusted { .. } | Self::NotTls { .. } => Code::ServerUntrusted.into(),
+            Self::Unreachable { .. } => Code::ServerUnreachable.into(),
         }
     }
 }

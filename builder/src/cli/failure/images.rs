@@ -1,35 +1,60 @@
 //! The rows of the table of errors for images that cannot be read, and boxes that cannot be exported.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use box_image::ErrorCode as Code;
-use box_inspect::diff::{DirectoryError, ImageError, ImageFault};
+use box_inspect::diff::{ImageError, ImageFault};
 use box_inspect::export::ExportError;
-use host_fs::publish::PublishError;
 use oci_image::{Form, Found, SourceError, Unread};
 
+use super::explain::help;
 use super::{Advice, Explain};
-
-/// What to do, where that is known.
-type Help = Option<Cow<'static, str>>;
 
 impl Explain for SourceError {
     fn advice(&self) -> Advice {
-        let code = match self {
+        let (code, text) = match self {
             Self::Registry { source, .. } => return source.advice(),
             Self::Store(source) => return source.advice(),
-            Self::NotAnImage { found: Found::Nothing | Found::Lacks(_), .. }
-            | Self::Gone { .. } => Code::ImageNotFound,
-            Self::Choice { .. } => Code::ImageAmbiguous,
-            Self::Platform { .. } => Code::ImagePlatform,
-            Self::TooLarge { .. } => Code::TooLarge,
-            Self::Damaged { .. } => Code::DigestMismatch,
-            Self::NotAsked { .. } => Code::Offline,
-            Self::Io { .. } => Code::Io,
-            _ => Code::ImageMalformed,
+            Self::NotAnImage { path, expected, found } => {
+                let code = match found {
+                    Found::Nothing | Found::Lacks(_) => Code::ImageNotFound,
+                    _ => Code::ImageMalformed,
+                };
+                return Advice { code, help: instead(path, *expected, *found).map(Into::into) };
+            }
+            Self::Choice { count: 0, .. } => (Code::ImageAmbiguous, "put an image into it"),
+            Self::Choice { names, form, .. } if !names.is_empty() => {
+                return help(Code::ImageAmbiguous, format!("name one as {:?}", form.reference()));
+            }
+            Self::Choice { count: 1, .. } => (
+                Code::ImageAmbiguous,
+                "its only image has no name: leave the name out of the reference",
+            ),
+            Self::Choice { .. } => {
+                (Code::ImageAmbiguous, "its images have no names: save each in a place of its own")
+            }
+            Self::Malformed(_) => (
+                Code::ImageMalformed,
+                "build the image again with a current tool, or copy it again",
+            ),
+            Self::TooLarge { .. } => (Code::TooLarge, "build the image with less in it"),
+            Self::MissingBlob { .. } => {
+                (Code::ImageMalformed, "the image is incomplete: copy it again")
+            }
+            Self::Damaged { .. } => (Code::DigestMismatch, "the image is damaged: copy it again"),
+            Self::LayerType { why: Unread::Foreign, .. } => {
+                (Code::ImageMalformed, "build the image on a base without such layers")
+            }
+            Self::LayerType { why: Unread::Encrypted, .. } => {
+                (Code::ImageMalformed, "decrypt the image when it is copied")
+            }
+            Self::NotAsked { .. } => (Code::Offline, "run the same command once without --offline"),
+            Self::Gone { .. } => return Code::ImageNotFound.into(),
+            Self::Platform { .. } => return Code::ImagePlatform.into(),
+            Self::Io { .. } => return Code::Io.into(),
+            _ => return Code::ImageMalformed.into(),
         };
-        Advice { code, help: image(self) }
+        help(code, text)
     }
 }
 
@@ -43,65 +68,34 @@ impl Explain for ImageError {
     }
 }
 
-impl Explain for DirectoryError {
-    fn advice(&self) -> Advice {
-        Code::Io.into()
-    }
-}
-
 impl Explain for ExportError {
     fn advice(&self) -> Advice {
-        let code = match self {
+        let (code, text) = match self {
             Self::Open(source) => return source.advice(),
-            Self::Publish(PublishError::Exists { .. }) => Code::OutputExists,
             Self::Publish(source) => return source.advice(),
-            Self::NoComponent { .. } | Self::WhichComponent => Code::ComponentNotFound,
-            Self::NoPlace { .. } => Code::ExportUnsupported,
-            Self::Io { .. } | Self::Write(_) => Code::Io,
-            _ => Code::BoxDamaged,
+            Self::NoComponent { .. } => {
+                (Code::ComponentNotFound, "leave out `--component`, or name the other")
+            }
+            Self::WhichComponent => (
+                Code::ComponentNotFound,
+                "say which with `--component agent` or `--component business`",
+            ),
+            Self::NoPlace { form: "a tar archive", .. } => {
+                (Code::ExportUnsupported, "export the box with `--format dir` or `--format erofs`")
+            }
+            Self::NoPlace { .. } => (Code::ExportUnsupported, "export it with `--format tar`"),
+            Self::Damaged(_) => (Code::BoxDamaged, "copy or build the box again"),
+            Self::Io { .. } | Self::Write(_) => return Code::Io.into(),
+            _ => return Code::BoxDamaged.into(),
         };
-        Advice { code, help: export(self) }
+        help(code, text)
     }
-}
-
-/// Returns what to do about an image that cannot be read.
-fn image(error: &SourceError) -> Help {
-    Some(Cow::Borrowed(match error {
-        SourceError::NotAnImage { path, expected, found } => {
-            return instead(path, *expected, *found);
-        }
-        SourceError::Choice { count: 0, .. } => "put an image into it",
-        SourceError::Choice { count: 1, names, .. } if names.is_empty() => {
-            "its only image has no name: leave the name out of the reference"
-        }
-        SourceError::Choice { names, .. } if names.is_empty() => {
-            "its images have no names: save each in a place of its own"
-        }
-        SourceError::Choice { form, .. } => {
-            return Some(format!("name one as {:?}", form.reference()).into());
-        }
-        SourceError::Malformed { .. } => {
-            "build the image again with a current tool, or copy it again"
-        }
-        SourceError::TooLarge { .. } => "build the image with less in it",
-        SourceError::MissingBlob { .. } => "the image is incomplete: copy it again",
-        SourceError::Damaged { .. } => "the image is damaged: copy it again",
-        SourceError::Inconsistent { .. } => "build or copy the image again",
-        SourceError::LayerType { why: Unread::Foreign, .. } => {
-            "build the image on a base without such layers"
-        }
-        SourceError::LayerType { why: Unread::Encrypted, .. } => {
-            "decrypt the image when it is copied"
-        }
-        SourceError::NotAsked { .. } => "run the same command once without --offline",
-        _ => return None,
-    }))
 }
 
 /// Returns what to write or run where a path has something else than an image.
-fn instead(path: &Path, expected: Form, found: Found) -> Help {
+fn instead(path: &Path, expected: Form, found: Found) -> Option<String> {
     let path = path.display();
-    Some(Cow::Owned(match (found, expected) {
+    Some(match (found, expected) {
         (Found::Nothing, Form::OciArchive | Form::DockerArchive) => {
             "a relative path starts from the directory of the file that names it".to_owned()
         }
@@ -122,24 +116,5 @@ fn instead(path: &Path, expected: Form, found: Found) -> Help {
         (Found::DockerArchive, _) => format!("write \"docker-archive:{path}\""),
         (Found::OldDockerArchive, _) => "load it into a newer docker, and save it again".to_owned(),
         (Found::Nothing | Found::Empty | Found::NoArchive, _) => return None,
-    }))
-}
-
-/// Returns what to do about a box that is not exported.
-fn export(error: &ExportError) -> Help {
-    Some(Cow::Borrowed(match error {
-        ExportError::NoComponent { .. } => "leave out `--component`, or name the other",
-        ExportError::WhichComponent => {
-            "say which with `--component agent` or `--component business`"
-        }
-        ExportError::Damaged { .. } => "copy or build the box again",
-        ExportError::NoPlace { form: "a tar archive", .. } => {
-            "export the box with `--format dir` or `--format erofs`"
-        }
-        ExportError::NoPlace { .. } => "export it with `--format tar`",
-        ExportError::Publish(PublishError::Exists { .. }) => {
-            "remove it, or name another place with --output"
-        }
-        _ => return None,
-    }))
+    })
 }

@@ -8,6 +8,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::rc::Rc;
 
+use box_image::text::with_causes;
 use box_image::{ErrorCode, exit};
 use boxbuild::BuildError;
 use boxbuild::project::LockFileError;
@@ -224,16 +225,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 /// Joins an error and its causes. Names from outside can be in them, so that what would move the
 /// cursor or begin a line is replaced.
 pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut texts = vec![error.to_string()];
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        if texts.last() != Some(&text) {
-            texts.push(text);
-        }
-        next = cause.source();
-    }
-    let text = shown(&texts.join(": "));
+    let text = shown(&with_causes(error));
     match text.char_indices().nth(MESSAGE_MAX) {
         None => text,
         Some((end, _)) => format!("{}… ({} more bytes)", &text[..end], text.len() - end),
@@ -302,7 +294,7 @@ mod tests {
     fn causes_are_shown_once() {
         let cause = std::io::Error::other("the disk is full");
         let source = host_fs::FileError::of("read", "a")(std::io::Error::other(cause));
-        let error = BuildError::File { span: None, source };
+        let error = BuildError::from(source);
         assert_eq!(chain(&error), "cannot read a: the disk is full");
     }
 }

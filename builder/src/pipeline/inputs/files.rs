@@ -50,8 +50,7 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
                 Ok(read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)?)
             };
             let bytes = read().map_err(|error: io::Error| {
-                let source = FileError::of("read", &path)(error);
-                BuildError::File { span: Some(file.span), source }
+                BuildError::at(Some(file.span), FileError::of("read", &path)(error))
             })?;
             let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
             files.push(EnvFile { path: file.value.clone(), digest, size });
@@ -68,10 +67,8 @@ fn variables(
     component: &Component,
     boxfile: &Boxfile,
 ) -> Result<BTreeMap<String, String>, BuildError> {
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let source = FileError::not_text(path, &error.utf8_error());
-        BuildError::File { span: None, source }
-    })?;
+    let text =
+        String::from_utf8(bytes).map_err(|error| FileError::not_text(path, &error.utf8_error()))?;
     let (found, variables) = match dotenv::parse(&text) {
         Ok(variables) => (secrets(&variables, component, boxfile), variables),
         Err(diagnostics) => (diagnostics.into_iter().collect(), dotenv::Variables::new()),
@@ -161,9 +158,7 @@ fn read_file(doing: &'static str, path: &Path) -> Result<(File, Vec<u8>), BuildE
         let bytes = read_open(&file, FILE_MAX)?;
         Ok((file, bytes))
     };
-    read()
-        .map_err(FileError::of::<ReadError>(doing, path))
-        .map_err(|source| BuildError::File { span: None, source })
+    Ok(read().map_err(FileError::of::<ReadError>(doing, path))?)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) fn read(
 ) -> Result<Binary, BuildError> {
     match declared {
         Declared::Local { path, sha256 } => {
-            let failed = |source| BuildError::Binary { span: path.span, source };
+            let failed = |source| unusable(path.span, source);
             let file = in_checkout(&path.value, request).map_err(failed)?;
             let binary = binary::from_checkout(&request.checkout, &file, request.platform, store)
                 .map_err(failed)?;
@@ -30,12 +30,14 @@ pub(super) fn read(
         }
         Declared::Remote { url, sha256 } => {
             let span = url.span;
+            let of_url = "the URL of the agent's program cannot be used";
             let remote: RemoteUrl =
-                url.value.parse().map_err(|source| BuildError::Url { span, source })?;
+                url.value.parse().map_err(|error| BuildError::unusable(of_url, span, error))?;
+            let unfetched = "the agent's program cannot be fetched";
             let fetched = fetch(&remote, sha256, store, &request.fetch)
-                .map_err(|source| BuildError::Fetch { span, source: Box::new(source) })?;
+                .map_err(|error| BuildError::unusable(unfetched, span, error))?;
             binary::from_store(&fetched.blob, &remote.without_query(), request.platform, store)
-                .map_err(|source| BuildError::Binary { span, source })
+                .map_err(|source| unusable(span, source))
         }
     }
 }
@@ -43,13 +45,17 @@ pub(super) fn read(
 /// Checks a program of the checkout without a store; nothing of one that is downloaded.
 pub(super) fn check(declared: &Declared, request: &Request<'_>) -> Result<(), BuildError> {
     let Declared::Local { path, .. } = declared else { return Ok(()) };
-    let failed = |source| BuildError::Binary { span: path.span, source };
+    let failed = |source| unusable(path.span, source);
     let file = in_checkout(&path.value, request).map_err(failed)?;
     let opened = binary::open(&request.checkout, &file).map_err(failed)?;
     let name = file.display().to_string();
     let program = binary::inspect(&opened, request.platform)
         .map_err(|source| failed(BinaryError::Program { name, source }))?;
     check_root(&program, request.boxfile)
+}
+
+fn unusable(span: Span, error: BinaryError) -> BuildError {
+    BuildError::unusable("the agent's program cannot be used", span, error)
 }
 
 /// Returns a path of the Boxfile as one of the checkout.

@@ -68,8 +68,8 @@ struct Place {
 fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>, BuildError> {
     let directory = request.base.join(&skills.dir.value);
     let span = skills.dir.span;
-    let what = || format!("skills in {}", directory.display());
-    let failed = |source| BuildError::Skill { what: what(), span, source };
+    let what = format!("the skills in {} cannot be read", directory.display());
+    let failed = |source: SkillError| BuildError::unusable(&what, span, source);
     if !directory.is_dir() {
         return Err(failed(SkillError::unusable(&directory, "is not a directory")));
     }
@@ -103,8 +103,8 @@ fn read_one(
     warnings: &mut Vec<Report>,
 ) -> Result<SkillInput, BuildError> {
     let path = request.base.join(&place.source);
-    let what = || format!("skill `{}`", place.name);
-    let failed = |source| BuildError::Skill { what: what(), span: place.span, source };
+    let what = format!("the skill `{}` cannot be read", place.name);
+    let failed = |source: SkillError| BuildError::unusable(&what, place.span, source);
     let mut skill = skill::read(&request.checkout, &path).map_err(failed)?;
     let tools = request.boxfile.agent.tools.as_deref();
     let warning =

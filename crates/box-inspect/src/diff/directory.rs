@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use box_digest::Blake3Digest;
 use box_tree::listing::{Listing, Origins};
 use box_tree::{Content, Inode, InodeId, Kind, Leaf, Meta, Tree};
+use host_fs::FileError;
 use host_fs::read::{Links, ReadError, open_regular};
 use rayon::prelude::*;
 use rustix::fs::{lgetxattr, llistxattr, llistxattr_query, major, minor};
@@ -21,22 +22,12 @@ const OF_THE_HOST: &[u8] = b"security.selinux";
 /// The most that Linux lets a list of names or a value have (limits.h).
 const XATTR_MAX: usize = 64 << 10;
 
-/// A directory cannot be compared.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read {}", path.display())]
-pub struct DirectoryError {
-    /// The file that cannot be read.
-    pub path: PathBuf,
-    /// Why not.
-    pub source: io::Error,
-}
-
 impl Side {
     /// Takes a directory and all below it.
     ///
     /// # Errors
-    /// [`DirectoryError`], which names the file.
-    pub fn of_directory(path: &Path) -> Result<Self, DirectoryError> {
+    /// [`FileError`] of what cannot be read.
+    pub fn of_directory(path: &Path) -> Result<Self, FileError> {
         let mut walk = Walk::default();
         walk.run(path)?;
         walk.hash()?;
@@ -56,7 +47,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn run(&mut self, path: &Path) -> Result<(), DirectoryError> {
+    fn run(&mut self, path: &Path) -> Result<(), FileError> {
         let of_root = fs::metadata(path).map_err(failed(path))?;
         self.tree.inode_mut(Tree::ROOT).meta = meta(path, &of_root)?;
         let mut pending = vec![(path.to_owned(), Tree::ROOT)];
@@ -75,7 +66,7 @@ impl Walk {
     }
 
     /// Adds what is at a path, or finds it where it has another name already.
-    fn add(&mut self, path: &Path) -> Result<InodeId, DirectoryError> {
+    fn add(&mut self, path: &Path) -> Result<InodeId, FileError> {
         let found = fs::symlink_metadata(path).map_err(failed(path))?;
         let number = (found.dev(), found.ino());
         if let Some(id) = self.linked.get(&number) {
@@ -94,9 +85,9 @@ impl Walk {
     }
 
     /// Hashes the files.
-    fn hash(&mut self) -> Result<(), DirectoryError> {
+    fn hash(&mut self) -> Result<(), FileError> {
         let hash = |(id, path): &(InodeId, PathBuf)| Ok((*id, content(path)?));
-        let hashed: Vec<Result<_, DirectoryError>> = self.files.par_iter().map(hash).collect();
+        let hashed: Vec<Result<_, FileError>> = self.files.par_iter().map(hash).collect();
         for hashed in hashed {
             let (id, content) = hashed?;
             self.tree.inode_mut(id).kind = Kind::Leaf(Leaf::File(content));
@@ -105,11 +96,11 @@ impl Walk {
     }
 }
 
-fn failed(path: &Path) -> impl Fn(io::Error) -> DirectoryError + '_ {
-    |source| DirectoryError { path: path.to_owned(), source }
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> FileError {
+    FileError::of("read", path)
 }
 
-fn kind(path: &Path, found: &Metadata) -> Result<Kind, DirectoryError> {
+fn kind(path: &Path, found: &Metadata) -> Result<Kind, FileError> {
     let (kind, device) = (found.file_type(), found.rdev());
     Ok(Kind::Leaf(if kind.is_dir() {
         return Ok(Kind::Directory(BTreeMap::new()));
@@ -130,7 +121,7 @@ fn kind(path: &Path, found: &Metadata) -> Result<Kind, DirectoryError> {
     }))
 }
 
-fn meta(path: &Path, found: &Metadata) -> Result<Meta, DirectoryError> {
+fn meta(path: &Path, found: &Metadata) -> Result<Meta, FileError> {
     Ok(Meta {
         mode: u16::try_from(found.mode() & 0o7777).unwrap_or_default(),
         uid: found.uid(),
@@ -161,7 +152,7 @@ fn xattrs(path: &Path) -> rustix::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
 }
 
 /// Hashes a file, unless it has become something else since it was listed.
-fn content(path: &Path) -> Result<Content, DirectoryError> {
+fn content(path: &Path) -> Result<Content, FileError> {
     let file = open_regular(path, Links::Refuse).map_err(|error| match error {
         ReadError::NotRegular => failed(path)(io::Error::other("it changes while it is read")),
         error => failed(path)(error.into()),

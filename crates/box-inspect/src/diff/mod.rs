@@ -13,7 +13,6 @@ use std::cmp::Ordering;
 
 use box_tree::Field;
 
-pub use directory::DirectoryError;
 pub use image::{ImageError, ImageFault};
 pub use side::{Entry, Side, SideKind};
 

@@ -1,5 +1,6 @@
 //! Why a box is not exported.
 
+use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -15,18 +16,15 @@ pub enum ExportError {
     /// The box cannot be read.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// No image holds what the listing says.
-    #[error("the listing of the box is of no image that this version writes")]
-    Listing(#[from] erofs_writer::Error),
     /// The box lacks the component.
     #[error("the box has no component `{component}`")]
     NoComponent { component: &'static str },
     /// An OCI image holds one component, and the box has two.
     #[error("the box has an agent and a business application, and an OCI image holds one of them")]
     WhichComponent,
-    /// The rootfs is not the one that the box names.
-    #[error("the rootfs of the box is damaged: {what}")]
-    Damaged { what: String },
+    /// The rootfs is not the one that the box names, or none has what the listing says.
+    #[error("{0}")]
+    Damaged(String),
     /// The form has no place for something.
     #[error("{path} has {what}, for which {form} has no place")]
     NoPlace { path: String, what: &'static str, form: &'static str },
@@ -44,6 +42,13 @@ pub enum ExportError {
     Document(#[from] oci_spec::OciSpecError),
 }
 
+impl From<erofs_writer::Error> for ExportError {
+    fn from(error: erofs_writer::Error) -> Self {
+        let what = "the listing of the box is of no image that this version writes";
+        Self::Damaged(format!("{what}: {error}"))
+    }
+}
+
 impl ExportError {
     /// Names the file of the host where one could not be written.
     pub(super) fn writing(self, path: &Path) -> Self {
@@ -53,8 +58,8 @@ impl ExportError {
         }
     }
 
-    pub(super) fn damaged(what: impl Into<String>) -> Self {
-        Self::Damaged { what: what.into() }
+    pub(super) fn damaged(what: impl fmt::Display) -> Self {
+        Self::Damaged(format!("the rootfs of the box is damaged: {what}"))
     }
 
     pub(super) fn rootfs(source: io::Error) -> Self {

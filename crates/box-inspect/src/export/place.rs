@@ -48,7 +48,7 @@ fn check_absent(path: &Path) -> Result<(), ExportError> {
 }
 
 fn exists(path: &Path) -> ExportError {
-    PublishError::Exists { path: path.to_owned() }.into()
+    PublishError::Exists { path: path.to_owned(), what: None }.into()
 }
 
 #[cfg(test)]

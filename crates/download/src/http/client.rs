@@ -115,19 +115,23 @@ impl Client {
     fn failed(&self, at: &RemoteUrl, error: reqwest::Error) -> HttpError {
         let host = at.host();
         if error.is_timeout() && !error.is_connect() {
-            return HttpError::Stalled { host, waited: self.patience };
+            return HttpError::stalled(&host, self.patience);
         }
         // The URL may be a redirect's, and then be signed.
         let source = error.without_url();
         match tls_error(&source) {
             Some(rustls::Error::InvalidCertificate(_)) => {
-                HttpError::Untrusted { host, source: source.into() }
+                let what = format!("{host} cannot be trusted: its certificate is not valid here");
+                HttpError::Untrusted { what, source: source.into() }
             }
             // The first byte of an answer in plain http is no type of a TLS record.
             Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
                 HttpError::NotTls { host }
             }
-            _ => HttpError::Unreachable { host, source: source.into() },
+            _ => {
+                let what = format!("{host} cannot be reached or gives no answer");
+                HttpError::Unreachable { what, source: Some(source.into()) }
+            }
         }
     }
 }

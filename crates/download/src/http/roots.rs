@@ -35,7 +35,10 @@ pub(super) fn load(named: Option<&Path>, more: Option<&Path>) -> Result<RootCert
     let system = || SYSTEM.map(Path::new).into_iter().find(|path| path.is_file());
     let mut roots = RootCertStore::empty();
     for path in named.or_else(system).into_iter().chain(more) {
-        let failed = |source| HttpError::Roots { path: path.to_owned(), source };
+        let failed = |source| {
+            let what = format!("cannot read root certificates from {}", path.display());
+            HttpError::Untrusted { what, source }
+        };
         if read(path, &mut roots).map_err(failed)? == 0 {
             return Err(failed("it holds none in PEM form".into()));
         }
@@ -67,13 +70,16 @@ mod tests {
     fn a_named_file_must_hold_certificates() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("roots.pem");
-        assert!(matches!(load(Some(&path), None), Err(HttpError::Roots { .. })), "it is missing");
+        assert!(
+            matches!(load(Some(&path), None), Err(HttpError::Untrusted { .. })),
+            "it is missing"
+        );
         for bad in
             ["", "no certificates", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"]
         {
             std::fs::write(&path, bad).unwrap();
             for (named, more) in [(Some(&*path), None), (None, Some(&*path))] {
-                assert!(matches!(load(named, more), Err(HttpError::Roots { .. })), "{bad:?}");
+                assert!(matches!(load(named, more), Err(HttpError::Untrusted { .. })), "{bad:?}");
             }
         }
     }

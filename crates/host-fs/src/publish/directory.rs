@@ -37,9 +37,10 @@ pub enum Swap {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum PublishError {
-    /// Something is at the destination, where nothing was to be.
-    #[error("{} exists", path.display())]
-    Exists { path: PathBuf },
+    /// Something is at the destination, where nothing was to be, or nothing else than what is
+    /// replaced: `what` is the end of a sentence about it, such as `is a symbolic link`.
+    #[error("{} exists{}", path.display(), and(what.as_deref()))]
+    Exists { path: PathBuf, what: Option<String> },
     /// Other processes kept the destination locked, or changed it again and again.
     #[error("another process is using {}", path.display())]
     Busy { path: PathBuf },
@@ -50,6 +51,10 @@ pub enum PublishError {
     /// is that of the destination.
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+fn and(what: Option<&str>) -> String {
+    what.map_or_else(String::new, |what| format!(" and {what}"))
 }
 
 /// A directory that is being filled; it is removed unless it is finished.
@@ -101,7 +106,9 @@ impl DirectoryDraft {
     pub fn finish_new(mut self) -> Result<(), PublishError> {
         flush_tree(&self.directory).map_err(|source| self.failed("flush", source))?;
         match self.parent.rename_new(&self.name, &self.parent, &self.last) {
-            Err(Errno::EXIST) => return Err(PublishError::Exists { path: self.to.clone() }),
+            Err(Errno::EXIST) => {
+                return Err(PublishError::Exists { path: self.to.clone(), what: None });
+            }
             renamed => renamed.map_err(|errno| self.failed("write", errno))?,
         }
         self.finished = true;
@@ -115,10 +122,10 @@ impl DirectoryDraft {
     /// # Errors
     /// That of `accept`, and [`PublishError`]. What was there is then there again, except with
     /// [`PublishError::NotRestored`], which says where it is.
-    pub fn finish_over<E: From<PublishError>>(
+    pub fn finish_over(
         mut self,
-        accept: impl Fn(&Path) -> Result<(), E>,
-    ) -> Result<Swap, E> {
+        accept: impl Fn(&Path) -> Result<(), PublishError>,
+    ) -> Result<Swap, PublishError> {
         flush_tree(&self.directory).map_err(|source| self.failed("flush", source))?;
         let swap = self.place(&accept)?;
         self.finished = true;
@@ -130,10 +137,10 @@ impl DirectoryDraft {
     }
 
     /// Puts the draft at its destination. What was there has the draft's name then.
-    fn place<E: From<PublishError>>(
+    fn place(
         &mut self,
-        accept: &impl Fn(&Path) -> Result<(), E>,
-    ) -> Result<Swap, E> {
+        accept: &impl Fn(&Path) -> Result<(), PublishError>,
+    ) -> Result<Swap, PublishError> {
         for _ in 0..ATTEMPTS {
             match self.parent.rename_new(&self.name, &self.parent, &self.last) {
                 Err(Errno::EXIST) => {}
@@ -149,7 +156,7 @@ impl DirectoryDraft {
                 return Ok(swap);
             }
         }
-        Err(self.busy().into())
+        Err(self.busy())
     }
 
     /// Locks the directory at the destination; returns `None` where it is another one meanwhile, or
@@ -172,20 +179,20 @@ impl DirectoryDraft {
     }
 
     /// Exchanges the draft with what is at the destination; returns `None` where nothing is there.
-    fn replace<E: From<PublishError>>(
+    fn replace(
         &mut self,
-        accept: &impl Fn(&Path) -> Result<(), E>,
-    ) -> Result<Option<Swap>, E> {
+        accept: &impl Fn(&Path) -> Result<(), PublishError>,
+    ) -> Result<Option<Swap>, PublishError> {
         let (draft, aside) = (self.name.clone(), self.aside());
         self.rename(&aside)?;
         match self.parent.exchange(&aside, &self.last) {
             Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(self.rename(&draft).map(|()| None)?),
+            Err(Errno::NOENT) => return self.rename(&draft).map(|()| None),
             Err(errno) if is_unsupported(errno) => {
                 self.rename(&draft)?;
                 return self.replace_in_steps(accept);
             }
-            Err(errno) => return Err(self.failed("write", errno).into()),
+            Err(errno) => return Err(self.failed("write", errno)),
         }
         // What has the draft's name now is not the draft.
         self.finished = true;
@@ -205,10 +212,10 @@ impl DirectoryDraft {
 
     /// Replaces what is at the destination where the file system exchanges nothing; returns `None`
     /// where nothing is there.
-    fn replace_in_steps<E: From<PublishError>>(
+    fn replace_in_steps(
         &mut self,
-        accept: &impl Fn(&Path) -> Result<(), E>,
-    ) -> Result<Option<Swap>, E> {
+        accept: &impl Fn(&Path) -> Result<(), PublishError>,
+    ) -> Result<Option<Swap>, PublishError> {
         let aside = self.aside();
         match self.parent.rename(&self.last, &aside) {
             Err(Errno::NOENT) => return Ok(None),
@@ -217,7 +224,7 @@ impl DirectoryDraft {
         let accepted = accept(&self.parent.join(&aside));
         let placed = accepted.and_then(|()| {
             let renamed = self.parent.rename_new(&self.name, &self.parent, &self.last);
-            renamed.map_err(|errno| self.failed("write", errno).into())
+            renamed.map_err(|errno| self.failed("write", errno))
         });
         if let Err(error) = placed {
             self.restore(&aside)?;

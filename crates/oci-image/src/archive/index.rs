@@ -46,12 +46,10 @@ impl Index {
                 index.add(member, length).map_err(|why| (here, why))?;
             }
         };
-        let failed = |(offset, message)| SourceError::Malformed {
-            at: format!("{}, at byte {offset},", path.display()),
-            what: "a tar archive",
-            message,
-        };
-        read().map_err(failed)?;
+        read().map_err(|(offset, message)| {
+            let at = format!("{}, at byte {offset},", path.display());
+            SourceError::malformed(&at, "a tar archive", &message)
+        })?;
         Ok(index)
     }
 

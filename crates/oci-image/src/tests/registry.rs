@@ -207,7 +207,7 @@ fn an_ambiguous_manifest_is_refused() {
         let digest = scene.shelf.tagged;
         for pinned in [None, Some(digest)] {
             let error = scene.open(pinned, false).unwrap_err();
-            assert!(matches!(error, SourceError::Malformed { .. }), "{text}: {error}");
+            assert!(matches!(error, SourceError::Malformed(_)), "{text}: {error}");
             let stored = scene.store.verify(&digest);
             assert!(stored.is_err(), "{text}");
             if pinned.is_none() {

@@ -45,6 +45,7 @@ use box_tree::{Inode, InodeId, Leaf, Meta, Origin, Tree};
 use super::limits::INODES_MAX;
 use super::path::AUFS_LINKS;
 use super::{Action, LayerError, LayerErrorKind, LayerIndex};
+use crate::error::refused;
 
 /// Applies the layers of a component's image on an empty tree, the lowest first.
 ///
@@ -146,14 +147,16 @@ fn put_directory(
 
 /// Returns the inode that a hard link names; a link to a symbolic link is a link to that link.
 fn link_target(tree: &mut Tree, target: &[u8]) -> Result<InodeId, LayerErrorKind> {
-    let shown = || String::from_utf8_lossy(target).into_owned();
+    let refused = |found| {
+        let target = String::from_utf8_lossy(target);
+        let why = format!("it is a hard link to {target:?}, which is {found}");
+        Err(refused(why))
+    };
     let (directory, name) = split(target);
     let found = tree.find_directory(directory)?.and_then(|it| tree.child(it, name));
     match found {
-        None => Err(LayerErrorKind::LinkTarget { target: shown(), found: "not there" }),
-        Some(inode) if tree.inode(inode).names().is_some() => {
-            Err(LayerErrorKind::LinkTarget { target: shown(), found: "a directory" })
-        }
+        None => refused("not there"),
+        Some(inode) if tree.inode(inode).names().is_some() => refused("a directory"),
         Some(inode) => Ok(inode),
     }
 }

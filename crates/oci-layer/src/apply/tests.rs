@@ -165,7 +165,7 @@ fn a_marker_of_nothing_hides_nothing() {
     }
     check(&[&["w nothing", "o ", "f a 1"]], &["/a =1"]);
     for marker in ["w loop/x", "o loop"] {
-        assert!(matches!(flat(&[lower, &[marker]]), Err(LayerErrorKind::Unreachable(_))));
+        refused(flat(&[lower, &[marker]]), "cannot be reached");
     }
 }
 
@@ -199,33 +199,24 @@ fn a_hard_link_outlives_other_names() {
     assert_eq!((origin(&tree, "a"), origin(&tree, "b")), (Some(2), Some(0)));
 }
 
+#[track_caller]
+fn refused(built: Result<Tree, LayerErrorKind>, why: &str) {
+    let error = built.unwrap_err().to_string();
+    assert!(error.contains(why), "{error}");
+}
+
 #[test]
 fn impossible_links_and_paths_are_errors() {
-    assert!(matches!(
-        flat(&[&["h b a"]]),
-        Err(LayerErrorKind::LinkTarget { found: "not there", .. })
-    ));
-    assert!(matches!(
-        flat(&[&["h b a", "f a 1"]]),
-        Err(LayerErrorKind::LinkTarget { found: "not there", .. })
-    ));
-    assert!(matches!(
-        flat(&[&["f a 1", "h a a"]]),
-        Err(LayerErrorKind::LinkTarget { found: "not there", .. })
-    ));
-    assert!(matches!(
-        flat(&[&["f a/b 1", "h a a/b"]]),
-        Err(LayerErrorKind::LinkTarget { found: "not there", .. })
-    ));
+    refused(flat(&[&["h b a"]]), "not there");
+    refused(flat(&[&["h b a", "f a 1"]]), "not there");
+    refused(flat(&[&["f a 1", "h a a"]]), "not there");
+    refused(flat(&[&["f a/b 1", "h a a/b"]]), "not there");
     let hidden: &[&[&str]] = &[&["f a 1"], &["h b a", "w a"]];
-    assert!(matches!(flat(hidden), Err(LayerErrorKind::LinkTarget { found: "not there", .. })));
-    assert!(matches!(
-        flat(&[&["d a", "h b a"]]),
-        Err(LayerErrorKind::LinkTarget { found: "a directory", .. })
-    ));
-    assert!(matches!(flat(&[&["f a 1", "f a/b 1"]]), Err(LayerErrorKind::Unreachable(_))));
-    assert!(matches!(flat(&[&["f a 1"], &["f a/b 1"]]), Err(LayerErrorKind::Unreachable(_))));
-    assert!(matches!(flat(&[&["s a a", "f a/b 1"]]), Err(LayerErrorKind::Unreachable(_))));
+    refused(flat(hidden), "not there");
+    refused(flat(&[&["d a", "h b a"]]), "a directory");
+    refused(flat(&[&["f a 1", "f a/b 1"]]), "cannot be reached");
+    refused(flat(&[&["f a 1"], &["f a/b 1"]]), "cannot be reached");
+    refused(flat(&[&["s a a", "f a/b 1"]]), "cannot be reached");
 }
 
 #[test]
@@ -263,7 +254,7 @@ fn links_into_the_metadata_of_aufs_have_a_target() {
     assert_eq!(list(&tree), ["/a =1", "/b =1"]);
     assert_eq!((tree.lookup(b"a"), origin(&tree, "a")), (tree.lookup(b"b"), Some(0)));
     let below: &[&[&str]] = &[layer, &["h c .wh..wh.plnk/1.2"]];
-    assert!(matches!(flat(below), Err(LayerErrorKind::LinkTarget { found: "not there", .. })));
+    refused(flat(below), "not there");
 }
 
 #[test]

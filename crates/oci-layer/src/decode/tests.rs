@@ -55,6 +55,12 @@ fn decoded(source: &LayerSource, blob: &[u8]) -> Result<LayerIndex, LayerErrorKi
     decode(source, Cursor::new(blob), &mut Vec::new(), &limits).map_err(|error| *error.kind)
 }
 
+#[track_caller]
+fn refused(read: Result<LayerIndex, LayerErrorKind>, why: &str) {
+    let error = read.unwrap_err().to_string();
+    assert!(error.contains(why), "{error}");
+}
+
 fn plain(bytes: &[u8]) -> Result<LayerIndex, LayerErrorKind> {
     decoded(&source(bytes, bytes, Compression::None), bytes)
 }
@@ -78,11 +84,11 @@ fn the_wrong_bytes_are_told_from_unreadable_ones() {
     let blob = gzip(&tar);
     let right = source(&blob, &tar, Compression::Gzip);
     let wrong = LayerSource { digest: Digest::of(b"other"), ..right.clone() };
-    assert!(matches!(decoded(&wrong, &blob), Err(LayerErrorKind::WrongBlob { .. })));
+    refused(decoded(&wrong, &blob), "its bytes have the digest");
     let wrong = LayerSource { diff_id: Digest::of(b"other"), ..right.clone() };
-    assert!(matches!(decoded(&wrong, &blob), Err(LayerErrorKind::WrongDiffId { .. })));
+    refused(decoded(&wrong, &blob), "uncompressed it is");
     let cut = &blob[..blob.len() - 9];
-    assert!(matches!(decoded(&right, cut), Err(LayerErrorKind::WrongBlob { .. })));
+    refused(decoded(&right, cut), "its bytes have the digest");
     let cut = source(cut, &tar, Compression::Gzip);
     let blob = &blob[..blob.len() - 9];
     assert!(matches!(decoded(&cut, blob), Err(LayerErrorKind::Unreadable(_))));
@@ -143,24 +149,18 @@ fn long_names_times_and_attributes_come_from_extended_headers() {
 fn what_an_attacker_would_write_is_refused() {
     let file = |name: &[u8]| one(named(header(EntryType::Regular, 0), name), b"");
     for name in [b"../etc/passwd".as_slice(), b"a/../../b", b"a/.wh...", b".."] {
-        assert!(
-            matches!(plain(&file(name)), Err(LayerErrorKind::BadPath(crate::path::PARENT_IN_PATH))),
-            "{name:?}"
-        );
+        refused(plain(&file(name)), crate::path::PARENT_IN_PATH);
     }
-    assert!(matches!(
-        plain(&file(b"a/.wh.")),
-        Err(LayerErrorKind::BadPath("the whiteout names nothing"))
-    ));
+    refused(plain(&file(b"a/.wh.")), "the whiteout names nothing");
     let mut old = header(EntryType::Regular, 0);
     old.as_old_mut().linkflag = [0];
     assert!(plain(&one(named(old, b"./"), b"")).is_ok(), "an old archive's root directory");
     let fifo = one(named(header(EntryType::Fifo, 0), b"."), b"");
-    assert!(matches!(plain(&fifo), Err(LayerErrorKind::RootNotDirectory)));
+    refused(plain(&fifo), "the image's root must be a directory");
     let hidden = one(named(header(EntryType::Directory, 512), b"d"), &[0; 512]);
     assert!(matches!(plain(&hidden), Err(LayerErrorKind::UnexpectedData(512))));
     let unknown = one(named(header(EntryType::new(b'V'), 0), b"v"), b"");
-    assert!(matches!(plain(&unknown), Err(LayerErrorKind::EntryType('V'))));
+    refused(plain(&unknown), "entries of tar type 'V'");
     let sparse = archive(|builder| {
         builder.append_pax_extensions([("GNU.sparse.major", b"1".as_slice())]).unwrap();
         builder.append(&named(header(EntryType::Regular, 0), b"s"), &[][..]).unwrap();
@@ -171,7 +171,7 @@ fn what_an_attacker_would_write_is_refused() {
         builder.append_pax_extensions(pax).unwrap();
         builder.append(&named(header(EntryType::Regular, 0), b"o"), &[][..]).unwrap();
     });
-    assert!(matches!(plain(&overlay), Err(LayerErrorKind::OverlayAttribute(_))));
+    refused(plain(&overlay), "reserved for overlayfs");
 }
 
 #[test]
@@ -218,8 +218,7 @@ fn device_numbers_are_those_of_linux() {
     };
     assert!(device(4095, (1 << 20) - 1).is_ok());
     for (major, minor) in [(4096, 0), (0, 1 << 20)] {
-        let refused = device(major, minor);
-        assert!(matches!(refused, Err(LayerErrorKind::Malformed("device number"))));
+        refused(device(major, minor), "its device number does not read");
     }
 }
 
@@ -247,5 +246,5 @@ fn an_error_names_the_entry_by_its_whole_path() {
     let error =
         decode(&source, Cursor::new(&tar), &mut Vec::new(), &Limits::default()).unwrap_err();
     assert_eq!(error.entry, Some((b"a/../b".to_vec(), Some(1024))));
-    assert!(matches!(*error.kind, LayerErrorKind::BadPath(crate::path::PARENT_IN_PATH)));
+    assert_eq!(error.kind.to_string(), crate::path::PARENT_IN_PATH);
 }

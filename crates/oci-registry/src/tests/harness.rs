@@ -106,8 +106,8 @@ pub(super) use is;
 
 /// Whether a pull ends with this error.
 macro_rules! fails {
-    ($pattern:pat) => {
-        |outcome: &Result<(), PullError>, _: &Stage| is!(outcome, $pattern)
+    ($pattern:pat $(if $guard:expr)?) => {
+        |outcome: &Result<(), PullError>, _: &Stage| is!(outcome, $pattern $(if $guard)?)
     };
 }
 pub(super) use fails;

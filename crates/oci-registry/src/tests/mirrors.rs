@@ -95,7 +95,7 @@ fn when_all_fail_all_are_named() {
         "the mirrors failed ({mirror}: {mirror} does not have the manifest of {mirror}/app:v2), \
          and then the registry itself: {host} does not have the manifest of {host}/app:v2"
     );
-    assert_eq!(error.with_causes(), text);
+    assert_eq!(box_image::text::with_causes(&error), text);
 }
 
 #[test]

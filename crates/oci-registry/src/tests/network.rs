@@ -102,12 +102,12 @@ fn impatient(options: Options<'static>) -> Options<'static> {
 
 cases! {
     a_layer_that_always_breaks_off: layer(|_, bytes| Some(half(bytes))) => |outcome, stage| {
-        is!(outcome, RegistryError::Download(DownloadError::Truncated { .. }))
+        is!(outcome, RegistryError::Download(DownloadError::Interrupted { how, .. }) if how.contains("broke off after"))
             && layer_tries(stage) == 3
     };
     a_layer_without_a_length_that_always_breaks_off: {
         layer(|_, bytes| Some(reply("200 OK", &[], &bytes[..HALF])))
-    } => fails!(RegistryError::Download(DownloadError::Truncated { .. }));
+    } => fails!(RegistryError::Download(DownloadError::Interrupted { how, .. }) if how.contains("broke off after"));
     a_layer_without_a_length_that_breaks_off_once: layer(|before, bytes| Some(match before {
         0 => reply("200 OK", &[], &bytes[..HALF]),
         _ => part(HALF, bytes.len(), &bytes[HALF..]),
@@ -145,7 +145,7 @@ cases! {
         0 => Some(half(bytes)),
         _ => Some(part(HALF, bytes.len(), &lie(bytes))),
     }) => |outcome, stage| {
-        is!(outcome, RegistryError::Download(DownloadError::Truncated { .. }))
+        is!(outcome, RegistryError::Download(DownloadError::Interrupted { how, .. }) if how.contains("broke off after"))
             && layer_tries(stage) < 10
     };
     a_manifest_that_breaks_off_once: {
@@ -179,12 +179,12 @@ cases! {
             && layer_tries(stage) == 1
     };
     a_registry_that_says_nothing: layer(|_, _| Some(vec![Step::Hang]))
-        => fails!(RegistryError::Download(DownloadError::Http(HttpError::Stalled { .. }))), impatient;
+        => fails!(RegistryError::Download(DownloadError::Http(HttpError::Unreachable { what, .. })) if what.contains("has sent nothing for")), impatient;
     a_registry_that_falls_silent: layer(|_, bytes| {
         let mut silent = half(bytes);
         silent.push(Step::Hang);
         Some(silent)
-    }) => fails!(RegistryError::Download(DownloadError::Http(HttpError::Stalled { .. }))), impatient;
+    }) => fails!(RegistryError::Download(DownloadError::Http(HttpError::Unreachable { what, .. })) if what.contains("has sent nothing for")), impatient;
     a_registry_that_drips: layer(|_, bytes| Some(drip(bytes))) => |outcome, _| {
         outcome.is_ok()
     };
@@ -193,13 +193,13 @@ cases! {
         let bytes = vec![b'x'; 100_000];
         let path = image.layer_path();
         Plan { image, ..Plan::new() }.at(&path, move |_| Some(drip(&bytes)))
-    } => fails!(RegistryError::Download(DownloadError::TooSlow { .. })), demanding;
+    } => fails!(RegistryError::Download(DownloadError::Interrupted { how, .. }) if how.contains("sends less than")), demanding;
     a_manifest_that_drips_beyond_its_time: {
         let bytes = [b'x'; 1000];
         Plan::new().at("/v2/app/manifests/v1", move |_| Some(drip(&bytes)))
     } => |outcome, stage| {
         let asked = stage.asked("/v2/app/manifests/v1").len();
-        asked == 1 && is!(outcome, RegistryError::Download(DownloadError::Overdue { .. }))
+        asked == 1 && is!(outcome, RegistryError::Download(DownloadError::Interrupted { transient: false, .. }))
     }, hurried;
     a_part_of_another_version: layer(|before, bytes| Some(match before {
         0 => reply("200 OK", &["ETag: \"one\"", &length(bytes.len())], &bytes[..HALF]),

@@ -6,11 +6,10 @@ use super::*;
 
 /// Why a pull ended.
 #[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(super) enum PullError {
-    #[error(transparent)]
     Registry(#[from] RegistryError),
     /// The manifest names a blob by what is no digest.
-    #[error(transparent)]
     Digest(#[from] ParseDigestError),
 }
 

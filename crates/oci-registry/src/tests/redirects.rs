@@ -107,12 +107,12 @@ cases! {
         })
     } => succeeds;
     a_redirect_without_an_end: layer_to("?again")
-        => fails!(RegistryError::Download(DownloadError::TooManyRedirects { limit: 5, .. }));
-    a_redirect_to_a_file: layer_to("file:///etc/passwd") => fails!(RegistryError::Download(DownloadError::Redirect { .. }));
+        => fails!(RegistryError::Download(DownloadError::Redirect { how, .. }) if how == "more than 5 times");
+    a_redirect_to_a_file: layer_to("file:///etc/passwd") => fails!(RegistryError::Download(DownloadError::Redirect { how, .. }) if how.contains("which is not followed"));
     a_redirect_with_a_password: layer_to("http://me:canary-token@127.0.0.1:1/canary-token")
-        => fails!(RegistryError::Download(DownloadError::Redirect { .. }));
+        => fails!(RegistryError::Download(DownloadError::Redirect { how, .. }) if how.contains("which is not followed"));
     a_redirect_that_repeats_the_token: layer_to("http://[canary-token/canary-token")
-        => fails!(RegistryError::Download(DownloadError::Redirect { .. }));
+        => fails!(RegistryError::Download(DownloadError::Redirect { how, .. }) if how.contains("which is not followed"));
     a_redirect_to_nowhere: Plan::new().at(&Image::with(|_| ()).layer_path(), |_| {
         Some(reply("302 Found", &["Content-Length: 0"], b""))
     }) => fails!(RegistryError::Download(DownloadError::Status { transient: false, .. }));

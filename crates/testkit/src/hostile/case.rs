@@ -11,7 +11,7 @@
 //! noend | cut N               no zero blocks at the end; less by so many bytes
 //! ---                         where it is split over two layers; else before its last member
 //! = ENTRY…                    the tree that results
-//! ! KIND                      or the error, as far as its debug form starts so
+//! ! TEXT                      or the error: how its text begins
 //! =1 =2 !1 !2                 the same for one layer alone, or for two
 //! ```
 //!

@@ -11,7 +11,7 @@ use super::bytes::unescape;
 pub enum Expected {
     /// A tree of these entries, sorted.
     Tree(Vec<Entry>),
-    /// An error whose debug form starts so.
+    /// An error whose text begins so.
     Refused(String),
 }
 

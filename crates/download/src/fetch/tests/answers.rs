@@ -207,7 +207,8 @@ fn an_unannounced_end_before_the_known_size_is_a_broken_connection() {
     let server = Server::http(|_| vec![short; 3]);
     let size = Size::Exactly(DATA.len() as u64 + 1);
     let error = fetch_new(&server.url("/"), &FetchOptions { size, ..quick() }).unwrap_err();
-    let truncated = matches!(error, FetchError::Download(DownloadError::Truncated { .. }));
+    let truncated =
+        matches!(error, FetchError::Download(DownloadError::Interrupted { transient: true, .. }));
     assert!(truncated && server.requests().len() == 3, "{error}");
 }
 

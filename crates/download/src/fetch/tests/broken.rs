@@ -133,10 +133,8 @@ fn chunks_without_an_end_are_a_broken_file() {
     let chunk = [format!("{:x}\r\n", DATA.len()).as_bytes(), DATA, b"\r\n"].concat();
     let broken = reply("200 OK", &["Transfer-Encoding: chunked"], &chunk);
     let (fetched, _) = asked(&quick(), &vec![broken; 3]);
-    assert!(
-        matches!(fetched, Err(FetchError::Download(DownloadError::Truncated { received: 18, .. }))),
-        "{fetched:?}"
-    );
+    let error = fetched.unwrap_err().to_string();
+    assert!(error.ends_with("broke off after 18 bytes"), "{error}");
 }
 
 #[test]
@@ -191,7 +189,7 @@ fn a_server_that_drips_is_given_up() {
     let mut options = patient(Duration::from_secs(1));
     options.network.policy = Policy { least_rate: 1 << 20, tries: 1, ..options.network.policy };
     let error = fetch_new(&server.url("/"), &options).unwrap_err();
-    let too_slow = matches!(error, FetchError::Download(DownloadError::TooSlow { .. }));
+    let too_slow = error.to_string().ends_with("sends less than 1048576 bytes per second");
     assert!(too_slow && server.requests().len() == 1, "{error}");
 }
 
@@ -206,7 +204,7 @@ fn a_download_takes_no_longer_than_its_size_allows() {
         ..options.network.policy
     };
     let error = fetch_new(&server.url("/"), &options).unwrap_err();
-    let overdue = matches!(error, FetchError::Download(DownloadError::Overdue { .. }));
+    let overdue = error.to_string().contains("is not complete after");
     assert!(overdue && server.requests().len() == 1, "{error}");
 }
 

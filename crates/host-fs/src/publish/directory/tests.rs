@@ -49,7 +49,7 @@ fn only_text(path: &Path) -> Result<(), PublishError> {
     if names.all(|name| name == "text") {
         return Ok(());
     }
-    Err(PublishError::Exists { path: path.to_owned() })
+    Err(PublishError::Exists { path: path.to_owned(), what: None })
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn where_nothing_is_the_directory_appears() {
 fn what_is_there_is_not_replaced_by_a_new_directory() {
     let room = Room::new();
     let error = room.draft().finish_new().unwrap_err();
-    assert!(matches!(error, PublishError::Exists { path } if path == room.to()));
+    assert!(matches!(error, PublishError::Exists { path, .. } if path == room.to()));
     assert_eq!((room.text().as_str(), room.count()), ("old", 1));
 }
 
@@ -117,7 +117,7 @@ fn what_cannot_be_put_back_is_kept_and_named() {
     let meanwhile = |path: &Path| {
         fs::create_dir(room.to()).unwrap();
         fs::write(room.to().join("text"), "theirs").unwrap();
-        Err(PublishError::Exists { path: path.to_owned() })
+        Err(PublishError::Exists { path: path.to_owned(), what: None })
     };
     let mut draft = draft;
     let error = draft.replace_in_steps(&meanwhile).unwrap_err();
@@ -196,7 +196,7 @@ fn leftovers_of_killed_processes_are_removed_and_nothing_else() {
     let other = room.draft();
     // What may have been at the destination is for a check to judge.
     let judged = |path: &Path| match path.join("notes").exists() {
-        true => Err(PublishError::Exists { path: path.to_owned() }),
+        true => Err(PublishError::Exists { path: path.to_owned(), what: None }),
         false => Ok(()),
     };
     room.draft().finish_over(judged).unwrap();
