@@ -101,8 +101,11 @@ fn remove_entry(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
     }
     let directory = entries.fd()?;
     // One that cannot be removed keeps none of the others.
-    let removed = names.iter().map(|name| remove_tree(directory, name));
-    removed.fold(Ok(()), |all, one| all.and(one))?;
+    let mut removed = Ok(());
+    for name in &names {
+        removed = removed.and(remove_tree(directory, name));
+    }
+    removed?;
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
