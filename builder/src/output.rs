@@ -1,6 +1,6 @@
 //! Putting a sealed box where it was asked for: an OCI image layout directory, whole or not at all.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,9 @@ use box_digest::Digest;
 use box_image::{Index, OciLayout};
 use box_layout::{BLOBS, EntryKind, INDEX, LAYOUT, entry_kind, names_one_box};
 use host_fs::FileError;
-use host_fs::publish::{DirectoryDraft, PublishError, Swap, create_directories, sweep};
+use host_fs::publish::{
+    DirectoryDraft, PublishError, Swap, create_directories, flush_names, parent_of, sweep,
+};
 use host_fs::read::{Links, open_regular, read_file};
 
 use crate::seal::Sealed;
@@ -27,19 +29,14 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, Publ
     let documents = documents(sealed).map_err(FileError::of("write", output))?;
     // Without a slash at the end, which would follow a symbolic link.
     let output: &Path = &output.components().collect::<PathBuf>();
-    let parent = match output.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
+    let parent = parent_of(output);
     let check = |found: &Path| check_replaceable(found, output);
     if fs::symlink_metadata(output).is_ok() {
         check(output)?;
         if is_same(store, output, &documents, sealed) {
             sweep(output, |left| check(left).is_ok());
             // The build that put it there may have been killed before it flushed the name.
-            File::open(parent)
-                .and_then(|it| it.sync_all())
-                .map_err(FileError::of("flush", parent))?;
+            flush_names(parent).map_err(FileError::of("flush", parent))?;
             return Ok(Swap::Atomic);
         }
     }

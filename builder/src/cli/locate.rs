@@ -48,7 +48,7 @@ pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
     named
         .map(Path::to_owned)
         .or_else(|| path("BOXBUILD_STORE"))
-        .or_else(|| path("XDG_CACHE_HOME").map(|cache| cache.join("boxbuild")))
+        .or_else(|| xdg("XDG_CACHE_HOME").map(|cache| cache.join("boxbuild")))
         .or_else(|| path("HOME").map(|home| home.join(".cache/boxbuild")))
         .ok_or_else(|| {
             let advice = Advice::new(ErrorCode::StoreInvalid, "name one with --store, or set HOME");
@@ -58,7 +58,13 @@ pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
 
 /// Returns the directory of the user's configuration.
 pub(crate) fn config_home() -> Option<PathBuf> {
-    path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")))
+    xdg("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")))
+}
+
+/// Returns the directory in a variable of the XDG Base Directory specification, which says to ignore
+/// one that is relative.
+pub(crate) fn xdg(name: &str) -> Option<PathBuf> {
+    path(name).filter(|directory| directory.is_absolute())
 }
 
 /// Returns the path in an environment variable, unless it is empty.

@@ -10,7 +10,7 @@ use host_fs::read::{Links, read_file};
 use oci_registry::{Options, Registry, RegistryConfig};
 
 use super::failure::{Advice, Failure};
-use super::locate::{config_home, path};
+use super::locate::{config_home, path, xdg};
 use super::options::RegistryOptions;
 use super::progress::Progress;
 
@@ -66,7 +66,7 @@ fn auth_files() -> Vec<PathBuf> {
     let docker = path("DOCKER_CONFIG").or_else(|| path("HOME").map(|home| home.join(".docker")));
     let files = [
         path("REGISTRY_AUTH_FILE"),
-        path("XDG_RUNTIME_DIR").map(|it| it.join("containers/auth.json")),
+        xdg("XDG_RUNTIME_DIR").map(|it| it.join("containers/auth.json")),
         config_home().map(|it| it.join("containers/auth.json")),
         docker.map(|it| it.join("config.json")),
     ];

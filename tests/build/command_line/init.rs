@@ -196,11 +196,13 @@ fn references_that_cannot_be_looked_at() {
       = help: copy an image there: skopeo copy docker://NAME oci:images/agnet:latest
     ");
     insta::assert_snapshot!(checkout.fails(&["init", "oci:images/agent:v2"]), @r#"
-    error: images/agent has no image tagged "v2"; its tags are ["latest"]
+    error: images/agent has no image tagged "v2"; its images are ["latest"]
+      = help: name one as "oci:PATH:TAG"
     "#);
-    insta::assert_snapshot!(checkout.fails(&["init", "oci:/images/agent"]), @r#"
-    error: /images/agent is not an OCI image layout: it has no file "oci-layout"; copy an image there: skopeo copy docker://NAME oci:/images/agent:latest
-    "#);
+    insta::assert_snapshot!(checkout.fails(&["init", "oci:/images/agent"]), @"
+    error: /images/agent is not an OCI image layout: it does not exist
+      = help: copy an image there: skopeo copy docker://NAME oci:/images/agent:latest
+    ");
     insta::assert_snapshot!(checkout.fails(&["init", "docker://Registry/App"]), @r#"
     error: `docker://Registry/App` is not an image that can be read
       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it

@@ -165,8 +165,16 @@ pub(super) fn flush(directory: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
+/// Flushes the names in the directory of this path.
+///
+/// # Errors
+/// The operating system's; they name no path.
+pub fn flush_names(directory: &Path) -> io::Result<()> {
+    Parent::open(directory)?.flush()
+}
+
 /// Returns the directory that holds a path's last component.
-pub(super) fn parent_of(path: &Path) -> &Path {
+pub fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
