@@ -8,8 +8,8 @@ use box_image::ComponentName;
 use oci_image::Image;
 use oci_layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, Total, decode};
 
-use super::Resolved;
 use super::inputs::access;
+use super::resolved::Resolved;
 use crate::BuildError;
 use crate::pack::Pack;
 

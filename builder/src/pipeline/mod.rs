@@ -5,96 +5,28 @@ mod inputs;
 mod layers;
 mod preview;
 mod recall;
+mod request;
+mod resolved;
 mod root;
 
 use std::collections::HashSet;
-use std::fmt;
-use std::path::{Path, PathBuf};
 
 use box_cache::{BulkWriter, Store};
-use box_digest::Blake3Digest;
 use box_tree::Tree;
 use box_tree::erofs::image_builder;
-use box_tree::listing::{ImageOrigin, Listing, Origins};
-use boxfile_spec::{Boxfile, Lock, Platform};
-use download::fetch::FetchOptions;
-use oci_image::Remote;
+use box_tree::listing::Listing;
 
 use crate::compose::merged::Unused;
 use crate::pack::{ContentMap, Pack, PackDamaged};
-use crate::project::Pins;
 use crate::seal::{Contents, Stored, seal};
-use crate::{BuildError, Report, Sealed, kernel};
+use crate::{BuildError, Sealed, kernel};
+use inputs::Inputs;
 pub use inputs::check;
-use inputs::{ComponentImage, Inputs};
 pub use preview::{Composition, LayerState, Preview, PreviewImage, PreviewSkill};
 use recall::{recall, record};
+pub use request::Request;
+pub use resolved::{Build, Resolved};
 use root::{Root, root};
-
-/// The platform that this version builds for.
-const BUILT: Platform = Platform::LinuxAmd64;
-
-/// What to build, and of what.
-#[derive(Debug)]
-pub struct Request<'a> {
-    /// The declaration.
-    pub boxfile: &'a Boxfile,
-    /// The directory that the Boxfile's relative paths start from.
-    pub base: &'a Path,
-    /// The directory that what belongs to the checkout must lie in.
-    pub checkout: PathBuf,
-    /// The platform to build for.
-    pub platform: Platform,
-    /// What the lock pins.
-    pub pins: Pins<'a>,
-    /// How files are downloaded.
-    pub fetch: FetchOptions<'a>,
-    /// How registries are asked for images; nothing where none is to be asked.
-    pub remote: Option<&'a dyn Remote>,
-    /// The init: a static program.
-    pub init: &'a Path,
-    /// The kernel: a libkrunfw library or an ELF kernel.
-    pub kernel: PathBuf,
-    /// Identifies the builder program, so that another one does not take this one's results.
-    pub builder: Blake3Digest,
-}
-
-impl Request<'_> {
-    /// Checks that this version can build for the platform.
-    ///
-    /// # Errors
-    /// [`BuildError::Platform`].
-    pub fn check_platform(&self) -> Result<(), BuildError> {
-        if self.platform == BUILT {
-            return Ok(());
-        }
-        Err(BuildError::Platform { platform: self.platform })
-    }
-}
-
-/// What a build gave.
-#[derive(Debug)]
-pub struct Build {
-    /// The box.
-    pub sealed: Sealed,
-    /// Whether it was in the store already, so that nothing was decoded or baked.
-    pub cached: bool,
-    /// The policies of the Boxfile that decided nothing.
-    pub unused: Vec<Unused>,
-}
-
-/// Everything that a build reads, resolved to digests: the first phase's result.
-pub struct Resolved<'a> {
-    request: &'a Request<'a>,
-    store: &'a Store,
-    inputs: Inputs,
-}
-
-impl fmt::Debug for Resolved<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolved").field("lock", &self.lock()).finish_non_exhaustive()
-    }
-}
 
 /// Resolves everything that a build reads: images to digests, files to their contents. Nothing is
 /// decoded or baked, and the platform may be one that cannot be built.
@@ -106,29 +38,6 @@ pub fn resolve<'a>(request: &'a Request<'a>, store: &'a Store) -> Result<Resolve
 }
 
 impl Resolved<'_> {
-    /// Returns what the lock is to pin: the entries for this Boxfile and platform.
-    pub fn lock(&self) -> Lock {
-        inputs::lock(&self.inputs, self.request)
-    }
-
-    /// Returns the warnings about files of the checkout.
-    pub fn warnings(&self) -> &[Report] {
-        &self.inputs.warnings
-    }
-
-    /// Returns the names that the origins in the tree refer to by number.
-    fn origins(&self) -> Origins {
-        let image = |(component, image): &ComponentImage| ImageOrigin {
-            component: *component,
-            layers: image.layers.iter().map(|layer| layer.diff_id).collect(),
-        };
-        Origins {
-            images: self.inputs.images.iter().map(image).collect(),
-            program: self.inputs.binary.as_ref().map(|binary| binary.sha256),
-            skills: self.inputs.baked_skills().map(|skill| skill.name.clone()).collect(),
-        }
-    }
-
     /// Builds the box into the store, or takes it from there.
     ///
     /// # Errors

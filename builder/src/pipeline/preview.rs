@@ -11,10 +11,10 @@ use oci_image::Image;
 use oci_layer::LayerSource;
 use serde::Serialize;
 
-use super::Resolved;
 use super::inputs::SkillInput;
 use super::layers;
 use super::recall::recall;
+use super::resolved::Resolved;
 use super::root::{composed, flattened, merge};
 use crate::BuildError;
 use crate::compose::merged::MergeConflicts;

@@ -14,7 +14,7 @@ use host_fs::stamp::Stamp;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::Build;
+use super::resolved::Build;
 use crate::compose::merged::Unused;
 use crate::{BuildError, Sealed};
 

@@ -11,9 +11,9 @@ use boxfile_spec::Boxfile;
 use oci_image::{Config, Image};
 use oci_layer::flatten;
 
-use super::Resolved;
 use super::inputs::{self, Inputs, SkillInput};
 use super::layers::{DecodedLayer, decode_all};
+use super::resolved::Resolved;
 use crate::BuildError;
 use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
 use crate::compose::{

@@ -8,7 +8,7 @@ use oci_image::Image;
 
 use super::Inputs;
 use crate::BuildError;
-use crate::pipeline::Request;
+use crate::pipeline::request::Request;
 use crate::project::pins;
 
 /// Writes down what was read.

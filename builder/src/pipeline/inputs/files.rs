@@ -13,7 +13,7 @@ use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 
 use crate::binary::{self, Program};
 use crate::compose::Env;
-use crate::pipeline::Request;
+use crate::pipeline::request::Request;
 use crate::{BuildError, Report, checkout};
 
 /// The most bytes that an init or a kernel may have.

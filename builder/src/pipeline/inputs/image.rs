@@ -6,7 +6,7 @@ use boxfile_spec::{ImageRef, Spanned};
 use oci_image::{Access, Image, Registries, SourceError};
 
 use crate::BuildError;
-use crate::pipeline::Request;
+use crate::pipeline::request::Request;
 
 /// Opens the images of all components that have one.
 pub(super) fn read(

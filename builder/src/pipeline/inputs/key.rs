@@ -7,7 +7,7 @@ use boxfile_spec::Boxfile;
 use oci_image::Image;
 
 use super::Inputs;
-use crate::pipeline::Request;
+use crate::pipeline::request::Request;
 
 impl Inputs {
     /// Returns the key of the box that these inputs make: what the Boxfile says, in its canonical form,

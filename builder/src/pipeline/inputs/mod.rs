@@ -13,7 +13,7 @@ use box_cache::Store;
 use box_image::{ComponentName, SkillMode};
 use oci_image::Image;
 
-use super::{BUILT, Request};
+use super::request::{BUILT, Request};
 use crate::binary::Binary;
 use crate::compose::Env;
 use crate::{BuildError, Report};

@@ -10,7 +10,7 @@ use download::fetch::{RemoteUrl, fetch};
 use host_fs::FileError;
 
 use crate::binary::{self, Binary, BinaryError, Program};
-use crate::pipeline::Request;
+use crate::pipeline::request::Request;
 use crate::{BuildError, checkout};
 
 /// Reads the program into the store.

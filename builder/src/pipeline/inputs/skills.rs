@@ -7,7 +7,7 @@ use box_image::SkillMode;
 use boxfile_spec::{SkillsDir, Span, Spanned};
 use host_fs::FileError;
 
-use crate::pipeline::Request;
+use crate::pipeline::request::Request;
 use crate::skill::{self, Skill, SkillError};
 use crate::{BuildError, Report};
 

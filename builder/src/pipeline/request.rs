@@ -1,0 +1,52 @@
+//! The request that a build answers.
+
+use std::path::{Path, PathBuf};
+
+use box_digest::Blake3Digest;
+use boxfile_spec::{Boxfile, Platform};
+use download::fetch::FetchOptions;
+use oci_image::Remote;
+
+use crate::BuildError;
+use crate::project::Pins;
+
+/// The platform that this version builds for.
+pub(super) const BUILT: Platform = Platform::LinuxAmd64;
+
+/// What to build, and of what.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The declaration.
+    pub boxfile: &'a Boxfile,
+    /// The directory that the Boxfile's relative paths start from.
+    pub base: &'a Path,
+    /// The directory that what belongs to the checkout must lie in.
+    pub checkout: PathBuf,
+    /// The platform to build for.
+    pub platform: Platform,
+    /// What the lock pins.
+    pub pins: Pins<'a>,
+    /// How files are downloaded.
+    pub fetch: FetchOptions<'a>,
+    /// How registries are asked for images; nothing where none is to be asked.
+    pub remote: Option<&'a dyn Remote>,
+    /// The init: a static program.
+    pub init: &'a Path,
+    /// The kernel: a libkrunfw library or an ELF kernel.
+    pub kernel: PathBuf,
+    /// Identifies the builder program, so that another one does not take this one's results.
+    pub builder: Blake3Digest,
+}
+
+impl Request<'_> {
+    /// Checks that this version can build for the platform.
+    ///
+    /// # Errors
+    /// [`BuildError::Platform`].
+    pub fn check_platform(&self) -> Result<(), BuildError> {
+        if self.platform == BUILT {
+            return Ok(());
+        }
+        Err(BuildError::Platform { platform: self.platform })
+    }
+}

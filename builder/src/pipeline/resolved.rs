@@ -1,0 +1,61 @@
+//! The results of the two phases.
+
+use std::fmt;
+
+use box_cache::Store;
+use box_tree::listing::{ImageOrigin, Origins};
+use boxfile_spec::Lock;
+
+use super::inputs::{self, ComponentImage, Inputs};
+use super::request::Request;
+use crate::compose::merged::Unused;
+use crate::{Report, Sealed};
+
+/// What a build gave.
+#[derive(Debug)]
+pub struct Build {
+    /// The box.
+    pub sealed: Sealed,
+    /// Whether it was in the store already, so that nothing was decoded or baked.
+    pub cached: bool,
+    /// The policies of the Boxfile that decided nothing.
+    pub unused: Vec<Unused>,
+}
+
+/// Everything that a build reads, resolved to digests: the first phase's result.
+pub struct Resolved<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) store: &'a Store,
+    pub(super) inputs: Inputs,
+}
+
+impl fmt::Debug for Resolved<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolved").field("lock", &self.lock()).finish_non_exhaustive()
+    }
+}
+
+impl Resolved<'_> {
+    /// Returns what the lock is to pin: the entries for this Boxfile and platform.
+    pub fn lock(&self) -> Lock {
+        inputs::lock(&self.inputs, self.request)
+    }
+
+    /// Returns the warnings about files of the checkout.
+    pub fn warnings(&self) -> &[Report] {
+        &self.inputs.warnings
+    }
+
+    /// Returns the names that the origins in the tree refer to by number.
+    pub(super) fn origins(&self) -> Origins {
+        let image = |(component, image): &ComponentImage| ImageOrigin {
+            component: *component,
+            layers: image.layers.iter().map(|layer| layer.diff_id).collect(),
+        };
+        Origins {
+            images: self.inputs.images.iter().map(image).collect(),
+            program: self.inputs.binary.as_ref().map(|binary| binary.sha256),
+            skills: self.inputs.baked_skills().map(|skill| skill.name.clone()).collect(),
+        }
+    }
+}
