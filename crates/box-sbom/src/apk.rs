@@ -4,7 +4,7 @@
 use std::io;
 use std::rc::Rc;
 
-use super::database::{self, Format, Installed, Paragraph};
+use super::database::{self, Format, Installed, Paragraph, value};
 use super::package::{Package, is_word, purl};
 use super::scan::Scan;
 use crate::APK_DATABASES;
@@ -24,8 +24,7 @@ fn package<'a>(
     file: &Rc<[u8]>,
     paragraph: &Paragraph<'_>,
 ) -> Option<Package<'a>> {
-    let value = |name| paragraph.iter().find(|(found, _)| *found == name).map(|(_, it)| *it);
-    let field = |name| value(name).filter(|it| is_word(it));
+    let field = |name| value(paragraph, name).filter(|it| is_word(it));
     let (name, version) = (field("P")?, field("V")?);
     let namespace = if distribution.id.is_empty() { "alpine" } else { &distribution.id };
     let qualifiers =
@@ -39,7 +38,7 @@ fn package<'a>(
         purl: purl("apk", namespace, name, version, &qualifiers),
         name: name.to_owned(),
         version: version.to_owned(),
-        license: value("L").map(str::to_owned),
+        license: value(paragraph, "L").map(str::to_owned),
         origin: origin.or_else(|| scan.origin(file)),
         path: Rc::clone(file),
     })
@@ -59,8 +58,7 @@ fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
 }
 
 fn first_file(paragraph: &Paragraph<'_>) -> Option<String> {
-    let value = |name| paragraph.iter().find(|(found, _)| *found == name).map(|(_, it)| *it);
-    Some(format!("{}/{}", value("F")?, value("R")?))
+    Some(format!("{}/{}", value(paragraph, "F")?, value(paragraph, "R")?))
 }
 
 #[cfg(test)]

@@ -82,9 +82,15 @@ pub(super) fn paragraphs<'t>(
     })
 }
 
-/// Takes a line if there is none of its name yet, whose case means nothing.
-pub(super) fn take_first<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, text: &'t str) {
-    if value(paragraph, name).is_none() {
+/// Takes a line of a wanted name if there is none of it yet. The case of a name means nothing.
+pub(super) fn take_first<'t>(
+    wanted: &[&str],
+    paragraph: &mut Paragraph<'t>,
+    name: &'t str,
+    text: &'t str,
+) {
+    let is_wanted = wanted.iter().any(|it| it.eq_ignore_ascii_case(name));
+    if is_wanted && value(paragraph, name).is_none() {
         paragraph.push((name, text));
     }
 }
@@ -98,11 +104,8 @@ pub(super) fn value<'t>(paragraph: &Paragraph<'t>, name: &str) -> Option<&'t str
 mod tests {
     use super::*;
 
-    /// Wants `a`, `b` and `c`.
     fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
-        if matches!(name, "A" | "a" | "b" | "C") {
-            take_first(paragraph, name, value);
-        }
+        take_first(&["a", "b", "c"], paragraph, name, value);
     }
 
     #[test]

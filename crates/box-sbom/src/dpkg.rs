@@ -28,12 +28,7 @@ pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Re
 }
 
 fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
-    if ["Package", "Status", "Version", "Architecture"]
-        .iter()
-        .any(|it| it.eq_ignore_ascii_case(name))
-    {
-        take_first(paragraph, name, value);
-    }
+    take_first(&["Package", "Status", "Version", "Architecture"], paragraph, name, value);
 }
 
 /// Returns whether a package is there: it may be removed but for its settings. In `status.d` nothing

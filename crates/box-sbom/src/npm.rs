@@ -57,11 +57,8 @@ fn license(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Object(fields) => fields.get("type")?.as_str().map(str::to_owned),
         Value::Array(several) => {
-            let one = |it: &Value| match it {
-                Value::Array(_) => None,
-                it => license(it),
-            };
-            let several: Vec<String> = several.iter().filter_map(one).collect();
+            let several = several.iter().filter(|it| !it.is_array());
+            let several: Vec<String> = several.filter_map(license).collect();
             (!several.is_empty()).then(|| several.join(" OR "))
         }
         _ => None,

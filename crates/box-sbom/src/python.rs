@@ -37,12 +37,7 @@ pub(super) fn package<'a>(
 }
 
 fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
-    if ["Name", "Version", "License-Expression", "License"]
-        .iter()
-        .any(|it| it.eq_ignore_ascii_case(name))
-    {
-        take_first(paragraph, name, value);
-    }
+    take_first(&["Name", "Version", "License-Expression", "License"], paragraph, name, value);
 }
 
 fn license<'t>(paragraph: &Paragraph<'t>) -> Option<&'t str> {

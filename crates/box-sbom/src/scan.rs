@@ -37,10 +37,8 @@ impl<'a, 'r> Scan<'a, 'r> {
 
     /// Reads the file at a path as text; nothing where there is no file.
     pub(super) fn file(&mut self, path: &str, limit: u64) -> io::Result<Option<String>> {
-        match self.listing.tree.reach(path.as_bytes()).ok() {
-            Some(id) => self.text(id, path, limit),
-            None => Ok(None),
-        }
+        let Ok(id) = self.listing.tree.reach(path.as_bytes()) else { return Ok(None) };
+        self.text(id, path, limit)
     }
 
     /// Lists the names in a directory that are UTF-8.

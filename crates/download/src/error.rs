@@ -44,25 +44,16 @@ pub enum DownloadError {
          where anybody could change or watch the response"
     )]
     Downgrade { what: String, to: String },
-    /// The connection ended before the file did, or the file does not come fast enough.
+    /// The connection ended before the file did, or the file does not come fast enough. A retry may
+    /// help where it is `transient`: not where the time for all of them is over.
     #[error("{how}")]
-    Interrupted {
-        how: String,
-        /// Whether a retry may help: not where the time for all of them is over.
-        transient: bool,
-        source: Option<io::Error>,
-    },
+    Interrupted { how: String, transient: bool, source: Option<io::Error> },
     /// The file is larger than allowed.
     #[error("{what} has more than the {limit} bytes that it may have")]
     TooLarge { what: String, limit: u64 },
-    /// The size is not the expected one.
+    /// The size is not the expected one; `found` may be what was received before the download ended.
     #[error("{what} should have {expected} bytes, but has {found}")]
-    WrongSize {
-        what: String,
-        expected: u64,
-        /// The size in bytes, or how much was received before the download was ended.
-        found: u64,
-    },
+    WrongSize { what: String, expected: u64, found: u64 },
     /// The content is not the expected one.
     #[error("{what} is another file: expected {expected}, got {found}")]
     WrongDigest { what: String, expected: Digest, found: Digest },

@@ -34,35 +34,19 @@ pub struct Meta {
 
 /// What an inode is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants describe their fields")]
 pub enum Node {
     /// A directory; [`ImageBuilder::link`] fills it.
     Directory,
-    /// A regular file.
-    File {
-        /// Its size in bytes.
-        size: u64,
-        /// The digest of its bytes. Equal digests promise equal bytes, which are never compared.
-        content: Blake3Digest,
-    },
-    /// A symbolic link.
-    Symlink {
-        /// Where it points: 1 to 4095 bytes, none of them NUL.
-        target: Vec<u8>,
-    },
-    /// A character device.
-    CharDevice {
-        /// At most 4095.
-        major: u32,
-        /// At most 1048575.
-        minor: u32,
-    },
-    /// A block device.
-    BlockDevice {
-        /// At most 4095.
-        major: u32,
-        /// At most 1048575.
-        minor: u32,
-    },
+    /// A regular file: its size in bytes, and the digest of its bytes. Equal digests promise equal
+    /// bytes, which are never compared.
+    File { size: u64, content: Blake3Digest },
+    /// A symbolic link, and where it points: 1 to 4095 bytes, none of them NUL.
+    Symlink { target: Vec<u8> },
+    /// A character device: `major` is at most 4095, `minor` at most 1048575.
+    CharDevice { major: u32, minor: u32 },
+    /// A block device, with the same bounds.
+    BlockDevice { major: u32, minor: u32 },
     /// A named pipe.
     Fifo,
     /// A Unix socket.

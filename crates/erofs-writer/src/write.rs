@@ -39,7 +39,12 @@ impl ImageBuilder {
     pub fn write(self, out: &mut dyn Write, contents: &mut dyn Contents) -> Result<Summary, Error> {
         let inodes = &self.inodes;
         let layout = self.layout()?;
-        let summary = summarize(inodes, &layout);
+        let summary = Summary {
+            size: u64::from(layout.blocks) * BLOCK_SIZE,
+            inodes: inodes.len() as u64,
+            uuid: identity::uuid(inodes, &layout.order),
+            shared_bytes: layout.shared_bytes,
+        };
         let root_nid = u16::try_from(layout.places[self.root().index()].nid())
             .expect("the root is the first inode of the second block");
         let (blocks, uuid) = (layout.blocks, summary.uuid);
@@ -76,15 +81,6 @@ impl ImageBuilder {
 
     fn layout(&self) -> Result<ImageLayout, Error> {
         ImageLayout::new(&self.inodes, walk::order(&self.inodes, self.root())?)
-    }
-}
-
-fn summarize(inodes: &[Inode], layout: &ImageLayout) -> Summary {
-    Summary {
-        size: u64::from(layout.blocks) * BLOCK_SIZE,
-        inodes: inodes.len() as u64,
-        uuid: identity::uuid(inodes, &layout.order),
-        shared_bytes: layout.shared_bytes,
     }
 }
 

@@ -76,8 +76,7 @@ fn sized(
     match opened {
         None => Err(SourceError::MissingBlob { at: at(), what }),
         Some(opened) if opened.size != blob.size => {
-            let sizes = [opened.size, blob.size].map(|size| format!("{size} bytes"));
-            let [found, expected] = sizes;
+            let [found, expected] = [opened.size, blob.size].map(|size| format!("{size} bytes"));
             Err(SourceError::Damaged { at: at(), what, found, expected })
         }
         Some(opened) => Ok(opened),

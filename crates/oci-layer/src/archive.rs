@@ -242,14 +242,12 @@ impl<'a, R: BufRead> Archive<'a, R> {
     /// Returns what the stream has at hand; nothing at its end.
     fn at_hand(&mut self) -> Result<&[u8], LayerErrorKind> {
         let limit = self.limits.archive_bytes;
-        loop {
-            match self.inner.fill_buf() {
-                // Filled already: this takes nothing from the stream.
-                Ok(_) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(unreadable(error, limit)),
+        while let Err(error) = self.inner.fill_buf() {
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(unreadable(error, limit));
             }
         }
+        // Filled already: this takes nothing from the stream.
         self.inner.fill_buf().map_err(|error| unreadable(error, limit))
     }
 }

@@ -137,16 +137,14 @@ fn verify<B: Read>(
     blob.drained.map_err(LayerErrorKind::Unreadable)?;
     let is_other = blob.digest != source.digest || blob.count != source.size;
     Guard::BlobDigest.refuse(is_other, || {
-        let why = format!("its bytes have the digest {}", blob.digest);
-        LayerErrorKind::WrongDigest(why)
+        LayerErrorKind::WrongDigest(format!("its bytes have the digest {}", blob.digest))
     })?;
     drained.map_err(LayerErrorKind::Unreadable)?;
     Guard::DiffId.refuse(diff_id != source.diff_id, || {
         let expected = source.diff_id;
         let why = format!("uncompressed it is {diff_id}, but the image's config names {expected}");
         LayerErrorKind::WrongDigest(why)
-    })?;
-    Ok(())
+    })
 }
 
 /// Turns members into changes.
@@ -187,17 +185,11 @@ impl<W: Write> Indexer<'_, W> {
         Guard::RootNotDirectory.refuse(change.path.is_empty() && !is_directory, || {
             refused("the image's root must be a directory")
         })?;
-        self.charge(&change)?;
-        self.index.changes.push(change);
-        Ok(())
-    }
-
-    /// Counts what a change takes in memory.
-    fn charge(&mut self, change: &Change) -> Result<(), LayerErrorKind> {
         self.bytes += change.cost();
         Guard::IndexBytes.refuse(self.bytes > self.limits.index_bytes, || {
             too_large("bytes of names and attributes", self.limits.index_bytes)
         })?;
+        self.index.changes.push(change);
         Ok(())
     }
 

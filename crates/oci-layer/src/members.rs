@@ -23,14 +23,10 @@ pub struct Member {
 
 /// What a member of an archive is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants describe their fields")]
 pub enum MemberKind {
-    /// A file, with the place of its data in the archive.
-    File {
-        /// The offset of its first byte.
-        offset: u64,
-        /// Its length in bytes.
-        size: u64,
-    },
+    /// A file: the offset of its data's first byte in the archive, and its length in bytes.
+    File { offset: u64, size: u64 },
     /// A symbolic link, as it is written.
     Symlink(Vec<u8>),
     /// Another name of a member: its path as it is written.
@@ -51,18 +47,16 @@ pub fn member(
     let mut archive = Archive::new(archive, limits);
     let Some(member) = archive.next_member()? else { return Ok(None) };
     let start = offset + archive.position();
-    let (size, padded) = match member.kind {
-        // Links and directories may claim a size, but readers differ on whether there is data.
-        kind if !kind.is_file() && !kind.is_contiguous() && member.size != 0 => {
-            return Err(LayerErrorKind::UnexpectedData(member.size));
-        }
-        _ => (member.size, member.size.checked_next_multiple_of(512)),
-    };
-    let next = padded.and_then(|padded| start.checked_add(padded));
+    let (size, is_file) = (member.size, member.kind.is_file() || member.kind.is_contiguous());
+    // Links and directories may claim a size, but readers differ on whether there is data.
+    if !is_file && size != 0 {
+        return Err(LayerErrorKind::UnexpectedData(size));
+    }
+    let next = size.checked_next_multiple_of(512).and_then(|padded| start.checked_add(padded));
     let next = next.ok_or_else(|| malformed("size"))?;
     let target = member.target.unwrap_or_default();
     let kind = match member.kind {
-        kind if kind.is_file() || kind.is_contiguous() => MemberKind::File { offset: start, size },
+        _ if is_file => MemberKind::File { offset: start, size },
         kind if kind.is_symlink() => MemberKind::Symlink(target),
         kind if kind.is_hard_link() => MemberKind::HardLink(target),
         _ => MemberKind::Other,

@@ -62,8 +62,7 @@ impl Member {
         })?;
         Guard::EntryType.refuse(!is_of_files(kind), || {
             let kind = char::from(kind.as_byte());
-            let why = format!("entries of tar type {kind:?} do not belong into an image");
-            refused(why)
+            refused(format!("entries of tar type {kind:?} do not belong into an image"))
         })?;
         for (key, long) in [("path", &long_path), ("linkpath", &target)] {
             Guard::NameTwice
@@ -71,8 +70,7 @@ impl Member {
         }
         let is_extended = long_path.is_some() || records.get("path").is_some();
         Guard::FileSlash.refuse(is_file_with_slash(&header, &path, is_extended), || {
-            let why = "it is a file, but its name ends with a slash as that of a directory";
-            refused(why)
+            refused("it is a file, but its name ends with a slash as that of a directory")
         })?;
         let size = size(&header, &records)?;
         let meta = metadata(&header, &records, limits)?;
@@ -241,17 +239,14 @@ fn check_xattr_name(name: &[u8]) -> Result<(), LayerErrorKind> {
     };
     let is_overlay = name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.");
     Guard::OverlayAttribute.refuse(is_overlay, || {
-        let why = format!("the extended attribute {:?} is reserved for overlayfs", shown());
-        refused(why)
+        refused(format!("the extended attribute {:?} is reserved for overlayfs", shown()))
     })?;
     if name.is_empty() || name.len() > 255 || name.contains(&0) {
         return Err(malformed("extended attribute's name"));
     }
     let is_acl = name == b"system.posix_acl_access" || name == b"system.posix_acl_default";
     let is_known = is_acl || starts(&["user.", "trusted.", "security."]);
-    Guard::UnsupportedAttribute
-        .refuse(!is_known, || LayerErrorKind::UnsupportedAttribute(shown()))?;
-    Ok(())
+    Guard::UnsupportedAttribute.refuse(!is_known, || LayerErrorKind::UnsupportedAttribute(shown()))
 }
 
 /// Reads a time such as `1700000000.123456789` or `-1.5`: seconds, rounded down, and nanoseconds.

@@ -1,6 +1,8 @@
 //! `WWW-Authenticate`: how a registry asks for credentials (RFC 9110, section 11; RFC 6750, section
 //! 3; the distribution project's "Token Authentication Specification").
 
+use std::collections::BTreeMap;
+
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
 /// The longest header that is read, in bytes.
@@ -13,20 +15,15 @@ const MOST: usize = 4;
 pub(super) enum Challenge {
     /// With a name and a password in the request itself.
     Basic,
-    /// With a token from another place.
-    Bearer {
-        /// The URL of that place.
-        realm: String,
-        /// The name by which that place knows the registry.
-        service: Option<String>,
-    },
+    /// With a token from another place: its URL, and the name by which it knows the registry.
+    Bearer { realm: String, service: Option<String> },
 }
 
 /// What one of the ways to authenticate is called, and what it has behind its name.
 #[derive(Debug)]
 struct Scheme {
     name: String,
-    params: Vec<(String, String)>,
+    params: BTreeMap<String, String>,
 }
 
 /// Returns how a registry asks for credentials: by token where it can, as the password then goes to
@@ -41,27 +38,11 @@ pub(super) fn read(headers: &HeaderMap) -> Result<Challenge, &'static str> {
         schemes.extend(parse(text).ok_or("it does not read")?);
     }
     if let Some(bearer) = schemes.iter_mut().find(|it| it.name == "bearer") {
-        let realm = bearer.take("realm").ok_or("it names no realm")?;
-        return Ok(Challenge::Bearer { realm, service: bearer.take("service") });
+        let realm = bearer.params.remove("realm").ok_or("it names no realm")?;
+        return Ok(Challenge::Bearer { realm, service: bearer.params.remove("service") });
     }
     let basic = schemes.iter().any(|it| it.name == "basic");
     basic.then_some(Challenge::Basic).ok_or("it is neither Bearer nor Basic")
-}
-
-impl Scheme {
-    fn take(&mut self, name: &str) -> Option<String> {
-        let place = self.params.iter().position(|it| it.0 == name)?;
-        Some(self.params.swap_remove(place).1)
-    }
-
-    /// Adds a parameter; fails where it is there already.
-    fn add(&mut self, name: String, value: String) -> Option<()> {
-        if self.params.iter().any(|it| it.0 == name) {
-            return None;
-        }
-        self.params.push((name, value));
-        Some(())
-    }
 }
 
 /// Reads one header: `SCHEME NAME=VALUE, NAME="VALUE", SCHEME …`.
@@ -75,13 +56,15 @@ fn parse(text: &str) -> Option<Vec<Scheme>> {
         if let Some(behind) = rest.trim_start().strip_prefix('=') {
             let value;
             (value, rest) = param_value(behind.trim_start())?;
-            schemes.last_mut()?.add(word, value)?;
+            if schemes.last_mut()?.params.insert(word, value).is_some() {
+                return None;
+            }
             rest = rest.trim_start();
             if !rest.is_empty() && !rest.starts_with(',') {
                 return None;
             }
         } else {
-            schemes.push(Scheme { name: word, params: Vec::new() });
+            schemes.push(Scheme { name: word, params: BTreeMap::new() });
         }
         rest = rest.trim_start_matches([' ', '\t', ',']);
     }

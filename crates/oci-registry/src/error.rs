@@ -41,13 +41,9 @@ pub enum RegistryError {
     #[error("{what}: {why}")]
     Response { what: String, why: &'static str },
     /// A file of credentials cannot be used, or a credential helper does not work. Nothing of what
-    /// they say is repeated.
+    /// they say is repeated: `from` names the file or the helper, with what it does not give.
     #[error("{from}: {why}")]
-    Credentials {
-        /// The file or the helper, with what it does not give.
-        from: String,
-        why: String,
-    },
+    Credentials { from: String, why: String },
     /// Neither the mirrors nor the registry itself could help.
     #[error("the mirrors failed ({mirrors}), and then the registry itself")]
     AfterMirrors { mirrors: String, source: Box<Self> },

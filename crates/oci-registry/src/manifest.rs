@@ -100,11 +100,7 @@ fn media_type(headers: &HeaderMap, what: &str) -> Result<Option<&'static str>, R
     let named = value.to_str().unwrap_or_default();
     let named = named.split(';').next().unwrap_or(named).trim();
     let mut known = [MEDIA_TYPES, OLD_MEDIA_TYPES].into_iter().flat_map(|it| it.split(", "));
-    match known.find(|known| *known == named) {
-        Some(known) => Ok(Some(known)),
-        None => {
-            let why = "its media type is not that of a manifest or an index";
-            Err(RegistryError::response(what, why))
-        }
-    }
+    let why = "its media type is not that of a manifest or an index";
+    let known = known.find(|known| *known == named);
+    known.map(Some).ok_or_else(|| RegistryError::response(what, why))
 }

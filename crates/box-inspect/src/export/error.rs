@@ -51,9 +51,9 @@ impl From<erofs_writer::Error> for ExportError {
 
 impl ExportError {
     /// Names the file of the host where one could not be written.
-    pub(super) fn writing(self, path: &Path) -> Self {
+    pub(super) fn writing(self, at: impl FnOnce(io::Error) -> Self) -> Self {
         match self {
-            Self::Write(source) => io_at("write", path)(source),
+            Self::Write(source) => at(source),
             error => error,
         }
     }

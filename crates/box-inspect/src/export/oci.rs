@@ -83,7 +83,7 @@ impl<'a> OciImage<'a> {
         let layer = draft.path().join(BLOBS).join(self.layer.digest.hex());
         let file = File::create_new(layer).map_err(failed())?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
-        self.write_layer(&mut out).map_err(|error| error.writing(to))?;
+        self.write_layer(&mut out).map_err(|error| error.writing(failed()))?;
         out.flush().map_err(failed())?;
         Ok(draft.finish_new()?)
     }

@@ -20,7 +20,7 @@ pub fn file<T>(
     check_absent(path)?;
     let draft = FileDraft::beside(path, 0o666).map_err(io_at("write", path))?;
     let mut out = BufWriter::with_capacity(1 << 20, draft.file());
-    let filled = fill(&mut out).map_err(|error| error.writing(path))?;
+    let filled = fill(&mut out).map_err(|error| error.writing(io_at("write", path)))?;
     out.flush().map_err(io_at("write", path))?;
     drop(out);
     match draft.finish_new(path) {

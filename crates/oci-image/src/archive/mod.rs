@@ -40,13 +40,11 @@ impl Archive {
         let file = open_regular(path, Links::Follow).map_err(|error| failed(error.into()))?;
         let length = file.metadata().map_err(failed)?.len();
         let file = Arc::new(file);
-        match magic::check(path, &mut Section::new(&*file, 0, length))? {
-            Some(found) => Err(other(found)),
-            None => {
-                let index = Index::read(path, &file, length)?;
-                Ok(Self { path: path.to_owned(), file, index })
-            }
+        if let Some(found) = magic::check(path, &mut Section::new(&*file, 0, length))? {
+            return Err(other(found));
         }
+        let index = Index::read(path, &file, length)?;
+        Ok(Self { path: path.to_owned(), file, index })
     }
 
     /// Tells whether there is a member of this name.

@@ -117,32 +117,25 @@ impl Extraction<'_> {
             return Ok(None);
         }
         let failed = at("make", path);
-        match &inode.kind {
+        let dressed = match &inode.kind {
             Kind::Directory(_) => {
                 let made = rustix::fs::mkdirat(parent, name, CLOSED);
-                made.and_then(|()| open_directory(parent, name)).map(Some).map_err(failed)
+                return made.and_then(|()| open_directory(parent, name)).map(Some).map_err(failed);
             }
             Kind::Leaf(Leaf::File(content)) => {
                 let mut file = new_file(parent, name).map_err(failed)?;
                 let copied = self.contents.copy(path, *content, &mut file);
-                copied.map_err(|error| match error {
-                    ExportError::Write(source) => entry_at("write", path)(source),
-                    error => error,
-                })?;
+                copied.map_err(|error| error.writing(entry_at("write", path)))?;
                 let dressed = self.dresser.dress(file.as_fd(), &inode.meta);
-                dressed
-                    .and_then(|()| self.dresser.finish(file.as_fd(), &inode.meta))
-                    .map_err(at("set the owner and attributes of", path))?;
-                Ok(None)
+                dressed.and_then(|()| self.dresser.finish(file.as_fd(), &inode.meta))
             }
             Kind::Leaf(leaf) => {
                 make_special(parent, name, leaf).map_err(failed)?;
-                self.dresser
-                    .dress_name(parent, name, inode)
-                    .map_err(at("set the owner and attributes of", path))?;
-                Ok(None)
+                self.dresser.dress_name(parent, name, inode)
             }
-        }
+        };
+        dressed.map_err(at("set the owner and attributes of", path))?;
+        Ok(None)
     }
 
     /// Gives what has a first name a further one.
@@ -154,7 +147,7 @@ impl Extraction<'_> {
 
     /// Opens a directory that was made, name by name.
     fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        let mut directory = self.root.try_clone().map_err(|source| errno(&source))?;
+        let mut directory = rustix::io::fcntl_dupfd_cloexec(&self.root, 0)?;
         for name in names(path) {
             directory = open_directory(&directory, name)?;
         }
@@ -177,10 +170,6 @@ impl Extraction<'_> {
         }
         Ok(())
     }
-}
-
-fn errno(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 fn new_file(parent: BorrowedFd<'_>, name: &[u8]) -> Result<File, Errno> {
