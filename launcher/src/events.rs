@@ -206,7 +206,7 @@ mod tests {
             Event::VmmEnded(status) => assert_eq!(status.code(), Some(1)),
             other => panic!("{other:?}"),
         }
-        assert!(events.console().tail().contains("vmm: No such file"));
+        assert!(events.console.tail().contains("vmm: No such file"));
         assert!(matches!(events.next(None).unwrap(), Event::VmmEnded(_)));
     }
 
