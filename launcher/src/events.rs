@@ -101,7 +101,7 @@ impl<'a> Events<'a> {
             if let Some(event) = self.take(&ready)? {
                 return Ok(event);
             }
-            if !self.vmm.log_fd().is_some() && !ready.control {
+            if self.vmm.log_fd().is_none() && !ready.control {
                 return self.vmm.wait().map(Event::VmmEnded);
             }
             if self.vmm.log_fd().is_some() && patience == Some(Duration::ZERO) {

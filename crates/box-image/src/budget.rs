@@ -68,7 +68,8 @@ impl Budget {
     }
 }
 
-/// Lists the limits that are set, in the order of the phases: `kernel 400 ms, total 900 ms`, or `none`.
+/// Lists the limits that are set, in the order of the phases: `kernel 400 ms, total 900 ms`; `none`
+/// without any.
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = |it: Phase| Some(format!("{} {} ms", it.name(), self.limit(it)?));

@@ -46,7 +46,8 @@ struct BlobReport<'a> {
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, CommandError> {
     let opened = boxlaunch::open(&args.directory)?;
-    print(&if args.json { json_line(&report(&opened))? } else { text(&opened) })?;
+    let shown = if args.json { json_line(&report(&opened))? } else { text(&opened) };
+    print(&shown)?;
     Ok(ExitCode::SUCCESS)
 }
 
