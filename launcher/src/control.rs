@@ -94,11 +94,10 @@ impl Listener {
         let action = "accept the control connection";
         let (stream, _) = self.socket.accept().map_err(LaunchError::system(action))?;
         let peer = getsockopt(&stream, PeerCredentials).map_err(LaunchError::system(action))?;
-        if u32::try_from(peer.pid()) != Ok(vmm) {
-            let other = peer.pid();
-            return Err(LaunchError::Protocol(format!(
-                "process {other}, not the VMM, connected first"
-            )));
+        let peer = peer.pid();
+        if u32::try_from(peer) != Ok(vmm) {
+            let what = format!("process {peer}, not the VMM, connected first");
+            return Err(LaunchError::Protocol(what));
         }
         stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(LaunchError::system(action))?;
         Ok(stream)
@@ -152,9 +151,7 @@ impl Channel {
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(false),
-            Err(error) => {
-                Err(LaunchError::System { action: "read the control channel", source: error })
-            }
+            Err(error) => Err(LaunchError::system("read the control channel")(error)),
         }
     }
 

@@ -48,8 +48,8 @@ enum Control {
 pub(crate) struct Events<'a> {
     vmm: Vmm,
     control: Control,
-    console: Console,
-    signals: &'a StopSignals,
+    pub(crate) console: Console,
+    pub(crate) signals: &'a StopSignals,
 }
 
 /// Which of the sources have something.
@@ -72,22 +72,13 @@ impl<'a> Events<'a> {
         Self { vmm, control, console, signals }
     }
 
-    pub(crate) const fn console(&self) -> &Console {
-        &self.console
-    }
-
-    /// Returns the signal that kept an output from being waited for.
-    pub(crate) fn signal(&self) -> Result<Option<i32>, LaunchError> {
-        self.signals.next()
-    }
-
     /// Sends a request to init.
     pub(crate) fn send(&mut self, message: &HostMessage) -> Result<(), LaunchError> {
         match &mut self.control {
             Control::Open(channel) => channel.send(message),
             Control::Awaited(..) | Control::Closed => {
                 let gone = io::Error::from(ErrorKind::NotConnected);
-                Err(LaunchError::System { action: "send a request to init", source: gone })
+                Err(LaunchError::system("send a request to init")(gone))
             }
         }
     }
@@ -100,7 +91,7 @@ impl<'a> Events<'a> {
             {
                 return Ok(Event::Message(message));
             }
-            let patience = match (self.vmm.has_log(), deadline) {
+            let patience = match (self.vmm.log_fd().is_some(), deadline) {
                 // The process is gone: what it left in the socket is there already.
                 (false, _) => Some(Duration::ZERO),
                 (true, Some(deadline)) => Some(deadline.saturating_duration_since(Instant::now())),
@@ -110,10 +101,10 @@ impl<'a> Events<'a> {
             if let Some(event) = self.take(&ready)? {
                 return Ok(event);
             }
-            if !self.vmm.has_log() && !ready.control {
+            if self.vmm.log_fd().is_none() && !ready.control {
                 return self.vmm.wait().map(Event::VmmEnded);
             }
-            if self.vmm.has_log() && patience == Some(Duration::ZERO) {
+            if self.vmm.log_fd().is_some() && patience == Some(Duration::ZERO) {
                 return Ok(Event::Deadline);
             }
         }
@@ -148,11 +139,8 @@ impl<'a> Events<'a> {
             polled => polled.map_err(LaunchError::system("wait for the machine"))?,
         };
         let [on_control, on_log, signals] = fds.map(|fd| fd.any().unwrap_or(true));
-        Ok(Sources {
-            control: control.is_some() && on_control,
-            log: log.is_some() && on_log,
-            signals,
-        })
+        let (control, log) = (control.is_some() && on_control, log.is_some() && on_log);
+        Ok(Sources { control, log, signals })
     }
 
     fn read_control(&mut self) -> Result<Option<Event>, LaunchError> {
@@ -179,9 +167,7 @@ impl<'a> Events<'a> {
             Ok(0) => self.console.finish().map_err(LaunchError::system(action)),
             Ok(length) => self.console.push(&chunk[..length]).map_err(LaunchError::system(action)),
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
-            Err(error) => {
-                Err(LaunchError::System { action: "read the machine's console", source: error })
-            }
+            Err(error) => Err(LaunchError::system("read the machine's console")(error)),
         }
     }
 }
@@ -220,7 +206,7 @@ mod tests {
             Event::VmmEnded(status) => assert_eq!(status.code(), Some(1)),
             other => panic!("{other:?}"),
         }
-        assert!(events.console().tail().contains("vmm: No such file"));
+        assert!(events.console.tail().contains("vmm: No such file"));
         assert!(matches!(events.next(None).unwrap(), Event::VmmEnded(_)));
     }
 

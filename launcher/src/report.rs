@@ -81,7 +81,8 @@ struct AgentReport<'a> {
 pub struct CommandReport {
     component: ComponentName,
     argv: Vec<String>,
-    status: u8,
+    /// The command's exit status.
+    pub status: u8,
     oom_killed: bool,
     #[serde(flatten)]
     output: Captured,
@@ -92,11 +93,6 @@ impl CommandReport {
     pub fn new(component: ComponentName, argv: Vec<String>, exit: Exited, output: &Route) -> Self {
         let output = output.captured().cloned().unwrap_or_default();
         Self { component, argv, status: exit.status, oom_killed: exit.oom_killed, output }
-    }
-
-    /// Returns the command's exit status.
-    pub const fn status(&self) -> u8 {
-        self.status
     }
 }
 

@@ -48,10 +48,10 @@ impl Drop for RuntimeDir {
 /// # Errors
 /// When it does not.
 pub fn checked_socket_path(path: PathBuf) -> Result<PathBuf, LaunchError> {
-    match path.as_os_str().len() > MAX_SOCKET_PATH {
-        true => Err(LaunchError::SocketPath { path, limit: MAX_SOCKET_PATH }),
-        false => Ok(path),
+    if path.as_os_str().len() > MAX_SOCKET_PATH {
+        return Err(LaunchError::SocketPath { path, limit: MAX_SOCKET_PATH });
     }
+    Ok(path)
 }
 
 #[cfg(test)]

@@ -86,20 +86,17 @@ impl<'a> Session<'a> {
     pub fn start(setup: Setup<'a>) -> Result<Self, RunFailure> {
         let (started, timeout) = (setup.started, setup.startup_timeout);
         let mut session = Self::spawn(setup)?;
-        match session.await_ready(started, timeout) {
-            Ok(phases) => {
-                session.facts.phases = phases;
-                Ok(session)
-            }
-            Err(error) => Err(session.failure(error)),
-        }
+        let ready = session.await_ready(started, timeout);
+        session.facts.phases = ready.map_err(|error| session.failure(error))?;
+        Ok(session)
     }
 
     /// Starts the VMM process. It comes up while this one verifies the blobs, and does nothing
     /// with them before it is configured.
     fn spawn(setup: Setup<'a>) -> Result<Self, LaunchError> {
         check_enforced(setup.opened)?;
-        check_kvm()?;
+        // Early, as without it no machine can be started here at all.
+        File::options().read(true).write(true).open("/dev/kvm").map_err(LaunchError::Kvm)?;
         let runtime = RuntimeDir::create(&setup.runtime_base)?;
         let listener = Listener::bind(runtime.socket("control.sock")?)?;
         let mut vmm = Vmm::spawn(setup.program, setup.opened)?;
@@ -259,7 +256,7 @@ impl<'a> Session<'a> {
         if error.kind() != io::ErrorKind::WouldBlock {
             return LaunchError::Output(error);
         }
-        match self.events.signal() {
+        match self.events.signals.next() {
             Ok(Some(signal)) => LaunchError::Signal(signal),
             Ok(None) => LaunchError::Output(error),
             Err(error) => error,
@@ -276,7 +273,7 @@ impl<'a> Session<'a> {
     fn ended(&mut self, event: Event, when: &'static str) -> LaunchError {
         match event {
             Event::Signal(signal) => LaunchError::Signal(signal),
-            Event::VmmEnded(_) if self.events.console().kvm_gave_up() => LaunchError::KvmInternal,
+            Event::VmmEnded(_) if self.events.console.kvm_gave_up() => LaunchError::KvmInternal,
             Event::VmmEnded(status) => LaunchError::VmmEnded { status, when },
             Event::HungUp => match self.settle() {
                 Some(ended @ Event::VmmEnded(_)) => self.ended(ended, when),
@@ -314,7 +311,7 @@ impl<'a> Session<'a> {
         let output = captured.map_or_else(String::new, |kept| kept.stdout() + &kept.stderr());
         let said = [
             ("the agent's output", shown_lines(&output)),
-            ("the end of the machine's console", self.events.console().tail()),
+            ("the end of the machine's console", self.events.console.tail()),
         ];
         let said = said.map(|(source, words)| Said { source, words }).into();
         RunFailure { error, said }
@@ -344,11 +341,6 @@ impl Drop for AgentSocket {
         // Before the guest has a vsock driver there is no file.
         drop(fs::remove_file(&self.0.socket));
     }
-}
-
-/// Finds out early whether machines can be started here at all.
-fn check_kvm() -> Result<(), LaunchError> {
-    File::options().read(true).write(true).open("/dev/kvm").map(drop).map_err(LaunchError::Kvm)
 }
 
 fn guest_error(failed: &Failed) -> LaunchError {

@@ -137,11 +137,6 @@ impl Vmm {
         self.child.stderr.as_ref().map(AsFd::as_fd)
     }
 
-    /// Returns whether libkrun and the guest's console may still say something.
-    pub const fn has_log(&self) -> bool {
-        self.child.stderr.is_some()
-    }
-
     /// Reads what libkrun and the guest's console said; nothing at its end.
     ///
     /// # Errors

@@ -8,10 +8,10 @@ use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
 use serde_json::json;
 
-use super::failure::Failure;
+use super::failure::{Failure, diagnostic_json};
 use super::loaded::Loaded;
 use super::options::{ProfileOption, ProjectOptions};
-use super::{json, terminal};
+use super::terminal;
 
 /// Checks a Boxfile and the files of the checkout that it names, without building.
 ///
@@ -80,10 +80,10 @@ fn report(args: &Args, loaded: &Loaded, warnings: &[Report]) {
         return terminal::json(&loaded.boxfile().canonical());
     }
     if args.project.json {
-        let own = loaded.warnings.iter().map(|it| json::diagnostic(it, &loaded.sources));
+        let own = loaded.warnings.iter().map(|it| diagnostic_json(it, &loaded.sources));
         let further = warnings
             .iter()
-            .flat_map(|report| report.found.iter().map(|it| json::diagnostic(it, &report.sources)));
+            .flat_map(|report| report.found.iter().map(|it| diagnostic_json(it, &report.sources)));
         let warnings: Vec<_> = own.chain(further).collect();
         let report = json!({
             "name": loaded.boxfile().name, "profiles": loaded.profile_names(), "warnings": warnings,

@@ -7,7 +7,7 @@ use boxbuild::project::{Project, replace};
 use boxfile_spec::{MAX_SOURCE, Severity, Syntax, format_kdl, format_toml};
 use serde_json::json;
 
-use super::failure::{Advice, Failure};
+use super::failure::Failure;
 use super::{locate, terminal};
 
 /// Formats Boxfiles in place.
@@ -63,7 +63,7 @@ fn unformatted(files: &[String], found: bool) -> Failure {
     let help = format!("run `boxbuild fmt{names}`");
     let are = if files.len() == 1 { "is" } else { "are" };
     let message = format!("{} {are} not formatted", files.join(", "));
-    Failure::new(Advice::new(ErrorCode::BoxfileUnformatted, help), message)
+    Failure::new((ErrorCode::BoxfileUnformatted, help), message)
         .with_details("", &[("files", json!(files))])
 }
 
@@ -89,17 +89,14 @@ fn formatted(file: &Path) -> Result<Option<String>, Failure> {
         Syntax::Toml => format_toml(&source.text),
     };
     match text {
-        Some(text) if text.len() > MAX_SOURCE => Err(Failure::new(
-            ErrorCode::TooLarge,
-            format!(
-                "{} would have more than 1 MiB when it is formatted; it is left as it is",
-                file.display()
-            ),
-        )),
+        Some(text) if text.len() > MAX_SOURCE => {
+            let what = "would have more than 1 MiB when it is formatted; it is left as it is";
+            Err(Failure::new(ErrorCode::TooLarge, format!("{} {what}", file.display())))
+        }
         Some(text) => Ok((text != source.text).then_some(text)),
         None => {
-            let wrong = document.found.iter().filter(|it| it.severity() == Severity::Error);
-            let wrong: Vec<_> = wrong.cloned().collect();
+            let mut wrong = document.found;
+            wrong.retain(|it| it.severity() == Severity::Error);
             if wrong.is_empty() {
                 let message = format!("{} cannot be formatted", file.display());
                 return Err(Failure::new(ErrorCode::BoxfileInvalid, message));

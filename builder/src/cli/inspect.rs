@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use box_image::text::readable;
-use box_image::{ComponentName, Descriptor, Limits, Phase, RunPlan, SkillMode};
+use box_image::{ComponentName, Descriptor, Limits, RunPlan, SkillMode};
 use box_inspect::export::Contents;
 use box_inspect::opened::{self, OpenBox};
 use box_sbom::Subject;
@@ -95,7 +95,7 @@ fn text(opened: &OpenBox, listing: &Listing) -> Vec<String> {
         format!("epoch       {}", config.epoch),
         format!("kernel      {}", config.kernel_version.trim_end()),
         format!("machine     {} CPUs, {} MiB", plan.vm.cpus, plan.vm.memory_mib),
-        format!("budget      {}", budget(plan)),
+        format!("budget      {}", plan.budget),
     ];
     lines.extend(plan.skills.iter().map(|skill| {
         let how = if skill.mode == SkillMode::Mounted { " (mounted)" } else { "" };
@@ -136,10 +136,4 @@ fn of_component(name: ComponentName, plan: &RunPlan, listing: &Listing) -> Vec<S
     let memory = readable(memory_bytes);
     line("limits", &format!("{memory} of memory, CPU weight {cpu_weight}, {pids} processes"));
     lines
-}
-
-fn budget(plan: &RunPlan) -> String {
-    let limit = |it: Phase| Some(format!("{} {} ms", it.name(), plan.budget.limit(it)?));
-    let limits: Vec<String> = Phase::ALL.into_iter().filter_map(limit).collect();
-    if limits.is_empty() { "none".to_owned() } else { limits.join(", ") }
 }

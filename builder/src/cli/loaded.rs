@@ -12,7 +12,7 @@ use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Synta
 use download::fetch::FetchOptions;
 use oci_registry::Registry;
 
-use super::failure::{Advice, Failure};
+use super::failure::Failure;
 use super::options::{InputOptions, ProjectOptions};
 use super::{locate, registries, terminal};
 
@@ -136,8 +136,8 @@ impl Loaded {
         };
         let names = names.join(" and ");
         let help = format!("to have it for {platform} too, write `{line}` in the Boxfile");
-        let advice = Advice::new(ErrorCode::PlatformUnsupported, help);
-        Failure::new(advice, format!("the Boxfile is for {names}, not for {platform}"))
+        let message = format!("the Boxfile is for {names}, not for {platform}");
+        Failure::new((ErrorCode::PlatformUnsupported, help), message)
     }
 }
 

@@ -7,7 +7,7 @@ use box_image::ErrorCode;
 use boxbuild::project::NAMES;
 use boxfile_spec::Boxfile;
 
-use super::failure::{Advice, Failure};
+use super::failure::Failure;
 use super::terminal;
 
 /// Where distributions install shared libraries.
@@ -30,8 +30,7 @@ pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let first = found.next().ok_or_else(|| {
         let help = "go to the directory that has one, name it with `-f PATH`, or make one with \
                     `boxbuild init`";
-        let advice = Advice::new(ErrorCode::BoxfileNotFound, help);
-        Failure::new(advice, "there is no Boxfile in this directory")
+        Failure::new((ErrorCode::BoxfileNotFound, help), "there is no Boxfile in this directory")
     })?;
     if let Some(second) = found.next() {
         terminal::note(&format!(
@@ -51,8 +50,8 @@ pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
         .or_else(|| xdg("XDG_CACHE_HOME").map(|cache| cache.join("boxbuild")))
         .or_else(|| path("HOME").map(|home| home.join(".cache/boxbuild")))
         .ok_or_else(|| {
-            let advice = Advice::new(ErrorCode::StoreInvalid, "name one with --store, or set HOME");
-            Failure::new(advice, "no directory for the store")
+            let help = "name one with --store, or set HOME";
+            Failure::new((ErrorCode::StoreInvalid, help), "no directory for the store")
         })
 }
 
@@ -83,7 +82,7 @@ pub(crate) fn init(named: Option<&Path>) -> Result<PathBuf, Failure> {
     places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
         let help =
             "name it with --init PATH or BOXBUILD_INIT; it is built by\ncargo xtask box-init";
-        Failure::new(Advice::new(ErrorCode::InitNotFound, help), "box-init is not beside boxbuild")
+        Failure::new((ErrorCode::InitNotFound, help), "box-init is not beside boxbuild")
     })
 }
 
@@ -104,8 +103,8 @@ pub(crate) fn kernel(
     places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
         let help = "install your distribution's libkrunfw, or name its libkrunfw.so.5 with \
                     --kernel PATH or BOXBUILD_KERNEL";
-        let advice = Advice::new(ErrorCode::KernelNotFound, help);
-        Failure::new(advice, "no guest kernel: libkrunfw is not installed")
+        let message = "no guest kernel: libkrunfw is not installed";
+        Failure::new((ErrorCode::KernelNotFound, help), message)
     })
 }
 

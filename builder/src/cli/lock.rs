@@ -9,7 +9,7 @@ use boxbuild::resolve;
 use boxfile_spec::Lock;
 use boxfile_spec::lock::{LockEntry, PinKind};
 
-use super::failure::{Advice, Failure};
+use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProjectOptions};
 use super::{locking, terminal};
@@ -96,10 +96,10 @@ fn names(lock: Option<&Lock>, filter: impl Fn(&&LockEntry) -> bool) -> Vec<Strin
 /// Refuses a name that neither the lock nor the Boxfile has.
 fn check_names(names: &[String], known: BTreeSet<String>) -> Result<(), Failure> {
     let Some(name) = names.iter().find(|name| !known.contains(*name)) else { return Ok(()) };
-    let known: Vec<String> = known.into_iter().collect();
-    let known = known.join(", ");
-    let help = Advice::new(ErrorCode::LockEntryNotFound, format!("its entries are {known}"));
-    Err(Failure::new(help, format!("the lock has no entry `{name}`")))
+    let known = known.into_iter().collect::<Vec<_>>().join(", ");
+    let help = format!("its entries are {known}");
+    let message = format!("the lock has no entry `{name}`");
+    Err(Failure::new((ErrorCode::LockEntryNotFound, help), message))
 }
 
 /// Resolves everything that the Boxfile names, in all its profiles, for all its platforms.

@@ -9,7 +9,7 @@ use boxfile_spec::lock::{Change, LockEntry};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
-use super::failure::{Advice, Failure};
+use super::failure::Failure;
 use super::loaded::Loaded;
 
 /// Refuses a lock that is missing, or that does not fit what the Boxfile names; `command` would
@@ -24,7 +24,7 @@ pub(crate) fn check_declared(
     let Some(lock) = &file.lock else {
         let help = format!("run `{command}`, and check the lock in");
         let message = format!("there is no {path}, and --locked forbids writing it");
-        return Err(Failure::new(Advice::new(ErrorCode::LockMissing, help), message));
+        return Err(Failure::new((ErrorCode::LockMissing, help), message));
     };
     let found = loaded.declarations().mismatches(lock, loaded.target(platform));
     out_of_date(file.path(), found.iter().map(of_mismatch).collect(), command)
@@ -32,11 +32,8 @@ pub(crate) fn check_declared(
 
 /// Refuses a lock that is not the one that was resolved; `command` would write that one.
 pub(crate) fn check_locked(file: &LockFile, new: &Lock, command: &str) -> Result<(), Failure> {
-    out_of_date(
-        file.path(),
-        changes(file.lock.as_ref(), new).iter().map(of_change).collect(),
-        command,
-    )
+    let changed = changes(file.lock.as_ref(), new).iter().map(of_change).collect();
+    out_of_date(file.path(), changed, command)
 }
 
 /// An entry that is out of date, for people and as data.
@@ -55,7 +52,7 @@ fn out_of_date(path: &Path, entries: Vec<Outdated>, command: &str) -> Result<(),
     let message = format!("{} is out of date, and --locked forbids changing it", path.display());
     let lines: String = entries.iter().map(|it| format!("\n  {}", it.line)).collect();
     let data = entries.into_iter().map(|it| it.data).collect();
-    Err(Failure::new(Advice::new(ErrorCode::LockOutOfDate, help), message)
+    Err(Failure::new((ErrorCode::LockOutOfDate, help), message)
         .with_details(&lines, &[("entries", data)]))
 }
 

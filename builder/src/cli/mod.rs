@@ -12,7 +12,6 @@ mod fmt;
 mod generate;
 mod init;
 mod inspect;
-mod json;
 mod loaded;
 mod locate;
 mod lock;
@@ -66,40 +65,23 @@ enum Command {
 }
 
 impl Command {
-    /// Runs the command.
-    fn run(&self) -> Result<(), failure::Failure> {
+    /// Runs the command. Returns how it ended, and whether it reports as JSON.
+    fn run(&self) -> (Result<(), failure::Failure>, bool) {
         match self {
-            Self::Init(args) => init::run(args),
-            Self::Check(args) => check::run(args),
-            Self::Build(args) => build::run(args),
-            Self::Plan(args) => plan::run(args),
-            Self::Lock(args) => lock::lock(args),
-            Self::Update(args) => lock::update(args),
-            Self::Export(args) => export::run(args),
-            Self::Ls(args) => ls::run(args),
-            Self::Diff(args) => diff::run(args),
-            Self::Inspect(args) => inspect::run(args),
-            Self::Fmt(args) => fmt::run(args),
-            Self::Schema(args) => generate::schema(args),
-            Self::Completions(args) => generate::completions(args),
-            Self::Man(args) => generate::man(args),
-        }
-    }
-
-    /// Tells whether the command reports as JSON.
-    const fn as_json(&self) -> bool {
-        match self {
-            Self::Init(_) | Self::Schema(_) | Self::Completions(_) | Self::Man(_) => false,
-            Self::Check(args) => args.project.json,
-            Self::Build(args) => args.project.json,
-            Self::Plan(args) => args.project.json,
-            Self::Lock(args) => args.project.json,
-            Self::Update(args) => args.project.json,
-            Self::Export(args) => args.json,
-            Self::Ls(args) => args.json,
-            Self::Diff(args) => args.json,
-            Self::Inspect(args) => args.json,
-            Self::Fmt(args) => args.json,
+            Self::Init(args) => (init::run(args), false),
+            Self::Check(args) => (check::run(args), args.project.json),
+            Self::Build(args) => (build::run(args), args.project.json),
+            Self::Plan(args) => (plan::run(args), args.project.json),
+            Self::Lock(args) => (lock::lock(args), args.project.json),
+            Self::Update(args) => (lock::update(args), args.project.json),
+            Self::Export(args) => (export::run(args), args.json),
+            Self::Ls(args) => (ls::run(args), args.json),
+            Self::Diff(args) => (diff::run(args), args.json),
+            Self::Inspect(args) => (inspect::run(args), args.json),
+            Self::Fmt(args) => (fmt::run(args), args.json),
+            Self::Schema(args) => (generate::schema(args), false),
+            Self::Completions(args) => (generate::completions(args), false),
+            Self::Man(args) => (generate::man(args), false),
         }
     }
 }
@@ -111,9 +93,9 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => return failure::usage(&error),
     };
     match catch_unwind(AssertUnwindSafe(|| cli.command.run())) {
-        Ok(Ok(())) if terminal::lost() => ExitCode::FAILURE,
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(failure)) => failure.report(cli.command.as_json()),
+        Ok((Ok(()), _)) if terminal::lost() => ExitCode::FAILURE,
+        Ok((Ok(()), _)) => ExitCode::SUCCESS,
+        Ok((Err(failure), as_json)) => failure.report(as_json),
         // The panic's own message is printed already.
         Err(_) => {
             terminal::note("error: this is a defect of boxbuild; please report the lines above");

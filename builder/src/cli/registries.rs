@@ -9,7 +9,7 @@ use host_fs::FileError;
 use host_fs::read::{Links, read_file};
 use oci_registry::{Options, Registry, RegistryConfig};
 
-use super::failure::{Advice, Failure};
+use super::failure::Failure;
 use super::locate::{config_home, path, xdg};
 use super::options::RegistryOptions;
 use super::progress::Progress;
@@ -55,8 +55,7 @@ fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
         String::from_utf8(text).map_err(|error| FileError::not_text(&file, &error.utf8_error()))?;
     RegistryConfig::parse(&text).map_err(|error| {
         let help = "docs/registries.md says what can be there";
-        let advice = Advice::new(ErrorCode::RegistryConfig, help);
-        Failure::new(advice, format!("{shown}: {error}"))
+        Failure::new((ErrorCode::RegistryConfig, help), format!("{shown}: {error}"))
     })
 }
 

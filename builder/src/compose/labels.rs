@@ -29,13 +29,9 @@ impl<'p> ImageConfig<'p> {
     /// Checks that the image does not say that it is for another component.
     pub(super) fn check_type(&self) -> Result<(), ComposeError> {
         let component = self.component.name();
-        match self.label(TYPE).filter(|found| *found != component) {
-            None => Ok(()),
-            Some(found) => {
-                let (found, label) = (found.to_owned(), TYPE);
-                Err(ComposeError::WrongType { component, found, label })
-            }
-        }
+        let other = self.label(TYPE).filter(|found| *found != component);
+        let Some(found) = other.map(str::to_owned) else { return Ok(()) };
+        Err(ComposeError::WrongType { component, found, label: TYPE })
     }
 
     fn unusable(&self, label: &str, found: &str, what: &str) -> ComposeError {

@@ -1,6 +1,6 @@
 //! Shares and scratch disks: what they must not hide.
 
-use box_image::{ComponentName, Scope};
+use box_image::ComponentName;
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree};
 use boxfile_spec::{Boxfile, Spanned};
 
@@ -26,10 +26,9 @@ pub(super) fn check(
         .iter()
         .map(|Spanned { value: it, span }| ("scratch", &it.name, &it.guest, it.scope, *span));
     for (kind, name, guest, scope, span) in shares.chain(disks) {
-        if !sees(scope, component) {
-            continue;
-        }
-        if let Some(Hidden { path, found, inode }) = in_the_way(tree, guest) {
+        if scope.includes(component)
+            && let Some(Hidden { path, found, inode }) = in_the_way(tree, guest)
+        {
             return Err(ComposeError::Hidden {
                 component: owner(inode, component),
                 path,
@@ -40,15 +39,6 @@ pub(super) fn check(
         }
     }
     Ok(())
-}
-
-/// Whether a component sees what has this scope.
-const fn sees(scope: Scope, component: ComponentName) -> bool {
-    match scope {
-        Scope::Agent => matches!(component, ComponentName::Agent),
-        Scope::Business => matches!(component, ComponentName::Business),
-        Scope::Both => true,
-    }
 }
 
 /// What nothing may be mounted over.

@@ -51,23 +51,18 @@ fn write(store: &Store, key: &ActionKey, record: &Record) -> Result<(), BuildErr
 /// damaged there is none: building it again mends the store.
 pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Build>, BuildError> {
     let record = store.action(key)?;
-    let Some(Record { sealed, stamps, unused }) =
-        record.and_then(|it| serde_json::from_slice(&it).ok())
-    else {
-        return Ok(None);
-    };
-    let checked: Result<Vec<_>, StoreError> = sealed
-        .blobs
-        .par_iter()
-        .zip(&stamps)
+    let record: Option<Record> = record.and_then(|it| serde_json::from_slice(&it).ok());
+    let Some(mut record) = record else { return Ok(None) };
+    let blobs = record.sealed.blobs.par_iter();
+    let checked: Result<Vec<_>, StoreError> = blobs
+        .zip(&record.stamps)
         .map(|((digest, size), stamp)| {
             check(store, digest, stamp.as_deref(), *size <= ALWAYS_HASHED)
         })
         .collect();
     let Ok(now) = checked else { return Ok(None) };
-    let changed = now != stamps;
-    let record = Record { sealed, stamps: now, unused };
-    if changed {
+    if now != record.stamps {
+        record.stamps = now;
         write(store, key, &record)?;
     }
     let Record { sealed, unused, .. } = record;

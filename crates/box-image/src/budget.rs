@@ -1,5 +1,7 @@
 //! The startup budget: what each phase of a start may take, and what it took.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::named_enum;
@@ -66,6 +68,16 @@ impl Budget {
     }
 }
 
+/// Lists the limits that are set, in the order of the phases: `kernel 400 ms, total 900 ms`; `none`
+/// without any.
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = |it: Phase| Some(format!("{} {} ms", it.name(), self.limit(it)?));
+        let limits: Vec<String> = Phase::ALL.into_iter().filter_map(limit).collect();
+        f.write_str(&if limits.is_empty() { "none".to_owned() } else { limits.join(", ") })
+    }
+}
+
 /// Widens whole milliseconds; exact below 2^53 ms, which is 285,000 years.
 #[allow(clippy::cast_precision_loss)]
 const fn to_ms(ms: u64) -> f64 {
@@ -121,6 +133,13 @@ mod tests {
         let taken = Phases { vmm: 500.0, kernel: 10.0, total: 100.5, ..Phases::default() };
         let over = budget.overruns(&taken);
         assert_eq!(over, [Overrun { phase: Phase::Total, limit_ms: 100, taken_ms: 100.5 }]);
+    }
+
+    #[test]
+    fn only_what_is_limited_is_shown() {
+        assert_eq!(Budget::default().to_string(), "none");
+        let some = Budget { kernel: Some(400), total: Some(900), ..Budget::default() };
+        assert_eq!(some.to_string(), "kernel 400 ms, total 900 ms");
     }
 
     #[test]

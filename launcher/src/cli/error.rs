@@ -18,7 +18,8 @@ pub(crate) struct CommandError {
     message: String,
     help: Option<&'static str>,
     said: Vec<Said>,
-    code: u8,
+    /// The exit code.
+    pub(crate) code: u8,
 }
 
 impl CommandError {
@@ -46,11 +47,6 @@ impl CommandError {
     pub(crate) fn report(self) -> ExitCode {
         super::notice(&self.text());
         ExitCode::from(self.code)
-    }
-
-    /// Returns the exit code.
-    pub(crate) const fn code(&self) -> u8 {
-        self.code
     }
 
     /// Returns what is to be printed; nothing where there is nobody to read it.

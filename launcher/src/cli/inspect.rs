@@ -5,14 +5,12 @@ use std::process::ExitCode;
 
 use box_digest::{Blake3Digest, Digest};
 use box_image::text::{readable, shown};
-use box_image::{
-    Budget, ComponentName, ComponentPlan, Health, Phase, Rlimits, RunPlan, Unsupported,
-};
+use box_image::{ComponentName, ComponentPlan, Health, Rlimits, RunPlan, Unsupported};
 use box_layout::{Blob, OpenBox};
 use serde::Serialize;
 
 use super::error::CommandError;
-use super::{print, print_json};
+use super::{json_line, print};
 
 /// Shows what a box is: digest, components, limits, budget, sizes.
 #[derive(Debug, clap::Args)]
@@ -48,11 +46,8 @@ struct BlobReport<'a> {
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, CommandError> {
     let opened = boxlaunch::open(&args.directory)?;
-    if args.json {
-        print_json(&report(&opened))?;
-    } else {
-        print(&text(&opened))?;
-    }
+    let shown = if args.json { json_line(&report(&opened))? } else { text(&opened) };
+    print(&shown)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -85,7 +80,7 @@ fn text(opened: &OpenBox) -> String {
         lines.push(format!("kernel      {}", opened.config.kernel_version.trim_end()));
     }
     lines.push(format!("machine     {} CPUs, {} MiB", plan.vm.cpus, plan.vm.memory_mib));
-    lines.push(format!("budget      {}", budget(&plan.budget)));
+    lines.push(format!("budget      {}", plan.budget));
     if !plan.skills.is_empty() {
         let names: Vec<&str> = plan.skills.iter().map(|skill| skill.name.as_str()).collect();
         lines.push(format!("skills      {}", names.join(", ")));
@@ -93,7 +88,12 @@ fn text(opened: &OpenBox) -> String {
     for name in ComponentName::ALL {
         lines.extend(plan.component(name).map(|plan| component(name, plan)).unwrap_or_default());
     }
-    lines.extend(unsupported(&plan.unsupported()));
+    let unsupported = plan.unsupported();
+    if !unsupported.is_empty() {
+        let head = "not enforced by this version, which therefore does not run the box";
+        lines.extend([String::new(), head.to_owned()]);
+        lines.extend(unsupported.iter().map(|it| format!("  {}: it {}", it.declaration, it.lacks)));
+    }
     lines.extend([String::new(), "blobs".to_owned()]);
     for blob in opened.boot_blobs() {
         let size = readable(blob.descriptor.size);
@@ -141,17 +141,6 @@ fn rlimits(plan: Rlimits) -> String {
     all.into_iter().flatten().collect::<Vec<_>>().join(", ") + " (each process)"
 }
 
-/// Lists what keeps this version from running the box.
-fn unsupported(declared: &[Unsupported]) -> Vec<String> {
-    if declared.is_empty() {
-        return Vec::new();
-    }
-    let head = "not enforced by this version, which therefore does not run the box";
-    let line = |it: &Unsupported| format!("  {}: it {}", it.declaration, it.lacks);
-    let head = [String::new(), head.to_owned()];
-    head.into_iter().chain(declared.iter().map(line)).collect()
-}
-
 fn namespaces(plan: &ComponentPlan) -> String {
     let own = plan.namespaces;
     let all = [
@@ -173,22 +162,9 @@ fn health(check: &Health) -> String {
     }
 }
 
-fn budget(budget: &Budget) -> String {
-    let limit = |phase: Phase| budget.limit(phase).map(|ms| format!("{} {ms} ms", phase.name()));
-    let limits: Vec<String> = Phase::ALL.into_iter().filter_map(limit).collect();
-    if limits.is_empty() { "none".to_owned() } else { limits.join(", ") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_is_limited_is_shown() {
-        assert_eq!(budget(&Budget::default()), "none");
-        let some = Budget { kernel: Some(400), total: Some(900), ..Budget::default() };
-        assert_eq!(budget(&some), "kernel 400 ms, total 900 ms");
-    }
 
     #[test]
     fn rlimits_have_their_units() {

@@ -93,11 +93,7 @@ fn printed(result: io::Result<()>) -> Result<(), CommandError> {
     }
 }
 
-/// Prints a result as one JSON object.
-fn print_json(value: &impl serde::Serialize) -> Result<(), CommandError> {
-    print(&json_line(value)?)
-}
-
+/// Returns a result as one JSON object, on one line.
 fn json_line(value: &impl serde::Serialize) -> Result<String, CommandError> {
     let json = serde_json::to_string(value).map_err(CommandError::bug)?;
     Ok(shown_json(&json) + "\n")
@@ -119,7 +115,7 @@ mod tests {
         let name = format!("in {:?}", std::env::args().next());
         for (body, text) in [(written, "at once"), (made, &name)] {
             let error = guarded(body).unwrap_err();
-            assert_eq!(error.code(), 70);
+            assert_eq!(error.code, 70);
             assert_eq!(
                 error.text(),
                 format!(
@@ -133,6 +129,6 @@ mod tests {
     #[test]
     fn only_a_reader_that_goes_away_may_miss_the_result() {
         assert!(printed(Err(io::ErrorKind::BrokenPipe.into())).is_ok());
-        assert_eq!(printed(Err(io::ErrorKind::StorageFull.into())).unwrap_err().code(), 1);
+        assert_eq!(printed(Err(io::ErrorKind::StorageFull.into())).unwrap_err().code, 1);
     }
 }

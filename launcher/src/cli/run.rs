@@ -112,15 +112,7 @@ impl Ending {
             Self::OverBudget => exit::OVER_BUDGET,
             Self::Agent(status) => *status,
             Self::Signal(signal) => signal_code(*signal),
-            Self::Command(report) => report.status(),
-        }
-    }
-
-    /// Returns what the command did, where there was one and it ended.
-    fn command(self) -> Option<CommandReport> {
-        match self {
-            Self::Command(report) => Some(report),
-            Self::OverBudget | Self::Agent(_) | Self::Signal(_) => None,
+            Self::Command(report) => report.status,
         }
     }
 }
@@ -223,7 +215,8 @@ fn conclude(
 ) -> Result<(), CommandError> {
     if args.json {
         let (digest, config, socket) = (opened.digest, &opened.config, session.agent_socket());
-        let report = RunReport::new(digest, config, &session.facts, socket, ending.command());
+        let command = if let Ending::Command(report) = ending { Some(report) } else { None };
+        let report = RunReport::new(digest, config, &session.facts, socket, command);
         screen.print(&json_line(&report)?);
     }
     Ok(())
@@ -282,7 +275,7 @@ mod tests {
         let signals = Rc::new(StopSignals::block().unwrap());
         let screen = Screen::new(&signals).unwrap();
         let failure = RunFailure { error, said: Vec::new() };
-        after_stop(code, Err(failure), &screen).unwrap_or_else(|error| error.code())
+        after_stop(code, Err(failure), &screen).unwrap_or_else(|error| error.code)
     }
 
     #[test]

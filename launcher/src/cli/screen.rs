@@ -72,7 +72,7 @@ impl Screen {
     /// Prints an error, and returns its exit code.
     pub(crate) fn report(&self, error: &CommandError) -> u8 {
         self.notice(&error.text());
-        error.code()
+        error.code
     }
 
     /// Waits until everything is written, and returns the exit code: `code`, unless that is 0 and
@@ -106,11 +106,11 @@ impl Stream {
     }
 
     fn write(&self, text: &str) {
-        match self.outlet.clone().write_all(text.as_bytes()) {
-            // It is still on its way, as far as the reader takes it.
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => drop(self.failed.replace(Some(error))),
-            Ok(()) => {}
+        // Where it would block, it is still on its way, as far as the reader takes it.
+        if let Err(error) = self.outlet.clone().write_all(text.as_bytes())
+            && error.kind() != ErrorKind::WouldBlock
+        {
+            self.failed.replace(Some(error));
         }
     }
 

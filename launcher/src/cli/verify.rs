@@ -14,7 +14,7 @@ use boxlaunch::verify::{self, Trust};
 use serde::Serialize;
 
 use super::error::CommandError;
-use super::{notice, paths, print, print_json};
+use super::{json_line, notice, paths, print};
 
 /// Checks that a box's files are the ones that it names.
 ///
@@ -74,7 +74,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, CommandError> {
     }
     let report = Report { digest: opened.digest, ok: blobs.iter().all(|blob| blob.ok), blobs };
     if args.json {
-        print_json(&report)?;
+        print(&json_line(&report)?)?;
     } else {
         print(&lines(&report))?;
         report.blobs.iter().filter_map(|blob| blob.error.as_ref()).for_each(|error| {

@@ -165,7 +165,9 @@ impl Inner {
     fn join(&mut self) -> io::Result<()> {
         self.pending.clear();
         match std::mem::replace(&mut self.state, State::Closed) {
-            State::Open(_, pump) | State::Ending(pump) => joined(pump.thread),
+            State::Open(_, pump) | State::Ending(pump) => {
+                pump.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            }
             State::Idle(_) | State::Closed => Ok(()),
         }
     }
@@ -211,10 +213,6 @@ fn pump(reader: &mut PipeReader, file: &mut File, taken: &AtomicUsize) -> io::Re
             Err(error) => return Err(error),
         }
     }
-}
-
-fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Why a wait ended.

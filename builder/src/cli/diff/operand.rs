@@ -12,7 +12,7 @@ use boxfile_spec::{ImageRef, Platform};
 use oci_image::Access;
 use serde::Serialize;
 
-use crate::cli::failure::{Advice, Failure};
+use crate::cli::failure::Failure;
 use crate::cli::init::parse;
 
 /// How a reference to an image begins; anything else is a directory.
@@ -53,8 +53,8 @@ impl Operand {
             OpenError::Layout(error) if is_of_another(&error) => {
                 let path = path.display();
                 let help = format!("compare an image in it: oci:{path}");
-                let advice = Advice::new(ErrorCode::BoxNotFound, help);
-                Failure::new(advice, format!("{path} is an OCI image layout, and not of a box"))
+                let message = format!("{path} is an OCI image layout, and not of a box");
+                Failure::new((ErrorCode::BoxNotFound, help), message)
             }
             error => error.into(),
         })?;
@@ -77,7 +77,7 @@ fn is_of_another(error: &box_layout::OpenError) -> bool {
 fn not_asked(reference: &str) -> Failure {
     let help = format!("copy it first: skopeo copy {reference} oci:DIR:latest");
     let message = format!("{reference} is not looked at here: no registry is asked");
-    Failure::new(Advice::new(ErrorCode::Offline, help), message)
+    Failure::new((ErrorCode::Offline, help), message)
 }
 
 /// A part of a box, beside the rootfs, that differs.

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io;
 
 use box_cache::StoreError;
-use box_image::ErrorCode as Code;
+use box_image::ErrorCode::{self, *};
 use box_inspect::opened;
 use box_tree::listing::FindError;
 use boxbuild::binary::{BinaryError, ProgramError};
@@ -28,7 +28,7 @@ use super::Advice;
 const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
 
 /// Says what to do about an error.
-pub(super) fn help(code: Code, text: impl Into<Cow<'static, str>>) -> Advice {
+pub(super) fn help(code: ErrorCode, text: impl Into<Cow<'static, str>>) -> Advice {
     Advice { code, help: Some(text.into()) }
 }
 
@@ -42,25 +42,23 @@ impl Explain for BuildError {
     fn advice(&self) -> Advice {
         match self {
             Self::Unusable { source, .. } => source.advice(),
-            Self::SkillClash { .. } => help(Code::SkillInvalid, "rename one of them"),
-            Self::WrongFile { .. } => help(Code::DigestMismatch, NEW_SHA256),
+            Self::SkillClash { .. } => help(SkillInvalid, "rename one of them"),
+            Self::WrongFile { .. } => help(DigestMismatch, NEW_SHA256),
             Self::NoInterpreter { .. } => help(
-                Code::ProgramInvalid,
+                ProgramInvalid,
                 "link the program statically, or declare an `image` for the agent that has it",
             ),
             Self::PinGone { name, .. } => help(
-                Code::LockPinStale,
+                LockPinStale,
                 format!("put it back, or run `boxbuild update {name}` to take what is there now"),
             ),
             Self::PinMismatch { name, .. } => {
-                help(Code::LockPinStale, format!("run `boxbuild update {name}` to write it again"))
+                help(LockPinStale, format!("run `boxbuild update {name}` to write it again"))
             }
-            Self::NotAnInit { .. } => {
-                help(Code::InitInvalid, "build it with `cargo xtask box-init`")
-            }
-            Self::Rejected(_) => Code::FileInvalid.into(),
-            Self::Platform { .. } => Code::PlatformUnsupported.into(),
-            Self::Conflicts(_) => Code::MergeConflict.into(),
+            Self::NotAnInit { .. } => help(InitInvalid, "build it with `cargo xtask box-init`"),
+            Self::Rejected(_) => FileInvalid.into(),
+            Self::Platform { .. } => PlatformUnsupported.into(),
+            Self::Conflicts(_) => MergeConflict.into(),
         }
     }
 }
@@ -77,11 +75,11 @@ impl Explain for Cause {
             Self::File(source) => source.advice(),
             Self::Compose(source) => source.advice(),
             Self::Store(source) => source.advice(),
-            Self::Kernel(_) => Code::KernelInvalid.into(),
-            Self::Plan(_) => Code::BoxfileInvalid.into(),
-            Self::Excess(_) | Self::Listing(_) => Code::TooLarge.into(),
-            Self::Bake(_) => Code::Io.into(),
-            Self::Document(_) => Code::Internal.into(),
+            Self::Kernel(_) => KernelInvalid.into(),
+            Self::Plan(_) => BoxfileInvalid.into(),
+            Self::Excess(_) | Self::Listing(_) => TooLarge.into(),
+            Self::Bake(_) => Io.into(),
+            Self::Document(_) => Internal.into(),
         }
     }
 }
@@ -99,12 +97,12 @@ impl Explain for ComposeError {
             Self::Hidden { .. } => "choose another place, or remove it from the image",
             Self::WrongType { component, found, .. } => {
                 let other = format!("declare it as {found:?}, or rebuild it with the label");
-                return help(Code::ImageUnusable, format!("{other} {component:?}"));
+                return help(ImageUnusable, format!("{other} {component:?}"));
             }
             Self::Config { .. } => "correct it, and rebuild the image",
-            Self::Unreadable { .. } => return Code::Io.into(),
+            Self::Unreadable { .. } => return Io.into(),
         };
-        help(Code::ImageUnusable, text)
+        help(ImageUnusable, text)
     }
 }
 
@@ -116,32 +114,31 @@ impl Explain for BinaryError {
             Self::Program { source: ProgramError::NotAProgram(_), .. } => {
                 "name an ELF program for Linux, or a script that starts with \"#!\""
             }
-            Self::Program { .. } => return Code::ProgramInvalid.into(),
-            Self::TooLarge { .. } => return Code::TooLarge.into(),
+            Self::Program { .. } => return ProgramInvalid.into(),
+            Self::TooLarge { .. } => return TooLarge.into(),
             Self::File(source) => return source.advice(),
             Self::Store(source) => return source.advice(),
         };
-        help(Code::ProgramInvalid, text)
+        help(ProgramInvalid, text)
     }
 }
 
 impl Explain for SkillError {
     fn advice(&self) -> Advice {
-        match self {
-            Self::Outside(_) => {
-                help(Code::SkillInvalid, "a skill is part of the checkout: copy it there")
-            }
-            Self::Name(_) => help(Code::SkillInvalid, "rename it"),
-            Self::Unusable { .. } | Self::Rejected(_) => Code::SkillInvalid.into(),
-            Self::File(source) => source.advice(),
-            Self::TooLarge(_) => Code::TooLarge.into(),
-        }
+        let text = match self {
+            Self::Outside(_) => "a skill is part of the checkout: copy it there",
+            Self::Name(_) => "rename it",
+            Self::Unusable { .. } | Self::Rejected(_) => return SkillInvalid.into(),
+            Self::File(source) => return source.advice(),
+            Self::TooLarge(_) => return TooLarge.into(),
+        };
+        help(SkillInvalid, text)
     }
 }
 
 impl Explain for ProjectError {
     fn advice(&self) -> Advice {
-        Code::BoxfileNotFound.into()
+        BoxfileNotFound.into()
     }
 }
 
@@ -149,20 +146,18 @@ impl Explain for ProjectError {
 pub(super) fn lock(error: &LockFileError) -> Advice {
     match error {
         LockFileError::File(FileError { doing: "write", .. }) => {
-            help(Code::Io, "name a place that can be written with --lock-file PATH")
+            help(Io, "name a place that can be written with --lock-file PATH")
         }
-        LockFileError::File(_) => Code::Io.into(),
+        LockFileError::File(_) => Io.into(),
         LockFileError::NotText(_) => {
-            help(Code::LockMalformed, "run `boxbuild update` to resolve everything again")
+            help(LockMalformed, "run `boxbuild update` to resolve everything again")
         }
-        LockFileError::Malformed { conflicted: true, .. } => Code::LockConflicted.into(),
-        LockFileError::Malformed { .. } => Code::LockMalformed.into(),
-        LockFileError::Foreign(_) => {
-            help(Code::LockMalformed, "move it away to have a lock written")
-        }
-        LockFileError::Changed(_) => help(Code::Busy, "run this command again"),
+        LockFileError::Malformed { conflicted: true, .. } => LockConflicted.into(),
+        LockFileError::Malformed { .. } => LockMalformed.into(),
+        LockFileError::Foreign(_) => help(LockMalformed, "move it away to have a lock written"),
+        LockFileError::Changed(_) => help(Busy, "run this command again"),
         LockFileError::Epoch { .. } => help(
-            Code::LockEpoch,
+            LockEpoch,
             "use the boxbuild that wrote it, or run `boxbuild lock` to rewrite it with the same pins",
         ),
     }
@@ -170,29 +165,24 @@ pub(super) fn lock(error: &LockFileError) -> Advice {
 
 impl Explain for PublishError {
     fn advice(&self) -> Advice {
-        match self {
-            Self::Exists { what: None, .. } => {
-                help(Code::OutputExists, "remove it, or name another place with --output")
-            }
-            Self::Exists { .. } => {
-                help(Code::OutputExists, "move that away, or name another directory with --output")
-            }
-            Self::Busy { .. } => Code::Busy.into(),
-            Self::NotRestored { .. } | Self::File(_) => Code::Io.into(),
-        }
+        let text = match self {
+            Self::Exists { what: None, .. } => "remove it, or name another place with --output",
+            Self::Exists { .. } => "move that away, or name another directory with --output",
+            Self::Busy { .. } => return Busy.into(),
+            Self::NotRestored { .. } | Self::File(_) => return Io.into(),
+        };
+        help(OutputExists, text)
     }
 }
 
 impl Explain for StoreError {
     fn advice(&self) -> Advice {
         match self {
-            Self::File(_) => Code::Io.into(),
-            Self::NotAStore { .. } => {
-                help(Code::StoreInvalid, "name another directory with --store")
-            }
-            Self::Missing(_) => Code::StoreDamaged.into(),
+            Self::File(_) => Io.into(),
+            Self::NotAStore { .. } => help(StoreInvalid, "name another directory with --store"),
+            Self::Missing(_) => StoreDamaged.into(),
             Self::Damaged { path, .. } => {
-                help(Code::StoreDamaged, format!("remove {} and build again", path.display()))
+                help(StoreDamaged, format!("remove {} and build again", path.display()))
             }
         }
     }
@@ -202,27 +192,25 @@ impl Explain for LayerError {
     fn advice(&self) -> Advice {
         let text = match &*self.kind {
             LayerErrorKind::WrongDigest(_) => {
-                return help(Code::DigestMismatch, "the image is damaged: build or copy it again");
+                return help(DigestMismatch, "the image is damaged: build or copy it again");
             }
-            LayerErrorKind::TooLarge { .. } => return Code::TooLarge.into(),
-            LayerErrorKind::Store(_) => return Code::Io.into(),
+            LayerErrorKind::TooLarge { .. } => return TooLarge.into(),
+            LayerErrorKind::Store(_) => return Io.into(),
             LayerErrorKind::NoHeader(_) => "the archive is damaged: build the layer again",
             LayerErrorKind::Sparse => "build the layer without --sparse",
             LayerErrorKind::UnexpectedData(_) => "build the layer again with a current tar program",
             LayerErrorKind::UnsupportedAttribute(_) => "remove it and build the layer again",
-            _ => return Code::LayerMalformed.into(),
+            _ => return LayerMalformed.into(),
         };
-        help(Code::LayerMalformed, text)
+        help(LayerMalformed, text)
     }
 }
 
 impl Explain for FetchError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Offline { .. } => help(Code::Offline, "build once without --offline"),
-            Self::Download(DownloadError::WrongDigest { .. }) => {
-                help(Code::DigestMismatch, NEW_SHA256)
-            }
+            Self::Offline { .. } => help(Offline, "build once without --offline"),
+            Self::Download(DownloadError::WrongDigest { .. }) => help(DigestMismatch, NEW_SHA256),
             Self::Download(source) => source.advice(),
         }
     }
@@ -231,13 +219,9 @@ impl Explain for FetchError {
 impl Explain for UrlError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Malformed { .. } => {
-                help(Code::BoxfileInvalid, "write it as \"https://HOST/PATH\"")
-            }
-            Self::Scheme(_) => Code::BoxfileInvalid.into(),
-            Self::Credentials { .. } => {
-                help(Code::BoxfileInvalid, "a URL is public: take them out")
-            }
+            Self::Malformed { .. } => help(BoxfileInvalid, "write it as \"https://HOST/PATH\""),
+            Self::Scheme(_) => BoxfileInvalid.into(),
+            Self::Credentials { .. } => help(BoxfileInvalid, "a URL is public: take them out"),
         }
     }
 }
@@ -246,12 +230,12 @@ impl Explain for DownloadError {
     fn advice(&self) -> Advice {
         match self {
             Self::Http(source) => source.advice(),
-            Self::Downgrade { .. } => Code::ServerUntrusted.into(),
-            Self::TooLarge { .. } => Code::TooLarge.into(),
-            Self::WrongSize { .. } | Self::WrongDigest { .. } => Code::DigestMismatch.into(),
-            Self::Write { .. } => Code::Io.into(),
+            Self::Downgrade { .. } => ServerUntrusted.into(),
+            Self::TooLarge { .. } => TooLarge.into(),
+            Self::WrongSize { .. } | Self::WrongDigest { .. } => DigestMismatch.into(),
+            Self::Write { .. } => Io.into(),
             Self::Store(source) => source.advice(),
-            _ => Code::DownloadFailed.into(),
+            _ => DownloadFailed.into(),
         }
     }
 }
@@ -259,13 +243,11 @@ impl Explain for DownloadError {
 impl Explain for HttpError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Proxy(_) => help(Code::ServerUnreachable, "write it as \"http://HOST:PORT\""),
-            Self::NoRoots { .. } => {
-                help(Code::ServerUntrusted, "install the package ca-certificates")
-            }
-            Self::Client(_) => Code::Internal.into(),
-            Self::Untrusted { .. } | Self::NotTls { .. } => Code::ServerUntrusted.into(),
-            Self::Unreachable { .. } => Code::ServerUnreachable.into(),
+            Self::Proxy(_) => help(ServerUnreachable, "write it as \"http://HOST:PORT\""),
+            Self::NoRoots { .. } => help(ServerUntrusted, "install the package ca-certificates"),
+            Self::Client(_) => Internal.into(),
+            Self::Untrusted { .. } | Self::NotTls { .. } => ServerUntrusted.into(),
+            Self::Unreachable { .. } => ServerUnreachable.into(),
         }
     }
 }
@@ -276,28 +258,27 @@ impl Explain for RegistryError {
             Self::Download(source) => source.advice(),
             Self::AfterMirrors { source, .. } => source.advice(),
             Self::NotTls { host } => help(
-                Code::ServerUntrusted,
+                ServerUntrusted,
                 format!(
                     "if it speaks http, write plain-http = true under [registry.{host:?}] in \
                      registries.toml"
                 ),
             ),
             Self::Realm { host, realm } => help(
-                Code::RegistryUnauthorized,
+                RegistryUnauthorized,
                 format!(
                     "if that is right, write auth-realm = [{realm:?}] under [registry.{host:?}] in \
                      registries.toml"
                 ),
             ),
-            Self::Unauthorized { host, .. } => help(
-                Code::RegistryUnauthorized,
-                format!("check the name, or run: docker login {host}"),
-            ),
-            Self::NotFound { .. } => Code::ImageNotFound.into(),
-            Self::Name { .. } => Code::BoxfileInvalid.into(),
-            Self::PlainRealm { .. } => Code::ServerUntrusted.into(),
-            Self::Credentials { .. } => Code::RegistryConfig.into(),
-            _ => Code::RegistryInvalid.into(),
+            Self::Unauthorized { host, .. } => {
+                help(RegistryUnauthorized, format!("check the name, or run: docker login {host}"))
+            }
+            Self::NotFound { .. } => ImageNotFound.into(),
+            Self::Name { .. } => BoxfileInvalid.into(),
+            Self::PlainRealm { .. } => ServerUntrusted.into(),
+            Self::Credentials { .. } => RegistryConfig.into(),
+            _ => RegistryInvalid.into(),
         }
     }
 }
@@ -309,12 +290,12 @@ impl Explain for opened::OpenError {
                 Advice { code: source.code(), help: source.help().map(Into::into) }
             }
             Self::NoListing { .. } => {
-                help(Code::BoxMalformed, "build it again with this version of boxbuild")
+                help(BoxMalformed, "build it again with this version of boxbuild")
             }
             Self::WrongListing { .. } => {
-                help(Code::BoxDamaged, "somebody changed the box: do not use it")
+                help(BoxDamaged, "somebody changed the box: do not use it")
             }
-            _ => Code::BoxMalformed.into(),
+            _ => BoxMalformed.into(),
         }
     }
 }
@@ -323,10 +304,10 @@ impl Explain for FindError {
     fn advice(&self) -> Advice {
         match self {
             Self::Missing { near: Some(near), .. } => {
-                help(Code::PathNotFound, format!("did you mean {near}?"))
+                help(PathNotFound, format!("did you mean {near}?"))
             }
-            Self::Link { .. } => help(Code::PathNotFound, "name the place that it leads to"),
-            Self::Missing { .. } | Self::NotADirectory { .. } => Code::PathNotFound.into(),
+            Self::Link { .. } => help(PathNotFound, "name the place that it leads to"),
+            Self::Missing { .. } | Self::NotADirectory { .. } => PathNotFound.into(),
         }
     }
 }
@@ -335,14 +316,14 @@ impl Explain for FileError {
     fn advice(&self) -> Advice {
         match self.source.kind() {
             // It could be read, and is not what it should be.
-            io::ErrorKind::InvalidData => Code::FileInvalid.into(),
-            _ => Code::Io.into(),
+            io::ErrorKind::InvalidData => FileInvalid.into(),
+            _ => Io.into(),
         }
     }
 }
 
 impl Explain for io::Error {
     fn advice(&self) -> Advice {
-        Code::Io.into()
+        Io.into()
     }
 }

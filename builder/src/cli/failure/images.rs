@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use box_image::ErrorCode as Code;
+use box_image::ErrorCode::*;
 use box_inspect::diff::{ImageError, ImageFault};
 use box_inspect::export::ExportError;
 use oci_image::{Form, Found, SourceError, Unread};
@@ -17,42 +17,38 @@ impl Explain for SourceError {
             Self::Store(source) => return source.advice(),
             Self::NotAnImage { path, expected, found } => {
                 let code = match found {
-                    Found::Nothing | Found::Lacks(_) => Code::ImageNotFound,
-                    _ => Code::ImageMalformed,
+                    Found::Nothing | Found::Lacks(_) => ImageNotFound,
+                    _ => ImageMalformed,
                 };
                 return Advice { code, help: instead(path, *expected, *found).map(Into::into) };
             }
-            Self::Choice { count: 0, .. } => (Code::ImageAmbiguous, "put an image into it"),
+            Self::Choice { count: 0, .. } => (ImageAmbiguous, "put an image into it"),
             Self::Choice { names, form, .. } if !names.is_empty() => {
-                return help(Code::ImageAmbiguous, format!("name one as {:?}", form.reference()));
+                return help(ImageAmbiguous, format!("name one as {:?}", form.reference()));
             }
-            Self::Choice { count: 1, .. } => (
-                Code::ImageAmbiguous,
-                "its only image has no name: leave the name out of the reference",
-            ),
+            Self::Choice { count: 1, .. } => {
+                (ImageAmbiguous, "its only image has no name: leave the name out of the reference")
+            }
             Self::Choice { .. } => {
-                (Code::ImageAmbiguous, "its images have no names: save each in a place of its own")
+                (ImageAmbiguous, "its images have no names: save each in a place of its own")
             }
-            Self::Malformed(_) => (
-                Code::ImageMalformed,
-                "build the image again with a current tool, or copy it again",
-            ),
-            Self::TooLarge { .. } => (Code::TooLarge, "build the image with less in it"),
-            Self::MissingBlob { .. } => {
-                (Code::ImageMalformed, "the image is incomplete: copy it again")
+            Self::Malformed(_) => {
+                (ImageMalformed, "build the image again with a current tool, or copy it again")
             }
-            Self::Damaged { .. } => (Code::DigestMismatch, "the image is damaged: copy it again"),
+            Self::TooLarge { .. } => (TooLarge, "build the image with less in it"),
+            Self::MissingBlob { .. } => (ImageMalformed, "the image is incomplete: copy it again"),
+            Self::Damaged { .. } => (DigestMismatch, "the image is damaged: copy it again"),
             Self::LayerType { why: Unread::Foreign, .. } => {
-                (Code::ImageMalformed, "build the image on a base without such layers")
+                (ImageMalformed, "build the image on a base without such layers")
             }
             Self::LayerType { why: Unread::Encrypted, .. } => {
-                (Code::ImageMalformed, "decrypt the image when it is copied")
+                (ImageMalformed, "decrypt the image when it is copied")
             }
-            Self::NotAsked { .. } => (Code::Offline, "run the same command once without --offline"),
-            Self::Gone { .. } => return Code::ImageNotFound.into(),
-            Self::Platform { .. } => return Code::ImagePlatform.into(),
-            Self::Io { .. } => return Code::Io.into(),
-            _ => return Code::ImageMalformed.into(),
+            Self::NotAsked { .. } => (Offline, "run the same command once without --offline"),
+            Self::Gone { .. } => return ImageNotFound.into(),
+            Self::Platform { .. } => return ImagePlatform.into(),
+            Self::Io { .. } => return Io.into(),
+            _ => return ImageMalformed.into(),
         };
         help(code, text)
     }
@@ -63,7 +59,7 @@ impl Explain for ImageError {
         match &self.source {
             ImageFault::Source(source) => source.advice(),
             ImageFault::Layer(source) => source.advice(),
-            ImageFault::Excess(_) => Code::TooLarge.into(),
+            ImageFault::Excess(_) => TooLarge.into(),
         }
     }
 }
@@ -74,19 +70,18 @@ impl Explain for ExportError {
             Self::Open(source) => return source.advice(),
             Self::Publish(source) => return source.advice(),
             Self::NoComponent { .. } => {
-                (Code::ComponentNotFound, "leave out `--component`, or name the other")
+                (ComponentNotFound, "leave out `--component`, or name the other")
             }
-            Self::WhichComponent => (
-                Code::ComponentNotFound,
-                "say which with `--component agent` or `--component business`",
-            ),
+            Self::WhichComponent => {
+                (ComponentNotFound, "say which with `--component agent` or `--component business`")
+            }
             Self::NoPlace { form: "a tar archive", .. } => {
-                (Code::ExportUnsupported, "export the box with `--format dir` or `--format erofs`")
+                (ExportUnsupported, "export the box with `--format dir` or `--format erofs`")
             }
-            Self::NoPlace { .. } => (Code::ExportUnsupported, "export it with `--format tar`"),
-            Self::Damaged(_) => (Code::BoxDamaged, "copy or build the box again"),
-            Self::Io { .. } | Self::Write(_) => return Code::Io.into(),
-            _ => return Code::BoxDamaged.into(),
+            Self::NoPlace { .. } => (ExportUnsupported, "export it with `--format tar`"),
+            Self::Damaged(_) => (BoxDamaged, "copy or build the box again"),
+            Self::Io { .. } | Self::Write(_) => return Io.into(),
+            _ => return BoxDamaged.into(),
         };
         help(code, text)
     }

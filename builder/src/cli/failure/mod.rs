@@ -12,10 +12,10 @@ use box_image::text::with_causes;
 use box_image::{ErrorCode, exit};
 use boxbuild::BuildError;
 use boxbuild::project::LockFileError;
-use boxfile_spec::{Diagnostic, Diagnostics, Severity, Sources, shown};
+use boxfile_spec::{Diagnostic, Diagnostics, Label, Severity, Sources, Span, shown};
 use serde_json::{Value, json};
 
-use super::{conflicts, json, terminal};
+use super::{conflicts, terminal};
 pub(crate) use explain::Explain;
 
 /// So many characters of a message are shown: an image can have a name of megabytes.
@@ -60,9 +60,9 @@ pub(crate) struct Advice {
     help: Option<Cow<'static, str>>,
 }
 
-impl Advice {
-    /// Says what to do about an error; further lines of the help are indented when it is shown.
-    pub(crate) fn new(code: ErrorCode, help: impl Into<Cow<'static, str>>) -> Self {
+/// A code, and what to do; further lines of the help are indented when it is shown.
+impl<T: Into<Cow<'static, str>>> From<(ErrorCode, T)> for Advice {
+    fn from((code, help): (ErrorCode, T)) -> Self {
         Self { code, help: Some(help.into()) }
     }
 }
@@ -203,7 +203,7 @@ impl Problem {
 
     fn json(&self) -> Value {
         let mut json = match &self.message {
-            Message::Placed(diagnostic, sources) => json::diagnostic(diagnostic, sources),
+            Message::Placed(diagnostic, sources) => diagnostic_json(diagnostic, sources),
             Message::Plain { text, help } => {
                 json!({ "severity": "error", "message": text, "help": help, "labels": [] })
             }
@@ -214,6 +214,35 @@ impl Problem {
         self.data.iter().for_each(|(field, value)| json[*field] = value.clone());
         json
     }
+}
+
+/// Writes a diagnostic down: what a person reads, and for each place the file, lines and columns
+/// from 1, and the bytes from 0.
+pub(crate) fn diagnostic_json(diagnostic: &Diagnostic, sources: &Sources) -> Value {
+    let labels = diagnostic.labels().iter().enumerate();
+    json!({
+        "severity": diagnostic.severity().to_string(),
+        "message": diagnostic.message(),
+        "help": diagnostic.help(),
+        "labels": labels.map(|(index, it)| label_json(it, index == 0, sources)).collect::<Vec<_>>(),
+    })
+}
+
+fn label_json(label: &Label, primary: bool, sources: &Sources) -> Value {
+    let span = label.span;
+    let end = Span { offset: span.end(), len: 0, ..span };
+    let ((line, column), (end_line, end_column)) = (sources.location(span), sources.location(end));
+    json!({
+        "file": sources.of(span).name,
+        "line": line,
+        "column": column,
+        "end_line": end_line,
+        "end_column": end_column,
+        "offset": span.offset,
+        "length": span.len,
+        "text": label.text,
+        "primary": primary,
+    })
 }
 
 /// Shows what is wrong with a command line, or the help that it asked for.
@@ -238,7 +267,7 @@ mod tests {
 
     #[test]
     fn help_and_code_are_fields_of_their_own() {
-        let advice = Advice::new(ErrorCode::ImageNotFound, "copy one:\nskopeo copy");
+        let advice = (ErrorCode::ImageNotFound, "copy one:\nskopeo copy");
         let failure = Failure::new(advice, "no image");
         assert_eq!(failure.text(), "error: no image\n  = help: copy one:\n    skopeo copy");
         let error = &failure.json()["errors"][0];
@@ -253,7 +282,7 @@ mod tests {
 
     #[test]
     fn details_are_above_the_help() {
-        let advice = Advice::new(ErrorCode::LockOutOfDate, "look");
+        let advice = (ErrorCode::LockOutOfDate, "look");
         let failure =
             Failure::new(advice, "changed").with_details("\n  a", &[("entries", json!(["a"]))]);
         assert_eq!(failure.text(), "error: changed\n  a\n  = help: look");

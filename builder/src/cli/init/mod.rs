@@ -12,7 +12,7 @@ use boxfile_spec::{ImageRef, Platform, Source, Spanned};
 use host_fs::publish::PublishError;
 use oci_image::{Access, Image, Registries, SourceError};
 
-use super::failure::{Advice, Failure, chain};
+use super::failure::{Failure, chain};
 use super::options::{RegistryOptions, StoreOption};
 use super::{locate, registries, terminal};
 use scaffold::{Found, Scaffold};
@@ -117,8 +117,8 @@ pub(super) fn parse(reference: &str) -> Result<ImageRef, Failure> {
         (Some(Spanned { value, .. }), None) => Ok(value),
         (_, None) => Err(Failure::new(code, "no image")),
         (_, Some(wrong)) => {
-            let advice = wrong.help().map_or(code.into(), |it| Advice::new(code, it.to_owned()));
-            Err(Failure::new(advice, wrong.message()))
+            let failure = |help: &str| Failure::new((code, help.to_owned()), wrong.message());
+            Err(wrong.help().map_or_else(|| Failure::new(code, wrong.message()), failure))
         }
     }
 }
@@ -138,15 +138,15 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
         (0, _) => {
             let help = "copy one there: skopeo copy docker://NAME oci:images/agent:latest\n\
                         or say where it is: boxbuild init oci:PATH/OF/AGENT";
-            let advice = Advice::new(ErrorCode::ImageNotFound, help);
-            Err(Failure::new(advice, "no agent's image was found in . and ./images"))
+            let message = "no agent's image was found in . and ./images";
+            Err(Failure::new((ErrorCode::ImageNotFound, help), message))
         }
         _ => {
             let names = agents.iter().chain(&businesses).map(|it| it.reference.as_str());
             let names: Vec<&str> = names.collect();
             let help = "name them: boxbuild init oci:PATH/OF/AGENT oci:PATH/OF/BUSINESS";
             let message = format!("it is not clear which image is which: {}", names.join(", "));
-            Err(Failure::new(Advice::new(ErrorCode::ImageAmbiguous, help), message))
+            Err(Failure::new((ErrorCode::ImageAmbiguous, help), message))
         }
     }
 }
@@ -189,11 +189,9 @@ fn checked_name(name: &str) -> Result<String, Failure> {
     if boxfile_spec::is_name(name) {
         return Ok(name.to_owned());
     }
-    let advice = Advice::new(
-        ErrorCode::BoxfileInvalid,
-        "a name has lower-case letters, digits and inner hyphens, at most 63",
-    );
-    Err(Failure::new(advice, format!("{name:?} is not a valid name")))
+    let help = "a name has lower-case letters, digits and inner hyphens, at most 63";
+    let message = format!("{name:?} is not a valid name");
+    Err(Failure::new((ErrorCode::BoxfileInvalid, help), message))
 }
 
 /// Writes a file that must not exist yet, as a whole or not at all.

@@ -24,13 +24,9 @@ pub(super) fn check(agent: &Tree, business: &Tree) -> Result<(), ComposeError> {
     let both: Vec<_> = both.collect();
     let differs = both.iter().find(|[one, other]| one.1 != other.1).copied();
     let apart = || Some([agent.values().next()?, business.values().next()?]);
-    match differs.or_else(|| if both.is_empty() { apart() } else { None }) {
-        None => Ok(()),
-        Some(loaders) => {
-            let [agent, business] = loaders.map(described);
-            Err(ComposeError::Libc { agent, business })
-        }
-    }
+    let loaders = differs.or_else(|| if both.is_empty() { apart() } else { None });
+    let Some([agent, business]) = loaders.map(|it| it.map(described)) else { return Ok(()) };
+    Err(ComposeError::Libc { agent, business })
 }
 
 /// Finds a tree's loaders by their names.

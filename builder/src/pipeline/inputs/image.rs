@@ -47,11 +47,8 @@ fn open(
 }
 
 /// Returns what is needed to get at the images of a build.
-pub(in crate::pipeline) const fn access<'a>(request: &Request<'a>, store: &'a Store) -> Access<'a> {
+pub(in crate::pipeline) fn access<'a>(request: &Request<'a>, store: &'a Store) -> Access<'a> {
     let (base, offline) = (request.base, request.fetch.offline);
-    let registries = match request.remote {
-        Some(remote) => Some(Registries { store, remote, offline }),
-        None => None,
-    };
+    let registries = request.remote.map(|remote| Registries { store, remote, offline });
     Access { base, registries }
 }

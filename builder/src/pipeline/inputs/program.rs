@@ -66,10 +66,7 @@ fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError
 }
 
 fn check_digest(binary: &Binary, expected: Option<Digest>, span: Span) -> Result<(), BuildError> {
-    let Some(expected) = expected else { return Ok(()) };
-    if binary.sha256 == expected {
-        return Ok(());
-    }
+    let Some(expected) = expected.filter(|it| *it != binary.sha256) else { return Ok(()) };
     let (span, what) = (Some(span), "the agent's program".to_owned());
     Err(BuildError::WrongFile { span, what, expected, found: binary.sha256 })
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
-use crate::named_enum;
+use crate::{ComponentName, named_enum};
 
 /// A skill of the box: a directory under [`super::SKILLS_PATH`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -39,6 +39,17 @@ pub enum Scope {
     Business,
     /// Each component that the box has.
     Both,
+}
+
+impl Scope {
+    /// Returns `true` if a component gets what has this scope.
+    pub const fn includes(self, component: ComponentName) -> bool {
+        match self {
+            Self::Agent => matches!(component, ComponentName::Agent),
+            Self::Business => matches!(component, ComponentName::Business),
+            Self::Both => true,
+        }
+    }
 }
 
 /// A directory of the host that components see while the box runs.
