@@ -5,7 +5,7 @@ use box_image::{LogsPlan, SkillMode};
 use crate::parse::checkout::Checkout;
 use crate::parse::children::Children;
 use crate::parse::component;
-use crate::parse::names::{name, place_inside, plain_name};
+use crate::parse::names::{place_inside, plain_name};
 use crate::parse::reader::Reader;
 use crate::parse::run::secret::Secret;
 use crate::parse::{budget, layout, run, vm};
@@ -29,7 +29,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     [agent, business].into_iter().for_each(|it| component::check_secrets(it, &secrets, sink));
     let (agent, agent_share) = component::agent(agent, sink);
     let (business, business_share) = component::business(business, sink);
-    let skills_dir = top.one(&schema::SKILLS).and_then(|node| read_skills_dir(node, sink));
+    let skills_dir = Reader::sole(&top, &schema::SKILLS, read_skills_dir);
     let skills = top.keyed(&schema::SKILL).into_iter();
     let skills: Vec<Skill> = skills.filter_map(|node| read_skill(node, sink)).collect();
     let shares = run::mounts::shares(&top, checkout);
@@ -116,7 +116,7 @@ fn read_kernel(reader: &mut Reader<'_>) -> Kernel {
 
 /// Reads what is recorded: everything that is not switched off.
 fn read_logs(reader: &mut Reader<'_>) -> LogsPlan {
-    let mut recorded = |name| reader.truth(name).unwrap_or(true);
+    let mut recorded = |name| reader.read_optional(name, value::truth).unwrap_or(true);
     LogsPlan {
         stdout: recorded("stdout"),
         stderr: recorded("stderr"),
@@ -128,7 +128,7 @@ fn read_logs(reader: &mut Reader<'_>) -> LogsPlan {
 /// Reads a single skill.
 fn read_skill(node: &Node, sink: &Sink) -> Option<Skill> {
     let mut reader = Reader::new(node, &schema::SKILL, sink);
-    let name = name(&mut reader);
+    let name = reader.read_arg(plain_name);
     let path = reader.read_prop("path", value::path);
     let mode = skill_mode(&mut reader);
     reader.finish();
@@ -136,11 +136,9 @@ fn read_skill(node: &Node, sink: &Sink) -> Option<Skill> {
 }
 
 /// Reads the directory of skills.
-fn read_skills_dir(node: &Node, sink: &Sink) -> Option<SkillsDir> {
-    let mut reader = Reader::new(node, &schema::SKILLS, sink);
+fn read_skills_dir(reader: &mut Reader<'_>) -> Option<SkillsDir> {
     let dir = reader.read_prop("dir", value::path);
-    let mode = skill_mode(&mut reader);
-    reader.finish();
+    let mode = skill_mode(reader);
     Some(SkillsDir { dir: dir?, mode })
 }
 

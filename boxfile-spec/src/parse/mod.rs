@@ -96,12 +96,7 @@ pub fn read(
     };
     if files.intact {
         let boxfile = document::read(&files.nodes, files.syntax, files.climb, &sink);
-        let base = sink.into_found();
-        let read = files.read_profiles(&profiles, profile, &base);
-        document.found.extend(base);
-        document.found.extend(read.found);
-        document.variants = read.variants;
-        document.unknown_profile = read.unknown;
+        files.read_profiles(&profiles, profile, sink.into_found(), &mut document);
         document.boxfile = match profile {
             None => boxfile,
             Some(name) => document.variant(name).cloned(),

@@ -198,14 +198,8 @@ fn place_elsewhere(component: &Node, node: &Node) -> Option<String> {
     if let Some(top) = schema::find(schema::TOP, name) {
         return Some(outside(top, node.syntax));
     }
-    let agent_only = schema::AGENT.child(name).is_some() && component.name.value == "business";
-    let block = if agent_only {
-        &schema::AGENT
-    } else if schema::BUSINESS.child(name).is_some() {
-        &schema::BUSINESS
-    } else {
-        return None;
-    };
+    let has = |it: &&Declaration| it.name != component.name.value && it.child(name).is_some();
+    let block = [&schema::AGENT, &schema::BUSINESS].into_iter().find(has)?;
     let place = form::block(node.syntax, block.name);
     Some(format!("it belongs to the {} alone; write it inside `{place}`", title(block)))
 }

@@ -25,7 +25,7 @@ pub(super) fn read(
         ("uts", &mut namespaces.uts),
         ("net", &mut namespaces.net),
     ] {
-        *setting = reader.truth(name).unwrap_or(*setting);
+        *setting = reader.read_optional(name, value::truth).unwrap_or(*setting);
     }
     let hostname = reader.optional_prop("hostname");
     let hostname = match hostname {

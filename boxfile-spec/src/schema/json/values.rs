@@ -112,14 +112,13 @@ pub(super) fn any(mut alternatives: Vec<Value>) -> Value {
 }
 
 /// Says what a value is, with what the schema itself does not say.
-pub(super) fn description(kind: Kind, doc: &str, default: &str) -> String {
-    let range = match kind {
-        Kind::Size { least, most } => {
-            format!(" From {} to {}.", show_size(least), show_size(most))
-        }
-        _ => String::new(),
-    };
-    let default =
-        if default.is_empty() { String::new() } else { format!(" By default {default}.") };
-    format!("{doc}{range}{default}")
+pub(super) fn documented(kind: Kind, doc: &str, default: &str) -> Value {
+    let mut text = doc.to_owned();
+    if let Kind::Size { least, most } = kind {
+        text += &format!(" From {} to {}.", show_size(least), show_size(most));
+    }
+    if !default.is_empty() {
+        text += &format!(" By default {default}.");
+    }
+    described(value(kind), text)
 }

@@ -249,7 +249,10 @@ impl Scanner<'_> {
         let dash = draft.dash.take();
         let statements = self.braces(open);
         if draft.header.is_none() {
-            self.nameless(open);
+            self.structure_error(
+                Diagnostic::new("this block has no name", open, "nothing in front of it")
+                    .with_help("write the `{` on the line of its declaration, as in `agent {`"),
+            );
         } else if let Some(dash) = dash {
             self.blank_from(dash.offset);
         } else if draft.block.is_some() {
@@ -301,13 +304,6 @@ impl Scanner<'_> {
                     .with_help("remove it, or open the block with `{`"),
             );
         }
-    }
-
-    fn nameless(&mut self, open: Span) {
-        self.structure_error(
-            Diagnostic::new("this block has no name", open, "nothing in front of it")
-                .with_help("write the `{` on the line of its declaration, as in `agent {`"),
-        );
     }
 
     fn overrun(&mut self, draft: &mut Draft, span: Span) {

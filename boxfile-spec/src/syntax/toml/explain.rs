@@ -243,10 +243,8 @@ impl Explainer<'_> {
         if short && word {
             return format!("write `{name} = {}`", in_quotes(value));
         }
-        match self.declaration(name) {
-            Some(declaration) => written(declaration),
-            None => format!("write {}", quote(&format!("{name} = \"value\""))),
-        }
+        let any = || format!("write {}", quote(&format!("{name} = \"value\"")));
+        self.declaration(name).map_or_else(any, written)
     }
 
     /// Returns the declaration of a name in this table.
