@@ -46,11 +46,8 @@ pub type Variables = BTreeMap<String, Spanned<String>>;
 /// Everything that is wrong with it, sorted by position. Behind a quote that is not closed nothing
 /// is read.
 pub fn parse(text: &str) -> Result<Variables, Diagnostics> {
-    Diagnostic::check_length(
-        text,
-        MAX_DOTENV,
-        "an environment holds short values only; put files into images and skills",
-    )?;
+    let help = "an environment holds short values only; put files into images and skills";
+    Diagnostic::check_length(text, MAX_DOTENV, help)?;
     let mut variables = Variables::new();
     let errors = Sink::default();
     let mut cursor = Cursor::new(text);

@@ -45,7 +45,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     // Whatever is missing in the end, all of it was read: each part reports for itself.
     let name = Reader::sole(&top, &schema::BOX, |it| it.read_arg(plain_name));
     let boxfile = Boxfile {
-        platforms: platforms.unwrap_or_else(default_platforms),
+        platforms: platforms.unwrap_or_else(|| vec![AMD64]),
         skills_dir,
         skills,
         vm: vm::read(top.one(&schema::VM), &[agent_share, business_share], sink),
@@ -77,9 +77,8 @@ fn is_whole(boxfile: &Boxfile) -> bool {
         && business.is_none_or(|business| business.component.image.is_some())
 }
 
-fn default_platforms() -> Vec<Spanned<Platform>> {
-    vec![Spanned { value: Platform::LinuxAmd64, span: Span::default() }]
-}
+/// The platform of a box that declares none.
+const AMD64: Spanned<Platform> = Spanned { value: Platform::LinuxAmd64, span: Span::at(0, 0) };
 
 /// The error that a file lacks a declaration.
 fn missing_in_file(declaration: &'static Declaration, syntax: Syntax) -> Diagnostic {

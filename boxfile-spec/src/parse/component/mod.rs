@@ -201,7 +201,8 @@ fn place_elsewhere(component: &Node, node: &Node) -> Option<String> {
     let has = |it: &&Declaration| it.name != component.name.value && it.child(name).is_some();
     let block = [&schema::AGENT, &schema::BUSINESS].into_iter().find(has)?;
     let place = form::block(node.syntax, block.name);
-    Some(format!("it belongs to the {} alone; write it inside `{place}`", title(block)))
+    let title = if block.name == "business" { "business application" } else { block.name };
+    Some(format!("it belongs to the {title} alone; write it inside `{place}`"))
 }
 
 fn outside(declaration: &Declaration, syntax: Syntax) -> String {
@@ -210,8 +211,4 @@ fn outside(declaration: &Declaration, syntax: Syntax) -> String {
         Syntax::Kdl => format!("`{name}` stands by itself in the file, outside of any `{{ … }}`"),
         Syntax::Toml => format!("`{name}` stands by itself: above the first `[table]`, or as one"),
     }
-}
-
-fn title(declaration: &Declaration) -> &'static str {
-    if declaration.name == "business" { "business application" } else { declaration.name }
 }

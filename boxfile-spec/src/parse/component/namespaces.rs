@@ -27,8 +27,7 @@ pub(super) fn read(
     ] {
         *setting = reader.read_optional(name, value::truth).unwrap_or(*setting);
     }
-    let hostname = reader.optional_prop("hostname");
-    let hostname = match hostname {
+    let hostname = match reader.optional_prop("hostname") {
         Some(hostname) if !namespaces.uts => {
             let uts = reader.optional_prop("uts");
             reader.report(needs_uts(hostname, uts));

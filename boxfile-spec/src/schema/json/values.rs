@@ -74,7 +74,10 @@ pub(super) fn value(kind: Kind) -> Value {
         Kind::Integer { least, most } => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
-        Kind::OneOf(choices) => any(choices.iter().map(word).collect()),
+        Kind::OneOf(choices) => {
+            let word = |it: &Choice| described(json!({ "const": it.name }), it.doc);
+            any(choices.iter().map(word).collect())
+        }
         Kind::SocketUrl => json!({ "type": "string", "pattern": "^wss?://" }),
         Kind::Name => reference("name"),
         Kind::Hostname => reference("hostname"),
@@ -95,10 +98,6 @@ pub(super) fn value(kind: Kind) -> Value {
         | Kind::PathOrUrl
         | Kind::Tool => json!({ "type": "string", "minLength": 1 }),
     }
-}
-
-fn word(choice: &Choice) -> Value {
-    described(json!({ "const": choice.name }), choice.doc)
 }
 
 /// Returns the schema of what a definition says.

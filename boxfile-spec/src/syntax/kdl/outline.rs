@@ -30,9 +30,8 @@ pub(super) struct Statement {
 
 /// Finds the statements of a source.
 pub(super) fn scan(source: &str, sink: &Sink) -> Outline {
-    let cursor = Cursor::new(source);
-    let mut scanner =
-        Scanner { cursor, sink, blanks: Vec::new(), intact: true, depth: 0, braces_lost: false };
+    let (cursor, blanks) = (Cursor::new(source), Vec::new());
+    let mut scanner = Scanner { cursor, sink, blanks, intact: true, depth: 0, braces_lost: false };
     scanner.cursor.eat("\u{feff}");
     let mut statements = Vec::new();
     while scanner.statements(&mut statements) {
