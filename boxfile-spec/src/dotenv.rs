@@ -46,18 +46,19 @@ pub type Variables = BTreeMap<String, Spanned<String>>;
 /// Everything that is wrong with it, sorted by position. Behind a quote that is not closed nothing
 /// is read.
 pub fn parse(text: &str) -> Result<Variables, Diagnostics> {
-    Diagnostic::check_length(
-        text,
-        MAX_DOTENV,
-        "an environment holds short values only; put files into images and skills",
-    )?;
+    let help = "an environment holds short values only; put files into images and skills";
+    Diagnostic::check_length(text, MAX_DOTENV, help)?;
     let mut variables = Variables::new();
     let errors = Sink::default();
     let mut cursor = Cursor::new(text);
     cursor.eat("\u{feff}");
     while cursor.peek().is_some() && !errors.is_full() {
         if let Some((name, value)) = errors.check(entry(&mut cursor)).flatten() {
-            errors.check(insert(&mut variables, name, value));
+            if let Some(first) = variables.get(&name) {
+                errors.report(Diagnostic::twice(&name, first.span, value.span));
+            } else {
+                variables.insert(name, value);
+            }
         }
         cursor.skip_until(|c| c == '\n');
         cursor.bump();
@@ -92,7 +93,11 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Assignment>, Diagnostic> {
     }
     let start = cursor.at();
     let name = name(cursor)?;
-    let value = value(cursor, &name)?;
+    let value = match cursor.peek() {
+        Some('\'') => quoted::single(cursor)?,
+        Some('"') => quoted::double(cursor)?,
+        _ => unquoted(cursor, &name)?,
+    };
     let span = Span::between(start, cursor.at());
     if value.contains('\0') {
         let message = format!("the value of `{name}` contains a NUL character");
@@ -129,14 +134,6 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
     Ok(name.to_owned())
 }
 
-fn value(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
-    match cursor.peek() {
-        Some('\'') => quoted::single(cursor),
-        Some('"') => quoted::double(cursor),
-        _ => unquoted(cursor, name),
-    }
-}
-
 fn unquoted(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
     let line = rest_of_line(cursor);
     let comment =
@@ -164,17 +161,4 @@ fn end_of_entry(cursor: &mut Cursor<'_>) -> Result<(), Diagnostic> {
     let span = Span::at(start, line.trim_end().len());
     let error = Diagnostic::new("text stands behind a closing quote", span, "from here on");
     Err(error.with_help("put the whole value between the quotes; a comment begins with ` #`"))
-}
-
-/// Adds a variable; the error says that it was there.
-fn insert(
-    variables: &mut Variables,
-    name: String,
-    value: Spanned<String>,
-) -> Result<(), Diagnostic> {
-    if let Some(first) = variables.get(&name) {
-        return Err(Diagnostic::twice(&name, first.span, value.span));
-    }
-    variables.insert(name, value);
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! The place where every step of the parser leaves the errors that it finds.
 
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Ref, RefCell};
 
 use crate::Diagnostic;
 
@@ -12,10 +12,16 @@ const MOST_KEPT: usize = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
     found: RefCell<Vec<Diagnostic>>,
-    lenient: Cell<bool>,
+    lenient: bool,
 }
 
 impl Sink {
+    /// Makes a sink that, if it is lenient, does not take what is missing for an error: see
+    /// [`Self::report_missing`].
+    pub(crate) fn new(lenient: bool) -> Self {
+        Self { lenient, ..Self::default() }
+    }
+
     /// Adds an error or warning.
     pub(crate) fn report(&self, diagnostic: Diagnostic) {
         let mut found = self.found.borrow_mut();
@@ -26,14 +32,9 @@ impl Sink {
 
     /// Adds the error that something is missing, unless it may be in what cannot be read.
     pub(crate) fn report_missing(&self, diagnostic: Diagnostic) {
-        if !self.lenient.get() {
+        if !self.lenient {
             self.report(diagnostic);
         }
-    }
-
-    /// Makes what is missing no error from here on: a part of the file cannot be read.
-    pub(crate) fn be_lenient(&self) {
-        self.lenient.set(true);
     }
 
     /// Returns whether nothing more is kept, so that nothing more need be looked for.

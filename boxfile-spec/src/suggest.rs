@@ -17,6 +17,11 @@ pub(crate) fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str>
         .map(|(_, candidate)| candidate)
 }
 
+/// Asks whether a name was meant, for the help of a message.
+pub(crate) fn did_you_mean(name: &str) -> String {
+    format!("did you mean `{name}`?")
+}
+
 /// The canonical names of a coding agent's built-in tools, each with what else it is called.
 const TOOLS: [(&str, &[&str]); 12] = [
     ("ask_user", &[]),

@@ -34,17 +34,12 @@ pub(crate) fn size(text: &str) -> Option<u64> {
 /// Returns the size that a text with a wrong unit was probably meant to be: `64m` → `64MiB`.
 pub(crate) fn intended_size(text: &str) -> Option<String> {
     let (number, unit) = split(text);
-    let unit = unit.trim();
-    if let Some((name, _)) = SIZES.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
-        let intended = format!("{number}{name}");
-        return size(&intended).map(|_| intended);
-    }
-    let unit = match unit.to_ascii_lowercase().as_str() {
+    let unit = match unit.trim().to_ascii_lowercase().as_str() {
         "bytes" => "B",
         "k" | "ki" => "KiB",
         "m" | "mi" => "MiB",
         "g" | "gi" => "GiB",
-        _ => return None,
+        unit => SIZES.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?.0,
     };
     let intended = format!("{number}{unit}");
     size(&intended).map(|_| intended)

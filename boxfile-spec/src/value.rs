@@ -122,8 +122,7 @@ pub(crate) fn size(value: &Value, name: &str) -> Result<u64, Diagnostic> {
         Data::Text(text) => text,
         Data::Integer(number) => {
             let readings = [&*format!("{number}MiB"), &format!("{number}B")];
-            let help = unit_help(value, name, readings, " for bytes");
-            return Err(unitless(value, name).with_help(help));
+            return Err(unitless(value, name, readings, " for bytes"));
         }
         _ => return Err(mismatch(value, name, "a size").with_help(units::SIZE_FORM)),
     };
@@ -142,8 +141,8 @@ pub(crate) fn duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     let text = match &value.data {
         Data::Text(text) => text,
         Data::Integer(number) => {
-            let help = unit_help(value, name, [&format!("{number}ms"), &format!("{number}s")], "");
-            return Err(unitless(value, name).with_help(help));
+            let readings = [&*format!("{number}ms"), &format!("{number}s")];
+            return Err(unitless(value, name, readings, ""));
         }
         _ => return Err(mismatch(value, name, "a duration").with_help(units::DURATION_FORM)),
     };
@@ -172,14 +171,10 @@ pub(crate) fn mismatch(value: &Value, name: &str, wanted: &str) -> Diagnostic {
     Diagnostic::new(message, value.span, format!("expected {wanted}"))
 }
 
-fn unitless(value: &Value, name: &str) -> Diagnostic {
-    let message = format!("`{name}` has no unit");
-    Diagnostic::new(message, value.span, "a bare number")
-}
-
-fn unit_help(value: &Value, name: &str, readings: [&str; 2], note: &str) -> String {
+fn unitless(value: &Value, name: &str, readings: [&str; 2], note: &str) -> Diagnostic {
     let [one, other] = readings.map(|text| form::prop(value.syntax, name, &format!("\"{text}\"")));
-    format!("write `{one}`, or `{other}`{note}")
+    Diagnostic::new(format!("`{name}` has no unit"), value.span, "a bare number")
+        .with_help(format!("write `{one}`, or `{other}`{note}"))
 }
 
 fn quoted_form(value: &Value) -> String {

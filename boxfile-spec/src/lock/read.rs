@@ -127,10 +127,9 @@ fn check_entries(entries: &[RawEntry]) -> Result<(), Diagnostic> {
             let name = quote(entry.name.get_ref());
             let platform = entry.platform.map(|it| format!(" for {it}")).unwrap_or_default();
             let message = format!("the lock has two entries {name}{platform}");
-            let duplicate = error(message, &entry.name.span(), "here again")
+            return Err(error(message, &entry.name.span(), "here again")
                 .with_label(span(&first), "first here")
-                .with_help("delete one of the two, and run `boxbuild lock`");
-            return Err(duplicate);
+                .with_help("delete one of the two, and run `boxbuild lock`"));
         }
     }
     Ok(())

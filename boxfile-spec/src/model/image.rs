@@ -60,24 +60,15 @@ pub enum ImageRef {
 /// Writes the reference in its full form: what two spellings of the same image have in common.
 impl fmt::Display for ImageRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (tag, digest) = match self {
-            Self::OciLayout { path, tag, digest } => {
-                write!(f, "oci:{path}")?;
-                (tag, *digest)
-            }
-            Self::OciArchive { path, tag, digest } => {
-                write!(f, "oci-archive:{path}")?;
-                (tag, *digest)
-            }
-            Self::DockerArchive { path, tag } => {
-                write!(f, "docker-archive:{path}")?;
-                (tag, None)
-            }
+        let (place, tag, digest) = match self {
+            Self::OciLayout { path, tag, digest } => (format!("oci:{path}"), tag, *digest),
+            Self::OciArchive { path, tag, digest } => (format!("oci-archive:{path}"), tag, *digest),
+            Self::DockerArchive { path, tag } => (format!("docker-archive:{path}"), tag, None),
             Self::Registry { host, repository, tag, digest } => {
-                write!(f, "docker://{host}/{repository}")?;
-                (tag, *digest)
+                (format!("docker://{host}/{repository}"), tag, *digest)
             }
         };
+        f.write_str(&place)?;
         if let Some(tag) = tag {
             write!(f, ":{tag}")?;
         }

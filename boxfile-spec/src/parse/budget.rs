@@ -6,7 +6,7 @@ use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
 use crate::units::show_duration;
-use crate::{Diagnostic, Spanned, form, schema};
+use crate::{Diagnostic, Spanned, form, schema, value};
 
 /// A box made of OCI images is to be ready within 5 s.
 pub(in crate::parse) const IMAGE_TOTAL: u64 = 5000;
@@ -40,7 +40,7 @@ pub(in crate::parse) fn read(node: Option<&Node>, default_total: u64, sink: &Sin
 
 fn read_limit(reader: &mut Reader<'_>, name: &'static str) -> Option<Spanned<u64>> {
     let span = reader.optional_prop(name)?.span;
-    reader.duration(name).map(|value| Spanned { value, span })
+    reader.read_optional(name, value::some_duration).map(|value| Spanned { value, span })
 }
 
 /// Checks that a phase can take what it may: the total ends the start before that.

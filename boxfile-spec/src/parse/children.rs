@@ -7,7 +7,7 @@ use crate::diagnostic::quote;
 use crate::parse::names;
 use crate::schema::{self, Count, Declaration};
 use crate::sink::Sink;
-use crate::suggest::nearest;
+use crate::suggest::{did_you_mean, nearest};
 use crate::syntax::tree::Node;
 
 /// How many further declarations of the same name one error shows.
@@ -147,32 +147,26 @@ impl<'n> Children<'n> {
             let intended = synonym(node, &names).or_else(|| nearest(&node.name.value, &names));
             meant.extend(intended);
             if !node.broken {
-                match elsewhere(node) {
-                    Some(place) => self.misplaced(node, place),
-                    None => self.unknown(node, intended, &names),
-                }
+                self.sink.report(match elsewhere(node) {
+                    Some(place) => misplaced(node, place),
+                    None => unknown(node, intended, &names),
+                });
             }
         }
         meant
     }
+}
 
-    fn misplaced(&self, node: &Node, place: String) {
-        let message = format!("{} does not belong here", quote(&node.name.value));
-        let error = Diagnostic::new(message, node.name.span, "in the wrong place");
-        self.sink.report(error.with_help(place));
-    }
+fn misplaced(node: &Node, place: String) -> Diagnostic {
+    let message = format!("{} does not belong here", quote(&node.name.value));
+    Diagnostic::new(message, node.name.span, "in the wrong place").with_help(place)
+}
 
-    fn unknown(&self, node: &Node, intended: Option<&str>, names: &[&str]) {
-        let message = format!("unknown declaration {}", quote(&node.name.value));
-        let error = Diagnostic::new(message, node.name.span, "no such declaration here");
-        self.sink.report(error.with_help(match intended {
-            Some(intended) => format!("did you mean `{intended}`?"),
-            None => {
-                let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-                format!("the declarations here are {}", names.join(", "))
-            }
-        }));
-    }
+fn unknown(node: &Node, intended: Option<&str>, names: &[&str]) -> Diagnostic {
+    let message = format!("unknown declaration {}", quote(&node.name.value));
+    let known = || format!("the declarations here are `{}`", names.join("`, `"));
+    Diagnostic::new(message, node.name.span, "no such declaration here")
+        .with_help(intended.map_or_else(known, did_you_mean))
 }
 
 fn synonym(node: &Node, names: &[&'static str]) -> Option<&'static str> {

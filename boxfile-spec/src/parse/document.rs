@@ -5,7 +5,7 @@ use box_image::{LogsPlan, SkillMode};
 use crate::parse::checkout::Checkout;
 use crate::parse::children::Children;
 use crate::parse::component;
-use crate::parse::names::{name, place_inside, plain_name};
+use crate::parse::names::{place_inside, plain_name};
 use crate::parse::reader::Reader;
 use crate::parse::run::secret::Secret;
 use crate::parse::{budget, layout, run, vm};
@@ -29,7 +29,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     [agent, business].into_iter().for_each(|it| component::check_secrets(it, &secrets, sink));
     let (agent, agent_share) = component::agent(agent, sink);
     let (business, business_share) = component::business(business, sink);
-    let skills_dir = top.one(&schema::SKILLS).and_then(|node| read_skills_dir(node, sink));
+    let skills_dir = Reader::sole(&top, &schema::SKILLS, read_skills_dir);
     let skills = top.keyed(&schema::SKILL).into_iter();
     let skills: Vec<Skill> = skills.filter_map(|node| read_skill(node, sink)).collect();
     let shares = run::mounts::shares(&top, checkout);
@@ -45,7 +45,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     // Whatever is missing in the end, all of it was read: each part reports for itself.
     let name = Reader::sole(&top, &schema::BOX, |it| it.read_arg(plain_name));
     let boxfile = Boxfile {
-        platforms: platforms.unwrap_or_else(default_platforms),
+        platforms: platforms.unwrap_or_else(|| vec![AMD64]),
         skills_dir,
         skills,
         vm: vm::read(top.one(&schema::VM), &[agent_share, business_share], sink),
@@ -77,9 +77,8 @@ fn is_whole(boxfile: &Boxfile) -> bool {
         && business.is_none_or(|business| business.component.image.is_some())
 }
 
-fn default_platforms() -> Vec<Spanned<Platform>> {
-    vec![Spanned { value: Platform::LinuxAmd64, span: Span::default() }]
-}
+/// The platform of a box that declares none.
+const AMD64: Spanned<Platform> = Spanned { value: Platform::LinuxAmd64, span: Span::at(0, 0) };
 
 /// The error that a file lacks a declaration.
 fn missing_in_file(declaration: &'static Declaration, syntax: Syntax) -> Diagnostic {
@@ -116,7 +115,7 @@ fn read_kernel(reader: &mut Reader<'_>) -> Kernel {
 
 /// Reads what is recorded: everything that is not switched off.
 fn read_logs(reader: &mut Reader<'_>) -> LogsPlan {
-    let mut recorded = |name| reader.truth(name).unwrap_or(true);
+    let mut recorded = |name| reader.read_optional(name, value::truth).unwrap_or(true);
     LogsPlan {
         stdout: recorded("stdout"),
         stderr: recorded("stderr"),
@@ -128,7 +127,7 @@ fn read_logs(reader: &mut Reader<'_>) -> LogsPlan {
 /// Reads a single skill.
 fn read_skill(node: &Node, sink: &Sink) -> Option<Skill> {
     let mut reader = Reader::new(node, &schema::SKILL, sink);
-    let name = name(&mut reader);
+    let name = reader.read_arg(plain_name);
     let path = reader.read_prop("path", value::path);
     let mode = skill_mode(&mut reader);
     reader.finish();
@@ -136,11 +135,9 @@ fn read_skill(node: &Node, sink: &Sink) -> Option<Skill> {
 }
 
 /// Reads the directory of skills.
-fn read_skills_dir(node: &Node, sink: &Sink) -> Option<SkillsDir> {
-    let mut reader = Reader::new(node, &schema::SKILLS, sink);
+fn read_skills_dir(reader: &mut Reader<'_>) -> Option<SkillsDir> {
     let dir = reader.read_prop("dir", value::path);
-    let mode = skill_mode(&mut reader);
-    reader.finish();
+    let mode = skill_mode(reader);
     Some(SkillsDir { dir: dir?, mode })
 }
 

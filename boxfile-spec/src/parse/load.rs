@@ -34,11 +34,7 @@ pub(super) struct Files {
 impl Files {
     /// Returns a sink for what is wrong with the declarations.
     pub(super) fn sink(&self) -> Sink {
-        let sink = Sink::default();
-        if !self.complete {
-            sink.be_lenient();
-        }
-        sink
+        Sink::new(!self.complete)
     }
 }
 
@@ -51,6 +47,9 @@ pub(super) fn files(main: Source, mut load: impl FnMut(&str) -> Result<Source, S
     }
     chain.finish(syntax)
 }
+
+/// Reads the source at a path; says why it cannot.
+type Load<'l> = &'l mut dyn FnMut(&str) -> Result<Source, String>;
 
 #[derive(Default)]
 struct Chain {
@@ -85,11 +84,7 @@ impl Chain {
     }
 
     /// Reads the file that another extends, and returns what it extends itself.
-    fn extend(
-        &mut self,
-        path: &Spanned<String>,
-        load: &mut impl FnMut(&str) -> Result<Source, String>,
-    ) -> Option<Spanned<String>> {
+    fn extend(&mut self, path: &Spanned<String>, load: Load<'_>) -> Option<Spanned<String>> {
         match self.read(path, load) {
             Ok(source) => {
                 let directory = path.value.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -105,11 +100,7 @@ impl Chain {
         }
     }
 
-    fn read(
-        &self,
-        path: &Spanned<String>,
-        load: &mut impl FnMut(&str) -> Result<Source, String>,
-    ) -> Result<Source, Diagnostic> {
+    fn read(&self, path: &Spanned<String>, load: Load<'_>) -> Result<Source, Diagnostic> {
         let error = |reason: &str| {
             let message = format!("cannot extend {}: {reason}", quote(&path.value));
             Diagnostic::new(message, path.span, "named here")

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::schema::{self, Count, Declaration, Merge, find};
-use crate::syntax::tree::{Block, Data, Node, Prop};
+use crate::syntax::tree::{Block, Data, Node};
 
 /// Two properties that say the same: the later replaces the earlier, whichever of them it is.
 const SYNONYMS: [&str; 2] = ["cpu-weight", "cpu-shares"];
@@ -92,7 +92,9 @@ fn merge(base: &mut Node, over: Node, declaration: &'static Declaration) {
     if !over.args.is_empty() {
         base.args = over.args;
     }
-    merge_props(&mut base.props, over.props);
+    let again: HashSet<&str> = over.props.iter().map(|prop| meaning(&prop.name.value)).collect();
+    base.props.retain(|prop| !again.contains(meaning(&prop.name.value)));
+    base.props.splice(0..0, over.props);
     base.block = match (base.block.take(), over.block) {
         (Some(base), Some(over)) => Some(Block {
             open: over.open,
@@ -100,12 +102,6 @@ fn merge(base: &mut Node, over: Node, declaration: &'static Declaration) {
         }),
         (base, over) => over.or(base),
     };
-}
-
-fn merge_props(base: &mut Vec<Prop>, over: Vec<Prop>) {
-    let again: HashSet<&str> = over.iter().map(|prop| meaning(&prop.name.value)).collect();
-    base.retain(|prop| !again.contains(meaning(&prop.name.value)));
-    base.splice(0..0, over);
 }
 
 fn meaning(name: &str) -> &str {

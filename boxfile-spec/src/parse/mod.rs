@@ -43,11 +43,6 @@ pub struct Document {
 }
 
 impl Document {
-    /// Returns the model with a profile.
-    fn variant(&self, name: &str) -> Option<&Boxfile> {
-        self.variants.iter().find(|(profile, _)| profile == name).map(|(_, boxfile)| boxfile)
-    }
-
     /// Returns the model, or all errors.
     ///
     /// # Errors
@@ -96,15 +91,12 @@ pub fn read(
     };
     if files.intact {
         let boxfile = document::read(&files.nodes, files.syntax, files.climb, &sink);
-        let base = sink.into_found();
-        let read = files.read_profiles(&profiles, profile, &base);
-        document.found.extend(base);
-        document.found.extend(read.found);
-        document.variants = read.variants;
-        document.unknown_profile = read.unknown;
+        files.read_profiles(&profiles, profile, sink.into_found(), &mut document);
         document.boxfile = match profile {
             None => boxfile,
-            Some(name) => document.variant(name).cloned(),
+            Some(name) => {
+                document.variants.iter().find(|(it, _)| it == name).map(|(_, it)| it.clone())
+            }
         };
     }
     if document.found.iter().any(is_error) {

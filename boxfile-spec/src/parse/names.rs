@@ -1,7 +1,6 @@
 //! Names of declarations and of what they declare: how they are read, and which are unique.
 
 use crate::diagnostic::quote;
-use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::{Data, Node, Value};
@@ -62,11 +61,6 @@ pub(super) fn plain_name(value: &Value, of: &str) -> Result<String, Diagnostic> 
         Some(intended) => format!("{}; write \"{intended}\"", rules::NAME_FORM),
         None => rules::NAME_FORM.to_owned(),
     }))
-}
-
-/// Takes the name of a declaration.
-pub(super) fn name(reader: &mut Reader<'_>) -> Option<String> {
-    reader.read_arg(plain_name)
 }
 
 /// Sorts texts of which each counts once.

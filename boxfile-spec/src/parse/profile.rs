@@ -11,7 +11,7 @@ use crate::schema;
 use crate::sink::Sink;
 use crate::suggest::nearest;
 use crate::syntax::tree::Node;
-use crate::{Boxfile, Diagnostic, Span, form};
+use crate::{Diagnostic, Document, Span, form};
 
 /// How many profiles a Boxfile may have: each is read by itself.
 const MOST_PROFILES: usize = 16;
@@ -38,7 +38,7 @@ pub(super) fn take(nodes: &mut Vec<Node>, sink: &Sink) -> Vec<Profile> {
 
 fn read(node: Node, sink: &Sink) -> Option<Profile> {
     let mut reader = Reader::new(&node, &schema::PROFILE, sink);
-    let name = names::name(&mut reader);
+    let name = reader.read_arg(names::plain_name);
     let children = Children::new(node.children(), schema::PROFILE.children, sink);
     let elsewhere = |it: &Node| {
         schema::find(schema::TOP, &it.name.value)
@@ -53,17 +53,6 @@ fn read(node: Node, sink: &Sink) -> Option<Profile> {
     Some(Profile { name: name?, nodes: nodes.into_iter().filter(known).collect() })
 }
 
-/// What reading the profiles gave.
-#[derive(Default)]
-pub(super) struct Read {
-    /// See [`crate::Document::variants`].
-    pub(super) variants: Vec<(String, Boxfile)>,
-    /// What is wrong with the profiles.
-    pub(super) found: Vec<Diagnostic>,
-    /// See [`crate::Document::unknown_profile`].
-    pub(super) unknown: Option<String>,
-}
-
 impl Files {
     /// Reads every profile over the file. What is wrong with the file without a profile, in `base`,
     /// is not said again.
@@ -71,11 +60,12 @@ impl Files {
         &self,
         profiles: &[Profile],
         chosen: Option<&str>,
-        base: &[Diagnostic],
-    ) -> Read {
+        base: Vec<Diagnostic>,
+        document: &mut Document,
+    ) {
         let key = |it: &Diagnostic| (it.span(), it.message().to_owned());
         let mut known: HashSet<(Span, String)> = base.iter().map(key).collect();
-        let mut result = Read::default();
+        document.found.extend(base);
         for profile in profiles {
             let sink = self.sink();
             let over = profile.nodes.clone();
@@ -85,14 +75,13 @@ impl Files {
             // Two errors of one profile that read alike are two errors.
             found.retain(|it| !known.contains(&key(it)));
             known.extend(found.iter().map(key));
-            result.found.append(&mut found);
-            result.variants.extend(boxfile.map(|boxfile| (profile.name.clone(), boxfile)));
+            document.found.append(&mut found);
+            document.variants.extend(boxfile.map(|boxfile| (profile.name.clone(), boxfile)));
         }
         let missing = chosen.filter(|name| profiles.iter().all(|profile| profile.name != *name));
         // A profile of a base that cannot be read may have the name.
-        result.unknown =
+        document.unknown_profile =
             missing.filter(|_| self.complete).map(|name| self.unknown_profile(name, profiles));
-        result
     }
 
     fn unknown_profile(&self, name: &str, profiles: &[Profile]) -> String {

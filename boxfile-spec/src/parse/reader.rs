@@ -7,7 +7,7 @@ use crate::parse::children::Children;
 use crate::parse::names;
 use crate::schema::{self, Declaration, Kind};
 use crate::sink::Sink;
-use crate::suggest::nearest;
+use crate::suggest::{did_you_mean, nearest};
 use crate::syntax::tree::{Data, Node, Prop, Value};
 use crate::value::{self, describe};
 use crate::{Diagnostic, Span, Syntax, form};
@@ -32,21 +32,9 @@ pub(super) struct Reader<'n> {
 const MEANINGFUL_ALONE: [&str; 2] = [schema::ARGS.name, schema::LOGS.name];
 
 impl<'n> Reader<'n> {
-    pub(super) const fn new(
-        node: &'n Node,
-        declaration: &'static Declaration,
-        sink: &'n Sink,
-    ) -> Self {
-        let args = node.args.as_slice();
-        Self {
-            node,
-            declaration,
-            sink,
-            args,
-            known: Vec::new(),
-            any_prop: false,
-            missing: Vec::new(),
-        }
+    pub(super) fn new(node: &'n Node, declaration: &'static Declaration, sink: &'n Sink) -> Self {
+        let (known, missing) = (Vec::new(), Vec::new());
+        Self { node, declaration, sink, args: &node.args, known, any_prop: false, missing }
     }
 
     /// Reads a declaration of a block, if it is there, and reports what `read` does not ask for.
@@ -229,20 +217,10 @@ impl<'n> Reader<'n> {
         T::try_from(number).ok()
     }
 
-    /// Takes a property that is true or false.
-    pub(super) fn truth(&mut self, name: &'static str) -> Option<bool> {
-        self.read_optional(name, value::truth)
-    }
-
     /// Takes a property that is a size in the range of the schema, in bytes.
     pub(super) fn size(&mut self, name: &'static str) -> Option<u64> {
         let kind = self.kind(name);
         self.read_optional(name, |value, name| value::size_within(value, name, kind))
-    }
-
-    /// Takes a property that is a duration other than 0, in milliseconds.
-    pub(super) fn duration(&mut self, name: &'static str) -> Option<u64> {
-        self.read_optional(name, value::some_duration)
     }
 
     /// Takes a property that is one of the words of the schema.
@@ -333,10 +311,7 @@ impl<'n> Reader<'n> {
         let name = &prop.name.value;
         let message = format!("`{}` has no property {}", self.name(), quote(name));
         let error = Diagnostic::new(message, prop.name.span, "no such property");
-        error.with_help(match nearest(name, &self.known) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => self.usage(),
-        })
+        error.with_help(nearest(name, &self.known).map_or_else(|| self.usage(), did_you_mean))
     }
 
     /// Notes that a part of the declaration is missing; all of them are one error.

@@ -101,17 +101,11 @@ fn too_small(memory: &Value, sum: u64, shares: &[Share]) -> Diagnostic {
     let message =
         format!("the components may take {figure}, which leaves nothing of the machine's memory");
     let error = Diagnostic::new(message, memory.span, format!("must be more than {figure}"));
-    add_labels(error, shares).with_help(enough(memory, sum))
-}
-
-/// Says what would be enough for components that may take `sum` bytes.
-fn enough(memory: &Value, sum: u64) -> String {
     let lower = "lower the limits";
-    if roomy(sum) > MOST_MEMORY {
-        lower.to_owned()
-    } else {
-        format!("{}, or {lower}", sufficient(memory, sum))
-    }
+    add_labels(error, shares).with_help(match sufficient(memory, sum) {
+        _ if roomy(sum) > MOST_MEMORY => lower.to_owned(),
+        enough => format!("{enough}, or {lower}"),
+    })
 }
 
 /// Says how a memory is written that is enough, where a machine can have so much.

@@ -84,19 +84,14 @@ pub(crate) static ENTRYPOINT: Declaration =
 
 pub(crate) static ARGS: Declaration = Declaration::list("args", "arguments", Kind::Text);
 
-pub(crate) static ENV: Declaration = Declaration {
-    name: "env",
-    count: Count::Repeatable,
-    variables: Some("Each property is a variable, and its value a text."),
-    ..Declaration::NEW
-};
+pub(crate) static ENV: Declaration = variables("env");
 
-pub(crate) static PLAIN_ENV: Declaration = Declaration {
-    name: "plain-env",
-    count: Count::Repeatable,
-    variables: Some("Each property is a variable, and its value a text."),
-    ..Declaration::NEW
-};
+pub(crate) static PLAIN_ENV: Declaration = variables("plain-env");
+
+const fn variables(name: &'static str) -> Declaration {
+    let variables = Some("Each property is a variable, and its value a text.");
+    Declaration { name, count: Count::Repeatable, variables, ..Declaration::NEW }
+}
 
 pub(crate) static ENV_FILE: Declaration =
     Declaration::some("env-file", ["path", "paths"], Kind::Path);

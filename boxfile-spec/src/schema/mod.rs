@@ -170,20 +170,10 @@ pub(crate) enum Kind {
     Absolute,
     /// An absolute path below the guest's root, without `.`, `..` and empty parts.
     GuestPath,
-    /// A whole number.
-    Integer {
-        /// The least.
-        least: u64,
-        /// The greatest.
-        most: u64,
-    },
-    /// A number of bytes with a unit.
-    Size {
-        /// The least.
-        least: u64,
-        /// The greatest.
-        most: u64,
-    },
+    /// A whole number within bounds, both included.
+    Integer { least: u64, most: u64 },
+    /// A number of bytes with a unit, within bounds, both included.
+    Size { least: u64, most: u64 },
     /// A time with a unit.
     Duration,
     /// True or false.

@@ -54,7 +54,8 @@ fn section(place: &SchemaPlace) -> String {
     parts.extend(choices(declaration));
     parts.extend(declaration.variables.map(str::to_owned));
     parts.extend(inner(declaration));
-    parts.push(usage(declaration));
+    let (count, merge) = (declaration.count, declaration.merge);
+    parts.push(format!("{} {}", count.words(), merge.words(count)));
     parts.join("\n\n")
 }
 
@@ -126,11 +127,6 @@ fn inner(declaration: &Declaration) -> Option<String> {
     let row = |child: &&'static Declaration| vec![link(child), child.summary().to_owned()];
     let rows: Vec<Vec<String>> = declaration.children.iter().map(row).collect();
     (!rows.is_empty()).then(|| table(&["in its block", "what it says"], rows))
-}
-
-/// Says how often a declaration can be given, and how it merges.
-fn usage(declaration: &Declaration) -> String {
-    format!("{} {}", declaration.count.words(), declaration.merge.words(declaration.count))
 }
 
 /// Writes a table of Markdown.

@@ -6,17 +6,14 @@ use crate::units::show_size;
 impl Kind {
     /// Says what a value must be: `a size from 4MiB to 64GiB`.
     pub(super) fn words(self) -> String {
-        match self {
-            Self::Integer { least, most } => format!("a whole number from {least} to {most}"),
-            Self::Size { least, most } => {
-                format!("a size from {} to {}", show_size(least), show_size(most))
+        let plain = match self {
+            Self::Integer { least, most } => {
+                return format!("a whole number from {least} to {most}");
             }
-            plain => plain.plain_words().to_owned(),
-        }
-    }
-
-    const fn plain_words(self) -> &'static str {
-        match self {
+            Self::Size { least, most } => {
+                return format!("a size from {} to {}", show_size(least), show_size(most));
+            }
+            Self::Text => "a text",
             Self::Json => "a text that is JSON",
             Self::Name => "a name",
             Self::Path => "a path of the checkout",
@@ -37,8 +34,8 @@ impl Kind {
             Self::Peer => "a domain, an address or a network",
             Self::Tool => "the name of a tool",
             Self::OneOf(_) => "a word of the list below",
-            Self::Text | Self::Integer { .. } | Self::Size { .. } => "a text",
-        }
+        };
+        plain.to_owned()
     }
 }
 

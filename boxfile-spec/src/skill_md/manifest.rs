@@ -4,7 +4,7 @@ use super::Parsed;
 use super::keys::{BackendKind, Frontmatter, Mapping, Text, Tool, place};
 use crate::diagnostic::quote;
 use crate::sink::Sink;
-use crate::suggest::{builtin_tool, nearest};
+use crate::suggest::{builtin_tool, did_you_mean, nearest};
 use crate::{Diagnostic, Diagnostics, Span, Spanned, rules};
 
 /// The keys of the frontmatter in any generation of agents.
@@ -88,10 +88,8 @@ fn report_unknown(owner: &str, keys: &[Text], known: &[&str], sink: &Sink) {
             text => format!("{owner} has no key {}", quote(text)),
         };
         let warning = Diagnostic::warning(message, place(key), "nothing reads this");
-        sink.report(warning.with_help(match nearest(&key.value, known) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("the keys here are {}", known.join(", ")),
-        }));
+        let all = || format!("the keys here are {}", known.join(", "));
+        sink.report(warning.with_help(nearest(&key.value, known).map_or_else(all, did_you_mean)));
     }
 }
 

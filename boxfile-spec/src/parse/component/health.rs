@@ -18,8 +18,14 @@ pub(super) fn read(node: Option<&Node>, kind: AgentKind, sink: &Sink) -> Option<
     let mut reader = Reader::new(node, &schema::HEALTH, sink);
     let kind: Option<String> = reader.choice_arg();
     let health = match kind.as_deref() {
-        Some("tcp") => read_tcp(&mut reader),
-        Some("http") => read_http(&mut reader),
+        Some("tcp") => {
+            reader.refuse(&["path"]);
+            Some(Health::Tcp { port: reader.integer("port") })
+        }
+        Some("http") => {
+            let port = reader.integer("port");
+            reader.read_prop("path", http_path).map(|path| Health::Http { port, path })
+        }
         Some("exec") => read_exec(&mut reader),
         Some(_) => {
             reader.refuse(&["port", "path"]);
@@ -39,11 +45,6 @@ fn default(kind: AgentKind) -> Health {
     }
 }
 
-fn read_tcp(reader: &mut Reader<'_>) -> Option<Health> {
-    reader.refuse(&["path"]);
-    Some(Health::Tcp { port: reader.integer("port") })
-}
-
 fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
     reader.refuse(&["port", "path"]);
     let mut argv = reader.read_args(value::owned_text)?;
@@ -57,12 +58,6 @@ fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
         argv.clear();
     }
     (!argv.is_empty()).then_some(Health::Exec { argv })
-}
-
-fn read_http(reader: &mut Reader<'_>) -> Option<Health> {
-    let port = reader.integer("port");
-    let path = reader.read_prop("path", http_path)?;
-    Some(Health::Http { port, path })
 }
 
 fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {

@@ -77,18 +77,17 @@ fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Dig
     }
 }
 
-fn place_and_tag(
-    value: &Value,
-    place: &str,
-    what: &str,
-) -> Result<(String, Option<String>), Diagnostic> {
+/// A path, and the tag or name after its colon.
+type Place<T> = Result<(String, Option<T>), Diagnostic>;
+
+fn place_and_tag(value: &Value, place: &str, what: &str) -> Place<String> {
     let (path, tag) = split_place(value, place, what)?;
     Ok((path, tag.map(|tag| checked_tag(value, tag)).transpose()?))
 }
 
 /// Reads the file of a docker archive, and the name of one of its images: a tag, or as docker has it,
 /// `NAME[:TAG]`.
-fn place_and_name(value: &Value, place: &str) -> Result<(String, Option<String>), Diagnostic> {
+fn place_and_name(value: &Value, place: &str) -> Place<String> {
     let (path, name) = split_place(value, place, "file")?;
     if let Some(name) = name.filter(|name| !is_tag(name)) {
         registry(value, name, None)?;
@@ -97,11 +96,7 @@ fn place_and_name(value: &Value, place: &str) -> Result<(String, Option<String>)
 }
 
 /// Splits a path from what is behind it.
-fn split_place<'p>(
-    value: &Value,
-    place: &'p str,
-    what: &str,
-) -> Result<(String, Option<&'p str>), Diagnostic> {
+fn split_place<'p>(value: &Value, place: &'p str, what: &str) -> Place<&'p str> {
     // The first colon: a tag holds none, so a path with colons would be read as a wrong one.
     let (path, tag) = place.split_once(':').map_or((place, None), |(path, tag)| (path, Some(tag)));
     if path.is_empty() {

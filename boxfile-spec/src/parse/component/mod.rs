@@ -198,16 +198,11 @@ fn place_elsewhere(component: &Node, node: &Node) -> Option<String> {
     if let Some(top) = schema::find(schema::TOP, name) {
         return Some(outside(top, node.syntax));
     }
-    let agent_only = schema::AGENT.child(name).is_some() && component.name.value == "business";
-    let block = if agent_only {
-        &schema::AGENT
-    } else if schema::BUSINESS.child(name).is_some() {
-        &schema::BUSINESS
-    } else {
-        return None;
-    };
+    let has = |it: &&Declaration| it.name != component.name.value && it.child(name).is_some();
+    let block = [&schema::AGENT, &schema::BUSINESS].into_iter().find(has)?;
     let place = form::block(node.syntax, block.name);
-    Some(format!("it belongs to the {} alone; write it inside `{place}`", title(block)))
+    let title = if block.name == "business" { "business application" } else { block.name };
+    Some(format!("it belongs to the {title} alone; write it inside `{place}`"))
 }
 
 fn outside(declaration: &Declaration, syntax: Syntax) -> String {
@@ -216,8 +211,4 @@ fn outside(declaration: &Declaration, syntax: Syntax) -> String {
         Syntax::Kdl => format!("`{name}` stands by itself in the file, outside of any `{{ … }}`"),
         Syntax::Toml => format!("`{name}` stands by itself: above the first `[table]`, or as one"),
     }
-}
-
-fn title(declaration: &Declaration) -> &'static str {
-    if declaration.name == "business" { "business application" } else { declaration.name }
 }

@@ -25,10 +25,9 @@ pub(super) fn read(
         ("uts", &mut namespaces.uts),
         ("net", &mut namespaces.net),
     ] {
-        *setting = reader.truth(name).unwrap_or(*setting);
+        *setting = reader.read_optional(name, value::truth).unwrap_or(*setting);
     }
-    let hostname = reader.optional_prop("hostname");
-    let hostname = match hostname {
+    let hostname = match reader.optional_prop("hostname") {
         Some(hostname) if !namespaces.uts => {
             let uts = reader.optional_prop("uts");
             reader.report(needs_uts(hostname, uts));

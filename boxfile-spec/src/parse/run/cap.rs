@@ -29,23 +29,21 @@ fn read_one(node: &Node, sink: &Sink) -> Option<CapPlan> {
     if let (Some(relays), true) = (relays, kind != "nostr") {
         sink.report(without_relays(relays, &kind));
     }
-    let refused: &[&str] = match kind.as_str() {
-        "http" => &["max-connections"],
-        "ws" => &["timeout"],
-        _ => &["max-connections", "timeout"],
-    };
-    reader.refuse(refused);
     let cap = match kind.as_str() {
         "http" => {
-            let timeout_ms = reader.duration("timeout").unwrap_or(DEFAULT_TIMEOUT);
-            Some(CapPlan::Http { timeout_ms })
+            reader.refuse(&["max-connections"]);
+            let timeout = reader.read_optional("timeout", value::some_duration);
+            Some(CapPlan::Http { timeout_ms: timeout.unwrap_or(DEFAULT_TIMEOUT) })
         }
-        "nostr" => nostr(&reader, &children),
         "ws" => {
+            reader.refuse(&["timeout"]);
             let max_connections = reader.integer("max-connections").unwrap_or(DEFAULT_CONNECTIONS);
             Some(CapPlan::Ws { max_connections })
         }
-        _ => Some(CapPlan::Payments),
+        other => {
+            reader.refuse(&["max-connections", "timeout"]);
+            if other == "nostr" { nostr(&reader, &children) } else { Some(CapPlan::Payments) }
+        }
     };
     reader.finish_line();
     cap

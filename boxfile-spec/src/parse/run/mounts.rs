@@ -38,7 +38,7 @@ fn share(
 ) -> Option<Spanned<SharePlan>> {
     let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SHARE, sink);
-    let name = names::name(&mut reader);
+    let name = reader.read_arg(names::plain_name);
     let guest = guest(&mut reader, sink);
     let host = reader.read_optional("host", value::path);
     host.iter().for_each(|host| checkout.share(host));
@@ -59,7 +59,7 @@ pub(in crate::parse) fn scratch(top: &Children<'_>, sink: &Sink) -> Vec<Spanned<
 fn disk(node: &Node, components: Components<'_>) -> Option<Spanned<ScratchPlan>> {
     let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SCRATCH, sink);
-    let name = names::name(&mut reader);
+    let name = reader.read_arg(names::plain_name);
     let guest = guest(&mut reader, sink);
     let written = reader.prop("size");
     let size = reader.size("size");

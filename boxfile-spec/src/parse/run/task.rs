@@ -14,7 +14,7 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {
     let kind = reader.read_prop("type", value::spanned_text);
     let description = reader.read_prop("description", value::owned_text);
     let input = reader.read_optional("input", json);
-    let timeout = reader.duration("timeout");
+    let timeout = reader.read_optional("timeout", value::some_duration);
     let children = reader.children();
     let tags = Reader::sole(&children, &schema::TAGS, |it| {
         it.read_args(|value, name| value::filled_text(value, name).map(str::to_owned))

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::place::{self, SchemaPlace};
 use super::{Argument, Count, Declaration, Merge, Property, TOP};
-use values::{any, description, reference, value};
+use values::{any, reference, value};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -152,12 +152,9 @@ fn table(declaration: &'static Declaration) -> Value {
 }
 
 fn argument(of: &Declaration, argument: &Argument) -> Value {
-    described(value(argument.kind), description(argument.kind, of.doc(argument.name), ""))
+    values::documented(argument.kind, of.doc(argument.name), "")
 }
 
 fn property(of: &Declaration, property: &Property) -> Value {
-    described(
-        value(property.kind),
-        description(property.kind, of.doc(property.name), property.default),
-    )
+    values::documented(property.kind, of.doc(property.name), property.default)
 }

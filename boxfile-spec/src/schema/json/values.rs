@@ -74,7 +74,10 @@ pub(super) fn value(kind: Kind) -> Value {
         Kind::Integer { least, most } => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
-        Kind::OneOf(choices) => any(choices.iter().map(word).collect()),
+        Kind::OneOf(choices) => {
+            let word = |it: &Choice| described(json!({ "const": it.name }), it.doc);
+            any(choices.iter().map(word).collect())
+        }
         Kind::SocketUrl => json!({ "type": "string", "pattern": "^wss?://" }),
         Kind::Name => reference("name"),
         Kind::Hostname => reference("hostname"),
@@ -97,10 +100,6 @@ pub(super) fn value(kind: Kind) -> Value {
     }
 }
 
-fn word(choice: &Choice) -> Value {
-    described(json!({ "const": choice.name }), choice.doc)
-}
-
 /// Returns the schema of what a definition says.
 pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
@@ -112,14 +111,13 @@ pub(super) fn any(mut alternatives: Vec<Value>) -> Value {
 }
 
 /// Says what a value is, with what the schema itself does not say.
-pub(super) fn description(kind: Kind, doc: &str, default: &str) -> String {
-    let range = match kind {
-        Kind::Size { least, most } => {
-            format!(" From {} to {}.", show_size(least), show_size(most))
-        }
-        _ => String::new(),
-    };
-    let default =
-        if default.is_empty() { String::new() } else { format!(" By default {default}.") };
-    format!("{doc}{range}{default}")
+pub(super) fn documented(kind: Kind, doc: &str, default: &str) -> Value {
+    let mut text = doc.to_owned();
+    if let Kind::Size { least, most } = kind {
+        text += &format!(" From {} to {}.", show_size(least), show_size(most));
+    }
+    if !default.is_empty() {
+        text += &format!(" By default {default}.");
+    }
+    described(value(kind), text)
 }

@@ -149,6 +149,9 @@ fn behind_text(word: &str, span: Span) -> Option<Diagnostic> {
     let text = lexeme::text(&mut cursor).unwrap_or(false);
     // Three quotes open a text over several lines, whatever follows them.
     let touches = text && !cursor.rest().is_empty() && !word.starts_with("\"\"\"");
+    if touches && cursor.rest().starts_with(',') {
+        return foreign_punctuation(",", span);
+    }
     touches.then(|| {
         let message = format!("{} touches the text in front of it", quote(cursor.rest()));
         Diagnostic::new(message, span, "two things without a space").with_help(
@@ -194,11 +197,11 @@ fn not_a_number(word: &str, span: Span) -> Option<Diagnostic> {
 fn foreign_punctuation(word: &str, span: Span) -> Option<Diagnostic> {
     let at_start = word.chars().next().filter(|c| "[](),\\".contains(*c));
     let at_end = word.chars().next_back().filter(|c| "]),".contains(*c));
-    let message = format!("`{}` has no meaning here", at_start.or(at_end)?);
-    Some(
-        Diagnostic::new(message, span, "unexpected")
-            .with_help("values follow one another with spaces between them: `args \"a\" \"b\"`"),
-    )
+    let sign = at_start.or(at_end)?;
+    let remove = if sign == ',' { "remove the `,`: " } else { "" };
+    let help = "values follow one another with spaces between them: `args \"a\" \"b\"`";
+    let message = format!("`{sign}` has no meaning here");
+    Some(Diagnostic::new(message, span, "unexpected").with_help(format!("{remove}{help}")))
 }
 
 fn needs_quotes(word: &str, span: Span) -> Option<Diagnostic> {

@@ -30,9 +30,8 @@ pub(super) struct Statement {
 
 /// Finds the statements of a source.
 pub(super) fn scan(source: &str, sink: &Sink) -> Outline {
-    let cursor = Cursor::new(source);
-    let mut scanner =
-        Scanner { cursor, sink, blanks: Vec::new(), intact: true, depth: 0, braces_lost: false };
+    let (cursor, blanks) = (Cursor::new(source), Vec::new());
+    let mut scanner = Scanner { cursor, sink, blanks, intact: true, depth: 0, braces_lost: false };
     scanner.cursor.eat("\u{feff}");
     let mut statements = Vec::new();
     while scanner.statements(&mut statements) {
@@ -249,7 +248,10 @@ impl Scanner<'_> {
         let dash = draft.dash.take();
         let statements = self.braces(open);
         if draft.header.is_none() {
-            self.nameless(open);
+            self.structure_error(
+                Diagnostic::new("this block has no name", open, "nothing in front of it")
+                    .with_help("write the `{` on the line of its declaration, as in `agent {`"),
+            );
         } else if let Some(dash) = dash {
             self.blank_from(dash.offset);
         } else if draft.block.is_some() {
@@ -301,13 +303,6 @@ impl Scanner<'_> {
                     .with_help("remove it, or open the block with `{`"),
             );
         }
-    }
-
-    fn nameless(&mut self, open: Span) {
-        self.structure_error(
-            Diagnostic::new("this block has no name", open, "nothing in front of it")
-                .with_help("write the `{` on the line of its declaration, as in `agent {`"),
-        );
     }
 
     fn overrun(&mut self, draft: &mut Draft, span: Span) {

@@ -193,12 +193,9 @@ impl Explainer<'_> {
         let rest = self.line[name.len()..].trim_start();
         let span = self.at(0, name.len().max(1));
         if let Some(comment) = ["//", "/*", "--", ";"].iter().find(|it| name.starts_with(**it)) {
-            return Diagnostic::new(
-                "this is not a comment",
-                Span::at(self.start, comment.len()),
-                "not in TOML",
-            )
-            .with_help("begin each line of a comment with `#`");
+            let span = Span::at(self.start, comment.len());
+            return Diagnostic::new("this is not a comment", span, "not in TOML")
+                .with_help("begin each line of a comment with `#`");
         }
         match (name.strip_suffix(':'), rest.chars().next()) {
             _ if matches!(self.of(span), "]" | "}") => self.stray(span, None),
@@ -214,15 +211,10 @@ impl Explainer<'_> {
             }
             (None, Some('{')) if rest == "{" => {
                 let names = self.scope.iter().map(|name| name.value.as_str()).chain([name]);
-                Diagnostic::new(
-                    "a table does not begin like this in TOML",
-                    span,
-                    "a block as in KDL",
-                )
-                .with_help(format!(
-                    "write `{}` above its lines, and no `}}` below them",
-                    header(names)
-                ))
+                let help =
+                    format!("write `{}` above its lines, and no `}}` below them", header(names));
+                let message = "a table does not begin like this in TOML";
+                Diagnostic::new(message, span, "a block as in KDL").with_help(help)
             }
             (None, Some(_)) => {
                 let message = format!("the `=` after {} is missing", quote(name));
@@ -243,10 +235,8 @@ impl Explainer<'_> {
         if short && word {
             return format!("write `{name} = {}`", in_quotes(value));
         }
-        match self.declaration(name) {
-            Some(declaration) => written(declaration),
-            None => format!("write {}", quote(&format!("{name} = \"value\""))),
-        }
+        let any = || format!("write {}", quote(&format!("{name} = \"value\"")));
+        self.declaration(name).map_or_else(any, written)
     }
 
     /// Returns the declaration of a name in this table.

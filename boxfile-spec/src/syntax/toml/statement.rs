@@ -114,17 +114,11 @@ impl Statement {
 
     /// Reads a word. Of several words, the parser makes one: what follows a value is another.
     fn word(&mut self, raw: Raw<'_>, span: Span) -> Option<Data> {
-        let error = match word::scalar(raw, span) {
-            Ok(data) => return Some(data),
-            Err(error) => error,
-        };
-        match word::second(raw.as_str(), span) {
+        let read = word::scalar(raw, span);
+        match read.as_ref().err().and_then(|_| word::second(raw.as_str(), span)) {
+            None => return self.words.check(read),
             Some(second) if self.is_open() => self.second.get_or_insert(second),
             Some(second) => self.extra.get_or_insert(second),
-            None => {
-                self.words.report(error);
-                return None;
-            }
         };
         None
     }

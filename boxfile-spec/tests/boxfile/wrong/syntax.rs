@@ -232,8 +232,18 @@ fn punctuation_of_other_languages() {
      3 | vm cpus: 2, memory: "1GiB"
        |          ^^ unexpected
        |
-       = help: values follow one another with spaces between them: `args "a" "b"`
+       = help: remove the `,`: values follow one another with spaces between them: `args "a" "b"`
     "#);
+}
+
+#[test]
+fn a_comma_after_a_text_is_to_be_removed() {
+    for statement in [r#"image "oci:images/agent","#, r#"args "a","b""#] {
+        let errors = agent_errors(&format!("    {statement}"));
+        assert!(errors.contains("error: `,` has no meaning here"), "{errors}");
+        assert!(errors.contains("help: remove the `,`: values follow one another"), "{errors}");
+        assert!(!errors.contains("touches the text"), "{errors}");
+    }
 }
 
 #[test]
