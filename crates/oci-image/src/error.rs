@@ -95,56 +95,70 @@ impl fmt::Display for Form {
 }
 
 /// What a path has instead of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants describe their fields")]
 pub enum Found {
     /// Nothing at all.
-    #[error("it does not exist")]
     Nothing,
     /// A file, where a directory is named.
-    #[error("it is a file")]
     File,
     /// A directory, where an archive is named.
-    #[error("it is a directory")]
     Directory,
     /// A directory or an archive without this file.
-    #[error("it has no file {0:?}")]
     Lacks(&'static str),
     /// An archive that is compressed, and the program that decompresses it.
-    #[error("it is compressed with {format}")]
     Compressed { format: &'static str, program: &'static str },
     /// A file without bytes.
-    #[error("it is empty")]
     Empty,
     /// A file that is no tar archive.
-    #[error("it does not begin like a tar archive")]
     NoArchive,
     /// A copy of skopeo's kind `dir:`.
-    #[error("it looks like a copy of skopeo's kind `dir:`")]
     SkopeoDirectory,
     /// An archive of an OCI image layout.
-    #[error("it is an archive of an OCI image layout")]
     OciArchive,
     /// What `docker save` writes.
-    #[error("`docker save` wrote it")]
     DockerArchive,
     /// What a docker older than 1.10 saved.
-    #[error("a docker older than 1.10 saved it")]
     OldDockerArchive,
 }
 
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "it does not exist",
+            Self::File => "it is a file",
+            Self::Directory => "it is a directory",
+            Self::Lacks(name) => return write!(f, "it has no file {name:?}"),
+            Self::Compressed { format, .. } => return write!(f, "it is compressed with {format}"),
+            Self::Empty => "it is empty",
+            Self::NoArchive => "it does not begin like a tar archive",
+            Self::SkopeoDirectory => "it looks like a copy of skopeo's kind `dir:`",
+            Self::OciArchive => "it is an archive of an OCI image layout",
+            Self::DockerArchive => "`docker save` wrote it",
+            Self::OldDockerArchive => "a docker older than 1.10 saved it",
+        })
+    }
+}
+
 /// Why a layer's type is not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
     /// The image does not have its content.
-    #[error("a foreign layer, whose content is not part of the image")]
     Foreign,
     /// It is encrypted.
-    #[error("an encrypted layer")]
     Encrypted,
     /// It is of no known type.
-    #[error("not a layer that is read: tar, tar+gzip and tar+zstd are")]
     Unknown,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Foreign => "a foreign layer, whose content is not part of the image",
+            Self::Encrypted => "an encrypted layer",
+            Self::Unknown => "not a layer that is read: tar, tar+gzip and tar+zstd are",
+        })
+    }
 }
 
 /// The bound on a number of things that an image has.
