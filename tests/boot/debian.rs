@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use box_image::manifest::ROOTFS_TYPE;
 use testkit::debian::DebianImages;
@@ -53,7 +52,7 @@ fn python_gets_ready_and_node_runs_beside_it() {
     // Each has the base; stored once, the pair is smaller than the sum by about the base's size.
     assert!(agent + business - both > 50 << 20, "the shared base is stored twice");
 
-    let host = tools.host.clone().memory(2048).time_limit(Duration::from_secs(600));
+    let host = tools.host.clone().memory(2048);
     let steps = Scenario::default()
         .step("verify", "boxlaunch verify /debian")
         .step(
