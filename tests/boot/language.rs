@@ -47,12 +47,15 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let host = tools.host.clone().file(&bundle, "/language");
     Scenario::default()
         .step("verify", "boxlaunch verify /language")
+        .step("inspect", "boxlaunch inspect /language")
         .run("look", "/language", LOOK)
         .start(&host)
 });
 
 #[test]
 fn a_program_of_the_checkout_is_the_agent_and_the_business_component_is_as_declared() {
+    let inspected = &STEPS["inspect"].stdout;
+    assert!(inspected.contains("user        1000:100"), "{inspected}");
     let step = &STEPS["look"];
     assert_eq!(step.status, 0, "{step:?}");
     let report = step.json();
