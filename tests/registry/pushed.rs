@@ -68,7 +68,7 @@ impl Pushed {
     }
 
     /// Returns options that know that the registry speaks plain http.
-    pub(crate) fn options(&self) -> Options<'static> {
+    pub(crate) fn options(&self) -> Options {
         let config = format!("[registry.\"{}\"]\nplain-http = true", self.registry.host());
         let config = RegistryConfig::parse(&config).unwrap();
         let policy = Policy { backoff: Duration::from_millis(1), ..Policy::default() };
@@ -82,7 +82,7 @@ impl Pushed {
     }
 
     /// Pulls the image of a tag, and compares everything with the layout.
-    pub(crate) fn pull(&self, options: Options<'_>, tag: &str) -> Result<Manifest, RegistryError> {
+    pub(crate) fn pull(&self, options: Options, tag: &str) -> Result<Manifest, RegistryError> {
         let registry = Registry::new(options);
         let repository = self.repository();
         let manifest = registry.manifest(&repository, &tagged(tag))?;

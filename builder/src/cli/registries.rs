@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use box_image::ErrorCode;
 use download::NetworkOptions;
@@ -18,19 +19,13 @@ use super::progress::Progress;
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// Makes the client of this command. Progress is shown to people, unless a machine reads along.
-///
-/// What the client borrows is never freed: it is needed as long as the program runs.
-pub(crate) fn client(
-    options: &RegistryOptions,
-    as_json: bool,
-) -> Result<Registry<'static>, Failure> {
+pub(crate) fn client(options: &RegistryOptions, as_json: bool) -> Result<Registry, Failure> {
     let progress = Progress::new(as_json);
-    let proxy = text("HTTPS_PROXY").or_else(|| text("https_proxy"));
     let network = NetworkOptions {
-        proxy: proxy.map(|it| &*it.leak()),
+        proxy: text("HTTPS_PROXY").or_else(|| text("https_proxy")),
         // Trusted certificates, in the place of the system's.
-        roots: path("SSL_CERT_FILE").map(|it| &*it.leak()),
-        progress: Some(Box::leak(Box::new(move |it| progress.tell(it)))),
+        roots: path("SSL_CERT_FILE"),
+        progress: Some(Arc::new(move |it| progress.tell(it))),
         ..NetworkOptions::default()
     };
     let search = env::var_os("PATH").unwrap_or_default();

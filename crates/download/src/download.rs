@@ -52,7 +52,7 @@ pub struct Download<'a, S> {
     /// The size that it must have.
     pub size: Size,
     /// How the network is used.
-    pub network: &'a NetworkOptions<'a>,
+    pub network: &'a NetworkOptions,
     /// Ends the download early.
     pub cancel: &'a Cancel,
 }
@@ -193,7 +193,7 @@ impl<'a, S: Source> Download<'a, S> {
     }
 
     fn report(&self, received: u64, total: Option<u64>) {
-        if let Some(progress) = self.network.progress {
+        if let Some(progress) = &self.network.progress {
             progress(Progress { digest: self.digest, received, total });
         }
     }

@@ -31,7 +31,7 @@ impl State {
 
 /// Renews the authorization for a server that has answered "unauthorized".
 pub(crate) fn renew(
-    server: &Server<'_>,
+    server: &Server,
     state: &mut State,
     what: &str,
     headers: &HeaderMap,
@@ -59,14 +59,14 @@ pub(crate) fn renew(
     Ok(())
 }
 
-fn unknown(server: &Server<'_>, why: &'static str) -> RegistryError {
+fn unknown(server: &Server, why: &'static str) -> RegistryError {
     let host = server.repository.host();
     let what = format!("{host} asks for credentials in a way that is not known");
     RegistryError::Response { what, why }
 }
 
 /// Returns the URL of the realm, if it may have credentials for this registry.
-fn trusted(server: &Server<'_>, realm: &str) -> Result<RemoteUrl, RegistryError> {
+fn trusted(server: &Server, realm: &str) -> Result<RemoteUrl, RegistryError> {
     let host = server.repository.host().to_owned();
     let Ok(url) = realm.parse::<RemoteUrl>() else {
         return Err(unknown(server, "its realm is no URL"));

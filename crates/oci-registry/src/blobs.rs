@@ -17,8 +17,8 @@ use crate::refusal;
 use crate::session::{Resource, Session};
 
 /// What the threads of one call share.
-struct Work<'w, 'a> {
-    registry: &'w Registry<'a>,
+struct Work<'w> {
+    registry: &'w Registry,
     repository: &'w Repository,
     store: &'w Store,
     /// Each blob once, with its size.
@@ -32,11 +32,11 @@ struct Work<'w, 'a> {
 /// A blob on one server.
 #[derive(Debug)]
 struct Blob<'s> {
-    session: &'s Session<'s>,
+    session: &'s Session,
     resource: Resource,
 }
 
-impl Registry<'_> {
+impl Registry {
     /// Fetches those blobs that the store does not hold undamaged, several at once. Memory does not
     /// grow with them. How large a blob may be at most, the caller decides: `blobs` has the sizes.
     ///
@@ -85,7 +85,7 @@ fn distinct(
     Ok(distinct)
 }
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// Takes one blob after the other, until there are no more or one failed.
     fn run(&self) {
         while !self.cancel.is_canceled()
@@ -111,12 +111,7 @@ impl Work<'_, '_> {
         }
     }
 
-    fn download(
-        &self,
-        session: &Session<'_>,
-        digest: Digest,
-        size: u64,
-    ) -> Result<(), RegistryError> {
+    fn download(&self, session: &Session, digest: Digest, size: u64) -> Result<(), RegistryError> {
         let what = format!("the blob {digest} of {}", session.server.repository);
         let resource = Resource { what, path: format!("blobs/{digest}") };
         let download = Download {

@@ -22,26 +22,26 @@ use crate::session::Session;
 /// one that runs asynchronous tasks: the client has its own runtime, and tokio does not let one
 /// wait inside another.
 #[derive(Debug)]
-pub struct Registry<'a> {
-    pub(crate) options: Arc<Options<'a>>,
+pub struct Registry {
+    pub(crate) options: Arc<Options>,
     /// One for each file of further certificates.
     clients: Mutex<BTreeMap<Option<PathBuf>, Arc<Client>>>,
     /// The servers of each repository: its mirrors, then its registry.
-    servers: Mutex<BTreeMap<Repository, Sessions<'a>>>,
+    servers: Mutex<BTreeMap<Repository, Sessions>>,
 }
 
-type Sessions<'a> = Arc<[Session<'a>]>;
+type Sessions = Arc<[Session]>;
 
-impl<'a> Registry<'a> {
+impl Registry {
     /// Makes a client; nothing is read or asked yet.
-    pub fn new(options: Options<'a>) -> Self {
+    pub fn new(options: Options) -> Self {
         let options = Arc::new(options);
         Self { options, clients: Mutex::default(), servers: Mutex::default() }
     }
 
     /// Returns how the network is used, for other downloads.
-    pub fn network(&self) -> NetworkOptions<'a> {
-        self.options.network
+    pub fn network(&self) -> NetworkOptions {
+        self.options.network.clone()
     }
 
     /// Fetches a manifest or an index: at most [`MANIFEST_LIMIT`](crate::MANIFEST_LIMIT) bytes with
@@ -61,7 +61,7 @@ impl<'a> Registry<'a> {
     pub(crate) fn each<T>(
         &self,
         repository: &Repository,
-        ask: impl Fn(&Session<'_>) -> Result<T, RegistryError>,
+        ask: impl Fn(&Session) -> Result<T, RegistryError>,
     ) -> Result<T, RegistryError> {
         let mut failed = Vec::new();
         for session in self.servers(repository)?.iter() {
@@ -81,7 +81,7 @@ impl<'a> Registry<'a> {
     }
 
     /// Returns the servers of a repository: its mirrors, then its registry.
-    pub(crate) fn servers(&self, repository: &Repository) -> Result<Sessions<'a>, RegistryError> {
+    pub(crate) fn servers(&self, repository: &Repository) -> Result<Sessions, RegistryError> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = servers.get(repository) {
             return Ok(Arc::clone(known));
@@ -95,11 +95,7 @@ impl<'a> Registry<'a> {
         Ok(made)
     }
 
-    fn session(
-        &self,
-        repository: Repository,
-        is_mirror: bool,
-    ) -> Result<Session<'a>, RegistryError> {
+    fn session(&self, repository: Repository, is_mirror: bool) -> Result<Session, RegistryError> {
         let host = self.options.config.host(repository.host());
         let scheme = if host.plain_http { "http" } else { "https" };
         let base = format!("{scheme}://{}/", config::server(repository.host()));

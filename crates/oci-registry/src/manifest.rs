@@ -35,10 +35,7 @@ pub struct Manifest {
 }
 
 /// Fetches a manifest.
-pub(crate) fn fetch(
-    session: &Session<'_>,
-    reference: &Reference,
-) -> Result<Manifest, RegistryError> {
+pub(crate) fn fetch(session: &Session, reference: &Reference) -> Result<Manifest, RegistryError> {
     let mark = if matches!(reference, Reference::Tag(_)) { ':' } else { '@' };
     let what = format!("the manifest of {}{mark}{reference}", session.server.repository);
     let resource = Resource { what, path: format!("manifests/{reference}") };
@@ -48,7 +45,7 @@ pub(crate) fn fetch(
 }
 
 fn attempt(
-    session: &Session<'_>,
+    session: &Session,
     resource: &Resource,
     reference: &Reference,
     deadline: Deadline,

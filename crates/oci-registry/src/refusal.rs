@@ -29,7 +29,7 @@ const CODES: [&str; 14] = [
 ];
 
 /// Returns the error of a response that does not have what was asked for.
-pub(crate) fn of(server: &Server<'_>, what: &str, response: FinalResponse) -> RegistryError {
+pub(crate) fn of(server: &Server, what: &str, response: FinalResponse) -> RegistryError {
     if response.response.status() == StatusCode::NOT_FOUND {
         return RegistryError::NotFound { what: what.to_owned(), host: response.url.host() };
     }
@@ -37,7 +37,7 @@ pub(crate) fn of(server: &Server<'_>, what: &str, response: FinalResponse) -> Re
 }
 
 /// Returns the error of a status, with the error code of the body where it has a known one.
-pub(crate) fn status(server: &Server<'_>, what: &str, response: FinalResponse) -> RegistryError {
+pub(crate) fn status(server: &Server, what: &str, response: FinalResponse) -> RegistryError {
     let mut error = response.status_error(what);
     if let DownloadError::Status { reason, .. } = &mut error {
         *reason = code(server, what, response);
@@ -45,7 +45,7 @@ pub(crate) fn status(server: &Server<'_>, what: &str, response: FinalResponse) -
     error.into()
 }
 
-fn code(server: &Server<'_>, what: &str, response: FinalResponse) -> Option<&'static str> {
+fn code(server: &Server, what: &str, response: FinalResponse) -> Option<&'static str> {
     let policy = &server.options.network.policy;
     let body = Body::new(what, response, policy, Attempts::new(policy).deadline(0));
     let errors: Value = serde_json::from_slice(&body.read_whole(LIMIT).ok()?).ok()?;

@@ -13,7 +13,7 @@ use crate::name::Repository;
 
 /// How registries are asked.
 #[derive(Debug, Clone)]
-pub struct Options<'a> {
+pub struct Options {
     /// Mirrors, plain http, and trusted realms.
     pub config: RegistryConfig,
     /// Where credentials may be: files such as docker's `config.json` and podman's `auth.json`. The
@@ -27,10 +27,10 @@ pub struct Options<'a> {
     /// How many blobs are fetched at once.
     pub parallel: usize,
     /// How the network is used.
-    pub network: NetworkOptions<'a>,
+    pub network: NetworkOptions,
 }
 
-impl Default for Options<'_> {
+impl Default for Options {
     /// Returns options without credentials, special registries and a proxy, for four blobs at once.
     fn default() -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Default for Options<'_> {
 
 /// One repository on one server, and how it is reached.
 #[derive(Debug)]
-pub(crate) struct Server<'a> {
+pub(crate) struct Server {
     pub(crate) client: Arc<Client>,
     /// The repository by its name on this server.
     pub(crate) repository: Repository,
@@ -56,10 +56,10 @@ pub(crate) struct Server<'a> {
     pub(crate) host: Host,
     /// Whether another server is asked where this one cannot help.
     pub(crate) is_mirror: bool,
-    pub(crate) options: Arc<Options<'a>>,
+    pub(crate) options: Arc<Options>,
 }
 
-impl Server<'_> {
+impl Server {
     /// Returns the URL of a resource of the repository.
     pub(crate) fn url(&self, path: &str) -> Result<RemoteUrl, RegistryError> {
         let path = format!("/v2/{}/{path}", self.repository.name());

@@ -16,8 +16,8 @@ const MIRROR_TRIES: u32 = 2;
 
 /// One repository on one server, and how far it has authenticated us.
 #[derive(Debug)]
-pub(crate) struct Session<'a> {
-    pub(crate) server: Server<'a>,
+pub(crate) struct Session {
+    pub(crate) server: Server,
     state: Mutex<State>,
 }
 
@@ -30,9 +30,9 @@ pub(crate) struct Resource {
     pub(crate) path: String,
 }
 
-impl<'a> Session<'a> {
+impl Session {
     /// Starts without credentials.
-    pub(crate) fn new(server: Server<'a>) -> Self {
+    pub(crate) fn new(server: Server) -> Self {
         Self { server, state: Mutex::default() }
     }
 

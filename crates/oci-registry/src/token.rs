@@ -33,7 +33,7 @@ struct Granted {
 
 /// Fetches a token for reading the server's repository, and returns the header that has it.
 pub(crate) fn fetch(
-    server: &Server<'_>,
+    server: &Server,
     what: &str,
     realm: &RemoteUrl,
     service: Option<&str>,
@@ -54,7 +54,7 @@ pub(crate) fn fetch(
 }
 
 fn request(
-    server: &Server<'_>,
+    server: &Server,
     realm: &RemoteUrl,
     service: Option<&str>,
     credentials: Option<&Credentials>,
@@ -81,7 +81,7 @@ fn request(
 }
 
 fn read(
-    server: &Server<'_>,
+    server: &Server,
     realm: &RemoteUrl,
     response: FinalResponse,
 ) -> Result<HeaderValue, RegistryError> {
@@ -96,7 +96,7 @@ fn read(
     bearer(&token).ok_or_else(|| useless(server, realm, "it cannot be sent in a header"))
 }
 
-fn useless(server: &Server<'_>, realm: &RemoteUrl, why: &'static str) -> RegistryError {
+fn useless(server: &Server, realm: &RemoteUrl, why: &'static str) -> RegistryError {
     let (realm, host) = (realm.host(), server.repository.host());
     let what = format!("{realm} gives no token that can be used for {host}");
     RegistryError::Response { what, why }

@@ -26,14 +26,14 @@ use crate::retry::{Attempts, Cancel};
 use crate::size::Size;
 
 /// How a file is fetched.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct FetchOptions<'a> {
+#[derive(Debug, Clone, Default)]
+pub struct FetchOptions {
     /// Take files from the store only.
     pub offline: bool,
     /// The file's size.
     pub size: Size,
     /// How the network is used.
-    pub network: NetworkOptions<'a>,
+    pub network: NetworkOptions,
 }
 
 /// A file that the store holds.
@@ -73,7 +73,7 @@ pub fn fetch(
     url: &RemoteUrl,
     sha256: &Digest,
     store: &Store,
-    options: &FetchOptions<'_>,
+    options: &FetchOptions,
 ) -> Result<Fetched, FetchError> {
     let blob = *sha256;
     let what = url.without_query();

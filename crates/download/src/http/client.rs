@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use box_digest::Digest;
@@ -21,20 +22,20 @@ use crate::retry::Policy;
 const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";
 
 /// How the network is used.
-#[derive(Clone, Copy, Default)]
-pub struct NetworkOptions<'a> {
+#[derive(Clone, Default)]
+pub struct NetworkOptions {
     /// How patient downloads are.
     pub policy: Policy,
     /// The proxy for all requests but those to this machine, `http://…` or `https://…`. It may have
     /// a name and a password, which only the proxy sees.
-    pub proxy: Option<&'a str>,
+    pub proxy: Option<String>,
     /// A PEM file with the root certificates that are trusted, in the place of the system's.
-    pub roots: Option<&'a Path>,
+    pub roots: Option<PathBuf>,
     /// Is called after each piece of a download: often, and from several threads.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
 }
 
-impl fmt::Debug for NetworkOptions<'_> {
+impl fmt::Debug for NetworkOptions {
     /// Leaves out the proxy's text, which may have a password, and the closure.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { policy, roots, .. } = self;
@@ -67,12 +68,12 @@ impl Client {
     /// Makes a client that also trusts the certificates in the PEM file `more_roots`, and keeps `idle`
     /// connections to each host for later requests.
     pub fn new(
-        options: &NetworkOptions<'_>,
+        options: &NetworkOptions,
         more_roots: Option<&Path>,
         idle: usize,
     ) -> Result<Self, HttpError> {
         let patience = options.policy.patience;
-        let roots = roots::load(options.roots, more_roots)?;
+        let roots = roots::load(options.roots.as_deref(), more_roots)?;
         let has_roots = !roots.is_empty();
         let tls = roots::tls(roots).map_err(|error| HttpError::Client(error.into()))?;
         let mut builder = blocking::Client::builder()
@@ -83,7 +84,7 @@ impl Client {
             .connect_timeout(patience)
             .pool_max_idle_per_host(idle)
             .no_proxy();
-        if let Some(proxy) = options.proxy {
+        if let Some(proxy) = &options.proxy {
             builder = builder.proxy(parse_proxy(proxy)?);
         }
         let http = builder.build().map_err(|error| HttpError::Client(error.into()))?;

@@ -41,7 +41,7 @@ pub(super) fn is_name(text: &str) -> bool {
 
 /// Asks a helper for a registry's credentials.
 pub(super) fn ask(
-    options: &Options<'_>,
+    options: &Options,
     name: &str,
     host: &str,
 ) -> Result<Option<Credentials>, RegistryError> {

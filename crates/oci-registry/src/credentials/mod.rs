@@ -50,7 +50,7 @@ impl fmt::Debug for Secret {
 
 /// Returns the credentials for a repository, if there are any.
 pub(super) fn find(
-    options: &Options<'_>,
+    options: &Options,
     repository: &Repository,
 ) -> Result<Option<Credentials>, RegistryError> {
     for path in &options.auth_files {

@@ -191,13 +191,12 @@ cases! {
 }
 
 #[test]
-fn what_is_something_else_is_never_told_of_as_whole() {
+fn what_is_something_else_is_never_reported_as_whole() {
     let stage = layer(changed).set();
-    let told = std::sync::Mutex::new(Vec::new());
-    let progress = |progress: Progress| told.lock().unwrap().push(progress);
-    let registry = Registry::new(with_progress(&progress, stage.options(quick())));
+    let (options, seen) = watched(stage.options(quick()));
+    let registry = Registry::new(options);
     pull(&registry, &stage).unwrap_err();
     let layer = digest(&stage.image.layer);
     let whole = |it: &Progress| it.digest == layer && it.total == Some(it.received);
-    assert!(!told.lock().unwrap().iter().any(whole));
+    assert!(!seen.lock().unwrap().iter().any(whole));
 }

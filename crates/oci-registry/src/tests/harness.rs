@@ -10,7 +10,7 @@ use super::*;
 pub(super) struct Case {
     pub(super) plan: fn() -> Plan,
     /// Changes how the registry is asked.
-    pub(super) options: fn(Options<'static>) -> Options<'static>,
+    pub(super) options: fn(Options) -> Options,
     /// Whether the outcome is the right one.
     pub(super) ends: fn(&Result<(), PullError>, &Stage) -> bool,
 }
@@ -29,7 +29,7 @@ macro_rules! cases {
 
             pub(in crate::tests) fn case() -> Case {
                 #[allow(unused_mut, unused_assignments)]
-                let mut options: fn(Options<'static>) -> Options<'static> = |it| it;
+                let mut options: fn(Options) -> Options = |it| it;
                 $(options = $options;)?
                 Case { plan: || $plan, ends: $ends, options }
             }
@@ -81,7 +81,7 @@ impl Case {
 
 /// Returns everything that a person or a log could be told: the error in each form, its causes, and
 /// the client itself.
-fn told(outcome: &Result<(), PullError>, registry: &Registry<'_>) -> String {
+fn told(outcome: &Result<(), PullError>, registry: &Registry) -> String {
     let mut told = format!("{outcome:?} {outcome:#?} {registry:?}");
     let mut error: Option<&dyn Error> = outcome.as_ref().err().map(|error| error as _);
     while let Some(cause) = error {

@@ -19,7 +19,7 @@ use testkit::http_server::{Identity, Reply, Step, file, length, redirect, reply}
 use crate::*;
 use harness::{Case, cases};
 use pull::PullError;
-use stage::{CANARY, Image, Stage, TOKEN, digest, with_policy, with_progress};
+use stage::{CANARY, Image, Stage, TOKEN, digest, watched, with_policy};
 
 /// Each case of each file, and the least that there must be of them.
 #[test]

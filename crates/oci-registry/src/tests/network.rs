@@ -83,19 +83,19 @@ fn drip(bytes: &[u8]) -> Reply {
     steps
 }
 
-fn demanding(options: Options<'static>) -> Options<'static> {
+fn demanding(options: Options) -> Options {
     let options = impatient(options);
     let policy = Policy { least_rate: 1 << 20, ..options.network.policy };
     with_policy(options, policy)
 }
 
 /// Allows half a second for each manifest.
-fn hurried(options: Options<'static>) -> Options<'static> {
+fn hurried(options: Options) -> Options {
     let policy = Policy { grace: Duration::from_millis(500), ..options.network.policy };
     with_policy(options, policy)
 }
 
-fn impatient(options: Options<'static>) -> Options<'static> {
+fn impatient(options: Options) -> Options {
     let policy = Policy { patience: Duration::from_secs(1), tries: 1, ..options.network.policy };
     with_policy(options, policy)
 }

@@ -1,6 +1,5 @@
 //! Many blobs at once.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -27,11 +26,10 @@ fn having(blobs: Vec<Vec<u8>>) -> Plan {
 }
 
 #[test]
-fn each_blob_is_fetched_once_and_told_of() {
+fn each_blob_is_fetched_once_and_reported() {
     let stage = having(blobs()).set();
-    let told = Mutex::new(Vec::new());
-    let progress = |progress| told.lock().unwrap().push(progress);
-    let registry = Registry::new(with_progress(&progress, stage.options(quick())));
+    let (options, seen) = watched(stage.options(quick()));
+    let registry = Registry::new(options);
     let all = named(&blobs());
     let twice = [all.clone(), all.clone()].concat();
     registry.fetch_blobs(&stage.repository(), &twice, &stage.store).unwrap();
@@ -39,14 +37,14 @@ fn each_blob_is_fetched_once_and_told_of() {
         assert_eq!(stage.store.read(&Digest::of(&bytes)).unwrap(), bytes);
         assert_eq!(stage.asked(&format!("/v2/app/blobs/{}", digest(&bytes))).len(), 1);
     }
-    let told = told.lock().unwrap();
+    let seen = seen.lock().unwrap();
     for (digest, total) in all {
         let received: Vec<_> =
-            told.iter().filter(|it| it.digest == digest).map(|it| it.received).collect();
+            seen.iter().filter(|it| it.digest == digest).map(|it| it.received).collect();
         assert!(received.is_sorted() && received.last() == Some(&total), "{received:?}");
     }
     let asked = stage.registry.requests().len();
-    drop(told);
+    drop(seen);
     registry.fetch_blobs(&stage.repository(), &twice, &stage.store).unwrap();
     assert_eq!(stage.registry.requests().len(), asked, "what is held is not asked for");
 }
@@ -132,7 +130,7 @@ fn nothing_is_asked_for_nothing() {
 fn a_proxys_password_is_not_shown() {
     let stage = Plan::new().set();
     let mut options = quick();
-    options.network.proxy = Some("http://me:canary@127.0.0.1:1");
+    options.network.proxy = Some("http://me:canary@127.0.0.1:1".to_owned());
     let registry = stage.client(options);
     // Nothing has to answer: that is what makes the HTTP client.
     drop(registry.manifest(&stage.repository(), &Reference::Tag(Tag::new("v1").unwrap())));
@@ -142,5 +140,5 @@ fn a_proxys_password_is_not_shown() {
 #[test]
 fn a_client_may_be_shared() {
     fn shared<T: Send + Sync>() {}
-    shared::<Registry<'_>>();
+    shared::<Registry>();
 }

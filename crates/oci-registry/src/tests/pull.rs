@@ -14,7 +14,7 @@ pub(super) enum PullError {
 }
 
 /// Pulls an image by its tag.
-pub(super) fn pull(registry: &Registry<'_>, stage: &Stage) -> Result<(), PullError> {
+pub(super) fn pull(registry: &Registry, stage: &Stage) -> Result<(), PullError> {
     let repository = stage.repository();
     // What a lock would remember, and what is then asked for.
     let tagged = registry.manifest(&repository, &Reference::Tag(Tag::new("v1")?))?;

@@ -1,7 +1,7 @@
 //! The registry, the servers beside it, and an honest way to answer.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -176,12 +176,12 @@ impl Plan {
 
 impl Stage {
     /// Returns a client that has a password for the registry, and perhaps one guard less.
-    pub(super) fn client<'a>(&self, options: Options<'a>) -> Registry<'a> {
+    pub(super) fn client(&self, options: Options) -> Registry {
         Registry::new(self.options(options))
     }
 
     /// Returns options with a password for the registry.
-    pub(super) fn options<'a>(&self, options: Options<'a>) -> Options<'a> {
+    pub(super) fn options(&self, options: Options) -> Options {
         let auth = self.dir.path().join("auth.json");
         std::fs::write(&auth, &self.auth).unwrap();
         let plain = self.registry.url("").starts_with("http:");
@@ -215,23 +215,22 @@ impl Stage {
 }
 
 /// Returns options for a test: tries without waiting, and the tests' roots.
-pub(super) fn quick() -> Options<'static> {
-    let roots: &'static std::path::Path = Box::leak(roots().into_boxed_path());
+pub(super) fn quick() -> Options {
     let policy = Policy { backoff: Duration::from_millis(1), tries: 3, ..Policy::default() };
-    let network = NetworkOptions { policy, roots: Some(roots), ..NetworkOptions::default() };
+    let network = NetworkOptions { policy, roots: Some(roots()), ..NetworkOptions::default() };
     Options { network, ..Options::default() }
 }
 
-pub(super) fn with_policy(options: Options<'_>, policy: Policy) -> Options<'_> {
+pub(super) fn with_policy(options: Options, policy: Policy) -> Options {
     Options { network: NetworkOptions { policy, ..options.network }, ..options }
 }
 
-pub(super) fn with_progress<'a>(
-    progress: &'a (dyn Fn(Progress) + Sync),
-    options: Options<'a>,
-) -> Options<'a> {
-    let network = NetworkOptions { progress: Some(progress), ..options.network };
-    Options { network, ..options }
+/// Returns the options with a list of the progress that is reported.
+pub(super) fn watched(mut options: Options) -> (Options, Arc<Mutex<Vec<Progress>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    options.network.progress = Some(Arc::new(move |it| log.lock().unwrap().push(it)));
+    (options, seen)
 }
 
 pub(super) fn digest(bytes: &[u8]) -> Digest {

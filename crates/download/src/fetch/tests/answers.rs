@@ -1,6 +1,6 @@
 //! What servers answer: files, refusals, the wrong thing.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::server::{Server, Step, file, length, reply};
 use super::*;
@@ -26,7 +26,7 @@ fn a_file_comes_whole_and_its_request_gives_nothing_away() {
 fn https_needs_a_trusted_certificate() {
     let server = Server::https(|_| vec![file(DATA)]);
     let root = roots();
-    let options = reached(NetworkOptions { roots: Some(&root), ..quick().network });
+    let options = reached(NetworkOptions { roots: Some(root), ..quick().network });
     assert!(fetch_new(&server.url("/"), &options).is_ok());
 
     let server = Server::https(|_| vec![file(DATA)]);
@@ -53,11 +53,12 @@ fn pieces_come_in_chunks_and_are_counted() {
         vec![reply("200 OK", &["Transfer-Encoding: chunked"], &body)]
     };
     let server = Server::http(chunked);
-    let seen = Mutex::new(Vec::new());
-    let progress = |progress| seen.lock().unwrap().push(progress);
-    let options = reached(NetworkOptions { progress: Some(&progress), ..quick().network });
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let progress = Arc::new(move |progress| log.lock().unwrap().push(progress));
+    let options = reached(NetworkOptions { progress: Some(progress), ..quick().network });
     fetch_new(&server.url("/"), &options).unwrap();
-    let seen = seen.into_inner().unwrap();
+    let seen = seen.lock().unwrap();
     assert!(seen.is_sorted_by_key(|it| it.received));
     let all = DATA.len() as u64;
     let last = Progress { digest: digest(DATA), received: all, total: Some(all) };
@@ -68,13 +69,11 @@ fn pieces_come_in_chunks_and_are_counted() {
 #[test]
 fn the_total_is_told_where_the_server_tells_it() {
     let server = Server::http(|_| vec![file(DATA)]);
-    let last = Mutex::new(None);
-    let progress = |progress| *last.lock().unwrap() = Some(progress);
-    fetch_new(
-        &server.url("/"),
-        &reached(NetworkOptions { progress: Some(&progress), ..quick().network }),
-    )
-    .unwrap();
+    let last = Arc::new(Mutex::new(None));
+    let log = Arc::clone(&last);
+    let progress = Arc::new(move |progress| *log.lock().unwrap() = Some(progress));
+    let options = reached(NetworkOptions { progress: Some(progress), ..quick().network });
+    fetch_new(&server.url("/"), &options).unwrap();
     let all = DATA.len() as u64;
     let expected = Progress { digest: digest(DATA), received: all, total: Some(all) };
     assert_eq!(*last.lock().unwrap(), Some(expected));
@@ -216,7 +215,7 @@ fn an_unannounced_end_before_the_known_size_is_a_broken_connection() {
 fn a_proxy_is_used_only_where_one_is_named() {
     let proxy = Server::http(|_| vec![file(DATA)]);
     let url = proxy.url("").replace("http://", "http://user:secret@");
-    let options = reached(NetworkOptions { proxy: Some(&url), ..quick().network });
+    let options = reached(NetworkOptions { proxy: Some(url), ..quick().network });
     assert!(!format!("{options:?}").contains("secret"));
     fetch_new("http://files.invalid/agent", &options).unwrap();
     let request = proxy.requests().remove(0);
@@ -228,7 +227,7 @@ fn a_proxy_is_used_only_where_one_is_named() {
 fn no_proxy_is_asked_for_this_machine() {
     let (proxy, server) = (Server::http(|_| vec![file(DATA)]), Server::http(|_| vec![file(DATA)]));
     let url = proxy.url("");
-    let options = reached(NetworkOptions { proxy: Some(&url), ..quick().network });
+    let options = reached(NetworkOptions { proxy: Some(url), ..quick().network });
     fetch_new(&server.url("/"), &options).unwrap();
     assert_eq!((proxy.requests().len(), server.requests().len()), (0, 1));
 }
@@ -236,7 +235,7 @@ fn no_proxy_is_asked_for_this_machine() {
 #[test]
 fn a_proxy_that_cannot_be_used_is_refused() {
     for bad in ["", "socks5://127.0.0.1:1", "127.0.0.1:1"] {
-        let options = reached(NetworkOptions { proxy: Some(bad), ..quick().network });
+        let options = reached(NetworkOptions { proxy: Some(bad.to_owned()), ..quick().network });
         let error = fetch_new("http://files.invalid/", &options).unwrap_err();
         assert!(
             matches!(error, FetchError::Download(DownloadError::Http(HttpError::Proxy(_)))),

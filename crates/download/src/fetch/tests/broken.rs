@@ -22,10 +22,7 @@ fn rest(first: usize, tag: &str, body: &[u8]) -> Reply {
 }
 
 /// Plays a script and returns what was asked for: the requests' `range` and `if-range` lines.
-fn asked(
-    options: &FetchOptions<'_>,
-    replies: &[Reply],
-) -> (Result<Fetched, FetchError>, Vec<String>) {
+fn asked(options: &FetchOptions, replies: &[Reply]) -> (Result<Fetched, FetchError>, Vec<String>) {
     let server = Server::http(|_| replies.to_vec());
     let fetched = fetch_new(&server.url("/"), options);
     let ranges = |request: &String| {

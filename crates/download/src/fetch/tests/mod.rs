@@ -34,7 +34,7 @@ impl Case {
     }
 
     /// Fetches [`DATA`]. A failure must leave nothing in the store.
-    fn fetch(&self, url: &str, options: &FetchOptions<'_>) -> Result<Fetched, FetchError> {
+    fn fetch(&self, url: &str, options: &FetchOptions) -> Result<Fetched, FetchError> {
         let before = self.files();
         let fetched = fetch(&url.parse().unwrap(), &digest(DATA), &self.store, options);
         match fetched {
@@ -65,7 +65,7 @@ impl Case {
 }
 
 /// Fetches [`DATA`] into a new store.
-fn fetch_new(url: &str, options: &FetchOptions<'_>) -> Result<Fetched, FetchError> {
+fn fetch_new(url: &str, options: &FetchOptions) -> Result<Fetched, FetchError> {
     Case::new().fetch(url, options)
 }
 
@@ -74,19 +74,19 @@ fn digest(bytes: &[u8]) -> Digest {
 }
 
 /// Options of three tries, without a pause between them, and long enough for an answer.
-fn quick() -> FetchOptions<'static> {
+fn quick() -> FetchOptions {
     patient(Duration::from_secs(30))
 }
 
 /// The same with another patience.
-fn patient(patience: Duration) -> FetchOptions<'static> {
+fn patient(patience: Duration) -> FetchOptions {
     let backoff = Duration::from_millis(1);
     let policy = Policy { patience, backoff, tries: 3, ..Policy::default() };
     reached(NetworkOptions { policy, ..NetworkOptions::default() })
 }
 
 /// Options for another use of the network.
-fn reached(network: NetworkOptions<'_>) -> FetchOptions<'_> {
+fn reached(network: NetworkOptions) -> FetchOptions {
     FetchOptions { network, ..FetchOptions::default() }
 }
 

@@ -81,8 +81,7 @@ fn other_schemes_and_credentials_are_not_followed() {
 #[test]
 fn https_is_never_left() {
     let server = Server::https(|_| vec![redirect("http://127.0.0.1:1/x?key=secret")]);
-    let root = roots();
-    let options = reached(NetworkOptions { roots: Some(&root), ..quick().network });
+    let options = reached(NetworkOptions { roots: Some(roots()), ..quick().network });
     let url = server.url("/");
     let error = fetch_new(&url, &options).unwrap_err();
     let text = format!(
@@ -97,7 +96,6 @@ fn http_may_lead_to_https() {
     let secure = Server::https(|_| vec![file(DATA)]);
     let to = secure.url("/agent");
     let plain = Server::http(|_| vec![redirect(&to)]);
-    let root = roots();
-    let options = reached(NetworkOptions { roots: Some(&root), ..quick().network });
+    let options = reached(NetworkOptions { roots: Some(roots()), ..quick().network });
     fetch_new(&plain.url("/"), &options).unwrap();
 }

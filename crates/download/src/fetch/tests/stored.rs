@@ -8,7 +8,7 @@ use super::*;
 /// A URL where nobody listens.
 const NOWHERE: &str = "http://127.0.0.1:1/agent";
 
-fn offline() -> FetchOptions<'static> {
+fn offline() -> FetchOptions {
     FetchOptions { offline: true, ..quick() }
 }
 
