@@ -22,26 +22,26 @@ use host_fs::publish::PublishError;
 use oci_layer::{LayerError, LayerErrorKind};
 use oci_registry::RegistryError;
 
-use super::Advice;
+use super::Explanation;
 
-/// What to do about a file that a checksum in the Boxfile names.
+/// The help for a file that differs from a checksum in the Boxfile.
 const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
 
-/// Says what to do about an error.
-pub(super) fn help(code: ErrorCode, text: impl Into<Cow<'static, str>>) -> Advice {
-    Advice { code, help: Some(text.into()) }
+/// Returns a row with a help.
+pub(super) fn help(code: ErrorCode, text: impl Into<Cow<'static, str>>) -> Explanation {
+    (code, text).into()
 }
 
 /// An error of a library, as this program explains it.
 pub(crate) trait Explain: Error {
     /// Returns the error's code, and what to do about it.
-    fn advice(&self) -> Advice;
+    fn explain(&self) -> Explanation;
 }
 
 impl Explain for BuildError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Unusable { source, .. } => source.advice(),
+            Self::Unusable { source, .. } => source.explain(),
             Self::SkillClash { .. } => help(SkillInvalid, "rename one of them"),
             Self::WrongFile { .. } => help(DigestMismatch, NEW_SHA256),
             Self::NoInterpreter { .. } => help(
@@ -64,17 +64,17 @@ impl Explain for BuildError {
 }
 
 impl Explain for Cause {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Image(source) => source.advice(),
-            Self::Layer(source) => source.advice(),
-            Self::Skill(source) => source.advice(),
-            Self::Binary(source) => source.advice(),
-            Self::Url(source) => source.advice(),
-            Self::Fetch(source) => source.advice(),
-            Self::File(source) => source.advice(),
-            Self::Compose(source) => source.advice(),
-            Self::Store(source) => source.advice(),
+            Self::Image(source) => source.explain(),
+            Self::Layer(source) => source.explain(),
+            Self::Skill(source) => source.explain(),
+            Self::Binary(source) => source.explain(),
+            Self::Url(source) => source.explain(),
+            Self::Fetch(source) => source.explain(),
+            Self::File(source) => source.explain(),
+            Self::Compose(source) => source.explain(),
+            Self::Store(source) => source.explain(),
             Self::Kernel(_) => KernelInvalid.into(),
             Self::Plan(_) => BoxfileInvalid.into(),
             Self::Excess(_) | Self::Listing(_) => TooLarge.into(),
@@ -85,7 +85,7 @@ impl Explain for Cause {
 }
 
 impl Explain for ComposeError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         let text = match self {
             Self::NoProgram => "write `entrypoint \"/path/to/program\"` in `agent`",
             Self::UnknownUser { .. } => "name the user by number in the image's config",
@@ -107,7 +107,7 @@ impl Explain for ComposeError {
 }
 
 impl Explain for BinaryError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         let text = match self {
             Self::Absolute(_) => "write it relative to the Boxfile",
             Self::Outside(_) => "the agent's program is part of the checkout: copy it there",
@@ -116,20 +116,20 @@ impl Explain for BinaryError {
             }
             Self::Program { .. } => return ProgramInvalid.into(),
             Self::TooLarge { .. } => return TooLarge.into(),
-            Self::File(source) => return source.advice(),
-            Self::Store(source) => return source.advice(),
+            Self::File(source) => return source.explain(),
+            Self::Store(source) => return source.explain(),
         };
         help(ProgramInvalid, text)
     }
 }
 
 impl Explain for SkillError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         let text = match self {
             Self::Outside(_) => "a skill is part of the checkout: copy it there",
             Self::Name(_) => "rename it",
             Self::Unusable { .. } | Self::Rejected(_) => return SkillInvalid.into(),
-            Self::File(source) => return source.advice(),
+            Self::File(source) => return source.explain(),
             Self::TooLarge(_) => return TooLarge.into(),
         };
         help(SkillInvalid, text)
@@ -137,13 +137,13 @@ impl Explain for SkillError {
 }
 
 impl Explain for ProjectError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         BoxfileNotFound.into()
     }
 }
 
-/// Returns the code of a lock's error, and what to do; what is wrong in its text says more.
-pub(super) fn lock(error: &LockFileError) -> Advice {
+/// Returns the row of a lock's error. The diagnostics of a malformed lock have helps of their own.
+pub(super) fn lock(error: &LockFileError) -> Explanation {
     match error {
         LockFileError::File(FileError { doing: "write", .. }) => {
             help(Io, "name a place that can be written with --lock-file PATH")
@@ -164,7 +164,7 @@ pub(super) fn lock(error: &LockFileError) -> Advice {
 }
 
 impl Explain for PublishError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         let text = match self {
             Self::Exists { what: None, .. } => "remove it, or name another place with --output",
             Self::Exists { .. } => "move that away, or name another directory with --output",
@@ -176,7 +176,7 @@ impl Explain for PublishError {
 }
 
 impl Explain for StoreError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match self {
             Self::File(_) => Io.into(),
             Self::NotAStore { .. } => help(StoreInvalid, "name another directory with --store"),
@@ -189,7 +189,7 @@ impl Explain for StoreError {
 }
 
 impl Explain for LayerError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         let text = match &*self.kind {
             LayerErrorKind::WrongDigest(_) => {
                 return help(DigestMismatch, "the image is damaged: build or copy it again");
@@ -207,17 +207,17 @@ impl Explain for LayerError {
 }
 
 impl Explain for FetchError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match self {
             Self::Offline { .. } => help(Offline, "build once without --offline"),
             Self::Download(DownloadError::WrongDigest { .. }) => help(DigestMismatch, NEW_SHA256),
-            Self::Download(source) => source.advice(),
+            Self::Download(source) => source.explain(),
         }
     }
 }
 
 impl Explain for UrlError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match self {
             Self::Malformed { .. } => help(BoxfileInvalid, "write it as \"https://HOST/PATH\""),
             Self::Scheme(_) => BoxfileInvalid.into(),
@@ -227,21 +227,21 @@ impl Explain for UrlError {
 }
 
 impl Explain for DownloadError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Http(source) => source.advice(),
+            Self::Http(source) => source.explain(),
             Self::Downgrade { .. } => ServerUntrusted.into(),
             Self::TooLarge { .. } => TooLarge.into(),
             Self::WrongSize { .. } | Self::WrongDigest { .. } => DigestMismatch.into(),
             Self::Write { .. } => Io.into(),
-            Self::Store(source) => source.advice(),
+            Self::Store(source) => source.explain(),
             _ => DownloadFailed.into(),
         }
     }
 }
 
 impl Explain for HttpError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match self {
             Self::Proxy(_) => help(ServerUnreachable, "write it as \"http://HOST:PORT\""),
             Self::NoRoots { .. } => help(ServerUntrusted, "install the package ca-certificates"),
@@ -253,10 +253,10 @@ impl Explain for HttpError {
 }
 
 impl Explain for RegistryError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Download(source) => source.advice(),
-            Self::AfterMirrors { source, .. } => source.advice(),
+            Self::Download(source) => source.explain(),
+            Self::AfterMirrors { source, .. } => source.explain(),
             Self::NotTls { host } => help(
                 ServerUntrusted,
                 format!(
@@ -284,10 +284,10 @@ impl Explain for RegistryError {
 }
 
 impl Explain for opened::OpenError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match self {
             Self::Layout(source) => {
-                Advice { code: source.code(), help: source.help().map(Into::into) }
+                Explanation { code: source.code(), help: source.help().map(Into::into) }
             }
             Self::NoListing { .. } => {
                 help(BoxMalformed, "build it again with this version of boxbuild")
@@ -301,7 +301,7 @@ impl Explain for opened::OpenError {
 }
 
 impl Explain for FindError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match self {
             Self::Missing { near: Some(near), .. } => {
                 help(PathNotFound, format!("did you mean {near}?"))
@@ -313,7 +313,7 @@ impl Explain for FindError {
 }
 
 impl Explain for FileError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match self.source.kind() {
             // It could be read, and is not what it should be.
             io::ErrorKind::InvalidData => FileInvalid.into(),
@@ -323,7 +323,7 @@ impl Explain for FileError {
 }
 
 impl Explain for io::Error {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         Io.into()
     }
 }

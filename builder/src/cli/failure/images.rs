@@ -8,19 +8,22 @@ use box_inspect::export::ExportError;
 use oci_image::{Form, Found, SourceError, Unread};
 
 use super::explain::help;
-use super::{Advice, Explain};
+use super::{Explain, Explanation};
 
 impl Explain for SourceError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         let (code, text) = match self {
-            Self::Registry { source, .. } => return source.advice(),
-            Self::Store(source) => return source.advice(),
+            Self::Registry { source, .. } => return source.explain(),
+            Self::Store(source) => return source.explain(),
             Self::NotAnImage { path, expected, found } => {
                 let code = match found {
                     Found::Nothing | Found::Lacks(_) => ImageNotFound,
                     _ => ImageMalformed,
                 };
-                return Advice { code, help: instead(path, *expected, *found).map(Into::into) };
+                return Explanation {
+                    code,
+                    help: instead(path, *expected, *found).map(Into::into),
+                };
             }
             Self::Choice { count: 0, .. } => (ImageAmbiguous, "put an image into it"),
             Self::Choice { names, form, .. } if !names.is_empty() => {
@@ -55,20 +58,20 @@ impl Explain for SourceError {
 }
 
 impl Explain for ImageError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         match &self.source {
-            ImageFault::Source(source) => source.advice(),
-            ImageFault::Layer(source) => source.advice(),
+            ImageFault::Source(source) => source.explain(),
+            ImageFault::Layer(source) => source.explain(),
             ImageFault::Excess(_) => TooLarge.into(),
         }
     }
 }
 
 impl Explain for ExportError {
-    fn advice(&self) -> Advice {
+    fn explain(&self) -> Explanation {
         let (code, text) = match self {
-            Self::Open(source) => return source.advice(),
-            Self::Publish(source) => return source.advice(),
+            Self::Open(source) => return source.explain(),
+            Self::Publish(source) => return source.explain(),
             Self::NoComponent { .. } => {
                 (ComponentNotFound, "leave out `--component`, or name the other")
             }

@@ -27,7 +27,7 @@ const MOST_SHOWN: usize = 50;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Failure {
     exit: u8,
-    /// None where the command's result already says what is wrong.
+    /// Empty where the command's result already says what is wrong.
     errors: Vec<Problem>,
 }
 
@@ -42,7 +42,7 @@ struct Problem {
     data: Vec<(&'static str, Value)>,
 }
 
-/// What is wrong, and what to do.
+/// The message of an error, and its help.
 #[derive(Debug, PartialEq)]
 enum Message {
     Plain {
@@ -53,21 +53,21 @@ enum Message {
     Placed(Diagnostic, Rc<Sources>),
 }
 
-/// What is known about an error beside its text.
+/// The row of an error in the table: its code, and the help if there is one.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Advice {
+pub(crate) struct Explanation {
     code: ErrorCode,
     help: Option<Cow<'static, str>>,
 }
 
 /// A code, and what to do; further lines of the help are indented when it is shown.
-impl<T: Into<Cow<'static, str>>> From<(ErrorCode, T)> for Advice {
+impl<T: Into<Cow<'static, str>>> From<(ErrorCode, T)> for Explanation {
     fn from((code, help): (ErrorCode, T)) -> Self {
         Self { code, help: Some(help.into()) }
     }
 }
 
-impl From<ErrorCode> for Advice {
+impl From<ErrorCode> for Explanation {
     fn from(code: ErrorCode) -> Self {
         Self { code, help: None }
     }
@@ -75,36 +75,37 @@ impl From<ErrorCode> for Advice {
 
 impl<E: Explain> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::new(error.advice(), chain(&error))
+        Self::new(error.explain(), chain(&error))
     }
 }
 
 impl From<LockFileError> for Failure {
     fn from(error: LockFileError) -> Self {
-        let advice = explain::lock(&error);
+        let explanation = explain::lock(&error);
         match error {
             LockFileError::Malformed { sources, diagnostics, .. } => {
-                Self::diagnostics(advice.code, diagnostics.as_slice(), &sources)
+                Self::diagnostics(explanation.code, diagnostics.as_slice(), &sources)
             }
-            error => Self::new(advice, chain(&error)),
+            error => Self::new(explanation, chain(&error)),
         }
     }
 }
 
 impl Failure {
     /// Returns a failure with one error.
-    pub(crate) fn new(advice: impl Into<Advice>, message: impl std::fmt::Display) -> Self {
-        let Advice { code, help } = advice.into();
+    pub(crate) fn new(
+        explanation: impl Into<Explanation>,
+        message: impl std::fmt::Display,
+    ) -> Self {
+        let Explanation { code, help } = explanation.into();
         Self::of(code, Message::Plain { text: message.to_string(), help })
     }
 
     fn of(code: ErrorCode, message: Message) -> Self {
-        let (details, data) = (String::new(), Vec::new());
-        let errors = vec![Problem { code, message, details, data }];
-        Self { exit: code.exit(), errors }
+        Self { exit: code.exit(), errors: vec![Problem::new(code, message)] }
     }
 
-    /// Returns the failure of a command line that cannot be meant.
+    /// Returns the failure of a wrong command line.
     pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
         Self::new(ErrorCode::Usage, message)
     }
@@ -118,8 +119,8 @@ impl Failure {
     pub(crate) fn diagnostics(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
         let sources = Rc::new(sources.clone());
         let sorted = Diagnostics::new(found.to_vec()).into_iter().flatten();
-        let placed = sorted.map(|it| Self::of(code, Message::Placed(it, Rc::clone(&sources))));
-        Self { exit: code.exit(), errors: placed.flat_map(|it| it.errors).collect() }
+        let placed = sorted.map(|it| Message::Placed(it, Rc::clone(&sources)));
+        Self { exit: code.exit(), errors: placed.map(|it| Problem::new(code, it)).collect() }
     }
 
     /// Returns the failure of a build. An error that the Boxfile is to blame for shows its place
@@ -131,7 +132,7 @@ impl Failure {
         if let BuildError::Conflicts(conflicts) = error {
             return conflicts::failure(&error.to_string(), conflicts, sources);
         }
-        let Advice { code, help } = error.advice();
+        let Explanation { code, help } = error.explain();
         let Some(span) = error.span() else {
             return Self::of(code, Message::Plain { text: chain(error), help });
         };
@@ -190,6 +191,10 @@ impl Failure {
 }
 
 impl Problem {
+    const fn new(code: ErrorCode, message: Message) -> Self {
+        Self { code, message, details: String::new(), data: Vec::new() }
+    }
+
     fn text(&self) -> String {
         let Self { message, details, .. } = self;
         match message {
@@ -267,8 +272,8 @@ mod tests {
 
     #[test]
     fn help_and_code_are_fields_of_their_own() {
-        let advice = (ErrorCode::ImageNotFound, "copy one:\nskopeo copy");
-        let failure = Failure::new(advice, "no image");
+        let explanation = (ErrorCode::ImageNotFound, "copy one:\nskopeo copy");
+        let failure = Failure::new(explanation, "no image");
         assert_eq!(failure.text(), "error: no image\n  = help: copy one:\n    skopeo copy");
         let error = &failure.json()["errors"][0];
         assert_eq!(
@@ -282,9 +287,9 @@ mod tests {
 
     #[test]
     fn details_are_above_the_help() {
-        let advice = (ErrorCode::LockOutOfDate, "look");
-        let failure =
-            Failure::new(advice, "changed").with_details("\n  a", &[("entries", json!(["a"]))]);
+        let explanation = (ErrorCode::LockOutOfDate, "look");
+        let failure = Failure::new(explanation, "changed")
+            .with_details("\n  a", &[("entries", json!(["a"]))]);
         assert_eq!(failure.text(), "error: changed\n  a\n  = help: look");
         assert_eq!(failure.json()["errors"][0]["entries"], json!(["a"]));
         assert_eq!(failure.exit, exit::LOCKED);
