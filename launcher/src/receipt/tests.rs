@@ -109,6 +109,8 @@ fn a_receipt_that_is_not_a_small_text_file_proves_nothing() {
 fn notes_leave_nothing_but_the_receipt() {
     let fixture = Fixture::new();
     fixture.note().unwrap();
+    // The draft of a process that was killed.
+    fs::write(fixture.directory().join(".boxbuild-0123456789abcdef"), "half").unwrap();
     fixture.note().unwrap();
     assert_eq!(fs::read_dir(fixture.directory()).unwrap().count(), 1);
 }

@@ -133,6 +133,10 @@ fn a_store_that_cannot_be_made() {
     error: no directory for the store
       = help: name one with --store, or set HOME
     ");
+    // The XDG Base Directory specification says to ignore a relative path.
+    homeless.env("XDG_CACHE_HOME", "cache");
+    assert_eq!(crate::checkout::Ran::of(&mut homeless).notes, ran.notes);
+    assert!(!checkout.path("cache").exists());
 }
 
 #[test]
