@@ -10,7 +10,7 @@ pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
     }
 }
 
-/// Says to write a property with a text.
+/// Returns the help to write a property with a text.
 pub(crate) fn write_text(syntax: Syntax, name: &str, text: &str) -> String {
     format!("write `{}`", prop(syntax, name, &format!("\"{text}\"")))
 }

@@ -8,7 +8,7 @@ use box_image::rules::{MAX_LABEL, is_label};
 use crate::diagnostic::quote;
 use crate::{Diagnostic, Span};
 
-/// What [`is_name`] asks for.
+/// The rule of [`is_name`] in words.
 pub(crate) const NAME_FORM: &str =
     "a name has lower-case letters, digits and inner hyphens, at most 63: \"my-agent\"";
 
@@ -35,7 +35,7 @@ pub(crate) fn is_variable(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(inner) && !text.as_bytes()[0].is_ascii_digit()
 }
 
-/// What [`is_variable`] asks for.
+/// The rule of [`is_variable`] in words.
 pub(crate) const VARIABLE_FORM: &str =
     "has letters, digits and `_`, and does not begin with a digit";
 

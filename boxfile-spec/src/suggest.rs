@@ -1,4 +1,4 @@
-//! What a misspelt name was probably meant to be, and the names of the built-in tools.
+//! Suggestions for misspelt names, and the names of the built-in tools.
 
 /// Returns the candidate nearest to `name`: at most two edits away, one for a candidate of three
 /// letters or less (there, two edits turn anything into anything).
@@ -38,7 +38,7 @@ const TOOLS: [(&str, &[&str]); 12] = [
     ("write_file", &["write"]),
 ];
 
-/// Returns the canonical name of a tool, or what to say about a name that is none.
+/// Returns the canonical name of a tool, or the help for an unknown one.
 ///
 /// Letters may be of either case.
 pub(crate) fn builtin_tool(name: &str) -> Result<&'static str, String> {

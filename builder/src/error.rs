@@ -147,12 +147,12 @@ impl BuildError {
     }
 }
 
-/// What was found in a text file of the checkout, with the text.
+/// The diagnostics of a text file of the checkout, with the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The text.
     pub sources: Sources,
-    /// What was found; at least one.
+    /// The diagnostics; at least one.
     pub found: Vec<Diagnostic>,
 }
 

@@ -26,7 +26,7 @@ pub fn budget_table(budget: &Budget, taken: &Phases) -> String {
     table
 }
 
-/// What is known of a run.
+/// The facts of a run so far.
 #[derive(Debug)]
 pub struct RunFacts {
     /// How the box's blobs were verified.

@@ -72,7 +72,7 @@ pub struct Session<'a> {
     events: Events<'a>,
     agent_socket: Option<AgentSocket>,
     _runtime: RuntimeDir,
-    /// What is known of the run so far.
+    /// The facts of the run so far.
     pub facts: RunFacts,
 }
 

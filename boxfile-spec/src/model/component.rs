@@ -96,8 +96,8 @@ pub struct Component {
     pub hostname: String,
     /// What the component may take.
     pub limits: Limits,
-    /// What each of its processes may take. A number of processes is not given to one that is
-    /// declared to be root, whom the kernel does not hold to it.
+    /// The limits of each of its processes. The number of processes is not set for a component that
+    /// is declared to run as root, for whom the kernel does not enforce it.
     pub rlimits: Rlimits,
 }
 

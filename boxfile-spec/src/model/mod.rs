@@ -48,22 +48,22 @@ pub struct Boxfile {
     pub shares: Vec<Spanned<SharePlan>>,
     /// Empty disks for what a run writes, sorted by name; the place is that of the guest's path.
     pub scratch: Vec<Spanned<ScratchPlan>>,
-    /// What the guest can reach; the lists are sorted.
+    /// The network that the guest can reach; the lists are sorted.
     pub network: NetworkPlan,
-    /// What the launcher hands over at run time, sorted by name; no value is in a Boxfile.
+    /// The secrets that the launcher passes at run time, sorted by name; no value is in a Boxfile.
     pub secrets: Vec<SecretPlan>,
     /// The task under `/task`.
     pub task: Option<TaskPlan>,
-    /// What is recorded under `/logs`.
+    /// The logs that are recorded under `/logs`.
     pub logs: Option<LogsPlan>,
     /// The capabilities under `/cap`, sorted by kind; each once.
     pub caps: Vec<CapPlan>,
     /// The policy for the commands that the agent runs; the lists of paths are sorted.
     pub sandbox: Option<SandboxPlan>,
-    /// What each phase of the start may take, never 0, and none more than `total`, which always has
-    /// a figure: by default 5000, or 3000 for a box without an image.
+    /// The limits of the phases of a start in milliseconds: never 0, and none above `total`, which is
+    /// always set: by default to 5000, or to 3000 for a box without an image.
     pub budget: Budget,
-    /// The kernel that the box boots; nothing where the builder is to choose.
+    /// The kernel that the box boots; `None` to let the builder choose.
     pub kernel: Option<Kernel>,
     /// How many directories above the Boxfile's own still belong to the checkout: as many as the
     /// farthest base file lies up. Paths may lead there and no farther.

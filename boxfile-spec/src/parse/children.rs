@@ -13,8 +13,8 @@ use crate::syntax::tree::Node;
 /// How many further declarations of the same name one error shows.
 const MOST_REPEATS: usize = 8;
 
-/// What people write who come from elsewhere, and what it is called here, unless it is only a slip
-/// away.
+/// Names that other tools use, and the declarations that mean the same here. Names that differ by a
+/// typing error only are found without this list.
 const SYNONYMS: [(&str, &str); 15] = [
     ("cmd", "args"),
     ("command", "args"),

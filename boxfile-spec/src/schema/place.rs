@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use super::{Declaration, PROFILE, TOP};
 use crate::Syntax;
 
-/// What is said of the declarations, in a section for each, below its id: a summary, rules and reasons,
-/// an example in both syntaxes, and a list of its arguments and properties.
+/// The documentation of the declarations: for each a section with its id as the heading, a summary,
+/// rules and reasons, an example in both syntaxes, and its arguments and properties.
 const TEXTS: &str = include_str!("prose/sections.md");
 
 /// A declaration, and the declarations in whose blocks it may stand.

@@ -1,9 +1,9 @@
-//! What is wrong with single words in both syntaxes, and how they are written in quotes.
+//! Errors in single words of both syntaxes, and how words are quoted.
 
 use crate::diagnostic::quote;
 use crate::{Diagnostic, Span};
 
-/// What to do about an escape that cannot be read.
+/// The help for an unknown escape.
 pub(super) const BACKSLASH: &str =
     "a backslash begins an escape such as `\\n`; write `\\\\` for a backslash";
 

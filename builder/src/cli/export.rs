@@ -236,7 +236,7 @@ fn report(args: &Args, exported: &Exported) {
     terminal::result(&digest.unwrap_or_else(|| exported.tree.to_string()));
 }
 
-/// Says what a directory lacks of the tree.
+/// Lists the parts of the tree that a directory lacks.
 fn left_out(left_out: LeftOut) -> Vec<String> {
     let LeftOut { devices, set_id, xattrs } = left_out;
     let lines = [

@@ -141,13 +141,13 @@ impl Loaded {
     }
 }
 
-/// What a command builds with: the store, the client for registries, and the named files.
+/// The tools of a command that builds: the store, the client for registries, and the named files.
 pub(crate) struct Tools<'a> {
     pub(crate) store: Store,
     options: &'a InputOptions,
     init: PathBuf,
     builder: Blake3Digest,
-    remote: Registry<'static>,
+    remote: Registry,
 }
 
 impl<'a> Tools<'a> {

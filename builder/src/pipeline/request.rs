@@ -27,8 +27,8 @@ pub struct Request<'a> {
     /// What the lock pins.
     pub pins: Pins<'a>,
     /// How files are downloaded.
-    pub fetch: FetchOptions<'a>,
-    /// How registries are asked for images; nothing where none is to be asked.
+    pub fetch: FetchOptions,
+    /// How registries are asked for images; `None` to ask none.
     pub remote: Option<&'a dyn Remote>,
     /// The init: a static program.
     pub init: &'a Path,

@@ -11,7 +11,7 @@ use super::request::Request;
 use crate::compose::merged::Unused;
 use crate::{Report, Sealed};
 
-/// What a build gave.
+/// The result of a build.
 #[derive(Debug)]
 pub struct Build {
     /// The box.

@@ -21,7 +21,7 @@ use crate::compose::{
 };
 use crate::pack::ContentMap;
 
-/// A file of accounts with more bytes is none.
+/// The most bytes of a file of accounts.
 const ACCOUNTS_MAX: u64 = 4 << 20;
 
 /// A root tree, where its data lies, and the plan in it.

@@ -68,7 +68,7 @@ macro_rules! messages {
 }
 
 messages! {
-    /// What init tells the launcher.
+    /// The messages from init to the launcher.
     pub enum GuestMessage {
         /// The first frame.
         1 => Hello(Hello),
@@ -152,7 +152,7 @@ pub struct Failed {
 }
 
 messages! {
-    /// What the launcher asks of init.
+    /// The requests from the launcher to init.
     pub enum HostMessage {
         /// Run a command in a component.
         65 => Exec(Exec),
@@ -194,7 +194,7 @@ pub struct Shutdown {
     pub grace_ms: u32,
 }
 
-/// What a frame holds after its kind.
+/// The body of a frame, after its kind.
 trait Body: Sized {
     fn encode(&self) -> io::Result<Vec<u8>>;
     fn decode(body: Vec<u8>) -> io::Result<Self>;

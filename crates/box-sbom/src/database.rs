@@ -13,7 +13,7 @@ use super::scan::Scan;
 pub(super) struct Installed<'i> {
     /// Its root's path; empty where that is the rootfs.
     pub(super) root: &'i str,
-    /// What its packages are made for.
+    /// The distribution that its packages are made for.
     pub(super) distribution: Distribution,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn paragraphs<'t>(
     })
 }
 
-/// Takes a line of a wanted name if there is none of it yet. The case of a name means nothing.
+/// Takes the first line of each wanted name. Names are compared without case.
 pub(super) fn take_first<'t>(
     wanted: &[&str],
     paragraph: &mut Paragraph<'t>,

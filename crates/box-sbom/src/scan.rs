@@ -78,7 +78,7 @@ impl<'a, 'r> Scan<'a, 'r> {
         (self.packages, self.notes)
     }
 
-    /// Reads a file as text; `None` where it is none, or beyond the bounds.
+    /// Reads a file as text; `None` if it is not text or exceeds the bounds.
     pub(super) fn text(
         &mut self,
         id: InodeId,

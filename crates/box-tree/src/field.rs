@@ -5,10 +5,10 @@ use box_image::named_enum;
 use super::{Inode, Meta};
 
 named_enum! {
-    /// What can differ at a path.
+    /// The fields that can differ at a path.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Field {
-        /// What it is.
+        /// The type of the entry.
         Type "type",
         /// The permissions.
         Mode "mode",

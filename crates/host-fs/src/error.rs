@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing} {}", path.display())]
 pub struct FileError {
-    /// What was tried, as a verb: `read`, `write`.
+    /// The operation, as a verb: `read`, `write`.
     pub doing: &'static str,
     /// With which file.
     pub path: PathBuf,

@@ -51,7 +51,7 @@ pub(super) fn process(config: &ImageConfiguration) -> Config {
 /// Checks that the image's documents agree on the number of its layers.
 ///
 /// # Errors
-/// What does not fit.
+/// The numbers of layers that contradict each other.
 pub(super) fn check(config: &ImageConfiguration, layers: usize) -> Result<(), String> {
     let diff_ids = config.rootfs().diff_ids().len();
     if layers != diff_ids {

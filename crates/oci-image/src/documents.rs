@@ -41,7 +41,7 @@ pub(super) fn tag(named: &Descriptor) -> Option<&str> {
     annotations.get(oci_spec::image::ANNOTATION_REF_NAME).map(String::as_str)
 }
 
-/// What is read of a descriptor (descriptor.md). Nothing else of it counts (`urls`, `data`): a blob is
+/// The keys of a descriptor that are read (descriptor.md). Nothing else of it counts (`urls`, `data`): a blob is
 /// taken from where the image is, and from nowhere else.
 const DESCRIPTOR: Shape = Shape::Object(&[
     required("mediaType", Shape::Text),

@@ -65,7 +65,7 @@ pub enum Form {
     Layout,
     /// The same in an archive.
     OciArchive,
-    /// What `docker save` writes.
+    /// An archive of `docker save`.
     DockerArchive,
     /// A repository of a registry.
     Registry,
@@ -94,7 +94,7 @@ impl fmt::Display for Form {
     }
 }
 
-/// What a path has instead of an image.
+/// The thing that is at a path instead of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants describe their fields")]
 pub enum Found {
@@ -116,9 +116,9 @@ pub enum Found {
     SkopeoDirectory,
     /// An archive of an OCI image layout.
     OciArchive,
-    /// What `docker save` writes.
+    /// An archive of `docker save`.
     DockerArchive,
-    /// What a docker older than 1.10 saved.
+    /// An archive that a docker older than 1.10 saved.
     OldDockerArchive,
 }
 
@@ -164,9 +164,9 @@ impl fmt::Display for Unread {
 /// The bound on a number of things that an image has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bound {
-    /// What has them, for people.
+    /// The thing that is bounded, for people.
     pub(super) what: &'static str,
-    /// What is counted.
+    /// The unit of the limit.
     pub(super) unit: &'static str,
     /// The most that there may be.
     pub(super) limit: u64,

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 /// bytes of memory, however short it is in the document.
 const ELEMENTS_MAX: usize = 1 << 16;
 
-/// What a part of a document is, as far as it is read.
+/// The type of a part of a document, as far as it is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
     /// Anything, of which nothing is kept.
@@ -57,7 +57,7 @@ pub(super) const fn optional(name: &'static str, shape: Shape) -> Key {
 
 /// A document that is read strictly.
 pub(super) trait Document: DeserializeOwned {
-    /// What is read of it.
+    /// The keys and types that are read of it.
     const SHAPE: Shape;
 
     /// Adds what the type requires and documents may lack.
@@ -177,7 +177,7 @@ fn object<'de, A: MapAccess<'de>>(known: &[Key], mut map: A) -> Result<Value, A:
             continue;
         };
         if found != key.name {
-            // The place in the document is put behind this.
+            // serde appends the place in the document.
             return Err(Error::custom(format_args!(
                 "programs differ in whether the key {found:?} means {:?}",
                 key.name

@@ -27,7 +27,7 @@ pub(super) trait Blobs: fmt::Debug + Send + Sync {
     /// Names the place for people: `images/agent`.
     fn title(&self) -> String;
 
-    /// Says for people where a blob is.
+    /// Returns the place of a blob, for people.
     fn at(&self, digest: &Digest) -> String;
 
     /// Opens a blob; `None` if it is not there. Neither its

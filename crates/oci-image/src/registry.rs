@@ -17,16 +17,16 @@ use super::documents::{self, Blob};
 use super::error::{Form, SourceError};
 use super::place::{Blobs, CONFIG, Opened, Place};
 
-/// What is needed to get at images.
+/// The means of opening images.
 #[derive(Debug, Clone, Copy)]
 pub struct Access<'a> {
     /// The directory that relative paths start from.
     pub base: &'a Path,
-    /// What is needed for images of registries; nothing where they are not read.
+    /// The means of opening images of registries; `None` to refuse those.
     pub registries: Option<Registries<'a>>,
 }
 
-/// What is needed to get at images of registries.
+/// The means of opening images of registries.
 #[derive(Debug, Clone, Copy)]
 pub struct Registries<'a> {
     /// Where they are kept.
@@ -68,7 +68,7 @@ pub trait Remote: fmt::Debug + Sync {
     ) -> Result<(), RegistryError>;
 }
 
-impl Remote for Registry<'_> {
+impl Remote for Registry {
     fn manifest(
         &self,
         from: &Repository,

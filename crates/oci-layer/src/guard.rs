@@ -12,7 +12,7 @@ guards::guards! {
         Magic,
         /// One zero block is no end.
         LoneZeroBlock,
-        /// The archive does not end behind an extended header.
+        /// The archive does not end after an extended header.
         EndInside,
         /// No global header between an extended header and its member.
         GlobalInside,

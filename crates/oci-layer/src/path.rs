@@ -9,7 +9,7 @@ use crate::error::refused;
 
 /// The longest name in a directory, in bytes (`NAME_MAX` of Linux).
 const NAME_MAX: usize = 255;
-/// What is wrong with a path that holds `..`.
+/// The reason to refuse a path that holds `..`.
 pub(super) const PARENT_IN_PATH: &str = "the path leaves the image by \"..\"";
 
 /// Brings a path to its one form: without leading and trailing slash, empty parts or `.`.

@@ -22,7 +22,7 @@ pub struct Excess {
     limit: usize,
 }
 
-/// What some layers have together. Several threads may add to it.
+/// The sizes of several layers together. Several threads may add to it.
 #[derive(Debug, Default)]
 pub struct Total {
     entries: AtomicUsize,

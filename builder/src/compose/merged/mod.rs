@@ -65,7 +65,7 @@ pub struct MergedRoot {
     pub united: Vec<Vec<u8>>,
 }
 
-/// What merging did. Entries are counted by their names.
+/// The result of a merge in numbers. Entries are counted by their names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MergeReport {
     /// The entries that only the agent's image has.
@@ -76,7 +76,7 @@ pub struct MergeReport {
     pub equal: usize,
     /// The declared policies, in their order, and what each decided.
     pub policies: Vec<PolicyUse>,
-    /// What no policy decides: a directory before what is in it, names in bytewise order.
+    /// The conflicts that no policy decides: a directory before what is in it, names in bytewise order.
     #[serde(skip)]
     pub conflicts: Vec<Conflict>,
 }

@@ -1,4 +1,4 @@
-//! What a box is given when it runs: skills, shares and disks, the network, secrets, a task, logs and
+//! The resources of a running box: skills, shares and disks, the network, secrets, a task, logs and
 //! capabilities.
 
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub enum SkillMode {
     Mounted,
 }
 
-/// Who gets something.
+/// The components that get something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -56,21 +56,21 @@ impl Scope {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SharePlan {
-    /// What the launcher's command line calls it.
+    /// Its name on the launcher's command line.
     pub name: String,
     /// Where components see it, absolute.
     pub guest: String,
-    /// What they may do there.
+    /// The access that they have to it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub access: Access,
-    /// Who sees it.
+    /// The components that see it.
     pub scope: Scope,
-    /// Where it lies on the host, as the Boxfile spells it. Nothing: it is named at launch.
+    /// Its path on the host, as the Boxfile spells it; `None` if it is named at launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
 }
 
-/// What a component may do in a share.
+/// A component's access to a share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
     /// Read.
@@ -86,17 +86,17 @@ pub enum Access {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScratchPlan {
-    /// What the Boxfile calls it.
+    /// Its name in the Boxfile.
     pub name: String,
     /// Where components see it, absolute.
     pub guest: String,
     /// Its size in bytes.
     pub size_bytes: u64,
-    /// Who gets it; with [`Scope::Both`] the components have one disk in common.
+    /// The components that get it; with [`Scope::Both`] they share one disk.
     pub scope: Scope,
 }
 
-/// What of the host's network components reach.
+/// The part of the host's network that components reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct NetworkPlan {
@@ -105,7 +105,7 @@ pub struct NetworkPlan {
     /// The hosts that a filter lets pass (`example.org`, `*.example.org`, `10.0.0.0/8`), sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// The hosts that it does not, whatever [`Self::allow`] says, sorted.
+    /// The hosts that it blocks even if [`Self::allow`] lists them, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
 }
@@ -133,7 +133,7 @@ named_enum! {
 pub struct SecretPlan {
     /// The name by which the launcher is given it, and that of the variable.
     pub name: String,
-    /// Who gets it.
+    /// The components that get it.
     pub scope: Scope,
     /// How it arrives.
     pub delivery: SecretDelivery,
@@ -152,17 +152,17 @@ pub enum SecretDelivery {
     },
 }
 
-/// What the agent is to do, as `/task/spec.json` and `/task/meta.json` show it. All that has a time
-/// (created, started, finished) is written when the box runs.
+/// The agent's task, as `/task/spec.json` and `/task/meta.json` show it. Times (created, started,
+/// finished) are written when the box runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TaskPlan {
     /// The task's id.
     pub id: String,
-    /// What kind of task it is; a word between the Boxfile and the agent.
+    /// The kind of task; only the agent gives it a meaning.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What is to be done, for people and models.
+    /// The description for people and models.
     pub description: String,
     /// The task's input: one JSON value, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,12 +170,12 @@ pub struct TaskPlan {
     /// Words to find the task by, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// How long it may take, in seconds. Nothing: as long as it takes.
+    /// The time limit in seconds; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
 }
 
-/// What `/logs` holds while the box runs.
+/// The logs that `/logs` holds while the box runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LogsPlan {
@@ -208,7 +208,7 @@ pub enum CapPlan {
         /// The relays' addresses (`wss://…`), sorted.
         relays: Vec<String>,
     },
-    /// `/cap/payments`: invoices that are made and looked after.
+    /// `/cap/payments`: invoices that are created and tracked.
     Payments,
 }
 

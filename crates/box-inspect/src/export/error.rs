@@ -77,7 +77,7 @@ pub(super) fn io_at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) 
     move |source| ExportError::Io { doing, what: path.display().to_string(), source }
 }
 
-/// Says to which entry of the tree something was being done.
+/// Adds the operation and the entry of the tree to an error.
 pub(super) fn entry_at(doing: &'static str, path: &[u8]) -> impl FnOnce(io::Error) -> ExportError {
     move |source| ExportError::Io { doing, what: format!("{} of the box", lossy(path)), source }
 }

@@ -44,7 +44,7 @@ pub enum PublishError {
     /// Other processes kept the destination locked, or changed it again and again.
     #[error("another process is using {}", path.display())]
     Busy { path: PathBuf },
-    /// What came out of an exchange was refused, and could not be put back.
+    /// The replaced directory was refused after an exchange, and could not be put back.
     #[error("cannot write {}; what was there is kept as {}", path.display(), kept.display())]
     NotRestored { path: PathBuf, kept: PathBuf, source: io::Error },
     /// The operating system refused something. Also where a file of the draft is concerned, the path
