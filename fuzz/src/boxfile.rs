@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use boxfile_spec::{Document, Severity, Source, Syntax, read, shown};
 
-/// What parts an input into the Boxfile and the base that it may extend: U+001C, "file separator".
+/// Separates an input into the Boxfile and the base that it may extend: U+001C, "file separator".
 const SEPARATOR: char = '\u{1c}';
 
 /// Reads a Boxfile with whatever it extends, as it is and with each of its profiles, and checks what

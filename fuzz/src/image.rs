@@ -10,7 +10,7 @@ use boxfile_spec::{ImageRef, Platform};
 use serde_json::json;
 use tempfile::TempDir;
 
-/// What parts an input into a manifest and its image's config.
+/// Separates an input into a manifest and its image's config.
 const SEPARATOR: &[u8] = b"\n--\n";
 
 thread_local! {

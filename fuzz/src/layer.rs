@@ -7,7 +7,7 @@ use box_image::ComponentName;
 use oci_layer::{Action, Change, LayerIndex, Limits, flatten, read_plain};
 use box_tree::entries;
 
-/// What parts an input into two layers.
+/// Separates an input into two layers.
 const SEPARATOR: &[u8] = b"\n--\n";
 
 /// Reads an uncompressed archive, or two on each other, and checks what is promised of any bytes.

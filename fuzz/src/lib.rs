@@ -1,4 +1,4 @@
-//! What the fuzz targets do with their inputs.
+//! The bodies of the fuzz targets.
 #![forbid(unsafe_code)]
 
 mod boxfile;

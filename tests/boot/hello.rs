@@ -178,7 +178,7 @@ fn a_null_device_that_was_swapped_misleads_nobody() {
     let report = report("swap", 0);
     let lines: Vec<_> = stdout(&report).lines().collect();
     assert_eq!(lines[0], "/proc/1/mem", "{report}");
-    assert!(lines[1].contains("HEALTHY"), "nothing was read, and the agent goes on: {report}");
+    assert!(lines[1].contains("HEALTHY"), "nothing was read, and the agent continues: {report}");
     let errors = report["command"]["stderr"].as_str().unwrap();
     assert!(
         errors.contains("/proc/1/mem: Permission denied"),

@@ -1,4 +1,4 @@
-//! What the language declares arrives in the guest: an agent that is a program of the checkout
+//! Declarations of the language take effect in the guest: an agent that is a program of the checkout
 //! (A3S-10, A3S-112), variables from files, another user, limits of processes (AGB-32); in TOML.
 
 use std::collections::BTreeMap;

@@ -81,7 +81,7 @@ pub(crate) struct Scenario {
     script: String,
 }
 
-/// What one command left.
+/// The result of one command.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Step {
     pub(crate) status: i32,

@@ -1,4 +1,4 @@
-//! Bad input: each is a clear error on standard error, exit code 1, and no output left behind.
+//! Bad input: each is a clear error on standard error, exit code 1, and no output.
 
 use std::fs;
 use std::path::PathBuf;

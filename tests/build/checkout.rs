@@ -225,7 +225,7 @@ impl Checkout {
             ["Boxfile", "images", "skills", "store"].iter().any(|known| name == known)
         };
         let unexpected: Vec<_> = left.iter().filter(|name| !expected(name)).collect();
-        assert!(unexpected.is_empty(), "left behind: {unexpected:?}");
+        assert!(unexpected.is_empty(), "leftovers: {unexpected:?}");
         errors
     }
 }

@@ -118,7 +118,7 @@ fn most_calls_of_a_thread(checkout: &Checkout) -> BTreeMap<String, usize> {
 /// The files of a box's directory, or `None` without one.
 type Bundle = Option<Vec<(PathBuf, Vec<u8>)>>;
 
-/// What a build writes beside the store.
+/// The outputs of a build beside the store.
 #[derive(PartialEq)]
 struct Outcome {
     bundle: Bundle,

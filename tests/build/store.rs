@@ -1,4 +1,4 @@
-//! What the store saves, and that it never serves what it should not.
+//! The store saves work, and never serves what it should not.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -137,7 +137,7 @@ fn a_blob_damaged_through_the_exported_box_is_never_sealed() {
     damage_each(damage, &BOXFILE.replace("\"test\"", "\"renamed\""), "renamed.box");
 }
 
-/// Asserts that a build and a plan take what is damaged of the layers' data anew, all of it at once.
+/// Asserts that a build and a plan decode damaged data of layers again, all of it at once.
 fn assert_healing(layout: &str) {
     let checkout = Checkout::new();
     let boxfile = format!("{BOXFILE}\n{layout}\n");

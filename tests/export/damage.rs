@@ -1,4 +1,4 @@
-//! A damaged box gives an error, and leaves nothing behind.
+//! A damaged box gives an error, and leaves no file.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};

@@ -1,7 +1,7 @@
 //! The bytes of format epoch 2, pinned. They never change once the epoch is released.
 //!
-//! To pin them anew before that, copy what a failed test prints. A box's run plan is a file of its
-//! rootfs, so that a change of the plan's form counts, too. The box digest is not here: kernel and
+//! To pin them again before that, copy what a failed test prints. A box's run plan is a file of its
+//! rootfs, so that a change of the plan's form changes them, too. The box digest is not here: kernel and
 //! init have a part in it, which no epoch fixes.
 
 use box_image::ComponentName;

@@ -83,7 +83,7 @@ impl Made {
         self.bundle().join("blobs/sha256").join(digest.hex())
     }
 
-    /// Lists what is beside the box, for what is left behind.
+    /// Lists what is beside the box, for leftovers.
     pub(crate) fn names(&self) -> Vec<String> {
         names(self.directory.path())
     }

@@ -1,4 +1,4 @@
-//! What a directory has that is the caller's own.
+//! Owners in an exported directory, as root and as another user.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What `boxbuild export` refuses, and what it says.
+//! Exports that `boxbuild` refuses, and their messages.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::command::{export, said, shell};
 use crate::made::Made;
 use crate::specimens::small;
 
-/// Runs a command that must fail, print nothing and leave nothing behind; returns its exit code and
+/// Runs a command that must fail, print nothing and leave no file; returns its exit code and
 /// what it said.
 fn refused(made: &Made, args: &[&str]) -> String {
     let before = made.names();

@@ -71,7 +71,7 @@ fn check(run: &Run, outcome: &Outcome) -> Option<String> {
     (!right || !clean).then(|| format!("{}: {:?}\n{outcome:#?}", run.name, run.expected))
 }
 
-/// Tells whether an error says where in the layer it is: the entry and its offset, except where the
+/// Returns whether an error says where in the layer it is: the entry and its offset, except where the
 /// archive itself has no entry there, or where it is the tree that has no place for the entry.
 fn is_located(outcome: &Outcome) -> bool {
     let starts = |kinds: &[&str]| kinds.iter().any(|kind| outcome.kind.starts_with(kind));
@@ -86,7 +86,7 @@ fn is_located(outcome: &Outcome) -> bool {
     }
 }
 
-/// Tells whether a program of ours may name a file: its own, the system's libraries, and the work.
+/// Returns whether a program of ours may name a file: its own, the system's libraries, and the work.
 fn is_allowed(name: &str, work: &Path) -> bool {
     let own = [work.join("layouts"), work.join("stores")];
     let system = ["/lib/", "/usr/lib/", "/lib64/", "/etc/ld.so.", "/proc/self/", "/sys/fs/cgroup"];

@@ -158,7 +158,7 @@ struct Reader {
 }
 
 struct Known {
-    /// What is different, and why it may be.
+    /// The difference, and why it is accepted.
     why: &'static str,
     /// Tells which archives have it.
     applies: fn(&[u8]) -> bool,

@@ -1,8 +1,8 @@
-//! What the probe says of an image.
+//! The probe's report on an image.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of an image.
+/// The outcome for an image.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     /// The image's directory.
@@ -21,7 +21,7 @@ pub(crate) struct Outcome {
     pub(crate) left: usize,
 }
 
-/// What the probe says at its end.
+/// The probe's last report.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// Of each image, by the names of their directories.

@@ -1,4 +1,4 @@
-//! What other readers of tar archives see.
+//! Archives as other readers of tar see them.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -21,7 +21,7 @@ pub(crate) struct Seen {
     pub(crate) content: Vec<u8>,
 }
 
-/// What a reader sees of an archive; nothing where it does not accept it.
+/// The entries that a reader sees in an archive; `None` where it refuses it.
 pub(crate) type Listing = Option<Vec<Seen>>;
 
 /// Lists archives with Python's library, in one process.
@@ -147,7 +147,7 @@ fn unescaped(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Runs a program that reads standard input; tells whether it ended well, and what it said.
+/// Runs a program that reads standard input; returns whether it succeeded, and its output.
 fn fed(
     command: &mut Command,
     feed: impl FnOnce(std::process::ChildStdin) + Send,

@@ -1,4 +1,4 @@
-//! What a merged box is.
+//! The content of a merged box.
 
 use std::process::Command;
 

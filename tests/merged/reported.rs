@@ -1,4 +1,4 @@
-//! What is told of conflicts, and of what cannot be decided.
+//! Reports of conflicts, and of what cannot be decided.
 
 use insta::assert_snapshot;
 use testkit::images::Layer;

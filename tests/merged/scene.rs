@@ -80,7 +80,7 @@ impl Scene {
         image.write_layout(&self.path(name), "latest", Compression::None).unwrap();
     }
 
-    /// Writes the Boxfile anew.
+    /// Writes the Boxfile again.
     pub(crate) fn policies(&self, policies: &str) {
         self.write("Boxfile", &format!("{BOXFILE}{policies}"));
     }
@@ -127,15 +127,15 @@ pub(crate) fn shown(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(|it: char| it.is_ascii_hexdigit()) {
-        let behind = &rest[at..];
-        let end = behind.find(|it: char| !it.is_ascii_hexdigit()).unwrap_or(behind.len());
+        let after = &rest[at..];
+        let end = after.find(|it: char| !it.is_ascii_hexdigit()).unwrap_or(after.len());
         shown.push_str(&rest[..at]);
         shown.push_str(match end {
             64 => "DIGEST",
             12 => "DIG",
-            _ => &behind[..end],
+            _ => &after[..end],
         });
-        rest = &behind[end..];
+        rest = &after[end..];
     }
     shown + rest
 }

@@ -1,4 +1,4 @@
-//! What is compared: all that can be said of each path of a tree.
+//! The listing that is compared: all that can be said of each path of a tree.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -8,7 +8,7 @@ use box_digest::Blake3Digest;
 /// The entries of a tree by their absolute paths; `/` is the root.
 pub(crate) type Listing = BTreeMap<Vec<u8>, Entry>;
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Directory,
@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     CharDevice,
     BlockDevice,
     Fifo,
-    /// What no layer can hold.
+    /// A type that no layer can hold.
     Other,
 }
 

@@ -9,7 +9,7 @@ use crate::compare::differences;
 use crate::listing::{Kind, Listing};
 use crate::{ours, theirs};
 
-/// What makes an image a test: how many of its entries have it.
+/// Features that make an image a test: how many of its entries have each.
 #[derive(Debug, Default)]
 struct Traits {
     entries: usize,

@@ -29,7 +29,7 @@ fn plain() -> Layer {
         .file("more", 0o644, vec![0; 10_241])
 }
 
-/// What only some can hold, below `rich`.
+/// Entries that only some writers can hold, below `rich`.
 fn rich() -> Layer {
     let long = |depth| format!("rich/{}", "directory/".repeat(depth));
     let layer = (0..=25).fold(plain(), |layer, depth| layer.dir(&long(depth), 0o755));

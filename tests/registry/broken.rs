@@ -15,7 +15,7 @@ const THROUGH: u64 = 300_000;
 /// Passes connections on to a registry; the first one breaks.
 struct Line {
     host: String,
-    /// What each connection asked for at first.
+    /// The first request of each connection.
     asked: Arc<Mutex<Vec<String>>>,
 }
 

@@ -210,7 +210,7 @@ fn as_data() {
 #[test]
 fn what_boots_beside_the_files() {
     let checkout = built();
-    // The same program, with something behind its last section.
+    // The same program, with something after its last section.
     let init = fs::read(&crate::checkout::tools().init).unwrap();
     checkout.write("init", [init.as_slice(), b"\0"].concat());
     let mut command = checkout.boxbuild(&["build", "--output", "new.box"]);

@@ -1,4 +1,4 @@
-//! What `boxbuild` tells of boxes: `ls`, `diff`, `inspect` and the SBOM.
+//! Reports of `boxbuild` on boxes: `ls`, `diff`, `inspect` and the SBOM.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! What cannot be told of, and what is said then.
+//! Inputs that cannot be shown, and the messages.
 
 use std::fs;
 

@@ -10,7 +10,7 @@ use crate::say;
 
 /// Makes cargo print nothing but diagnostics.
 const QUIET: &str = "CARGO_TERM_QUIET";
-/// What an error has of messages that were printed already.
+/// The text of an error whose messages were printed already.
 const SHOWN: &str = "its messages are above";
 
 /// Returns a cargo command that works in this repository and its build output.

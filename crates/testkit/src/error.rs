@@ -1,10 +1,10 @@
-//! What can go wrong, for every module of this crate.
+//! The error of every module of this crate.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What every fallible function of this crate returns.
+/// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, KitError>;
 
 /// Why something could not be assembled, fetched, built or run.
@@ -14,11 +14,11 @@ pub enum KitError {
     /// A file or directory could not be read or written.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
-        /// What was tried, as a verb.
+        /// The action that failed, as a verb.
         what: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A program is not installed.
@@ -34,7 +34,7 @@ pub enum KitError {
     Start {
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A program ended with a failure.
@@ -60,9 +60,9 @@ pub enum KitError {
     /// A document or image does not have the form that it should have.
     #[error("{what} is malformed: {why}")]
     Malformed {
-        /// What was read.
+        /// The input.
         what: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The virtual host did not finish in time.
@@ -84,7 +84,7 @@ pub enum KitError {
     NoResult {
         /// How QEMU ended.
         status: String,
-        /// What QEMU wrote to its standard error.
+        /// QEMU's standard error.
         qemu: String,
         /// The end of the console's log.
         console: String,

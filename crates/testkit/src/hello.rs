@@ -14,7 +14,7 @@ const SEARCH_PATH: &str = "PATH=/usr/local/bin:/usr/bin:/bin";
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n";
 const GROUP: &str = "root:x:0:\nnogroup:x:65534:\n";
 
-/// Writes the images anew to `folder`/agent and `folder`/business, from the agent's program and
+/// Writes the images to `folder`/agent and `folder`/business, from the agent's program and
 /// this machine's static busybox.
 ///
 /// # Errors

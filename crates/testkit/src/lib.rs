@@ -1,4 +1,4 @@
-//! What the examples, the tests and xtask share.
+//! Helpers that the examples, the tests and xtask share.
 //!
 //! - [`images`] assembles OCI image layouts from declared files;
 //! - [`debian`] makes real images from Debian packages;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::prerequisites::{Package, Say, docker_registry, packages};
 use crate::{KitError, Result, Workspace, program};
 
-/// What the server says once it can be asked; the address is behind it.
+/// The server's message when it is ready; the address follows.
 const READY: &str = "listening on 127.0.0.1:";
 /// How long it may take to say so.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct DockerRegistry {
     child: Child,
     port: u16,
-    /// What skopeo has to say to be let in: `NAME:PASSWORD`.
+    /// The credentials that skopeo needs: `NAME:PASSWORD`.
     login: Option<String>,
     _data: tempfile::TempDir,
 }
@@ -122,8 +122,8 @@ fn port(stderr: ChildStderr) -> Option<u16> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(std::io::Result::ok) {
-            if let Some((_, behind)) = line.split_once(READY) {
-                let digits = behind.split(|it: char| !it.is_ascii_digit()).next();
+            if let Some((_, rest)) = line.split_once(READY) {
+                let digits = rest.split(|it: char| !it.is_ascii_digit()).next();
                 // Whoever waited may have given up.
                 sender.send(digits.and_then(|digits| digits.parse().ok())).ok();
             }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use testkit::{Artefacts, Workspace, digest, program};
 
-/// What is not part of the sources, at the root of the repository.
+/// Entries at the root of the repository that are not part of the sources.
 const NOT_SOURCES: [&str; 2] = ["target", ".git"];
 
 fn copy(workspace: &Workspace, to: &Path) {

@@ -6,7 +6,7 @@ use erofs_writer::{Meta, Node};
 
 use super::model::Model;
 
-/// What an inode has of which nothing else is said.
+/// The metadata of an inode by default.
 fn meta() -> Meta {
     Meta { mode: 0o644, uid: 1, gid: 2, mtime: 1_700_000_000, mtime_nsec: 7, xattrs: Vec::new() }
 }
@@ -50,7 +50,7 @@ fn add_files(model: &mut Model) {
 }
 
 /// Hard links within and across directories, to each kind of inode that can have them; symlinks
-/// behind their inode and in blocks.
+/// after their inode and in blocks.
 fn add_links(model: &mut Model) {
     model.add(b"/links", directory(), Node::Directory);
     model.add(b"/links/below", directory(), Node::Directory);
@@ -205,7 +205,7 @@ fn add_names(model: &mut Model) {
     model.add_file(&[path.as_slice(), b"/end"].concat(), meta(), bytes(7, 0x77));
 }
 
-/// Directories around the size of a block and of the room behind an inode, and a large one.
+/// Directories around the size of a block and of the room after an inode, and a large one.
 fn add_directories(model: &mut Model) {
     model.add(b"/directories", directory(), Node::Directory);
     let fifo = model.add(b"/directories/fifo", meta(), Node::Fifo);

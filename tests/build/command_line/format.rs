@@ -40,7 +40,7 @@ fn permissions_and_links_stay() {
     assert!(fs::symlink_metadata(checkout.path("Boxfile")).unwrap().is_symlink());
     assert_eq!(checkout.read("real/Boxfile"), STRAIGHT);
     assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
-    assert_eq!(fs::read_dir(checkout.path("real")).unwrap().count(), 1, "nothing is left behind");
+    assert_eq!(fs::read_dir(checkout.path("real")).unwrap().count(), 1, "no leftovers");
 }
 
 #[test]

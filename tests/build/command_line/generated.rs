@@ -1,4 +1,4 @@
-//! What the command line says of itself: help, schema, completions, manual.
+//! The command line's own documents: help, schema, completions, manual.
 
 use std::fs::File;
 

@@ -36,7 +36,7 @@ pub(super) const WRITES: &[&str] = &[
     "fallocate",
 ];
 
-/// What is known of a file or directory that was made or changed.
+/// The state of a file or directory that was made or changed.
 #[derive(Debug, Clone, Copy)]
 struct State {
     /// Its bytes are on the disk.
@@ -50,7 +50,7 @@ struct State {
 pub(super) struct Disk {
     root: PathBuf,
     states: BTreeMap<PathBuf, State>,
-    /// What a power failure at the wrong moment would have cost.
+    /// Files that a power failure at the wrong moment would have lost.
     lost: Vec<String>,
 }
 

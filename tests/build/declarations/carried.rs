@@ -1,4 +1,4 @@
-//! What later work enforces, and today's launcher refuses: it is in the box all the same.
+//! Declarations that today's launcher refuses to run: they are in the box all the same.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a Boxfile declares, and what becomes of it in the box.
+//! Declarations of a Boxfile, and their effect on the box.
 
 mod carried;
 mod environment;

@@ -82,7 +82,7 @@ fn an_image_that_is_gone_is_missed() {
     checkout.built(&[]);
 }
 
-/// What tells whether a file was written, or another put in its place.
+/// Returns what changes when a file is written, or replaced by another.
 fn stamp(checkout: &Checkout) -> (u64, i64, i64, String) {
     let metadata = fs::metadata(checkout.path(LOCK)).unwrap();
     (metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), checkout.read(LOCK))

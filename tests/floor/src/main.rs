@@ -23,7 +23,7 @@ use boxlaunch::vmm::add_first_root;
 
 const USAGE: &str = "usage: krun-floor KERNEL INIT CPUS MEMORY_MIB";
 
-/// What to boot.
+/// The machine to boot.
 struct Arguments {
     kernel: PathBuf,
     init: PathBuf,

@@ -1,4 +1,4 @@
-//! What the tests' inits share.
+//! Helpers that the tests' inits share.
 #![forbid(unsafe_code)]
 
 pub mod listing;

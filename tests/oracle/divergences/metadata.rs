@@ -66,7 +66,7 @@ fn attributes_of_users_on_links() {
     assert!(theirs.unwrap_err().contains("operation not permitted"));
 }
 
-/// What random stacks do not have, and both read alike: names of any bytes, long ones, large
+/// Features that random stacks lack, and both read alike: names of any bytes, long ones, large
 /// owners, times, attributes of the root.
 #[test]
 fn odd_names_and_attributes_are_read_alike() {

@@ -42,7 +42,7 @@ fn seconds(time: SystemTime) -> i64 {
     i64::try_from(since.as_secs()).unwrap()
 }
 
-/// What both make of the layers, the lowest first.
+/// Applies the layers with both programs, the lowest first.
 fn both(layers: &[Layer]) -> (Result<Listing, LayerError>, Result<Listing, String>) {
     let directory = tempfile::tempdir().unwrap();
     let image = layers.iter().map(Layer::to_tar).fold(Image::new(Config::default()), Image::with);

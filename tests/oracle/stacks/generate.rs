@@ -19,7 +19,7 @@ pub(super) struct Op {
     insists: bool,
 }
 
-/// What is at a path.
+/// The entry at a path.
 #[derive(Debug, Clone)]
 pub(super) enum What {
     Directory,

@@ -26,7 +26,7 @@ use crate::divergences::forgive_times;
 use crate::listing::Listing;
 use crate::{ours, theirs};
 
-/// What the comparison went over.
+/// Counts of what was compared.
 #[derive(Debug, Default)]
 struct Tally {
     stacks: usize,
@@ -37,7 +37,7 @@ struct Tally {
     behind_replaced_links: usize,
     /// `times_of_directories_that_no_entry_names`.
     forgiven_times: usize,
-    /// Stacks with a marker behind an entry: umoci makes the same tree of them as they are, or not
+    /// Stacks with a marker after an entry: umoci makes the same tree of them as they are, or not
     /// (`markers_in_their_turn`).
     late_alike: usize,
     late_otherwise: usize,
@@ -81,9 +81,9 @@ fn compare_stack(stack: &[Vec<Op>], tally: &mut Tally) -> Result<(), TestCaseErr
     let (first, late) = (ours::flat(&layers), ours::tree(layout, "late"));
     let digests = [&first, &late].map(|tree| tree.as_ref().ok().map(Tree::digest));
     prop_assert_eq!(digests[0], digests[1], "the order of markers counts");
-    if (0..layers.len()).any(|at| has_marker_behind_a_replaced_link(&layers[..=at])) {
+    if (0..layers.len()).any(|at| has_marker_below_a_replaced_link(&layers[..=at])) {
         tally.behind_replaced_links += 1;
-        return Err(TestCaseError::reject("a marker behind a link that is replaced"));
+        return Err(TestCaseError::reject("a marker below a link that is replaced"));
     }
     let start = SystemTime::now();
     let theirs = |tag| theirs::unpacked(layout, tag);
@@ -161,8 +161,8 @@ fn touched(layers: &[(Digest, LayerIndex)]) -> BTreeSet<Vec<u8>> {
     touched
 }
 
-/// Tells whether the topmost layer has a marker behind a symbolic link and replaces one.
-fn has_marker_behind_a_replaced_link(layers: &[(Digest, LayerIndex)]) -> bool {
+/// Returns whether the topmost layer has a marker below a symbolic link and replaces one.
+fn has_marker_below_a_replaced_link(layers: &[(Digest, LayerIndex)]) -> bool {
     let Some(((_, top), lower)) = layers.split_last() else { return false };
     let Ok(lower) = ours::flat(lower) else { return false };
     let is_marker = |action: &Action| matches!(action, Action::Opaque | Action::Whiteout);

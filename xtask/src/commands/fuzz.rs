@@ -39,7 +39,7 @@ const PATIENCE: u32 = 10;
 /// How much memory the fuzzer may take, in MiB.
 const MEMORY: u32 = 2048;
 
-/// What to fuzz, and for how long.
+/// The targets to fuzz, and for how long.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  cargo xtask fuzz --seconds 600 boxfile_kdl")]
 pub(crate) struct Options {
@@ -47,7 +47,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 60, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// What to try; without it, everything.
+    /// The targets; all by default.
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(TARGETS.map(|it| it.0)))]
     target: Vec<String>,
 }
@@ -139,7 +139,7 @@ fn report(log: &Path) -> Result<String> {
     Ok(said.join("\n"))
 }
 
-/// Tells whether a line of libFuzzer's log is about what it found.
+/// Returns whether a line of libFuzzer's log is about a finding.
 fn tells(line: &str) -> bool {
     is_place(line) || ["Test unit written to", "ERROR:"].iter().any(|sign| line.contains(sign))
 }

@@ -13,7 +13,7 @@ use crate::source::{Crate, Package, code_lines, packages};
 /// Files with less code than this are listed by `--small`.
 const SMALL: usize = 30;
 
-/// What to print.
+/// The form of the output.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  cargo xtask lines --small")]
 pub(crate) struct Options {

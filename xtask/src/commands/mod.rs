@@ -13,5 +13,5 @@ pub(crate) mod vmhost;
 
 use std::process::ExitCode;
 
-/// What a subcommand returns: how the process ends, or why it could not do its work.
+/// The result of a subcommand: the exit code, or why it could not do its work.
 pub(crate) type Outcome = testkit::Result<ExitCode>;

@@ -8,7 +8,7 @@ use testkit::{VirtualHost, Workspace};
 
 use super::{Outcome, setup};
 
-/// What to run on the virtual host, and with what.
+/// The command to run on the virtual host, and its files.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  cargo xtask vmhost --file target/release/boxlaunch=/bin/boxlaunch \

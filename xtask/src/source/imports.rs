@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Crate;
 use super::scan::{Mention, ModulePath};
 
-/// What the names mean that `use` brings into each module.
+/// The meaning of the names that `use` brings into each module.
 type Names = BTreeMap<ModulePath, BTreeMap<String, ModulePath>>;
 
 /// How often an item may be re-exported on its way.
@@ -64,11 +64,11 @@ fn absolute(of: &Crate, names: &Names, mention: &Mention) -> Option<ModulePath> 
             }
         }
     }
-    while let [first, behind @ ..] = rest
+    while let [first, after @ ..] = rest
         && first == "super"
     {
         module.pop()?;
-        rest = behind;
+        rest = after;
     }
     module.extend_from_slice(rest);
     Some(module)

@@ -23,7 +23,7 @@ pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
     /// Its lines that are neither blank, comment nor test.
     pub(crate) code: usize,
-    /// What it declares and names.
+    /// The modules and paths that it declares and names.
     pub(super) scan: Scan,
 }
 

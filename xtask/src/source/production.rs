@@ -2,7 +2,7 @@
 
 use super::token::Token;
 
-/// Items that end with a semicolon, even behind braces.
+/// Items that end with a semicolon, even after braces.
 const ENDED_BY_SEMICOLON: [&str; 5] = ["use", "const", "static", "type", "let"];
 /// Items that end with a closing brace or, without a body, with a semicolon.
 const ENDED_BY_BRACE: [&str; 11] = [
@@ -34,18 +34,18 @@ pub(crate) fn production<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     let mut kept = Vec::with_capacity(tokens.len());
     let mut rest = tokens;
     while let [first, ..] = rest {
-        let Some((attribute, behind)) = attribute(rest) else {
+        let Some((attribute, after)) = attribute(rest) else {
             kept.push(*first);
             rest = &rest[1..];
             continue;
         };
         if !is_for_tests(attribute) {
             kept.extend_from_slice(attribute);
-            rest = behind;
+            rest = after;
         } else if attribute[1].is("!") {
             return Vec::new();
         } else {
-            rest = after_item(behind);
+            rest = after_item(after);
         }
     }
     kept
@@ -94,8 +94,8 @@ fn is_for_tests(attribute: &[Token<'_>]) -> bool {
 
 /// Returns what follows the item that `tokens` begins with.
 fn after_item<'t, 'a>(tokens: &'t [Token<'a>]) -> &'t [Token<'a>] {
-    if let Some((_, behind)) = attribute(tokens) {
-        return after_item(behind);
+    if let Some((_, after)) = attribute(tokens) {
+        return after_item(after);
     }
     let end = end_of(tokens);
     let mut depth = 0_usize;

@@ -6,7 +6,7 @@ use super::token::{Kind, Token};
 /// A path of modules below a crate's root: empty for the root itself.
 pub(super) type ModulePath = Vec<String>;
 
-/// What a file declares and names.
+/// The modules and paths that a file declares and names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Scan {
     /// The modules that the file contains, its own first.

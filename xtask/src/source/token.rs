@@ -31,12 +31,12 @@ pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     let (mut rest, mut line) = (text, 1);
     while let Some(first) = rest.chars().next() {
         let (kind, length) = piece(rest, first);
-        let (piece, behind) = rest.split_at(length);
+        let (piece, after) = rest.split_at(length);
         let last_line = line + piece.matches('\n').count();
         if let Some(kind) = kind {
             found.push(Token { kind, text: piece, line, last_line });
         }
-        (rest, line) = (behind, last_line);
+        (rest, line) = (after, last_line);
     }
     found
 }

@@ -11,7 +11,7 @@ use crate::prerequisites::Say;
 use crate::{Result, Workspace};
 
 const RECIPE: &str = "1";
-/// What debootstrap installs unless it is told otherwise.
+/// The variant that debootstrap installs by default.
 const OPTIONS: [&str; 1] = ["--variant=important"];
 const PYTHON_PACKAGES: &str = "python3,python3-numpy";
 const NODE_PACKAGES: &str = "nodejs,npm";

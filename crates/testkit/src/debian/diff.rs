@@ -15,7 +15,7 @@ struct Member<'a> {
 }
 
 /// Returns the layer that, over `base`, gives `full`: what was added or changed, exactly as it is
-/// in `full`, behind a whiteout for each topmost thing that was removed.
+/// in `full`, after a whiteout for each topmost thing that was removed.
 ///
 /// # Errors
 /// One of the two is no tar stream.

@@ -96,7 +96,7 @@ fn write_debian(base: &LayerTar, tools: &LayerTar, layout: &Path) -> Result<()> 
     write_image(layout, "edited", [base(), edits().to_tar(), more_edits().to_tar()])
 }
 
-/// What people do to a base image: directories made anew, types replaced, devices, links across
+/// Changes that people make to a base image: directories recreated, types replaced, devices, links across
 /// layers.
 fn edits() -> Layer {
     Layer::new()
@@ -104,7 +104,7 @@ fn edits() -> Layer {
         .mtime(1_700_000_000)
         .dir("usr/share/doc", 0o750)
         .opaque("usr/share/doc")
-        .file("usr/share/doc/README", 0o644, "made anew\n")
+        .file("usr/share/doc/README", 0o644, "made again\n")
         .whiteout("var/lib/apt/lists")
         .whiteout("etc/apt")
         .symlink("usr/share/man", "/usr/share/doc")

@@ -3,7 +3,7 @@
 /// Reads a word: `\0`, `\n`, `\s` (a space), `\\`, `\xHH`, and `{TEXT*N}` for a repetition.
 ///
 /// # Panics
-/// An escape that is none.
+/// An unknown escape.
 pub(super) fn unescape(word: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = word;
@@ -24,7 +24,7 @@ pub(super) fn unescape(word: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads what is behind a backslash and returns what is behind that.
+/// Reads the rest of an escape, after its backslash, and returns the text after it.
 fn escape<'a>(rest: &'a str, bytes: &mut Vec<u8>) -> &'a str {
     let (kind, after) = rest.split_at(1);
     let byte = match kind {

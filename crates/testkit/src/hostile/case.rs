@@ -24,16 +24,16 @@ use super::bytes::unescape;
 use super::entry::{Expected, entry};
 use super::header::{Member, record};
 
-/// What a refused or contained attack looks like.
+/// An attack that must be refused or contained.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// Its name.
     pub name: String,
-    /// What it is, or where it is from.
+    /// A description, or its source.
     pub why: String,
-    /// What must become of it as one layer.
+    /// The expected outcome as one layer.
     pub one: Expected,
-    /// What must become of it split over two.
+    /// The expected outcome split over two layers.
     pub two: Expected,
     members: Vec<Vec<u8>>,
     /// How many members are in the lower of two layers.
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Adds bytes: to the last member where that is open, as one of their own else. Zeros and odd
-    /// bytes belong to the member before them, or where a layer starts with them, to the one behind.
+    /// bytes belong to the member before them, or where a layer starts with them, to the next one.
     fn append(&mut self, bytes: Vec<u8>, opens: bool) {
         let is_odd = bytes.len() < 512 || bytes.iter().all(|byte| *byte == 0);
         let is_first = self.case.split == Some(self.case.members.len());

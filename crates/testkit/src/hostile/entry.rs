@@ -1,4 +1,4 @@
-//! What must become of a case.
+//! The expected outcome of a case.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use box_digest::Blake3Digest;
 
 use super::bytes::unescape;
 
-/// What must become of a case.
+/// The expected outcome of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
     /// A tree of these entries, sorted.
@@ -18,9 +18,9 @@ pub enum Expected {
 /// An entry of an expected tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its path, without a slash before or behind it.
+    /// Its path, without a leading or trailing slash.
     pub path: Vec<u8>,
-    /// What it is.
+    /// Its type.
     pub node: Node,
     /// Its permission bits.
     pub mode: u16,
@@ -32,7 +32,7 @@ pub struct Entry {
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What an entry is.
+/// The type of an entry, with what belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// A directory.

@@ -30,7 +30,7 @@ pub(super) struct Member {
     data: Vec<u8>,
     /// Whether the bytes are summed as signed numbers, as old programs of Sun did.
     signed: bool,
-    /// What the sum field holds instead of the sum.
+    /// The content of the checksum field, where it is not the checksum.
     sum: Option<Vec<u8>>,
 }
 
@@ -50,7 +50,7 @@ impl Member {
         member
     }
 
-    /// Fills a field; what is behind the value is zero.
+    /// Fills a field: the value, then zeros.
     ///
     /// # Panics
     /// There is no such field, or it is shorter.
@@ -62,7 +62,7 @@ impl Member {
         bytes[..value.len()].copy_from_slice(value);
     }
 
-    /// Applies a word such as `size:7` or `sum:signed`; tells whether it is one.
+    /// Applies a word such as `size:7` or `sum:signed`; returns `false` for any other.
     pub(super) fn apply(&mut self, word: &str) -> bool {
         let Some((field, value)) = word.split_once(':') else { return false };
         match (field, value) {

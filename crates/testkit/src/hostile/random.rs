@@ -39,7 +39,7 @@ const FIELDS: [(usize, usize); 10] = [
     (329, 16),
     (345, 155),
 ];
-/// What readers see in different ways, or have seen.
+/// Values that readers interpret in different ways, or once did.
 const ODD: [&[u8]; 24] = [
     b"",
     b"\0",
@@ -67,7 +67,7 @@ const ODD: [&[u8]; 24] = [
     b"8 a=bc\n",
 ];
 
-/// Returns an archive like `archive`, changed in one to four places; sometimes it goes on as
+/// Returns an archive like `archive`, changed in one to four places; sometimes it continues as
 /// `other` does. The sums of its headers are right again nine times out of ten.
 pub fn mutate(archive: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = archive.to_vec();

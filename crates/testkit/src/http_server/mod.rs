@@ -30,7 +30,7 @@ pub enum Identity {
     SelfSigned,
 }
 
-/// What a client has sent.
+/// A request as a client has sent it.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The request line and the headers.

@@ -1,8 +1,8 @@
-//! What a server answers.
+//! The answers of a server.
 
 use std::time::Duration;
 
-/// What a reply is made of.
+/// One step of a reply.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Sends bytes.
@@ -13,7 +13,7 @@ pub enum Step {
     Hang,
 }
 
-/// What one connection gets, after its request was read.
+/// The steps of one connection after its request was read.
 pub type Reply = Vec<Step>;
 
 /// Makes a reply of a status, header lines and a body, which is not measured.

@@ -1,4 +1,4 @@
-//! What `docker save` writes.
+//! Archives as `docker save` writes them.
 
 use serde_json::{Value, json};
 

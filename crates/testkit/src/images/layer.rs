@@ -117,7 +117,7 @@ impl Layer {
         self
     }
 
-    /// Tells whether there is an entry of this name.
+    /// Returns whether there is an entry of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|entry| entry.name == name.as_bytes())
     }

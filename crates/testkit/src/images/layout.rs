@@ -28,7 +28,7 @@ pub enum Compression {
     None,
 }
 
-/// What an image says about how it runs; empty fields are left out.
+/// The part of an image's config that says how it runs; empty fields are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     /// The program and its fixed arguments.
@@ -124,7 +124,7 @@ impl Image {
     /// the manifest's digest. Other tags in the directory stay; the same tag is replaced.
     ///
     /// # Errors
-    /// The directory cannot be written, or holds an index that is none.
+    /// The directory cannot be written, or holds a malformed index.
     pub fn write_layout(&self, dir: &Path, tag: &str, compression: Compression) -> Result<Digest> {
         tag_it(dir, self.write_blobs(dir, compression)?, tag)
     }

@@ -2,7 +2,7 @@
 
 use tar::{EntryType, Header};
 
-/// What an entry is.
+/// The type of an entry, with what belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file with its content.
@@ -26,7 +26,7 @@ pub enum Kind {
 pub struct Entry {
     /// The name in the tar stream, without a leading slash unless one is wanted.
     pub name: Vec<u8>,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
     /// The permission bits.
     pub mode: u32,

@@ -15,7 +15,7 @@ const WHEEL_SHA256: &str = "65f1e4bbf8d721c9f7f557329fb6c8cf41f554c1c6942eac8b94
 
 /// A file of the package, pinned.
 struct Member {
-    /// What it is, for people.
+    /// A description for people.
     what: &'static str,
     /// Its path inside the package.
     path: &'static str,

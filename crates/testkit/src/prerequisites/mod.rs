@@ -1,4 +1,4 @@
-//! What the demo and the tests need and the machine may lack.
+//! Programs and files that the demo and the tests need and the machine may lack.
 //!
 //! Each function looks first, which takes milliseconds; what is missing it installs (Debian
 //! packages, with apt-get; parts of the Rust toolchain, with rustup) or fetches into the build output (the virtual host's kernel, the

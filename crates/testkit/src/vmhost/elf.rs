@@ -1,4 +1,4 @@
-//! What a program needs in order to start: its interpreter and its shared libraries.
+//! The files that a program needs in order to start: its interpreter and its shared libraries.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What is in the emulated machine's memory when its kernel starts.
+//! The initramfs of the emulated machine.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

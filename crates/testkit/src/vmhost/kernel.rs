@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::vmlinux;
 use crate::{KitError, Result};
 
-/// What the machine needs: hardware virtualization, memory-backed disks, and EROFS.
+/// The kernel modules that the machine needs: hardware virtualization, memory-backed disks, and EROFS.
 const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
 
 /// A kernel that is ready for a [`super::VirtualHost`].
@@ -88,7 +88,7 @@ fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Returns [`MODULES`] and what they depend on, each behind its dependencies.
+/// Returns [`MODULES`] and what they depend on, each after its dependencies.
 fn load_order(files: &BTreeMap<String, PathBuf>) -> Result<Vec<(String, Vec<u8>)>> {
     let mut order = Vec::new();
     for name in MODULES {

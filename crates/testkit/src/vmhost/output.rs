@@ -1,4 +1,4 @@
-//! What a command leaves behind, read from the result disk.
+//! The result of a command, read from the result disk.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,20 +9,20 @@ use crate::{KitError, Result};
 
 const RESULT: &str = "vmhost/result/";
 
-/// What a command left behind.
+/// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     /// Its exit status, as a shell sees it: 128 and the signal's number where one ended it.
     pub status: i32,
-    /// What it wrote to its standard output.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to its standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
     /// The regular files that it left in `/out`, by their paths below it.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
     /// The machine's age at the end, in virtual time.
     pub uptime: String,
-    /// What the machine's kernel and init wrote to the console.
+    /// The console output of the machine's kernel and init.
     pub console: Vec<u8>,
 }
 

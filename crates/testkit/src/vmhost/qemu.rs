@@ -13,7 +13,7 @@ use crate::{Result, program};
 /// How often the process is looked at.
 const POLL: Duration = Duration::from_millis(10);
 
-/// What the machine's kernel is told. Beside a quiet console and an end at a panic: the clock of
+/// The machine's kernel command line. Beside a quiet console and an end at a panic: the clock of
 /// the emulator is exact, so nothing is calibrated against anything (`no_timer_check`,
 /// `tsc_early_khz`). The local APIC's timer stays: without it the older timers expire so often that
 /// the fault that `patiently.sh` tells of hits one boot in ten instead of one in a hundred.
@@ -79,7 +79,7 @@ fn with_path(option: &str, path: &Path) -> OsString {
 pub(super) struct End {
     /// How it ended; nothing where it was killed at the time limit.
     pub(super) status: Option<ExitStatus>,
-    /// What it wrote to its standard error.
+    /// Its standard error.
     pub(super) stderr: Vec<u8>,
 }
 

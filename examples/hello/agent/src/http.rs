@@ -17,7 +17,7 @@ pub(crate) struct Request {
     pub(crate) path: String,
 }
 
-/// An answer with its whole body; the connection is closed behind it.
+/// An answer with its whole body; the connection is closed after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     status: u16,
@@ -58,7 +58,7 @@ impl Response {
     }
 }
 
-/// Reads a request up to the empty line behind its head.
+/// Reads a request up to the empty line after its head.
 ///
 /// # Errors
 /// Returns the answer that refuses the request: it is malformed, too long or too slow.

@@ -1,6 +1,6 @@
 //! The least that an init can do: it says hello, says ready and powers off.
 //!
-//! What a box takes longer to start than this is what boxbuild and its agent cost.
+//! The time by which a box starts slower than this is the cost of boxbuild and of its agent.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

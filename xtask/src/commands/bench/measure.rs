@@ -1,4 +1,4 @@
-//! What a command takes: wall time, processor time and memory.
+//! Measures a command: wall time, processor time and memory.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use testkit::{KitError, Result, program};
 
-/// What some commands took.
+/// The cost of some commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Sample {
     /// From the start to the end.

@@ -18,7 +18,7 @@ use crate::{cargo, say};
 use measure::{Sample, measure};
 use peers::{Contest, Peer};
 
-/// What to compare.
+/// The programs to compare, and how often.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  cargo xtask bench --runs 9")]
 pub(crate) struct Options {

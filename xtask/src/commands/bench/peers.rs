@@ -1,4 +1,4 @@
-//! Who takes part, and what each does with the two images.
+//! The programs that are compared, and their commands for the two images.
 
 use std::collections::BTreeSet;
 use std::fs;

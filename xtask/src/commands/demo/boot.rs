@@ -13,9 +13,9 @@ use crate::say;
 
 /// The status of a start over its budget; its report is complete.
 const OVER_BUDGET: i32 = 4;
-/// What `boxlaunch` says of a KVM that will not run the kernel the next time either.
+/// The part of `boxlaunch`'s error that shows that this KVM will never run the kernel.
 const NEVER: &str = "KVM_EXIT_INTERNAL_ERROR";
-/// What the machine's own KVM gets to start the box, in seconds.
+/// The time limit of a start on the machine's own KVM, in seconds.
 const PATIENCE: &str = "20";
 /// The virtual host's memory in MiB: the guest's, and as much again for the host.
 const MEMORY_MIB: u32 = 1024;

@@ -13,7 +13,7 @@ use testkit::{Artefacts, KitError, Result, Workspace, hello, program};
 use super::{Outcome, setup};
 use crate::{cargo, say};
 
-/// What the demo boots, and with what.
+/// The box that the demo boots, and the programs for it.
 #[derive(Debug)]
 struct Demo {
     workspace: Workspace,
@@ -50,7 +50,7 @@ fn compile(workspace: &Workspace) -> Result<()> {
     cargo::run(&mut Artefacts::guest_build(workspace, &["box-init", "hello-agent"]))
 }
 
-/// Builds the box and returns its digest. The images are made anew each time, so what an earlier
+/// Builds the box and returns its digest. The images are made again each time, so what an earlier
 /// demo locked does not count.
 fn build(demo: &Demo) -> Result<String> {
     let lock = demo.workspace.target("demo/Boxfile.lock");

@@ -11,7 +11,7 @@ use testkit::{Result, Workspace, digest};
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// What is known of this machine's KVM.
+/// The state of this machine's KVM.
 #[derive(Debug)]
 pub(super) struct Probe {
     path: PathBuf,
