@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use box_digest::Digest;
-use testkit::http_server::{Identity, Request, Server, file};
+use test_server::{Identity, Request, Server, file};
 
 use crate::checkout::{Checkout, shown, tools};
 

@@ -1,8 +1,6 @@
 //! Runs cargo so that people see how far it is.
 
-use std::io::Read;
 use std::process::{Command, Stdio};
-use std::thread;
 
 use testkit::{Artefacts, KitError, Result, Workspace, program};
 
@@ -36,33 +34,6 @@ pub(crate) fn run(cargo: &mut Command) -> Result<()> {
     let status = output.status;
     let written = String::from_utf8_lossy(&written);
     succeeded(cargo, status.success(), &status.to_string(), &written)
-}
-
-/// Runs a cargo command to its end and passes on what it writes, with signs of life in between.
-///
-/// # Errors
-/// It does not start or fails.
-pub(crate) fn relay(cargo: &mut Command) -> Result<()> {
-    let colored = if say::on_terminal() { "always" } else { "never" };
-    cargo.env("CARGO_TERM_COLOR", colored).stdin(Stdio::null());
-    cargo.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = cargo.spawn().map_err(|source| program::not_started(cargo, source))?;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let status = thread::scope(|scope| {
-        scope.spawn(move || stdout.map(pass_on));
-        scope.spawn(move || stderr.map(pass_on));
-        child.wait()
-    });
-    let status = status.map_err(|source| program::not_started(cargo, source))?;
-    succeeded(cargo, status.success(), &status.to_string(), SHOWN)
-}
-
-/// Prints all that can be read, as it comes.
-fn pass_on(mut from: impl Read) {
-    let mut chunk = [0; 4096];
-    while let Ok(count @ 1..) = from.read(&mut chunk) {
-        say::relay(&chunk[..count]);
-    }
 }
 
 /// Builds the project's programs in release mode.

@@ -62,7 +62,7 @@ impl<W: Write + Send> Progress<W> {
     /// Writes how a step ended: on the line of its name where that is still the last one.
     pub(crate) fn end(&self, name: &str, verdict: &str, taken: Duration) {
         let mut output = self.lock();
-        let ended = format!("{name:<48} {verdict:>7} {:>7.1} s\n", taken.as_secs_f64());
+        let ended = format!("{name:<45} {verdict:>10} {:>7.1} s\n", taken.as_secs_f64());
         let rest = ended.strip_prefix(name).filter(|_| output.at_name);
         if rest.is_none() {
             output.start_line();

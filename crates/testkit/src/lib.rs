@@ -4,7 +4,6 @@
 //! - [`debian`] makes real images from Debian packages;
 //! - [`hello`] makes the two small images of examples/hello;
 //! - [`hostile`] is a corpus of layers that an attacker would send;
-//! - [`http_server`] answers requests as a test wants, right or wrong;
 //! - [`prerequisites`] installs or fetches what is missing, and says so;
 //! - [`artefacts`] builds the project's own programs and says where they lie;
 //! - [`test_box`] writes a small box, and [`damage`] damages boxes as an attacker would;
@@ -21,7 +20,6 @@ pub mod digest;
 pub mod error;
 pub mod hello;
 pub mod hostile;
-pub mod http_server;
 pub mod images;
 pub mod prerequisites;
 pub mod program;

@@ -1,22 +1,27 @@
-//! `cargo xtask docs`: writes the documents that are generated from the code.
+//! `cargo xtask docs`: writes the documents that `boxbuild schema` prints.
+//!
+//! It runs the program and does not link the language, so that xtask, which is compiled before anything
+//! else, has few dependencies.
 
 use std::fs;
 use std::process::ExitCode;
 
-use testkit::{KitError, Workspace};
+use testkit::{KitError, Workspace, program};
 
 use super::Outcome;
-use crate::say;
+use crate::{cargo, say};
 
 pub(crate) fn run() -> Outcome {
     let workspace = Workspace::find();
-    for (name, text) in [
-        ("docs/boxfile.md", boxfile_spec::reference()),
-        ("docs/boxfile.schema.json", boxfile_spec::json_schema()),
+    for (name, arguments) in [
+        ("docs/boxfile.md", &["schema", "--reference"][..]),
+        ("docs/boxfile.schema.json", &["schema"]),
     ] {
+        let mut boxbuild = cargo::command(&workspace);
+        boxbuild.args(["run", "--quiet", "--package", "boxbuild", "--"]).args(arguments);
+        let text = say::step(name, || program::run(&mut boxbuild))?;
         let path = workspace.path(name);
         fs::write(&path, text).map_err(|source| KitError::File { what: "write", path, source })?;
-        say::note(&format!("wrote {name}"));
     }
     Ok(ExitCode::SUCCESS)
 }

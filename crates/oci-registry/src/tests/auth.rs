@@ -1,7 +1,7 @@
 //! Credentials, and who would like to have them.
 
 use serde_json::json;
-use testkit::http_server::{Request, Server};
+use test_server::{Request, Server};
 
 use super::harness::{fails, is, succeeds};
 use super::stage::{Plan, unauthorized};

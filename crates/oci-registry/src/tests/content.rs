@@ -1,7 +1,7 @@
 //! Content that is not what it should be.
 
 use serde_json::json;
-use testkit::http_server::Server;
+use test_server::Server;
 
 use super::harness::{fails, is, succeeds};
 use super::pull::pull;

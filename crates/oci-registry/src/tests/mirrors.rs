@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use testkit::http_server::{Request, Server};
+use test_server::{Request, Server};
 
 use super::pull::pull;
 use super::stage::{Plan, manifest, not_found, quick};

@@ -14,7 +14,7 @@ mod stage;
 use box_digest::{Digest, ParseDigestError};
 use download::http::HttpError;
 use download::{DownloadError, Guard, NetworkOptions, Progress};
-use testkit::http_server::{Identity, Reply, Step, file, length, redirect, reply};
+use test_server::{Identity, Reply, Step, file, length, redirect, reply};
 
 use crate::*;
 use harness::{Case, cases};

@@ -220,7 +220,7 @@ cases! {
         => fails!(RegistryError::Download(DownloadError::Http(HttpError::Unreachable { .. })));
     a_registry_over_https: untrusted(Identity::Valid) => succeeds;
     a_registry_with_a_root_of_its_own: {
-        let config = format!("ca-file = {:?}", testkit::http_server::roots());
+        let config = format!("ca-file = {:?}", test_server::roots());
         Plan { config, ..untrusted(Identity::Valid) }
     } => succeeds, |options| {
         Options { network: NetworkOptions { roots: None, ..options.network }, ..options }

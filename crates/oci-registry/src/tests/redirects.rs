@@ -1,6 +1,6 @@
 //! Redirects: to others, back again, and to where nobody should go.
 
-use testkit::http_server::{Request, Server};
+use test_server::{Request, Server};
 
 use super::harness::{fails, is, succeeds};
 use super::stage::{Plan, unauthorized};

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use box_cache::Store;
 use download::Policy;
 use serde_json::{Value, json};
-use testkit::http_server::{Request, Server, roots};
+use test_server::{Request, Server, roots};
 
 use super::*;
 

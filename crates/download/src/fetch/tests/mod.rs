@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use box_cache::Store;
 use box_digest::Digest;
-use testkit::http_server::roots;
+use test_server::roots;
 
 use super::*;
 use crate::Progress;

@@ -2,12 +2,12 @@
 
 use std::sync::Mutex;
 
-use testkit::http_server::{self, Identity};
-pub(super) use testkit::http_server::{Reply, Step, file, length, redirect, reply};
+use test_server::Identity;
+pub(super) use test_server::{Reply, Step, file, length, redirect, reply};
 
 /// A running server.
 #[derive(Debug)]
-pub(super) struct Server(http_server::Server);
+pub(super) struct Server(test_server::Server);
 
 impl Server {
     /// Starts a server for plain HTTP.
@@ -23,9 +23,9 @@ impl Server {
     /// `replies` makes the script, which may name the server's port. Behind its end nothing is
     /// answered.
     fn start(identity: Identity, replies: impl FnOnce(u16) -> Vec<Reply>) -> Self {
-        Self(http_server::Server::start(identity, |port| {
+        Self(test_server::Server::start(identity, |port| {
             let replies = Mutex::new(replies(port).into_iter());
-            move |_: &http_server::Request| replies.lock().unwrap().next().unwrap_or_default()
+            move |_: &test_server::Request| replies.lock().unwrap().next().unwrap_or_default()
         }))
     }
 

@@ -1,4 +1,8 @@
-//! `cargo xtask test`: every check, one after the other; the first failure ends it.
+//! `cargo xtask test`: every check, one after the other; the first failure ends it. The test programs run
+//! side by side, and all of them run even if one fails.
+
+mod lanes;
+mod programs;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -25,10 +29,9 @@ fn check_all(workspace: &Workspace) -> Result<()> {
     say::step("cargo doc", || document(workspace))?;
     say::step("prerequisites", || setup::for_tests(workspace))?;
     cargo::build_programs(workspace)?;
-    cargo_step(workspace, "compiling the tests", &["test", "--workspace", "--no-run"])?;
-    say::step("cargo test", || {
-        cargo::relay(cargo::command(workspace).args(["test", "--workspace"]))
-    })
+    let programs = say::step("compiling the tests", || programs::compile(workspace))?;
+    say::step("tests", || lanes::run(programs))?;
+    cargo_step(workspace, "tests in documentation", &["test", "--workspace", "--doc"])
 }
 
 fn cargo_step(workspace: &Workspace, name: &str, arguments: &[&str]) -> Result<()> {

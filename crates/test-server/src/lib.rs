@@ -1,4 +1,5 @@
 //! A small HTTP server on the loopback device, which answers as a test wants, right or wrong.
+#![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test that uses it")]
 
 mod reply;
@@ -118,7 +119,7 @@ impl Drop for Server {
 
 /// Returns a file with the roots of the valid and of the expired certificate.
 pub fn roots() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http_server/tls/ca.pem")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tls/ca.pem")
 }
 
 const fn scheme(identity: Identity) -> &'static str {
