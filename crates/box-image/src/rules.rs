@@ -1,5 +1,7 @@
 //! The rules and bounds of what a box may ask for, on which the programs must agree.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 /// The most processors of a box: libkrunfw's kernels are built with `NR_CPUS=16`.
 pub const MAX_CPUS: u8 = 16;
 
@@ -22,6 +24,33 @@ pub fn is_label(text: &str) -> bool {
         && text.bytes().all(inner)
         && !text.starts_with('-')
         && !text.ends_with('-')
+}
+
+/// Returns a server's `HOST` or `HOST:PORT` in lower case, or `None` if `text` is no such: the host is
+/// an IPv4 address, an IPv6 address in brackets, or labels of DNS between dots; the port is from 1 to
+/// 65535. Nothing is accepted that a URL would change into another host.
+pub fn host_and_port(text: &str) -> Option<String> {
+    let text = text.to_ascii_lowercase();
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (&*text, None),
+    };
+    let is_port = |port: &str| !port.starts_with(['0', '+']) && port.parse::<u16>().is_ok();
+    (is_host(host) && port.is_none_or(is_port)).then_some(text)
+}
+
+/// Returns whether a text in lower case is a server's name or address.
+fn is_host(text: &str) -> bool {
+    if let Some(address) = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+        return address.parse::<Ipv6Addr>().is_ok();
+    }
+    // A URL whose host ends in a number, in whatever notation, has an IPv4 address (URL Standard,
+    // "ends in a number checker").
+    let last = text.rsplit('.').next().unwrap_or_default();
+    if last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse::<Ipv4Addr>().is_ok();
+    }
+    text.split('.').all(is_label)
 }
 
 /// Returns whether `text` may be an image's tag (OCI distribution-spec, "Pulling manifests").
@@ -74,6 +103,58 @@ mod tests {
         assert!(is_label("Agent-1") && is_label(&"a".repeat(63)));
         for bad in ["", "-a", "a-", "a.b", "a_b", &"a".repeat(64)] {
             assert!(!is_label(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn hosts_and_ports() {
+        for host in [
+            "localhost",
+            "example.com",
+            "a:5000",
+            "10.0.0.1",
+            "a.b:65535",
+            "host:443",
+            "xn--bcher-kva.example",
+            "[::1]",
+            "[2001:db8::1]:5000",
+        ] {
+            assert_eq!(host_and_port(host).as_deref(), Some(host));
+            assert_eq!(host_and_port(&host.to_ascii_uppercase()).as_deref(), Some(host));
+        }
+        for bad in [
+            "",
+            ":5000",
+            "a:",
+            "a:0",
+            "a:080",
+            "a:+80",
+            "a:65536",
+            "a:x",
+            "a:b:1",
+            "a..b",
+            "a.",
+            "-a",
+            "a_b",
+            "a b",
+            "user@a",
+            "a/b",
+            "a?b",
+            "a#b",
+            "a\\b",
+            "hôst",
+            "127.1",
+            "0x7f.1",
+            "5000",
+            "127.0.0.01",
+            "1.2.3.4.5",
+            "[::1",
+            "[::1]x",
+            "[a]",
+            "::1",
+            "[::1]:0",
+        ] {
+            assert_eq!(host_and_port(bad), None, "{bad}");
         }
     }
 

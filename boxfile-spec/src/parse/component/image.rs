@@ -127,13 +127,15 @@ fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRe
     if explicit.is_none() && (text.contains("://") || misspelt_kind(text).is_some()) {
         return refuse("no such kind of reference");
     }
-    let DockerName { host, repository, tag } = DockerName::parse(explicit.unwrap_or(text));
-    let tag = tag.map(|tag| checked_tag(value, tag)).transpose()?;
-    if !is_repository(&repository) {
+    let name = DockerName::parse(explicit.unwrap_or(text));
+    let Some(DockerName { host, repository, tag }) =
+        name.filter(|name| is_repository(&name.repository))
+    else {
         return refuse("not a repository of a registry");
-    }
+    };
+    let tag = tag.map(|tag| checked_tag(value, tag)).transpose()?;
     let tag = tag.or_else(|| digest.is_none().then(|| DEFAULT_TAG.to_owned()));
-    Ok(ImageRef::Registry { host: host.to_owned(), repository, tag, digest })
+    Ok(ImageRef::Registry { host, repository, tag, digest })
 }
 
 /// Returns what a reference was probably meant to be whose kind is misspelt: a path is behind it,
