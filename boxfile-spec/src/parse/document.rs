@@ -142,6 +142,7 @@ fn read_skills_dir(reader: &mut Reader<'_>) -> Option<SkillsDir> {
 }
 
 fn skill_mode(reader: &mut Reader<'_>) -> SkillMode {
-    let mode: Option<String> = reader.choice("mode");
-    if mode.as_deref() == Some("mount") { SkillMode::Mounted } else { SkillMode::Baked }
+    let word: Option<String> = reader.choice("mode");
+    let named = |mode: &SkillMode| word.as_deref() == Some(mode.name());
+    SkillMode::ALL.into_iter().find(named).unwrap_or_default()
 }

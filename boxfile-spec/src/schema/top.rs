@@ -1,5 +1,6 @@
 //! What is declared of the box as a whole, and of the build.
 
+use box_image::SkillMode;
 use box_image::rules::MAX_CPUS;
 
 use super::{
@@ -29,8 +30,11 @@ const PLATFORMS: &[Choice] =
     &[choice("linux/amd64", "x86-64"), choice("linux/arm64", "64-bit ARM")];
 
 pub(crate) const SKILL_MODES: &[Choice] = &[
-    choice("bake", "part of the box and of its digest"),
-    choice("mount", "mounted at launch and not part of the digest; today's launcher refuses it"),
+    choice(SkillMode::Baked.name(), "part of the box and of its digest"),
+    choice(
+        SkillMode::Mounted.name(),
+        "mounted at launch and not part of the digest; today's launcher refuses it",
+    ),
 ];
 
 pub(crate) static SKILL: Declaration = Declaration {

@@ -1,7 +1,7 @@
 //! `boxbuild plan`: what a build will do.
 
+use box_image::exit;
 use box_image::text::readable;
-use box_image::{SkillMode, exit};
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::{PolicyUse, Unused, policy_word};
 use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, resolve};
@@ -95,8 +95,8 @@ fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> S
     }
     lines.extend(preview.program.map(|program| ("program", program.to_string())));
     for skill in &preview.skills {
-        let mode = if skill.mode == SkillMode::Baked { "baked" } else { "mounted at launch" };
-        lines.push(("skill", format!("{}, {mode}, {}", skill.name, readable(skill.bytes))));
+        let (mode, size) = (skill.mode.name(), readable(skill.bytes));
+        lines.push(("skill", format!("{}, mode {mode}, {size}", skill.name)));
     }
     // One image has nothing to share a root with.
     if preview.images.len() > 1 {

@@ -70,7 +70,7 @@ fn named(declaration: &str, name: &str, lacks: &'static str) -> Unsupported {
 }
 
 fn mounted(skill: &SkillPlan) -> Option<Unsupported> {
-    let declaration = format!("skill {:?} mode=\"mount\"", skill.name);
+    let declaration = format!("skill {:?} mode={:?}", skill.name, skill.mode.name());
     (skill.mode == SkillMode::Mounted)
         .then_some(Unsupported { declaration, lacks: "can only bake a skill" })
 }
