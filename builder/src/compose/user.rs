@@ -4,13 +4,12 @@
 //! `user:gid`. Files: passwd(5), group(5).
 
 use box_image::User;
+use box_image::rules::{GROUP, PASSWD};
 use box_tree::{ReadContent, Tree};
 
 use super::ComposeError;
 use crate::pack::PackReader;
 
-const PASSWD: &str = "/etc/passwd";
-const GROUP: &str = "/etc/group";
 /// Far above any real one.
 const FILE_MAX: u64 = 4 << 20;
 

@@ -73,9 +73,20 @@ pub fn is_repository(text: &str) -> bool {
     text.len() <= 255 && text.split('/').all(part)
 }
 
-/// Returns the kernel's directory (`proc`, `sys` or `dev`) that an absolute path of the guest leads to
-/// or into, by its text: `..` takes the part before it away. Nothing below these is a file that
-/// somebody put there.
+/// The directories in which the guest mounts the kernel's own file systems. No file below them is one
+/// that somebody put there.
+pub const KERNEL_DIRECTORIES: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// The user accounts of an image: passwd(5).
+pub const PASSWD: &str = "/etc/passwd";
+/// The groups of an image: group(5).
+pub const GROUP: &str = "/etc/group";
+/// The account files, of which those of two images can be united line by line: the two above,
+/// shadow(5) and gshadow(5).
+pub const ACCOUNT_FILES: [&str; 4] = [PASSWD, GROUP, "/etc/shadow", "/etc/gshadow"];
+
+/// Returns which of the [`KERNEL_DIRECTORIES`] an absolute path of the guest leads to or into, by its
+/// text: `..` removes the part before it.
 pub fn kernel_directory(path: &str) -> Option<&'static str> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -85,7 +96,7 @@ pub fn kernel_directory(path: &str) -> Option<&'static str> {
             part => parts.push(part),
         }
     }
-    ["proc", "sys", "dev"].into_iter().find(|name| parts.first() == Some(name))
+    KERNEL_DIRECTORIES.into_iter().find(|it| parts.first() == Some(&&it[1..]))
 }
 
 /// Returns whether `text` may be the path of an HTTP request with its query: visible ASCII, so that it
@@ -171,10 +182,10 @@ mod tests {
     #[test]
     fn the_kernels_directories_are_known_by_any_spelling() {
         for (path, name) in [
-            ("/proc", "proc"),
-            ("//sys/", "sys"),
-            ("/srv/../dev/shm", "dev"),
-            ("/./../proc/self", "proc"),
+            ("/proc", "/proc"),
+            ("//sys/", "/sys"),
+            ("/srv/../dev/shm", "/dev"),
+            ("/./../proc/self", "/proc"),
         ] {
             assert_eq!(kernel_directory(path), Some(name), "{path}");
         }

@@ -161,9 +161,9 @@ fn argv(reader: &mut Reader<'_>) -> Option<Vec<String>> {
 
 fn workdir(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = value::absolute(value, name)?.value;
-    let Some(kernels) = kernel_directory(&path) else { return Ok(path) };
+    let Some(directory) = kernel_directory(&path) else { return Ok(path) };
     let message = format!("the component cannot work in {}", quote(&path));
-    let label = format!("in `/{kernels}`, which is the kernel's");
+    let label = format!("in `{directory}`, which is the kernel's");
     Err(Diagnostic::new(message, value.span, label)
         .with_help("choose another directory, for instance \"/work\""))
 }

@@ -1,10 +1,13 @@
 //! Whether ranges, defaults and examples are those of the parser.
 
+use box_image::rules::ACCOUNT_FILES;
 use serde_json::Value;
 
 use super::{as_toml, from_toml, nodes, parsed, wrong};
 use crate::schema::place::{self, SchemaPlace};
-use crate::schema::{Argument, Count, Declaration, Kind, Merge, Property, SHARE, TOOLS, TOP};
+use crate::schema::{
+    Argument, CONFLICT, Count, Declaration, Kind, Merge, Property, SHARE, TOOLS, TOP,
+};
 use crate::units::show_size;
 use crate::{Source, Syntax, read, suggest};
 
@@ -230,6 +233,9 @@ fn the_lists_in_the_details_are_whole() {
     for tool in details(&TOOLS).split('`').skip(1).step_by(2) {
         assert!(suggest::builtin_tool(tool).is_ok(), "{tool}");
     }
+    let Some(Kind::OneOf(policies)) = CONFLICT.prop("policy").map(|it| it.kind) else { panic!() };
+    let merge = policies.iter().find(|it| it.name == "merge").unwrap();
+    assert!(ACCOUNT_FILES.iter().all(|file| merge.doc.contains(&format!("`{file}`"))));
     let taken = details(&SHARE).split('`').filter(|part| part.starts_with('/'));
     for path in taken {
         let text = format!("box b\nagent {{ image \"oci:i\"; }}\nshare s guest=\"{path}\"");
