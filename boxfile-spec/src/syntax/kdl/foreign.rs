@@ -8,8 +8,8 @@ use kdl::KdlNode;
 use super::explain::Words;
 use super::lexeme::is_blank;
 use crate::sink::Sink;
-use crate::syntax::word::in_quotes;
-use crate::{Diagnostic, Span};
+use crate::syntax::word::as_text;
+use crate::{Diagnostic, Span, Syntax};
 
 /// Reports what in a header, which starts at `base`, is of another language; tells whether there
 /// is such a thing.
@@ -22,7 +22,9 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
     for range in &quoted {
         let span = Span::between(base + range.start, base + range.end);
         let error = Diagnostic::new("a text stands in double quotes", span, "in single quotes");
-        sink.report(error.with_help(format!("write `{}`", in_quotes(&header[range.clone()]))));
+        sink.report(
+            error.with_help(format!("write `{}`", as_text(Syntax::Kdl, &header[range.clone()]))),
+        );
     }
     !quoted.is_empty()
 }
@@ -58,7 +60,7 @@ fn intended(name: &str, value: &str) -> Option<String> {
     let list = list.map(|list| list.split(',').map(str::trim).collect::<Vec<_>>().join(" "));
     let value = list.as_deref().unwrap_or(value);
     let truth = matches!(value, "true" | "false").then(|| format!("#{value}"));
-    let word = (!value.contains(['"', '['])).then(|| in_quotes(value));
+    let word = (!value.contains(['"', '['])).then(|| as_text(Syntax::Kdl, value));
     let readings = [Some(value.to_owned()), truth, word];
     let statements = readings.into_iter().flatten().map(|value| format!("{name} {value}"));
     let fits = |it: &String| it.chars().count() <= 100 && KdlNode::parse(it).is_ok();

@@ -14,6 +14,7 @@ use boxbuild::compose::ComposeError;
 use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::skill::SkillError;
 use boxbuild::{BuildError, Cause};
+use boxfile_spec::nearest;
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
@@ -303,11 +304,15 @@ impl Explain for opened::OpenError {
 impl Explain for FindError {
     fn explain(&self) -> Explanation {
         match self {
-            Self::Missing { near: Some(near), .. } => {
-                help(PathNotFound, format!("did you mean {near}?"))
+            Self::Missing { directory, name, siblings } => {
+                let siblings: Vec<&str> = siblings.iter().map(String::as_str).collect();
+                match nearest(name, &siblings) {
+                    Some(near) => help(PathNotFound, format!("did you mean {directory}/{near}?")),
+                    None => PathNotFound.into(),
+                }
             }
             Self::Link { .. } => help(PathNotFound, "name the place that it leads to"),
-            Self::Missing { .. } | Self::NotADirectory { .. } => PathNotFound.into(),
+            Self::NotADirectory { .. } => PathNotFound.into(),
         }
     }
 }
