@@ -61,7 +61,7 @@ impl Project {
         let climb = Path::new(path).components().take_while(|it| *it == Component::ParentDir);
         let checkout = climb.fold(self.base.clone(), |checkout, _| checkout.join(".."));
         let file = self.base.join(path);
-        checkout::inside(&checkout, &file).map_err(|error| error.to_string())?;
+        checkout::check(&checkout, &file).map_err(|error| error.to_string())?;
         read_source(&file)
     }
 
