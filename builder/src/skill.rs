@@ -115,8 +115,7 @@ pub(crate) fn check(
 ) -> Result<Option<Report>, SkillError> {
     let path = directory.join(DEFINITION);
     let bytes = skill.definition().ok_or_else(|| SkillError::no_definition(directory))?;
-    let text = String::from_utf8(bytes.clone())
-        .map_err(|error| FileError::not_text(&path, &error.utf8_error()))?;
+    let text = FileError::text(&path, bytes.clone())?;
     let parsed = skill_md::parse(&text, name);
     let mut errors = Vec::new();
     match parsed.manifest {

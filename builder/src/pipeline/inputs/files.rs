@@ -67,8 +67,7 @@ fn variables(
     component: &Component,
     boxfile: &Boxfile,
 ) -> Result<BTreeMap<String, String>, BuildError> {
-    let text =
-        String::from_utf8(bytes).map_err(|error| FileError::not_text(path, &error.utf8_error()))?;
+    let text = FileError::text(path, bytes)?;
     let (found, variables) = match dotenv::parse(&text) {
         Ok(variables) => (secrets(&variables, component, boxfile), variables),
         Err(diagnostics) => (diagnostics.into_iter().collect(), dotenv::Variables::new()),
