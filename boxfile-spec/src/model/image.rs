@@ -7,6 +7,17 @@ use serde::Serialize;
 
 use super::digits;
 
+/// An OCI image layout directory.
+pub(crate) const OCI: &str = "oci:";
+/// An OCI image layout in a tar file.
+pub(crate) const OCI_ARCHIVE: &str = "oci-archive:";
+/// What `docker save` writes.
+pub(crate) const DOCKER_ARCHIVE: &str = "docker-archive:";
+/// An image of a registry.
+pub(crate) const REGISTRY: &str = "docker://";
+/// What references begin with that go on with a path.
+pub(crate) const WITH_PATH: [&str; 3] = [OCI, OCI_ARCHIVE, DOCKER_ARCHIVE];
+
 /// Where an image comes from.
 ///
 /// In each form, `tag` chooses among several images, and `digest` is the sha256 that the image's
@@ -61,11 +72,13 @@ pub enum ImageRef {
 impl fmt::Display for ImageRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (place, tag, digest) = match self {
-            Self::OciLayout { path, tag, digest } => (format!("oci:{path}"), tag, *digest),
-            Self::OciArchive { path, tag, digest } => (format!("oci-archive:{path}"), tag, *digest),
-            Self::DockerArchive { path, tag } => (format!("docker-archive:{path}"), tag, None),
+            Self::OciLayout { path, tag, digest } => (format!("{OCI}{path}"), tag, *digest),
+            Self::OciArchive { path, tag, digest } => {
+                (format!("{OCI_ARCHIVE}{path}"), tag, *digest)
+            }
+            Self::DockerArchive { path, tag } => (format!("{DOCKER_ARCHIVE}{path}"), tag, None),
             Self::Registry { host, repository, tag, digest } => {
-                (format!("docker://{host}/{repository}"), tag, *digest)
+                (format!("{REGISTRY}{host}/{repository}"), tag, *digest)
             }
         };
         f.write_str(&place)?;

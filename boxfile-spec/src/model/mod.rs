@@ -6,7 +6,7 @@
 //! plan, [`box_image::plan`].
 
 mod component;
-mod image;
+pub(crate) mod image;
 
 use box_digest::Digest;
 use box_image::{
