@@ -119,7 +119,9 @@ fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
             ("a `binary`", &schema::BINARY)
         };
         let message = format!("`{}` needs {what}", reader.name());
-        let help = form::imperative("add", &missing.usage(reader.syntax()));
+        // The example names the agent's.
+        let usage = missing.usage(reader.syntax()).replace("agent", reader.name());
+        let help = form::imperative("add", &usage);
         reader.report_missing_as(&message, &format!("without {what}"), &help);
     }
 }

@@ -89,7 +89,9 @@ impl Explain for ComposeError {
     fn explain(&self) -> Explanation {
         let text = match self {
             Self::NoProgram => "write `entrypoint \"/path/to/program\"` in `agent`",
-            Self::UnknownUser { .. } => "name the user by number in the image's config",
+            Self::UnknownUser { .. } => {
+                "declare a `user` that the image has, or one by number, such as \"1000:1000\""
+            }
             Self::Libc { .. } => {
                 "declare layout \"split\", in which each image keeps its own, or build both images \
                  on the same base"
