@@ -15,7 +15,7 @@ use crate::Platform;
 /// path or reference of a Boxfile has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockEntry {
-    /// What `boxbuild update NAME` takes: `agent`, `business`, `binary`, `kernel`, `init`,
+    /// The NAME of `boxbuild update NAME`: `agent`, `business`, `binary`, `kernel`, `init`,
     /// `skill:NAME`, `env:PATH`; for what a profile declares differently, with the profile in front:
     /// `ci@agent`. That is unambiguous: a profile's name has neither `:` nor `@`, and of the other
     /// names only those have an `@` that have a `:` before it. With the platform it is the entry's

@@ -11,11 +11,11 @@ use super::digits;
 pub(crate) const OCI: &str = "oci:";
 /// An OCI image layout in a tar file.
 pub(crate) const OCI_ARCHIVE: &str = "oci-archive:";
-/// What `docker save` writes.
+/// The output of `docker save`.
 pub(crate) const DOCKER_ARCHIVE: &str = "docker-archive:";
 /// An image of a registry.
 pub(crate) const REGISTRY: &str = "docker://";
-/// What references begin with that go on with a path.
+/// The prefixes that a path follows.
 pub(crate) const WITH_PATH: [&str; 3] = [OCI, OCI_ARCHIVE, DOCKER_ARCHIVE];
 
 /// Where an image comes from.
@@ -31,7 +31,7 @@ pub enum ImageRef {
         path: String,
         /// Which of the layout's images, where it holds several.
         tag: Option<String>,
-        /// What the image's manifest hashes to.
+        /// The sha256 of the image's manifest.
         #[serde(serialize_with = "digits")]
         digest: Option<Digest>,
     },
@@ -41,11 +41,11 @@ pub enum ImageRef {
         path: String,
         /// Which of the layout's images, where it holds several.
         tag: Option<String>,
-        /// What the image's manifest hashes to.
+        /// The sha256 of the image's manifest.
         #[serde(serialize_with = "digits")]
         digest: Option<Digest>,
     },
-    /// What `docker save` writes: `docker-archive:PATH[:NAME[:TAG]]` or `docker-archive:PATH[:TAG]`.
+    /// The output of `docker save`: `docker-archive:PATH[:NAME[:TAG]]` or `docker-archive:PATH[:TAG]`.
     DockerArchive {
         /// The file, by the same rule as the directory above.
         path: String,
@@ -62,7 +62,7 @@ pub enum ImageRef {
         repository: String,
         /// The tag; `latest` where neither tag nor digest is given.
         tag: Option<String>,
-        /// What the manifest, or the index, hashes to.
+        /// The sha256 of the manifest, or of the index.
         #[serde(serialize_with = "digits")]
         digest: Option<Digest>,
     },

@@ -41,7 +41,7 @@ pub struct Boxfile {
     pub vm: Vm,
     /// How the images lie in the rootfs.
     pub layout: Layout,
-    /// What is done where both images have something at a path (layout "merged" only), in the
+    /// The policies for paths that both images have (layout "merged" only), in the
     /// order of the declaration: the first pattern that fits decides.
     pub conflicts: Vec<Conflict>,
     /// Host directories that the guest sees, sorted by name; the place is that of the guest's path.
@@ -120,13 +120,13 @@ pub struct Skill {
     pub mode: SkillMode,
 }
 
-/// What is done where both images have something at a path.
+/// A policy for paths that both images have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Conflict {
     /// The paths that it is about: an absolute path in which `*` stands for any characters but
     /// `/`, and `**` for any characters.
     pub pattern: Spanned<String>,
-    /// What is done.
+    /// The policy.
     pub policy: ConflictPolicy,
 }
 

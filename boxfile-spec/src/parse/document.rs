@@ -69,7 +69,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     is_whole(&boxfile).then_some(boxfile)
 }
 
-/// Tells whether each component has files: of what lacks them, an error was reported.
+/// Returns whether each component has files: of what lacks them, an error was reported.
 fn is_whole(boxfile: &Boxfile) -> bool {
     let agent = &boxfile.agent;
     let business = boxfile.business.as_ref();

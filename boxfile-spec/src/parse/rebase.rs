@@ -46,11 +46,11 @@ fn rewrite(value: &mut Value, kind: Kind, directory: &str) {
     }
 }
 
-/// Puts a path behind a directory, which is relative as every base is: without `.`, and without
+/// Appends a path to a directory, which is relative as every base is: without `.`, and without
 /// each `..` at its beginning, which takes the last part of the directory with it.
 ///
 /// By text alone, as every reader of the file would: a symbolic link is not looked at. A `..`
-/// behind another part stays.
+/// after another part stays.
 pub(super) fn join(directory: &str, path: &str) -> String {
     let plain = |part: &&str| !matches!(*part, "" | ".");
     if path.starts_with('/') {

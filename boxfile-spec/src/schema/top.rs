@@ -1,4 +1,4 @@
-//! What is declared of the box as a whole, and of the build.
+//! Declarations of the box as a whole, and of the build.
 
 use box_image::SkillMode;
 use box_image::rules::MAX_CPUS;

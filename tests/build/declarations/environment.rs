@@ -167,9 +167,9 @@ fn a_user_that_the_image_lacks() {
     let checkout = checkout("user \"nobody\"");
     insta::assert_snapshot!(shown(&checkout.fails(&["build"])), @r#"
     error: the agent component runs as "nobody", but the image's /etc/passwd has no such name
-      --> Boxfile:4:10
+      --> Boxfile:5:10
        |
-     4 |     user "nobody"
+     5 |     user "nobody"
        |          ^^^^^^^^ named here
        |
        = help: declare a `user` that the image has, or one by number, such as "1000:1000"

@@ -19,7 +19,7 @@ use crate::sink::Sink;
 use crate::syntax::tree::Node;
 use crate::{Diagnostic, Span, Spanned, rules, value};
 
-/// What the guest shows itself for `task`, `logs` and `cap`.
+/// The directories that the guest shows for `task`, `logs` and `cap`.
 const SHOWN: [&str; 3] = ["/task", "/logs", "/cap"];
 
 /// Reads all shares, and sorts them by name.
@@ -153,7 +153,7 @@ fn on_another(outer: Mount<'_>, inner: Mount<'_>) -> Diagnostic {
         .with_help("choose places of which none is inside of another")
 }
 
-/// Tells whether one path is the other or leads to it.
+/// Returns whether one path is the other or leads to it.
 fn overlap(one: &str, other: &str) -> bool {
     rules::is_inside(one, other) || rules::is_inside(other, one)
 }

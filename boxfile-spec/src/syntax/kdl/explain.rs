@@ -155,7 +155,7 @@ fn behind_text(word: &str, span: Span) -> Option<Diagnostic> {
     touches.then(|| {
         let message = format!("{} touches the text in front of it", quote(cursor.rest()));
         Diagnostic::new(message, span, "two things without a space").with_help(
-            "put a space behind the closing quote; inside a text, a quote is written `\\\"`",
+            "put a space after the closing quote; inside a text, a quote is written `\\\"`",
         )
     })
 }
@@ -163,7 +163,7 @@ fn behind_text(word: &str, span: Span) -> Option<Diagnostic> {
 fn malformed_text(word: &str, span: Span) -> Option<Diagnostic> {
     let raw = word.trim_start_matches('#');
     let help = if raw.starts_with("\"\"\"") {
-        "a text over several lines begins behind `\"\"\"` and a line end, and no line of it is \
+        "a text over several lines begins after `\"\"\"` and a line end, and no line of it is \
          indented less than the closing `\"\"\"`"
     } else if word.starts_with('"') {
         BACKSLASH

@@ -1,4 +1,4 @@
-//! What people write who come from other languages: comments with `#`, `name = value`, and texts in
+//! Habits of other languages: comments with `#`, `name = value`, and texts in
 //! single quotes. KDL refuses the first two; the third it takes for a word with quotes in it.
 
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::sink::Sink;
 use crate::syntax::word::as_text;
 use crate::{Diagnostic, Span, Syntax};
 
-/// Reports what in a header, which starts at `base`, is of another language; tells whether there
+/// Reports what in a header, which starts at `base`, is of another language; returns whether there
 /// is such a thing.
 pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
     if let Some(error) = comment(header, base).or_else(|| equals(header, base)) {
@@ -48,7 +48,7 @@ fn equals(header: &str, base: usize) -> Option<Diagnostic> {
     if value.is_empty() || name.contains(is_blank) || KdlNode::parse(name).is_err() {
         return None;
     }
-    let message = "the value of a declaration stands behind its name without `=`";
+    let message = "the value of a declaration follows its name without `=`";
     let error = Diagnostic::new(message, Span::at(base + at, 1), "not in KDL");
     let statement = intended(name, value).unwrap_or_else(|| format!("{name} \"value\""));
     Some(error.with_help(format!("write `{statement}`")))
