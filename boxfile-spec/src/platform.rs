@@ -3,31 +3,28 @@
 use std::fmt;
 use std::str::FromStr;
 
+use box_image::named_enum;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::quote;
 
-/// An operating system and a processor, written as OCI does: `linux/amd64`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Platform {
-    /// `linux/amd64`: x86-64.
-    #[serde(rename = "linux/amd64")]
-    LinuxAmd64,
-    /// `linux/arm64`: AArch64.
-    #[serde(rename = "linux/arm64")]
-    LinuxArm64,
+named_enum! {
+    /// An operating system and a processor, written as OCI does: `linux/amd64`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum Platform {
+        /// x86-64.
+        #[serde(rename = "linux/amd64")]
+        LinuxAmd64 "linux/amd64",
+        /// AArch64.
+        #[serde(rename = "linux/arm64")]
+        LinuxArm64 "linux/arm64",
+    }
 }
 
 impl Platform {
-    /// Every platform, in their order.
-    pub const ALL: [Self; 2] = [Self::LinuxAmd64, Self::LinuxArm64];
-
     /// Returns the platform as a Boxfile names it.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::LinuxAmd64 => "linux/amd64",
-            Self::LinuxArm64 => "linux/arm64",
-        }
+        self.name()
     }
 
     /// Returns the operating system as `platform.os` of an OCI image index names it (GOOS).

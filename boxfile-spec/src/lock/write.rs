@@ -24,7 +24,7 @@ pub(super) fn write(lock: &Lock) -> String {
 fn push_entry(out: &mut String, entry: &LockEntry) {
     out.push_str("\n[[entry]]\n");
     push_text(out, "name", &entry.name);
-    push_text(out, "kind", entry.kind.as_str());
+    push_text(out, "kind", entry.kind.name());
     push_text(out, "source", &entry.source);
     if let Some(platform) = entry.platform {
         push_text(out, "platform", platform.as_str());

@@ -11,7 +11,7 @@ pub(crate) mod image;
 use box_digest::Digest;
 use box_image::{
     Budget, CapPlan, ComponentName, Layout, LogsPlan, NetworkPlan, SandboxPlan, ScratchPlan,
-    SecretPlan, SharePlan, SkillMode, TaskPlan, Vm,
+    SecretPlan, SharePlan, SkillMode, TaskPlan, Vm, named_enum,
 };
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -130,18 +130,20 @@ pub struct Conflict {
     pub policy: ConflictPolicy,
 }
 
-/// A way out of a conflict between two images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ConflictPolicy {
-    /// The agent image's entry is kept.
-    PreferAgent,
-    /// The business image's entry is kept.
-    PreferBusiness,
-    /// Neither is kept.
-    Drop,
-    /// The two files are united: passwd, group and shadow only.
-    Merge,
+named_enum! {
+    /// A way out of a conflict between two images.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ConflictPolicy {
+        /// The agent image's entry is kept.
+        PreferAgent "prefer-agent",
+        /// The business image's entry is kept.
+        PreferBusiness "prefer-business",
+        /// Neither is kept.
+        Drop "drop",
+        /// The two files are united: passwd, group and shadow only.
+        Merge "merge",
+    }
 }
 
 /// The kernel that a box boots; at least one of the two is given.

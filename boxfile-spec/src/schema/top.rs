@@ -7,6 +7,7 @@ use super::{
     AGENT, BUSINESS, CAP, Choice, Count, Declaration, Kind, LOGS, MOST_MEMORY, NETWORK, SANDBOX,
     SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required, required_prop,
 };
+use crate::ConflictPolicy;
 use crate::units::MIB;
 
 /// Less does not start a kernel with its page tables, init and one small program.
@@ -86,11 +87,11 @@ pub(crate) static CONFLICT: Declaration = Declaration {
 };
 
 const POLICIES: &[Choice] = &[
-    choice("prefer-agent", "the agent image's entry is kept"),
-    choice("prefer-business", "the business image's entry is kept"),
-    choice("drop", "neither is kept"),
+    choice(ConflictPolicy::PreferAgent.name(), "the agent image's entry is kept"),
+    choice(ConflictPolicy::PreferBusiness.name(), "the business image's entry is kept"),
+    choice(ConflictPolicy::Drop.name(), "neither is kept"),
     choice(
-        "merge",
+        ConflictPolicy::Merge.name(),
         "both are united, line by line: for `/etc/passwd`, `/etc/group`, `/etc/shadow` and \
          `/etc/gshadow`, by these names",
     ),

@@ -3,7 +3,7 @@
 use box_image::exit;
 use box_image::text::readable;
 use boxbuild::compose::MergeReport;
-use boxbuild::compose::merged::{PolicyUse, Unused, policy_word};
+use boxbuild::compose::merged::{PolicyUse, Unused};
 use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, resolve};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
@@ -138,7 +138,7 @@ fn composition_lines(composition: &Composition) -> Vec<(&'static str, String)> {
 }
 
 fn policy_text(policy: &PolicyUse) -> String {
-    let (pattern, word) = (&policy.declared.pattern.value, policy_word(policy.declared.policy));
+    let (pattern, word) = (&policy.declared.pattern.value, policy.declared.policy.name());
     let paths = if policy.decides == 1 { "path" } else { "paths" };
     format!("\"{pattern}\" {word}: {} {paths}", policy.decides)
 }

@@ -32,7 +32,7 @@ impl Advice {
 
     /// Writes the declaration as the Boxfile has it: one line, in TOML two.
     pub fn declaration(&self, syntax: Syntax) -> String {
-        let (pattern, policy) = (in_quotes(syntax, &self.pattern), policy_word(self.policy));
+        let (pattern, policy) = (in_quotes(syntax, &self.pattern), self.policy.name());
         match syntax {
             Syntax::Kdl => format!("conflict {pattern} policy=\"{policy}\""),
             Syntax::Toml => format!("[conflict.{pattern}]\npolicy = \"{policy}\""),
@@ -132,14 +132,4 @@ fn pattern(path: &[u8]) -> String {
         pattern = pattern.replace("**", "*");
     }
     pattern
-}
-
-/// Returns a policy as the Boxfile spells it.
-pub const fn policy_word(policy: ConflictPolicy) -> &'static str {
-    match policy {
-        ConflictPolicy::PreferAgent => "prefer-agent",
-        ConflictPolicy::PreferBusiness => "prefer-business",
-        ConflictPolicy::Drop => "drop",
-        ConflictPolicy::Merge => "merge",
-    }
 }
