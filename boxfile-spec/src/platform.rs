@@ -22,11 +22,6 @@ named_enum! {
 }
 
 impl Platform {
-    /// Returns the platform as a Boxfile names it.
-    pub const fn as_str(self) -> &'static str {
-        self.name()
-    }
-
     /// Returns the operating system as `platform.os` of an OCI image index names it (GOOS).
     pub const fn os(self) -> &'static str {
         "linux"
@@ -41,10 +36,10 @@ impl Platform {
     }
 }
 
-/// Writes [`Platform::as_str`].
+/// Writes [`Platform::name`].
 impl fmt::Display for Platform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        f.pad(self.name())
     }
 }
 
@@ -52,7 +47,7 @@ impl FromStr for Platform {
     type Err = UnknownPlatform;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let named = |platform: &Self| platform.as_str() == text;
+        let named = |platform: &Self| platform.name() == text;
         Self::ALL.into_iter().find(named).ok_or_else(|| UnknownPlatform(text.to_owned()))
     }
 }
@@ -87,8 +82,8 @@ mod tests {
     fn a_platform_is_its_text() {
         for platform in Platform::ALL {
             assert_eq!(platform.to_string().parse(), Ok(platform));
-            assert_eq!(format!("{}/{}", platform.os(), platform.architecture()), platform.as_str());
-            assert_eq!(Serialized(platform).to_string(), platform.as_str());
+            assert_eq!(format!("{}/{}", platform.os(), platform.architecture()), platform.name());
+            assert_eq!(Serialized(platform).to_string(), platform.name());
         }
     }
 

@@ -27,7 +27,7 @@ fn push_entry(out: &mut String, entry: &LockEntry) {
     push_text(out, "kind", entry.kind.name());
     push_text(out, "source", &entry.source);
     if let Some(platform) = entry.platform {
-        push_text(out, "platform", platform.as_str());
+        push_text(out, "platform", platform.name());
     }
     push_text(out, "digest", &entry.digest.to_string());
     out.push_str(&format!("size = {}\n", entry.size));

@@ -94,7 +94,7 @@ fn read_platforms(reader: &mut Reader<'_>) -> Option<Vec<Spanned<Platform>>> {
     })?;
     for (index, platform) in platforms.iter().enumerate() {
         if let Some(earlier) = platforms[..index].iter().find(|it| it.value == platform.value) {
-            let name = platform.value.as_str();
+            let name = platform.value.name();
             reader.report(Diagnostic::twice(name, earlier.span, platform.span));
         }
     }

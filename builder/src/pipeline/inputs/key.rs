@@ -14,7 +14,7 @@ impl Inputs {
     /// and compressed makes a difference.
     pub(in crate::pipeline) fn key(&self, request: &Request<'_>) -> ActionKey {
         let mut key = KeyHasher::new("box", FORMAT_EPOCH).part(request.builder.as_bytes());
-        key = key.text(&nameless(request.boxfile).canonical()).text(request.platform.as_str());
+        key = key.text(&nameless(request.boxfile).canonical()).text(request.platform.name());
         for (component, image) in &self.images {
             key = add_image(key.text(component.name()), image);
         }
