@@ -1,4 +1,4 @@
-//! What is wrong, where, and what to do: the one error type of the language.
+//! The one error type of the language: the mistake, its place, and the way to mend it.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl Span {
         Self::at(start, end.saturating_sub(start))
     }
 
-    /// Returns the offset just behind the place.
+    /// Returns the offset just after the place.
     pub const fn end(self) -> usize {
         self.offset.saturating_add(self.len)
     }

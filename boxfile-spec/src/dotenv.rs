@@ -18,7 +18,7 @@
 //! ```
 //!
 //! At the start of a line, a comment needs no blanks in front of it. A quoted value may go on over
-//! lines; only a comment may stand behind it. **No variable is ever expanded**: `$NAME` and
+//! lines; only a comment may follow it. **No variable is ever expanded**: `$NAME` and
 //! `${NAME}` stand for themselves in every kind of value, as does `\` in one without quotes. A name
 //! without `=`, which some tools take from their own environment, is an error. A byte order mark
 //! at the start of the file is skipped.
@@ -43,7 +43,7 @@ pub type Variables = BTreeMap<String, Spanned<String>>;
 /// Reads the text of a `.env` file.
 ///
 /// # Errors
-/// Everything that is wrong with it, sorted by position. Behind a quote that is not closed nothing
+/// Everything that is wrong with it, sorted by position. After a quote that is not closed nothing
 /// is read.
 pub fn parse(text: &str) -> Result<Variables, Diagnostics> {
     let help = "an environment holds short values only; put files into images and skills";
@@ -108,7 +108,7 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Assignment>, Diagnostic> {
     Ok(Some((name, Spanned { value, span })))
 }
 
-/// Reads a name and the `=` behind it.
+/// Reads a name and the `=` after it.
 fn name(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
     let start = cursor.at();
     let line = rest_of_line(cursor);
@@ -142,7 +142,7 @@ fn unquoted(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
     if value.starts_with(BLANKS) {
         let start = cursor.at();
         let span = Span::between(start, start + value.len());
-        let error = Diagnostic::new("blanks stand behind `=`", span, "begins with a blank");
+        let error = Diagnostic::new("blanks follow `=`", span, "begins with a blank");
         let help = format!("write `{name}=value`, or `{name}=' value'` if the blanks belong to it");
         return Err(error.with_help(help));
     }
@@ -159,6 +159,6 @@ fn end_of_entry(cursor: &mut Cursor<'_>) -> Result<(), Diagnostic> {
         return Ok(());
     }
     let span = Span::at(start, line.trim_end().len());
-    let error = Diagnostic::new("text stands behind a closing quote", span, "from here on");
+    let error = Diagnostic::new("text follows a closing quote", span, "from here on");
     Err(error.with_help("put the whole value between the quotes; a comment begins with ` #`"))
 }

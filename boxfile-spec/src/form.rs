@@ -1,6 +1,19 @@
 //! How a piece of a Boxfile is written in each syntax, for the helps of messages.
 
 use crate::Syntax;
+use crate::diagnostic::visible;
+
+/// Writes a text in quotes, as the syntax reads it back. What an editor or a review would not show, or
+/// would show elsewhere, is escaped as well (KDL 2.0, "Quoted String"; TOML 1.0, "String").
+pub fn in_quotes(syntax: Syntax, text: &str) -> String {
+    let escaped = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if visible(c) == c => c.to_string(),
+        c if syntax == Syntax::Kdl => format!("\\u{{{:x}}}", u32::from(c)),
+        c => format!("\\U{:08X}", u32::from(c)),
+    };
+    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
+}
 
 /// Writes a property: `name="value"`; in TOML `name = "value"`. `value` is written as it is.
 pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
@@ -12,7 +25,7 @@ pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
 
 /// Returns the help to write a property with a text.
 pub(crate) fn write_text(syntax: Syntax, name: &str, text: &str) -> String {
-    format!("write `{}`", prop(syntax, name, &format!("\"{text}\"")))
+    format!("write `{}`", prop(syntax, name, &in_quotes(syntax, text)))
 }
 
 /// Writes a declaration with one argument: `name "value"`; in TOML `name = "value"`.
@@ -52,4 +65,28 @@ pub(crate) const fn truth(syntax: Syntax, value: bool) -> &'static str {
 /// Says to write something, which may be several lines that begin with a line end: `add `port 80``.
 pub(crate) fn imperative(verb: &str, usage: &str) -> String {
     if usage.starts_with('\n') { format!("{verb}{usage}") } else { format!("{verb} {usage}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Source;
+
+    #[test]
+    fn what_is_written_in_quotes_is_read_back() {
+        let text = "a \" \\ \u{1b}[2J \u{202e} \n\t é";
+        for (name, syntax) in [("Boxfile", Syntax::Kdl), ("Boxfile.toml", Syntax::Toml)] {
+            let quoted = in_quotes(syntax, text);
+            assert!(quoted.chars().all(|c| visible(c) == c), "{quoted}");
+            let file = match syntax {
+                Syntax::Kdl => format!("box b\nagent {{ image oci:i; args {quoted}; }}"),
+                Syntax::Toml => {
+                    format!("box = \"b\"\nagent = {{ image = \"oci:i\", args = [{quoted}] }}")
+                }
+            };
+            let read = crate::read(Source::new(name, file), None, |_| Err(String::new()));
+            let args = read.into_result().unwrap().agent.component.args;
+            assert_eq!(args, Some(vec![text.to_owned()]));
+        }
+    }
 }

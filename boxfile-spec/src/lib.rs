@@ -43,6 +43,7 @@ mod units;
 mod value;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, Span, Spanned, shown};
+pub use form::in_quotes;
 pub use format::{format_kdl, format_toml};
 pub use lock::Lock;
 pub use model::{
@@ -54,3 +55,4 @@ pub use platform::{Platform, UnknownPlatform};
 pub use rules::{is_name, looks_secret};
 pub use schema::{json_schema, reference};
 pub use sources::{Source, Sources, Syntax};
+pub use suggest::nearest;

@@ -3,33 +3,25 @@
 use std::fmt;
 use std::str::FromStr;
 
+use box_image::named_enum;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::quote;
 
-/// An operating system and a processor, written as OCI does: `linux/amd64`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Platform {
-    /// `linux/amd64`: x86-64.
-    #[serde(rename = "linux/amd64")]
-    LinuxAmd64,
-    /// `linux/arm64`: AArch64.
-    #[serde(rename = "linux/arm64")]
-    LinuxArm64,
+named_enum! {
+    /// An operating system and a processor, written as OCI does: `linux/amd64`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum Platform {
+        /// x86-64.
+        #[serde(rename = "linux/amd64")]
+        LinuxAmd64 "linux/amd64",
+        /// AArch64.
+        #[serde(rename = "linux/arm64")]
+        LinuxArm64 "linux/arm64",
+    }
 }
 
 impl Platform {
-    /// Every platform, in their order.
-    pub const ALL: [Self; 2] = [Self::LinuxAmd64, Self::LinuxArm64];
-
-    /// Returns the platform as a Boxfile names it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::LinuxAmd64 => "linux/amd64",
-            Self::LinuxArm64 => "linux/arm64",
-        }
-    }
-
     /// Returns the operating system as `platform.os` of an OCI image index names it (GOOS).
     pub const fn os(self) -> &'static str {
         "linux"
@@ -44,10 +36,10 @@ impl Platform {
     }
 }
 
-/// Writes [`Platform::as_str`].
+/// Writes [`Platform::name`].
 impl fmt::Display for Platform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        f.pad(self.name())
     }
 }
 
@@ -55,7 +47,7 @@ impl FromStr for Platform {
     type Err = UnknownPlatform;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let named = |platform: &Self| platform.as_str() == text;
+        let named = |platform: &Self| platform.name() == text;
         Self::ALL.into_iter().find(named).ok_or_else(|| UnknownPlatform(text.to_owned()))
     }
 }
@@ -90,8 +82,8 @@ mod tests {
     fn a_platform_is_its_text() {
         for platform in Platform::ALL {
             assert_eq!(platform.to_string().parse(), Ok(platform));
-            assert_eq!(format!("{}/{}", platform.os(), platform.architecture()), platform.as_str());
-            assert_eq!(Serialized(platform).to_string(), platform.as_str());
+            assert_eq!(format!("{}/{}", platform.os(), platform.architecture()), platform.name());
+            assert_eq!(Serialized(platform).to_string(), platform.name());
         }
     }
 

@@ -51,7 +51,7 @@ fn place(span: Span, sources: &Sources) -> String {
 struct Mark<'d> {
     label: &'d Label,
     line: Line<'d>,
-    /// The marked characters of the line, from 0; one behind the end where there is none.
+    /// The marked characters of the line, from 0; one past the end where there is none.
     from: usize,
     to: usize,
     /// `^` for the primary place, `-` for the others.
@@ -77,7 +77,7 @@ impl<'d> Mark<'d> {
     fn new(label: &'d Label, sources: &'d Sources, sign: &'static str) -> Self {
         let line = sources.line(label.span);
         let from = line.column(label.span.offset) - 1;
-        // What goes on to further lines is underlined to the end of its first.
+        // A span of several lines is underlined to the end of its first.
         let to = (line.column(label.span.end()) - 1).max(from + 1);
         Self { label, line, from, to, sign }
     }

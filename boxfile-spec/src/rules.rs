@@ -12,7 +12,7 @@ use crate::{Diagnostic, Span};
 pub(crate) const NAME_FORM: &str =
     "a name has lower-case letters, digits and inner hyphens, at most 63: \"my-agent\"";
 
-/// Tells whether `text` may name a box or a skill: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most 63.
+/// Returns whether `text` may name a box or a skill: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most 63.
 pub fn is_name(text: &str) -> bool {
     is_label(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
@@ -28,7 +28,7 @@ pub(crate) fn intended_name(text: &str) -> Option<String> {
     is_name(&name).then_some(name)
 }
 
-/// Tells whether `text` may name an environment variable: `[A-Za-z_][A-Za-z0-9_]*` (POSIX.1-2017,
+/// Returns whether `text` may name an environment variable: `[A-Za-z_][A-Za-z0-9_]*` (POSIX.1-2017,
 /// base definitions, 3.235).
 pub(crate) fn is_variable(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -60,13 +60,13 @@ pub(crate) fn intended_http_path(text: &str) -> Option<String> {
     (!text.is_empty() && !text.chars().any(char::is_control)).then(|| format!("/{path}"))
 }
 
-/// Tells whether a user, `USER` or `USER:GROUP`, is root by its name or number.
+/// Returns whether a user, `USER` or `USER:GROUP`, is root by its name or number.
 pub(crate) fn is_root(user: &str) -> bool {
     let name = user.split(':').next().unwrap_or_default();
     name == "root" || name.parse() == Ok(0_u32)
 }
 
-/// Tells whether `text` may name the user of a component: `USER` or `USER:GROUP` (OCI image-spec
+/// Returns whether `text` may name the user of a component: `USER` or `USER:GROUP` (OCI image-spec
 /// config.md, "User").
 pub(crate) fn is_user(text: &str) -> bool {
     let name = |part: &str| {
@@ -76,7 +76,7 @@ pub(crate) fn is_user(text: &str) -> bool {
     text.split_once(':').map_or_else(|| name(text), |(user, group)| name(user) && name(group))
 }
 
-/// What the names of variables end with that hold secrets.
+/// The ends of the names of variables that hold secrets.
 const SECRET_ENDS: [&str; 19] = [
     "PASSWORD",
     "PASSWD",
@@ -98,9 +98,9 @@ const SECRET_ENDS: [&str; 19] = [
     "_PAT",
     "_PWD",
 ];
-/// What the names end with of those that are none all the same: words of language models.
+/// Ends of names that hold no secret all the same: words of language models.
 const MODEL_TOKENS: [&str; 5] = ["BOS_TOKEN", "EOS_TOKEN", "PAD_TOKEN", "STOP_TOKEN", "UNK_TOKEN"];
-/// What the values of well-known tokens begin with.
+/// The first characters of well-known tokens.
 const SECRET_STARTS: [&str; 16] = [
     "sk-",
     "sk_live_",
@@ -120,7 +120,7 @@ const SECRET_STARTS: [&str; 16] = [
     "npm_",
 ];
 
-/// Tells whether an environment variable looks like one that holds a secret.
+/// Returns whether an environment variable looks like one that holds a secret.
 ///
 /// It does if its value begins as a well-known kind of token does (`ghp_…`, `AKIA…`), is a private
 /// key in PEM, or is a URL with a password; and if its name ends as those of secrets do (`…TOKEN`, `…PASSWORD`, `…API_KEY`,
@@ -142,7 +142,7 @@ pub fn looks_secret(name: &str, value: &str) -> bool {
     !harmless && SECRET_ENDS.iter().any(|end| name.ends_with(end))
 }
 
-/// Tells whether a value is a URL with a user's password: `scheme://user:password@host`.
+/// Returns whether a value is a URL with a user's password: `scheme://user:password@host`.
 fn has_password(value: &str) -> bool {
     let Some((_, rest)) = value.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -150,14 +150,14 @@ fn has_password(value: &str) -> bool {
     user.is_some_and(|(_, password)| !password.is_empty())
 }
 
-/// Tells whether a text is a private key in PEM (RFC 7468, section 2): public keys and certificates
+/// Returns whether a text is a private key in PEM (RFC 7468, section 2): public keys and certificates
 /// begin alike, and are none.
 fn is_private_key(value: &str) -> bool {
     let label = value.strip_prefix("-----BEGIN ").and_then(|rest| rest.split("-----").next());
     label.is_some_and(|label| label.contains("PRIVATE KEY"))
 }
 
-/// Tells whether a text is a decimal number: `5`, `-1`, `0.5`.
+/// Returns whether a text is a decimal number: `5`, `-1`, `0.5`.
 fn is_number(value: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let value = value.strip_prefix('-').unwrap_or(value);
@@ -166,7 +166,7 @@ fn is_number(value: &str) -> bool {
         .map_or_else(|| digits(value), |(whole, part)| digits(whole) && digits(part))
 }
 
-/// Tells whether `text` may stand in a list of peers: a domain of at least two parts, `*.` and such
+/// Returns whether `text` may stand in a list of peers: a domain of at least two parts, `*.` and such
 /// a domain, an IP address, or a network. Neither a scheme, a port nor a path.
 pub(crate) fn is_peer(text: &str) -> bool {
     let (address, bits) = text.split_once('/').map_or((text, None), |(ip, bits)| (ip, Some(bits)));
@@ -184,22 +184,22 @@ pub(crate) fn is_peer(text: &str) -> bool {
         && !top.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Tells whether `text` is a number in its shortest form: `parse` alone takes a sign and zeros.
+/// Returns whether `text` is a number in its shortest form: `parse` alone takes a sign and zeros.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
 }
 
-/// Tells whether `text` is a pattern of absolute paths.
+/// Returns whether `text` is a pattern of absolute paths.
 pub(crate) fn is_glob(text: &str) -> bool {
     text.starts_with('/') && !climbs(text) && !text.contains("***")
 }
 
-/// Tells whether a path has a `..` among its parts.
+/// Returns whether a path has a `..` among its parts.
 pub(crate) fn climbs(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
 }
 
-/// Tells whether a path is another one or lies below it, part by part: `/capx` is not below `/cap`.
+/// Returns whether a path is another one or lies below it, part by part: `/capx` is not below `/cap`.
 pub(crate) fn is_inside(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

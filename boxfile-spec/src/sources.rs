@@ -78,7 +78,7 @@ impl Sources {
 
     /// Returns the line and the column at which a span begins, both from 1.
     ///
-    /// Lines end with LF or CRLF; columns count characters, a tab as one. An offset behind the end
+    /// Lines end with LF or CRLF; columns count characters, a tab as one. An offset past the end
     /// means the end, one inside a character that character.
     pub fn location(&self, span: Span) -> (usize, usize) {
         let line = self.line(span);
@@ -111,7 +111,7 @@ pub(crate) struct Line<'s> {
 }
 
 impl Line<'_> {
-    /// Returns the column of an offset, from 1; of one behind the line, the column behind its end.
+    /// Returns the column of an offset, from 1; of one past the line, the column past its end.
     pub(crate) fn column(&self, offset: usize) -> usize {
         let within = self.text.floor_char_boundary(offset.saturating_sub(self.start));
         self.text[..within].chars().count() + 1

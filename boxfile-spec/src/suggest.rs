@@ -1,17 +1,16 @@
 //! Suggestions for misspelt names, and the names of the built-in tools.
 
 /// Returns the candidate nearest to `name`: at most two edits away, one for a candidate of three
-/// letters or less (there, two edits turn anything into anything).
+/// letters or less (there, two edits turn anything into anything). Case makes no difference.
 ///
 /// An edit is an insertion, deletion, replacement or swap of neighbours.
-pub(crate) fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
+pub fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
     let name = name.to_lowercase();
-    let length = name.chars().count();
-    let candidates = candidates.iter().copied();
-    // A name can be as long as the file; what is far longer is far away.
-    let close = candidates.filter(|candidate| length <= candidate.len() + 2);
+    // Comparing long texts takes long, and other lengths are far away: two characters are 8 bytes.
+    let close = |candidate: &&str| candidate.len().abs_diff(name.len()) <= 8;
+    let close = candidates.iter().copied().filter(close);
     close
-        .map(|candidate| (strsim::osa_distance(&name, candidate), candidate))
+        .map(|candidate| (strsim::osa_distance(&name, &candidate.to_lowercase()), candidate))
         .filter(|(edits, candidate)| *edits <= (candidate.len() / 2).min(2))
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, candidate)| candidate)
@@ -60,7 +59,7 @@ pub(crate) fn builtin_tool(name: &str) -> Result<&'static str, String> {
 mod tests {
     use super::*;
 
-    const NAMES: [&str; 6] = ["agent", "business", "env", "vm", "cpu-weight", "net"];
+    const NAMES: [&str; 7] = ["agent", "business", "env", "vm", "cpu-weight", "net", "Readme"];
 
     #[test]
     fn slips_of_the_finger_are_recognised() {
@@ -72,6 +71,7 @@ mod tests {
             ("evn", "env"),
             ("cpu_weight", "cpu-weight"),
             ("cpuweight", "cpu-weight"),
+            ("READM", "Readme"),
         ] {
             assert_eq!(nearest(typed, &NAMES), Some(meant), "{typed}");
         }

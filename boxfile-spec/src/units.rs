@@ -17,14 +17,14 @@ const SIZES: [(&str, u64); 7] = [
     ("GB", 1_000_000_000),
 ];
 
-/// What a size must look like.
+/// The form of a size.
 pub(crate) const SIZE_FORM: &str =
     "a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: \"512MiB\"";
-/// What a duration must look like.
+/// The form of a duration.
 pub(crate) const DURATION_FORM: &str =
     "a duration is a number and ms or s, down to the millisecond: \"500ms\", \"3s\", \"1.5s\"";
 
-/// Reads a size in bytes, such as `512MiB`; nothing for what is none or needs more than 64 bits.
+/// Reads a size in bytes, such as `512MiB`; returns `None` for anything else, and above 64 bits.
 pub(crate) fn size(text: &str) -> Option<u64> {
     let (number, unit) = split(text);
     let (_, factor) = SIZES.iter().find(|(name, _)| *name == unit)?;
@@ -53,8 +53,8 @@ pub(crate) fn show_size(bytes: u64) -> String {
     format!("{}{unit}", bytes / factor)
 }
 
-/// Reads a duration in milliseconds, such as `500ms` or `1.5s`; nothing for what is none, is finer
-/// than a millisecond or needs more than 64 bits.
+/// Reads a duration in milliseconds, such as `500ms` or `1.5s`; returns `None` for anything else, for
+/// fractions of a millisecond, and above 64 bits.
 pub(crate) fn duration(text: &str) -> Option<u64> {
     if let Some(number) = text.strip_suffix("ms") {
         return digits(number);
@@ -73,7 +73,7 @@ pub(crate) fn show_duration(ms: u64) -> String {
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
-/// Parts a text behind its leading digits.
+/// Parts a text after its leading digits.
 fn split(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }

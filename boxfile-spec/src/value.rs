@@ -1,6 +1,7 @@
 //! Typed extraction: turns one value into the type that a declaration wants.
 
 use box_digest::Digest;
+use box_image::rules::host_and_port;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
@@ -260,19 +261,6 @@ pub(crate) fn is_url(value: &Value) -> bool {
     matches!(&value.data, Data::Text(text) if text.contains("://"))
 }
 
-/// Tells whether a text is what stands between the `//` and the path of a URL: a host, and perhaps
-/// a port (RFC 3986, section 3.2).
-fn is_host_and_port(text: &str) -> bool {
-    // The colons of an IPv6 address stand in brackets.
-    let inside = text.find(']').unwrap_or_default();
-    let (host, port) = match text[inside..].find(':') {
-        Some(colon) => (&text[..inside + colon], Some(&text[inside + colon + 1..])),
-        None => (text, None),
-    };
-    let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-    !host.is_empty() && port.is_none_or(|port| digits(port) && port.parse::<u16>().is_ok())
-}
-
 /// Reads a URL of one of some schemes: it has a host, and neither a user nor white space.
 pub(crate) fn url(
     value: &Value,
@@ -300,7 +288,7 @@ pub(crate) fn url(
             ));
     }
     let odd = |c: char| c.is_whitespace() || c.is_control() || !c.is_ascii();
-    if !is_host_and_port(host) || url.chars().any(odd) {
+    if host_and_port(host).is_none() || url.chars().any(odd) {
         let message = format!("{} is not a URL", quote(url));
         return Err(error(message, "not a URL").with_help(
             "it has a host, perhaps a port up to 65535, and neither spaces nor characters beyond \

@@ -3,16 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Checks that a path lies in the checkout, also when symbolic links are followed.
+/// Returns a path without symbolic links, or `None` if it leads out of the checkout.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn inside(checkout: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
+    let path = real(path)?;
+    Ok(path.starts_with(real(checkout)?).then_some(path))
+}
+
+/// Checks that a path is in the checkout.
 ///
 /// # Errors
 /// The operating system's, or one that says that the path leads out of the checkout.
-pub(crate) fn inside(checkout: &Path, path: &Path) -> io::Result<()> {
-    if real(path)?.starts_with(real(checkout)?) {
-        return Ok(());
-    }
+pub(crate) fn check(checkout: &Path, path: &Path) -> io::Result<()> {
     let message = "it leads out of the checkout, through a symbolic link";
-    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+    let outside = || io::Error::new(io::ErrorKind::InvalidInput, message);
+    inside(checkout, path)?.map(drop).ok_or_else(outside)
 }
 
 /// Returns the path of a directory within the checkout.
@@ -25,7 +32,7 @@ pub(crate) fn relative(checkout: &Path, directory: &Path) -> io::Result<PathBuf>
 }
 
 /// Returns a path without symbolic links; the empty path is the current directory.
-pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
+fn real(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(if path == Path::new("") { Path::new(".") } else { path })
 }
 
@@ -47,10 +54,10 @@ mod tests {
         // A name that begins like the checkout's is not in it.
         fs::create_dir(outer.path().join("checkout-2")).unwrap();
         for good in ["file", "inner/in", "inner/..", ""] {
-            inside(&checkout, &checkout.join(good)).unwrap();
+            check(&checkout, &checkout.join(good)).unwrap();
         }
         for bad in ["out", "..", "../checkout-2", "missing"] {
-            inside(&checkout, &checkout.join(bad)).unwrap_err();
+            check(&checkout, &checkout.join(bad)).unwrap_err();
         }
     }
 

@@ -96,11 +96,8 @@ pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
 
 /// Checks that a directory lies in the checkout, also when symbolic links are followed.
 pub(crate) fn inside(checkout: &Path, directory: &Path) -> Result<(), SkillError> {
-    let real = |path: &Path| checkout::real(path).map_err(FileError::of("read", path));
-    if real(directory)?.starts_with(real(checkout)?) {
-        return Ok(());
-    }
-    Err(SkillError::Outside(directory.to_owned()))
+    let inside = checkout::inside(checkout, directory).map_err(FileError::of("read", directory))?;
+    inside.map(drop).ok_or_else(|| SkillError::Outside(directory.to_owned()))
 }
 
 /// Checks a skill's definition, and makes the scripts that it names executable.
@@ -118,8 +115,7 @@ pub(crate) fn check(
 ) -> Result<Option<Report>, SkillError> {
     let path = directory.join(DEFINITION);
     let bytes = skill.definition().ok_or_else(|| SkillError::no_definition(directory))?;
-    let text = String::from_utf8(bytes.clone())
-        .map_err(|error| FileError::not_text(&path, &error.utf8_error()))?;
+    let text = FileError::text(&path, bytes.clone())?;
     let parsed = skill_md::parse(&text, name);
     let mut errors = Vec::new();
     match parsed.manifest {

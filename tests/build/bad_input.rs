@@ -220,7 +220,7 @@ fn an_image_whose_dev_is_a_link() {
     let checkout = Checkout::new();
     checkout.agent_of(Layer::new().symlink("/dev", "/etc").to_tar());
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
-    error: the agent image has something other than a directory at /dev, where the guest mounts the devices
+    error: the agent image has something other than a directory at /dev, where the guest mounts a file system of the kernel
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"

@@ -277,7 +277,7 @@ fn what_cannot_be_compared() {
     ");
     insta::assert_snapshot!(fails(&["oci:", "test.box"]), @r#"
     error: the reference names no directory
-      = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+      = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps followed by `:TAG`
     "#);
     insta::assert_snapshot!(fails(&["test.box", "test.box", "/roots/agemt"]), @"
     error: there is no /roots/agemt

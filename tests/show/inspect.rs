@@ -32,7 +32,7 @@ fn a_box_for_people() {
     kernel      Linux …
     machine     1 CPUs, 256 MiB
     budget      total 5000 ms
-    skill       greet
+    skill       greet, mode bake
 
     agent
       layer 1   sha256:DIGEST

@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "shared with the tests of the command line, which use all of it")]
 mod checkout;
 mod forms;
+mod hosts;
 mod init;
 mod pinned;
 mod registry;

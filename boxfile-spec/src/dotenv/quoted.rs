@@ -72,6 +72,6 @@ fn unclosed(start: usize, sign: char) -> Diagnostic {
     let error =
         Diagnostic::new("a quote is not closed", Span::between(start, start + 1), "opened here");
     error.with_help(format!(
-        "write `{sign}` behind the value; `\\{sign}` is a quote that belongs to it"
+        "write `{sign}` after the value; `\\{sign}` is a quote that belongs to it"
     ))
 }

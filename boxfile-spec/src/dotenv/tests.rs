@@ -120,7 +120,7 @@ fn blanks_around_the_sign() {
        = help: write `A=`, without a blank
     ");
     assert_snapshot!(errors("A= 1\n"), @"
-    error: blanks stand behind `=`
+    error: blanks follow `=`
       --> .env:1:3
        |
      1 | A= 1
@@ -129,7 +129,7 @@ fn blanks_around_the_sign() {
        = help: write `A=value`, or `A=' value'` if the blanks belong to it
     ");
     assert_snapshot!(errors("A= \"1\"\n"), @r#"
-    error: blanks stand behind `=`
+    error: blanks follow `=`
       --> .env:1:3
        |
      1 | A= "1"
@@ -148,7 +148,7 @@ fn quotes_that_do_not_fit() {
      1 | A='one
        |   ^ opened here
        |
-       = help: write `'` behind the value; `\'` is a quote that belongs to it
+       = help: write `'` after the value; `\'` is a quote that belongs to it
     ");
     assert_snapshot!(errors("A=\"one\nB=2\n"), @r#"
     error: a quote is not closed
@@ -157,10 +157,10 @@ fn quotes_that_do_not_fit() {
      1 | A="one
        |   ^ opened here
        |
-       = help: write `"` behind the value; `\"` is a quote that belongs to it
+       = help: write `"` after the value; `\"` is a quote that belongs to it
     "#);
     assert_snapshot!(errors("A=\"one\" two\n"), @r#"
-    error: text stands behind a closing quote
+    error: text follows a closing quote
       --> .env:1:9
        |
      1 | A="one" two

@@ -1,7 +1,7 @@
 //! The layout of a Boxfile: what `boxbuild fmt` writes.
 //!
 //! There is one layout and nothing to configure. White space, line ends, semicolons (KDL) and the
-//! commas behind last elements (TOML) are the formatter's; everything else stays, in its order
+//! commas after last elements (TOML) are the formatter's; everything else stays, in its order
 //! and as it is written: every comment, every text, every number.
 //!
 //! Both formatters work on tokens and not on a tree, so that nothing can get lost that a tree does

@@ -19,7 +19,7 @@ struct Line<'s> {
     /// Whether a blank line stands in front of this one.
     blank: bool,
     code: String,
-    /// What ends the line.
+    /// The end of the line.
     comment: Option<&'s str>,
 }
 
@@ -33,7 +33,7 @@ impl Line<'_> {
         self.code.chars().count()
     }
 
-    /// Tells whether the comment may stand in one column with those of the lines around it: those
+    /// Returns whether the comment may stand in one column with those of the lines around it: those
     /// of brackets and of the names of tables are about more than their lines.
     fn aligns(&self) -> bool {
         let code = &self.code;
@@ -43,7 +43,7 @@ impl Line<'_> {
         self.comment.is_some() && !code.is_empty() && short && !brackets && !table
     }
 
-    /// Writes the line, with its comment behind code of a width.
+    /// Writes the line, with its comment after code of a width.
     fn render(&self, width: usize, text: &mut String) {
         text.extend(repeat_n(' ', self.depth * STEP));
         text.push_str(&self.code);
@@ -74,7 +74,7 @@ impl<'s> Page<'s> {
         self.line.blank |= blank;
     }
 
-    /// Writes code, behind a space if one is wanted and anything stands in front.
+    /// Writes code, after a space if one is wanted and anything stands in front.
     pub(super) fn write(&mut self, space: bool, code: &str) {
         let line = &mut self.line.code;
         if space && !line.is_empty() {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use box_digest::AnyDigest;
+use box_image::named_enum;
 use serde::Deserialize;
 
 use crate::Platform;
@@ -15,7 +16,7 @@ use crate::Platform;
 /// path or reference of a Boxfile has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockEntry {
-    /// What `boxbuild update NAME` takes: `agent`, `business`, `binary`, `kernel`, `init`,
+    /// The NAME of `boxbuild update NAME`: `agent`, `business`, `binary`, `kernel`, `init`,
     /// `skill:NAME`, `env:PATH`; for what a profile declares differently, with the profile in front:
     /// `ci@agent`. That is unambiguous: a profile's name has neither `:` nor `@`, and of the other
     /// names only those have an `@` that have a `:` before it. With the platform it is the entry's
@@ -49,50 +50,39 @@ impl LockEntry {
     }
 }
 
-/// The sort of thing that an entry pins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PinKind {
-    /// `image`: an OCI image.
-    Image,
-    /// `binary`: a program that is a file of the checkout.
-    Binary,
-    /// `url`: a program that is fetched.
-    Url,
-    /// `skill`: a skill's directory.
-    Skill,
-    /// `env-file`: a file of environment variables.
-    EnvFile,
-    /// `kernel`: the kernel that the box boots.
-    Kernel,
-    /// `init`: the program that the guest starts first.
-    Init,
+named_enum! {
+    /// The sort of thing that an entry pins.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum PinKind {
+        /// An OCI image.
+        Image "image",
+        /// A program that is a file of the checkout.
+        Binary "binary",
+        /// A program that is fetched.
+        Url "url",
+        /// A skill's directory.
+        Skill "skill",
+        /// A file of environment variables.
+        EnvFile "env-file",
+        /// The kernel that the box boots.
+        Kernel "kernel",
+        /// The program that the guest starts first.
+        Init "init",
+    }
 }
 
 impl PinKind {
-    /// Returns the kind as the lock writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Image => "image",
-            Self::Binary => "binary",
-            Self::Url => "url",
-            Self::Skill => "skill",
-            Self::EnvFile => "env-file",
-            Self::Kernel => "kernel",
-            Self::Init => "init",
-        }
-    }
-
     /// Returns whether such a thing is for one platform; a skill or a file of variables serves all.
     pub const fn has_platform(self) -> bool {
         !matches!(self, Self::Skill | Self::EnvFile)
     }
 }
 
-/// Writes [`PinKind::as_str`].
+/// Writes [`PinKind::name`].
 impl fmt::Display for PinKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        f.pad(self.name())
     }
 }
 

@@ -68,7 +68,7 @@ use crate::{Diagnostics, Platform};
 /// The version of the lock's format that is written.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// The greatest length of a lock in bytes: 16 MiB.
+/// The greatest length of a lock in bytes: 1 MiB.
 pub const MAX_TEXT: usize = 1 << 20;
 
 /// The content of a `Boxfile.lock`.
@@ -93,7 +93,11 @@ impl Lock {
     /// malformed fields, names and sources with invisible characters, two entries of the same name
     /// and platform, more than [`MAX_TEXT`] bytes.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
-        read::read(text).map_err(Diagnostics::from)
+        read::read(text).map_err(|error| {
+            // The commands that repair a lock do not overwrite anything else.
+            let help = "boxbuild did not write this file: move it away, and run `boxbuild lock`";
+            if Self::is_lock(text) { error } else { error.with_help(help) }.into()
+        })
     }
 
     /// Returns whether a text was once written as a lock, even if it no longer parses: it has the

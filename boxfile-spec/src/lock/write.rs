@@ -1,7 +1,7 @@
 //! From a lock to its text.
 
 use super::{FORMAT_VERSION, Lock, LockEntry};
-use crate::diagnostic::visible;
+use crate::{Syntax, in_quotes};
 
 /// How the first line of every written lock begins.
 pub(super) const MARK: &str = "# Written by boxbuild: ";
@@ -24,10 +24,10 @@ pub(super) fn write(lock: &Lock) -> String {
 fn push_entry(out: &mut String, entry: &LockEntry) {
     out.push_str("\n[[entry]]\n");
     push_text(out, "name", &entry.name);
-    push_text(out, "kind", entry.kind.as_str());
+    push_text(out, "kind", entry.kind.name());
     push_text(out, "source", &entry.source);
     if let Some(platform) = entry.platform {
-        push_text(out, "platform", platform.as_str());
+        push_text(out, "platform", platform.name());
     }
     push_text(out, "digest", &entry.digest.to_string());
     out.push_str(&format!("size = {}\n", entry.size));
@@ -38,15 +38,5 @@ fn push_entry(out: &mut String, entry: &LockEntry) {
 }
 
 fn push_text(out: &mut String, name: &str, text: &str) {
-    out.push_str(&format!("{name} = \"{}\"\n", text.chars().map(escape).collect::<String>()));
-}
-
-/// Writes a character of a basic string (TOML 1.0, "String"). What an editor or a review would not
-/// show, or would show elsewhere, is escaped as well.
-fn escape(c: char) -> String {
-    match c {
-        '"' | '\\' => format!("\\{c}"),
-        c if visible(c) != c => format!("\\U{:08X}", u32::from(c)),
-        c => c.to_string(),
-    }
+    out.push_str(&format!("{name} = {}\n", in_quotes(Syntax::Toml, text)));
 }

@@ -12,7 +12,7 @@ use crate::{ImageRef, Span, Spanned};
 /// The AI agent: the component that is started with the box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Agent {
-    /// What kind of agent it is.
+    /// The kind of agent.
     pub kind: AgentKind,
     /// The agent's program, where it is not in an image: for the kinds
     /// [`AgentKind::LocalBinary`] and [`AgentKind::RemoteBinary`], and for no other.
@@ -26,7 +26,7 @@ pub struct Agent {
     /// The tools that the agent may see, by their canonical names, sorted; nothing where all are
     /// visible.
     pub tools: Option<Vec<String>>,
-    /// What it has in common with the business application.
+    /// The part that it has in common with the business application.
     pub component: Component,
 }
 
@@ -41,7 +41,7 @@ pub enum Binary {
         #[serde(serialize_with = "digits")]
         sha256: Option<Digest>,
     },
-    /// A file behind a URL.
+    /// A file that is downloaded.
     Remote {
         /// The URL: http or https, with a host and without a user.
         url: Spanned<String>,
@@ -66,11 +66,11 @@ impl Binary {
 pub struct Business {
     /// Whether its own program is started with the box, once the agent is ready.
     pub autostart: bool,
-    /// What it has in common with the agent. Its image is always there.
+    /// The part that it has in common with the agent. Its image is always there.
     pub component: Component,
 }
 
-/// What the agent and the business application have in common.
+/// The part that the agent and the business application have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Component {
     /// The image that holds the component's files; nothing only for an agent that is a binary.
@@ -94,7 +94,7 @@ pub struct Component {
     /// The host name in the component's UTS namespace (RFC 1123 label): `agent-host` or
     /// `business-host` by default.
     pub hostname: String,
-    /// What the component may take.
+    /// The component's limits.
     pub limits: Limits,
     /// The limits of each of its processes. The number of processes is not set for a component that
     /// is declared to run as root, for whom the kernel does not enforce it.

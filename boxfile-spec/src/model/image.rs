@@ -7,6 +7,17 @@ use serde::Serialize;
 
 use super::digits;
 
+/// An OCI image layout directory.
+pub(crate) const OCI: &str = "oci:";
+/// An OCI image layout in a tar file.
+pub(crate) const OCI_ARCHIVE: &str = "oci-archive:";
+/// The output of `docker save`.
+pub(crate) const DOCKER_ARCHIVE: &str = "docker-archive:";
+/// An image of a registry.
+pub(crate) const REGISTRY: &str = "docker://";
+/// The prefixes that a path follows.
+pub(crate) const WITH_PATH: [&str; 3] = [OCI, OCI_ARCHIVE, DOCKER_ARCHIVE];
+
 /// Where an image comes from.
 ///
 /// In each form, `tag` chooses among several images, and `digest` is the sha256 that the image's
@@ -20,7 +31,7 @@ pub enum ImageRef {
         path: String,
         /// Which of the layout's images, where it holds several.
         tag: Option<String>,
-        /// What the image's manifest hashes to.
+        /// The sha256 of the image's manifest.
         #[serde(serialize_with = "digits")]
         digest: Option<Digest>,
     },
@@ -30,11 +41,11 @@ pub enum ImageRef {
         path: String,
         /// Which of the layout's images, where it holds several.
         tag: Option<String>,
-        /// What the image's manifest hashes to.
+        /// The sha256 of the image's manifest.
         #[serde(serialize_with = "digits")]
         digest: Option<Digest>,
     },
-    /// What `docker save` writes: `docker-archive:PATH[:NAME[:TAG]]` or `docker-archive:PATH[:TAG]`.
+    /// The output of `docker save`: `docker-archive:PATH[:NAME[:TAG]]` or `docker-archive:PATH[:TAG]`.
     DockerArchive {
         /// The file, by the same rule as the directory above.
         path: String,
@@ -51,7 +62,7 @@ pub enum ImageRef {
         repository: String,
         /// The tag; `latest` where neither tag nor digest is given.
         tag: Option<String>,
-        /// What the manifest, or the index, hashes to.
+        /// The sha256 of the manifest, or of the index.
         #[serde(serialize_with = "digits")]
         digest: Option<Digest>,
     },
@@ -61,11 +72,13 @@ pub enum ImageRef {
 impl fmt::Display for ImageRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (place, tag, digest) = match self {
-            Self::OciLayout { path, tag, digest } => (format!("oci:{path}"), tag, *digest),
-            Self::OciArchive { path, tag, digest } => (format!("oci-archive:{path}"), tag, *digest),
-            Self::DockerArchive { path, tag } => (format!("docker-archive:{path}"), tag, None),
+            Self::OciLayout { path, tag, digest } => (format!("{OCI}{path}"), tag, *digest),
+            Self::OciArchive { path, tag, digest } => {
+                (format!("{OCI_ARCHIVE}{path}"), tag, *digest)
+            }
+            Self::DockerArchive { path, tag } => (format!("{DOCKER_ARCHIVE}{path}"), tag, None),
             Self::Registry { host, repository, tag, digest } => {
-                (format!("docker://{host}/{repository}"), tag, *digest)
+                (format!("{REGISTRY}{host}/{repository}"), tag, *digest)
             }
         };
         f.write_str(&place)?;

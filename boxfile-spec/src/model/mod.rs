@@ -6,12 +6,12 @@
 //! plan, [`box_image::plan`].
 
 mod component;
-mod image;
+pub(crate) mod image;
 
 use box_digest::Digest;
 use box_image::{
     Budget, CapPlan, ComponentName, Layout, LogsPlan, NetworkPlan, SandboxPlan, ScratchPlan,
-    SecretPlan, SharePlan, SkillMode, TaskPlan, Vm,
+    SecretPlan, SharePlan, SkillMode, TaskPlan, Vm, named_enum,
 };
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -41,7 +41,7 @@ pub struct Boxfile {
     pub vm: Vm,
     /// How the images lie in the rootfs.
     pub layout: Layout,
-    /// What is done where both images have something at a path (layout "merged" only), in the
+    /// The policies for paths that both images have (layout "merged" only), in the
     /// order of the declaration: the first pattern that fits decides.
     pub conflicts: Vec<Conflict>,
     /// Host directories that the guest sees, sorted by name; the place is that of the guest's path.
@@ -120,28 +120,30 @@ pub struct Skill {
     pub mode: SkillMode,
 }
 
-/// What is done where both images have something at a path.
+/// A policy for paths that both images have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Conflict {
     /// The paths that it is about: an absolute path in which `*` stands for any characters but
     /// `/`, and `**` for any characters.
     pub pattern: Spanned<String>,
-    /// What is done.
+    /// The policy.
     pub policy: ConflictPolicy,
 }
 
-/// A way out of a conflict between two images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ConflictPolicy {
-    /// The agent image's entry is kept.
-    PreferAgent,
-    /// The business image's entry is kept.
-    PreferBusiness,
-    /// Neither is kept.
-    Drop,
-    /// The two files are united: passwd, group and shadow only.
-    Merge,
+named_enum! {
+    /// A way out of a conflict between two images.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ConflictPolicy {
+        /// The agent image's entry is kept.
+        PreferAgent "prefer-agent",
+        /// The business image's entry is kept.
+        PreferBusiness "prefer-business",
+        /// Neither is kept.
+        Drop "drop",
+        /// The two files are united: passwd, group and shadow only.
+        Merge "merge",
+    }
 }
 
 /// The kernel that a box boots; at least one of the two is given.

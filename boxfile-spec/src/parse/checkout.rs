@@ -1,7 +1,7 @@
 //! Paths that must stay in the checkout.
 //!
 //! The checkout is the smallest directory that holds the Boxfile and every file that it extends.
-//! What is read from there is checked in with the Boxfile; what is read from elsewhere differs from
+//! Files in it are checked in with the Boxfile; what is read from elsewhere differs from
 //! one machine to the next.
 
 use crate::sink::Sink;
@@ -42,7 +42,7 @@ impl Checkout<'_> {
     }
 
     /// A `..` is allowed at the path's beginning, as often as the checkout reaches up. Any other is
-    /// refused, even one that would lead back: behind a symbolic link it may not.
+    /// refused, even one that would lead back: after a symbolic link it may not.
     fn check(self, what: &str, path: &Spanned<String>, help: &str) {
         let parts: Vec<&str> =
             path.value.split('/').filter(|part| !matches!(*part, "" | ".")).collect();

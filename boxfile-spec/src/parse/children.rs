@@ -80,7 +80,7 @@ impl<'n> Children<'n> {
         Some(first)
     }
 
-    /// Notes that a declaration is repeated, and tells whether that is still to be reported.
+    /// Notes that a declaration is repeated, and returns whether that is still to be reported.
     fn is_news(&self, declaration: &Declaration) -> bool {
         let mut repeated = self.repeated.borrow_mut();
         let news = !repeated.contains(&declaration.name);
@@ -88,7 +88,7 @@ impl<'n> Children<'n> {
         news
     }
 
-    /// Tells whether a declaration is there, or one that may be a slip in its name.
+    /// Returns whether a declaration is there, or one that may be a slip in its name.
     pub(super) fn may_have(&self, declaration: &Declaration) -> bool {
         let name = declaration.name;
         self.nodes

@@ -69,7 +69,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     is_whole(&boxfile).then_some(boxfile)
 }
 
-/// Tells whether each component has files: of what lacks them, an error was reported.
+/// Returns whether each component has files: of what lacks them, an error was reported.
 fn is_whole(boxfile: &Boxfile) -> bool {
     let agent = &boxfile.agent;
     let business = boxfile.business.as_ref();
@@ -94,7 +94,7 @@ fn read_platforms(reader: &mut Reader<'_>) -> Option<Vec<Spanned<Platform>>> {
     })?;
     for (index, platform) in platforms.iter().enumerate() {
         if let Some(earlier) = platforms[..index].iter().find(|it| it.value == platform.value) {
-            let name = platform.value.as_str();
+            let name = platform.value.name();
             reader.report(Diagnostic::twice(name, earlier.span, platform.span));
         }
     }
@@ -142,6 +142,7 @@ fn read_skills_dir(reader: &mut Reader<'_>) -> Option<SkillsDir> {
 }
 
 fn skill_mode(reader: &mut Reader<'_>) -> SkillMode {
-    let mode: Option<String> = reader.choice("mode");
-    if mode.as_deref() == Some("mount") { SkillMode::Mounted } else { SkillMode::Baked }
+    let word: Option<String> = reader.choice("mode");
+    let named = |mode: &SkillMode| word.as_deref() == Some(mode.name());
+    SkillMode::ALL.into_iter().find(named).unwrap_or_default()
 }

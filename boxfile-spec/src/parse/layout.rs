@@ -1,6 +1,7 @@
 //! `layout "…"` and `conflict "PATTERN" policy="…"`: how two images become one rootfs.
 
 use box_image::Layout;
+use box_image::rules::ACCOUNT_FILES;
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
@@ -9,9 +10,6 @@ use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
 use crate::{Conflict, ConflictPolicy, Diagnostic, Spanned, form, rules, schema, value};
-
-/// The files with a meaning of their own, which can be united.
-const MERGEABLE: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"];
 
 /// Reads the layout and the conflict policies, which need the layout `merged`.
 pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
@@ -41,11 +39,11 @@ fn read_conflict(node: &Node, sink: &Sink) -> Option<Conflict> {
     let policy = reader.choice("policy");
     reader.finish();
     let (pattern, policy) = (pattern?, policy?);
-    if policy == ConflictPolicy::Merge && !MERGEABLE.contains(&pattern.value.as_str()) {
+    if policy == ConflictPolicy::Merge && !ACCOUNT_FILES.contains(&pattern.value.as_str()) {
         let message = format!("{} cannot be united from two images", quote(&pattern.value));
         let span = policy_value.map_or(pattern.span, |value| value.span);
         let error = Diagnostic::new(message, span, "only for files that can be united");
-        let [passwd, group, shadow, gshadow] = MERGEABLE;
+        let [passwd, group, shadow, gshadow] = ACCOUNT_FILES;
         let help = format!(
             "`merge` is for {passwd}, {group}, {shadow} and {gshadow}; choose one image's file, or \
              neither"

@@ -15,7 +15,7 @@ pub const MAX_SOURCE: usize = 1 << 20;
 /// How many files a Boxfile may extend, one another.
 const MOST_BASES: usize = 8;
 
-/// What was read.
+/// The files that were read.
 pub(super) struct Files {
     pub(super) sources: Sources,
     /// That of the main file.

@@ -15,7 +15,7 @@ const SYNONYMS: [&str; 2] = ["cpu-weight", "cpu-shares"];
 
 /// Merges nodes into those of a base.
 ///
-/// What is new stands before what the base has, so that it decides first where order counts; what
+/// New declarations come before the base's, so that they decide first where order counts; what
 /// replaces something stays in its place. Where `over` itself has a declaration twice, both stay:
 /// that is an error for whoever reads it.
 pub(super) fn overlay(
@@ -42,7 +42,7 @@ pub(super) fn overlay(
     new
 }
 
-/// What two declarations have in common that are about the same thing.
+/// The key that two declarations about the same thing have in common.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     name: String,

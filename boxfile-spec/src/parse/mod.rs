@@ -20,7 +20,7 @@ pub use load::MAX_SOURCE;
 
 use crate::{Boxfile, Diagnostic, Diagnostics, Severity, Source, Sources, Span};
 
-/// What reading a Boxfile gave.
+/// The result of reading a Boxfile.
 #[derive(Debug)]
 pub struct Document {
     /// The texts that were read: the file, and what it extends.
@@ -28,7 +28,7 @@ pub struct Document {
     /// The model, if nothing is wrong.
     pub boxfile: Option<Boxfile>,
     /// Everything that is wrong or worth a look, sorted by position. Where blocks do not close or
-    /// text is lost behind an unclosed quote, only errors of that kind: all others could be their
+    /// text is lost after an unclosed quote, only errors of that kind: all others could be their
     /// consequence.
     pub found: Vec<Diagnostic>,
     /// The names of the profiles, sorted.
@@ -38,7 +38,7 @@ pub struct Document {
     /// asked for makes no difference.
     pub variants: Vec<(String, Boxfile)>,
     /// Set if the profile that was asked for does not exist: one line that says so, and what to
-    /// name instead. This is no error of the file, so it is not in `found`; `boxfile` is none.
+    /// name instead. This is no error of the file, so it is not in `found`; `boxfile` is `None`.
     pub unknown_profile: Option<String>,
 }
 

@@ -14,8 +14,8 @@ use crate::{Diagnostic, Span, Syntax, form};
 
 /// A node that is being read: arguments one after another, properties and children by name.
 ///
-/// What was not asked for when [`Self::finish`] is called is an error. A node whose line could not
-/// be read has neither arguments nor properties, and nothing more is said about it.
+/// Anything that was not asked for when [`Self::finish`] is called is an error. A node whose line
+/// could not be read has neither arguments nor properties, and nothing more is said about it.
 pub(super) struct Reader<'n> {
     node: &'n Node,
     declaration: &'static Declaration,
@@ -23,7 +23,7 @@ pub(super) struct Reader<'n> {
     args: &'n [Value],
     known: Vec<&'static str>,
     any_prop: bool,
-    /// What the declaration needs and does not have.
+    /// The parts that the declaration needs and does not have.
     missing: Vec<String>,
 }
 
@@ -173,7 +173,7 @@ impl<'n> Reader<'n> {
         Some(&first.value)
     }
 
-    /// Notes that a property was asked for, and tells whether it was before.
+    /// Notes that a property was asked for, and returns whether it was before.
     fn asked_for(&mut self, name: &'static str) -> bool {
         debug_assert!(self.declaration.prop(name).is_some(), "{name} is not in the schema");
         let again = self.known.contains(&name);
@@ -332,7 +332,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Tells whether the declaration is there and says nothing, though nothing of it is required.
+    /// Returns whether the declaration is there and says nothing, though nothing of it is required.
     fn is_mute(&self) -> bool {
         let (node, declaration) = (self.node, self.declaration);
         node.args.is_empty()

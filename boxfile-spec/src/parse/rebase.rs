@@ -1,10 +1,8 @@
 //! Makes the paths of a file relative to the main file's directory, and spells equal ones alike.
 
+use crate::model::image::WITH_PATH;
 use crate::schema::{Declaration, Kind, find};
 use crate::syntax::tree::{Data, Node, Value};
-
-/// What stands in front of the path in a reference to an image.
-const IMAGE_KINDS: [&str; 3] = ["oci:", "oci-archive:", "docker-archive:"];
 
 /// Rewrites every path of the nodes of a file that lies in `directory`.
 ///
@@ -39,7 +37,7 @@ fn rewrite(value: &mut Value, kind: Kind, directory: &str) {
         Kind::LaunchPath => *text = join("", text),
         Kind::PathOrUrl if !text.contains("://") => *text = join(directory, text),
         Kind::Image => {
-            let kinds = IMAGE_KINDS.iter().find_map(|kind| Some((kind, text.strip_prefix(kind)?)));
+            let kinds = WITH_PATH.iter().find_map(|kind| Some((kind, text.strip_prefix(kind)?)));
             if let Some((kind, path)) = kinds.filter(|(_, path)| !path.is_empty()) {
                 *text = format!("{kind}{}", join(directory, path));
             }
@@ -48,11 +46,11 @@ fn rewrite(value: &mut Value, kind: Kind, directory: &str) {
     }
 }
 
-/// Puts a path behind a directory, which is relative as every base is: without `.`, and without
+/// Appends a path to a directory, which is relative as every base is: without `.`, and without
 /// each `..` at its beginning, which takes the last part of the directory with it.
 ///
 /// By text alone, as every reader of the file would: a symbolic link is not looked at. A `..`
-/// behind another part stays.
+/// after another part stays.
 pub(super) fn join(directory: &str, path: &str) -> String {
     let plain = |part: &&str| !matches!(*part, "" | ".");
     if path.starts_with('/') {

@@ -11,7 +11,7 @@ use crate::units::{MIB, show_size};
 use crate::{Diagnostic, form, value};
 
 const DEFAULT_CPUS: u8 = 2;
-/// What the default adds to the components' limits, for the kernel and init.
+/// The memory that the default adds to the components' limits, for the kernel and init.
 const RESERVE: u64 = 256 * MIB;
 
 /// Reads the machine's size. `shares` are the memory limits of the components, as far as they are

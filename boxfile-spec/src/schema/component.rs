@@ -1,4 +1,4 @@
-//! What is declared of the agent and of the business application.
+//! Declarations of the agent and of the business application.
 
 use box_image::rules::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS};
 

@@ -34,11 +34,11 @@ pub(crate) struct Declaration {
     pub(crate) rest: Option<Argument>,
     /// The properties.
     pub(crate) props: &'static [Property],
-    /// What properties with free names are, where there are such.
+    /// The meaning of properties with free names, if it has such.
     pub(crate) variables: Option<&'static str>,
-    /// What may stand in its block.
+    /// The declarations that its block may have.
     pub(crate) children: &'static [&'static Self],
-    /// What happens to it where a base file has it, too.
+    /// How it is merged with that of a base file.
     pub(crate) merge: Merge,
     /// Whether today's programs do what it says.
     pub(crate) enforced: Enforced,
@@ -107,7 +107,7 @@ pub(crate) enum Count {
     Repeatable,
 }
 
-/// What happens to a declaration where both a base file (or the file itself) and the file (or the
+/// How a declaration is merged where both a base file (or the file itself) and the file (or the
 /// profile) have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Merge {
@@ -132,7 +132,7 @@ pub(crate) enum Enforced {
 pub(crate) struct Argument {
     /// Its name: the key in TOML, where the declaration is written as a table.
     pub(crate) name: &'static str,
-    /// What it must be.
+    /// The kind of its value.
     pub(crate) kind: Kind,
     /// Whether it may be left out.
     pub(crate) optional: bool,
@@ -143,15 +143,15 @@ pub(crate) struct Argument {
 pub(crate) struct Property {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it must be.
+    /// The kind of its value.
     pub(crate) kind: Kind,
     /// Whether it must be given.
     pub(crate) required: bool,
-    /// What holds where it is not given; may be empty.
+    /// The default; may be empty.
     pub(crate) default: &'static str,
 }
 
-/// What a value must be.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A text.
@@ -207,7 +207,7 @@ pub(crate) enum Kind {
 pub(crate) struct Choice {
     /// The word.
     pub(crate) name: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub(crate) doc: &'static str,
 }
 

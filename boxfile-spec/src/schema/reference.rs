@@ -10,7 +10,7 @@ const BEGINNING: &str = include_str!("prose/beginning.md");
 const MERGING: &str = include_str!("prose/merging.md");
 const DECLARATIONS: &str = include_str!("prose/declarations.md");
 
-/// What says that today's launcher does not enforce a declaration.
+/// The mark of a declaration that today's launcher does not enforce.
 const LATER: &str = "> Not yet enforced: it is checked and carried into the box, and today's launcher \
     refuses to start a box that asks for it.";
 
@@ -84,8 +84,8 @@ fn anchor(heading: &str) -> String {
 /// Writes the table of arguments and properties.
 fn values(declaration: &Declaration) -> Option<String> {
     let first = declaration.first.iter().map(|it| argument(declaration, it, "argument"));
-    let behind = if declaration.first.is_some() { "further arguments" } else { "arguments" };
-    let rest = declaration.rest.iter().map(|it| argument(declaration, it, behind));
+    let after = if declaration.first.is_some() { "further arguments" } else { "arguments" };
+    let rest = declaration.rest.iter().map(|it| argument(declaration, it, after));
     let props = declaration.props.iter().map(|it| property(declaration, it));
     let rows: Vec<Vec<String>> = first.chain(rest).chain(props).collect();
     (!rows.is_empty()).then(|| table(&["name", "given as", "must be", "default", "meaning"], rows))

@@ -1,4 +1,4 @@
-//! What is declared of a run: what the box is given, and what its commands may do.
+//! Declarations of a run: what the box is given, and what its commands may do.
 
 use super::{Choice, Count, Declaration, Enforced, Kind, choice, prop, required, required_prop};
 use crate::units::{GIB, MIB};

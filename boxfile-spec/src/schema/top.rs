@@ -1,11 +1,13 @@
-//! What is declared of the box as a whole, and of the build.
+//! Declarations of the box as a whole, and of the build.
 
+use box_image::SkillMode;
 use box_image::rules::MAX_CPUS;
 
 use super::{
     AGENT, BUSINESS, CAP, Choice, Count, Declaration, Kind, LOGS, MOST_MEMORY, NETWORK, SANDBOX,
     SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required, required_prop,
 };
+use crate::ConflictPolicy;
 use crate::units::MIB;
 
 /// Less does not start a kernel with its page tables, init and one small program.
@@ -29,8 +31,11 @@ const PLATFORMS: &[Choice] =
     &[choice("linux/amd64", "x86-64"), choice("linux/arm64", "64-bit ARM")];
 
 pub(crate) const SKILL_MODES: &[Choice] = &[
-    choice("bake", "part of the box and of its digest"),
-    choice("mount", "mounted at launch and not part of the digest; today's launcher refuses it"),
+    choice(SkillMode::Baked.name(), "part of the box and of its digest"),
+    choice(
+        SkillMode::Mounted.name(),
+        "mounted at launch and not part of the digest; today's launcher refuses it",
+    ),
 ];
 
 pub(crate) static SKILL: Declaration = Declaration {
@@ -82,11 +87,11 @@ pub(crate) static CONFLICT: Declaration = Declaration {
 };
 
 const POLICIES: &[Choice] = &[
-    choice("prefer-agent", "the agent image's entry is kept"),
-    choice("prefer-business", "the business image's entry is kept"),
-    choice("drop", "neither is kept"),
+    choice(ConflictPolicy::PreferAgent.name(), "the agent image's entry is kept"),
+    choice(ConflictPolicy::PreferBusiness.name(), "the business image's entry is kept"),
+    choice(ConflictPolicy::Drop.name(), "neither is kept"),
     choice(
-        "merge",
+        ConflictPolicy::Merge.name(),
         "both are united, line by line: for `/etc/passwd`, `/etc/group`, `/etc/shadow` and \
          `/etc/gshadow`, by these names",
     ),

@@ -1,4 +1,4 @@
-//! What the parts of the schema are called in documents for people.
+//! Names of the parts of the schema in documents for people.
 
 use super::{Count, Kind, Merge};
 use crate::units::show_size;

@@ -15,7 +15,7 @@ struct Explanation {
     help: &'static str,
 }
 
-const EXPLANATIONS: [Explanation; 13] = [
+const EXPLANATIONS: [Explanation; 14] = [
     Explanation {
         reader: &["mapping values are not allowed"],
         message: "a `:` followed by a blank is not allowed here",
@@ -65,6 +65,11 @@ const EXPLANATIONS: [Explanation; 13] = [
         reader: &["Anchors {", "Aliases {", "unknown anchor", "merge key"],
         message: "anchors, aliases and merge keys are not supported",
         help: "write the value out; put a text that begins with `&` or `*` in quotes",
+    },
+    Explanation {
+        reader: &["unsupported tag"],
+        message: "tags other than YAML's own are not supported",
+        help: "leave the tag out; put a text that begins with `!` in quotes",
     },
     Explanation {
         reader: &["multiple YAML documents"],

@@ -87,6 +87,7 @@ pub(super) fn read(text: &str) -> Result<Mapping<Frontmatter>, Diagnostic> {
         merge_keys: MergeKeyPolicy::Error,
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         no_schema: true,
+        reject_unsupported_tags: true,
         strict_booleans: true,
         with_snippet: false,
     };

@@ -19,7 +19,8 @@
 //!
 //! The texts come from strangers: there are at most 1 MiB of them, collections are nested at most 16
 //! deep, and anchors, aliases and merge keys are refused, so that reading takes time and memory in
-//! proportion to the length.
+//! proportion to the length. Tags other than YAML's own are refused, as nothing here gives them a
+//! meaning.
 
 mod explain;
 mod frontmatter;

@@ -80,7 +80,7 @@ pub(crate) struct Value {
     pub(crate) syntax: Syntax,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Data {
     Text(String),
@@ -90,6 +90,6 @@ pub(crate) enum Data {
     Truth(bool),
     /// `#null`.
     Null,
-    /// What no declaration takes as a value, in words: `a list`, `a table`, `a date`.
+    /// A kind that no declaration takes, in words: `a list`, `a table`, `a date`.
     Other(&'static str),
 }

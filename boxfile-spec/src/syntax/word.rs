@@ -1,7 +1,7 @@
 //! Errors in single words of both syntaxes, and how words are quoted.
 
 use crate::diagnostic::quote;
-use crate::{Diagnostic, Span};
+use crate::{Diagnostic, Span, Syntax, in_quotes};
 
 /// The help for an unknown escape.
 pub(super) const BACKSLASH: &str =
@@ -11,18 +11,18 @@ pub(super) const BACKSLASH: &str =
 const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
 
 /// Writes a word as a text in quotes, for the user to copy.
-pub(super) fn in_quotes(word: &str) -> String {
+pub(super) fn as_text(syntax: Syntax, word: &str) -> String {
     let word = word.trim_matches(['"', '\'']).trim_matches(TYPOGRAPHIC);
     if word.chars().count() > 100 {
         return "\"…\"".to_owned();
     }
-    format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
+    in_quotes(syntax, word)
 }
 
 /// Returns the error of a word that is a text without quotes.
-pub(super) fn unquoted(word: &str, span: Span, label: &str) -> Diagnostic {
+pub(super) fn unquoted(syntax: Syntax, word: &str, span: Span, label: &str) -> Diagnostic {
     Diagnostic::new(format!("{} must be in quotes", quote(word)), span, label)
-        .with_help(format!("write `{}`", in_quotes(word)))
+        .with_help(format!("write `{}`", as_text(syntax, word)))
 }
 
 /// Returns whether a word that cannot be read was meant as a number.

@@ -18,12 +18,12 @@ fn canonical(name: &str, text: &str) -> String {
 /// Reads a Boxfile in TOML that must be wrong, and shows what a user reads.
 fn errors(text: &str) -> String {
     let source = Source::new("Boxfile.toml", text);
-    let document = boxfile_spec::read(source.clone(), None, |_| Err("there is none".to_owned()));
+    let document = boxfile_spec::read(source.clone(), None, |_| Err("no such file".to_owned()));
     let errors = document.into_result().expect_err("the file is wrong");
     errors.render(&Sources::single(source))
 }
 
-/// As [`errors`], for lines behind a valid box and agent.
+/// As [`errors`], for lines after a valid box and agent.
 fn file_errors(lines: &str) -> String {
     errors(&format!("box = \"b\"\nagent.image = \"oci:i\"\n{lines}\n"))
 }

@@ -21,7 +21,7 @@ vm cpus=1 memory="2GiB"
 budget total="700ms" kernel="400ms"
 "#;
 
-/// What a file might consist of to no end.
+/// Pieces that a hostile file could repeat without end.
 pub(crate) const PIECES: [&str; 46] = [
     "{",
     "}",

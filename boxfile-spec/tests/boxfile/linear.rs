@@ -43,7 +43,7 @@ fn read_alone(text: &str) {
 }
 
 fn read_toml(text: &str) {
-    let load = |_: &str| Err("there is none".to_owned());
+    let load = |_: &str| Err("no such file".to_owned());
     let document = boxfile_spec::read(Source::new("Boxfile.toml", text), None, load);
     black_box(document.boxfile.is_some());
 }

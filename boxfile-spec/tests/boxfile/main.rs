@@ -38,7 +38,7 @@ fn agent_errors(lines: &str) -> String {
     errors(&format!("box \"b\"\nagent {{\nimage \"oci:i\"\n{lines}\n}}\n"))
 }
 
-/// As [`errors`], for lines behind a valid box and agent.
+/// As [`errors`], for lines after a valid box and agent.
 fn file_errors(lines: &str) -> String {
     errors(&format!("box \"b\"\nagent {{ image \"oci:i\"; }}\n{lines}\n"))
 }

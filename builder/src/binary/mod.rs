@@ -20,7 +20,7 @@ use boxfile_spec::Platform;
 use host_fs::FileError;
 use host_fs::read::{Links, open_regular};
 
-use crate::checkout::real;
+use crate::checkout::inside;
 use crate::pack::ContentMap;
 pub use error::{BinaryError, ProgramError};
 pub use program::{Program, inspect};
@@ -127,10 +127,8 @@ pub fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
     if path.is_absolute() {
         return Err(BinaryError::Absolute(path.to_owned()));
     }
-    let file = real(&checkout.join(path)).map_err(FileError::of("read", path))?;
-    if !file.starts_with(real(checkout).map_err(FileError::of("read", path))?) {
-        return Err(BinaryError::Outside(path.to_owned()));
-    }
+    let file = inside(checkout, &checkout.join(path)).map_err(FileError::of("read", path))?;
+    let file = file.ok_or_else(|| BinaryError::Outside(path.to_owned()))?;
     // The path has no links any more; one that is there now was put there meanwhile.
     Ok(open_regular(&file, Links::Refuse).map_err(FileError::of("read", path))?)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use box_image::text::readable;
-use box_image::{ComponentName, Descriptor, Limits, RunPlan, SkillMode};
+use box_image::{ComponentName, Descriptor, Limits, RunPlan};
 use box_inspect::export::Contents;
 use box_inspect::opened::{self, OpenBox};
 use box_sbom::Subject;
@@ -97,10 +97,8 @@ fn text(opened: &OpenBox, listing: &Listing) -> Vec<String> {
         format!("machine     {} CPUs, {} MiB", plan.vm.cpus, plan.vm.memory_mib),
         format!("budget      {}", plan.budget),
     ];
-    lines.extend(plan.skills.iter().map(|skill| {
-        let how = if skill.mode == SkillMode::Mounted { " (mounted)" } else { "" };
-        format!("skill       {}{how}", skill.name)
-    }));
+    let skills = plan.skills.iter();
+    lines.extend(skills.map(|it| format!("skill       {}, mode {}", it.name, it.mode.name())));
     for component in ComponentName::ALL {
         lines.extend(of_component(component, plan, listing));
     }

@@ -127,9 +127,9 @@ impl Loaded {
     }
 
     fn undeclared(&self, declared: &[Platform], platform: Platform) -> Failure {
-        let names: Vec<&str> = declared.iter().map(|it| it.as_str()).collect();
+        let names: Vec<&str> = declared.iter().map(|it| it.name()).collect();
         let all: Vec<String> =
-            names.iter().chain([&platform.as_str()]).map(|it| format!("\"{it}\"")).collect();
+            names.iter().chain([&platform.name()]).map(|it| format!("\"{it}\"")).collect();
         let line = match self.sources.as_slice()[0].syntax {
             Syntax::Kdl => format!("platform {}", all.join(" ")),
             Syntax::Toml => format!("platform = [{}]", all.join(", ")),

@@ -66,7 +66,8 @@ fn of_mismatch(mismatch: &Mismatch<'_>) -> Outdated {
         Mismatch::NotLocked(_) => ("added", None, NOT_LOCKED.to_owned()),
         Mismatch::NotDeclared(entry) => ("removed", Some(*entry), NOT_DECLARED.to_owned()),
         Mismatch::Different { locked, named } if locked.kind == named.kind => {
-            let [locked_source, source] = [&locked.source, &named.source].map(|it| quoted(it));
+            let [locked_source, source] =
+                [&locked.source, &named.source].map(|it| shown_source(it));
             ("changed", Some(*locked), format!("locked {locked_source}, found {source}"))
         }
         Mismatch::Different { locked, named } => {
@@ -132,7 +133,7 @@ fn differences(
     shown: impl Fn(&str, &str) -> String,
 ) -> Vec<String> {
     let pairs = [
-        (quoted(&old.source), quoted(&new.source)),
+        (shown_source(&old.source), shown_source(&new.source)),
         (old.kind.to_string(), new.kind.to_string()),
         (old.digest.short(), new.digest.short()),
     ];
@@ -189,8 +190,8 @@ fn titled((name, platform): (&str, Option<Platform>)) -> String {
     platform.map_or_else(|| name.to_owned(), |platform| format!("{name} ({platform})"))
 }
 
-/// Quotes a source; an empty one is that of an installed kernel.
-fn quoted(source: &str) -> String {
+/// Shows a source; an empty one is that of an installed kernel.
+fn shown_source(source: &str) -> String {
     if source.is_empty() { "as installed".to_owned() } else { format!("\"{source}\"") }
 }
 

@@ -1,9 +1,9 @@
 //! `boxbuild plan`: what a build will do.
 
+use box_image::exit;
 use box_image::text::readable;
-use box_image::{SkillMode, exit};
 use boxbuild::compose::MergeReport;
-use boxbuild::compose::merged::{PolicyUse, Unused, policy_word};
+use boxbuild::compose::merged::{PolicyUse, Unused};
 use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, resolve};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
@@ -95,8 +95,8 @@ fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> S
     }
     lines.extend(preview.program.map(|program| ("program", program.to_string())));
     for skill in &preview.skills {
-        let mode = if skill.mode == SkillMode::Baked { "baked" } else { "mounted at launch" };
-        lines.push(("skill", format!("{}, {mode}, {}", skill.name, readable(skill.bytes))));
+        let (mode, size) = (skill.mode.name(), readable(skill.bytes));
+        lines.push(("skill", format!("{}, mode {mode}, {size}", skill.name)));
     }
     // One image has nothing to share a root with.
     if preview.images.len() > 1 {
@@ -138,7 +138,7 @@ fn composition_lines(composition: &Composition) -> Vec<(&'static str, String)> {
 }
 
 fn policy_text(policy: &PolicyUse) -> String {
-    let (pattern, word) = (&policy.declared.pattern.value, policy_word(policy.declared.policy));
+    let (pattern, word) = (&policy.declared.pattern.value, policy.declared.policy.name());
     let paths = if policy.decides == 1 { "path" } else { "paths" };
     format!("\"{pattern}\" {word}: {} {paths}", policy.decides)
 }

@@ -46,8 +46,7 @@ fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
     let shown = file.display();
     let text =
         read_file(&file, Links::Follow, CONFIG_BYTES_MAX).map_err(FileError::of("read", &file))?;
-    let text =
-        String::from_utf8(text).map_err(|error| FileError::not_text(&file, &error.utf8_error()))?;
+    let text = FileError::text(&file, text)?;
     RegistryConfig::parse(&text).map_err(|error| {
         let help = "docs/registries.md says what can be there";
         Failure::new((ErrorCode::RegistryConfig, help), format!("{shown}: {error}"))

@@ -21,7 +21,13 @@ pub enum ComposeError {
     },
     /// The component's user is not in the image's /etc/passwd or /etc/group.
     #[error("the {component} component runs as {user:?}, but the image's {file} has no such name")]
-    UnknownUser { component: &'static str, user: String, file: &'static str },
+    UnknownUser {
+        component: &'static str,
+        user: String,
+        file: &'static str,
+        /// Where the Boxfile names the user, if it does.
+        span: Option<Span>,
+    },
     /// A file of the image cannot be read.
     #[error("cannot read {file} of the {component} image")]
     Unreadable { component: &'static str, file: &'static str, source: io::Error },
@@ -65,7 +71,7 @@ impl ComposeError {
     /// Returns the place in the Boxfile that is to blame, where there is one.
     pub const fn span(&self) -> Option<Span> {
         match self {
-            Self::Hidden { span, .. } => *span,
+            Self::Hidden { span, .. } | Self::UnknownUser { span, .. } => *span,
             _ => None,
         }
     }

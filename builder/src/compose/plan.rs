@@ -89,9 +89,11 @@ fn component_plan(
 ) -> Result<ComponentPlan, ComposeError> {
     let (name, config) = (flat.component.name(), flat.config());
     config.check_type()?;
-    let user = component.user.as_ref().map(|user| user.value.as_str());
-    let user = user.or(config.process.user().as_deref()).unwrap_or_default();
-    let account = resolve(name, user, &flat.tree, packs)?;
+    let (user, span) = match &component.user {
+        Some(user) => (Some(user.value.as_str()), Some(user.span)),
+        None => (config.process.user().as_deref(), None),
+    };
+    let account = resolve(name, user.unwrap_or_default(), span, &flat.tree, packs)?;
     let files = env.get(&flat.component);
     let env = environment(config, account.home, [files, Some(&component.env)])?;
     let argv = argv(component, config);

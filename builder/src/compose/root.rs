@@ -13,6 +13,7 @@
 //! once, because the image format shares the data of equal files.
 
 use box_image::plan::{PLAN_PATH, ROOTS_PATH, SKILLS_PATH};
+use box_image::rules::KERNEL_DIRECTORIES;
 use box_image::{ComponentName, Layout};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree, path};
 use boxfile_spec::Boxfile;
@@ -68,21 +69,14 @@ pub(super) fn root_of(layout: Layout, component: ComponentName) -> String {
     format!("{ROOTS_PATH}/{name}")
 }
 
-/// Where the guest mounts something in each component, and what.
-const MOUNT_POINTS: [(&str, &str); 3] = [
-    ("/proc", "where the guest mounts the process file system"),
-    ("/sys", "where the guest mounts the system's file system"),
-    ("/dev", "where the guest mounts the devices"),
-];
-
 /// Composes the root tree.
 ///
 /// # Errors
 /// [`ComposeError::Hidden`] where an image has something in the way of what the guest mounts.
 pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile) -> Result<Tree, ComposeError> {
     let mut root = Tree::default();
-    for name in ["dev", "proc", "run", "sys"] {
-        let directory = root.ensure_directory(Tree::ROOT, name.as_bytes());
+    for path in KERNEL_DIRECTORIES.into_iter().chain(["/run"]) {
+        let directory = root.ensure_directory(Tree::ROOT, &path.as_bytes()[1..]);
         root.inode_mut(directory).origin = Origin::Init;
     }
     let roots = root.ensure_directory(Tree::ROOT, &ROOTS_PATH.as_bytes()[1..]);
@@ -124,7 +118,7 @@ fn check_mount_points(
     component: ComponentName,
     has_skills: bool,
 ) -> Result<(), ComposeError> {
-    for (path, mounted) in MOUNT_POINTS {
+    for path in KERNEL_DIRECTORIES {
         if let Some(inode) = occupant(tree, path).map(|(id, _)| tree.inode(id))
             && inode.names().is_none()
         {
@@ -133,7 +127,7 @@ fn check_mount_points(
                 component: owner(inode, component),
                 path: path.to_owned(),
                 found,
-                mounted: mounted.to_owned(),
+                mounted: "where the guest mounts a file system of the kernel".to_owned(),
                 span: None,
             });
         }

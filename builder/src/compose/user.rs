@@ -4,13 +4,13 @@
 //! `user:gid`. Files: passwd(5), group(5).
 
 use box_image::User;
+use box_image::rules::{GROUP, PASSWD};
 use box_tree::{ReadContent, Tree};
+use boxfile_spec::Span;
 
 use super::ComposeError;
 use crate::pack::PackReader;
 
-const PASSWD: &str = "/etc/passwd";
-const GROUP: &str = "/etc/group";
 /// Far above any real one.
 const FILE_MAX: u64 = 4 << 20;
 
@@ -20,16 +20,20 @@ pub(super) struct Account {
     pub(super) home: Option<String>,
 }
 
-/// Resolves the user of an image's config.
+/// Resolves the user that the Boxfile names at `span`, or an image's config.
 pub(super) fn resolve(
     component: &'static str,
     wanted: &str,
+    span: Option<Span>,
     tree: &Tree,
     packs: &mut PackReader<'_>,
 ) -> Result<Account, ComposeError> {
     let mut read = |file| lines(component, file, tree, packs);
     let (passwd, group) = (read(PASSWD)?, read(GROUP)?);
-    let unknown = |file| ComposeError::UnknownUser { component, user: wanted.to_owned(), file };
+    let unknown = |file| {
+        let user = wanted.to_owned();
+        ComposeError::UnknownUser { component, user, file, span }
+    };
     let (user, named_group) = wanted.split_once(':').unwrap_or((wanted, ""));
     let named_group = Some(named_group).filter(|group| !group.is_empty());
     let user = if user.is_empty() { "0" } else { user };
@@ -132,7 +136,7 @@ mod tests {
         }
         let mut map = ContentMap::default();
         map.add(store.put(&pack).unwrap(), &index.contents);
-        resolve("agent", wanted, &tree, &mut map.reader(&store))
+        resolve("agent", wanted, None, &tree, &mut map.reader(&store))
     }
 
     fn user(uid: u32, gid: u32, groups: &[u32]) -> User {

@@ -26,8 +26,8 @@ pub enum LockFileError {
     #[error(transparent)]
     File(#[from] FileError),
     /// It is not UTF-8 text.
-    #[error("{} is not UTF-8 text", .0.display())]
-    NotText(PathBuf),
+    #[error(transparent)]
+    NotText(FileError),
     /// It cannot be read as a lock.
     #[error("{} is not a lock that can be used", .sources.as_slice()[0].name)]
     Malformed {
@@ -74,11 +74,10 @@ impl LockFile {
         let Some(bytes) = read(path)? else {
             return Ok(Self { path: path.to_owned(), bytes: None, lock: None });
         };
-        let text = std::str::from_utf8(&bytes);
-        let text = text.map_err(|_| LockFileError::NotText(path.to_owned()))?;
-        let lock = Lock::parse(text).map_err(|diagnostics| LockFileError::Malformed {
-            conflicted: Lock::has_conflict(text),
-            sources: Sources::single(Source::new(path.display().to_string(), text)),
+        let text = FileError::text(path, bytes.clone()).map_err(LockFileError::NotText)?;
+        let lock = Lock::parse(&text).map_err(|diagnostics| LockFileError::Malformed {
+            conflicted: Lock::has_conflict(&text),
+            sources: Sources::single(Source::new(path.display().to_string(), &*text)),
             diagnostics,
         })?;
         Ok(Self { path: path.to_owned(), bytes: Some(bytes), lock: Some(lock) })

@@ -8,6 +8,7 @@ mod replace;
 use std::path::{Component, Path, PathBuf};
 
 use boxfile_spec::{Boxfile, Document, MAX_SOURCE, Source};
+use host_fs::FileError;
 use host_fs::read::{Links, read_prefix};
 
 use crate::checkout;
@@ -61,7 +62,7 @@ impl Project {
         let climb = Path::new(path).components().take_while(|it| *it == Component::ParentDir);
         let checkout = climb.fold(self.base.clone(), |checkout, _| checkout.join(".."));
         let file = self.base.join(path);
-        checkout::inside(&checkout, &file).map_err(|error| error.to_string())?;
+        checkout::check(&checkout, &file).map_err(|error| error.to_string())?;
         read_source(&file)
     }
 
@@ -91,17 +92,12 @@ fn read_source(path: &Path) -> Result<Source, String> {
     let bytes = read_prefix(path, Links::Follow, MAX_SOURCE as u64 + 1)
         .map_err(|error| error.to_string())?;
     let name = path.display().to_string();
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source::new(name, text)),
-        // Cut in the middle of a character: too long it is all the same.
-        Err(error) if error.as_bytes().len() > MAX_SOURCE => {
-            Ok(Source::new(name, String::from_utf8_lossy(error.as_bytes())))
-        }
-        Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            Err(format!("it is not UTF-8 text: see byte {at}"))
-        }
+    // One that is too long may be cut in the middle of a character.
+    if bytes.len() > MAX_SOURCE {
+        return Ok(Source::new(name, String::from_utf8_lossy(&bytes)));
     }
+    let text = FileError::text(path, bytes).map_err(|error| error.source.to_string())?;
+    Ok(Source::new(name, text))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ named_enum! {
     }
 }
 
-/// What each phase may take, in milliseconds; a phase without a figure is not limited.
+/// The greatest duration of each phase, in milliseconds; a phase without a figure is not limited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -89,13 +89,13 @@ const fn to_ms(ms: u64) -> f64 {
 pub struct Overrun {
     /// The phase.
     pub phase: Phase,
-    /// What it may take, in milliseconds.
+    /// The greatest duration, in milliseconds.
     pub limit_ms: u64,
-    /// What it took, in milliseconds.
+    /// The duration, in milliseconds.
     pub taken_ms: f64,
 }
 
-/// What each phase took, in milliseconds. `total` is the sum of the others.
+/// The duration of each phase, in milliseconds. `total` is the sum of the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
     /// See [`Phase::Vmm`].

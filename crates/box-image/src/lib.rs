@@ -15,7 +15,7 @@
 pub mod budget;
 pub mod codes;
 pub mod defaults;
-mod docker_name;
+pub mod docker_name;
 pub mod manifest;
 mod named;
 pub mod plan;

@@ -28,7 +28,7 @@ pub const OCI_INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// What the blob is.
+    /// The blob's media type.
     pub media_type: String,
     /// sha256 of the blob's bytes.
     pub digest: Digest,
@@ -153,7 +153,7 @@ pub struct BoxConfig {
     /// BLAKE3 over the canonical form of every entry of the rootfs. It does not depend on the image
     /// format.
     pub tree: Blake3Digest,
-    /// What init does. The same bytes are in the rootfs at [`crate::plan::PLAN_PATH`].
+    /// The run plan. The same bytes are in the rootfs at [`crate::plan::PLAN_PATH`].
     pub plan: RunPlan,
     /// The guest kernel's own version line, for people; empty where it has none.
     pub kernel_version: String,

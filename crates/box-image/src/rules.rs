@@ -1,5 +1,7 @@
 //! The rules and bounds of what a box may ask for, on which the programs must agree.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 /// The most processors of a box: libkrunfw's kernels are built with `NR_CPUS=16`.
 pub const MAX_CPUS: u8 = 16;
 
@@ -24,6 +26,33 @@ pub fn is_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
+/// Returns a server's `HOST` or `HOST:PORT` in lower case, or `None` if `text` is no such: the host is
+/// an IPv4 address, an IPv6 address in brackets, or labels of DNS between dots; the port is from 1 to
+/// 65535. Nothing is accepted that a URL would change into another host.
+pub fn host_and_port(text: &str) -> Option<String> {
+    let text = text.to_ascii_lowercase();
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (&*text, None),
+    };
+    let is_port = |port: &str| !port.starts_with(['0', '+']) && port.parse::<u16>().is_ok();
+    (is_host(host) && port.is_none_or(is_port)).then_some(text)
+}
+
+/// Returns whether a text in lower case is a server's name or address.
+fn is_host(text: &str) -> bool {
+    if let Some(address) = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+        return address.parse::<Ipv6Addr>().is_ok();
+    }
+    // A URL whose host ends in a number, in whatever notation, has an IPv4 address (URL Standard,
+    // "ends in a number checker").
+    let last = text.rsplit('.').next().unwrap_or_default();
+    if last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse::<Ipv4Addr>().is_ok();
+    }
+    text.split('.').all(is_label)
+}
+
 /// Returns whether `text` may be an image's tag (OCI distribution-spec, "Pulling manifests").
 pub fn is_tag(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
@@ -44,9 +73,20 @@ pub fn is_repository(text: &str) -> bool {
     text.len() <= 255 && text.split('/').all(part)
 }
 
-/// Returns the kernel's directory (`proc`, `sys` or `dev`) that an absolute path of the guest leads to
-/// or into, by its text: `..` takes the part before it away. Nothing below these is a file that
-/// somebody put there.
+/// The directories in which the guest mounts the kernel's own file systems. No file below them is one
+/// that somebody put there.
+pub const KERNEL_DIRECTORIES: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// The user accounts of an image: passwd(5).
+pub const PASSWD: &str = "/etc/passwd";
+/// The groups of an image: group(5).
+pub const GROUP: &str = "/etc/group";
+/// The account files, of which those of two images can be united line by line: the two above,
+/// shadow(5) and gshadow(5).
+pub const ACCOUNT_FILES: [&str; 4] = [PASSWD, GROUP, "/etc/shadow", "/etc/gshadow"];
+
+/// Returns which of the [`KERNEL_DIRECTORIES`] an absolute path of the guest leads to or into, by its
+/// text: `..` removes the part before it.
 pub fn kernel_directory(path: &str) -> Option<&'static str> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -56,7 +96,7 @@ pub fn kernel_directory(path: &str) -> Option<&'static str> {
             part => parts.push(part),
         }
     }
-    ["proc", "sys", "dev"].into_iter().find(|name| parts.first() == Some(name))
+    KERNEL_DIRECTORIES.into_iter().find(|it| parts.first() == Some(&&it[1..]))
 }
 
 /// Returns whether `text` may be the path of an HTTP request with its query: visible ASCII, so that it
@@ -78,6 +118,58 @@ mod tests {
     }
 
     #[test]
+    fn hosts_and_ports() {
+        for host in [
+            "localhost",
+            "example.com",
+            "a:5000",
+            "10.0.0.1",
+            "a.b:65535",
+            "host:443",
+            "xn--bcher-kva.example",
+            "[::1]",
+            "[2001:db8::1]:5000",
+        ] {
+            assert_eq!(host_and_port(host).as_deref(), Some(host));
+            assert_eq!(host_and_port(&host.to_ascii_uppercase()).as_deref(), Some(host));
+        }
+        for bad in [
+            "",
+            ":5000",
+            "a:",
+            "a:0",
+            "a:080",
+            "a:+80",
+            "a:65536",
+            "a:x",
+            "a:b:1",
+            "a..b",
+            "a.",
+            "-a",
+            "a_b",
+            "a b",
+            "user@a",
+            "a/b",
+            "a?b",
+            "a#b",
+            "a\\b",
+            "hôst",
+            "127.1",
+            "0x7f.1",
+            "5000",
+            "127.0.0.01",
+            "1.2.3.4.5",
+            "[::1",
+            "[::1]x",
+            "[a]",
+            "::1",
+            "[::1]:0",
+        ] {
+            assert_eq!(host_and_port(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
     fn tags_and_repositories() {
         assert!(is_tag("v1.0_b-2") && !is_tag("") && !is_tag(".v") && !is_tag("a/b"));
         assert!(!is_tag(&"x".repeat(129)));
@@ -90,10 +182,10 @@ mod tests {
     #[test]
     fn the_kernels_directories_are_known_by_any_spelling() {
         for (path, name) in [
-            ("/proc", "proc"),
-            ("//sys/", "sys"),
-            ("/srv/../dev/shm", "dev"),
-            ("/./../proc/self", "proc"),
+            ("/proc", "/proc"),
+            ("//sys/", "/sys"),
+            ("/srv/../dev/shm", "/dev"),
+            ("/./../proc/self", "/proc"),
         ] {
             assert_eq!(kernel_directory(path), Some(name), "{path}");
         }

@@ -3,7 +3,7 @@
 //! One vsock connection, made by init before any workload runs. Each frame is
 //!
 //! ```text
-//! length: u32 little-endian   of everything behind it, 1 to MAX_FRAME
+//! length: u32 little-endian   of everything after it, 1 to MAX_FRAME
 //! kind:   u8                  which message
 //! body:   JSON, but for Output: source u8, stream u8, then the bytes as they are
 //! ```
@@ -21,7 +21,7 @@ use crate::ComponentName;
 
 /// The version of this protocol; a host refuses an init of another.
 pub const PROTOCOL: u32 = 1;
-/// The greatest length of a frame behind its length field, in bytes.
+/// The greatest length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.
 pub const MAX_OUTPUT: usize = 32 * 1024;
@@ -55,7 +55,7 @@ macro_rules! messages {
             ///
             /// # Errors
             /// The reader's own, `UnexpectedEof` in the middle of a frame, `InvalidData` for a
-            /// frame that is none of these.
+            /// frame of any other kind.
             pub fn read(reader: &mut impl Read) -> io::Result<Option<Self>> {
                 let Some((kind, body)) = read_frame(reader)? else { return Ok(None) };
                 Ok(Some(match kind {
@@ -145,7 +145,7 @@ pub struct Exited {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failed {
-    /// What init was doing, such as `mount the rootfs`.
+    /// The step that init was at, such as `mount the rootfs`.
     pub step: String,
     /// Why it failed.
     pub message: String,

@@ -24,9 +24,12 @@ impl FileError {
         move |source| Self { doing, path: path.as_ref().to_owned(), source: source.into() }
     }
 
-    /// Returns the error of a file that should be a text and is not UTF-8.
-    pub fn not_text(path: &Path, error: &std::str::Utf8Error) -> Self {
-        let reason = format!("it is not UTF-8 text: see byte {}", error.valid_up_to());
-        Self::of("read", path)(io::Error::new(io::ErrorKind::InvalidData, reason))
+    /// Returns a file's bytes as text, or the error of a file that should be a text and is not UTF-8.
+    pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Self> {
+        String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let reason = format!("it is not UTF-8 text: see byte {at}");
+            Self::of("read", path)(io::Error::new(io::ErrorKind::InvalidData, reason))
+        })
     }
 }

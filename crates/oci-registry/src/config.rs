@@ -13,14 +13,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use box_image::rules::is_repository;
+use box_image::docker_name::{HUB, HUB_REALM, HUB_SERVER, registry_host};
+use box_image::rules::{host_and_port, is_repository};
 use download::http::RemoteUrl;
 use serde::Deserialize;
-
-use crate::name::{HUB, checked_host};
-
-/// The server that has the tokens of the registry that a bare image name means.
-const HUB_REALM: &str = "auth.docker.io";
 
 /// What is special about some registries.
 #[derive(Debug, Clone, Default)]
@@ -83,7 +79,8 @@ impl RegistryConfig {
         })?;
         let mut hosts = BTreeMap::new();
         for (name, table) in file.registry {
-            let host = checked_host(&name).map_err(|_| wrong(&name, &name, "HOST or HOST:PORT"))?;
+            let host =
+                registry_host(&name).ok_or_else(|| wrong(&name, &name, "HOST or HOST:PORT"))?;
             if hosts.insert(host, table.checked(&name)?).is_some() {
                 return Err(in_table(&name, "there is another table for the same registry"));
             }
@@ -94,7 +91,7 @@ impl RegistryConfig {
     /// Returns what is known about a registry.
     pub(super) fn host(&self, host: &str) -> Host {
         let mut found = self.hosts.get(host).cloned().unwrap_or_default();
-        if HUB.contains(&host) {
+        if host == HUB {
             found.realms.push(HUB_REALM.to_owned());
         }
         found
@@ -107,7 +104,7 @@ impl Table {
             mirror(text).ok_or_else(|| wrong(registry, text, "a mirror: HOST or HOST/PREFIX"))
         };
         let realm = |text: &String| {
-            let host = checked_host(text).ok();
+            let host = host_and_port(text);
             let url = host.and_then(|host| format!("https://{host}/").parse::<RemoteUrl>().ok());
             url.map(|url| url.host()).ok_or_else(|| wrong(registry, text, "a realm's HOST"))
         };
@@ -125,12 +122,12 @@ impl Table {
 
 /// Returns the server that has a registry's content.
 pub(super) fn server(host: &str) -> &str {
-    if HUB.contains(&host) { HUB[2] } else { host }
+    if host == HUB { HUB_SERVER } else { host }
 }
 
 fn mirror(text: &str) -> Option<Mirror> {
     let (host, prefix) = text.split_once('/').map_or((text, None), |(host, it)| (host, Some(it)));
-    let host = checked_host(host).ok()?;
+    let host = registry_host(host)?;
     prefix.is_none_or(is_repository).then(|| {
         let prefix = prefix.unwrap_or_default().to_owned();
         Mirror { host, prefix }
@@ -182,12 +179,10 @@ mod tests {
     #[test]
     fn the_default_registry_is_known() {
         let config = RegistryConfig::parse("").unwrap();
-        for host in HUB {
-            assert_eq!(server(host), "registry-1.docker.io");
-            assert_eq!(config.host(host).realms, [HUB_REALM]);
-        }
+        assert_eq!(server("docker.io"), "registry-1.docker.io");
+        assert_eq!(config.host("docker.io").realms, [HUB_REALM]);
         assert_eq!(server("registry.example.org"), "registry.example.org");
-        let more = "[registry.\"docker.io\"]\nauth-realm = [\"auth.example.org\"]";
+        let more = "[registry.\"index.docker.io\"]\nauth-realm = [\"auth.example.org\"]";
         let config = RegistryConfig::parse(more).unwrap();
         assert_eq!(config.host("docker.io").realms, ["auth.example.org", HUB_REALM]);
     }

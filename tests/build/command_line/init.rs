@@ -205,7 +205,7 @@ fn references_that_cannot_be_looked_at() {
     ");
     insta::assert_snapshot!(checkout.fails(&["init", "docker://Registry/App"]), @r#"
     error: `docker://Registry/App` is not an image that can be read
-      = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+      = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps followed by `:TAG`
     "#);
     insta::assert_snapshot!(checkout.fails(&["init", "--name", "My Agent"]), @r#"
     error: "My Agent" is not a valid name

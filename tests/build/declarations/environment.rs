@@ -167,11 +167,24 @@ fn a_user_that_the_image_lacks() {
     let checkout = checkout("user \"nobody\"");
     insta::assert_snapshot!(shown(&checkout.fails(&["build"])), @r#"
     error: the agent component runs as "nobody", but the image's /etc/passwd has no such name
+      --> Boxfile:5:10
+       |
+     5 |     user "nobody"
+       |          ^^^^^^^^ named here
+       |
+       = help: declare a `user` that the image has, or one by number, such as "1000:1000"
+    "#);
+    let config = Config { user: "nobody".to_owned(), ..Config::default() };
+    let layer = Layer::new().file("/bin/agent", 0o755, "agent");
+    checkout.image("agent", &Image::new(config).with(layer.to_tar()));
+    checkout.edit("Boxfile", "    user \"nobody\"\n", "");
+    insta::assert_snapshot!(shown(&checkout.fails(&["build"])), @r#"
+    error: the agent component runs as "nobody", but the image's /etc/passwd has no such name
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
        |
-       = help: name the user by number in the image's config
+       = help: declare a `user` that the image has, or one by number, such as "1000:1000"
     "#);
 }

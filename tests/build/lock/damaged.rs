@@ -79,9 +79,9 @@ fn a_newer_version() {
 fn bytes_that_are_no_text() {
     let checkout = Checkout::new();
     let lock = locked(&checkout);
-    checkout.write(LOCK, [lock.as_bytes(), b"# \xff\n"].concat());
+    checkout.write(LOCK, [b"# \xff\n", lock.as_bytes()].concat());
     insta::assert_snapshot!(checkout.fails(&["build"]), @r"
-    error: Boxfile.lock is not UTF-8 text
+    error: cannot read Boxfile.lock: it is not UTF-8 text: see byte 2
       = help: run `boxbuild update` to resolve everything again
     ");
     rebuilt(&checkout);

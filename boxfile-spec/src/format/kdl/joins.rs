@@ -2,11 +2,11 @@
 
 use super::token::{Lexeme, Token};
 
-/// Removes every `\` behind which its statement does not go on, and every one that the layout has
+/// Removes every `\` after which its statement ends, and every one that the layout has
 /// no use for: in front of a brace, of a `=`, or of another `\`. Their comments stay.
 pub(super) fn settle(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     let mut settled: Vec<Token<'_>> = Vec::with_capacity(tokens.len());
-    // From the end: what a `\` joins depends on what is left of those behind it.
+    // From the end: what a `\` joins depends on what is left of those after it.
     for token in tokens.into_iter().rev() {
         let next = settled.last_mut();
         match token.kind {
@@ -31,7 +31,7 @@ pub(super) fn settle(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     settled
 }
 
-/// Tells whether a token continues a statement whose lines are joined in front of it.
+/// Returns whether a token continues a statement whose lines are joined in front of it.
 fn goes_on(token: &Token<'_>) -> bool {
     let ends = matches!(token.kind, Lexeme::Close | Lexeme::LineComment(_));
     token.newlines == 0 && !token.ended && !ends

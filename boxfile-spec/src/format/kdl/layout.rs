@@ -4,7 +4,7 @@ use super::token::{Lexeme, Token};
 use crate::format::page::Page;
 use crate::syntax::tree::DEEPEST;
 
-/// Lays tokens out; nothing if braces do not match or a `/-` has nothing behind it.
+/// Lays tokens out; nothing if braces do not match or a `/-` has nothing after it.
 pub(super) fn lay_out<'s>(tokens: &[Token<'s>]) -> Option<Page<'s>> {
     let mut layout = Layout::default();
     for token in tokens {
@@ -20,7 +20,7 @@ struct Layout<'s> {
     previous: Option<Lexeme<'s>>,
     /// Whether a `/-` waits for what it comments out: line ends mean nothing until then.
     dashed: bool,
-    /// Whether nothing but a comment stands behind the last `{`.
+    /// Whether nothing but a comment follows the last `{`.
     opened: bool,
 }
 
@@ -61,7 +61,7 @@ impl<'s> Layout<'s> {
     }
 
     fn begin_line(&mut self, token: &Token<'s>) {
-        // Whether the statement goes on.
+        // Whether the statement continues.
         let inside = self.dashed || matches!(self.previous, Some(Lexeme::Join(_)));
         let blank = token.newlines > 1 && token.kind != Lexeme::Close && !self.opened && !inside;
         self.page.begin(self.depth + usize::from(inside), blank);
@@ -103,7 +103,7 @@ impl<'s> Layout<'s> {
     }
 }
 
-/// Tells whether a space stands between two tokens on one line.
+/// Returns whether a space stands between two tokens on one line.
 const fn has_space(left: Lexeme<'_>, right: Lexeme<'_>) -> bool {
     match (left, right) {
         (Lexeme::Dash | Lexeme::Equals, Lexeme::BlockComment(_) | Lexeme::Join(_)) => true,

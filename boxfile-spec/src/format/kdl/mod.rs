@@ -17,10 +17,10 @@ mod tests;
 /// - A block is indented by four spaces, its `{` ends the line of its declaration, and its `}` has
 ///   a line of its own; an empty block is `{}`.
 /// - Every declaration has its own line; semicolons go. Between the parts of a declaration is one
-///   space, around the `=` of a property and behind `/-` none.
+///   space, around the `=` of a property and after `/-` none.
 /// - Comments stay where they are. Those that end consecutive lines of one indentation begin in
 ///   one column, but for lines wider than 80 columns and lines with braces.
-/// - A line that is continued with `\` goes on one step further in.
+/// - A line that is continued with `\` is indented by one more step.
 /// - Blank lines stay, one in a row, but for those at the start and end of a block and of the file.
 /// - No white space ends a line, and every line ends with a line feed. The inside of a text is
 ///   not touched, whatever it holds.

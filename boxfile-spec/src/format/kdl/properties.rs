@@ -13,7 +13,7 @@ fn content(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace() && !";\\".contains(*c)).collect()
 }
 
-/// What a text declares, without places; nothing if it has errors.
+/// The declarations of a text, without places; nothing if it has errors.
 fn meaning(source: &str) -> Option<String> {
     let sink = Sink::default();
     let tree = syntax::kdl::read(source, &sink);
@@ -31,7 +31,7 @@ fn describe(nodes: &[Node]) -> String {
     nodes.iter().map(node).collect()
 }
 
-/// What the `kdl` crate's own parser finds in a text; nothing if it finds errors.
+/// The document that the `kdl` crate's own parser finds; nothing if it finds errors.
 fn their_meaning(source: &str) -> Option<String> {
     KdlDocument::parse(source).ok().map(|document| their_description(&document))
 }

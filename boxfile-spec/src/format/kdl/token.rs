@@ -4,7 +4,7 @@ use crate::cursor::Cursor;
 use crate::format::BYTE_ORDER_MARK;
 use crate::syntax::kdl::lexeme::{self, is_blank, is_newline, is_space};
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lexeme<'s> {
     /// Names, values and annotations, as they are written. What touches is one word.
@@ -18,7 +18,7 @@ pub(super) enum Lexeme<'s> {
     BlockComment(&'s str),
     /// `// …`, without the white space at its end.
     LineComment(&'s str),
-    /// A `\` that joins the next line to this one, and the line comment behind it, or nothing.
+    /// A `\` that joins the next line to this one, and the line comment after it, or nothing.
     Join(&'s str),
 }
 
@@ -98,7 +98,7 @@ impl<'s> Lexer<'s> {
         Some(())
     }
 
-    /// Tells whether the next character is part of a word.
+    /// Returns whether the next character is part of a word.
     ///
     /// KDL has no slash or backslash in words, but what is commented out by `/-` may have.
     fn in_word(&self, next: char) -> bool {
@@ -106,8 +106,8 @@ impl<'s> Lexer<'s> {
         match next {
             '/' => !["//", "/*", "/-"].iter().any(|mark| rest.starts_with(mark)),
             '\\' => {
-                let behind = rest.trim_start_matches('\\').chars().next();
-                behind.is_some_and(|behind| !ends_word(behind))
+                let after = rest.trim_start_matches('\\').chars().next();
+                after.is_some_and(|after| !ends_word(after))
             }
             _ => !ends_word(next),
         }
@@ -128,7 +128,7 @@ impl<'s> Lexer<'s> {
 
     /// Reads a `\` that joins lines: at the end of a word, a backslash does nothing else.
     ///
-    /// Comments that stand behind it on its line come out in front of it.
+    /// Comments that follow it on its line come out in front of it.
     fn join(&mut self) -> Option<()> {
         self.cursor.bump();
         let mut start = self.cursor.at();

@@ -17,13 +17,13 @@ pub(super) fn lay_out<'s>(tokens: &[Token<'s>], broken: &[bool]) -> Option<Page<
 /// How far the elements between two brackets have come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// At the start of an element: behind the opening bracket.
+    /// At the start of an element: after the opening bracket.
     Opened,
-    /// At the start of an element: behind a comma.
+    /// At the start of an element: after a comma.
     Separated,
-    /// In or behind an element.
+    /// In or after an element.
     Element,
-    /// Behind an element and its comma, which the source has further down if at all.
+    /// After an element and its comma, which the source has further down if at all.
     Ahead,
 }
 
@@ -42,7 +42,7 @@ struct Layout<'s> {
     previous: Option<TokenKind>,
     /// Whether the line holds the name of a table.
     header: bool,
-    /// Whether nothing but a comment stands behind the last opening bracket.
+    /// Whether nothing but a comment follows the last opening bracket.
     opened: bool,
 }
 
@@ -63,7 +63,7 @@ impl<'s> Layout<'s> {
     fn comment(&mut self, token: &Token<'s>) {
         let ahead = self.frames.last_mut().filter(|frame| frame.progress == Progress::Element);
         if let Some(frame) = ahead {
-            // Behind the comment there is no place for the comma.
+            // After the comment there is no place for the comma.
             frame.progress = Progress::Ahead;
             self.page.write(false, ",");
         }
@@ -150,7 +150,7 @@ const fn opens(kind: TokenKind) -> bool {
     matches!(kind, TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket)
 }
 
-/// Tells whether a space stands between two tokens on one line.
+/// Returns whether a space stands between two tokens on one line.
 const fn has_space(left: TokenKind, right: TokenKind) -> bool {
     match (left, right) {
         (TokenKind::LeftCurlyBracket, TokenKind::RightCurlyBracket)

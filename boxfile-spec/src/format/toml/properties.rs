@@ -26,7 +26,7 @@ fn space() -> impl Strategy<Value = &'static str> {
     select(vec!["", " ", "  ", "\t"])
 }
 
-/// What may stand between the elements of an array.
+/// The separators between the elements of an array.
 fn gap() -> impl Strategy<Value = &'static str> {
     select(vec!["", "", " ", "\n", "\r\n\n\n", " # c ]\n", "\n# \"d\n\n# e\n"])
 }

@@ -17,12 +17,12 @@ pub(super) struct Token<'s> {
 }
 
 impl Token<'_> {
-    /// Tells whether an array, a table or its name begins here.
+    /// Returns whether an array, a table or its name begins here.
     pub(super) const fn opens(&self) -> bool {
         matches!(self.kind, TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket)
     }
 
-    /// Tells whether an array, a table or its name ends here.
+    /// Returns whether an array, a table or its name ends here.
     pub(super) const fn closes(&self) -> bool {
         matches!(self.kind, TokenKind::RightSquareBracket | TokenKind::RightCurlyBracket)
     }

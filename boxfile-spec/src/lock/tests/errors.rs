@@ -78,14 +78,14 @@ fn not_toml() {
 
 #[test]
 fn not_a_lock() {
-    assert_snapshot!(shown(""), @r"
+    assert_snapshot!(shown(""), @"
     error: malformed lock: missing field `version`
       --> Boxfile.lock:1:1
        |
      1 |
        | ^
        |
-       = help: run `boxbuild update` to resolve everything again
+       = help: boxbuild did not write this file: move it away, and run `boxbuild lock`
     ");
     assert_snapshot!(shown("box \"hello\"\nagent {\n}\n"), @r#"
     error: the lock is not TOML: key with no value, expected `=`
@@ -94,16 +94,16 @@ fn not_a_lock() {
      1 | box "hello"
        |     ^
        |
-       = help: undo the edit, or run `boxbuild update` to resolve everything again
+       = help: boxbuild did not write this file: move it away, and run `boxbuild lock`
     "#);
-    assert_snapshot!(shown("version = 2\n"), @r"
+    assert_snapshot!(shown("version = 2\n"), @"
     error: malformed lock: missing field `epoch`
       --> Boxfile.lock:1:1
        |
      1 | version = 2
        | ^
        |
-       = help: undo the edit, or run `boxbuild update` to resolve everything again
+       = help: boxbuild did not write this file: move it away, and run `boxbuild lock`
     ");
 }
 

@@ -5,7 +5,7 @@ use proptest::sample::select;
 
 use super::*;
 
-/// What a file might consist of to no end.
+/// Pieces that a hostile file could repeat without end.
 const PIECES: [&str; 44] = [
     "[",
     "]",

@@ -1,4 +1,4 @@
-//! What holds for every lock.
+//! Properties of every lock.
 
 use proptest::option;
 use proptest::prelude::*;

@@ -6,13 +6,20 @@ use box_image::rules::{is_repository, is_tag};
 use box_image::{DEFAULT_TAG, DockerName};
 
 use crate::diagnostic::quote;
+use crate::model::image::{DOCKER_ARCHIVE, OCI, OCI_ARCHIVE, REGISTRY, WITH_PATH};
 use crate::parse::reader::Reader;
 use crate::suggest::nearest;
 use crate::syntax::tree::Value;
 use crate::{Binary, Diagnostic, ImageRef, Spanned, form, value};
 
-const FORM: &str = "an image is \"oci:DIR\", \"oci-archive:FILE\", \"docker-archive:FILE\" or \
-     \"docker://HOST/NAME\", each perhaps with `:TAG` behind it";
+/// Returns the help that lists the forms of a reference.
+fn forms() -> String {
+    format!(
+        "an image is \"{OCI}DIR\", \"{OCI_ARCHIVE}FILE\", \"{DOCKER_ARCHIVE}FILE\" or \
+         \"{REGISTRY}HOST/NAME\", each perhaps followed by `:TAG`"
+    )
+}
+
 /// Reads the reference to an image.
 pub(super) fn image(value: &Value, name: &str) -> Result<Spanned<ImageRef>, Diagnostic> {
     Ok(Spanned { value: reference(value, name)?, span: value.span })
@@ -45,34 +52,35 @@ pub(super) fn binary(reader: &mut Reader<'_>) -> Option<Binary> {
 fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
     let whole = value::path(value, name)?.value;
     let (text, digest) = split_digest(value, &whole)?;
-    match text.split_once(':') {
-        Some(("oci", place)) => {
+    let form = WITH_PATH.into_iter().find_map(|form| Some((form, text.strip_prefix(form)?)));
+    match form {
+        Some((OCI, place)) => {
             let (path, tag) = place_and_tag(value, place, "directory")?;
             Ok(ImageRef::OciLayout { path, tag, digest })
         }
-        Some(("oci-archive", place)) => {
+        Some((OCI_ARCHIVE, place)) => {
             let (path, tag) = place_and_tag(value, place, "file")?;
             Ok(ImageRef::OciArchive { path, tag, digest })
         }
-        Some(("docker-archive", _)) if digest.is_some() => {
+        Some(_) if digest.is_some() => {
             let message = "a docker archive has no digests to name";
-            Err(error(value, message, "behind the `@`")
+            Err(error(value, message, "after the `@`")
                 .with_help("remove `@sha256:…`; the lock pins what is in the archive"))
         }
-        Some(("docker-archive", place)) => {
+        Some((_, place)) => {
             let (path, tag) = place_and_name(value, place)?;
             Ok(ImageRef::DockerArchive { path, tag })
         }
-        _ => registry(value, text, digest),
+        None => registry(value, text, digest),
     }
 }
 
-/// Splits off what is behind an `@`.
+/// Splits off what follows an `@`.
 fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Digest>), Diagnostic> {
     let Some((text, digest)) = text.rsplit_once("@sha256:") else { return Ok((text, None)) };
     match Digest::from_hex(digest) {
         Some(digest) => Ok((text, Some(digest))),
-        None => Err(error(value, "the image's digest is not a sha256", "behind the `@`")
+        None => Err(error(value, "the image's digest is not a sha256", "after the `@`")
             .with_help("write `@sha256:` and 64 hexadecimal digits in lower case")),
     }
 }
@@ -95,13 +103,13 @@ fn place_and_name(value: &Value, place: &str) -> Place<String> {
     Ok((path, name.map(str::to_owned)))
 }
 
-/// Splits a path from what is behind it.
+/// Splits a path from what follows it.
 fn split_place<'p>(value: &Value, place: &'p str, what: &str) -> Place<&'p str> {
     // The first colon: a tag holds none, so a path with colons would be read as a wrong one.
     let (path, tag) = place.split_once(':').map_or((place, None), |(path, tag)| (path, Some(tag)));
     if path.is_empty() {
         let message = format!("the reference names no {what}");
-        return Err(error(value, &message, "nothing behind the first colon").with_help(FORM));
+        return Err(error(value, &message, "nothing after the first colon").with_help(forms()));
     }
     Ok((path.to_owned(), tag))
 }
@@ -111,36 +119,37 @@ fn checked_tag(value: &Value, tag: &str) -> Result<String, Diagnostic> {
         return Ok(tag.to_owned());
     }
     let message = format!("{} is not a tag", quote(tag));
-    Err(error(value, &message, "what is behind the colon").with_help(
+    Err(error(value, &message, "what follows the colon").with_help(
         "a tag has letters, digits, `_`, `.` and `-`, at most 128, and begins with none of the last two",
     ))
 }
 
 /// Reads `docker://HOST/NAME[:TAG]` and what people type: `NAME[:TAG]`.
 fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRef, Diagnostic> {
-    let explicit = text.strip_prefix("docker://");
+    let explicit = text.strip_prefix(REGISTRY);
     let refuse = |label: &str| {
         let message = format!("{} is not an image that can be read", quote(text));
-        Err(error(value, &message, label)
-            .with_help(intended(text).unwrap_or_else(|| FORM.to_owned())))
+        Err(error(value, &message, label).with_help(intended(text).unwrap_or_else(forms)))
     };
     if explicit.is_none() && (text.contains("://") || misspelt_kind(text).is_some()) {
         return refuse("no such kind of reference");
     }
-    let DockerName { host, repository, tag } = DockerName::parse(explicit.unwrap_or(text));
-    let tag = tag.map(|tag| checked_tag(value, tag)).transpose()?;
-    if !is_repository(&repository) {
+    let name = DockerName::parse(explicit.unwrap_or(text));
+    let Some(DockerName { host, repository, tag }) =
+        name.filter(|name| is_repository(&name.repository))
+    else {
         return refuse("not a repository of a registry");
-    }
+    };
+    let tag = tag.map(|tag| checked_tag(value, tag)).transpose()?;
     let tag = tag.or_else(|| digest.is_none().then(|| DEFAULT_TAG.to_owned()));
-    Ok(ImageRef::Registry { host: host.to_owned(), repository, tag, digest })
+    Ok(ImageRef::Registry { host, repository, tag, digest })
 }
 
-/// Returns what a reference was probably meant to be whose kind is misspelt: a path is behind it,
-/// which no tag looks like.
+/// Returns what a reference was probably meant to be whose kind is misspelt: a path follows it, which
+/// no tag looks like.
 fn misspelt_kind(text: &str) -> Option<String> {
     let (kind, rest) = text.split_once(':')?;
-    let meant = nearest(kind, &["oci", "oci-archive", "docker-archive"])?;
+    let meant = nearest(kind, &WITH_PATH.map(|it| it.trim_end_matches(':')))?;
     (!is_tag(rest) && !rest.starts_with("//")).then(|| format!("{meant}:{rest}"))
 }
 
@@ -150,7 +159,7 @@ fn intended(text: &str) -> Option<String> {
         return Some(format!("did you mean \"{meant}\"?"));
     }
     if text.starts_with(['.', '/']) {
-        return Some(format!("a directory with an OCI image layout is \"oci:{text}\""));
+        return Some(format!("a directory with an OCI image layout is \"{OCI}{text}\""));
     }
     let lower = text.to_ascii_lowercase();
     (lower != text && is_repository(&lower))

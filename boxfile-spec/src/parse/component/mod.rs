@@ -119,7 +119,9 @@ fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
             ("a `binary`", &schema::BINARY)
         };
         let message = format!("`{}` needs {what}", reader.name());
-        let help = form::imperative("add", &missing.usage(reader.syntax()));
+        // The example names the agent's.
+        let usage = missing.usage(reader.syntax()).replace("agent", reader.name());
+        let help = form::imperative("add", &usage);
         reader.report_missing_as(&message, &format!("without {what}"), &help);
     }
 }
@@ -161,9 +163,9 @@ fn argv(reader: &mut Reader<'_>) -> Option<Vec<String>> {
 
 fn workdir(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = value::absolute(value, name)?.value;
-    let Some(kernels) = kernel_directory(&path) else { return Ok(path) };
+    let Some(directory) = kernel_directory(&path) else { return Ok(path) };
     let message = format!("the component cannot work in {}", quote(&path));
-    let label = format!("in `/{kernels}`, which is the kernel's");
+    let label = format!("in `{directory}`, which is the kernel's");
     Err(Diagnostic::new(message, value.span, label)
         .with_help("choose another directory, for instance \"/work\""))
 }

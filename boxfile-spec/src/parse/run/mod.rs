@@ -1,4 +1,4 @@
-//! What a box is given when it runs.
+//! Declarations of what a box is given when it runs.
 
 pub(super) mod cap;
 pub(super) mod mounts;
@@ -43,6 +43,6 @@ fn no_business(written: &Value) -> Diagnostic {
     let message = "the file declares no business application";
     let agent = form::prop(written.syntax, "component", "\"agent\"");
     let business = form::block(written.syntax, schema::BUSINESS.name);
-    Diagnostic::new(message, written.span, "there is none")
+    Diagnostic::new(message, written.span, "not declared")
         .with_help(format!("write `{agent}`, or declare `{business}`"))
 }

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use box_image::plan::{PLAN_PATH, SKILLS_PATH};
+use box_image::rules::KERNEL_DIRECTORIES;
 use box_image::{Scope, ScratchPlan, SharePlan};
 
 use crate::diagnostic::quote;
@@ -17,9 +19,8 @@ use crate::sink::Sink;
 use crate::syntax::tree::Node;
 use crate::{Diagnostic, Span, Spanned, rules, value};
 
-/// What the guest mounts by itself, and what must not be hidden.
-const RESERVED: [&str; 8] =
-    ["/proc", "/sys", "/dev", "/a3s/skills", "/boxbuild", "/task", "/logs", "/cap"];
+/// The directories that the guest shows for `task`, `logs` and `cap`.
+const SHOWN: [&str; 3] = ["/task", "/logs", "/cap"];
 
 /// Reads all shares, and sorts them by name.
 pub(in crate::parse) fn shares(
@@ -85,7 +86,9 @@ fn guest(reader: &mut Reader<'_>, sink: &Sink) -> Option<Spanned<String>> {
 
 /// Returns what the guest has at a place itself, above or below it.
 pub(super) fn reserved(place: &str) -> Option<&'static str> {
-    RESERVED.into_iter().find(|taken| overlap(taken, place))
+    let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
+    let mut taken = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH]).chain(plan).chain(SHOWN);
+    taken.find(|taken| overlap(taken, place))
 }
 
 /// A place where something is mounted, who sees it, and by which declaration.
@@ -150,7 +153,7 @@ fn on_another(outer: Mount<'_>, inner: Mount<'_>) -> Diagnostic {
         .with_help("choose places of which none is inside of another")
 }
 
-/// Tells whether one path is the other or leads to it.
+/// Returns whether one path is the other or leads to it.
 fn overlap(one: &str, other: &str) -> bool {
     rules::is_inside(one, other) || rules::is_inside(other, one)
 }

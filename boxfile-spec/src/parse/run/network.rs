@@ -80,7 +80,7 @@ fn peer(value: &Value, name: &str) -> Result<String, Diagnostic> {
 fn peer_help(text: &str) -> String {
     let (address, bits) = text.split_once('/').unwrap_or((text, ""));
     if address.parse::<IpAddr>().is_ok() && !bits.is_empty() {
-        return "behind the `/` of a network is its length in bits, at most 32, or 128 for IPv6: \
+        return "after the `/` of a network comes its length in bits, at most 32, or 128 for IPv6: \
                 \"10.1.0.0/16\""
             .to_owned();
     }

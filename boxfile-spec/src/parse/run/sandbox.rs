@@ -81,10 +81,10 @@ fn check_writable(writable: &[Spanned<String>], denied: &[Spanned<String>], sink
     // Only the outermost: then the last one in front of a path is the only one that it may be in.
     denied.dedup_by(|inner, outer| rules::is_inside(&inner.value, &outer.value));
     for path in writable {
-        let behind = |denied: &&Spanned<String>| {
+        let is_after = |denied: &&Spanned<String>| {
             rules::path_order(&denied.value, &path.value) == Ordering::Greater
         };
-        let before = denied.partition_point(|denied| !behind(denied));
+        let before = denied.partition_point(|denied| !is_after(denied));
         let last = before.checked_sub(1).map(|index| denied[index]);
         if let Some(denied) = last.filter(|it| rules::is_inside(&path.value, &it.value)) {
             let message = format!("{} is declared writable and denied", quote(&path.value));

@@ -7,7 +7,7 @@ use crate::schema::{Declaration, TOP, find, place};
 use crate::syntax::tree::Node;
 
 const EXAMPLE: &str = include_str!("../../../../Boxfile.example");
-/// What stands in front of a declaration that is commented out.
+/// The prefix of a declaration that is commented out.
 const OUT: &str = "/-";
 
 /// Returns the example as it is, with each commented-out declaration by itself, and with all.
@@ -36,7 +36,7 @@ fn nothing_in_the_example_is_wrong() {
     }
 }
 
-/// Adds the id of every declaration, and the name of each of its properties behind that.
+/// Adds the id of every declaration, and the name of each of its properties after that.
 fn collect(nodes: &[Node], known: &[&'static Declaration], seen: &mut BTreeSet<String>) {
     for node in nodes {
         let declaration = find(known, &node.name.value).unwrap();

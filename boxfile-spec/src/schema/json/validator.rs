@@ -13,12 +13,12 @@ impl Validator {
         Self { root: serde_json::from_str(schema).unwrap() }
     }
 
-    /// Tells whether a value fits the whole schema.
+    /// Returns whether a value fits the whole schema.
     pub(super) fn accepts(&self, value: &Value) -> bool {
         self.fits(&self.root, value)
     }
 
-    /// Tells whether a value fits a definition of the schema.
+    /// Returns whether a value fits a definition of the schema.
     pub(super) fn accepts_as(&self, definition: &str, value: &Value) -> bool {
         self.fits(&self.root["$defs"][definition], value)
     }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{errors, file_errors};
+use super::{errors, file_errors, manifest};
 
 #[test]
 fn fences() {
@@ -400,5 +400,48 @@ fn what_is_not_supported() {
        |                                 ^ here
        |
        = help: put data of this depth into a file of the skill
+    ");
+}
+
+#[test]
+fn tags() {
+    for tagged in ["!!str greet", "!!binary Z3JlZXQ=", "! greet"] {
+        manifest(&format!("---\nname: {tagged}\n---\n"));
+    }
+    assert_snapshot!(errors("name: !custom greet"), @"
+    error: tags other than YAML's own are not supported
+      --> SKILL.md:2:15
+       |
+     2 | name: !custom greet
+       |               ^^^^^ here
+       |
+       = help: leave the tag out; put a text that begins with `!` in quotes
+    ");
+    assert_snapshot!(errors("metadata: {a: !<tag:example.org,2000:x> [1]}"), @"
+    error: tags other than YAML's own are not supported
+      --> SKILL.md:2:41
+       |
+     2 | metadata: {a: !<tag:example.org,2000:x> [1]}
+       |                                         ^ here
+       |
+       = help: leave the tag out; put a text that begins with `!` in quotes
+    ");
+    assert_snapshot!(errors("name: !!int 1"), @r#"
+    error: a text is expected here, not `1`
+      --> SKILL.md:2:13
+       |
+     2 | name: !!int 1
+       |             ^ a number or a truth value
+       |
+       = help: put it in quotes: "1"
+    "#);
+    assert_snapshot!(errors("name: !!binary Z3J"), @"
+    error: the frontmatter cannot be read: invalid !!binary base64 at line 2, column 16
+      --> SKILL.md:2:16
+       |
+     2 | name: !!binary Z3J
+       |                ^^^ here
+       |
+       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
     ");
 }

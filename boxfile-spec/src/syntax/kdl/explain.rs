@@ -8,8 +8,8 @@ use super::lexeme::{self, is_blank};
 use crate::cursor::Cursor;
 use crate::diagnostic::quote;
 use crate::sink::Sink;
-use crate::syntax::word::{BACKSLASH, begins_like_number, in_quotes, not_number, unquoted};
-use crate::{Diagnostic, Span};
+use crate::syntax::word::{BACKSLASH, as_text, begins_like_number, not_number, unquoted};
+use crate::{Diagnostic, Span, Syntax};
 
 /// The characters that a bare word cannot contain (KDL 2.0, section 3.9 "Identifier String").
 const RESERVED: [char; 12] = ['\\', '/', '(', ')', '{', '}', '[', ']', ';', '"', '#', '='];
@@ -73,7 +73,7 @@ fn explain(header: &str, base: usize, range: Range<usize>) -> Option<(&str, Diag
     let span = span(word);
     let error = RULES.iter().find_map(|rule| rule(word, span)).unwrap_or_else(|| {
         Diagnostic::new(format!("{} cannot be read", quote(word)), span, "here")
-            .with_help(format!("write a text in quotes: `{}`", in_quotes(word)))
+            .with_help(format!("write a text in quotes: `{}`", as_text(Syntax::Kdl, word)))
     });
     Some((word, error))
 }
@@ -155,7 +155,7 @@ fn behind_text(word: &str, span: Span) -> Option<Diagnostic> {
     touches.then(|| {
         let message = format!("{} touches the text in front of it", quote(cursor.rest()));
         Diagnostic::new(message, span, "two things without a space").with_help(
-            "put a space behind the closing quote; inside a text, a quote is written `\\\"`",
+            "put a space after the closing quote; inside a text, a quote is written `\\\"`",
         )
     })
 }
@@ -163,7 +163,7 @@ fn behind_text(word: &str, span: Span) -> Option<Diagnostic> {
 fn malformed_text(word: &str, span: Span) -> Option<Diagnostic> {
     let raw = word.trim_start_matches('#');
     let help = if raw.starts_with("\"\"\"") {
-        "a text over several lines begins behind `\"\"\"` and a line end, and no line of it is \
+        "a text over several lines begins after `\"\"\"` and a line end, and no line of it is \
          indented less than the closing `\"\"\"`"
     } else if word.starts_with('"') {
         BACKSLASH
@@ -190,7 +190,7 @@ fn bare_keyword(word: &str, span: Span) -> Option<Diagnostic> {
 }
 
 fn not_a_number(word: &str, span: Span) -> Option<Diagnostic> {
-    let help = || format!("write a text in quotes: `{}`", in_quotes(word));
+    let help = || format!("write a text in quotes: `{}`", as_text(Syntax::Kdl, word));
     begins_like_number(word).then(|| not_number(word, span, help))
 }
 
@@ -205,5 +205,6 @@ fn foreign_punctuation(word: &str, span: Span) -> Option<Diagnostic> {
 }
 
 fn needs_quotes(word: &str, span: Span) -> Option<Diagnostic> {
-    word.contains(RESERVED).then(|| unquoted(word, span, "a bare word cannot contain this"))
+    word.contains(RESERVED)
+        .then(|| unquoted(Syntax::Kdl, word, span, "a bare word cannot contain this"))
 }

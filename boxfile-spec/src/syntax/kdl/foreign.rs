@@ -1,4 +1,4 @@
-//! What people write who come from other languages: comments with `#`, `name = value`, and texts in
+//! Habits of other languages: comments with `#`, `name = value`, and texts in
 //! single quotes. KDL refuses the first two; the third it takes for a word with quotes in it.
 
 use std::ops::Range;
@@ -8,10 +8,10 @@ use kdl::KdlNode;
 use super::explain::Words;
 use super::lexeme::is_blank;
 use crate::sink::Sink;
-use crate::syntax::word::in_quotes;
-use crate::{Diagnostic, Span};
+use crate::syntax::word::as_text;
+use crate::{Diagnostic, Span, Syntax};
 
-/// Reports what in a header, which starts at `base`, is of another language; tells whether there
+/// Reports what in a header, which starts at `base`, is of another language; returns whether there
 /// is such a thing.
 pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
     if let Some(error) = comment(header, base).or_else(|| equals(header, base)) {
@@ -22,7 +22,9 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
     for range in &quoted {
         let span = Span::between(base + range.start, base + range.end);
         let error = Diagnostic::new("a text stands in double quotes", span, "in single quotes");
-        sink.report(error.with_help(format!("write `{}`", in_quotes(&header[range.clone()]))));
+        sink.report(
+            error.with_help(format!("write `{}`", as_text(Syntax::Kdl, &header[range.clone()]))),
+        );
     }
     !quoted.is_empty()
 }
@@ -46,7 +48,7 @@ fn equals(header: &str, base: usize) -> Option<Diagnostic> {
     if value.is_empty() || name.contains(is_blank) || KdlNode::parse(name).is_err() {
         return None;
     }
-    let message = "the value of a declaration stands behind its name without `=`";
+    let message = "the value of a declaration follows its name without `=`";
     let error = Diagnostic::new(message, Span::at(base + at, 1), "not in KDL");
     let statement = intended(name, value).unwrap_or_else(|| format!("{name} \"value\""));
     Some(error.with_help(format!("write `{statement}`")))
@@ -58,7 +60,7 @@ fn intended(name: &str, value: &str) -> Option<String> {
     let list = list.map(|list| list.split(',').map(str::trim).collect::<Vec<_>>().join(" "));
     let value = list.as_deref().unwrap_or(value);
     let truth = matches!(value, "true" | "false").then(|| format!("#{value}"));
-    let word = (!value.contains(['"', '['])).then(|| in_quotes(value));
+    let word = (!value.contains(['"', '['])).then(|| as_text(Syntax::Kdl, value));
     let readings = [Some(value.to_owned()), truth, word];
     let statements = readings.into_iter().flatten().map(|value| format!("{name} {value}"));
     let fits = |it: &String| it.chars().count() <= 100 && KdlNode::parse(it).is_ok();

@@ -1,9 +1,9 @@
-//! What may contain braces and line ends that mean nothing: texts and comments.
+//! Lexemes in which braces and line ends mean nothing: texts and comments.
 
 use crate::cursor::Cursor;
 use crate::{Diagnostic, Span};
 
-/// What a lexeme that never ends does to what follows it.
+/// The effect of a lexeme that never ends on the text after it.
 #[derive(Debug)]
 pub(crate) enum Unclosed {
     /// It is taken to end with its line.
@@ -19,7 +19,7 @@ pub(crate) enum Unclosed {
 /// Steps over a text in quotes, a run of `#` without one, or any other character.
 pub(crate) fn step(cursor: &mut Cursor<'_>) -> Result<(), Unclosed> {
     if !text(cursor)? && cursor.bump() == Some('#') {
-        // All of them at once: each would look for a quote behind all others.
+        // All of them at once: each would look for a quote after all others.
         while cursor.eat("#") {}
     }
     Ok(())

@@ -24,7 +24,7 @@ pub(super) struct Statement {
     pub(super) header: Range<usize>,
     /// Whether the header holds an error that is reported.
     pub(super) unreadable: bool,
-    /// The opening brace and what is behind it.
+    /// The opening brace and what is after it.
     pub(super) block: Option<(Span, Vec<Self>)>,
 }
 
@@ -51,7 +51,7 @@ fn blank(source: &str, ranges: &[Range<usize>]) -> String {
     text
 }
 
-/// What the scanner finds next.
+/// The next thing that the scanner finds.
 enum Piece {
     /// White space, a comment or a line continuation.
     Space,
@@ -59,7 +59,7 @@ enum Piece {
     End,
     /// `{`; still to be stepped over.
     Open,
-    /// `/-` and the space behind it.
+    /// `/-` and the space after it.
     Slashdash,
     /// Anything else: part of a header.
     Text,
@@ -77,7 +77,7 @@ struct Draft {
     header: Option<Range<usize>>,
     unreadable: bool,
     block: Option<(Span, Vec<Statement>)>,
-    /// Whether it is reported that something stands behind the block.
+    /// Whether it is reported that something follows the block.
     overrun: bool,
 }
 
@@ -141,7 +141,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Steps over `/-` and the space behind it, a block comment, or a mere slash.
+    /// Steps over `/-` and the space after it, a block comment, or a mere slash.
     fn slash(&mut self) -> Piece {
         let start = self.cursor.at();
         if self.cursor.eat("/-") {
@@ -170,7 +170,7 @@ impl Scanner<'_> {
     fn continuation(&mut self) -> Piece {
         let start = self.cursor.at();
         self.cursor.bump();
-        let behind = self.cursor.clone();
+        let after = self.cursor.clone();
         loop {
             match lexeme::block_comment(&mut self.cursor) {
                 Ok(true) => {}
@@ -178,7 +178,7 @@ impl Scanner<'_> {
                 Ok(false) => break,
                 // Whoever reads on from the backslash finds it again, and reports it.
                 Err(_) => {
-                    self.cursor = behind;
+                    self.cursor = after;
                     return Piece::Text;
                 }
             }
@@ -189,7 +189,7 @@ impl Scanner<'_> {
             self.blanks.push(start..self.cursor.at());
             return Piece::Space;
         }
-        self.cursor = behind;
+        self.cursor = after;
         Piece::Text
     }
 
@@ -286,7 +286,7 @@ impl Scanner<'_> {
     fn complete(&mut self, draft: Draft) -> Option<Statement> {
         if let Some(dash) = draft.dash {
             let message = "`/-` has nothing to comment out";
-            self.sink.report(Diagnostic::new(message, dash, "nothing behind it").with_help(
+            self.sink.report(Diagnostic::new(message, dash, "nothing after it").with_help(
                 "put it in front of a declaration, an argument or a property, or remove it",
             ));
         }
@@ -308,8 +308,8 @@ impl Scanner<'_> {
     fn overrun(&mut self, draft: &mut Draft, span: Span) {
         if !std::mem::replace(&mut draft.overrun, true) {
             self.structure_error(
-                Diagnostic::new("a block ends its declaration", span, "this stands behind it")
-                    .with_help("begin a new line behind the `}`"),
+                Diagnostic::new("a block ends its declaration", span, "this follows it")
+                    .with_help("begin a new line after the `}`"),
             );
         }
     }
@@ -319,7 +319,7 @@ impl Scanner<'_> {
         self.intact = false;
     }
 
-    /// Reports an error behind which nothing can be read.
+    /// Reports an error after which nothing can be read.
     fn abandon(&mut self, error: Diagnostic) {
         self.structure_error(error);
         self.braces_lost = true;

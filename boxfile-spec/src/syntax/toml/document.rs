@@ -13,7 +13,7 @@ use super::word;
 use crate::sink::Sink;
 use crate::{Span, Spanned};
 
-/// What a text says.
+/// The content of a text.
 pub(super) struct Document {
     pub(super) root: Table,
     /// See [`crate::syntax::tree::Tree::complete`].

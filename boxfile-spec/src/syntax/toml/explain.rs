@@ -7,7 +7,7 @@ use super::word::{colon, header, is_bare};
 use crate::diagnostic::quote;
 use crate::schema::{self, Count, Declaration};
 use crate::syntax::tree::DEEPEST;
-use crate::syntax::word::in_quotes;
+use crate::syntax::word::as_text;
 use crate::{Diagnostic, Span, Spanned, Syntax, form};
 
 /// A statement that cannot be read, and where it is.
@@ -233,7 +233,7 @@ impl Explainer<'_> {
             return format!("write `{name} = {value}`");
         }
         if short && word {
-            return format!("write `{name} = {}`", in_quotes(value));
+            return format!("write `{name} = {}`", as_text(Syntax::Toml, value));
         }
         let any = || format!("write {}", quote(&format!("{name} = \"value\"")));
         self.declaration(name).map_or_else(any, written)

@@ -24,7 +24,7 @@ const BLOCKS: [(&str, &str, &str, &str); 7] = [
     ("profile", "profile \"ci\" {", "profile.ci", ""),
 ];
 
-/// What every example extends, so that it stands for itself.
+/// The base of every example, so that each is complete.
 const BASE: &str =
     "box \"b\"\nagent { image \"oci:i\"; }\nbusiness { image \"oci:j\"; }\nlayout \"merged\"\n";
 
@@ -397,7 +397,7 @@ fn tables_and_lists_may_be_nested_64_deep_and_no_deeper() {
     }
 }
 
-/// What a file might consist of to no end.
+/// Pieces that a hostile file could repeat without end.
 const PIECES: [&str; 36] = [
     "[", "]", "[[", "{", "}", "a={", "a=[", "a={a=", "{a=", "[{a=", "a.", ".", ",", "=", "a=\n",
     "a=[\n", "a={\n", "a={b=1\n", "[a.b]\n", "[a\n", "[[a]]\n", "a=1\n", "a.b=1\n", "\"", "'",

@@ -8,8 +8,8 @@ use toml_parser::decoder::ScalarKind;
 
 use crate::diagnostic::quote;
 use crate::syntax::tree::Data;
-use crate::syntax::word::{BACKSLASH, begins_like_number, in_quotes, not_number, unquoted};
-use crate::{Diagnostic, Span};
+use crate::syntax::word::{BACKSLASH, as_text, begins_like_number, not_number, unquoted};
+use crate::{Diagnostic, Span, Syntax};
 
 /// Returns the error that a token, which begins at an offset, has a control character.
 ///
@@ -56,7 +56,7 @@ pub(super) fn name(raw: Raw<'_>, span: Span) -> Result<String, Diagnostic> {
             Some((name, "")) if is_bare(name) => {
                 colon(span).with_help(format!("write `{name} = …`"))
             }
-            _ => unquoted(written, span, "a bare name cannot contain this"),
+            _ => unquoted(Syntax::Toml, written, span, "a bare name cannot contain this"),
         }),
     }
 }
@@ -114,7 +114,7 @@ fn unreadable(word: &str, span: Span) -> Diagnostic {
     } else if begins_like_number(word) {
         number(word, span)
     } else {
-        keyword(word, span).unwrap_or_else(|| unquoted(word, span, "a bare word"))
+        keyword(word, span).unwrap_or_else(|| unquoted(Syntax::Toml, word, span, "a bare word"))
     }
 }
 
@@ -147,7 +147,7 @@ fn number(word: &str, span: Span) -> Diagnostic {
     not_number(word, span, || {
         let plain: String = word.chars().filter(|c| *c != '_').take(100).collect();
         let readable = toml::de::DeValue::parse(&plain).is_ok();
-        format!("write `{}`", if readable { plain } else { in_quotes(word) })
+        format!("write `{}`", if readable { plain } else { as_text(Syntax::Toml, word) })
     })
 }
 
@@ -159,6 +159,7 @@ pub(super) fn is_bare(name: &str) -> bool {
 
 /// Writes the names of a header.
 pub(super) fn header<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    let written = |name: &str| if is_bare(name) { name.to_owned() } else { in_quotes(name) };
+    let written =
+        |name: &str| if is_bare(name) { name.to_owned() } else { as_text(Syntax::Toml, name) };
     format!("[{}]", names.map(written).collect::<Vec<_>>().join("."))
 }

@@ -1,4 +1,4 @@
-//! What is declared of the agent and of the business application.
+//! Declarations of the agent and of the business application.
 
 use box_image::{AgentKind, Limits, Namespaces, Rlimits};
 use boxfile_spec::{Agent, Binary, Health};

@@ -1,4 +1,4 @@
-//! What holds where nothing is declared.
+//! Defaults.
 
 use box_image::defaults::{AGENT_PORT, MAX_OUTPUT_BYTES, SEARCH_PATH};
 use box_image::{

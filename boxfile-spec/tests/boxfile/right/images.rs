@@ -36,6 +36,9 @@ fn every_kind_of_reference() {
         ("debian", "docker://docker.io/library/debian:latest"),
         ("docker://debian:13", "docker://docker.io/library/debian:13"),
         ("team/app", "docker://docker.io/team/app:latest"),
+        ("Example.ORG:5000/app", "docker://example.org:5000/app:latest"),
+        ("docker://Index.Docker.io/debian:13", "docker://docker.io/library/debian:13"),
+        ("[::1]:5000/app:v1", "docker://[::1]:5000/app:v1"),
         (&*format!("debian{digest}"), &*format!("docker://docker.io/library/debian{digest}")),
         (&*format!("a.b/c:v1{digest}"), &*format!("docker://a.b/c:v1{digest}")),
     ] {

@@ -1,4 +1,4 @@
-//! What KDL has to offer: comments, texts, line ends.
+//! The forms that KDL offers: comments, texts, line ends.
 
 use super::good;
 

@@ -15,7 +15,7 @@ use boxfile_spec::{Boxfile, parse};
 
 const MIB: u64 = 1 << 20;
 
-/// Parses lines behind a valid box and agent.
+/// Parses lines after a valid box and agent.
 fn file(lines: &str) -> Boxfile {
     good(&format!("box b\nagent {{ image \"oci:i\"; }}\n{lines}\n"))
 }

@@ -1,4 +1,4 @@
-//! What a box is given when it runs, and what it is built from besides its images.
+//! Declarations of a run, and of the box's parts besides its images.
 
 use box_image::{
     Access, CapPlan, Layout, LogsPlan, NetworkMode, SandboxFallback, SandboxPlan, SandboxPreset,

@@ -1,4 +1,4 @@
-//! What the box is built from and how: platforms, layout, skills, kernel.
+//! The parts of a box and its build: platforms, layout, skills, kernel.
 
 use insta::assert_snapshot;
 

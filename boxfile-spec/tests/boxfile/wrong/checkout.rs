@@ -143,7 +143,7 @@ fn what_the_file_lacks_hides_no_path() {
      1 | business { env-file "/b.env"; }
        | ^^^^^^^^ without an `image`
        |
-       = help: add `image "oci:images/agent"`
+       = help: add `image "oci:images/business"`
 
     error: a file of variables must lie inside the checkout
       --> Boxfile:1:21

@@ -41,7 +41,7 @@ fn a_toml_text_under_the_name_of_a_kdl_file() {
 #[test]
 fn a_kdl_text_with_some_toml_in_it_is_kdl() {
     assert_snapshot!(errors("box = \"b\"\nagent {\n    image = \"oci:i\"\n    port=80\n}\n"), @r#"
-    error: the value of a declaration stands behind its name without `=`
+    error: the value of a declaration follows its name without `=`
       --> Boxfile:1:5
        |
      1 | box = "b"
@@ -49,7 +49,7 @@ fn a_kdl_text_with_some_toml_in_it_is_kdl() {
        |
        = help: write `box "b"`
 
-    error: the value of a declaration stands behind its name without `=`
+    error: the value of a declaration follows its name without `=`
       --> Boxfile:3:11
        |
      3 |     image = "oci:i"
@@ -57,7 +57,7 @@ fn a_kdl_text_with_some_toml_in_it_is_kdl() {
        |
        = help: write `image "oci:i"`
 
-    error: the value of a declaration stands behind its name without `=`
+    error: the value of a declaration follows its name without `=`
       --> Boxfile:4:9
        |
      4 |     port=80
@@ -91,7 +91,7 @@ fn a_comment_as_in_a_shell() {
 #[test]
 fn a_value_behind_an_equals_sign() {
     assert_snapshot!(agent_errors("    workdir = /srv\n    args = [\"a\", \"b\"]\n    autostart = true\n    env = { }\n    user = a b \"c"), @r#"
-    error: the value of a declaration stands behind its name without `=`
+    error: the value of a declaration follows its name without `=`
       --> Boxfile:4:13
        |
      4 |     workdir = /srv
@@ -99,7 +99,7 @@ fn a_value_behind_an_equals_sign() {
        |
        = help: write `workdir "/srv"`
 
-    error: the value of a declaration stands behind its name without `=`
+    error: the value of a declaration follows its name without `=`
       --> Boxfile:5:10
        |
      5 |     args = ["a", "b"]
@@ -107,7 +107,7 @@ fn a_value_behind_an_equals_sign() {
        |
        = help: write `args "a" "b"`
 
-    error: the value of a declaration stands behind its name without `=`
+    error: the value of a declaration follows its name without `=`
       --> Boxfile:6:15
        |
      6 |     autostart = true

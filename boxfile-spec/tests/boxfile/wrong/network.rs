@@ -1,4 +1,4 @@
-//! What the guest can reach.
+//! The network of the guest.
 
 use insta::assert_snapshot;
 
@@ -106,7 +106,7 @@ fn a_peer_is_a_domain_an_address_or_a_network() {
      4 |     allow "https://api.example.com/v1" "example.com:443" "localhost" "*" "10.0.0.0/33" "10.0.0.256" 443
        |                                                                          ^^^^^^^^^^^^^ not a peer
        |
-       = help: behind the `/` of a network is its length in bits, at most 32, or 128 for IPv6: "10.1.0.0/16"
+       = help: after the `/` of a network comes its length in bits, at most 32, or 128 for IPv6: "10.1.0.0/16"
 
     error: `10.0.0.256` is neither a domain nor an address
       --> Boxfile:4:88

@@ -11,7 +11,7 @@ fn what_a_business_application_is_to_see_that_there_is_not() {
       --> Boxfile:3:32
        |
      3 | share "a" guest="/a" component="business"
-       |                                ^^^^^^^^^^ there is none
+       |                                ^^^^^^^^^^ not declared
        |
        = help: write `component="agent"`, or declare `business { … }`
 
@@ -19,7 +19,7 @@ fn what_a_business_application_is_to_see_that_there_is_not() {
       --> Boxfile:4:46
        |
      4 | scratch "b" guest="/b" size="1GiB" component="business"
-       |                                              ^^^^^^^^^^ there is none
+       |                                              ^^^^^^^^^^ not declared
        |
        = help: write `component="agent"`, or declare `business { … }`
 
@@ -27,7 +27,7 @@ fn what_a_business_application_is_to_see_that_there_is_not() {
       --> Boxfile:5:22
        |
      5 | secret "C" component="business"
-       |                      ^^^^^^^^^^ there is none
+       |                      ^^^^^^^^^^ not declared
        |
        = help: write `component="agent"`, or declare `business { … }`
     "#);
@@ -50,7 +50,7 @@ fn what_a_profile_makes_of_a_business_application_counts_there_alone() {
       --> Boxfile:3:22
        |
      3 | secret "C" component="business"
-       |                      ^^^^^^^^^^ there is none
+       |                      ^^^^^^^^^^ not declared
        |
        = help: write `component="agent"`, or declare `business { … }`
     "#);

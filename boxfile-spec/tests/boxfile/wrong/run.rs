@@ -1,4 +1,4 @@
-//! What a run is given: shares, scratch disks, the task, logs, capabilities, the command policy.
+//! Declarations of a run: shares, scratch disks, the task, logs, capabilities, the command policy.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! What is not KDL, or not the KDL of a Boxfile.
+//! Text that is not KDL, or not the KDL of a Boxfile.
 
 use insta::assert_snapshot;
 
@@ -50,9 +50,9 @@ fn what_stands_behind_a_block() {
       --> Boxfile:2:26
        |
      2 | agent { image "oci:i"; } business { image "oci:i"; }
-       |                          ^^^^^^^^ this stands behind it
+       |                          ^^^^^^^^ this follows it
        |
-       = help: begin a new line behind the `}`
+       = help: begin a new line after the `}`
     "#);
 }
 
@@ -139,9 +139,9 @@ fn a_word_that_needs_quotes() {
       --> Boxfile:4:15
        |
      4 |     args a{b} x=[1]
-       |               ^^^^^ this stands behind it
+       |               ^^^^^ this follows it
        |
-       = help: begin a new line behind the `}`
+       = help: begin a new line after the `}`
     ");
 }
 
@@ -201,7 +201,7 @@ fn punctuation_of_other_languages() {
     assert_snapshot!(agent_errors(r#"    port = 80
     workdir:
     env A="#), @r#"
-    error: the value of a declaration stands behind its name without `=`
+    error: the value of a declaration follows its name without `=`
       --> Boxfile:4:10
        |
      4 |     port = 80
@@ -255,7 +255,7 @@ fn texts_that_touch_or_are_malformed() {
      4 |     args "a""b" "\q"
        |          ^^^^^^ two things without a space
        |
-       = help: put a space behind the closing quote; inside a text, a quote is written `\"`
+       = help: put a space after the closing quote; inside a text, a quote is written `\"`
 
     error: this text cannot be read
       --> Boxfile:4:17
@@ -272,7 +272,7 @@ fn texts_that_touch_or_are_malformed() {
      4 |     args """a"""
        |          ^^^^^^^ malformed
        |
-       = help: a text over several lines begins behind `"""` and a line end, and no line of it is indented less than the closing `"""`
+       = help: a text over several lines begins after `"""` and a line end, and no line of it is indented less than the closing `"""`
     "#);
     assert_snapshot!(agent_errors(r#"    args """
   a
@@ -284,7 +284,7 @@ fn texts_that_touch_or_are_malformed() {
      4 |     args """
        |          ^^^ malformed
        |
-       = help: a text over several lines begins behind `"""` and a line end, and no line of it is indented less than the closing `"""`
+       = help: a text over several lines begins after `"""` and a line end, and no line of it is indented less than the closing `"""`
     "#);
 }
 
@@ -327,7 +327,7 @@ fn slashdash_with_nothing_behind_it() {
       --> Boxfile:4:14
        |
      4 |     args "a" /-
-       |              ^^ nothing behind it
+       |              ^^ nothing after it
        |
        = help: put it in front of a declaration, an argument or a property, or remove it
     "#);

@@ -57,7 +57,7 @@ fn images_of_no_kind() {
      2 | agent { image "https://example.com/agent"; }
        |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^ no such kind of reference
        |
-       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps followed by `:TAG`
     "#);
     assert_snapshot!(image_error("oic:images/agent"), @r#"
     error: `oic:images/agent` is not an image that can be read
@@ -93,7 +93,7 @@ fn images_of_no_kind() {
      2 | agent { image "docker://example.com/Agent//x"; }
        |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not a repository of a registry
        |
-       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps followed by `:TAG`
     "#);
     assert_snapshot!(errors("box b\nagent { image; }\n"), @r#"
     error: `image` needs a reference
@@ -113,18 +113,18 @@ fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
       --> Boxfile:2:15
        |
      2 | agent { image "oci:"; }
-       |               ^^^^^^ nothing behind the first colon
+       |               ^^^^^^ nothing after the first colon
        |
-       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps followed by `:TAG`
     "#);
     assert_snapshot!(image_error("docker-archive::v1"), @r#"
     error: the reference names no file
       --> Boxfile:2:15
        |
      2 | agent { image "docker-archive::v1"; }
-       |               ^^^^^^^^^^^^^^^^^^^^ nothing behind the first colon
+       |               ^^^^^^^^^^^^^^^^^^^^ nothing after the first colon
        |
-       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps with `:TAG` behind it
+       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps followed by `:TAG`
     "#);
     assert_snapshot!(image_error("docker-archive:a.tar:Team//App"), @r#"
     error: `Team/App` is not an image that can be read
@@ -140,7 +140,7 @@ fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
       --> Boxfile:2:15
        |
      2 | agent { image "oci:a:b/c"; }
-       |               ^^^^^^^^^^^ what is behind the colon
+       |               ^^^^^^^^^^^ what follows the colon
        |
        = help: a tag has letters, digits, `_`, `.` and `-`, at most 128, and begins with none of the last two
     "#);
@@ -149,7 +149,7 @@ fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
       --> Boxfile:2:15
        |
      2 | agent { image "nginx:-1"; }
-       |               ^^^^^^^^^^ what is behind the colon
+       |               ^^^^^^^^^^ what follows the colon
        |
        = help: a tag has letters, digits, `_`, `.` and `-`, at most 128, and begins with none of the last two
     "#);
@@ -158,7 +158,7 @@ fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
       --> Boxfile:2:15
        |
      2 | agent { image "oci:a@sha256:12"; }
-       |               ^^^^^^^^^^^^^^^^^ behind the `@`
+       |               ^^^^^^^^^^^^^^^^^ after the `@`
        |
        = help: write `@sha256:` and 64 hexadecimal digits in lower case
     "#);
@@ -167,7 +167,7 @@ fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
       --> Boxfile:2:15
        |
      2 | agent { image "docker-archive:a@sha256:0000000000000000000000000000000000000000000000000000000000000000"; }
-       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ behind the `@`
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ after the `@`
        |
        = help: remove `@sha256:…`; the lock pins what is in the archive
     "#);

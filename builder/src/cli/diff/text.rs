@@ -110,7 +110,9 @@ fn value(field: Field, xattr: Option<&[u8]>, entry: &Entry<'_>) -> String {
         Field::Device => device(entry).unwrap_or_default(),
         Field::Xattrs => {
             let value = xattr.and_then(|name| meta.xattrs.get(name));
-            value.map_or_else(|| "none".to_owned(), |value| quoted(value))
+            // Often not a text.
+            let shown = |it: &Vec<u8>| shown(&format!("\"{}\"", it.escape_ascii()));
+            value.map_or_else(|| "none".to_owned(), shown)
         }
         Field::Mtime => format!("{}.{:09}", time(meta.mtime), meta.mtime_nsec),
         Field::HardLinks => match entry.first_name {
@@ -118,9 +120,4 @@ fn value(field: Field, xattr: Option<&[u8]>, entry: &Entry<'_>) -> String {
             None => "1 name".to_owned(),
         },
     }
-}
-
-/// Shows the value of an attribute, which is often not a text.
-fn quoted(value: &[u8]) -> String {
-    shown(&format!("\"{}\"", value.escape_ascii()))
 }

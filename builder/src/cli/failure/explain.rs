@@ -14,6 +14,7 @@ use boxbuild::compose::ComposeError;
 use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::skill::SkillError;
 use boxbuild::{BuildError, Cause};
+use boxfile_spec::nearest;
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
@@ -88,7 +89,9 @@ impl Explain for ComposeError {
     fn explain(&self) -> Explanation {
         let text = match self {
             Self::NoProgram => "write `entrypoint \"/path/to/program\"` in `agent`",
-            Self::UnknownUser { .. } => "name the user by number in the image's config",
+            Self::UnknownUser { .. } => {
+                "declare a `user` that the image has, or one by number, such as \"1000:1000\""
+            }
             Self::Libc { .. } => {
                 "declare layout \"split\", in which each image keeps its own, or build both images \
                  on the same base"
@@ -303,11 +306,15 @@ impl Explain for opened::OpenError {
 impl Explain for FindError {
     fn explain(&self) -> Explanation {
         match self {
-            Self::Missing { near: Some(near), .. } => {
-                help(PathNotFound, format!("did you mean {near}?"))
+            Self::Missing { directory, name, siblings } => {
+                let siblings: Vec<&str> = siblings.iter().map(String::as_str).collect();
+                match nearest(name, &siblings) {
+                    Some(near) => help(PathNotFound, format!("did you mean {directory}/{near}?")),
+                    None => PathNotFound.into(),
+                }
             }
             Self::Link { .. } => help(PathNotFound, "name the place that it leads to"),
-            Self::Missing { .. } | Self::NotADirectory { .. } => PathNotFound.into(),
+            Self::NotADirectory { .. } => PathNotFound.into(),
         }
     }
 }

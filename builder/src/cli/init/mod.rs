@@ -8,7 +8,7 @@ use box_cache::Store;
 use box_image::ErrorCode;
 use box_inspect::export::{ExportError, file};
 use boxbuild::project::NAMES;
-use boxfile_spec::{ImageRef, Platform, Source, Spanned};
+use boxfile_spec::{ImageRef, Platform, Source, Spanned, Syntax, in_quotes};
 use host_fs::publish::PublishError;
 use oci_image::{Access, Image, Registries, SourceError};
 
@@ -108,8 +108,8 @@ fn open(reference: &ImageRef, registries: Option<Registries<'_>>) -> Result<Imag
 
 /// Reads a reference as the language does.
 pub(super) fn parse(reference: &str) -> Result<ImageRef, Failure> {
-    let quoted = reference.escape_default();
-    let text = format!("box \"x\"\nagent {{ image \"{quoted}\"; }}\n");
+    let image = in_quotes(Syntax::Kdl, reference);
+    let text = format!("box \"x\"\nagent {{ image {image}; }}\n");
     let read = boxfile_spec::read(Source::new("reference", text), None, |_| Err(String::new()));
     let image = read.boxfile.and_then(|boxfile| boxfile.agent.component.image);
     let code = ErrorCode::ImageNotFound;

@@ -3,7 +3,7 @@
 use box_image::ComponentName;
 use box_image::defaults::AGENT_PORT;
 use boxbuild::compose::ImageConfig;
-use boxbuild::compose::merged::quoted;
+use boxfile_spec::{Syntax, in_quotes};
 use oci_image::Image;
 
 /// What is known of an image.
@@ -89,7 +89,7 @@ impl Scaffold {
              // The component that is started with the box. {}\n\
              agent {{\n    image {}\n",
             agent.described(),
-            quoted(&agent.reference),
+            in_quotes(Syntax::Kdl, &agent.reference),
             name = self.name,
         );
         if agent.program.is_none() {
@@ -103,7 +103,7 @@ impl Scaffold {
                 "\n// Where the agent's commands run. {}\nbusiness {{\n    image {}\n    \
                  limits memory=\"1GiB\" pids=200\n}}\n",
                 business.described(),
-                quoted(&business.reference)
+                in_quotes(Syntax::Kdl, &business.reference)
             );
         }
         if self.skills {
@@ -129,7 +129,7 @@ impl Scaffold {
         text += &format!(
             "\n# The component that is started with the box. {}\n[agent]\nimage = {}\n",
             agent.described(),
-            quoted(&agent.reference)
+            in_quotes(Syntax::Toml, &agent.reference)
         );
         if agent.program.is_none() {
             text += "# The program, which the image does not name.\nentrypoint = \"/bin/agent\"\n";
@@ -142,7 +142,7 @@ impl Scaffold {
                 "\n# Where the agent's commands run. {}\n[business]\nimage = {}\n\
                  limits = {{ memory = \"1GiB\", pids = 200 }}\n",
                 business.described(),
-                quoted(&business.reference)
+                in_quotes(Syntax::Toml, &business.reference)
             );
         }
         text

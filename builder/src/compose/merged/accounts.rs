@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use box_image::rules::ACCOUNT_FILES;
 use boxfile_spec::shown;
 
 /// A file that can be united: where it lies, and the names of a line's fields.
@@ -21,18 +22,22 @@ pub(super) struct Database {
 
 const DATABASES: [Database; 4] = [
     Database {
-        path: "/etc/passwd",
+        path: ACCOUNT_FILES[0],
         fields: &["name", PASSWORD, "uid", "gid", "comment", "home", "shell"],
         secret: false,
     },
-    Database { path: "/etc/group", fields: &["name", PASSWORD, "gid", "members"], secret: false },
     Database {
-        path: "/etc/shadow",
+        path: ACCOUNT_FILES[1],
+        fields: &["name", PASSWORD, "gid", "members"],
+        secret: false,
+    },
+    Database {
+        path: ACCOUNT_FILES[2],
         fields: &["name", PASSWORD, "last change", "minimum", "maximum", "warning", "grace", "end"],
         secret: true,
     },
     Database {
-        path: "/etc/gshadow",
+        path: ACCOUNT_FILES[3],
         fields: &["name", PASSWORD, "administrators", "members"],
         secret: true,
     },

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use box_tree::path::join;
-use boxfile_spec::{ConflictPolicy, Syntax, shown};
+use boxfile_spec::{ConflictPolicy, Syntax, in_quotes, shown};
 
 use super::accounts::unitable;
 use super::special::special;
@@ -32,7 +32,7 @@ impl Advice {
 
     /// Writes the declaration as the Boxfile has it: one line, in TOML two.
     pub fn declaration(&self, syntax: Syntax) -> String {
-        let (pattern, policy) = (quoted(&self.pattern), policy_word(self.policy));
+        let (pattern, policy) = (in_quotes(syntax, &self.pattern), self.policy.name());
         match syntax {
             Syntax::Kdl => format!("conflict {pattern} policy=\"{policy}\""),
             Syntax::Toml => format!("[conflict.{pattern}]\npolicy = \"{policy}\""),
@@ -132,19 +132,4 @@ fn pattern(path: &[u8]) -> String {
         pattern = pattern.replace("**", "*");
     }
     pattern
-}
-
-/// Returns a policy as the Boxfile spells it.
-pub const fn policy_word(policy: ConflictPolicy) -> &'static str {
-    match policy {
-        ConflictPolicy::PreferAgent => "prefer-agent",
-        ConflictPolicy::PreferBusiness => "prefer-business",
-        ConflictPolicy::Drop => "drop",
-        ConflictPolicy::Merge => "merge",
-    }
-}
-
-/// Quotes a text; both syntaxes escape alike.
-pub fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

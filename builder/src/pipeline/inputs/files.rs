@@ -46,7 +46,7 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
         for file in &declared.env_files {
             let path = request.base.join(&file.value);
             let read = || {
-                checkout::inside(&request.checkout, &path)?;
+                checkout::check(&request.checkout, &path)?;
                 Ok(read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)?)
             };
             let bytes = read().map_err(|error: io::Error| {
@@ -67,8 +67,7 @@ fn variables(
     component: &Component,
     boxfile: &Boxfile,
 ) -> Result<BTreeMap<String, String>, BuildError> {
-    let text =
-        String::from_utf8(bytes).map_err(|error| FileError::not_text(path, &error.utf8_error()))?;
+    let text = FileError::text(path, bytes)?;
     let (found, variables) = match dotenv::parse(&text) {
         Ok(variables) => (secrets(&variables, component, boxfile), variables),
         Err(diagnostics) => (diagnostics.into_iter().collect(), dotenv::Variables::new()),

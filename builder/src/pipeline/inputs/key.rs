@@ -1,7 +1,6 @@
 //! The key of the box that some inputs make.
 
 use box_cache::{ActionKey, KeyHasher};
-use box_image::SkillMode;
 use box_image::manifest::FORMAT_EPOCH;
 use boxfile_spec::Boxfile;
 use oci_image::Image;
@@ -15,7 +14,7 @@ impl Inputs {
     /// and compressed makes a difference.
     pub(in crate::pipeline) fn key(&self, request: &Request<'_>) -> ActionKey {
         let mut key = KeyHasher::new("box", FORMAT_EPOCH).part(request.builder.as_bytes());
-        key = key.text(&nameless(request.boxfile).canonical()).text(request.platform.as_str());
+        key = key.text(&nameless(request.boxfile).canonical()).text(request.platform.name());
         for (component, image) in &self.images {
             key = add_image(key.text(component.name()), image);
         }
@@ -27,7 +26,7 @@ impl Inputs {
             key = key.text("env").text(component.name()).map(variables);
         }
         for skill in &self.skills {
-            key = key.text("skill").text(&skill.name).text(mode(skill.mode));
+            key = key.text("skill").text(&skill.name).text(skill.mode.name());
             key = key.part(skill.skill.tree.digest().as_bytes());
         }
         key.part(self.init.sha256.as_bytes()).part(self.kernel.sha256.as_bytes()).finish()
@@ -49,14 +48,6 @@ fn add_image(key: KeyHasher, image: &Image) -> KeyHasher {
         .text(process.user().as_deref().unwrap_or_default())
         .text(process.working_dir().as_deref().unwrap_or_default())
         .map(&labels.collect())
-}
-
-/// Returns the name of a skill's mode in a key.
-const fn mode(mode: SkillMode) -> &'static str {
-    match mode {
-        SkillMode::Baked => "bake",
-        SkillMode::Mounted => "mount",
-    }
 }
 
 /// Returns what a Boxfile says without the names of what it reads.

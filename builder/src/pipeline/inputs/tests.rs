@@ -169,7 +169,7 @@ fn contents_and_declarations_make_another_box() {
 /// What the lock says: name, kind, source, platform and size of each entry.
 fn told(inputs: &Inputs, request: &Request<'_>) -> Vec<String> {
     let entry = |it: &boxfile_spec::lock::LockEntry| {
-        let platform = it.platform.map_or("all", Platform::as_str);
+        let platform = it.platform.map_or("all", Platform::name);
         format!("{} {} {:?} {platform} {}", it.name, it.kind, it.source, it.size)
     };
     super::lock(inputs, request).entries().map(entry).collect()

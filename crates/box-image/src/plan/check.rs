@@ -1,4 +1,4 @@
-//! What no start of a box could carry out: found out before it is built, shipped or booted.
+//! Faults that no start of a box could survive, found before it is built, shipped or booted.
 
 use thiserror::Error;
 
@@ -42,7 +42,7 @@ pub enum PlanError {
         component: ComponentName,
         /// The setting as the Boxfile spells it, safe for a terminal.
         setting: String,
-        /// What is wrong with it, and what to do.
+        /// The fault, and how to mend it.
         reason: &'static str,
     },
 }

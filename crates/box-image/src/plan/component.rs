@@ -18,7 +18,7 @@ named_enum! {
     }
 }
 
-/// What the agent was made of. All of them run alike; this tells people and tools what to expect.
+/// The agent's origin. All of them run alike; this tells people and tools what to expect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentKind {
@@ -59,15 +59,15 @@ pub struct ComponentPlan {
     pub env: Vec<String>,
     /// The working directory, absolute; made at start where the image lacks it.
     pub workdir: String,
-    /// Who the program runs as.
+    /// The user of the program.
     pub user: User,
     /// The host name in the component's UTS namespace.
     pub hostname: String,
     /// Which namespaces the component has for itself.
     pub namespaces: Namespaces,
-    /// What the component may take.
+    /// The component's limits.
     pub limits: Limits,
-    /// What each of its processes may take.
+    /// The limits of each of its processes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rlimits: Rlimits,
     /// Whether the program is started with the box (business only); otherwise it waits for the agent
@@ -123,7 +123,7 @@ impl Default for Namespaces {
     }
 }
 
-/// What a component may take.
+/// The limits of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Limits {
@@ -135,10 +135,10 @@ pub struct Limits {
     pub pids: u64,
 }
 
-/// What each process of a component may take, as `setrlimit(2)` has it; each value is the soft and
+/// The limits of each process of a component, as `setrlimit(2)` has them; each value is the soft and
 /// the hard limit at once. Nothing: what holds for every workload of a box.
 ///
-/// These are no substitute for [`Limits`]: a program gets each of them anew with every process.
+/// These are no substitute for [`Limits`]: a program gets all of them again with every process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Rlimits {

@@ -40,7 +40,7 @@ pub const ROOTS_PATH: &str = "/roots";
 /// The vsock port of the host on which init reports; the host listens.
 pub const CONTROL_PORT: u32 = 1024;
 
-/// What the launcher and init do, from the first mount to power-off.
+/// The work of the launcher and init, from the first mount to power-off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunPlan {
@@ -48,7 +48,7 @@ pub struct RunPlan {
     pub name: String,
     /// How the images lie in the rootfs.
     pub layout: Layout,
-    /// What the agent was made of.
+    /// The agent's origin.
     #[serde(default, skip_serializing_if = "is_default")]
     pub agent_kind: AgentKind,
     /// The names of the tools that the agent may see, sorted. Empty: the agent decides.
@@ -69,27 +69,27 @@ pub struct RunPlan {
     /// The empty disks that components get, sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scratch: Vec<ScratchPlan>,
-    /// What of the host's network components reach.
+    /// The part of the host's network that components reach.
     #[serde(default, skip_serializing_if = "is_default")]
     pub network: NetworkPlan,
-    /// What is handed over at launch and never lies in a box, sorted by name.
+    /// The secrets, which are handed over at launch and are never in a box, sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretPlan>,
-    /// What the agent is to do, shown in `/task`.
+    /// The agent's task, shown in `/task`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskPlan>,
-    /// What is kept in `/logs`.
+    /// The logs in `/logs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logs: Option<LogsPlan>,
-    /// What is offered in `/cap`, each kind once, in the order of [`CapPlan`].
+    /// The capabilities in `/cap`, each kind once, in the order of [`CapPlan`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caps: Vec<CapPlan>,
-    /// What commands in the business component are held to.
+    /// The rules for commands in the business component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxPlan>,
     /// The virtual machine's size.
     pub vm: Vm,
-    /// What each phase of the start may take.
+    /// The greatest duration of each phase of the start.
     pub budget: Budget,
 }
 
@@ -125,7 +125,7 @@ pub struct Vm {
     pub memory_mib: u32,
 }
 
-/// Tells whether a declaration says nothing but what holds without it.
+/// Returns `true` if a declaration says only what holds without it.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

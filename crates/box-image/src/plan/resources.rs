@@ -17,16 +17,19 @@ pub struct SkillPlan {
     pub mode: SkillMode,
 }
 
-/// How a skill comes into the box.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SkillMode {
-    /// It lies in the rootfs, and so is part of the box's digest.
-    #[default]
-    Baked,
-    /// It is a directory of the host, shown read-only while the box runs; it can change, and is
-    /// not part of the digest.
-    Mounted,
+named_enum! {
+    /// How a skill comes into the box. Its name is the Boxfile's word; the plan, whose bytes are in
+    /// every digest, has the variant's.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum SkillMode {
+        /// It is in the rootfs, and so is part of the box's digest.
+        #[default]
+        Baked "bake",
+        /// It is a directory of the host, shown read-only while the box runs; it can change, and is
+        /// not part of the digest.
+        Mounted "mount",
+    }
 }
 
 /// The components that get something.

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::defaults::MAX_OUTPUT_BYTES;
 
-/// What each command in the business component is held to.
+/// The rules for each command in the business component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SandboxPlan {
     /// The rules that hold before those of this declaration.
     pub preset: SandboxPreset,
-    /// What to do where the kernel lacks what the rules need.
+    /// The fallback where the kernel lacks what the rules need.
     pub fallback: SandboxFallback,
     /// How much of a command's output is kept, in bytes; the rest is cut off, and that is told.
     pub max_output_bytes: u64,
@@ -63,7 +63,7 @@ pub enum SandboxPreset {
     Ci,
 }
 
-/// What to do where the kernel lacks what a sandbox needs.
+/// The fallback where the kernel lacks what a sandbox needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxFallback {

@@ -13,7 +13,7 @@ pub(super) const BEFORE: &str = concat!(
     r#""skills":[{"name":"greet"}],"vm":{"cpus":1,"memory-mib":512},"budget":{"total":900}}"#,
 );
 
-/// What the language can declare beyond that.
+/// The further declarations of the language.
 const GROWN: &str = r#"{
     "layout": "merged", "agent-kind": "a3s_code", "tools": ["bash", "read"],
     "skills": [{"name": "baked"}, {"name": "hot", "mode": "mounted"}],

@@ -1,4 +1,4 @@
-//! What a plan declares and this version does not enforce.
+//! Declarations of a plan that this version does not enforce.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::{ComponentName, NetworkPlan, RunPlan, SkillMode, SkillPlan};
 pub struct Unsupported {
     /// The declaration as the Boxfile spells it.
     pub declaration: String,
-    /// What this version lacks; completes "this version …".
+    /// The lack of this version; completes "this version …".
     pub lacks: &'static str,
 }
 
@@ -70,7 +70,7 @@ fn named(declaration: &str, name: &str, lacks: &'static str) -> Unsupported {
 }
 
 fn mounted(skill: &SkillPlan) -> Option<Unsupported> {
-    let declaration = format!("skill {:?} mode=\"mount\"", skill.name);
+    let declaration = format!("skill {:?} mode={:?}", skill.name, skill.mode.name());
     (skill.mode == SkillMode::Mounted)
         .then_some(Unsupported { declaration, lacks: "can only bake a skill" })
 }

@@ -3,7 +3,7 @@
 use super::Listing;
 use crate::{InodeId, Kind, Leaf};
 
-/// How many names of a directory are looked at for one that was meant.
+/// How many names of a directory an error has at most.
 const CANDIDATES: usize = 10_000;
 
 /// Why a path names nothing.
@@ -11,8 +11,14 @@ const CANDIDATES: usize = 10_000;
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum FindError {
     /// There is nothing of the name.
-    #[error("there is no {path}")]
-    Missing { path: String, near: Option<String> },
+    #[error("there is no {directory}/{name}")]
+    Missing {
+        /// The directory, empty for the root.
+        directory: String,
+        name: String,
+        /// What else the directory has, sorted: at most 10,000 names that are UTF-8.
+        siblings: Vec<String>,
+    },
     /// The path leads through a symbolic link, which is not followed.
     #[error("{path} is a symbolic link to {target}")]
     Link { path: String, target: String },
@@ -35,18 +41,12 @@ impl Listing {
     }
 
     fn missing(&self, directory: &[u8], id: InodeId, name: &[u8]) -> FindError {
-        let name = String::from_utf8_lossy(name);
         let names = self.tree.inode(id).names().into_iter().flatten();
-        // Other lengths are far away, and comparing long names takes long.
-        let near = |it: &&str| it.len().abs_diff(name.len()) <= 2;
-        let names = names.filter_map(|(name, _)| std::str::from_utf8(name).ok()).filter(near);
-        let edits = names.take(CANDIDATES).map(|it| (strsim::osa_distance(&name, it), it));
-        // Of a short name, two edits leave nothing.
-        let near = edits.filter(|(edits, it)| *edits <= (it.len() / 2).min(2)).min();
-        let directory = String::from_utf8_lossy(directory);
+        let siblings = names.filter_map(|(name, _)| String::from_utf8(name.to_vec()).ok());
         FindError::Missing {
-            path: format!("{directory}/{name}"),
-            near: near.map(|(_, near)| format!("{directory}/{near}")),
+            directory: String::from_utf8_lossy(directory).into_owned(),
+            name: String::from_utf8_lossy(name).into_owned(),
+            siblings: siblings.take(CANDIDATES).collect(),
         }
     }
 }

@@ -138,10 +138,10 @@ fn by_name(
 fn matching(entries: Vec<Entry>, wanted: &str) -> Vec<Entry> {
     let full = full_name(wanted);
     let named = |entry: &Entry, test: &dyn Fn(&DockerName<'_>) -> bool| {
-        entry.names.iter().any(|name| test(&full_name(name)))
+        entry.names.iter().filter_map(|name| full_name(name)).any(|name| test(&name))
     };
     let (exact, others): (Vec<_>, Vec<_>) =
-        entries.into_iter().partition(|entry| named(entry, &|name| *name == full));
+        entries.into_iter().partition(|entry| named(entry, &|name| Some(name) == full.as_ref()));
     if !exact.is_empty() {
         return exact;
     }
@@ -149,9 +149,9 @@ fn matching(entries: Vec<Entry>, wanted: &str) -> Vec<Entry> {
 }
 
 /// Reads a name, of which spellings with the same meaning are equal.
-fn full_name(text: &str) -> DockerName<'_> {
-    let name = DockerName::parse(text);
-    DockerName { tag: name.tag.or(Some(DEFAULT_TAG)), ..name }
+fn full_name(text: &str) -> Option<DockerName<'_>> {
+    let name = DockerName::parse(text)?;
+    Some(DockerName { tag: name.tag.or(Some(DEFAULT_TAG)), ..name })
 }
 
 /// Returns the error of an archive without a `manifest.json`.

@@ -9,12 +9,13 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use box_image::docker_name::registry_host;
 use host_fs::read::{Links, read_file};
 use serde::Deserialize;
 
 use super::{Credentials, Secret};
 use crate::error::RegistryError;
-use crate::name::{HUB, Repository};
+use crate::name::Repository;
 
 /// The most bytes that such a file may have.
 const LIMIT: u64 = 1 << 20;
@@ -75,7 +76,7 @@ impl AuthFile {
         path: &Path,
         repository: &Repository,
     ) -> Result<Option<Found>, RegistryError> {
-        let host = canonical(repository.host());
+        let host = repository.host();
         let mut helpers = self.cred_helpers.iter();
         if let Some((_, name)) = helpers.find(|(key, _)| normal(key) == host) {
             return Ok(Some(Found::Helper(name.clone())));
@@ -137,14 +138,8 @@ fn normal(key: &str) -> String {
     let key = key.to_ascii_lowercase();
     let url = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://"));
     let key = url.map_or(&*key, |url| url.split('/').next().unwrap_or(url)).trim_end_matches('/');
-    match key.split_once('/') {
-        Some((host, name)) => format!("{}/{name}", canonical(host)),
-        None => canonical(key).to_owned(),
-    }
-}
-
-fn canonical(host: &str) -> &str {
-    if HUB.contains(&host) { HUB[0] } else { host }
+    let (host, name) = key.split_at(key.find('/').unwrap_or(key.len()));
+    registry_host(host).unwrap_or_default() + name
 }
 
 pub(super) fn bad(path: &Path, why: &str) -> RegistryError {

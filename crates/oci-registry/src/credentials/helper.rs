@@ -11,6 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use box_image::docker_name::{HUB, HUB_INDEX};
 use serde::Deserialize;
 
 use super::{Credentials, Secret};
@@ -21,8 +22,6 @@ use crate::server::Options;
 const LIMIT: u64 = 64 << 10;
 /// What a helper says that has nothing for a registry.
 const NOTHING: [&str; 2] = ["credentials not found", "no credentials server URL"];
-/// How docker calls the default registry where it asks a helper.
-const HUB: &str = "https://index.docker.io/v1/";
 /// The user name that marks an identity token.
 const IDENTITY: &str = "<token>";
 
@@ -54,8 +53,12 @@ pub(super) fn ask(
     let folders = options.helper_path.iter().filter(|folder| folder.is_absolute());
     let mut found = folders.map(|folder| folder.join(&program));
     let path = found.find(|path| path.is_file()).ok_or_else(|| failed("not installed".into()))?;
-    let server = if host == "docker.io" { HUB } else { host };
-    let (success, said) = run(&path, server, options.helper_patience).map_err(failed)?;
+    let server = match host {
+        // As docker spells it where it asks a helper.
+        HUB => format!("https://{HUB_INDEX}/v1/"),
+        host => host.to_owned(),
+    };
+    let (success, said) = run(&path, &server, options.helper_patience).map_err(failed)?;
     if success {
         return parse(&said).map(Some).ok_or_else(|| failed("what it says is no answer".into()));
     }

@@ -209,10 +209,8 @@ fn names_that_a_boxfile_cannot_spell_are_advised_on_once() {
     let advice = advice(&left(&agent, &business, &[]));
     let said: Vec<_> = advice.iter().map(|it| (it.pattern.as_str(), it.paths)).collect();
     assert_eq!(said, [("/opt/a/*", 2), ("/opt/b*/x", 1), ("/opt/c/x", 1)]);
-    let declared: Vec<_> = advice
-        .iter()
-        .map(|it| format!("{} {}", it.pattern, super::super::policy_word(it.policy)))
-        .collect();
+    let declared: Vec<_> =
+        advice.iter().map(|it| format!("{} {}", it.pattern, it.policy.name())).collect();
     let declared: Vec<_> = declared.iter().map(String::as_str).collect();
     assert_eq!(left(&agent, &business, &declared), []);
 }
