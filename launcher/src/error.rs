@@ -8,6 +8,7 @@ use box_image::text::shown;
 use box_image::wire::PROTOCOL;
 use box_image::{ComponentName, Unsupported};
 use box_layout::OpenError;
+use serde::Serialize;
 
 use crate::krun::KrunError;
 
@@ -97,11 +98,6 @@ impl LaunchError {
     pub(crate) fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
         move |source| Self::System { action, source: source.into() }
     }
-
-    /// Returns `true` if a file's bytes are not those that the box names.
-    pub const fn is_difference(&self) -> bool {
-        matches!(self, Self::Open(error) if error.is_difference())
-    }
 }
 
 /// Lists declarations, each on a line of its own.
@@ -122,7 +118,7 @@ pub struct RunFailure {
 }
 
 /// Words from the machine, safe for a terminal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Said {
     /// Where they come from, for people.
     pub source: &'static str,

@@ -28,6 +28,7 @@ use std::process::ExitCode;
 
 use box_image::exit;
 use clap::{Parser, Subcommand};
+use error_report::Problem;
 
 /// Bakes microVM images for AI agents from a checked-in Boxfile.
 #[derive(Debug, Parser)]
@@ -98,7 +99,7 @@ pub(crate) fn main() -> ExitCode {
         Ok((Err(failure), as_json)) => failure.report(as_json),
         // The panic's own message is printed already.
         Err(_) => {
-            terminal::note("error: this is a defect of boxbuild; please report the lines above");
+            terminal::note(&Problem::panicked("boxbuild").text());
             ExitCode::from(exit::BUG)
         }
     }

@@ -96,6 +96,16 @@ error_codes! {
     ComponentNotFound "component-not-found" "The box has no such component, or which one is unclear",
     PathNotFound "path-not-found" "The box or image has nothing at this path",
     ExportUnsupported "export-unsupported" "The format has no place for something in the box",
+
+    BoxWritable "box-writable" "Another user could change the box while it runs",
+    BoxUnsupported "box-unsupported" "The box needs what this version of boxlaunch cannot do",
+    KvmUnavailable "kvm-unavailable" "The host's KVM cannot be used, or cannot run the guest",
+    VmmFailed "vmm-failed" "The virtual machine could not be made, or ended by itself",
+    GuestFailed "guest-failed" "The box's init failed, or broke the rules of its control channel",
+    AgentFailed "agent-failed" "The agent ended before it was ready",
+    StartupTimeout "startup-timeout" "The agent was not ready in time",
+    OverBudget "over-budget" "The start took longer than the box's budget allows",
+    Interrupted "interrupted" "A signal stopped the command",
 }
 
 impl ErrorCode {
@@ -105,6 +115,7 @@ impl ErrorCode {
         match self {
             Self::Usage => exit::USAGE,
             Self::LockMissing | Self::LockOutOfDate => exit::LOCKED,
+            Self::OverBudget => exit::OVER_BUDGET,
             _ => exit::FAILED,
         }
     }

@@ -1,7 +1,6 @@
 //! `boxlaunch inspect`: what a box is, without running it.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use box_digest::{Blake3Digest, Digest};
 use box_image::text::{readable, shown};
@@ -21,7 +20,7 @@ pub(crate) struct InspectArgs {
     directory: PathBuf,
     /// Print one JSON object: box, tree, epoch, kernel_version, plan, unsupported and blobs.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -44,11 +43,11 @@ struct BlobReport<'a> {
     size: u64,
 }
 
-pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, CommandError> {
+pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, CommandError> {
     let opened = boxlaunch::open(&args.directory)?;
     let shown = if args.json { json_line(&report(&opened))? } else { text(&opened) };
     print(&shown)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 fn report<'a>(opened: &'a OpenBox) -> Report<'a> {

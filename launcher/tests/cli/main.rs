@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod errors;
 mod foreign;
 mod output;
 mod refusal;
