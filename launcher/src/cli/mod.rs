@@ -24,18 +24,15 @@ use error::CommandError;
 
 /// Runs boxes: bootable images for AI agents, built by boxbuild.
 #[derive(Debug, Parser)]
-#[command(name = "boxlaunch", version, after_help = EXIT_CODES)]
+#[command(name = "boxlaunch", version, after_help = exit::help() + "\n\n\
+    Errors and their codes in --json: docs/errors.md.\n\
+    `run` passes on the status of the program that it ran: the command's, or the agent's; it is\n\
+    128 + N where signal N stopped it. Where the program's output cannot be passed on, that ends\n\
+    it, and 0 becomes 1, or 141 where nobody reads it any more.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
-
-const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 the box or its start failed; 2 usage; 4 the startup budget is exceeded;
-5 verification found a difference; 70 a bug in boxlaunch. `run` passes on the status of the program
-that it ran: the command's, or the agent's; it is 128 + N where signal N stopped it. Where the
-program's output cannot be passed on, that ends it, and 0 becomes 1, or 141 where nobody reads it
-any more.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
