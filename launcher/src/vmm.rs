@@ -15,7 +15,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use box_image::Vm as VmSize;
-use box_image::plan::CONTROL_PORT;
+use box_image::plan::{CONTROL_PORT, FIRST_ROOT_DIRS, INIT_PATH, NONCE_PATH};
 use box_layout::OpenBox;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::prctl;
@@ -32,8 +32,6 @@ use crate::signals;
 
 /// The hidden subcommand as which the VMM process is started.
 pub const SUBCOMMAND: &str = "vmm";
-/// The directories of the first root: mount points that init needs before it has another root.
-const ROOT_DIRS: [&std::ffi::CStr; 4] = [c"dev", c"proc", c"sys", c"newroot"];
 /// A regular file that everybody may execute (`S_IFREG | 0755`).
 const PROGRAM: u32 = 0o100_755;
 /// A regular file that only root may read (`S_IFREG | 0400`).
@@ -221,11 +219,11 @@ fn configured(config: impl Read) -> Result<Vm, LaunchError> {
 /// When libkrun refuses.
 pub fn add_first_root(vm: &mut Vm, init: Vec<u8>, nonce: &str) -> Result<(), LaunchError> {
     vm.add_memory_root()?;
-    for name in ROOT_DIRS {
-        vm.add_root_dir(name, 0o755)?;
+    for path in FIRST_ROOT_DIRS {
+        vm.add_root_dir(path.as_ref(), 0o755)?;
     }
-    vm.add_root_file(c"init.krun", PROGRAM, init.leak())?;
-    vm.add_root_file(c"nonce", SECRET, nonce.as_bytes().to_vec().leak())?;
+    vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init.leak())?;
+    vm.add_root_file(NONCE_PATH.as_ref(), SECRET, nonce.as_bytes().to_vec().leak())?;
     Ok(())
 }
 
