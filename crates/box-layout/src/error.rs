@@ -46,7 +46,7 @@ pub enum OpenError {
         "the box {} is of format epoch {found}, and this version reads epoch {FORMAT_EPOCH}",
         place(path)
     )]
-    Epoch { path: PathBuf, found: u32 },
+    Epoch { path: PathBuf, found: u64 },
 }
 
 impl OpenError {
