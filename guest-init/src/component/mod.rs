@@ -71,7 +71,7 @@ impl Component {
         let step = || format!("set up the {}", self.name.name());
         match self.link.receive::<Event>().step_with(step)? {
             Some((Event::Prepared, _)) => Ok(()),
-            Some((Event::Failed { step, message }, _)) => Err(InitError::new(step, message)),
+            Some((Event::Failed(failed), _)) => Err(failed.into()),
             other => Err(format!("its holder ended or said {other:?}")).step_with(step),
         }
     }

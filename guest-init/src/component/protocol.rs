@@ -4,7 +4,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use box_image::wire::MAX_FRAME;
+use box_image::wire::{Failed, MAX_FRAME};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
 };
@@ -60,12 +60,7 @@ pub(crate) enum Event {
         status: u8,
     },
     /// A step of the set-up or of the start failed; nothing more will come of it.
-    Failed {
-        /// The step.
-        step: String,
-        /// Why.
-        message: String,
-    },
+    Failed(Failed),
 }
 
 /// One end of the connection between init and a holder.

@@ -230,8 +230,8 @@ mod tests {
             [("a3s/skills", "a symbolic link"), ("proc", "a symbolic link"), ("sys", "other than")]
         {
             let error = mount_point(&root, path).unwrap_err();
-            assert_eq!(error.step(), format!("make the mount point /{path}"));
-            assert!(error.message().contains(what), "{error}");
+            assert_eq!(error.report().step, format!("make the mount point /{path}"));
+            assert!(error.report().message.contains(what), "{error}");
         }
         assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "nothing was made outside");
         std::fs::remove_dir_all(root).unwrap();

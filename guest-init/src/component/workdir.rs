@@ -118,8 +118,8 @@ mod tests {
         for path in [PathBuf::from(magic), root.join("link"), root.join("link/below")] {
             assert_eq!(try_make(&path, &user), Err(Errno::ELOOP), "{}", path.display());
             let error = enter(path.to_str().unwrap()).unwrap_err();
-            assert!(error.step().starts_with("enter the working directory"), "{error}");
-            assert!(error.message().contains("ELOOP"), "{error}");
+            assert!(error.report().step.starts_with("enter the working directory"), "{error}");
+            assert!(error.report().message.contains("ELOOP"), "{error}");
         }
         assert!(!root.join("below").exists());
         fs::remove_dir_all(root).unwrap();

@@ -224,7 +224,7 @@ impl Server<'_> {
             Some(Event::Started { at_ns }) => self.agent = Agent::Started(at_ns),
             Some(Event::Healthy { at_ns }) => self.agent_is_healthy(at_ns),
             Some(Event::Exited { id, status }) => self.program_has_ended(index, id, status),
-            Some(Event::Failed { step, message }) => return Err(InitError::new(step, message)),
+            Some(Event::Failed(failed)) => return Err(failed.into()),
             Some(Event::Prepared) => {}
             None => return Err("its holder has ended").step_with(step),
         }
