@@ -42,7 +42,7 @@ impl Channel {
         Ok(Self::from(vsock))
     }
 
-    /// Sends one message, waiting for room where there is none.
+    /// Sends one message; waits until there is room for it.
     ///
     /// # Errors
     /// The connection's.

@@ -1,4 +1,4 @@
-//! What went wrong in the guest, and at which step.
+//! Errors in the guest, with the step that failed.
 
 use std::error::Error;
 use std::fmt;

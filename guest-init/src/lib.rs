@@ -39,7 +39,7 @@ use error::{InitError, Step as _};
 use time::Clock;
 
 /// The nice value of init and the holders. A busy workload shall not keep a command or a stop
-/// waiting, nor shall the kernel's own late work, which goes on while init starts.
+/// waiting, nor shall the kernel's own late work, which continues while init starts.
 const FIRST_IN_LINE: i32 = -20;
 /// The kernel's out-of-memory killer spares a process with this score.
 const NEVER_KILL: &str = "-1000";
@@ -113,7 +113,7 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     serve::run(serve::Machine { clock, plan: &plan, channel, components, bridges, signals })
 }
 
-/// What is inherited by all processes of init's own: hidden memory, safety from the
+/// Sets what all processes of init's own inherit: hidden memory, safety from the
 /// out-of-memory killer, and modes that are what they are asked to be.
 fn protect_init() -> Result<(), InitError> {
     set_dumpable(false).step("hide init's memory")?;

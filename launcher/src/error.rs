@@ -19,7 +19,7 @@ pub enum LaunchError {
     /// A file or directory could not be used.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried, as a verb: `open`, `read`, `make`.
+        /// The failed action, as a verb: `open`, `read`, `make`.
         action: &'static str,
         path: PathBuf,
         #[source]
@@ -61,7 +61,7 @@ pub enum LaunchError {
     /// Init reported that a step of the start, or of a request, failed.
     #[error("the guest failed to {step}: {message}")]
     Guest { step: String, message: String },
-    /// What came over the control channel is not what init sends.
+    /// Something came over the control channel that init does not send.
     #[error("the control channel was misused: {0}")]
     Protocol(String),
     /// The virtual machine ended by itself.
@@ -110,10 +110,10 @@ fn list(unsupported: &[Unsupported]) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct RunFailure {
-    /// What failed.
+    /// The error.
     #[source]
     pub error: LaunchError,
-    /// What was said before that; nothing before the machine started.
+    /// The last words before that; empty before the machine started.
     pub said: Vec<Said>,
 }
 

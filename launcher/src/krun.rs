@@ -24,7 +24,7 @@ const LOG_ERROR: u32 = 1;
 const LOG_PLAIN: u32 = 2;
 /// `KRUN_LOG_OPTION_NO_ENV`: `RUST_LOG` does not change what is logged.
 const LOG_NO_ENV: u32 = 1;
-/// A file descriptor that is none.
+/// The value that stands for no file descriptor.
 const NO_FD: i32 = -1;
 const STDERR: i32 = 2;
 
@@ -34,7 +34,7 @@ const STDERR: i32 = 2;
 pub struct KrunError {
     /// The function's name.
     pub call: &'static str,
-    /// What its negative result stands for.
+    /// The error that its negative result stands for.
     #[source]
     pub source: io::Error,
 }

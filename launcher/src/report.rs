@@ -1,4 +1,4 @@
-//! What a run reports: the budget's table for people, one JSON object for machines.
+//! The report of a run: the budget's table for people, one JSON object for machines.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub fn budget_table(budget: &Budget, taken: &Phases) -> String {
 pub struct RunFacts {
     /// How the box's blobs were verified.
     pub verified: Verified,
-    /// What the start took.
+    /// The time that each phase of the start took.
     pub phases: Phases,
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
@@ -56,12 +56,12 @@ pub struct RunReport<'a> {
     /// The command that ran, if one did.
     pub command: Option<CommandReport>,
     agent_socket: Option<&'a Path>,
-    /// What made the run fail after its start.
+    /// The errors that made the run fail after its start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Problem>,
 }
 
-/// What a component is, from the plan.
+/// A component, as the plan describes it.
 #[derive(Debug, Serialize)]
 struct ComponentReport<'a> {
     hostname: &'a str,

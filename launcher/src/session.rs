@@ -38,7 +38,7 @@ const POWER_OFF: Duration = Duration::from_secs(5);
 /// Only this much of a guest's message is shown, in bytes.
 const MAX_SHOWN: usize = 4096;
 
-/// What a session needs.
+/// The arguments of [`Session::start`].
 #[derive(Debug)]
 pub struct Setup<'a> {
     /// The box.
@@ -57,7 +57,7 @@ pub struct Setup<'a> {
     pub console: Option<File>,
     /// Where the agent's output goes.
     pub agent_output: Route,
-    /// What ends the run early.
+    /// The signals that end the run early.
     pub signals: &'a StopSignals,
     /// When the program started.
     pub started: Instant,

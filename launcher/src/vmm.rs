@@ -38,7 +38,7 @@ const PROGRAM: u32 = 0o100_755;
 /// A regular file that only root may read (`S_IFREG | 0400`).
 const SECRET: u32 = 0o100_400;
 
-/// What the VMM process is told.
+/// The configuration of the VMM process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct VmmConfig {
     /// The supervisor, without which the machine must not live.
@@ -47,7 +47,7 @@ pub struct VmmConfig {
     pub size: VmSize,
     /// The inherited descriptors of the blobs.
     pub blobs: BlobFds,
-    /// What init has to say first.
+    /// The secret that init has to send first.
     pub nonce: Nonce,
     /// The supervisor's socket, to which [`CONTROL_PORT`] leads.
     pub control_socket: PathBuf,

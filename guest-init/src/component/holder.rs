@@ -22,7 +22,7 @@ use crate::error::{InitError, Step as _};
 use crate::wait::{self, Ended};
 use crate::{boot, console, sys, time};
 
-/// What a holder is made of.
+/// The arguments of a holder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting<'a> {
     /// Which component it holds.

@@ -1,4 +1,4 @@
-//! Components: the agent and the business application, each behind a *holder*.
+//! Components: the agent and the business application, each with a *holder*.
 //!
 //! ```text
 //! init ── holder (PID 1 of the component's namespaces) ── workloads, in the component's cgroup

@@ -24,7 +24,7 @@ use crate::{sys, time};
 /// The status of a program that could not be started.
 pub(crate) const CANNOT_START: u8 = 126;
 
-/// What all workloads of a component have in common.
+/// The properties that all workloads of a component share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Base<'a> {
     /// How the component runs.
@@ -95,7 +95,7 @@ pub(crate) fn spawn(
     Ok(Spawned { pid, outcome: read_outcome(reader) })
 }
 
-/// What the new process does; it writes to `report` as [`decode`] reads it.
+/// Runs in the new process; writes to `report` as [`decode`] reads it.
 fn run(base: Base<'_>, argv: &[String], streams: &Streams, mut report: PipeWriter) -> i32 {
     if let Err(error) = become_workload(base, streams, &report) {
         let Failed { step, message } = error.report();

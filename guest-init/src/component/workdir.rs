@@ -39,7 +39,7 @@ fn try_make(workdir: &Path, user: &User) -> nix::Result<()> {
     Ok(())
 }
 
-/// Opens a directory, making it where it is missing; tells whether it was.
+/// Opens a directory and makes it where it is missing; returns `true` if it was.
 fn open_or_make(at: BorrowedFd<'_>, name: &Path) -> nix::Result<(OwnedFd, bool)> {
     match open(at, name) {
         Err(Errno::ENOENT) => {

@@ -31,7 +31,7 @@ struct Report<'a> {
     epoch: u32,
     kernel_version: &'a str,
     plan: &'a RunPlan,
-    /// What keeps this version from running the box.
+    /// The declarations that keep this version from running the box.
     unsupported: Vec<Unsupported>,
     blobs: Vec<BlobReport<'a>>,
 }

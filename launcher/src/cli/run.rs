@@ -41,7 +41,7 @@ pub(crate) struct RunArgs {
     /// Print one JSON object at the end, with the programs' output in it.
     #[arg(long)]
     pub(crate) json: bool,
-    /// What to do about the startup budget.
+    /// How to treat a start that takes longer than the budget.
     #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
     budget: BudgetPolicy,
     /// The component to run CMD in [default: business where the box has one, else agent].
@@ -79,7 +79,7 @@ Examples:
 Which files were hashed before is remembered in $BOXLAUNCH_STATE, else $XDG_STATE_HOME/boxbuild, else
 ~/.local/state/boxbuild.";
 
-/// What to do when the start takes longer than its budget.
+/// How to treat a start that takes longer than its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BudgetPolicy {
     /// Print what each phase took, and go on.

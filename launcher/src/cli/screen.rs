@@ -14,7 +14,7 @@ use super::printed;
 
 /// Where a run writes to. Nothing of it keeps the run from a signal.
 ///
-/// What is written is on its way for a while, so whether it arrives is known only at the end: see
+/// Text is on its way for a while, so whether it arrives is known only at the end: see
 /// [`Screen::close`].
 #[derive(Debug)]
 pub(crate) struct Screen {

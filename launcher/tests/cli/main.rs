@@ -20,7 +20,7 @@ struct Scene {
     state: TempDir,
 }
 
-/// What a program printed, and its exit code; nothing where a signal killed it.
+/// The output of a program, and its exit code; `None` where a signal killed it.
 #[derive(Debug, PartialEq, Eq)]
 struct Ended {
     code: Option<i32>,
