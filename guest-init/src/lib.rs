@@ -28,7 +28,7 @@ use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use box_image::{ComponentName, RunPlan};
+use box_image::RunPlan;
 use nix::sys::prctl::set_dumpable;
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::stat::{Mode, umask};
@@ -106,9 +106,8 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     boot::forbid_user_namespaces()?;
     let components = start_components(&plan)?;
     let mut bridges = Vec::new();
-    for component in &components {
-        let plan = plan.component(component.name);
-        bridges.extend(plan.map(|plan| bridge::start(component, plan)).transpose()?.flatten());
+    for (component, (_, plan)) in components.iter().zip(plan.components()) {
+        bridges.extend(bridge::start(component, plan)?);
     }
     serve::run(serve::Machine { clock, plan: &plan, channel, components, bridges, signals })
 }
@@ -124,11 +123,8 @@ fn protect_init() -> Result<(), InitError> {
 
 /// Starts all holders, then waits for each: they are set up side by side.
 fn start_components(plan: &RunPlan) -> Result<Vec<Component>, InitError> {
-    let named =
-        ComponentName::ALL.into_iter().filter_map(|name| Some((name, plan.component(name)?)));
-    let components: Vec<_> = named
-        .map(|(name, component)| Component::start(plan, name, component))
-        .collect::<Result<_, _>>()?;
+    let started = plan.components().map(|(name, of)| Component::start(plan, name, of));
+    let components: Vec<_> = started.collect::<Result<_, _>>()?;
     components.iter().try_for_each(Component::wait_until_prepared)?;
     Ok(components)
 }

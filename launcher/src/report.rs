@@ -96,8 +96,8 @@ pub struct CommandReport {
 impl CommandReport {
     /// Describes a command that has ended, with its output where that was captured.
     pub fn new(component: ComponentName, argv: Vec<String>, exit: Exited, output: &Route) -> Self {
-        let output = output.captured().cloned().unwrap_or_default();
-        Self { component, argv, status: exit.status, oom_killed: exit.oom_killed, output }
+        let Exited { status, oom_killed, .. } = exit;
+        Self { component, argv, status, oom_killed, output: output.captured() }
     }
 }
 
@@ -124,7 +124,7 @@ impl<'a> RunReport<'a> {
                 component: ComponentReport::of(&plan.agent),
                 ready: true,
                 status: facts.agent_status,
-                output: facts.agent_output.captured().cloned().unwrap_or_default(),
+                output: facts.agent_output.captured(),
             },
             business: plan.business.as_ref().map(ComponentReport::of),
             command: None,

@@ -308,7 +308,7 @@ impl<'a> Session<'a> {
         // The error at hand matters more than one while the last half line is written.
         drop(self.facts.agent_output.finish());
         let captured = self.facts.agent_output.captured();
-        let output = captured.map_or_else(String::new, |kept| kept.stdout() + &kept.stderr());
+        let output = captured.stdout() + &captured.stderr();
         let said = [
             ("the agent's output", shown_lines(&output)),
             ("the end of the machine's console", self.events.console.tail()),

@@ -34,11 +34,6 @@ impl CommandError {
         Self { problem, said: String::new(), exit }
     }
 
-    /// Returns the error of a result that cannot be written to standard output.
-    pub(crate) fn stdout(error: &io::Error) -> Self {
-        Self::new(Io, format_args!("cannot write the result to standard output: {error}"))
-    }
-
     /// Prints the error and returns the exit code. One that standard output does not take is printed
     /// to standard error instead.
     pub(crate) fn report(&self, as_json: bool) -> u8 {
@@ -69,7 +64,7 @@ impl From<LaunchError> for CommandError {
                 Self { problem: None, said: String::new(), exit: signal_code(SIGPIPE) }
             }
             LaunchError::Signal(signal) => {
-                Self { exit: signal_code(*signal), ..Self::new(Interrupted, error) }
+                Self { exit: signal_code(*signal), ..Self::new(explain(&error), error) }
             }
             // A list of declarations has lines of its own, each of them safe for a terminal.
             LaunchError::Unsupported(_) => Self::new(explain(&error), error),
@@ -170,20 +165,14 @@ fn explain(error: &LaunchError) -> Explanation {
         LaunchError::AgentEnded(_) => {
             (AgentFailed, "look at the agent's output above, and at its program in the Boxfile")
         }
-        error => return code(error).into(),
+        LaunchError::NoComponent(_) => return ComponentNotFound.into(),
+        LaunchError::Krun(_) | LaunchError::VmmEnded { .. } => return VmmFailed.into(),
+        LaunchError::Guest { .. } | LaunchError::Protocol(_) => return GuestFailed.into(),
+        LaunchError::File { .. } | LaunchError::Output(_) => return Io.into(),
+        LaunchError::Signal(_) => return Interrupted.into(),
+        LaunchError::System { .. } => return Internal.into(),
     };
     row.into()
-}
-
-/// Returns the code of an error that comes without help.
-const fn code(error: &LaunchError) -> ErrorCode {
-    match error {
-        LaunchError::NoComponent(_) => ComponentNotFound,
-        LaunchError::Krun(_) | LaunchError::VmmEnded { .. } => VmmFailed,
-        LaunchError::Guest { .. } | LaunchError::Protocol(_) => GuestFailed,
-        LaunchError::File { .. } | LaunchError::Output(_) => Io,
-        _ => Internal,
-    }
 }
 
 #[cfg(test)]

@@ -84,9 +84,7 @@ fn text(opened: &OpenBox) -> String {
         let names: Vec<&str> = plan.skills.iter().map(|skill| skill.name.as_str()).collect();
         lines.push(format!("skills      {}", names.join(", ")));
     }
-    for name in ComponentName::ALL {
-        lines.extend(plan.component(name).map(|plan| component(name, plan)).unwrap_or_default());
-    }
+    lines.extend(plan.components().flat_map(|(name, plan)| component(name, plan)));
     let unsupported = plan.unsupported();
     if !unsupported.is_empty() {
         let head = "not enforced by this version, which therefore does not run the box";

@@ -90,7 +90,8 @@ fn print(text: &str) -> Result<(), CommandError> {
 fn printed(result: io::Result<()>) -> Result<(), CommandError> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(CommandError::stdout(&error))
+            let message = format!("cannot write the result to standard output: {error}");
+            Err(CommandError::new(ErrorCode::Io, message))
         }
         _ => Ok(()),
     }

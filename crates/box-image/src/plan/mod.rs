@@ -110,6 +110,11 @@ impl RunPlan {
             ComponentName::Business => self.business.as_ref(),
         }
     }
+
+    /// Returns the components that the box has, in the order of [`ComponentName::ALL`].
+    pub fn components(&self) -> impl Iterator<Item = (ComponentName, &ComponentPlan)> {
+        ComponentName::ALL.into_iter().filter_map(|name| Some((name, self.component(name)?)))
+    }
 }
 
 /// How the images lie in the rootfs.
