@@ -8,6 +8,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use box_image::plan::{NEW_ROOT, NONCE_PATH};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
@@ -18,10 +19,6 @@ use crate::sys;
 
 /// The block device of the rootfs: the first virtio disk.
 pub const ROOT_DEVICE: &str = "/dev/vda";
-/// Where the virtual root has a place for the real one.
-pub const NEW_ROOT: &str = "/newroot";
-/// The file of the virtual root that holds this boot's nonce; it can be opened once.
-const NONCE_PATH: &str = "/nonce";
 /// The greatest length of the nonce: 64 hexadecimal digits, and some room.
 const NONCE_MAX: u64 = 128;
 

@@ -20,7 +20,7 @@ use crate::error::{InitError, Step as _};
 const MOUNT: &str = "/sys/fs/cgroup";
 /// The parent of the leaves.
 const PARENT: &str = "/sys/fs/cgroup/a3s";
-/// What the leaves are limited by.
+/// The controllers that limit the leaves.
 const CONTROLLERS: &str = "+memory +pids +cpu";
 
 /// Enables the controllers for the leaves.

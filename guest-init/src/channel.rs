@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use box_image::plan::CONTROL_PORT;
-use box_image::wire::{Failed, GuestMessage, Hello, HostMessage, PROTOCOL};
+use box_image::wire::{GuestMessage, Hello, HostMessage, PROTOCOL};
 use nix::libc;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, VsockAddr, connect, setsockopt, socket, sockopt,
@@ -42,7 +42,7 @@ impl Channel {
         Ok(Self::from(vsock))
     }
 
-    /// Sends one message, waiting for room where there is none.
+    /// Sends one message; waits until there is room for it.
     ///
     /// # Errors
     /// The connection's.
@@ -50,10 +50,9 @@ impl Channel {
         message.write(&mut self.0)
     }
 
-    /// Tells of an error, if the launcher still listens.
+    /// Reports an error, if the launcher still listens.
     pub fn send_failed(&mut self, error: &InitError) -> io::Result<()> {
-        let step = error.step().to_owned();
-        self.send(&GuestMessage::Failed(Failed { step, message: error.message() }))
+        self.send(&GuestMessage::Failed(error.report()))
     }
 
     /// Receives one message; nothing where the launcher has hung up.
@@ -80,7 +79,7 @@ impl AsFd for Channel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use box_image::wire::Shutdown;
+    use box_image::wire::{Failed, Shutdown};
     use std::os::unix::net::UnixStream;
 
     #[test]

@@ -1,7 +1,9 @@
-//! What went wrong in the guest, and at which step.
+//! Errors in the guest, with the step that failed.
 
 use std::error::Error;
 use std::fmt;
+
+use box_image::wire::Failed;
 
 /// A step of init's work that failed.
 ///
@@ -19,14 +21,15 @@ impl InitError {
         Self { step: step.into(), source: source.into() }
     }
 
-    /// Returns what init was doing, such as `mount the rootfs`.
-    pub fn step(&self) -> &str {
-        &self.step
+    /// Returns the error as it is reported to another process.
+    pub fn report(&self) -> Failed {
+        Failed { step: self.step.clone(), message: self.source.to_string() }
     }
+}
 
-    /// Returns why it failed.
-    pub fn message(&self) -> String {
-        self.source.to_string()
+impl From<Failed> for InitError {
+    fn from(Failed { step, message }: Failed) -> Self {
+        Self::new(step, message)
     }
 }
 
@@ -69,8 +72,10 @@ mod tests {
     fn an_error_names_its_step_and_its_reason() {
         let failed: Result<(), _> = Err(std::io::Error::from_raw_os_error(2));
         let error = failed.step("read the run plan").unwrap_err();
-        assert_eq!(error.step(), "read the run plan");
-        assert_eq!(error.to_string(), format!("read the run plan: {}", error.message()));
-        assert!(error.message().contains("No such file"));
+        let report = error.report();
+        assert_eq!(report.step, "read the run plan");
+        assert_eq!(error.to_string(), format!("read the run plan: {}", report.message));
+        assert!(report.message.contains("No such file"));
+        assert_eq!(InitError::from(report.clone()).report(), report);
     }
 }

@@ -28,7 +28,7 @@ use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use box_image::{ComponentName, RunPlan};
+use box_image::RunPlan;
 use nix::sys::prctl::set_dumpable;
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::stat::{Mode, umask};
@@ -39,7 +39,7 @@ use error::{InitError, Step as _};
 use time::Clock;
 
 /// The nice value of init and the holders. A busy workload shall not keep a command or a stop
-/// waiting, nor shall the kernel's own late work, which goes on while init starts.
+/// waiting, nor shall the kernel's own late work, which continues while init starts.
 const FIRST_IN_LINE: i32 = -20;
 /// The kernel's out-of-memory killer spares a process with this score.
 const NEVER_KILL: &str = "-1000";
@@ -106,14 +106,13 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     boot::forbid_user_namespaces()?;
     let components = start_components(&plan)?;
     let mut bridges = Vec::new();
-    for component in &components {
-        let plan = plan.component(component.name);
-        bridges.extend(plan.map(|plan| bridge::start(component, plan)).transpose()?.flatten());
+    for (component, (_, plan)) in components.iter().zip(plan.components()) {
+        bridges.extend(bridge::start(component, plan)?);
     }
     serve::run(serve::Machine { clock, plan: &plan, channel, components, bridges, signals })
 }
 
-/// What is inherited by all processes of init's own: hidden memory, safety from the
+/// Sets what all processes of init's own inherit: hidden memory, safety from the
 /// out-of-memory killer, and modes that are what they are asked to be.
 fn protect_init() -> Result<(), InitError> {
     set_dumpable(false).step("hide init's memory")?;
@@ -124,11 +123,8 @@ fn protect_init() -> Result<(), InitError> {
 
 /// Starts all holders, then waits for each: they are set up side by side.
 fn start_components(plan: &RunPlan) -> Result<Vec<Component>, InitError> {
-    let named =
-        ComponentName::ALL.into_iter().filter_map(|name| Some((name, plan.component(name)?)));
-    let components: Vec<_> = named
-        .map(|(name, component)| Component::start(plan, name, component))
-        .collect::<Result<_, _>>()?;
+    let started = plan.components().map(|(name, of)| Component::start(plan, name, of));
+    let components: Vec<_> = started.collect::<Result<_, _>>()?;
     components.iter().try_for_each(Component::wait_until_prepared)?;
     Ok(components)
 }

@@ -23,11 +23,11 @@ pub const MAX_FILE: usize = 1 << 20;
 /// A longer line is broken here.
 const MAX_LINE: usize = 4096;
 const TRUNCATED: &[u8] = b"[truncated: the console's file is full]\n";
-/// What libkrun's log calls the console.
+/// The name of the console in libkrun's log.
 const CONSOLE_TARGET: &str = " ERROR init_or_kernel] ";
-/// What libkrun puts before a console line that it broke.
+/// The mark that libkrun puts before a console line that it broke.
 const BROKEN: &str = "[missing newline]";
-/// What libkrun logs when KVM gives up.
+/// The text that libkrun logs when KVM gives up.
 const INTERNAL_ERROR: &str = "KVM_EXIT_INTERNAL_ERROR";
 
 /// The kept part of the console.
@@ -75,7 +75,7 @@ impl Console {
         shown_lines(&String::from_utf8_lossy(&bytes))
     }
 
-    /// Tells whether libkrun reported that KVM gave up on the guest.
+    /// Returns `true` if libkrun reported that KVM gave up on the guest.
     pub const fn kvm_gave_up(&self) -> bool {
         self.internal_error
     }
@@ -109,7 +109,7 @@ impl Console {
 fn undecorated(line: &str) -> (bool, &str) {
     let parts = line.strip_prefix('[').and_then(|rest| rest.split_once(CONSOLE_TARGET));
     match parts {
-        // The guest's part cannot forge the decoration: it begins behind the first.
+        // The guest's part cannot forge the decoration: it begins after the first.
         Some((timestamp, text)) if !timestamp.contains(' ') => {
             (true, text.strip_prefix(BROKEN).unwrap_or(text))
         }

@@ -129,7 +129,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Expects init behind a connection.
+    /// Makes the channel of a connection; init has yet to prove itself.
     pub const fn new(stream: UnixStream, nonce: Nonce) -> Self {
         Self { stream, nonce, received: Vec::new(), taken: 0, greeted: false }
     }

@@ -8,6 +8,7 @@ use box_image::text::shown;
 use box_image::wire::PROTOCOL;
 use box_image::{ComponentName, Unsupported};
 use box_layout::OpenError;
+use serde::Serialize;
 
 use crate::krun::KrunError;
 
@@ -18,7 +19,7 @@ pub enum LaunchError {
     /// A file or directory could not be used.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried, as a verb: `open`, `read`, `make`.
+        /// The failed action, as a verb: `open`, `read`, `make`.
         action: &'static str,
         path: PathBuf,
         #[source]
@@ -60,7 +61,7 @@ pub enum LaunchError {
     /// Init reported that a step of the start, or of a request, failed.
     #[error("the guest failed to {step}: {message}")]
     Guest { step: String, message: String },
-    /// What came over the control channel is not what init sends.
+    /// Something came over the control channel that init does not send.
     #[error("the control channel was misused: {0}")]
     Protocol(String),
     /// The virtual machine ended by itself.
@@ -97,11 +98,6 @@ impl LaunchError {
     pub(crate) fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
         move |source| Self::System { action, source: source.into() }
     }
-
-    /// Returns `true` if a file's bytes are not those that the box names.
-    pub const fn is_difference(&self) -> bool {
-        matches!(self, Self::Open(error) if error.is_difference())
-    }
 }
 
 /// Lists declarations, each on a line of its own.
@@ -114,15 +110,15 @@ fn list(unsupported: &[Unsupported]) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct RunFailure {
-    /// What failed.
+    /// The error.
     #[source]
     pub error: LaunchError,
-    /// What was said before that; nothing before the machine started.
+    /// The last words before that; empty before the machine started.
     pub said: Vec<Said>,
 }
 
 /// Words from the machine, safe for a terminal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Said {
     /// Where they come from, for people.
     pub source: &'static str,

@@ -1,4 +1,4 @@
-//! What happens to a running machine, one event at a time.
+//! The events of a running machine, one at a time.
 //!
 //! One thread waits on everything at once: the listener or the control channel, the VMM process's
 //! log, and the signals. The log ends when the process does.

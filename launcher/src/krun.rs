@@ -24,7 +24,7 @@ const LOG_ERROR: u32 = 1;
 const LOG_PLAIN: u32 = 2;
 /// `KRUN_LOG_OPTION_NO_ENV`: `RUST_LOG` does not change what is logged.
 const LOG_NO_ENV: u32 = 1;
-/// A file descriptor that is none.
+/// The value that stands for no file descriptor.
 const NO_FD: i32 = -1;
 const STDERR: i32 = 2;
 
@@ -34,7 +34,7 @@ const STDERR: i32 = 2;
 pub struct KrunError {
     /// The function's name.
     pub call: &'static str,
-    /// What its negative result stands for.
+    /// The error that its negative result stands for.
     #[source]
     pub source: io::Error,
 }
@@ -137,35 +137,38 @@ impl Vm {
         checked("krun_add_virtiofs3", code).map(drop)
     }
 
-    /// Adds an empty directory to the first root.
+    /// Adds an empty directory to the first root, by its path in the guest.
     ///
     /// # Errors
     /// When there is no first root, or its parent does not exist.
-    pub fn add_root_dir(&mut self, name: &CStr, mode: u32) -> Result<(), KrunError> {
+    pub fn add_root_dir(&mut self, path: &Path, mode: u32) -> Result<(), KrunError> {
+        let path = c_path("krun_fs_add_overlay_dir", path)?;
         // SAFETY: both strings are C strings for the call; libkrun copies them.
         let code = unsafe {
-            krun::krun_fs_add_overlay_dir(self.context, ROOT_TAG.as_ptr(), name.as_ptr(), mode)
+            krun::krun_fs_add_overlay_dir(self.context, ROOT_TAG.as_ptr(), path.as_ptr(), mode)
         };
         checked("krun_fs_add_overlay_dir", code).map(drop)
     }
 
-    /// Adds a file to the first root that can be looked up once; `mode` is an `st_mode`.
+    /// Adds a file to the first root, by its path in the guest, that can be looked up once; `mode`
+    /// is an `st_mode`.
     ///
     /// # Errors
     /// When there is no first root.
     pub fn add_root_file(
         &mut self,
-        name: &CStr,
+        path: &Path,
         mode: u32,
         data: &'static [u8],
     ) -> Result<(), KrunError> {
+        let path = c_path("krun_fs_add_overlay_file", path)?;
         // SAFETY: the strings are C strings for the call; the data, which libkrun does not copy,
         // lives as long as the process.
         let code = unsafe {
             krun::krun_fs_add_overlay_file(
                 self.context,
                 ROOT_TAG.as_ptr(),
-                name.as_ptr(),
+                path.as_ptr(),
                 data.as_ptr(),
                 data.len(),
                 mode,

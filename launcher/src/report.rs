@@ -1,10 +1,11 @@
-//! What a run reports: the budget's table for people, one JSON object for machines.
+//! The report of a run: the budget's table for people, one JSON object for machines.
 
 use std::path::Path;
 
 use box_digest::{Blake3Digest, Digest};
 use box_image::wire::Exited;
 use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Overrun, Phase, Phases};
+use error_report::Problem;
 use serde::Serialize;
 
 use crate::output::{Captured, Route};
@@ -31,7 +32,7 @@ pub fn budget_table(budget: &Budget, taken: &Phases) -> String {
 pub struct RunFacts {
     /// How the box's blobs were verified.
     pub verified: Verified,
-    /// What the start took.
+    /// The time that each phase of the start took.
     pub phases: Phases,
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
@@ -52,11 +53,15 @@ pub struct RunReport<'a> {
     excess: Vec<Overrun>,
     agent: AgentReport<'a>,
     business: Option<ComponentReport<'a>>,
-    command: Option<CommandReport>,
+    /// The command that ran, if one did.
+    pub command: Option<CommandReport>,
     agent_socket: Option<&'a Path>,
+    /// The errors that made the run fail after its start.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Problem>,
 }
 
-/// What a component is, from the plan.
+/// A component, as the plan describes it.
 #[derive(Debug, Serialize)]
 struct ComponentReport<'a> {
     hostname: &'a str,
@@ -91,20 +96,19 @@ pub struct CommandReport {
 impl CommandReport {
     /// Describes a command that has ended, with its output where that was captured.
     pub fn new(component: ComponentName, argv: Vec<String>, exit: Exited, output: &Route) -> Self {
-        let output = output.captured().cloned().unwrap_or_default();
-        Self { component, argv, status: exit.status, oom_killed: exit.oom_killed, output }
+        let Exited { status, oom_killed, .. } = exit;
+        Self { component, argv, status, oom_killed, output: output.captured() }
     }
 }
 
 impl<'a> RunReport<'a> {
     /// Puts the facts of a run of a box in the report's form. `agent_socket` is the one that led to
-    /// the agent's port, and `command` the one that ran, if one did.
+    /// the agent's port.
     pub fn new(
         digest: Digest,
         config: &'a BoxConfig,
         facts: &RunFacts,
         agent_socket: Option<&'a Path>,
-        command: Option<CommandReport>,
     ) -> Self {
         let plan = &config.plan;
         let excess = plan.budget.overruns(&facts.phases);
@@ -120,11 +124,12 @@ impl<'a> RunReport<'a> {
                 component: ComponentReport::of(&plan.agent),
                 ready: true,
                 status: facts.agent_status,
-                output: facts.agent_output.captured().cloned().unwrap_or_default(),
+                output: facts.agent_output.captured(),
             },
             business: plan.business.as_ref().map(ComponentReport::of),
-            command,
+            command: None,
             agent_socket,
+            errors: Vec::new(),
         }
     }
 }
@@ -139,6 +144,7 @@ impl<'a> ComponentReport<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use box_image::ErrorCode;
     use box_image::wire::Stream;
     use testkit::test_box::config;
 
@@ -172,7 +178,8 @@ mod tests {
         let (digest, socket) = (Digest::from_bytes([1; 32]), Path::new("/run/a.sock"));
         let (verified, agent_status) = (Verified::Receipt, None);
         let facts = RunFacts { verified, phases: TAKEN, agent_status, agent_output: output };
-        let report = RunReport::new(digest, &config, &facts, Some(socket), Some(command));
+        let mut report = RunReport::new(digest, &config, &facts, Some(socket));
+        report.command = Some(command);
         let expected = serde_json::json!({
             "box": format!("sha256:{}", "01".repeat(32)),
             "tree": format!("blake3:{}", "00".repeat(32)),
@@ -194,6 +201,9 @@ mod tests {
             },
             "agent_socket": "/run/a.sock",
         });
-        assert_eq!(serde_json::to_value(report).unwrap(), expected);
+        assert_eq!(serde_json::to_value(&report).unwrap(), expected);
+        report.errors.push(Problem::new(ErrorCode::OverBudget, "too slow"));
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["errors"][0]["code"], "over-budget");
     }
 }

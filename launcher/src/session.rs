@@ -38,7 +38,7 @@ const POWER_OFF: Duration = Duration::from_secs(5);
 /// Only this much of a guest's message is shown, in bytes.
 const MAX_SHOWN: usize = 4096;
 
-/// What a session needs.
+/// The arguments of [`Session::start`].
 #[derive(Debug)]
 pub struct Setup<'a> {
     /// The box.
@@ -57,7 +57,7 @@ pub struct Setup<'a> {
     pub console: Option<File>,
     /// Where the agent's output goes.
     pub agent_output: Route,
-    /// What ends the run early.
+    /// The signals that end the run early.
     pub signals: &'a StopSignals,
     /// When the program started.
     pub started: Instant,
@@ -308,7 +308,7 @@ impl<'a> Session<'a> {
         // The error at hand matters more than one while the last half line is written.
         drop(self.facts.agent_output.finish());
         let captured = self.facts.agent_output.captured();
-        let output = captured.map_or_else(String::new, |kept| kept.stdout() + &kept.stderr());
+        let output = captured.stdout() + &captured.stderr();
         let said = [
             ("the agent's output", shown_lines(&output)),
             ("the end of the machine's console", self.events.console.tail()),

@@ -15,8 +15,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use box_image::Vm as VmSize;
-use box_image::plan::CONTROL_PORT;
-use box_layout::OpenBox;
+use box_image::plan::{CONTROL_PORT, FIRST_ROOT_DIRS, INIT_PATH, NONCE_PATH};
+use box_layout::{OpenBox, OpenError};
+use host_fs::read::{Links, read_file};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
@@ -32,14 +33,12 @@ use crate::signals;
 
 /// The hidden subcommand as which the VMM process is started.
 pub const SUBCOMMAND: &str = "vmm";
-/// The directories of the first root: mount points that init needs before it has another root.
-const ROOT_DIRS: [&std::ffi::CStr; 4] = [c"dev", c"proc", c"sys", c"newroot"];
 /// A regular file that everybody may execute (`S_IFREG | 0755`).
 const PROGRAM: u32 = 0o100_755;
 /// A regular file that only root may read (`S_IFREG | 0400`).
 const SECRET: u32 = 0o100_400;
 
-/// What the VMM process is told.
+/// The configuration of the VMM process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct VmmConfig {
     /// The supervisor, without which the machine must not live.
@@ -48,7 +47,7 @@ pub struct VmmConfig {
     pub size: VmSize,
     /// The inherited descriptors of the blobs.
     pub blobs: BlobFds,
-    /// What init has to say first.
+    /// The secret that init has to send first.
     pub nonce: Nonce,
     /// The supervisor's socket, to which [`CONTROL_PORT`] leads.
     pub control_socket: PathBuf,
@@ -61,6 +60,8 @@ pub struct VmmConfig {
 pub struct BlobFds {
     kernel: RawFd,
     init: RawFd,
+    /// The size of init that the box names, in bytes.
+    init_size: u64,
     rootfs: RawFd,
 }
 
@@ -70,6 +71,7 @@ impl BlobFds {
         Self {
             kernel: opened.kernel.file.as_raw_fd(),
             init: opened.init.file.as_raw_fd(),
+            init_size: opened.init.descriptor.size,
             rootfs: opened.rootfs.file.as_raw_fd(),
         }
     }
@@ -203,15 +205,24 @@ fn configured(config: impl Read) -> Result<Vm, LaunchError> {
     let mut vm = Vm::new(config.size.cpus, config.size.memory_mib)?;
     vm.set_kernel(&fd_path(config.blobs.kernel))?;
     vm.add_disk(&fd_path(config.blobs.rootfs))?;
-    let init = fd_path(config.blobs.init);
-    let init = std::fs::read(&init).map_err(LaunchError::file("read", &init))?;
-    add_first_root(&mut vm, init, config.nonce.text())?;
+    add_first_root(&mut vm, read_init(&config.blobs)?, config.nonce.text())?;
     vm.add_vsock()?;
     vm.add_vsock_port(CONTROL_PORT, &config.control_socket, PortMode::GuestConnects)?;
     if let Some(agent) = &config.agent {
         vm.add_vsock_port(agent.port.into(), &agent.socket, PortMode::HostConnects)?;
     }
     Ok(vm)
+}
+
+/// Reads init from the file that was verified. The file can have changed since then, so it must have
+/// the size that the box names.
+fn read_init(blobs: &BlobFds) -> Result<Vec<u8>, LaunchError> {
+    let (path, size) = (fd_path(blobs.init), blobs.init_size);
+    match read_file(&path, Links::Follow, size) {
+        Ok(init) if init.len() as u64 == size => Ok(init),
+        Ok(init) => Err(OpenError::size(path, size, init.len() as u64).into()),
+        Err(error) => Err(LaunchError::file("read", path)(error.into())),
+    }
 }
 
 /// Gives the machine its first root: init, the nonce and mount points, each in memory. They are
@@ -221,11 +232,11 @@ fn configured(config: impl Read) -> Result<Vm, LaunchError> {
 /// When libkrun refuses.
 pub fn add_first_root(vm: &mut Vm, init: Vec<u8>, nonce: &str) -> Result<(), LaunchError> {
     vm.add_memory_root()?;
-    for name in ROOT_DIRS {
-        vm.add_root_dir(name, 0o755)?;
+    for path in FIRST_ROOT_DIRS {
+        vm.add_root_dir(path.as_ref(), 0o755)?;
     }
-    vm.add_root_file(c"init.krun", PROGRAM, init.leak())?;
-    vm.add_root_file(c"nonce", SECRET, nonce.as_bytes().to_vec().leak())?;
+    vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init.leak())?;
+    vm.add_root_file(NONCE_PATH.as_ref(), SECRET, nonce.as_bytes().to_vec().leak())?;
     Ok(())
 }
 
@@ -342,6 +353,28 @@ mod tests {
         let mut vmm = Vmm::spawn(Path::new(PATIENT), &opened).unwrap();
         vmm.configure(&sent).unwrap();
         assert!(vmm.configure(&sent).unwrap_err().to_string().contains("has been configured"));
+    }
+
+    #[test]
+    fn init_is_read_with_the_size_that_the_box_names() {
+        let made = TestBox::new(&config());
+        let opened = crate::open(made.path()).unwrap();
+        let blobs = BlobFds::of(&opened);
+        let init = fs::read(&opened.init.path).unwrap();
+        assert_eq!(read_init(&blobs).unwrap(), init);
+        let refused = |size| {
+            File::options().write(true).open(&opened.init.path).unwrap().set_len(size).unwrap();
+            read_init(&blobs).unwrap_err().to_string()
+        };
+        let (less, more) = (refused(3), refused(1 << 40));
+        assert!(less.contains(&format!("has 3 bytes, and the box names {}", init.len())), "{less}");
+        assert!(more.contains("1099511627776 bytes, and at most"), "{more}");
+    }
+
+    #[test]
+    fn libkrun_takes_the_first_root() {
+        let mut vm = Vm::new(1, 256).unwrap();
+        add_first_root(&mut vm, b"init".to_vec(), "nonce").unwrap();
     }
 
     #[test]

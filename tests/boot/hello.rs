@@ -203,6 +203,7 @@ fn an_impossible_budget_stops_the_box_with_a_table() {
     let step = step("over-budget");
     assert_eq!(step.status, 4, "{step:?}");
     assert!(!step.stdout.contains("ran"), "the command must not run: {step:?}");
+    assert_eq!(step.json()["errors"][0]["code"], "over-budget");
     assert!(step.stderr.contains("total") && step.stderr.contains("1 ms"), "{step:?}");
     let step = &STEPS["reported"];
     assert_eq!((step.status, step.stdout.as_str()), (0, "ran\n"), "{step:?}");

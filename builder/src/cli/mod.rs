@@ -28,17 +28,12 @@ use std::process::ExitCode;
 
 use box_image::exit;
 use clap::{Parser, Subcommand};
+use error_report::Problem;
 
 /// Bakes microVM images for AI agents from a checked-in Boxfile.
 #[derive(Debug, Parser)]
 #[command(name = "boxbuild", version, arg_required_else_help = true)]
-#[command(after_help = "Exit codes:\n  \
-    0   done\n  \
-    1   the input or the build failed\n  \
-    2   the command line is wrong\n  \
-    3   the lock is out of date (--locked)\n  \
-    5   a comparison found a difference (diff)\n  \
-    70  a defect of boxbuild\n\n\
+#[command(after_help = exit::help() + "\n\n\
     Errors and their codes in --json: docs/errors.md.\n\
     The language: docs/boxfile.md, or `boxbuild schema --reference`.")]
 struct Cli {
@@ -98,7 +93,7 @@ pub(crate) fn main() -> ExitCode {
         Ok((Err(failure), as_json)) => failure.report(as_json),
         // The panic's own message is printed already.
         Err(_) => {
-            terminal::note("error: this is a defect of boxbuild; please report the lines above");
+            terminal::note(&Problem::panicked("boxbuild").text());
             ExitCode::from(exit::BUG)
         }
     }

@@ -3,18 +3,31 @@
 
 /// Exit codes.
 pub mod exit {
-    /// The input is wrong, or the command failed.
-    pub const FAILED: u8 = 1;
-    /// The command line is wrong.
-    pub const USAGE: u8 = 2;
-    /// The lock is missing, out of date or unusable, and `--locked` forbids changing it.
-    pub const LOCKED: u8 = 3;
-    /// The start took longer than its budget.
-    pub const OVER_BUDGET: u8 = 4;
-    /// A comparison or verification found a difference.
-    pub const DIFFERENT: u8 = 5;
-    /// A bug in the program.
-    pub const BUG: u8 = 70;
+    /// Declares the exit codes, so that no list of them can miss one.
+    macro_rules! exit_codes {
+        ($($name:ident $code:literal $meaning:literal,)*) => {
+            $(#[doc = $meaning] pub const $name: u8 = $code;)*
+
+            /// All exit codes, and what they mean.
+            pub const ALL: &[(u8, &str)] = &[$(($code, $meaning),)*];
+        };
+    }
+
+    exit_codes! {
+        DONE 0 "done",
+        FAILED 1 "the input is wrong, or the command failed",
+        USAGE 2 "the command line is wrong",
+        LOCKED 3 "the lock is missing, out of date or malformed (`boxbuild build --locked`)",
+        OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`)",
+        DIFFERENT 5 "a difference was found (`boxbuild diff`, `boxlaunch verify` and `run`)",
+        BUG 70 "a bug in the program",
+    }
+
+    /// Returns the list of them for the help of a program.
+    pub fn help() -> String {
+        let lines = ALL.iter().map(|(code, meaning)| format!("\n  {code:<3} {meaning}"));
+        format!("Exit codes:{}", lines.collect::<String>())
+    }
 }
 
 /// Declares [`ErrorCode`], so that no list of it can miss one.
@@ -96,6 +109,16 @@ error_codes! {
     ComponentNotFound "component-not-found" "The box has no such component, or which one is unclear",
     PathNotFound "path-not-found" "The box or image has nothing at this path",
     ExportUnsupported "export-unsupported" "The format has no place for something in the box",
+
+    BoxWritable "box-writable" "Another user could change the box while it runs",
+    BoxUnsupported "box-unsupported" "The box needs what this version of boxlaunch cannot do",
+    KvmUnavailable "kvm-unavailable" "The host's KVM cannot be used, or cannot run the guest",
+    VmmFailed "vmm-failed" "The virtual machine could not be made, or ended by itself",
+    GuestFailed "guest-failed" "The box's init failed, or broke the rules of its control channel",
+    AgentFailed "agent-failed" "The agent ended before it was ready",
+    StartupTimeout "startup-timeout" "The agent was not ready in time",
+    OverBudget "over-budget" "The start took longer than the box's budget allows",
+    Interrupted "interrupted" "A signal stopped the command",
 }
 
 impl ErrorCode {
@@ -105,6 +128,7 @@ impl ErrorCode {
         match self {
             Self::Usage => exit::USAGE,
             Self::LockMissing | Self::LockOutOfDate => exit::LOCKED,
+            Self::OverBudget => exit::OVER_BUDGET,
             _ => exit::FAILED,
         }
     }
@@ -120,13 +144,17 @@ mod tests {
             .iter()
             .map(|(code, name, meaning)| format!("| `{name}` | {} | {meaning} |", code.exit()))
             .collect();
-        let page = include_str!("../../../docs/errors.md");
-        let documented: Vec<&str> = page
-            .lines()
-            .skip_while(|line| *line != "## Error codes")
-            .filter(|line| line.starts_with("| `"))
-            .collect();
-        assert_eq!(documented.join("\n"), rows.join("\n"));
+        assert_eq!(documented("## Error codes"), rows);
+        let row = |(code, meaning): &(u8, &str)| format!("| {code} | {meaning} |");
+        assert_eq!(documented("## Exit codes"), exit::ALL.iter().map(row).collect::<Vec<_>>());
+    }
+
+    /// Returns the rows of the table in a section of the page.
+    fn documented(section: &str) -> Vec<&'static str> {
+        let page = include_str!("../../../docs/errors.md").lines();
+        let table =
+            page.skip_while(|line| *line != section).skip_while(|it| !it.starts_with("|---"));
+        table.skip(1).take_while(|line| line.starts_with('|')).collect()
     }
 
     #[test]

@@ -262,17 +262,13 @@ fn read_frame(reader: &mut impl Read) -> io::Result<Option<(u8, Vec<u8>)>> {
 
 /// Reads the length field, or nothing where the stream ends before its first byte.
 fn read_prefix(reader: &mut impl Read) -> io::Result<Option<[u8; 4]>> {
-    let mut prefix = [0; 4];
-    loop {
-        match reader.read(&mut prefix[..1]) {
-            Ok(0) => return Ok(None),
-            Ok(_) => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+    let mut prefix = Vec::new();
+    reader.take(4).read_to_end(&mut prefix)?;
+    match <[u8; 4]>::try_from(prefix) {
+        Ok(prefix) => Ok(Some(prefix)),
+        Err(prefix) if prefix.is_empty() => Ok(None),
+        Err(_) => Err(io::ErrorKind::UnexpectedEof.into()),
     }
-    reader.read_exact(&mut prefix[1..])?;
-    Ok(Some(prefix))
 }
 
 #[cfg(test)]

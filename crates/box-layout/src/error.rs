@@ -4,9 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
+use box_image::PlanError;
 use box_image::manifest::{ARTIFACT_TYPE, FORMAT_EPOCH};
 use box_image::text::shown;
-use box_image::{ErrorCode, PlanError};
 use host_fs::read::ReadError;
 
 /// An error from opening a box or reading a file of it.
@@ -46,7 +46,7 @@ pub enum OpenError {
         "the box {} is of format epoch {found}, and this version reads epoch {FORMAT_EPOCH}",
         place(path)
     )]
-    Epoch { path: PathBuf, found: u32 },
+    Epoch { path: PathBuf, found: u64 },
 }
 
 impl OpenError {
@@ -81,43 +81,6 @@ impl OpenError {
     pub fn digest(path: PathBuf, expected: Digest, found: Digest) -> Self {
         let (expected, found) = (expected.to_string(), format!("the digest {found}"));
         Self::Different { path, expected, found }
-    }
-
-    /// Returns `true` if a file's bytes are not those that the box names.
-    pub const fn is_difference(&self) -> bool {
-        matches!(self, Self::Different { .. })
-    }
-
-    /// Returns the error's code.
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::NotALayout(_) | Self::OtherArtifact { .. } | Self::Manifests { .. } => {
-                ErrorCode::BoxNotFound
-            }
-            Self::File { error, .. } if error.kind() != io::ErrorKind::NotFound => ErrorCode::Io,
-            Self::File { .. } | Self::Different { .. } => ErrorCode::BoxDamaged,
-            Self::NotRegular(_) | Self::Malformed(_) => ErrorCode::BoxMalformed,
-            Self::Epoch { .. } => ErrorCode::BoxEpoch,
-        }
-    }
-
-    /// Returns what to do about it, the same for all programs that open boxes.
-    pub fn help(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::NotALayout(_) | Self::OtherArtifact { .. } => {
-                "name the directory that `boxbuild build` wrote, such as NAME.box"
-            }
-            Self::Manifests { .. } => "copy the manifest of the box into a layout of its own",
-            Self::Different { .. } => {
-                "the file was damaged or changed after the build; build or copy the box again"
-            }
-            Self::NotRegular(_) => "copy the box with its files, not with links to them",
-            Self::File { error, .. } if error.kind() == io::ErrorKind::NotFound => {
-                "a box is a directory that `boxbuild build` wrote; copy it whole"
-            }
-            Self::Epoch { .. } => "use the version that built the box, or build it again",
-            Self::File { .. } | Self::Malformed(_) => return None,
-        })
     }
 }
 

@@ -11,7 +11,6 @@ use box_image::manifest::{
 };
 use box_image::{BoxConfig, Descriptor, Index, Manifest, OciLayout, RunPlan};
 use host_fs::read::{Links, open_regular};
-use serde::Deserialize;
 
 use crate::error::{OpenError, place};
 use crate::paths::{INDEX, LAYOUT, blob_path};
@@ -153,6 +152,7 @@ fn missing(directory: &Path, error: OpenError) -> OpenError {
 fn manifest_descriptor(directory: &Path) -> Result<Descriptor, OpenError> {
     let document = Document::unnamed(directory, INDEX)?;
     let index: Index = document.parse()?;
+    document.expect("schemaVersion", &index.schema_version.to_string(), "2")?;
     document.expect("mediaType", &index.media_type, OCI_INDEX_TYPE)?;
     let count = index.manifests.len();
     let Ok([named]) = <[Descriptor; 1]>::try_from(index.manifests) else {
@@ -175,17 +175,13 @@ pub fn names_one_box(directory: &Path) -> bool {
 
 /// Parses the manifest of a box, and names one of another artifact as what it is.
 fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, OpenError> {
-    /// What manifests of all artifacts have.
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Header {
-        artifact_type: Option<String>,
-    }
-    let found = document.parse::<Header>()?.artifact_type;
-    if found.as_deref() != Some(ARTIFACT_TYPE) {
+    let found = &document.value()?["artifactType"];
+    if found != ARTIFACT_TYPE {
+        let found = found.as_str().map(str::to_owned);
         return Err(OpenError::OtherArtifact { path: directory.to_owned(), found });
     }
     let manifest: Manifest = document.parse()?;
+    document.expect("schemaVersion", &manifest.schema_version.to_string(), "2")?;
     document.expect("mediaType", &manifest.media_type, OCI_MANIFEST_TYPE)?;
     document.expect("mediaType of the config", &manifest.config.media_type, CONFIG_TYPE)?;
     Ok(manifest)
@@ -193,15 +189,12 @@ fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, Ope
 
 /// Reads the config, which must be of this version's epoch.
 fn read_config(directory: &Path, named: &Descriptor) -> Result<BoxConfig, OpenError> {
-    /// What configs of all epochs have.
-    #[derive(Deserialize)]
-    struct Header {
-        epoch: u32,
-    }
     let config = Document::named(directory, named, CONFIG_LIMIT)?;
-    match config.parse::<Header>()?.epoch {
-        FORMAT_EPOCH => config.parse(),
-        found => Err(OpenError::Epoch { path: directory.to_owned(), found }),
+    match config.value()?["epoch"].as_u64() {
+        Some(found) if found != u64::from(FORMAT_EPOCH) => {
+            Err(OpenError::Epoch { path: directory.to_owned(), found })
+        }
+        _ => config.parse(),
     }
 }
 

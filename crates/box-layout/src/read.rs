@@ -6,7 +6,9 @@ use box_digest::Digest;
 use box_image::Descriptor;
 use box_image::text::shown;
 use host_fs::read::{Links, read_file};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::OpenError;
 use crate::paths::blob_path;
@@ -53,7 +55,22 @@ impl Document {
         Ok(Self { path, bytes })
     }
 
-    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, OpenError> {
+    /// Parses the document. What is written as an object must be one: serde alone would take a
+    /// list of its values, too.
+    pub(crate) fn parse<T: DeserializeOwned + Serialize>(&self) -> Result<T, OpenError> {
+        let parsed: T = self.read()?;
+        match serde_json::to_value(&parsed) {
+            Ok(written) if has_the_objects_of(&self.value()?, &written) => Ok(parsed),
+            _ => Err(self.malformed("it has a list in the place of an object".to_owned())),
+        }
+    }
+
+    /// Returns the document as it is.
+    pub(crate) fn value(&self) -> Result<Value, OpenError> {
+        self.read()
+    }
+
+    fn read<T: DeserializeOwned>(&self) -> Result<T, OpenError> {
         serde_json::from_slice(&self.bytes).map_err(|error| self.malformed(error.to_string()))
     }
 
@@ -77,5 +94,18 @@ impl Document {
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
+    }
+}
+
+/// Returns `true` if a document has an object wherever it is written with one.
+fn has_the_objects_of(given: &Value, written: &Value) -> bool {
+    match (given, written) {
+        (Value::Object(given), Value::Object(written)) => written.iter().all(|(key, written)| {
+            given.get(key).is_none_or(|given| has_the_objects_of(given, written))
+        }),
+        (Value::Array(given), Value::Array(written)) => {
+            given.iter().zip(written).all(|(given, written)| has_the_objects_of(given, written))
+        }
+        (_, written) => !written.is_object(),
     }
 }

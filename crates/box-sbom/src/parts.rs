@@ -8,9 +8,9 @@ use super::spdx::{Document, Item, item_id};
 
 /// Returns the directories that are roots of components, each once; `""` is the rootfs itself.
 pub(super) fn roots(plan: &RunPlan) -> Vec<String> {
-    let components = ComponentName::ALL.into_iter().filter_map(|name| plan.component(name));
+    let components = plan.components();
     let mut roots: Vec<String> =
-        components.map(|it| it.root.trim_end_matches('/').to_owned()).collect();
+        components.map(|(_, it)| it.root.trim_end_matches('/').to_owned()).collect();
     roots.dedup();
     roots
 }

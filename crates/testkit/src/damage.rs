@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use box_image::manifest::{INIT_TYPE, KERNEL_TYPE, ROOTFS_TYPE};
+use box_image::manifest::{ARTIFACT_TYPE, INIT_TYPE, KERNEL_TYPE, ROOTFS_TYPE};
 use serde_json::{Value, json};
 
 use crate::program;
@@ -30,6 +30,7 @@ const fn damage(name: &'static str, says: &'static str, apply: fn(&BoxFiles)) ->
 }
 
 const NOT_REGULAR: &str = "is not a regular file; a box consists of regular files only";
+const LIST: &str = "it has a list in the place of an object";
 const OTHER: &str = "application/vnd.example";
 
 /// Every way.
@@ -54,6 +55,23 @@ pub const ALL: &[Damage] = &[
     damage("an index of another media type", "its mediaType is", |it| {
         it.edit_index(|index| index["mediaType"] = OTHER.into());
     }),
+    damage("an index of another schema", "its schemaVersion is \"1\"", |it| {
+        it.edit_index(|index| index["schemaVersion"] = 1.into());
+    }),
+    damage("a list for the index", LIST, |it| {
+        it.edit_index(|index| {
+            let values = ["schemaVersion", "mediaType", "manifests"].map(|key| index[key].take());
+            *index = values.into_iter().collect();
+        });
+    }),
+    damage("a list for a descriptor", LIST, |it| {
+        it.edit_index(|index| {
+            let named = index["manifests"][0].take();
+            index["manifests"][0] =
+                json!([named["mediaType"], named["digest"], named["size"], null, {}]);
+        });
+    }),
+    damage("a list for the layout version", LIST, |it| write(it, "oci-layout", br#"["1.0.0"]"#)),
     damage("no manifest", "names 0 manifests, and a box has one", |it| {
         it.edit_index(|index| index["manifests"] = json!([]));
     }),
@@ -82,6 +100,22 @@ pub const ALL: &[Damage] = &[
     }),
     damage("a manifest of another media type", "its mediaType is", |it| {
         it.edit_manifest(|manifest| manifest["mediaType"] = OTHER.into());
+    }),
+    damage("a manifest of another schema", "its schemaVersion is \"1\"", |it| {
+        it.edit_manifest(|manifest| manifest["schemaVersion"] = 1.into());
+    }),
+    damage("a list for the manifest", "it is an OCI image layout of something else", |it| {
+        it.edit_manifest(|manifest| *manifest = json!([ARTIFACT_TYPE]));
+    }),
+    damage("a list for a blob", LIST, |it| {
+        it.edit_manifest(|manifest| {
+            let named = manifest["config"].take();
+            manifest["config"] =
+                json!([named["mediaType"], named["digest"], named["size"], null, {}]);
+        });
+    }),
+    damage("a list in the plan", LIST, |it| {
+        it.edit_config(|config| config["plan"]["vm"] = json!([1, 256]));
     }),
     damage("a config of another media type", "its mediaType of the config is", |it| {
         it.edit_manifest(|manifest| manifest["config"]["mediaType"] = OTHER.into());

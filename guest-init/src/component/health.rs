@@ -20,9 +20,9 @@ use crate::sys;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(25);
-/// How long one check waits for an answer before it is made anew.
+/// How long one check waits for an answer before it is retried.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a check's program may run, in milliseconds. One that hangs is killed and started anew.
+/// How long a check's program may run, in milliseconds. One that hangs is killed and started again.
 const PROGRAM_TIMEOUT_MS: u16 = 10_000;
 
 /// Checks again and again until the check passes.

@@ -22,7 +22,7 @@ use crate::error::{InitError, Step as _};
 use crate::wait::{self, Ended};
 use crate::{boot, console, sys, time};
 
-/// What a holder is made of.
+/// The arguments of a holder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting<'a> {
     /// Which component it holds.
@@ -44,9 +44,8 @@ pub(crate) fn run(setting: Setting<'_>) -> i32 {
         holder.serve()
     });
     let Err(error) = result else { return 0 };
-    let (step, message) = (error.step().to_owned(), error.message());
-    // Where init cannot be told, the end of the link tells it.
-    drop(setting.link.send(&Event::Failed { step, message }, &[]));
+    // Where this cannot be sent, init sees the end of the link.
+    drop(setting.link.send(&Event::Failed(error.report()), &[]));
     1
 }
 
@@ -138,7 +137,7 @@ impl<'a> Holder<'a> {
                 self.check_health(at_ns)
             }
             Outcome::NotExecuted => Ok(()),
-            Outcome::Failed { step, message } => Err(InitError::new(step, message)),
+            Outcome::Failed(failed) => Err(failed.into()),
         }
     }
 
@@ -162,8 +161,8 @@ impl<'a> Holder<'a> {
         let message = match spawn::spawn(self.base(), argv, streams) {
             Ok(Spawned { pid, outcome }) => {
                 self.programs.insert(pid, id);
-                let Outcome::Failed { step, message } = outcome else { return Ok(()) };
-                explain(streams, &format!("{step}: {message}"));
+                let Outcome::Failed(failed) = outcome else { return Ok(()) };
+                explain(streams, &InitError::from(failed).to_string());
                 return Ok(());
             }
             Err(error) => error.to_string(),

@@ -1,4 +1,4 @@
-//! Components: the agent and the business application, each behind a *holder*.
+//! Components: the agent and the business application, each with a *holder*.
 //!
 //! ```text
 //! init ── holder (PID 1 of the component's namespaces) ── workloads, in the component's cgroup
@@ -71,7 +71,7 @@ impl Component {
         let step = || format!("set up the {}", self.name.name());
         match self.link.receive::<Event>().step_with(step)? {
             Some((Event::Prepared, _)) => Ok(()),
-            Some((Event::Failed { step, message }, _)) => Err(InitError::new(step, message)),
+            Some((Event::Failed(failed), _)) => Err(failed.into()),
             other => Err(format!("its holder ended or said {other:?}")).step_with(step),
         }
     }

@@ -1,10 +1,10 @@
-//! What init and a holder say to each other: one JSON value per packet of a socket pair, with
+//! The messages between init and a holder: one JSON value per packet of a socket pair, with
 //! file descriptors beside it.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use box_image::wire::MAX_FRAME;
+use box_image::wire::{Failed, MAX_FRAME};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
 };
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys;
 
-/// The greatest packet: a command that came in one frame, written anew.
+/// The greatest packet: a command that came in one frame, serialized again.
 const MAX_PACKET: usize = 2 * MAX_FRAME;
 
-/// What init asks of a holder.
+/// A request from init to a holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Start the plan's own program and check its health. Brings stdout and stderr.
@@ -37,7 +37,7 @@ pub(crate) enum Request {
     },
 }
 
-/// What a holder reports.
+/// A report from a holder to init.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Event {
     /// The namespaces and the root are set up.
@@ -60,12 +60,7 @@ pub(crate) enum Event {
         status: u8,
     },
     /// A step of the set-up or of the start failed; nothing more will come of it.
-    Failed {
-        /// The step.
-        step: String,
-        /// Why.
-        message: String,
-    },
+    Failed(Failed),
 }
 
 /// One end of the connection between init and a holder.

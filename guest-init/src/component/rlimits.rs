@@ -10,7 +10,7 @@ use crate::error::{InitError, Step as _};
 /// A limit: soft and hard.
 type Limit = (rlim_t, rlim_t);
 
-/// What differs from the kernel's own limits where the plan says nothing.
+/// Limits that differ from the kernel's own where the plan says nothing.
 ///
 /// The kernel's 1024 and 4096 open files are too few for servers; a greater *soft* limit would
 /// break programs that use `select`. Memory and processes are the cgroup's business.

@@ -36,10 +36,11 @@ use super::{dev, workdir};
 use crate::boot::{self, NO_SUID_DEV_EXEC, mount_fs};
 use crate::error::{InitError, Step as _};
 
-/// What workloads may read of `/proc` but not write, where it exists.
+/// Paths of `/proc` that workloads may read but not write, where they exist.
 const READ_ONLY: [&str; 5] = ["proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus", "proc/fs"];
 
-/// What is hidden from workloads, where it exists: it tells of the kernel or of other components.
+/// Paths that are hidden from workloads, where they exist: they show the kernel or other
+/// components.
 const MASKED: [&str; 9] = [
     "proc/acpi",
     "proc/kcore",
@@ -230,8 +231,8 @@ mod tests {
             [("a3s/skills", "a symbolic link"), ("proc", "a symbolic link"), ("sys", "other than")]
         {
             let error = mount_point(&root, path).unwrap_err();
-            assert_eq!(error.step(), format!("make the mount point /{path}"));
-            assert!(error.message().contains(what), "{error}");
+            assert_eq!(error.report().step, format!("make the mount point /{path}"));
+            assert!(error.report().message.contains(what), "{error}");
         }
         assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "nothing was made outside");
         std::fs::remove_dir_all(root).unwrap();

@@ -29,7 +29,7 @@ const JUMP_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
 const JUMP_AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
 const RETURN: u16 = 0x06; // BPF_RET | BPF_K
 
-/// The program. The numbers behind a test are how many instructions to skip if it holds, and if
+/// The program. The numbers after a test are how many instructions to skip if it holds, and if
 /// not.
 const FILTER: [sock_filter; 12] = [
     load(ARCH),

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use box_image::wire::Failed;
 use box_image::{ComponentPlan, User};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
@@ -23,7 +24,7 @@ use crate::{sys, time};
 /// The status of a program that could not be started.
 pub(crate) const CANNOT_START: u8 = 126;
 
-/// What all workloads of a component have in common.
+/// The properties that all workloads of a component share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Base<'a> {
     /// How the component runs.
@@ -71,12 +72,7 @@ pub(crate) enum Outcome {
     /// The program could not be executed; its standard error and its status say why.
     NotExecuted,
     /// A step before that failed.
-    Failed {
-        /// The step.
-        step: String,
-        /// Why.
-        message: String,
-    },
+    Failed(Failed),
 }
 
 /// Starts `argv` and waits until it is executed, or is not.
@@ -99,11 +95,11 @@ pub(crate) fn spawn(
     Ok(Spawned { pid, outcome: read_outcome(reader) })
 }
 
-/// What the new process does; it writes to `report` as [`decode`] reads it.
+/// Runs in the new process; writes to `report` as [`decode`] reads it.
 fn run(base: Base<'_>, argv: &[String], streams: &Streams, mut report: PipeWriter) -> i32 {
     if let Err(error) = become_workload(base, streams, &report) {
-        let text = format!("{}\0{}", error.step(), error.message());
-        drop(report.write_all(&[b"F", text.as_bytes()].concat()));
+        let Failed { step, message } = error.report();
+        drop(report.write_all(format!("F{step}\0{message}").as_bytes()));
         return CANNOT_START.into();
     }
     drop(report.write_all(&[b"E".as_slice(), &time::now_ns().to_le_bytes()].concat()));
@@ -129,12 +125,12 @@ fn decode(report: &[u8]) -> Outcome {
         [b'F', text @ ..] => {
             let text = String::from_utf8_lossy(text);
             let (step, message) = text.split_once('\0').unwrap_or((&text, ""));
-            Outcome::Failed { step: step.to_owned(), message: message.to_owned() }
+            Outcome::Failed(Failed { step: step.to_owned(), message: message.to_owned() })
         }
-        _ => Outcome::Failed {
+        _ => Outcome::Failed(Failed {
             step: "prepare a process".to_owned(),
             message: "it was killed before its program began".to_owned(),
-        },
+        }),
     }
 }
 
@@ -197,16 +193,14 @@ mod tests {
         let executed = [b"E".as_slice(), &77_u64.to_le_bytes()].concat();
         assert_eq!(decode(&executed), Outcome::Executed(77));
         assert_eq!(decode(&[executed.as_slice(), b"N"].concat()), Outcome::NotExecuted);
-        let failed = Outcome::Failed { step: "set the user".into(), message: "EPERM".into() };
-        assert_eq!(decode(b"Fset the user\0EPERM"), failed);
+        let failed = Failed { step: "set the user".into(), message: "EPERM".into() };
+        assert_eq!(decode(b"Fset the user\0EPERM"), Outcome::Failed(failed));
     }
 
     #[test]
     fn a_report_cut_short_is_a_process_killed() {
         for report in [b"".as_slice(), b"E123", b"?"] {
-            assert!(
-                matches!(decode(report), Outcome::Failed { message, .. } if message.contains("killed"))
-            );
+            assert!(matches!(decode(report), Outcome::Failed(it) if it.message.contains("killed")));
         }
     }
 }

@@ -39,7 +39,7 @@ fn try_make(workdir: &Path, user: &User) -> nix::Result<()> {
     Ok(())
 }
 
-/// Opens a directory, making it where it is missing; tells whether it was.
+/// Opens a directory and makes it where it is missing; returns `true` if it was.
 fn open_or_make(at: BorrowedFd<'_>, name: &Path) -> nix::Result<(OwnedFd, bool)> {
     match open(at, name) {
         Err(Errno::ENOENT) => {
@@ -118,8 +118,8 @@ mod tests {
         for path in [PathBuf::from(magic), root.join("link"), root.join("link/below")] {
             assert_eq!(try_make(&path, &user), Err(Errno::ELOOP), "{}", path.display());
             let error = enter(path.to_str().unwrap()).unwrap_err();
-            assert!(error.step().starts_with("enter the working directory"), "{error}");
-            assert!(error.message().contains("ELOOP"), "{error}");
+            assert!(error.report().step.starts_with("enter the working directory"), "{error}");
+            assert!(error.report().message.contains("ELOOP"), "{error}");
         }
         assert!(!root.join("below").exists());
         fs::remove_dir_all(root).unwrap();

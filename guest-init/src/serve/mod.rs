@@ -31,12 +31,12 @@ use stop::{Stop, TICK};
 /// The agent's program on the wire, where commands have ids from 1.
 const AGENT: u8 = 0;
 
-/// What the set-up hands over.
+/// The result of the set-up.
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
     /// When init began.
     pub(crate) clock: Clock,
-    /// What the box runs.
+    /// The plan of the box.
     pub(crate) plan: &'a RunPlan,
     /// The connection to the launcher.
     pub(crate) channel: &'a mut Channel,
@@ -82,7 +82,7 @@ enum Agent {
     Ended,
 }
 
-/// What can have something for init.
+/// A source of work for init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Host,
@@ -224,7 +224,7 @@ impl Server<'_> {
             Some(Event::Started { at_ns }) => self.agent = Agent::Started(at_ns),
             Some(Event::Healthy { at_ns }) => self.agent_is_healthy(at_ns),
             Some(Event::Exited { id, status }) => self.program_has_ended(index, id, status),
-            Some(Event::Failed { step, message }) => return Err(InitError::new(step, message)),
+            Some(Event::Failed(failed)) => return Err(failed.into()),
             Some(Event::Prepared) => {}
             None => return Err("its holder has ended").step_with(step),
         }

@@ -11,7 +11,7 @@ use nix::unistd::{Gid, Uid, fchown, pipe2};
 
 use crate::component::spawn::Streams;
 
-/// What is read of an ended program's pipe at most, in bytes: no pipe holds more
+/// The most bytes that are read of an ended program's pipe: no pipe holds more
 /// (`/proc/sys/fs/pipe-max-size`).
 const DRAIN_MAX: usize = 1024 * 1024;
 
@@ -83,7 +83,7 @@ fn is_temporary(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Makes a pipe that belongs to `user`, so that a program may open its own `/dev/stdout` anew.
+/// Makes a pipe that belongs to `user`, so that a program may reopen its own `/dev/stdout`.
 /// Only our end does not block.
 fn pipe(user: &User) -> nix::Result<(File, OwnedFd)> {
     let (ours, theirs) = pipe2(OFlag::O_CLOEXEC)?;

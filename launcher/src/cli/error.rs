@@ -1,93 +1,94 @@
-//! The table of errors: what the guest said last, a message, what to do, and an exit code.
+//! The table of errors, with the code of each and what to do about it; and a failed command.
 
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::process::ExitCode;
+use std::slice;
 
+use box_image::ErrorCode::{self, *};
 use box_image::exit;
-use box_image::text::shown;
-use boxlaunch::error::Said;
+use box_image::text::{shown, shown_json};
 use boxlaunch::{LaunchError, RunFailure};
+use error_report::{Explanation, Problem};
+use serde_json::json;
 
-/// What a program dies of that writes for nobody (signal(7)).
+/// The signal that ends a program whose output nobody reads (signal(7)).
 const SIGPIPE: i32 = 13;
 
 /// A failed command.
 #[derive(Debug)]
 pub(crate) struct CommandError {
-    message: String,
-    help: Option<&'static str>,
-    said: Vec<Said>,
+    /// The error; `None` where nobody reads what the command prints.
+    problem: Option<Problem>,
+    /// The machine's last words, for people.
+    said: String,
     /// The exit code.
-    pub(crate) code: u8,
+    pub(crate) exit: u8,
 }
 
 impl CommandError {
-    /// Standard output could not be written.
-    pub(crate) fn stdout(error: &io::Error) -> Self {
-        let message = format!("cannot write the result to standard output: {error}");
-        Self { message, help: None, said: Vec::new(), code: exit::FAILED }
+    /// Returns the failure of a command with one error.
+    pub(crate) fn new(explanation: impl Into<Explanation>, message: impl Display) -> Self {
+        let explanation = explanation.into();
+        let exit = exit_code(explanation.code);
+        let problem = Some(Problem::new(explanation, message));
+        Self { problem, said: String::new(), exit }
     }
 
-    /// Something happened that cannot.
-    pub(crate) fn bug(error: impl Display) -> Self {
-        let help = Some(
-            "this is a bug in boxlaunch; please report it, with the command that you ran and all \
-             that was printed",
-        );
-        Self { message: shown(&error.to_string()), help, said: Vec::new(), code: exit::BUG }
+    /// Prints the error and returns the exit code. One that standard output does not take is printed
+    /// to standard error instead.
+    pub(crate) fn report(&self, as_json: bool) -> u8 {
+        if !as_json || super::print(&self.json()).is_err() {
+            super::notice(&self.text());
+        }
+        self.exit
     }
 
-    /// The command line asks for something that cannot be.
-    pub(crate) fn usage(message: String) -> Self {
-        Self { message, help: None, said: Vec::new(), code: exit::USAGE }
-    }
-
-    /// Prints the error to standard error and returns the exit code.
-    pub(crate) fn report(self) -> ExitCode {
-        super::notice(&self.text());
-        ExitCode::from(self.code)
-    }
-
-    /// Returns what is to be printed; nothing where there is nobody to read it.
+    /// Returns what a person reads: the error below the machine's last words.
     pub(crate) fn text(&self) -> String {
-        let mut text = String::new();
-        if self.message.is_empty() {
-            return text;
-        }
-        for said in self.said.iter().filter(|said| !said.words.is_empty()) {
-            text += &format!("{}:\n", said.source);
-            said.words.lines().for_each(|line| text += &format!("  {line}\n"));
-        }
-        text += &format!("error: {}\n", self.message);
-        if let Some(help) = self.help {
-            text += &format!("  = help: {help}\n");
-        }
-        text
+        let text = |it: &Problem| format!("{}{}\n", self.said, it.text());
+        self.problem.as_ref().map_or_else(String::new, text)
+    }
+
+    /// Returns what is printed with `--json`.
+    pub(crate) fn json(&self) -> String {
+        let json = |it| shown_json(&error_report::json(slice::from_ref(it))) + "\n";
+        self.problem.as_ref().map_or_else(String::new, json)
     }
 }
 
 impl From<LaunchError> for CommandError {
     fn from(error: LaunchError) -> Self {
-        let (help, code) = (help(&error), code(&error));
-        Self { message: message(&error), help, said: Vec::new(), code }
+        match &error {
+            // The reader has had enough, as `head` has. That ends the programs and is no error.
+            LaunchError::Output(source) if source.kind() == io::ErrorKind::BrokenPipe => {
+                Self { problem: None, said: String::new(), exit: signal_code(SIGPIPE) }
+            }
+            LaunchError::Signal(signal) => {
+                Self { exit: signal_code(*signal), ..Self::new(explain(&error), error) }
+            }
+            // A list of declarations has lines of its own, each of them safe for a terminal.
+            LaunchError::Unsupported(_) => Self::new(explain(&error), error),
+            _ => Self::new(explain(&error), shown(&error.to_string())),
+        }
     }
 }
 
 impl From<RunFailure> for CommandError {
-    fn from(failure: RunFailure) -> Self {
-        let said = if is_about_the_guest(&failure.error) { failure.said } else { Vec::new() };
-        Self { said, ..failure.error.into() }
-    }
-}
-
-/// Returns what an error says, on one line that no terminal obeys: names, paths and documents in it
-/// can be foreign. A list of declarations has its lines, each of them made safe.
-fn message(error: &LaunchError) -> String {
-    match error {
-        error if is_reader_gone(error) => String::new(),
-        LaunchError::Unsupported(_) => error.to_string(),
-        error => shown(&error.to_string()),
+    fn from(RunFailure { error, said }: RunFailure) -> Self {
+        let failed = Self::from(error);
+        let is_about_the_guest = failed.problem.as_ref().is_some_and(|it| {
+            [KvmUnavailable, VmmFailed, GuestFailed, AgentFailed, StartupTimeout].contains(&it.code)
+        });
+        if !is_about_the_guest {
+            return failed;
+        }
+        let mut text = String::new();
+        for said in said.iter().filter(|said| !said.words.is_empty()) {
+            text += &format!("{}:\n", said.source);
+            said.words.lines().for_each(|line| text += &format!("  {line}\n"));
+        }
+        let problem = failed.problem.map(|it| it.with_details("", &[("said", json!(said))]));
+        Self { problem, said: text, ..failed }
     }
 }
 
@@ -95,13 +96,21 @@ fn message(error: &LaunchError) -> String {
 ///
 /// # Errors
 /// Standard output's, where that is the result.
-pub(crate) fn usage(error: &clap::Error) -> Result<ExitCode, CommandError> {
+pub(crate) fn usage(error: &clap::Error) -> Result<u8, CommandError> {
     let printed = error.print();
     if error.use_stderr() {
-        // Nobody is left to tell where that failed.
-        return Ok(ExitCode::from(exit::USAGE));
+        // There is nowhere to report an error of standard error.
+        return Ok(exit::USAGE);
     }
-    super::printed(printed.and_then(|()| io::stdout().flush())).map(|()| ExitCode::SUCCESS)
+    super::printed(printed.and_then(|()| io::stdout().flush())).map(|()| 0)
+}
+
+/// Returns the exit code of a command that fails with this error.
+pub(crate) const fn exit_code(code: ErrorCode) -> u8 {
+    match code {
+        BoxDamaged => exit::DIFFERENT,
+        code => code.exit(),
+    }
 }
 
 /// Returns the exit code of a program that a signal ended, as shells count it.
@@ -109,107 +118,111 @@ pub(crate) fn signal_code(signal: i32) -> u8 {
     u8::try_from(signal).map_or(u8::MAX, |number| number.saturating_add(128))
 }
 
-fn code(error: &LaunchError) -> u8 {
-    match error {
-        LaunchError::Signal(signal) => signal_code(*signal),
-        error if is_reader_gone(error) => signal_code(SIGPIPE),
-        LaunchError::NoComponent(_) | LaunchError::SocketPath { .. } => exit::USAGE,
-        error if error.is_difference() => exit::DIFFERENT,
-        _ => exit::FAILED,
-    }
-}
-
-/// Tells whether whoever read the programs' output has had enough of it, as `head` has. That ends
-/// them, and is nobody's mistake.
-fn is_reader_gone(error: &LaunchError) -> bool {
-    matches!(error, LaunchError::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
-}
-
-/// Tells whether the machine's last words help to understand an error.
-const fn is_about_the_guest(error: &LaunchError) -> bool {
-    matches!(
-        error,
-        LaunchError::Guest { .. }
-            | LaunchError::Protocol(_)
-            | LaunchError::VmmEnded { .. }
-            | LaunchError::KvmInternal
-            | LaunchError::AgentEnded(_)
-            | LaunchError::Timeout(_)
-    )
-}
-
-/// Returns what to do about an error.
-fn help(error: &LaunchError) -> Option<&'static str> {
-    Some(match error {
-        LaunchError::Kvm(source) if source.kind() == io::ErrorKind::PermissionDenied => {
-            "add your user to the group of /dev/kvm (`sudo usermod -aG kvm $USER`), and log in again"
-        }
-        LaunchError::Kvm(_) => {
+/// Returns the row of an error in the table.
+fn explain(error: &LaunchError) -> Explanation {
+    let row = match error {
+        LaunchError::Open(error) => return error.into(),
+        LaunchError::Kvm(source) if source.kind() == io::ErrorKind::PermissionDenied => (
+            KvmUnavailable,
+            "add your user to the group of /dev/kvm (`sudo usermod -aG kvm $USER`), and log in \
+             again",
+        ),
+        LaunchError::Kvm(_) => (
+            KvmUnavailable,
             "a box needs hardware virtualization: switch it on in the firmware, load the module \
              (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, \
-             pass /dev/kvm through"
-        }
-        LaunchError::KvmInternal => {
+             pass /dev/kvm through",
+        ),
+        LaunchError::KvmInternal => (
+            KvmUnavailable,
             "run the box on a machine whose KVM uses the processor's own virtualization; a KVM that \
-             emulates it in software cannot run every kernel"
-        }
-        LaunchError::Open(error) => return error.help(),
-        LaunchError::Writable(_) => {
+             emulates it in software cannot run every kernel",
+        ),
+        LaunchError::Writable(_) => (
+            BoxWritable,
             "what boots must belong to you or to root, and only its owner may write to it: copy the \
-             box, or `chmod go-w` and `chown` its blobs"
-        }
+             box, or `chmod go-w` and `chown` its blobs",
+        ),
         LaunchError::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-            "remove the file, or name another"
+            (OutputExists, "remove the file, or name another")
         }
-        LaunchError::SocketPath { .. } => {
-            "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
+        LaunchError::SocketPath { .. } => (
+            Usage,
+            "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket",
+        ),
+        LaunchError::OtherProtocol(_) => {
+            (BoxUnsupported, "use the boxlaunch of the boxbuild that built the box")
         }
-        LaunchError::OtherProtocol(_) => "use the boxlaunch of the boxbuild that built the box",
-        LaunchError::Unsupported(_) => {
+        LaunchError::Unsupported(_) => (
+            BoxUnsupported,
             "remove these declarations from the Boxfile and build the box again, or use a newer \
-             boxlaunch"
-        }
-        LaunchError::Timeout(_) => {
-            "look at the agent's output and its health check; --startup-timeout gives it more time"
-        }
+             boxlaunch",
+        ),
+        LaunchError::Timeout(_) => (
+            StartupTimeout,
+            "look at the agent's output and its health check; --startup-timeout gives it more time",
+        ),
         LaunchError::AgentEnded(_) => {
-            "look at the agent's output above, and at its program in the Boxfile"
+            (AgentFailed, "look at the agent's output above, and at its program in the Boxfile")
         }
-        _ => return None,
-    })
+        LaunchError::NoComponent(_) => return ComponentNotFound.into(),
+        LaunchError::Krun(_) | LaunchError::VmmEnded { .. } => return VmmFailed.into(),
+        LaunchError::Guest { .. } | LaunchError::Protocol(_) => return GuestFailed.into(),
+        LaunchError::File { .. } | LaunchError::Output(_) => return Io.into(),
+        LaunchError::Signal(_) => return Interrupted.into(),
+        LaunchError::System { .. } => return Internal.into(),
+    };
+    row.into()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
-    use box_layout::OpenError;
+    use boxlaunch::error::Said;
+    use serde_json::Value;
 
     use super::*;
 
+    fn object(error: &CommandError) -> Value {
+        let mut json: Value = serde_json::from_str(&error.json()).unwrap();
+        json["errors"][0].take()
+    }
+
     #[test]
-    fn each_kind_of_error_has_its_code() {
-        let size = OpenError::size(PathBuf::new(), 1, 2);
-        assert_eq!(code(&size.into()), exit::DIFFERENT);
-        assert_eq!(code(&LaunchError::Signal(2)), 130);
-        assert_eq!(code(&LaunchError::Signal(15)), 143);
-        assert_eq!(code(&LaunchError::KvmInternal), exit::FAILED);
-        assert_eq!(CommandError::bug("x").code, exit::BUG);
+    fn exit_codes_follow_from_the_error() {
+        let exit = |error| CommandError::from(error).exit;
+        let size = box_layout::OpenError::size("a".into(), 1, 2);
+        assert_eq!(exit(size.into()), exit::DIFFERENT);
+        assert_eq!(exit(LaunchError::Signal(2)), 130);
+        assert_eq!(exit(LaunchError::Signal(15)), 143);
+        assert_eq!(exit(LaunchError::Output(io::ErrorKind::BrokenPipe.into())), 141);
+        assert_eq!(exit(LaunchError::KvmInternal), exit::FAILED);
+        let path = "a".into();
+        assert_eq!(exit(LaunchError::SocketPath { path, limit: 107 }), exit::USAGE);
     }
 
     #[test]
     fn a_failing_kvm_comes_with_advice() {
-        let denied = LaunchError::Kvm(io::ErrorKind::PermissionDenied.into());
-        assert!(help(&denied).unwrap().contains("usermod -aG kvm"));
-        let missing = LaunchError::Kvm(io::ErrorKind::NotFound.into());
-        assert!(help(&missing).unwrap().contains("modprobe"));
+        for (kind, advice) in [
+            (io::ErrorKind::PermissionDenied, "usermod -aG kvm"),
+            (io::ErrorKind::NotFound, "modprobe"),
+        ] {
+            let error = object(&LaunchError::Kvm(kind.into()).into());
+            assert_eq!(error["code"], "kvm-unavailable");
+            assert!(error["help"].as_str().unwrap().contains(advice), "{error}");
+            assert!(error["message"].as_str().unwrap().starts_with("cannot open /dev/kvm: "));
+        }
     }
 
     #[test]
     fn last_words_are_shown_where_the_guest_is_to_blame() {
-        let said = vec![Said { source: "console", words: "panic".to_owned() }];
-        let failed = |error| CommandError::from(RunFailure { error, said: said.clone() }).said;
-        assert_eq!(failed(LaunchError::Timeout(60)), said);
-        assert_eq!(failed(LaunchError::Signal(2)), []);
+        let said = vec![Said { source: "console", words: "panic\nat once".to_owned() }];
+        let failed = |error| CommandError::from(RunFailure { error, said: said.clone() });
+        let timeout = failed(LaunchError::Timeout(60));
+        assert!(timeout.text().starts_with("console:\n  panic\n  at once\nerror: the agent was "));
+        assert_eq!(object(&timeout)["code"], "startup-timeout");
+        assert_eq!(object(&timeout)["said"], json!(said));
+        let signal = failed(LaunchError::Signal(2));
+        assert_eq!(signal.text(), "error: stopped by signal 2\n");
+        assert_eq!(object(&signal)["said"], Value::Null);
     }
 }

@@ -1,7 +1,6 @@
 //! `boxlaunch inspect`: what a box is, without running it.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use box_digest::{Blake3Digest, Digest};
 use box_image::text::{readable, shown};
@@ -21,7 +20,7 @@ pub(crate) struct InspectArgs {
     directory: PathBuf,
     /// Print one JSON object: box, tree, epoch, kernel_version, plan, unsupported and blobs.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -32,7 +31,7 @@ struct Report<'a> {
     epoch: u32,
     kernel_version: &'a str,
     plan: &'a RunPlan,
-    /// What keeps this version from running the box.
+    /// The declarations that keep this version from running the box.
     unsupported: Vec<Unsupported>,
     blobs: Vec<BlobReport<'a>>,
 }
@@ -44,11 +43,11 @@ struct BlobReport<'a> {
     size: u64,
 }
 
-pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, CommandError> {
+pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, CommandError> {
     let opened = boxlaunch::open(&args.directory)?;
     let shown = if args.json { json_line(&report(&opened))? } else { text(&opened) };
     print(&shown)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 fn report<'a>(opened: &'a OpenBox) -> Report<'a> {
@@ -85,9 +84,7 @@ fn text(opened: &OpenBox) -> String {
         let names: Vec<&str> = plan.skills.iter().map(|skill| skill.name.as_str()).collect();
         lines.push(format!("skills      {}", names.join(", ")));
     }
-    for name in ComponentName::ALL {
-        lines.extend(plan.component(name).map(|plan| component(name, plan)).unwrap_or_default());
-    }
+    lines.extend(plan.components().flat_map(|(name, plan)| component(name, plan)));
     let unsupported = plan.unsupported();
     if !unsupported.is_empty() {
         let head = "not enforced by this version, which therefore does not run the box";

@@ -11,28 +11,28 @@ use std::env;
 use std::io::{self, Write};
 use std::panic::{UnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use box_image::text::shown_json;
+use box_image::{ErrorCode, exit};
 use boxlaunch::clock::process_start;
 use boxlaunch::vmm;
 use clap::{Parser, Subcommand};
+use error_report::Problem;
 
 use error::CommandError;
 
 /// Runs boxes: bootable images for AI agents, built by boxbuild.
 #[derive(Debug, Parser)]
-#[command(name = "boxlaunch", version, after_help = EXIT_CODES)]
+#[command(name = "boxlaunch", version, after_help = exit::help() + "\n\n\
+    Errors and their codes in --json: docs/errors.md.\n\
+    `run` passes on the status of the program that it ran: the command's, or the agent's; it is\n\
+    128 + N where signal N stopped it. Where the program's output cannot be passed on, that ends\n\
+    it, and 0 becomes 1, or 141 where nobody reads it any more.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
-
-const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 the box or its start failed; 2 usage; 4 the startup budget is exceeded;
-5 verification found a difference; 70 a bug in boxlaunch. `run` passes on the status of the program
-that it ran: the command's, or the agent's; it is 128 + N where signal N stopped it. Where the
-program's output cannot be passed on, that ends it, and 0 becomes 1, or 141 where nobody reads it
-any more.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -41,40 +41,43 @@ enum Command {
     Inspect(inspect::InspectArgs),
 }
 
-/// Runs the program.
-pub(crate) fn main() -> ExitCode {
-    guarded(dispatch).unwrap_or_else(CommandError::report)
+impl Command {
+    /// Runs the command. Returns its exit code, and whether it reports as JSON.
+    fn run(&self, started: Instant) -> (Result<u8, CommandError>, bool) {
+        match self {
+            Self::Run(args) => (run::run(args, started), args.json),
+            Self::Verify(args) => (verify::verify(args), args.json),
+            Self::Inspect(args) => (inspect::inspect(args), args.json),
+        }
+    }
 }
 
-/// Makes an error of a panic: it is a bug, with an exit code of its own. The panic itself has
-/// printed where it happened.
-fn guarded<T>(
-    body: impl FnOnce() -> Result<T, CommandError> + UnwindSafe,
-) -> Result<T, CommandError> {
-    catch_unwind(body).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(CommandError::bug(format!("boxlaunch panicked: {}", text.unwrap_or("no reason given"))))
+/// Runs the program.
+pub(crate) fn main() -> ExitCode {
+    ExitCode::from(guarded(dispatch))
+}
+
+/// Runs the body and makes an exit code of a panic, which has printed where it happened.
+fn guarded(body: impl FnOnce() -> u8 + UnwindSafe) -> u8 {
+    catch_unwind(body).unwrap_or_else(|_| {
+        notice(&(Problem::panicked("boxlaunch").text() + "\n"));
+        exit::BUG
     })
 }
 
-fn dispatch() -> Result<ExitCode, CommandError> {
-    // The VMM process skips all that is not its business: it counts for the startup time.
+fn dispatch() -> u8 {
+    // The VMM process skips what it does not need: that would be part of the startup time.
     if env::args_os().nth(1).is_some_and(|first| first == vmm::SUBCOMMAND) {
         // Returns only where it fails; the supervisor puts what is printed here to its own error.
         notice(&format!("boxlaunch: {}\n", vmm::enter(io::stdin().lock())));
-        return Ok(ExitCode::FAILURE);
+        return exit::FAILED;
     }
-    let started = process_start();
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(usage) => return error::usage(&usage),
+    let (result, as_json) = match (process_start(), Cli::try_parse()) {
+        (_, Err(error)) => (error::usage(&error), false),
+        (Err(error), Ok(_)) => (Err(error.into()), false),
+        (Ok(started), Ok(cli)) => cli.command.run(started),
     };
-    match cli.command {
-        Command::Run(args) => run::run(&args, started?),
-        Command::Verify(args) => verify::verify(&args),
-        Command::Inspect(args) => inspect::inspect(&args),
-    }
+    result.unwrap_or_else(|error| error.report(as_json))
 }
 
 /// Prints a result to standard output.
@@ -87,7 +90,8 @@ fn print(text: &str) -> Result<(), CommandError> {
 fn printed(result: io::Result<()>) -> Result<(), CommandError> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(CommandError::stdout(&error))
+            let message = format!("cannot write the result to standard output: {error}");
+            Err(CommandError::new(ErrorCode::Io, message))
         }
         _ => Ok(()),
     }
@@ -95,7 +99,8 @@ fn printed(result: io::Result<()>) -> Result<(), CommandError> {
 
 /// Returns a result as one JSON object, on one line.
 fn json_line(value: &impl serde::Serialize) -> Result<String, CommandError> {
-    let json = serde_json::to_string(value).map_err(CommandError::bug)?;
+    let json = serde_json::to_string(value)
+        .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
     Ok(shown_json(&json) + "\n")
 }
 
@@ -109,26 +114,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_a_bug_to_report() {
-        let written: fn() -> Result<(), CommandError> = || panic!("at once");
-        let made: fn() -> Result<(), CommandError> = || panic!("in {:?}", std::env::args().next());
-        let name = format!("in {:?}", std::env::args().next());
-        for (body, text) in [(written, "at once"), (made, &name)] {
-            let error = guarded(body).unwrap_err();
-            assert_eq!(error.code, 70);
-            assert_eq!(
-                error.text(),
-                format!(
-                    "error: boxlaunch panicked: {text}\n  = help: this is a bug in boxlaunch; please \
-                     report it, with the command that you ran and all that was printed\n"
-                )
-            );
-        }
+    fn a_panic_is_a_bug() {
+        assert_eq!(guarded(|| panic!("at once")), exit::BUG);
+        assert_eq!(guarded(|| 3), 3);
     }
 
     #[test]
     fn only_a_reader_that_goes_away_may_miss_the_result() {
         assert!(printed(Err(io::ErrorKind::BrokenPipe.into())).is_ok());
-        assert_eq!(printed(Err(io::ErrorKind::StorageFull.into())).unwrap_err().code, 1);
+        assert_eq!(printed(Err(io::ErrorKind::StorageFull.into())).unwrap_err().exit, 1);
     }
 }

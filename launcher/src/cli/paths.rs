@@ -5,12 +5,15 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use box_image::ErrorCode;
+
 use super::error::CommandError;
 
 /// Returns where receipts are kept: `$BOXLAUNCH_STATE`, else the user's state directory.
 pub(crate) fn state() -> Result<PathBuf, CommandError> {
     state_from(|name| env::var_os(name)).ok_or_else(|| {
-        CommandError::usage("neither BOXLAUNCH_STATE nor HOME is set; set one, to say where to remember what was verified".to_owned())
+        let help = "set one, to say where to remember what was verified";
+        CommandError::new((ErrorCode::Usage, help), "neither BOXLAUNCH_STATE nor HOME is set")
     })
 }
 

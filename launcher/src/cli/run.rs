@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use box_image::{ComponentName, RunPlan, exit};
+use box_image::{ComponentName, ErrorCode, RunPlan};
 use box_layout::OpenBox;
 use boxlaunch::output::{Captured, Prefixed, Route};
 use boxlaunch::receipt::Receipts;
@@ -17,6 +16,7 @@ use boxlaunch::verify::Trust;
 use boxlaunch::{LaunchError, RunFailure, Session, Setup};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use error_report::Problem;
 
 use super::error::{CommandError, signal_code};
 use super::screen::Screen;
@@ -40,8 +40,8 @@ pub(crate) struct RunArgs {
     directory: PathBuf,
     /// Print one JSON object at the end, with the programs' output in it.
     #[arg(long)]
-    json: bool,
-    /// What to do about the startup budget.
+    pub(crate) json: bool,
+    /// How to treat a start that takes longer than the budget.
     #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
     budget: BudgetPolicy,
     /// The component to run CMD in [default: business where the box has one, else agent].
@@ -79,7 +79,7 @@ Examples:
 Which files were hashed before is remembered in $BOXLAUNCH_STATE, else $XDG_STATE_HOME/boxbuild, else
 ~/.local/state/boxbuild.";
 
-/// What to do when the start takes longer than its budget.
+/// How to treat a start that takes longer than its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BudgetPolicy {
     /// Print what each phase took, and go on.
@@ -99,7 +99,7 @@ fn component_name() -> impl TypedValueParser<Value = ComponentName> {
 
 /// How a run went on after its start.
 enum Ending {
-    OverBudget,
+    OverBudget(Problem),
     Agent(u8),
     Command(CommandReport),
     Signal(i32),
@@ -109,7 +109,7 @@ impl Ending {
     /// Returns the exit code that it stands for.
     fn code(&self) -> u8 {
         match self {
-            Self::OverBudget => exit::OVER_BUDGET,
+            Self::OverBudget(error) => error.code.exit(),
             Self::Agent(status) => *status,
             Self::Signal(signal) => signal_code(*signal),
             Self::Command(report) => report.status,
@@ -117,12 +117,12 @@ impl Ending {
     }
 }
 
-pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<ExitCode, CommandError> {
+pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> {
     let signals = Rc::new(StopSignals::block()?);
     let screen = Screen::new(&signals)?;
     let done = boot(args, started, &signals, &screen);
-    let code = done.unwrap_or_else(|error| screen.report(&error));
-    Ok(ExitCode::from(screen.close(code)))
+    let code = done.unwrap_or_else(|error| screen.report(&error, args.json));
+    Ok(screen.close(code))
 }
 
 /// Boots the box, does what the run is for, and returns the exit code.
@@ -170,7 +170,7 @@ fn after_stop(
 ) -> Result<u8, CommandError> {
     match stopped {
         Err(failure) if code != 0 && matches!(failure.error, LaunchError::Output(_)) => {
-            screen.report(&failure.into());
+            screen.report(&failure.into(), false);
             Ok(code)
         }
         stopped => stopped.map(|()| code).map_err(CommandError::from),
@@ -190,8 +190,10 @@ fn serve(
     match args.budget {
         BudgetPolicy::Enforce if over => {
             screen.notice(&budget_table(&plan.budget, &phases));
-            screen.notice("error: the start took longer than the box's budget allows\n");
-            return Ok(Ending::OverBudget);
+            let message = "the start took longer than the box's budget allows";
+            let error = Problem::new(ErrorCode::OverBudget, message);
+            screen.notice(&(error.text() + "\n"));
+            return Ok(Ending::OverBudget(error));
         }
         BudgetPolicy::Report => screen.notice(&budget_table(&plan.budget, &phases)),
         BudgetPolicy::Enforce | BudgetPolicy::Off => {}
@@ -215,8 +217,12 @@ fn conclude(
 ) -> Result<(), CommandError> {
     if args.json {
         let (digest, config, socket) = (opened.digest, &opened.config, session.agent_socket());
-        let command = if let Ending::Command(report) = ending { Some(report) } else { None };
-        let report = RunReport::new(digest, config, &session.facts, socket, command);
+        let mut report = RunReport::new(digest, config, &session.facts, socket);
+        match ending {
+            Ending::OverBudget(error) => report.errors.push(error),
+            Ending::Command(command) => report.command = Some(command),
+            Ending::Agent(_) | Ending::Signal(_) => {}
+        }
         screen.print(&json_line(&report)?);
     }
     Ok(())
@@ -275,7 +281,7 @@ mod tests {
         let signals = Rc::new(StopSignals::block().unwrap());
         let screen = Screen::new(&signals).unwrap();
         let failure = RunFailure { error, said: Vec::new() };
-        after_stop(code, Err(failure), &screen).unwrap_or_else(|error| error.code)
+        after_stop(code, Err(failure), &screen).unwrap_or_else(|error| error.exit)
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::printed;
 
 /// Where a run writes to. Nothing of it keeps the run from a signal.
 ///
-/// What is written is on its way for a while, so whether it arrives is known only at the end: see
+/// Text is on its way for a while, so whether it arrives is known only at the end: see
 /// [`Screen::close`].
 #[derive(Debug)]
 pub(crate) struct Screen {
@@ -70,9 +70,13 @@ impl Screen {
     }
 
     /// Prints an error, and returns its exit code.
-    pub(crate) fn report(&self, error: &CommandError) -> u8 {
-        self.notice(&error.text());
-        error.code
+    pub(crate) fn report(&self, error: &CommandError, as_json: bool) -> u8 {
+        if as_json {
+            self.print(&error.json());
+        } else {
+            self.notice(&error.text());
+        }
+        error.exit
     }
 
     /// Waits until everything is written, and returns the exit code: `code`, unless that is 0 and
@@ -86,7 +90,7 @@ impl Screen {
                 finished = stream.finish();
             }
             if let Err(error) = stream.judged(finished) {
-                let failed = self.report(&error);
+                let failed = self.report(&error, false);
                 code = if code == 0 { failed } else { code };
             }
         }

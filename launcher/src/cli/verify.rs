@@ -2,18 +2,19 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use box_digest::Digest;
+use box_image::Descriptor;
 use box_image::text::shown;
-use box_image::{Descriptor, ErrorCode, exit};
 use box_layout::{Blob, OpenBox, OpenError};
 use boxlaunch::LaunchError;
 use boxlaunch::receipt::Receipts;
 use boxlaunch::verify::{self, Trust};
+use error_report::Problem;
 use serde::Serialize;
+use serde_json::json;
 
-use super::error::CommandError;
+use super::error::{CommandError, exit_code};
 use super::{json_line, notice, paths, print};
 
 /// Checks that a box's files are the ones that it names.
@@ -29,7 +30,7 @@ pub(crate) struct VerifyArgs {
     directory: PathBuf,
     /// Print one JSON object instead of lines.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -38,6 +39,8 @@ struct Report {
     digest: Digest,
     ok: bool,
     blobs: Vec<BlobReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Problem>,
 }
 
 #[derive(Debug, Serialize)]
@@ -46,55 +49,54 @@ struct BlobReport {
     digest: Digest,
     size: u64,
     ok: bool,
-    error: Option<String>,
-    code: Option<&'static str>,
 }
 
-impl BlobReport {
-    fn new(descriptor: &Descriptor, error: Option<&OpenError>) -> Self {
-        let name = shown(descriptor.role());
-        let (digest, size, ok) = (descriptor.digest, descriptor.size, error.is_none());
-        let code = error.map(|it| it.code().name());
-        let error = error.map(|it| shown(&it.to_string()));
-        Self { name, digest, size, ok, error, code }
-    }
-}
-
-pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, CommandError> {
+pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
     let opened = boxlaunch::open(&args.directory)?;
     let receipts = Receipts::new(&paths::state()?);
-    // Opening the box has hashed the config, as it has the manifest.
-    let mut blobs = vec![BlobReport::new(&opened.manifest.config, None)];
-    let mut checked = HashSet::new();
-    for descriptor in &opened.manifest.layers {
-        // A manifest may name one large blob a thousand times.
-        if checked.insert((descriptor.digest, descriptor.size)) {
-            blobs.push(check(&opened, descriptor, &receipts)?);
-        }
-    }
-    let report = Report { digest: opened.digest, ok: blobs.iter().all(|blob| blob.ok), blobs };
+    let report = report(&opened, &receipts)?;
     if args.json {
         print(&json_line(&report)?)?;
     } else {
         print(&lines(&report))?;
-        report.blobs.iter().filter_map(|blob| blob.error.as_ref()).for_each(|error| {
-            notice(&format!("error: {error}\n"));
-        });
+        if !report.ok {
+            notice(&(error_report::text(&report.errors) + "\n"));
+        }
     }
-    let damaged = report.blobs.iter().any(|it| it.code == Some(ErrorCode::BoxDamaged.name()));
-    Ok(match (report.ok, damaged) {
-        (true, _) => ExitCode::SUCCESS,
-        (false, true) => ExitCode::from(exit::DIFFERENT),
-        (false, false) => ExitCode::from(exit::FAILED),
-    })
+    Ok(report.errors.iter().map(|it| exit_code(it.code)).max().unwrap_or(0))
 }
 
-/// Hashes a blob. One that boots is open already, and gets a receipt.
+fn report(opened: &OpenBox, receipts: &Receipts) -> Result<Report, CommandError> {
+    let (mut blobs, mut errors) = (Vec::new(), Vec::new());
+    let mut checked = HashSet::new();
+    for descriptor in [&opened.manifest.config].into_iter().chain(&opened.manifest.layers) {
+        // A manifest may name one large blob a thousand times.
+        if !checked.insert((descriptor.digest, descriptor.size)) {
+            continue;
+        }
+        let wrong = check(opened, descriptor, receipts)?;
+        let Descriptor { digest, size, .. } = *descriptor;
+        blobs.push(BlobReport {
+            name: shown(descriptor.role()),
+            digest,
+            size,
+            ok: wrong.is_none(),
+        });
+        errors.extend(wrong.map(|error| {
+            Problem::new(&error, shown(&error.to_string()))
+                .with_details("", &[("blob", json!(digest))])
+        }));
+    }
+    Ok(Report { digest: opened.digest, ok: errors.is_empty(), blobs, errors })
+}
+
+/// Hashes a blob, and returns what is wrong with it. One that boots is open already, and gets a
+/// receipt.
 fn check(
     opened: &OpenBox,
     descriptor: &Descriptor,
     receipts: &Receipts,
-) -> Result<BlobReport, CommandError> {
+) -> Result<Option<OpenError>, CommandError> {
     let boots = |blob: &&Blob| blob.descriptor == *descriptor;
     let verified = match opened.boot_blobs().into_iter().find(boots) {
         Some(blob) => verify::blob(blob, receipts, Trust::Nothing).map(drop),
@@ -103,12 +105,11 @@ fn check(
             .map_err(LaunchError::from)
             .and_then(|blob| verify::hashed(&blob).map(drop)),
     };
-    let error = match verified {
-        Ok(()) => None,
-        Err(LaunchError::Open(error)) => Some(error),
-        Err(error) => return Err(error.into()),
-    };
-    Ok(BlobReport::new(descriptor, error.as_ref()))
+    match verified {
+        Ok(()) => Ok(None),
+        Err(LaunchError::Open(error)) => Ok(Some(error)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn lines(report: &Report) -> String {

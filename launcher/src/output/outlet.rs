@@ -37,7 +37,7 @@ const PIECE: usize = 4096;
 ///
 /// A write fails with [`ErrorKind::WouldBlock`] where a signal waits and the reader takes nothing;
 /// what it was about is kept, and written before what comes next. After the first signal a reader is
-/// waited for only as long as it goes on taking something, and then written to no more.
+/// waited for only as long as it keeps reading, and then written to no more.
 #[derive(Debug, Clone)]
 pub struct Outlet(Rc<RefCell<Inner>>);
 
@@ -46,7 +46,7 @@ struct Inner {
     state: State,
     signals: Rc<StopSignals>,
     linger: Duration,
-    /// What the pipe has not taken yet.
+    /// Bytes that the pipe has not taken yet.
     pending: Vec<u8>,
 }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod errors;
 mod foreign;
 mod output;
 mod refusal;
@@ -19,7 +20,7 @@ struct Scene {
     state: TempDir,
 }
 
-/// What a program printed, and its exit code; nothing where a signal killed it.
+/// The output of a program, and its exit code; `None` where a signal killed it.
 #[derive(Debug, PartialEq, Eq)]
 struct Ended {
     code: Option<i32>,

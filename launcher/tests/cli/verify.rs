@@ -53,8 +53,6 @@ fn a_changed_byte_is_found_in_every_blob() {
         assert_eq!(report["ok"], false);
         assert_eq!(differing[0]["name"], role.as_str());
         assert_eq!(differing[0]["digest"], named.digest.to_string());
-        assert!(differing[0]["error"].as_str().unwrap().contains("has the digest"));
-        assert_eq!(differing[0]["code"], "box-damaged");
     }
 }
 
@@ -72,12 +70,10 @@ fn a_changed_document_is_named() {
             _ => scene.made.blob_path(&scene.made.manifest().config.digest),
         };
         damage::flip(&scene.made, &path);
-        for args in [&["verify"][..], &["verify", "--json"]] {
-            let ended = scene.run(args);
-            assert_eq!((ended.code, ended.stdout.as_str()), (Some(5), ""), "{document}");
-            let error = format!("error: {} has the digest sha256:", path.display());
-            assert!(ended.stderr.starts_with(&error), "{}", ended.stderr);
-        }
+        let ended = scene.run(&["verify"]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(5), ""), "{document}");
+        let error = format!("error: {} has the digest sha256:", path.display());
+        assert!(ended.stderr.starts_with(&error), "{}", ended.stderr);
     }
 }
 
@@ -94,9 +90,13 @@ fn a_missing_blob_hides_no_other_finding() {
     let ended = scene.run(&["verify", "--json"]);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     let wrong = report["blobs"].as_array().unwrap().iter().filter(|it| it["ok"] == false);
-    let wrong: Vec<_> = wrong.map(|it| (it["name"].as_str(), it["code"].as_str())).collect();
-    let damaged = Some("box-damaged");
-    assert_eq!(wrong, [(Some("rootfs"), damaged), (Some("listing"), damaged)]);
+    let wrong: Vec<_> = wrong.map(|it| (&it["name"], &it["digest"])).collect();
+    let [first, second] = report["errors"].as_array().unwrap().as_slice() else {
+        panic!("{report}");
+    };
+    assert_eq!(wrong, [(&"rootfs".into(), &first["blob"]), (&"listing".into(), &second["blob"])]);
+    assert_eq!([&first["code"], &second["code"]], ["box-damaged"; 2]);
+    assert!(second["message"].as_str().unwrap().starts_with("cannot open "), "{second}");
     assert_eq!(ended.code, Some(5));
 }
 

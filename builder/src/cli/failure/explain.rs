@@ -18,12 +18,11 @@ use boxfile_spec::nearest;
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
+use error_report::Explanation;
 use host_fs::FileError;
 use host_fs::publish::PublishError;
 use oci_layer::{LayerError, LayerErrorKind};
 use oci_registry::RegistryError;
-
-use super::Explanation;
 
 /// The help for a file that differs from a checksum in the Boxfile.
 const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
@@ -289,9 +288,7 @@ impl Explain for RegistryError {
 impl Explain for opened::OpenError {
     fn explain(&self) -> Explanation {
         match self {
-            Self::Layout(source) => {
-                Explanation { code: source.code(), help: source.help().map(Into::into) }
-            }
+            Self::Layout(source) => source.into(),
             Self::NoListing { .. } => {
                 help(BoxMalformed, "build it again with this version of boxbuild")
             }

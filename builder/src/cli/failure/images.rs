@@ -5,10 +5,11 @@ use std::path::Path;
 use box_image::ErrorCode::*;
 use box_inspect::diff::{ImageError, ImageFault};
 use box_inspect::export::ExportError;
+use error_report::Explanation;
 use oci_image::{Form, Found, SourceError, Unread};
 
+use super::Explain;
 use super::explain::help;
-use super::{Explain, Explanation};
 
 impl Explain for SourceError {
     fn explain(&self) -> Explanation {

@@ -3,16 +3,15 @@
 mod explain;
 mod images;
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::process::ExitCode;
-use std::rc::Rc;
 
 use box_image::text::with_causes;
 use box_image::{ErrorCode, exit};
 use boxbuild::BuildError;
 use boxbuild::project::LockFileError;
-use boxfile_spec::{Diagnostic, Diagnostics, Label, Severity, Sources, Span, shown};
+use boxfile_spec::{Diagnostic, Diagnostics, Label, Sources, Span, shown};
+use error_report::{Explanation, Problem};
 use serde_json::{Value, json};
 
 use super::{conflicts, terminal};
@@ -20,8 +19,6 @@ pub(crate) use explain::Explain;
 
 /// So many characters of a message are shown: an image can have a name of megabytes.
 const MESSAGE_MAX: usize = 4096;
-/// So many errors are shown to a person; as data, there are all of them.
-const MOST_SHOWN: usize = 50;
 
 /// A failed command.
 #[derive(Debug, PartialEq)]
@@ -29,48 +26,6 @@ pub(crate) struct Failure {
     exit: u8,
     /// Empty where the command's result already says what is wrong.
     errors: Vec<Problem>,
-}
-
-/// One error of a failed command.
-#[derive(Debug, PartialEq)]
-struct Problem {
-    code: ErrorCode,
-    message: Message,
-    /// Lines for people below the message.
-    details: String,
-    /// The same as data: further fields.
-    data: Vec<(&'static str, Value)>,
-}
-
-/// The message of an error, and its help.
-#[derive(Debug, PartialEq)]
-enum Message {
-    Plain {
-        text: String,
-        help: Option<Cow<'static, str>>,
-    },
-    /// With places in the text of a file.
-    Placed(Diagnostic, Rc<Sources>),
-}
-
-/// The row of an error in the table: its code, and the help if there is one.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Explanation {
-    code: ErrorCode,
-    help: Option<Cow<'static, str>>,
-}
-
-/// A code, and what to do; further lines of the help are indented when it is shown.
-impl<T: Into<Cow<'static, str>>> From<(ErrorCode, T)> for Explanation {
-    fn from((code, help): (ErrorCode, T)) -> Self {
-        Self { code, help: Some(help.into()) }
-    }
-}
-
-impl From<ErrorCode> for Explanation {
-    fn from(code: ErrorCode) -> Self {
-        Self { code, help: None }
-    }
 }
 
 impl<E: Explain> From<E> for Failure {
@@ -97,12 +52,9 @@ impl Failure {
         explanation: impl Into<Explanation>,
         message: impl std::fmt::Display,
     ) -> Self {
-        let Explanation { code, help } = explanation.into();
-        Self::of(code, Message::Plain { text: message.to_string(), help })
-    }
-
-    fn of(code: ErrorCode, message: Message) -> Self {
-        Self { exit: code.exit(), errors: vec![Problem::new(code, message)] }
+        let explanation = explanation.into();
+        let exit = explanation.code.exit();
+        Self { exit, errors: vec![Problem::new(explanation, message)] }
     }
 
     /// Returns the failure of a wrong command line.
@@ -117,10 +69,12 @@ impl Failure {
 
     /// Returns the failure of a text with these diagnostics.
     pub(crate) fn diagnostics(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
-        let sources = Rc::new(sources.clone());
-        let sorted = Diagnostics::new(found.to_vec()).into_iter().flatten();
-        let placed = sorted.map(|it| Message::Placed(it, Rc::clone(&sources)));
-        Self { exit: code.exit(), errors: placed.map(|it| Problem::new(code, it)).collect() }
+        let placed = |it: &Diagnostic| {
+            Problem::placed(code, it.render(sources), diagnostic_json(it, sources))
+        };
+        let sorted = Diagnostics::new(found.to_vec());
+        let errors = sorted.iter().flatten().map(placed).collect();
+        Self { exit: code.exit(), errors }
     }
 
     /// Returns the failure of a build. An error that the Boxfile is to blame for shows its place
@@ -132,27 +86,24 @@ impl Failure {
         if let BuildError::Conflicts(conflicts) = error {
             return conflicts::failure(&error.to_string(), conflicts, sources);
         }
-        let Explanation { code, help } = error.explain();
+        let explanation = error.explain();
         let Some(span) = error.span() else {
-            return Self::of(code, Message::Plain { text: chain(error), help });
+            return Self::new(explanation, chain(error));
         };
         let mut diagnostic = Diagnostic::new(chain(error), span, "named here");
         if let Some(other) = error.other_span() {
             diagnostic = diagnostic.with_label(other, "and named here");
         }
-        if let Some(help) = help {
+        if let Some(help) = explanation.help {
             diagnostic = diagnostic.with_help(help);
         }
-        Self::diagnostics(code, &[diagnostic], sources)
+        Self::diagnostics(explanation.code, &[diagnostic], sources)
     }
 
     /// Adds lines for people below the message, and the same as fields of the data.
-    pub(crate) fn with_details(mut self, lines: &str, data: &[(&'static str, Value)]) -> Self {
-        for problem in &mut self.errors {
-            problem.details += lines;
-            problem.data.extend_from_slice(data);
-        }
-        self
+    pub(crate) fn with_details(self, lines: &str, data: &[(&'static str, Value)]) -> Self {
+        let errors = self.errors.into_iter().map(|it| it.with_details(lines, data)).collect();
+        Self { errors, ..self }
     }
 
     /// Returns the same failure with another exit code.
@@ -169,55 +120,12 @@ impl Failure {
 
     /// Shows the failure, as text or as data, and returns the exit code.
     pub(crate) fn report(self, as_json: bool) -> ExitCode {
-        // Whether a wrong command line asks for data is not known.
-        if as_json && self.exit != exit::USAGE && !self.errors.is_empty() {
-            terminal::json(&self.json().to_string());
-        } else if !self.errors.is_empty() {
-            terminal::note(self.text().trim_end());
+        match (self.errors.is_empty(), as_json) {
+            (true, _) => {}
+            (false, true) => terminal::json(&error_report::json(&self.errors)),
+            (false, false) => terminal::note(error_report::text(&self.errors).trim_end()),
         }
         ExitCode::from(self.exit)
-    }
-
-    fn text(&self) -> String {
-        let shown = self.errors.iter().take(MOST_SHOWN).map(Problem::text);
-        let rest = self.errors.len().saturating_sub(MOST_SHOWN);
-        let rest = (rest > 0).then(|| format!("and {rest} more errors"));
-        shown.chain(rest).collect::<Vec<_>>().join("\n\n")
-    }
-
-    fn json(&self) -> Value {
-        json!({ "errors": self.errors.iter().map(Problem::json).collect::<Vec<_>>() })
-    }
-}
-
-impl Problem {
-    const fn new(code: ErrorCode, message: Message) -> Self {
-        Self { code, message, details: String::new(), data: Vec::new() }
-    }
-
-    fn text(&self) -> String {
-        let Self { message, details, .. } = self;
-        match message {
-            Message::Placed(diagnostic, sources) => diagnostic.render(sources) + details,
-            Message::Plain { text, help: None } => format!("error: {text}{details}"),
-            Message::Plain { text, help: Some(help) } => {
-                format!("error: {text}{details}\n  = help: {}", help.replace('\n', "\n    "))
-            }
-        }
-    }
-
-    fn json(&self) -> Value {
-        let mut json = match &self.message {
-            Message::Placed(diagnostic, sources) => diagnostic_json(diagnostic, sources),
-            Message::Plain { text, help } => {
-                json!({ "severity": "error", "message": text, "help": help, "labels": [] })
-            }
-        };
-        if json["severity"] == Severity::Error.to_string() {
-            json["code"] = self.code.name().into();
-        }
-        self.data.iter().for_each(|(field, value)| json[*field] = value.clone());
-        json
     }
 }
 
@@ -271,40 +179,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn help_and_code_are_fields_of_their_own() {
-        let explanation = (ErrorCode::ImageNotFound, "copy one:\nskopeo copy");
-        let failure = Failure::new(explanation, "no image");
-        assert_eq!(failure.text(), "error: no image\n  = help: copy one:\n    skopeo copy");
-        let error = &failure.json()["errors"][0];
-        assert_eq!(
-            (&error["code"], &error["message"]),
-            (&"image-not-found".into(), &"no image".into())
-        );
-        assert_eq!(error["help"], "copy one:\nskopeo copy");
-        assert_eq!(Failure::usage("no").json()["errors"][0]["help"], Value::Null);
-        assert_eq!(Failure::usage("no").exit, exit::USAGE);
-    }
-
-    #[test]
-    fn details_are_above_the_help() {
-        let explanation = (ErrorCode::LockOutOfDate, "look");
-        let failure = Failure::new(explanation, "changed")
-            .with_details("\n  a", &[("entries", json!(["a"]))]);
-        assert_eq!(failure.text(), "error: changed\n  a\n  = help: look");
-        assert_eq!(failure.json()["errors"][0]["entries"], json!(["a"]));
-        assert_eq!(failure.exit, exit::LOCKED);
-    }
-
-    #[test]
     fn several_failures_are_one() {
         Failure::all(Vec::new()).unwrap();
-        let failed = |text: &str| Failure::new(ErrorCode::Io, text);
-        let both = Failure::all(vec![failed("one"), failed("two")]).unwrap_err();
-        assert_eq!(both.text(), "error: one\n\nerror: two");
+        let both = ["one", "two"].map(|it| Failure::new(ErrorCode::LockOutOfDate, it));
+        assert_eq!(both[0].exit, exit::LOCKED);
+        let both = Failure::all(both.into()).unwrap_err();
         assert_eq!((both.errors.len(), both.exit), (2, exit::FAILED));
-        let many = Failure::all((0..52).map(|it| failed(&it.to_string())).collect()).unwrap_err();
-        assert!(many.text().ends_with("error: 49\n\nand 2 more errors"), "{}", many.text());
-        assert_eq!(many.json()["errors"].as_array().unwrap().len(), 52);
     }
 
     #[test]
@@ -312,9 +192,10 @@ mod tests {
         let at = boxfile_spec::Span::default();
         let found = [Diagnostic::new("bad", at, ""), Diagnostic::warning("odd", at, "")];
         let sources = Sources::single(boxfile_spec::Source::new("Boxfile", "x"));
-        let json = Failure::diagnostics(ErrorCode::BoxfileInvalid, &found, &sources).json();
-        assert_eq!(json["errors"][0]["code"], "boxfile-invalid");
-        assert_eq!(json["errors"][1]["code"], Value::Null);
+        let failure = Failure::diagnostics(ErrorCode::BoxfileInvalid, &found, &sources);
+        let json = json!(failure.errors);
+        assert_eq!(json[0]["code"], "boxfile-invalid");
+        assert_eq!(json[1]["code"], Value::Null);
     }
 
     #[test]

@@ -83,15 +83,11 @@ impl RunPlan {
         if self.agent.port.is_some_and(|port| u32::from(port) == CONTROL_PORT) {
             return Err(PlanError::ControlPort);
         }
-        let named = |name| self.component(name).map(|plan| (name, plan));
-        ComponentName::ALL
-            .into_iter()
-            .filter_map(named)
-            .find_map(|(component, plan)| {
-                let (setting, reason) = fault(plan)?;
-                Some(PlanError::Component { component, setting, reason })
-            })
-            .map_or(Ok(()), Err)
+        let wrong = self.components().find_map(|(component, plan)| {
+            let (setting, reason) = fault(plan)?;
+            Some(PlanError::Component { component, setting, reason })
+        });
+        wrong.map_or(Ok(()), Err)
     }
 }
 

@@ -37,6 +37,15 @@ pub const SKILLS_PATH: &str = "/a3s/skills";
 /// The directory of the rootfs that holds the components' roots: one for each component, or in the
 /// layout "merged" one for both.
 pub const ROOTS_PATH: &str = "/roots";
+/// Init in the first root, the directory in the VMM's memory from which the kernel starts it; the
+/// path is on libkrun's kernel command line.
+pub const INIT_PATH: &str = "/init.krun";
+/// The file of the first root that holds this boot's nonce; it can be opened once.
+pub const NONCE_PATH: &str = "/nonce";
+/// The directory of the first root at which init mounts the rootfs.
+pub const NEW_ROOT: &str = "/newroot";
+/// The directories of the first root: the mount points that init needs before it has another root.
+pub const FIRST_ROOT_DIRS: [&str; 4] = ["/dev", "/proc", "/sys", NEW_ROOT];
 /// The vsock port of the host on which init reports; the host listens.
 pub const CONTROL_PORT: u32 = 1024;
 
@@ -100,6 +109,11 @@ impl RunPlan {
             ComponentName::Agent => Some(&self.agent),
             ComponentName::Business => self.business.as_ref(),
         }
+    }
+
+    /// Returns the components that the box has, in the order of [`ComponentName::ALL`].
+    pub fn components(&self) -> impl Iterator<Item = (ComponentName, &ComponentPlan)> {
+        ComponentName::ALL.into_iter().filter_map(|name| Some((name, self.component(name)?)))
     }
 }
 

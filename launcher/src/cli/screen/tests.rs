@@ -45,7 +45,7 @@ fn a_programs_output_for_nobody_is_no_success_however_short() {
 
     let long = screen(gone(), &signals());
     let error = long.0.stdout.program().write_all(&vec![b'x'; TOO_MUCH]).unwrap_err();
-    let code = long.0.report(&LaunchError::Output(error).into());
+    let code = long.0.report(&LaunchError::Output(error).into(), false);
     assert_eq!(closed(long, code), (141, String::new()));
 }
 

@@ -6,6 +6,7 @@
 
 use std::process::ExitCode;
 
+use box_image::plan::NEW_ROOT;
 use box_image::wire::{AGENT_ID, Exited, GuestMessage, HostMessage, MAX_OUTPUT, Output, Stream};
 use box_init::boot;
 use box_init::channel::Channel;
@@ -37,7 +38,7 @@ fn send(channel: &mut Channel, message: &GuestMessage) -> Result<(), InitError> 
 
 fn list(channel: &mut Channel) -> Result<(), InitError> {
     let mut buffer = Vec::new();
-    listing::walk(boot::NEW_ROOT.as_ref(), &mut |line| {
+    listing::walk(NEW_ROOT.as_ref(), &mut |line| {
         buffer.extend_from_slice(line.as_bytes());
         buffer.push(b'\n');
         while buffer.len() >= MAX_OUTPUT {

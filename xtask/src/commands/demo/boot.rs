@@ -68,15 +68,31 @@ fn on_virtual_host(demo: &Demo) -> Result<Value> {
 
 /// Reads the report of a run that got as far as making one.
 fn parse(status: i32, stdout: &[u8], stderr: &[u8]) -> Result<Value> {
-    let report = serde_json::from_slice(stdout).ok().filter(Value::is_object);
-    match report {
-        Some(report) if status == 0 || status == OVER_BUDGET => Ok(report),
-        _ => Err(KitError::Failed {
-            command: "boxlaunch run".to_owned(),
-            status: format!("exit status: {status}"),
-            output: String::from_utf8_lossy(&[stderr, stdout].concat()).into_owned(),
-        }),
+    let report: Option<Value> = serde_json::from_slice(stdout).ok().filter(Value::is_object);
+    let printed = match report {
+        Some(report) if status == 0 || status == OVER_BUDGET => return Ok(report),
+        Some(report) => errors(&report),
+        None => String::from_utf8_lossy(stdout).into_owned(),
+    };
+    Err(KitError::Failed {
+        command: "boxlaunch run".to_owned(),
+        status: format!("exit status: {status}"),
+        output: format!("{}{printed}", String::from_utf8_lossy(stderr)),
+    })
+}
+
+/// Returns the errors of a run as lines, with the machine's last words.
+fn errors(report: &Value) -> String {
+    let list = |of: &Value| of.as_array().cloned().unwrap_or_default();
+    let word = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+    let mut text = String::new();
+    for error in list(&report["errors"]) {
+        for said in list(&error["said"]) {
+            text += &format!("{}:\n{}\n", word(&said["source"]), word(&said["words"]));
+        }
+        text += &format!("error: {}\n{}\n", word(&error["message"]), word(&error["help"]));
     }
+    text
 }
 
 #[cfg(test)]
@@ -88,7 +104,9 @@ mod tests {
         let report = br#"{"box":"sha256:00"}"#;
         assert_eq!(parse(0, report, b"").unwrap()["box"], "sha256:00");
         assert!(parse(OVER_BUDGET, report, b"").is_ok());
-        assert!(parse(1, report, b"no KVM").unwrap_err().to_string().contains("no KVM"));
+        assert!(parse(1, b"", b"no KVM").unwrap_err().to_string().contains("no KVM"));
+        let failed = br#"{"errors":[{"message":"no KVM","said":[{"source":"c","words":"w"}]}]}"#;
+        assert!(parse(1, failed, b"").unwrap_err().to_string().contains("c:\nw\nerror: no KVM"));
         assert!(parse(0, b"", b"").is_err());
         assert!(parse(0, b"7", b"").is_err());
     }

@@ -1,0 +1,153 @@
+//! The errors of boxbuild and boxlaunch, as text for people and as JSON for scripts.
+//!
+//! A program's table gives each error of a library its [`Explanation`]; a [`Problem`] is that with
+//! the error's message.
+#![forbid(unsafe_code)]
+
+mod opened;
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use box_image::ErrorCode;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// So many errors are shown to a person; as data, there are all of them.
+const MOST_SHOWN: usize = 50;
+
+/// The row of an error in a program's table: its code, and the help if there is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// The stable code.
+    pub code: ErrorCode,
+    /// What to do about it; further lines are indented when it is shown.
+    pub help: Option<Cow<'static, str>>,
+}
+
+impl<T: Into<Cow<'static, str>>> From<(ErrorCode, T)> for Explanation {
+    fn from((code, help): (ErrorCode, T)) -> Self {
+        Self { code, help: Some(help.into()) }
+    }
+}
+
+impl From<ErrorCode> for Explanation {
+    fn from(code: ErrorCode) -> Self {
+        Self { code, help: None }
+    }
+}
+
+/// One error of a failed command. As JSON it is what `docs/errors.md` describes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Problem {
+    /// The stable code.
+    #[serde(skip)]
+    pub code: ErrorCode,
+    /// The message with its details, for people.
+    #[serde(skip)]
+    text: String,
+    /// The lines of the help below it.
+    #[serde(skip)]
+    help: String,
+    json: Value,
+}
+
+impl Problem {
+    /// Returns an error without places in a file.
+    pub fn new(explanation: impl Into<Explanation>, message: impl Display) -> Self {
+        let Explanation { code, help } = explanation.into();
+        let text = message.to_string();
+        let json = json!({ "severity": "error", "message": text, "help": help, "labels": [] });
+        let help = help.map(|it| format!("\n  = help: {}", it.replace('\n', "\n    ")));
+        let help = help.unwrap_or_default();
+        Self { help, ..Self::placed(code, format!("error: {text}"), json) }
+    }
+
+    /// Returns an error with places in a file. The text shows them to people, help included; the
+    /// object has all but the code. A warning among the errors of a file has none.
+    pub fn placed(code: ErrorCode, text: String, mut json: Value) -> Self {
+        if json["severity"] == "error" {
+            json["code"] = code.name().into();
+        }
+        Self { code, text, help: String::new(), json }
+    }
+
+    /// Returns the error of a program that panicked. The panic has printed its own message.
+    pub fn panicked(program: &str) -> Self {
+        let help = format!(
+            "this is a bug in {program}; please report it, with the command that you ran and all \
+             that was printed"
+        );
+        Self::new((ErrorCode::Internal, help), format_args!("{program} panicked"))
+    }
+
+    /// Adds lines for people below the message, and the same as fields of the object.
+    #[must_use]
+    pub fn with_details(mut self, lines: &str, data: &[(&str, Value)]) -> Self {
+        self.text += lines;
+        data.iter().for_each(|(field, value)| self.json[*field] = value.clone());
+        self
+    }
+
+    /// Returns the error as a person reads it, without a final newline.
+    pub fn text(&self) -> String {
+        format!("{}{}", self.text, self.help)
+    }
+}
+
+/// Returns errors as a person reads them, without a final newline.
+pub fn text(problems: &[Problem]) -> String {
+    let shown = problems.iter().take(MOST_SHOWN).map(Problem::text);
+    let rest = problems.len().saturating_sub(MOST_SHOWN);
+    let rest = (rest > 0).then(|| format!("and {rest} more errors"));
+    shown.chain(rest).collect::<Vec<_>>().join("\n\n")
+}
+
+/// Returns the object that a failed command prints with `--json`.
+pub fn json(problems: &[Problem]) -> String {
+    json!({ "errors": problems }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(problem: &Problem) -> Value {
+        serde_json::to_value(problem).unwrap()
+    }
+
+    #[test]
+    fn help_and_code_are_fields_of_their_own() {
+        let explanation = (ErrorCode::ImageNotFound, "copy one:\nskopeo copy");
+        let problem = Problem::new(explanation, "no image");
+        assert_eq!(problem.text(), "error: no image\n  = help: copy one:\n    skopeo copy");
+        let expected = json!({
+            "code": "image-not-found",
+            "severity": "error",
+            "message": "no image",
+            "help": "copy one:\nskopeo copy",
+            "labels": [],
+        });
+        assert_eq!(object(&problem), expected);
+        assert_eq!(object(&Problem::new(ErrorCode::Io, "no"))["help"], Value::Null);
+        assert_eq!(json(&[problem]), json!({ "errors": [expected] }).to_string());
+    }
+
+    #[test]
+    fn a_person_is_shown_the_first_of_many_errors() {
+        let failed = |text: &str| Problem::new(ErrorCode::Io, text);
+        assert_eq!(text(&["one", "two"].map(failed)), "error: one\n\nerror: two");
+        let many: Vec<_> = (0..52).map(|it| failed(&it.to_string())).collect();
+        assert!(text(&many).ends_with("error: 49\n\nand 2 more errors"), "{}", text(&many));
+        assert_eq!(json(&many).matches("\"message\"").count(), 52);
+    }
+
+    #[test]
+    fn details_are_above_the_help() {
+        let problem = Problem::new((ErrorCode::LockOutOfDate, "look"), "changed")
+            .with_details("\n  a", &[("entries", json!(["a"]))]);
+        assert_eq!(problem.text(), "error: changed\n  a\n  = help: look");
+        assert_eq!(object(&problem)["entries"], json!(["a"]));
+    }
+}

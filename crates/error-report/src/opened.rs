@@ -1,0 +1,54 @@
+//! The rows of the errors from opening a box, which both programs do.
+
+use std::io::ErrorKind;
+
+use box_image::ErrorCode::*;
+use box_layout::OpenError;
+
+use crate::Explanation;
+
+impl From<&OpenError> for Explanation {
+    fn from(error: &OpenError) -> Self {
+        let (code, help) = match error {
+            OpenError::NotALayout(_) | OpenError::OtherArtifact { .. } => {
+                (BoxNotFound, "name the directory that `boxbuild build` wrote, such as NAME.box")
+            }
+            OpenError::Manifests { .. } => {
+                (BoxNotFound, "copy the manifest of the box into a layout of its own")
+            }
+            OpenError::File { error, .. } if error.kind() == ErrorKind::NotFound => {
+                (BoxDamaged, "a box is a directory that `boxbuild build` wrote; copy it whole")
+            }
+            OpenError::Different { .. } => (
+                BoxDamaged,
+                "the file was damaged or changed after the build; build or copy the box again",
+            ),
+            OpenError::NotRegular(_) => {
+                (BoxMalformed, "copy the box with its files, not with links to them")
+            }
+            OpenError::Epoch { .. } => {
+                (BoxEpoch, "use the version that built the box, or build it again")
+            }
+            OpenError::File { .. } => return Io.into(),
+            OpenError::Malformed(_) => return BoxMalformed.into(),
+        };
+        (code, help).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_file_damages_a_box_and_an_unreadable_one_does_not() {
+        let failed = |kind: ErrorKind| {
+            let error = io::Error::from(kind);
+            Explanation::from(&OpenError::File { action: "open", path: "a".into(), error })
+        };
+        assert_eq!(failed(ErrorKind::NotFound).code, BoxDamaged);
+        assert_eq!(failed(ErrorKind::PermissionDenied), Io.into());
+    }
+}

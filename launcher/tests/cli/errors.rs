@@ -1,0 +1,80 @@
+//! Errors as data: the object that `--json` prints on standard output, and the exit code.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use testkit::damage;
+use testkit::test_box::config;
+
+use crate::{Ended, Scene, boxlaunch, ended};
+
+/// Returns the one error of a command that failed with `--json`, and its exit code.
+fn failed(Ended { code, stdout, stderr }: &Ended) -> (Option<i32>, Value) {
+    assert_eq!((stderr.as_str(), stdout.lines().count()), ("", 1));
+    let mut object: Value = serde_json::from_str(stdout).unwrap();
+    assert_eq!(object["errors"].as_array().unwrap().len(), 1, "{object}");
+    (*code, object["errors"][0].take())
+}
+
+#[test]
+fn an_error_has_code_message_and_help() {
+    let empty = tempfile::tempdir().unwrap();
+    let path = empty.path().join("no.box");
+    for command in ["inspect", "verify", "run"] {
+        let mut command = boxlaunch(&[command, "--json"]);
+        command.arg(&path).env("BOXLAUNCH_STATE", empty.path());
+        let expected = json!({
+            "severity": "error",
+            "code": "box-not-found",
+            "message": format!("there is no {}", path.display()),
+            "help": "name the directory that `boxbuild build` wrote, such as NAME.box",
+            "labels": [],
+        });
+        assert_eq!(failed(&ended(command)), (Some(1), expected));
+    }
+}
+
+#[test]
+fn a_damaged_box_is_an_error_of_every_command() {
+    let scene = Scene::new(&config());
+    let config = scene.made.manifest().config.digest;
+    damage::flip(&scene.made, &scene.made.blob_path(&config));
+    for command in ["inspect", "verify", "run"] {
+        let (code, error) = failed(&scene.run(&[command, "--json"]));
+        assert_eq!((code, &error["code"]), (Some(5), &"box-damaged".into()), "{command}");
+    }
+}
+
+#[test]
+fn a_blob_that_differs_is_an_error_beside_the_report() {
+    let scene = Scene::new(&config());
+    let named = scene.made.manifest().layers[0].digest;
+    damage::flip(&scene.made, &scene.made.blob_path(&named));
+    let ended = scene.run(&["verify", "--json"]);
+    let (code, error) = failed(&ended);
+    assert_eq!((code, &error["code"]), (Some(5), &"box-damaged".into()));
+    assert_eq!(error["blob"], named.to_string());
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&report["ok"], report["blobs"].as_array().unwrap().len()), (&false.into(), 6));
+}
+
+#[test]
+fn a_component_that_the_box_lacks_is_a_failure() {
+    let mut config = config();
+    config.plan.business = None;
+    let scene = Scene::new(&config);
+    let ended = scene.run(&["run", "--json", "--in", "business"]);
+    let (code, error) = failed(&ended);
+    assert_eq!((code, &error["code"]), (Some(1), &"component-not-found".into()));
+    assert_eq!(error["message"], "the box has no business component to run the command in");
+    assert_eq!(fs::read_dir(scene.state.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_found_is_a_usage_error() {
+    let scene = Scene::new(&config());
+    let mut command = scene.command(&["verify", "--json"]);
+    command.env_clear();
+    let (code, error) = failed(&ended(command));
+    assert_eq!((code, &error["code"]), (Some(2), &"usage".into()));
+}
