@@ -86,7 +86,7 @@ error_codes! {
     RegistryInvalid "registry-invalid" "The registry does not answer as a registry does",
     RegistryConfig "registry-config" "registries.toml or a file of credentials cannot be used",
 
-    StoreInvalid "store-invalid" "The directory is not a store of this version",
+    StoreInvalid "store-invalid" "The directory is not a store of this version, or another user can change it",
     StoreDamaged "store-damaged" "The store lacks a blob, or holds a damaged one",
 
     BoxNotFound "box-not-found" "There is no box at the path",
