@@ -4,6 +4,7 @@
 
 use std::io::{self, IsTerminal, Stderr};
 use std::sync::LazyLock;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use testkit::{KitError, Result};
@@ -42,6 +43,11 @@ pub(crate) fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T>
 /// Does a part of the work, and prints signs of life while it is silent.
 pub(crate) fn watch<T>(work: impl FnOnce() -> T) -> T {
     PROGRESS.watch(work)
+}
+
+/// Does a part of the work, and prints signs of life until it sends something for the first time.
+pub(crate) fn watch_until<T: Send>(work: impl FnOnce(Sender<()>) -> T + Send) -> T {
+    PROGRESS.watch_until(work)
 }
 
 /// Prints that a part of the work has ended and how long it took.
