@@ -45,7 +45,6 @@ impl<W: Write + Send> Progress<W> {
         Self { output: Mutex::new(output), interval }
     }
 
-    /// Writes a line.
     pub(crate) fn line(&self, text: &str) {
         let mut output = self.lock();
         output.write_line(text);

@@ -22,7 +22,7 @@ pub(crate) fn note(line: &str) {
     PROGRESS.line(line);
 }
 
-/// Prints a result.
+/// Prints a result to standard output.
 pub(crate) fn result(text: &str) {
     println!("{text}");
 }

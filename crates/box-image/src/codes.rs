@@ -1,7 +1,7 @@
 //! The exit codes of boxbuild and boxlaunch, and the stable codes of their errors: what a script
 //! branches on. `docs/errors.md` lists both for people.
 
-/// Exit codes.
+/// The exit codes of both programs.
 pub mod exit {
     /// The input is wrong, or the command failed.
     pub const FAILED: u8 = 1;

@@ -37,7 +37,6 @@ macro_rules! guards {
 
         #[cfg($testing)]
         impl $name {
-            /// All checks.
             $vis const ALL: &[Self] = &[$(Self::$guard),+];
 
             fn is_on(self) -> bool {

@@ -28,7 +28,6 @@ pub(crate) const CANNOT_START: u8 = 126;
 pub(crate) struct Base<'a> {
     /// How the component runs.
     pub(crate) plan: &'a ComponentPlan,
-    /// Their cgroup.
     pub(crate) leaf: &'a Leaf,
     /// The null device, opened before the first of them ran.
     pub(crate) null: &'a File,
@@ -37,9 +36,7 @@ pub(crate) struct Base<'a> {
 /// Where a workload writes to; it reads from the null device.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    /// Standard output.
     pub(crate) stdout: OwnedFd,
-    /// Standard error.
     pub(crate) stderr: OwnedFd,
 }
 
@@ -71,12 +68,7 @@ pub(crate) enum Outcome {
     /// The program could not be executed; its standard error and its status say why.
     NotExecuted,
     /// A step before that failed.
-    Failed {
-        /// The step.
-        step: String,
-        /// Why.
-        message: String,
-    },
+    Failed { step: String, message: String },
 }
 
 /// Starts `argv` and waits until it is executed, or is not.

@@ -48,7 +48,7 @@ impl FileDraft {
         Ok(draft)
     }
 
-    /// Returns the file.
+    /// Returns the open file, for reading and writing.
     pub const fn file(&self) -> &File {
         &self.file
     }

@@ -21,7 +21,7 @@ pub enum Package {
     Umoci,
     /// Reads OCI images, to check ours.
     Skopeo,
-    /// Makes Debian trees.
+    /// Makes root file systems of Debian packages.
     Mmdebstrap,
     /// Reads tar archives otherwise than GNU tar, to check ours.
     Bsdtar,
