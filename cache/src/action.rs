@@ -62,6 +62,8 @@ fn checked(record: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown};
+
     use super::*;
     use crate::KeyHasher;
 
@@ -99,7 +101,7 @@ mod tests {
             assert_eq!(store.action(&key).unwrap().is_some(), counts, "{mode:o}");
         }
         // Only root can give it to another user.
-        if std::os::unix::fs::chown(&path, Some(1), None).is_ok() {
+        if chown(&path, Some(1), None).is_ok() {
             assert_eq!(store.action(&key).unwrap(), None);
         }
     }
