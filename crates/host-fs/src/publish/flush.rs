@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
-use super::parent::{flush, open_directory, parent_of};
+use super::parent::{flush, flush_names, open_directory, parent_of};
 
 /// How many files and directories are flushed one by one. Beyond that, flushing the whole file
 /// system once is faster.
@@ -36,7 +36,7 @@ fn create_directory(path: &Path, mode: u32) -> io::Result<()> {
     match DirBuilder::new().mode(mode).create(path) {
         // Another process made it meanwhile.
         Err(_) if path.is_dir() => Ok(()),
-        made => made.and_then(|()| flush(File::open(parent_of(path))?.as_fd())),
+        made => made.and_then(|()| flush_names(parent_of(path))),
     }
 }
 
