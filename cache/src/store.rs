@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::iter;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
@@ -40,10 +39,7 @@ impl Store {
     /// [`StoreError::Shared`] where another user can change what it holds.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_new(root)?;
-        for directory in DIRECTORIES.map(|directory| root.join(directory)) {
-            create_directories(&directory, 0o700).context("make the directory", &directory)?;
-        }
-        check_private(root)?;
+        make_directories(root)?;
         let lock_path = root.join("lock");
         let lock = File::create(&lock_path).context("open", &lock_path)?;
         // Nobody else uses the store if nobody else holds the lock, not even a shared one.
@@ -169,9 +165,11 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses a store that another user can change: its records say what a box is made of.
-fn check_private(root: &Path) -> Result<(), StoreError> {
-    for path in iter::once(root.to_owned()).chain(DIRECTORIES.map(|name| root.join(name))) {
+/// Makes the directories that are missing. Refuses any that another user can change: the records say
+/// what a box is made of.
+fn make_directories(root: &Path) -> Result<(), StoreError> {
+    for path in [root.to_owned()].into_iter().chain(DIRECTORIES.map(|name| root.join(name))) {
+        create_directories(&path, 0o700).context("make the directory", &path)?;
         let private = File::open(&path).and_then(|directory| is_private(&directory));
         if !private.context("examine", &path)? {
             return Err(StoreError::Shared(path));
