@@ -1,6 +1,8 @@
 //! Stamps on real mounts, and on a disk that cannot be flushed.
 //!
 //! A test that needs another environment starts itself again in it; [`INSIDE`] names where.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "it is a test")]
 
 use std::env;
 use std::fs::{self, File, FileTimes};
