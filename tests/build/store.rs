@@ -32,8 +32,9 @@ fn a_second_build_of_the_same_input_reads_no_layer() {
 #[test]
 fn a_store_that_another_user_can_change_is_refused() {
     let checkout = Checkout::new();
-    checkout.built(&[]);
-    fs::set_permissions(checkout.path("store/actions"), fs::Permissions::from_mode(0o777)).unwrap();
+    let actions = checkout.path("store/actions");
+    fs::create_dir_all(&actions).unwrap();
+    fs::set_permissions(actions, fs::Permissions::from_mode(0o777)).unwrap();
     let errors = checkout.refused();
     assert!(errors.contains("another user can change store/actions"), "{errors}");
     assert!(errors.contains("make it yours alone (chown, chmod go-w)"), "{errors}");
