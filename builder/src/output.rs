@@ -40,7 +40,7 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, Publ
             return Ok(Swap::Atomic);
         }
     }
-    create_directories(parent).map_err(FileError::of("make the directory", parent))?;
+    create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
     let draft = DirectoryDraft::beside(output, 0o777)?;
     fill(store, sealed, &documents, draft.path()).map_err(FileError::of("write", output))?;
     draft.finish_over(check)

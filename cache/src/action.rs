@@ -4,9 +4,10 @@ use std::fs;
 use std::io;
 
 use box_digest::Digest;
+use host_fs::read::{is_private, read_open};
 
 use crate::error::IoContext;
-use crate::store::{read_existing, write_whole};
+use crate::store::{open_existing, write_whole};
 use crate::{ActionKey, Store, StoreError};
 
 /// The most bytes of a record. The index of a layer with a million entries takes a tenth of it.
@@ -14,14 +15,18 @@ const RECORD_BYTES_MAX: u64 = 1 << 30;
 
 impl Store {
     /// Returns what was recorded for an action; nothing where nothing was, or where the record
-    /// is damaged.
+    /// is damaged or another user can change it.
     ///
     /// # Errors
     /// [`StoreError::File`].
     pub fn action(&self, key: &ActionKey) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.action_path(key);
-        let record = read_existing(&path, RECORD_BYTES_MAX)?;
-        Ok(record.as_deref().and_then(checked).map(<[u8]>::to_vec))
+        let Some(file) = open_existing(&path)? else { return Ok(None) };
+        if !is_private(&file).context("examine", &path)? {
+            return Ok(None);
+        }
+        let record = read_open(&file, RECORD_BYTES_MAX).map_err(io::Error::from);
+        Ok(checked(&record.context("read", &path)?).map(<[u8]>::to_vec))
     }
 
     /// Records what an action made. A record that is there already is replaced.
@@ -57,6 +62,8 @@ fn checked(record: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown};
+
     use super::*;
     use crate::KeyHasher;
 
@@ -80,6 +87,23 @@ mod tests {
         store.forget(&key).unwrap();
         assert_eq!(store.action(&key).unwrap(), None);
         store.forget(&key).unwrap();
+    }
+
+    #[test]
+    fn a_record_that_another_user_can_change_counts_as_absent() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let key = KeyHasher::new("test", 1).finish();
+        store.record_action(&key, b"one").unwrap();
+        let path = store.action_path(&key);
+        for (mode, counts) in [(0o620, false), (0o602, false), (0o644, true)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(store.action(&key).unwrap().is_some(), counts, "{mode:o}");
+        }
+        // Only root can give it to another user.
+        if chown(&path, Some(1), None).is_ok() {
+            assert_eq!(store.action(&key).unwrap(), None);
+        }
     }
 
     #[test]

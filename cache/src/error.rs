@@ -23,6 +23,9 @@ pub enum StoreError {
         /// What its file `version` says, or that there is none.
         found: String,
     },
+    /// Another user can change this directory of the store.
+    #[error("another user can change {}, and so what is built from it", .0.display())]
+    Shared(PathBuf),
     /// The store does not hold the blob.
     #[error("the store holds no blob {}", .0.hex())]
     Missing(Digest),

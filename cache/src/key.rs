@@ -35,7 +35,7 @@ impl KeyHasher {
         Self(Hasher::default()).part(action.as_bytes()).part(&epoch.to_le_bytes())
     }
 
-    /// Adds a part.
+    /// Adds bytes with their length, so that no two lists of parts have one key.
     #[must_use]
     pub fn part(mut self, bytes: &[u8]) -> Self {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
@@ -43,7 +43,7 @@ impl KeyHasher {
         self
     }
 
-    /// Adds a text.
+    /// Adds a text as the part of its UTF-8 bytes.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         self.part(text.as_bytes())
@@ -63,7 +63,7 @@ impl KeyHasher {
         map.iter().fold(counted, |key, (name, value)| key.text(name).text(value))
     }
 
-    /// Returns the key.
+    /// Returns the key of all that was added, in its order.
     pub fn finish(self) -> ActionKey {
         ActionKey(self.0.digest())
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use host_fs::publish::{FileDraft, create_directories};
-use host_fs::read::{Links, open_regular, read_open};
+use host_fs::read::{Links, is_private, open_regular, read_open};
 
 use crate::blob::BlobWriter;
 use crate::error::IoContext;
@@ -35,12 +35,11 @@ impl Store {
     /// the store at this moment.
     ///
     /// # Errors
-    /// [`StoreError::File`], or [`StoreError::NotAStore`] where the directory holds something else.
+    /// [`StoreError::File`]; [`StoreError::NotAStore`] where the directory holds something else, and
+    /// [`StoreError::Shared`] where another user can change what it holds.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_new(root)?;
-        for directory in DIRECTORIES.map(|directory| root.join(directory)) {
-            create_directories(&directory).context("make the directory", &directory)?;
-        }
+        make_directories(root)?;
         let lock_path = root.join("lock");
         let lock = File::create(&lock_path).context("open", &lock_path)?;
         // Nobody else uses the store if nobody else holds the lock, not even a shared one.
@@ -149,12 +148,6 @@ pub(crate) fn open_existing(path: &Path) -> Result<Option<File>, StoreError> {
     }
 }
 
-/// Reads a file of the store; `None` if there is none.
-pub(crate) fn read_existing(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
-    let read = |file| read_open(&file, limit).map_err(io::Error::from).context("read", path);
-    open_existing(path)?.map(read).transpose()
-}
-
 /// Refuses a directory that has something else in it than a store, also a half-made one. Another
 /// process may be making it at this moment, so that `version` may have appeared meanwhile; what it
 /// says is checked under the lock.
@@ -172,17 +165,32 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Makes the directories that are missing. Refuses any that another user can change: the records say
+/// what a box is made of.
+fn make_directories(root: &Path) -> Result<(), StoreError> {
+    for path in [root.to_owned()].into_iter().chain(DIRECTORIES.map(|name| root.join(name))) {
+        create_directories(&path, 0o700).context("make the directory", &path)?;
+        let private = File::open(&path).and_then(|directory| is_private(&directory));
+        if !private.context("examine", &path)? {
+            return Err(StoreError::Shared(path));
+        }
+    }
+    Ok(())
+}
+
 /// Checks the file `version`, or writes it where the store is new.
 fn check_version(root: &Path) -> Result<(), StoreError> {
     let path = root.join("version");
-    match read_existing(&path, VERSION_BYTES_MAX)? {
-        None => write_whole(root, &path, VERSION.as_bytes()),
-        Some(found) if found == VERSION.as_bytes() => Ok(()),
-        Some(found) => {
-            let found = format!("{:?}", String::from_utf8_lossy(&found));
-            Err(StoreError::NotAStore { path: root.to_owned(), found })
-        }
+    let Some(file) = open_existing(&path)? else {
+        return write_whole(root, &path, VERSION.as_bytes());
+    };
+    let found = read_open(&file, VERSION_BYTES_MAX).map_err(io::Error::from);
+    let found = found.context("read", &path)?;
+    if found == VERSION.as_bytes() {
+        return Ok(());
     }
+    let found = format!("{:?}", String::from_utf8_lossy(&found));
+    Err(StoreError::NotAStore { path: root.to_owned(), found })
 }
 
 /// Starts a file of the store, which is in `tmp/` until it is finished.
@@ -295,6 +303,24 @@ mod tests {
         fs::write(dir.path().join("tmp").join("dear"), "something").unwrap();
         assert!(matches!(Store::open(dir.path()), Err(StoreError::NotAStore { .. })));
         assert!(dir.path().join("tmp").join("dear").exists());
+    }
+
+    #[test]
+    fn a_store_that_another_user_can_change_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("a/store");
+        drop(Store::open(&root).unwrap());
+        for part in DIRECTORIES.map(|name| root.join(name)).into_iter().chain([root.clone()]) {
+            let set = |mode| fs::set_permissions(&part, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(fs::metadata(&part).unwrap().permissions().mode() & 0o777, 0o700);
+            for mode in [0o720, 0o702, 0o777] {
+                set(mode);
+                let error = Store::open(&root).unwrap_err();
+                assert!(matches!(error, StoreError::Shared(named) if named == part), "{mode:o}");
+            }
+            set(0o755);
+            drop(Store::open(&root).unwrap());
+        }
     }
 
     #[test]

@@ -10,7 +10,6 @@ use crate::sys;
 /// A child that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// Its process.
     pub(crate) pid: Pid,
     /// Its exit status, or 128 + the signal's number.
     pub(crate) status: u8,

@@ -1,10 +1,9 @@
 //! Opens a box to run it: the rules of [`box_layout`], and on top those of this host.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use box_layout::{Blob, OpenBox};
+use host_fs::read::is_private;
 
 use crate::LaunchError;
 
@@ -34,14 +33,8 @@ pub fn check_enforced(opened: &OpenBox) -> Result<(), LaunchError> {
 /// Refuses a file that somebody other than root and this user could change: it is read as long as
 /// the box runs, long after it was hashed.
 fn check_owner(blob: &Blob) -> Result<(), LaunchError> {
-    let metadata = blob.file.metadata().map_err(LaunchError::file("examine", &blob.path))?;
-    if is_private(&metadata) { Ok(()) } else { Err(LaunchError::Writable(blob.path.clone())) }
-}
-
-/// Returns `true` if nobody but root and this user can change a file or directory.
-pub(crate) fn is_private(found: &Metadata) -> bool {
-    let owners = [0, nix::unistd::geteuid().as_raw()];
-    owners.contains(&found.uid()) && found.mode() & 0o022 == 0
+    let private = is_private(&blob.file).map_err(LaunchError::file("examine", &blob.path))?;
+    if private { Ok(()) } else { Err(LaunchError::Writable(blob.path.clone())) }
 }
 
 #[cfg(test)]

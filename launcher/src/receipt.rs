@@ -18,13 +18,12 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use host_fs::publish::FileDraft;
-use host_fs::read::{Links, open_regular_at, read_open};
+use host_fs::read::{Links, is_private, open_regular_at, read_open};
 use host_fs::stamp::Stamp;
 use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::Mode;
 
 use crate::LaunchError;
-use crate::open::is_private;
 
 /// The directory of the receipts in the state directory.
 const NAME: &str = "verified";
@@ -85,18 +84,20 @@ impl Receipts {
 fn open_private(parent: impl AsFd, name: &Path) -> io::Result<File> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let directory = File::from(openat(parent, name, flags, Mode::empty())?);
-    if is_private(&directory.metadata()?) {
+    if is_private(&directory)? {
         return Ok(directory);
     }
     Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user can change it"))
 }
 
-/// Reads the lines of a receipt; none where it is missing, or not a regular file of few lines.
+/// Reads the lines of a receipt; none where it is missing, not a regular file of few lines, or one
+/// that another user can change.
 fn lines(directory: &File, digest: &Digest) -> Vec<String> {
     let name = digest.hex();
-    let bytes = open_regular_at(directory, Path::new(&name), Links::Refuse)
-        .and_then(|file| read_open(&file, MAX_BYTES));
-    let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+    let file = open_regular_at(directory, Path::new(&name), Links::Refuse).ok();
+    let file = file.filter(|file| is_private(file).is_ok_and(|private| private));
+    let bytes = file.and_then(|file| read_open(&file, MAX_BYTES).ok());
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 

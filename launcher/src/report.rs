@@ -75,7 +75,6 @@ struct ComponentReport<'a> {
 struct AgentReport<'a> {
     #[serde(flatten)]
     component: ComponentReport<'a>,
-    ready: bool,
     status: Option<u8>,
     #[serde(flatten)]
     output: Captured,
@@ -122,7 +121,6 @@ impl<'a> RunReport<'a> {
             excess,
             agent: AgentReport {
                 component: ComponentReport::of(&plan.agent),
-                ready: true,
                 status: facts.agent_status,
                 output: facts.agent_output.captured(),
             },
@@ -191,7 +189,7 @@ mod tests {
             "excess": [{"phase": "total", "limit_ms": 499, "taken_ms": 500.0}],
             "agent": {
                 "hostname": "agent-host", "argv": ["/agent"], "port": 4088,
-                "health": {"kind": "tcp", "port": 4088}, "ready": true, "status": null,
+                "health": {"kind": "tcp", "port": 4088}, "status": null,
                 "stdout": "hi\u{fffd}", "stderr": "", "truncated": false,
             },
             "business": {"hostname": "agent-host", "argv": ["/agent"], "port": null, "health": null},

@@ -30,6 +30,17 @@ fn a_second_build_of_the_same_input_reads_no_layer() {
 }
 
 #[test]
+fn a_store_that_another_user_can_change_is_refused() {
+    let checkout = Checkout::new();
+    let actions = checkout.path("store/actions");
+    fs::create_dir_all(&actions).unwrap();
+    fs::set_permissions(actions, fs::Permissions::from_mode(0o777)).unwrap();
+    let errors = checkout.refused();
+    assert!(errors.contains("another user can change store/actions"), "{errors}");
+    assert!(errors.contains("make it yours alone (chown, chmod go-w)"), "{errors}");
+}
+
+#[test]
 fn what_both_images_share_is_stored_once() {
     let checkout = Checkout::new();
     let bytes = checkout.built(&[])["rootfs_bytes"].as_u64().unwrap();

@@ -1,7 +1,8 @@
 //! Lines for people, with a sign of life wherever nothing else is written for a while.
 
 use std::io::Write;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::panic::resume_unwind;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,7 +45,6 @@ impl<W: Write + Send> Progress<W> {
         Self { output: Mutex::new(output), interval }
     }
 
-    /// Writes a line.
     pub(crate) fn line(&self, text: &str) {
         let mut output = self.lock();
         output.write_line(text);
@@ -104,6 +104,16 @@ impl<W: Write + Send> Progress<W> {
             let value = work();
             drop(running);
             value
+        })
+    }
+
+    /// Does some work, and writes signs of life until it sends something for the first time.
+    pub(crate) fn watch_until<T: Send>(&self, work: impl FnOnce(Sender<()>) -> T + Send) -> T {
+        let (sender, receiver) = mpsc::channel();
+        thread::scope(|scope| {
+            let work = scope.spawn(move || work(sender));
+            self.watch(|| receiver.recv().ok());
+            work.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
     }
 
@@ -190,6 +200,23 @@ mod tests {
             text.starts_with("installing\n    … ") && text.ends_with(" s\ninstalled\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_first_output_ends_the_signs_of_life() {
+        let progress = Progress::new(Vec::new(), INTERVAL);
+        let signs = || text_so_far(&progress).matches("    … ").count();
+        let (before, after) = progress.watch_until(|output| {
+            while signs() < 3 {
+                thread::sleep(INTERVAL);
+            }
+            output.send(()).unwrap();
+            thread::sleep(INTERVAL * 10);
+            let before = signs();
+            thread::sleep(INTERVAL * 10);
+            (before, signs())
+        });
+        assert_eq!(before, after);
     }
 
     #[test]

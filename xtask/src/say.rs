@@ -4,6 +4,7 @@
 
 use std::io::{self, IsTerminal, Stderr};
 use std::sync::LazyLock;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use testkit::{KitError, Result};
@@ -21,7 +22,7 @@ pub(crate) fn note(line: &str) {
     PROGRESS.line(line);
 }
 
-/// Prints a result.
+/// Prints a result to standard output.
 pub(crate) fn result(text: &str) {
     println!("{text}");
 }
@@ -42,6 +43,11 @@ pub(crate) fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T>
 /// Does a part of the work, and prints signs of life while it is silent.
 pub(crate) fn watch<T>(work: impl FnOnce() -> T) -> T {
     PROGRESS.watch(work)
+}
+
+/// Does a part of the work, and prints signs of life until it sends something for the first time.
+pub(crate) fn watch_until<T: Send>(work: impl FnOnce(Sender<()>) -> T + Send) -> T {
+    PROGRESS.watch_until(work)
 }
 
 /// Prints that a part of the work has ended and how long it took.

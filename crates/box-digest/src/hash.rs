@@ -13,7 +13,7 @@ pub trait HashAlgorithm: Algorithm {
     /// The state of a computation.
     type State: Clone + Default + std::fmt::Debug;
 
-    /// Adds bytes.
+    /// Hashes further bytes.
     fn update(state: &mut Self::State, bytes: &[u8]);
 
     /// Returns the digest of the bytes that were added.
@@ -60,7 +60,7 @@ impl<A: HashAlgorithm> Default for Hasher<A> {
 }
 
 impl<A: HashAlgorithm> Hasher<A> {
-    /// Adds bytes.
+    /// Hashes and counts further bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         A::update(&mut self.state, bytes);
         self.count += bytes.len() as u64;
@@ -89,7 +89,7 @@ impl<A: HashAlgorithm> Write for Hasher<A> {
 }
 
 impl<A: HashAlgorithm> TypedDigest<A> {
-    /// Hashes bytes.
+    /// Returns the digest of bytes in memory.
     pub fn of(bytes: &[u8]) -> Self {
         let mut hasher = Hasher::default();
         hasher.update(bytes);

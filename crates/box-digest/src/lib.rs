@@ -32,9 +32,9 @@ pub struct TypedDigest<A> {
 /// A digest by either algorithm, as its text says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AnyDigest {
-    /// `sha256:…`.
+    /// Written `sha256:` and 64 hexadecimal digits.
     Sha256(Digest),
-    /// `blake3:…`.
+    /// Written `blake3:` and 64 hexadecimal digits.
     Blake3(Blake3Digest),
 }
 

@@ -11,15 +11,11 @@ use crate::{Algorithm, AnyDigest, Blake3, TypedDigest};
 
 /// The error of a text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ParseDigestError {
     /// The text names no algorithm, or another one.
     #[error("the digest {text:?} does not start with \"{expected}:\"")]
-    Algorithm {
-        /// The whole text.
-        text: String,
-        /// The algorithm that it should name.
-        expected: &'static str,
-    },
+    Algorithm { text: String, expected: &'static str },
     /// The part after the colon is not 64 lower-case hexadecimal digits.
     #[error("the digest {0:?} does not have 64 lower-case hexadecimal digits after the colon")]
     Hex(String),

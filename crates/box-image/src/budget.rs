@@ -87,7 +87,7 @@ const fn to_ms(ms: u64) -> f64 {
 /// A phase that took more than its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Overrun {
-    /// The phase.
+    /// The phase that was over its limit.
     pub phase: Phase,
     /// The greatest duration, in milliseconds.
     pub limit_ms: u64,

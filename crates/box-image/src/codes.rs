@@ -1,7 +1,7 @@
 //! The exit codes of boxbuild and boxlaunch, and the stable codes of their errors: what a script
 //! branches on. `docs/errors.md` lists both for people.
 
-/// Exit codes.
+/// The exit codes of both programs.
 pub mod exit {
     /// Declares the exit codes, so that no list of them can miss one.
     macro_rules! exit_codes {
@@ -99,7 +99,7 @@ error_codes! {
     RegistryInvalid "registry-invalid" "The registry does not answer as a registry does",
     RegistryConfig "registry-config" "registries.toml or a file of credentials cannot be used",
 
-    StoreInvalid "store-invalid" "The directory is not a store of this version",
+    StoreInvalid "store-invalid" "The directory is not a store of this version, or another user can change it",
     StoreDamaged "store-damaged" "The store lacks a blob, or holds a damaged one",
 
     BoxNotFound "box-not-found" "There is no box at the path",

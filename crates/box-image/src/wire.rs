@@ -70,7 +70,7 @@ macro_rules! messages {
 messages! {
     /// The messages from init to the launcher.
     pub enum GuestMessage {
-        /// The first frame.
+        /// The first frame of a connection, by which init names its protocol.
         1 => Hello(Hello),
         /// The agent's health check has passed.
         2 => Ready(Timing),
@@ -122,13 +122,13 @@ pub struct Output {
 /// A standard stream of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
+    /// File descriptor 1 of the program.
     Stdout,
-    /// Standard error.
+    /// File descriptor 2 of the program.
     Stderr,
 }
 
-/// A program's end.
+/// The end of a program, by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exited {
@@ -147,7 +147,7 @@ pub struct Exited {
 pub struct Failed {
     /// The step that init was at, such as `mount the rootfs`.
     pub step: String,
-    /// Why it failed.
+    /// The error and its causes, for people.
     pub message: String,
 }
 
@@ -169,7 +169,7 @@ messages! {
 pub struct Exec {
     /// From 1; [`Output`] and [`Exited`] name it.
     pub id: u8,
-    /// In which component.
+    /// The component in whose namespaces and limits it runs.
     pub component: ComponentName,
     /// The program and its arguments. The environment, user and working directory are the
     /// component's.
@@ -186,7 +186,7 @@ pub struct Signal {
     pub signal: i32,
 }
 
-/// How to end.
+/// The order to end all programs and power off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shutdown {

@@ -19,13 +19,13 @@ use crate::read::{CONFIG_LIMIT, DOCUMENT_LIMIT, Document};
 /// An open box: its documents are verified, the blobs that boot are open.
 #[derive(Debug)]
 pub struct OpenBox {
-    /// The box's directory.
+    /// The directory, as the caller named it.
     pub directory: PathBuf,
     /// The box digest: sha256 of the manifest.
     pub digest: Digest,
-    /// The manifest.
+    /// Verified against the digest in the index.
     pub manifest: Manifest,
-    /// The config.
+    /// Verified against the digest in the manifest.
     pub config: BoxConfig,
     /// The root file system, an EROFS image.
     pub rootfs: Blob,
@@ -38,11 +38,11 @@ pub struct OpenBox {
 /// A blob of a box: opened, and neither measured nor hashed.
 #[derive(Debug)]
 pub struct Blob {
-    /// Its path.
+    /// For messages: what counts is the open file.
     pub path: PathBuf,
     /// What the box says that it is.
     pub descriptor: Descriptor,
-    /// Its open file.
+    /// Open for reading; its bytes are not verified.
     pub file: File,
 }
 

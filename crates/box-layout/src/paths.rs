@@ -25,9 +25,9 @@ pub fn is_layout(directory: &Path) -> bool {
 /// The kind of a directory entry of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A regular file.
+    /// A regular file, as each blob is.
     File,
-    /// A directory.
+    /// A directory of the layout.
     Directory,
 }
 

@@ -29,7 +29,6 @@ pub(super) struct Format {
     pub(super) take: for<'t> fn(&mut Paragraph<'t>, &'t str, &'t str),
     /// Returns whether a paragraph is of a package that is there.
     pub(super) is_installed: fn(&Paragraph<'_>) -> bool,
-    /// Reads a paragraph.
     pub(super) package: ReadPackage,
 }
 

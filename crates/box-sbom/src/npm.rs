@@ -15,7 +15,7 @@ struct Manifest {
     name: Option<Value>,
     version: Option<Value>,
     license: Option<Value>,
-    /// The older form.
+    /// Before `license` there was a list of objects.
     licenses: Option<Value>,
 }
 

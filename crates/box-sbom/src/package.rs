@@ -14,11 +14,9 @@ pub(super) struct Package<'a> {
     pub(super) kind: &'static str,
     pub(super) name: String,
     pub(super) version: String,
-    /// The package URL.
     pub(super) purl: String,
     /// The license as the package declares it.
     pub(super) license: Option<String>,
-    /// The database's file.
     pub(super) path: Rc<[u8]>,
     /// What brought it into the box.
     pub(super) origin: Option<NamedOrigin<'a>>,

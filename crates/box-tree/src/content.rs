@@ -33,7 +33,7 @@ pub enum CopyError {
 }
 
 impl Content {
-    /// Hashes bytes.
+    /// Returns the content of bytes in memory.
     pub fn of(bytes: &[u8]) -> Self {
         Self { hash: Blake3Digest::of(bytes), size: bytes.len() as u64 }
     }

@@ -38,12 +38,12 @@ pub struct Truncated;
 pub struct Writer(pub Vec<u8>);
 
 impl Writer {
-    /// Writes a number.
+    /// Writes a number in four bytes, little-endian.
     pub fn u32(&mut self, number: u32) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Writes a number.
+    /// Writes a number in eight bytes, little-endian.
     pub fn u64(&mut self, number: u64) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }

@@ -12,9 +12,9 @@ named_enum! {
         Type "type",
         /// The permissions.
         Mode "mode",
-        /// The user id.
+        /// The numeric user id.
         Uid "uid",
-        /// The group id.
+        /// The numeric group id.
         Gid "gid",
         /// The size of a file.
         Size "size",

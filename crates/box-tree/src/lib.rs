@@ -59,9 +59,9 @@ impl InodeId {
 pub struct Meta {
     /// Permission bits with set-uid, set-gid and sticky: `0o0000` to `0o7777`.
     pub mode: u16,
-    /// User id.
+    /// The numeric user id.
     pub uid: u32,
-    /// Group id.
+    /// The numeric group id.
     pub gid: u32,
     /// Modification time in seconds since 1970.
     pub mtime: i64,
@@ -86,7 +86,7 @@ impl Meta {
 /// What an inode is, other than a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leaf {
-    /// A regular file.
+    /// A regular file; its bytes are elsewhere.
     File(Content),
     /// A symbolic link to this target.
     Symlink(Vec<u8>),
@@ -94,7 +94,7 @@ pub enum Leaf {
     CharDevice(u32, u32),
     /// A block device: major and minor number.
     BlockDevice(u32, u32),
-    /// A named pipe.
+    /// A named pipe, without data.
     Fifo,
 }
 
@@ -103,16 +103,16 @@ pub enum Leaf {
 pub enum Kind {
     /// A directory and its names.
     Directory(BTreeMap<Name, InodeId>),
-    /// Anything else.
+    /// Whatever has no entries of its own.
     Leaf(Leaf),
 }
 
-/// An inode.
+/// A file, directory or special file, under one name or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inode {
     /// Owner, permissions, time, attributes.
     pub meta: Meta,
-    /// What it is.
+    /// The type, with what only that type has.
     pub kind: Kind,
     /// Where it came from. No digest depends on it.
     pub origin: Origin,
@@ -200,10 +200,10 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// The root directory.
+    /// The root directory, which every tree has.
     pub const ROOT: InodeId = InodeId(0);
 
-    /// Returns an inode.
+    /// Returns the inode with this id.
     pub fn inode(&self, id: InodeId) -> &Inode {
         &self.inodes[id.index()]
     }

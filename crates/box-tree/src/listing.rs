@@ -49,7 +49,7 @@ pub struct Listing {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Origins {
-    /// The components' images.
+    /// In the order in which origins number them.
     pub images: Vec<ImageOrigin>,
     /// sha256 of the agent's program that is in no image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,11 +58,11 @@ pub struct Origins {
     pub skills: Vec<String>,
 }
 
-/// A component's image.
+/// An image, named by what its layers unpack to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ImageOrigin {
-    /// Whose it is.
+    /// The component whose image it is.
     pub component: ComponentName,
     /// The diff_ids of its layers, the lowest first: sha256 of each uncompressed archive, so that neither
     /// the compression nor the packing of an image enters a box.

@@ -60,7 +60,7 @@ pub enum DownloadError {
     /// The bytes cannot be written to the store.
     #[error("the download of {what} cannot be written to the store")]
     Write { what: String, source: io::Error },
-    /// The store failed.
+    /// The store could not be read or written.
     #[error("the store failed")]
     Store(#[from] StoreError),
     /// The download was canceled.

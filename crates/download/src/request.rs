@@ -13,12 +13,12 @@ use crate::http::{Client, RemoteUrl, UrlError};
 /// How many redirects are followed.
 const REDIRECTS: usize = 5;
 
-/// A GET request.
+/// A GET request and the headers that go with it.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The name of the file, for messages.
     pub what: &'a str,
-    /// Where it is.
+    /// The first URL; up to `REDIRECTS` redirects are followed.
     pub url: RemoteUrl,
     /// What is sent to every server.
     pub headers: HeaderMap,

@@ -148,7 +148,7 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Cancels all workers.
+    /// Cancels all workers, and wakes those that sleep.
     pub fn cancel(&self) {
         *self.canceled.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();

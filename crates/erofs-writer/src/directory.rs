@@ -12,9 +12,7 @@ const ENTRY: usize = 12;
 /// A name in a directory and what it leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DirectoryEntry<'a> {
-    /// The name.
     pub(crate) name: &'a [u8],
-    /// The inode's number.
     pub(crate) nid: u64,
     /// The inode's `EROFS_FT_*`.
     pub(crate) file_type: u8,

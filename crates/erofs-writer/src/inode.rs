@@ -15,7 +15,6 @@ const FLAT_INLINE: u16 = 2;
 /// What an inode says of its data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Data {
-    /// Bytes of data.
     pub(crate) size: u64,
     /// How many of them, the last ones, follow the inode.
     pub(crate) tail: usize,

@@ -39,7 +39,6 @@ pub(crate) struct ImageLayout {
 pub(crate) struct InodePlace {
     /// The inode's first byte in the image.
     pub(crate) offset: u64,
-    /// Its data.
     pub(crate) data: Data,
 }
 
@@ -53,7 +52,6 @@ impl InodePlace {
 /// A content with blocks of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoredContent {
-    /// The content.
     pub(crate) content: Blake3Digest,
     /// Its size in bytes.
     pub(crate) size: u64,

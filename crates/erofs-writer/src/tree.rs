@@ -19,9 +19,9 @@ const MAX_TARGET: usize = 4095;
 pub struct Meta {
     /// The permission bits, set-id bits and sticky bit: at most 0o7777.
     pub mode: u16,
-    /// The owner.
+    /// The numeric user id.
     pub uid: u32,
-    /// The group.
+    /// The numeric group id.
     pub gid: u32,
     /// The time of the last modification, in seconds since 1970. Linux shows it as the access and
     /// change time too.
@@ -47,9 +47,9 @@ pub enum Node {
     CharDevice { major: u32, minor: u32 },
     /// A block device, with the same bounds.
     BlockDevice { major: u32, minor: u32 },
-    /// A named pipe.
+    /// A named pipe, without data.
     Fifo,
-    /// A Unix socket.
+    /// A Unix socket, without data.
     Socket,
 }
 
@@ -90,7 +90,6 @@ pub(crate) struct Inode {
     pub(crate) meta: Meta,
     /// [`Meta::xattrs`] as [`xattr::encode`] gives them.
     pub(crate) xattrs: Vec<u8>,
-    /// What it is.
     pub(crate) node: Node,
     /// The number of names; for a directory those of Unix: its own, `.`, and each child's `..`.
     pub(crate) links: u32,

@@ -11,7 +11,7 @@ use crate::sink::Sink;
 use crate::tree::{Inode, Node};
 use crate::{BLOCK_SIZE, Contents, Error, ImageBuilder, identity, inode, superblock, walk};
 
-/// What was written.
+/// The facts of a written image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
     /// The image's size in bytes, a multiple of 4096.

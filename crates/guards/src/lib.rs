@@ -37,7 +37,7 @@ macro_rules! guards {
 
         #[cfg($testing)]
         impl $name {
-            /// All checks.
+            /// Every check, in the order of declaration.
             $vis const ALL: &[Self] = &[$(Self::$guard),+];
 
             fn is_on(self) -> bool {

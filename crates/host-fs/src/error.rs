@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 /// Something that could not be done to a file or directory.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing} {}", path.display())]
+#[allow(missing_docs, reason = "the fields are named by the message")]
 pub struct FileError {
     /// The operation, as a verb: `read`, `write`.
     pub doing: &'static str,
-    /// With which file.
     pub path: PathBuf,
-    /// The reason.
     pub source: io::Error,
 }
 

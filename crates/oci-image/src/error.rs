@@ -53,7 +53,7 @@ pub enum SourceError {
     /// Something is only in a registry, and none may be asked.
     #[error("{place}: {what} is not in the store, and no registry may be asked")]
     NotAsked { place: String, what: String },
-    /// The store failed.
+    /// The store could not be read or written.
     #[error("the store failed")]
     Store(#[from] StoreError),
 }

@@ -8,7 +8,6 @@ use host_fs::read::{Links, open_regular};
 use super::error::SourceError;
 use super::place::Opened;
 
-/// Named files.
 pub(super) trait Files: fmt::Debug + Send + Sync {
     /// Names the place for people.
     fn title(&self) -> String;

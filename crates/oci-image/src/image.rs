@@ -30,7 +30,7 @@ pub struct Image {
     pub manifest: Digest,
     /// The manifest's size in bytes; 0 where it has none.
     pub manifest_size: u64,
-    /// The config's digest.
+    /// The sha256 of the config document, which Docker calls the image id.
     pub config_digest: Digest,
     /// The config's size in bytes.
     pub config_size: u64,
@@ -43,7 +43,6 @@ pub struct Image {
 /// Where the layers of an image lie.
 #[derive(Debug, Clone)]
 pub(super) enum Home {
-    /// In files.
     Local(Arc<dyn Blobs>),
     /// In a repository of a registry, and in the store once they were fetched.
     Registry(Repository),

@@ -26,7 +26,6 @@ pub(super) enum Shape {
     /// Anything, of which nothing is kept.
     Any,
     Text,
-    /// A sha256 digest.
     Sha256,
     Number,
     Flag,

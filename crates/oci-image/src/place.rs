@@ -138,7 +138,6 @@ pub(super) fn read_bounded(
     Ok(bytes)
 }
 
-/// Reads a document.
 pub(super) fn parse<T: Document>(
     bytes: &[u8],
     at: &str,

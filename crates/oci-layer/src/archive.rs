@@ -50,7 +50,6 @@ impl<'a, R: BufRead> Archive<'a, R> {
         Self { inner, limits, position: 0, rest: (0, 0), here: None }
     }
 
-    /// Returns the stream.
     pub(super) fn into_inner(self) -> R {
         self.inner
     }

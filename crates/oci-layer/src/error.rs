@@ -15,7 +15,7 @@ pub struct LayerError {
     /// The entry, where one is to blame: its path as the archive spells it, and the offset of
     /// its header in the uncompressed archive, where known.
     pub entry: Option<(Vec<u8>, Option<u64>)>,
-    /// What is wrong.
+    /// The fault; boxed, as most results have none.
     #[source]
     pub kind: Box<LayerErrorKind>,
 }
@@ -39,7 +39,7 @@ pub enum LayerErrorKind {
     /// An image can have no such entry, or programs differ in how they read it.
     #[error("{0}")]
     Refused(Cow<'static, str>),
-    /// A sparse file.
+    /// A file of a GNU or PAX sparse type.
     #[error("sparse files are not supported")]
     Sparse,
     /// Data behind an entry that has none: some readers skip it, some take it for the next entry.

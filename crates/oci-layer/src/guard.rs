@@ -4,7 +4,6 @@ use super::LayerErrorKind;
 
 guards::guards! {
     #[cfg(test)]
-    /// A check.
     pub(super) enum Guard {
         /// A header's sum is that of its bytes.
         Checksum,

@@ -14,7 +14,7 @@ pub(crate) const INODES_MAX: usize = 1 << 20;
 /// The index of a layer, at the bounds of `entries` and `index_bytes`, takes less than 200 MiB.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Entries.
+    /// How many entries the archive may have.
     pub entries: usize,
     /// Bytes of the uncompressed archive, whatever the size of its blob is.
     pub archive_bytes: u64,

@@ -15,7 +15,7 @@ use crate::error::malformed;
 pub struct Member {
     /// Its normalized path.
     pub path: Vec<u8>,
-    /// What it is.
+    /// The type, with what only that type has.
     pub kind: MemberKind,
     /// Where the next member's headers begin.
     pub next: u64,

@@ -22,7 +22,6 @@ const MINORS: i64 = 1 << 20;
 /// One member of an archive, with all that extended headers say about it.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Its type.
     pub(super) kind: EntryType,
     /// Its path as the archive spells it.
     pub(super) path: Vec<u8>,

@@ -30,7 +30,7 @@ pub struct Total {
 }
 
 impl Total {
-    /// Adds layers up.
+    /// Adds the sizes and counts of layers up.
     pub fn of<'a>(layers: impl IntoIterator<Item = &'a LayerIndex>) -> Self {
         let total = Self::default();
         layers.into_iter().for_each(|layer| total.add(layer));

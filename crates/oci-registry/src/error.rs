@@ -14,7 +14,7 @@ pub enum RegistryError {
     /// A host, repository or tag is none.
     #[error("{text:?} cannot be asked for: {why}")]
     Name { text: String, why: &'static str },
-    /// The transfer failed.
+    /// The bytes could not be transferred.
     #[error(transparent)]
     Download(DownloadError),
     /// The registry answers, but not with TLS.

@@ -26,7 +26,7 @@ const OLD_MEDIA_TYPES: &str = "application/vnd.docker.distribution.manifest.v1+j
 /// reader to judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// The document.
+    /// Verified against `digest`.
     pub bytes: Vec<u8>,
     /// The media type that the registry names: one of OCI's or docker's for manifests and indexes.
     pub media_type: Option<&'static str>,
@@ -34,7 +34,6 @@ pub struct Manifest {
     pub digest: Digest,
 }
 
-/// Fetches a manifest.
 pub(crate) fn fetch(session: &Session, reference: &Reference) -> Result<Manifest, RegistryError> {
     let mark = if matches!(reference, Reference::Tag(_)) { ':' } else { '@' };
     let what = format!("the manifest of {}{mark}{reference}", session.server.repository);

@@ -36,7 +36,7 @@ pub enum Identity {
 pub struct Request {
     /// The request line and the headers.
     pub head: String,
-    /// The body.
+    /// The body as text.
     pub body: String,
 }
 

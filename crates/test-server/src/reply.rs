@@ -5,9 +5,9 @@ use std::time::Duration;
 /// One step of a reply.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Sends bytes.
+    /// Sends bytes as they are.
     Send(Vec<u8>),
-    /// Waits a little.
+    /// Sends nothing for a time.
     Pause(Duration),
     /// Sends nothing more until the client hangs up.
     Hang,
@@ -29,7 +29,7 @@ pub fn file(body: &[u8]) -> Reply {
     reply("200 OK", &[&length(body.len())], body)
 }
 
-/// Makes a redirect.
+/// Makes a redirect (302) to a location.
 pub fn redirect(location: &str) -> Reply {
     reply("302 Found", &[&format!("Location: {location}"), "Content-Length: 0"], b"")
 }

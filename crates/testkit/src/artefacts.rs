@@ -15,9 +15,9 @@ const GUEST_PACKAGES: [&str; 3] = ["box-init", "hello-agent", "guest-tools"];
 /// Where the project's programs lie, built in release mode.
 #[derive(Debug, Clone)]
 pub struct Artefacts {
-    /// Builds boxes.
+    /// The program that builds boxes.
     pub boxbuild: PathBuf,
-    /// Starts boxes.
+    /// The program that starts boxes.
     pub boxlaunch: PathBuf,
     /// Starts a kernel and an init, and nothing else.
     pub krun_floor: PathBuf,

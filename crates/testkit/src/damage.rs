@@ -33,7 +33,7 @@ const NOT_REGULAR: &str = "is not a regular file; a box consists of regular file
 const LIST: &str = "it has a list in the place of an object";
 const OTHER: &str = "application/vnd.example";
 
-/// Every way.
+/// Every way to damage a box, in the order of declaration.
 pub const ALL: &[Damage] = &[
     damage("no layout", "is not a box: it has no file `oci-layout`", |it| remove(it, "oci-layout")),
     damage("another layout version", "its imageLayoutVersion is \"2.0.0\"", |it| {

@@ -10,6 +10,7 @@ pub type Result<T> = std::result::Result<T, KitError>;
 /// Why something could not be assembled, fetched, built or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum KitError {
     /// A file or directory could not be read or written.
     #[error("cannot {what} {}: {source}", path.display())]
@@ -18,31 +19,22 @@ pub enum KitError {
         what: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
     /// A program is not installed.
     #[error("{program} is missing; {remedy}")]
     Missing {
-        /// The program.
         program: String,
         /// The command that installs it.
         remedy: String,
     },
     /// A program could not be started.
     #[error("cannot start {program}: {source}")]
-    Start {
-        /// The program.
-        program: String,
-        /// The system's error.
-        source: io::Error,
-    },
+    Start { program: String, source: io::Error },
     /// A program ended with a failure.
     #[error("{command} failed ({status}):\n{output}")]
     Failed {
-        /// The command line.
         command: String,
-        /// How it ended.
         status: String,
         /// The end of what it said.
         output: String,
@@ -50,7 +42,6 @@ pub enum KitError {
     /// A downloaded or given file is not the pinned one.
     #[error("{} has sha256 {found}, and {expected} is pinned; delete it and try again", path.display())]
     Digest {
-        /// The file.
         path: PathBuf,
         /// The pinned digest, in hexadecimal.
         expected: String,
@@ -59,12 +50,7 @@ pub enum KitError {
     },
     /// A document or image does not have the form that it should have.
     #[error("{what} is malformed: {why}")]
-    Malformed {
-        /// The input.
-        what: String,
-        /// The reason.
-        why: String,
-    },
+    Malformed { what: String, why: String },
     /// The virtual host did not finish in time.
     #[error(
         "the virtual host did not finish within {} s; its console ended with:\n{console}",
@@ -82,9 +68,7 @@ pub enum KitError {
          the console ended with:\n{console}"
     )]
     NoResult {
-        /// How QEMU ended.
         status: String,
-        /// QEMU's standard error.
         qemu: String,
         /// The end of the console's log.
         console: String,

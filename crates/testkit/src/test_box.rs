@@ -90,12 +90,12 @@ impl BoxFiles {
         self.blob_path(&self.index().manifests[0].digest)
     }
 
-    /// Reads `index.json`.
+    /// Reads `index.json`, which names the manifest.
     pub fn index(&self) -> Index {
         read_json(&self.0.join("index.json"))
     }
 
-    /// Reads the manifest.
+    /// Reads the manifest that the index names.
     pub fn manifest(&self) -> Manifest {
         read_json(&self.manifest_path())
     }
@@ -122,12 +122,12 @@ impl BoxFiles {
         self.write_index(&Index::of_box(named.digest, named.size));
     }
 
-    /// Writes `index.json`.
+    /// Replaces `index.json`, without any check.
     pub fn write_index(&self, index: &impl Serialize) {
         fs::write(self.0.join("index.json"), serde_json::to_vec(index).unwrap()).unwrap();
     }
 
-    /// Changes `index.json`.
+    /// Changes `index.json` as a JSON value, so that it may become malformed.
     pub fn edit_index(&self, edit: impl FnOnce(&mut Value)) {
         let mut index = read_json(&self.0.join("index.json"));
         edit(&mut index);
@@ -157,7 +157,6 @@ pub struct TestBox {
     files: BoxFiles,
     /// The manifest that it was made with.
     pub manifest: Manifest,
-    /// Removes the directory.
     _directory: TempDir,
 }
 

@@ -18,7 +18,6 @@ use crate::sys;
 /// The pause after the first failed check. Each is a quarter longer than the one before, so that an
 /// agent waits for its next check for at most a quarter of the time that it took to start.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(25);
 /// How long one check waits for an answer before it is retried.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);

@@ -53,7 +53,6 @@ struct Holder<'a> {
     setting: Setting<'a>,
     /// Readable when a child has ended.
     signals: SignalFd,
-    /// The null device.
     null: File,
     /// The running programs by process.
     programs: BTreeMap<Pid, u8>,

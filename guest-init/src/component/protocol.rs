@@ -29,12 +29,7 @@ pub(crate) enum Request {
         argv: Vec<String>,
     },
     /// Send a signal to a program.
-    Signal {
-        /// The program's id.
-        id: u8,
-        /// The signal's number.
-        signal: i32,
-    },
+    Signal { id: u8, signal: i32 },
 }
 
 /// A report from a holder to init.
@@ -54,7 +49,6 @@ pub(crate) enum Event {
     },
     /// A program has ended.
     Exited {
-        /// Its id.
         id: u8,
         /// Its status as the control channel reports it.
         status: u8,
@@ -68,7 +62,6 @@ pub(crate) enum Event {
 pub(crate) struct Link(OwnedFd);
 
 impl Link {
-    /// Makes both ends.
     pub(crate) fn pair() -> nix::Result<(Self, Self)> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (one, other) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;

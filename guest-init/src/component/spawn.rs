@@ -29,7 +29,6 @@ pub(crate) const CANNOT_START: u8 = 126;
 pub(crate) struct Base<'a> {
     /// How the component runs.
     pub(crate) plan: &'a ComponentPlan,
-    /// Their cgroup.
     pub(crate) leaf: &'a Leaf,
     /// The null device, opened before the first of them ran.
     pub(crate) null: &'a File,
@@ -38,9 +37,7 @@ pub(crate) struct Base<'a> {
 /// Where a workload writes to; it reads from the null device.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    /// Standard output.
     pub(crate) stdout: OwnedFd,
-    /// Standard error.
     pub(crate) stderr: OwnedFd,
 }
 

@@ -34,7 +34,6 @@ const AGENT: u8 = 0;
 /// The result of the set-up.
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
-    /// When init began.
     pub(crate) clock: Clock,
     /// The plan of the box.
     pub(crate) plan: &'a RunPlan,
@@ -42,7 +41,6 @@ pub(crate) struct Machine<'a> {
     pub(crate) channel: &'a mut Channel,
     /// The components that the box has, the agent first.
     pub(crate) components: Vec<Component>,
-    /// The bridges' processes.
     pub(crate) bridges: Vec<Pid>,
     /// Readable when a child has ended.
     pub(crate) signals: SignalFd,
@@ -76,9 +74,7 @@ enum Agent {
     Starting,
     /// It was executed at this time, and is not ready.
     Started(u64),
-    /// "Ready" was sent.
     Ready,
-    /// It has ended.
     Ended,
 }
 

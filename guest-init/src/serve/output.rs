@@ -18,7 +18,6 @@ const DRAIN_MAX: usize = 1024 * 1024;
 /// A program that runs, as init sees it.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// Where it runs.
     pub(crate) component: ComponentName,
     stdout: Option<File>,
     stderr: Option<File>,

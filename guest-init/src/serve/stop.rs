@@ -15,7 +15,6 @@ const REPORTS: Duration = Duration::from_secs(2);
 /// A stop that is under way.
 #[derive(Debug)]
 pub(super) struct Stop {
-    /// When patience ends.
     deadline: Instant,
     /// Whether SIGKILL was sent.
     killed: bool,

@@ -106,6 +106,16 @@ fn a_receipt_that_is_not_a_small_text_file_proves_nothing() {
 }
 
 #[test]
+fn a_receipt_that_another_user_can_change_proves_nothing() {
+    let fixture = Fixture::new();
+    fixture.note().unwrap();
+    for (mode, holds) in [(0o620, false), (0o602, false), (0o644, true)] {
+        fs::set_permissions(fixture.receipt(), Permissions::from_mode(mode)).unwrap();
+        assert_eq!(fixture.holds(), holds, "{mode:o}");
+    }
+}
+
+#[test]
 fn notes_leave_nothing_but_the_receipt() {
     let fixture = Fixture::new();
     fixture.note().unwrap();

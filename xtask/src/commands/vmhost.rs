@@ -1,12 +1,15 @@
 //! `cargo xtask vmhost`: runs a command on the virtual host.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use testkit::{VirtualHost, Workspace};
 
 use super::{Outcome, setup};
+use crate::say;
 
 /// The command to run on the virtual host, and its files.
 #[derive(Debug, clap::Args)]
@@ -46,12 +49,33 @@ pub(crate) fn run(options: &Options) -> Outcome {
     for (source, guest) in options.disk.iter().map(|text| host_and_guest(text)) {
         host = host.disk(source, guest);
     }
-    let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
-    let output = host.run_live(&options.command, &mut out, &mut err)?;
+    say::note("starting the virtual host");
+    let output = say::watch_until(|first| {
+        let mut out = Announced { to: io::stdout(), first: first.clone() };
+        let mut err = Announced { to: io::stderr(), first };
+        host.run_live(&options.command, &mut out, &mut err)
+    })?;
     if let Some(directory) = &options.out {
         output.write_files(directory)?;
     }
     Ok(ExitCode::from(u8::try_from(output.status).unwrap_or(u8::MAX)))
+}
+
+/// Passes on what the guest writes, and announces that there is something.
+struct Announced<W> {
+    to: W,
+    first: Sender<()>,
+}
+
+impl<W: Write> Write for Announced<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.first.send(()).ok(); // nobody listens after the first time
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
 }
 
 /// Splits `HOST=GUEST`; without a `=` the guest's path is the host's, made absolute.
@@ -66,7 +90,21 @@ fn host_and_guest(text: &str) -> (PathBuf, String) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+
+    #[test]
+    fn output_is_announced_and_passed_on() {
+        let (first, announced) = mpsc::channel();
+        let mut output = Announced { to: Vec::new(), first };
+        assert!(announced.try_recv().is_err());
+        output.write_all(b"one").unwrap();
+        announced.try_recv().unwrap();
+        drop(announced);
+        output.write_all(b" two").unwrap();
+        assert_eq!(output.to, b"one two");
+    }
 
     #[test]
     fn a_guest_path_may_be_named() {

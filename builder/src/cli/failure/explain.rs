@@ -182,6 +182,7 @@ impl Explain for StoreError {
         match self {
             Self::File(_) => Io.into(),
             Self::NotAStore { .. } => help(StoreInvalid, "name another directory with --store"),
+            Self::Shared(_) => help(StoreInvalid, "make it yours alone (chown, chmod go-w)"),
             Self::Missing(_) => StoreDamaged.into(),
             Self::Damaged { path, .. } => {
                 help(StoreDamaged, format!("remove {} and build again", path.display()))

@@ -16,6 +16,7 @@ const MAX_HOSTNAME: usize = 64;
 
 /// Why a plan cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum PlanError {
     /// The plan is longer than [`PLAN_MAX`]; holds its length in bytes.
     #[error(
@@ -38,7 +39,6 @@ pub enum PlanError {
     /// A component asks for what the kernel, or init, always refuses.
     #[error("{} {setting}: {reason}", component.name())]
     Component {
-        /// The component.
         component: ComponentName,
         /// The setting as the Boxfile spells it, safe for a terminal.
         setting: String,

@@ -11,9 +11,9 @@ named_enum! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum ComponentName {
-        /// The AI agent.
+        /// The AI agent, which every box has.
         Agent "agent",
-        /// The business application.
+        /// The business application, which a box may have.
         Business "business",
     }
 }
@@ -87,9 +87,9 @@ pub struct ComponentPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct User {
-    /// User id.
+    /// The numeric user id in the guest.
     pub uid: u32,
-    /// Primary group id.
+    /// The numeric id of the primary group in the guest.
     pub gid: u32,
     /// Supplementary group ids, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -170,12 +170,12 @@ pub struct Rlimits {
 pub enum Health {
     /// A TCP connection to loopback on this port succeeds.
     Tcp {
-        /// The port.
+        /// The TCP port on loopback.
         port: u16,
     },
     /// `GET path` on loopback on this port is answered with a 2xx status.
     Http {
-        /// The port.
+        /// The TCP port on loopback.
         port: u16,
         /// The path, with its leading slash.
         path: String,

@@ -10,7 +10,7 @@ use crate::{ComponentName, named_enum};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillPlan {
-    /// The directory's name.
+    /// Names the directory below [`super::SKILLS_PATH`].
     pub name: String,
     /// How it comes there.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -36,7 +36,7 @@ named_enum! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// The agent alone.
+    /// Only the agent sees it.
     Agent,
     /// The business component alone.
     Business,
@@ -76,11 +76,11 @@ pub struct SharePlan {
 /// A component's access to a share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
-    /// Read.
+    /// Files can only be read.
     #[default]
     #[serde(rename = "ro")]
     ReadOnly,
-    /// Read and write.
+    /// Files can be read and written.
     #[serde(rename = "rw")]
     ReadWrite,
 }
@@ -138,7 +138,7 @@ pub struct SecretPlan {
     pub name: String,
     /// The components that get it.
     pub scope: Scope,
-    /// How it arrives.
+    /// As a variable or as a file.
     pub delivery: SecretDelivery,
 }
 
@@ -150,7 +150,7 @@ pub enum SecretDelivery {
     Env,
     /// As a file in memory that the component's user alone may read.
     File {
-        /// Where, absolute.
+        /// An absolute path of the guest.
         path: String,
     },
 }

@@ -36,7 +36,6 @@ impl Side {
     }
 }
 
-/// Collects a directory.
 #[derive(Default)]
 struct Walk {
     tree: Tree,
@@ -84,7 +83,6 @@ impl Walk {
         Ok(id)
     }
 
-    /// Hashes the files.
     fn hash(&mut self) -> Result<(), FileError> {
         let hash = |(id, path): &(InodeId, PathBuf)| Ok((*id, content(path)?));
         let hashed: Vec<Result<_, FileError>> = self.files.par_iter().map(hash).collect();

@@ -14,10 +14,9 @@ use super::{Side, SideKind};
 /// An image cannot be compared.
 #[derive(Debug, thiserror::Error)]
 #[error("the image {reference} cannot be read")]
+#[allow(missing_docs, reason = "the fields are named by the message")]
 pub struct ImageError {
-    /// The image.
     pub reference: String,
-    /// Why not.
     pub source: ImageFault,
 }
 

@@ -110,7 +110,7 @@ fn below<'a>(
 /// One entry of a compared tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// The inode.
+    /// Its mode, owner, times, attributes and content.
     pub inode: &'a Inode,
     /// Where it came from, where that is known.
     pub origin: Option<NamedOrigin<'a>>,

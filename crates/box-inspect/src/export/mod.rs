@@ -72,7 +72,7 @@ impl Export {
         Ok(export)
     }
 
-    /// Returns the tree.
+    /// Returns the tree that is exported.
     pub const fn tree(&self) -> &Tree {
         &self.tree
     }

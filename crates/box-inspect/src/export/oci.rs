@@ -22,7 +22,6 @@ use super::member::{Flag, Member};
 use super::{Export, ExportError, Written, place, tar};
 use crate::opened::OpenBox;
 
-/// The image's tag.
 const TAG: &str = "latest";
 const BLOBS: &str = "blobs/sha256";
 

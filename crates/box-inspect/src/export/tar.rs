@@ -35,7 +35,7 @@ pub(super) fn write(
     finish(out)
 }
 
-/// Ends an archive.
+/// Writes the two empty blocks that end an archive.
 pub(super) fn finish(out: &mut dyn Write) -> Result<(), ExportError> {
     out.write_all(&[0; 2 * BLOCK]).map_err(ExportError::Write)
 }

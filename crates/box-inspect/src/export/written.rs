@@ -1,4 +1,4 @@
-//! What was written.
+//! Counts and hashes what is written.
 
 use std::io::{self, Write};
 
@@ -6,12 +6,12 @@ use box_digest::{Digest, Hasher, Sha256};
 
 use super::ExportError;
 
-/// What was written.
+/// The digest and length of bytes that were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// sha256 of the bytes.
     pub digest: Digest,
-    /// How many they are.
+    /// In bytes.
     pub size: u64,
 }
 

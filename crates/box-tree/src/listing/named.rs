@@ -46,9 +46,9 @@ pub enum NamedOrigin<'a> {
         /// sha256 of the program.
         digest: Digest,
     },
-    /// A baked skill.
+    /// A skill that was baked into the box.
     Skill {
-        /// Its name.
+        /// Names its directory, too.
         name: &'a str,
     },
     /// The builder, for init.

@@ -47,7 +47,7 @@ impl fmt::Debug for NetworkOptions {
 /// How far a download is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// The expected content.
+    /// Names the download: the sha256 that its bytes must have.
     pub digest: Digest,
     /// Bytes so far; fewer than before where a download had to start again.
     pub received: u64,

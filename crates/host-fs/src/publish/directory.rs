@@ -61,13 +61,12 @@ fn and(what: Option<&str>) -> String {
 #[derive(Debug)]
 pub struct DirectoryDraft {
     parent: Parent,
-    /// The destination.
     to: PathBuf,
     /// Its name in `parent`.
     last: OsString,
     name: String,
     path: PathBuf,
-    /// Holds the lock.
+    /// Holds the lock of the draft.
     directory: File,
     /// Holds the lock of what was at the destination.
     replaced: Option<File>,

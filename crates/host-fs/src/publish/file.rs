@@ -1,14 +1,12 @@
 //! Publishing a file.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fd::AsFd;
 use rustix::fs::{CWD, Mode, OFlags};
 
-use super::parent::{NewEntry, Parent, flush, parent_of};
+use super::parent::{NewEntry, Parent, flush_names, last_of, parent_of};
 use super::sweep::{remove, sweep};
 
 /// A file that is being written; it is removed unless it is finished.
@@ -48,7 +46,7 @@ impl FileDraft {
         Ok(draft)
     }
 
-    /// Returns the file.
+    /// Returns the open file, for reading and writing.
     pub const fn file(&self) -> &File {
         &self.file
     }
@@ -65,7 +63,7 @@ impl FileDraft {
     pub fn finish_new(mut self, to: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         let other = Parent::open(parent_of(to))?;
-        self.parent.rename_new(&self.name, &other, name_of(to)?)?;
+        self.parent.rename_new(&self.name, &other, last_of(to))?;
         self.finished = true;
         other.flush()
     }
@@ -77,7 +75,7 @@ impl FileDraft {
     pub fn finish_over(self, to: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         self.finish_over_unflushed(to)?;
-        flush(File::open(parent_of(to))?.as_fd())
+        flush_names(parent_of(to))
     }
 
     /// Gives the file its name as [`finish_over`](Self::finish_over) does, but flushes nothing:
@@ -98,11 +96,6 @@ impl Drop for FileDraft {
             remove(&self.parent, &self.name);
         }
     }
-}
-
-/// Returns the name of a file in the directory that holds it.
-fn name_of(path: &Path) -> io::Result<&OsStr> {
-    path.file_name().ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 #[cfg(test)]

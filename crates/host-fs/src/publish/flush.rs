@@ -1,40 +1,42 @@
 //! Flushing to the disk.
 
-use std::fs::{self, File};
+use std::fs::{DirBuilder, File};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
-use super::parent::{flush, open_directory, parent_of};
+use super::parent::{flush, flush_names, open_directory, parent_of};
 
 /// How many files and directories are flushed one by one. Beyond that, flushing the whole file
 /// system once is faster.
 const EACH_MAX: usize = 512;
 
-/// Makes a directory and those above it that are missing, and flushes the names of the new ones.
+/// Makes a directory and those above it that are missing, with these permissions as far as the
+/// umask allows, and flushes the names of the new ones.
 ///
 /// # Errors
 /// The operating system's.
-pub fn create_directories(path: &Path) -> io::Result<()> {
+pub fn create_directories(path: &Path, mode: u32) -> io::Result<()> {
     if path == Path::new("") || path.is_dir() {
         return Ok(());
     }
-    match create_directory(path) {
+    match create_directory(path, mode) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create_directories(parent_of(path))?;
-            create_directory(path)
+            create_directories(parent_of(path), mode)?;
+            create_directory(path, mode)
         }
         made => made,
     }
 }
 
-fn create_directory(path: &Path) -> io::Result<()> {
-    match fs::create_dir(path) {
+fn create_directory(path: &Path, mode: u32) -> io::Result<()> {
+    match DirBuilder::new().mode(mode).create(path) {
         // Another process made it meanwhile.
         Err(_) if path.is_dir() => Ok(()),
-        made => made.and_then(|()| flush(File::open(parent_of(path))?.as_fd())),
+        made => made.and_then(|()| flush_names(parent_of(path))),
     }
 }
 
@@ -89,14 +91,16 @@ fn flush_file(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<bool>
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn small_and_large_trees_are_flushed() {
         let directory = tempfile::tempdir().unwrap();
         let below = directory.path().join("a/b");
-        create_directories(&below).unwrap();
-        create_directories(&below).unwrap();
+        create_directories(&below, 0o700).unwrap();
+        create_directories(&below, 0o700).unwrap();
         std::os::unix::fs::symlink("nowhere", below.join("link")).unwrap();
         let root = File::open(directory.path()).unwrap();
         for (files, whole) in [(10, true), (EACH_MAX, false)] {
@@ -110,7 +114,7 @@ mod tests {
     fn directories_cannot_be_made_below_a_file() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("file"), "").unwrap();
-        let error = create_directories(&directory.path().join("file/a/b")).unwrap_err();
+        let error = create_directories(&directory.path().join("file/a/b"), 0o700).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
     }
 }

@@ -19,7 +19,6 @@ const DIGITS: usize = 16;
 /// How often another name is tried.
 const ATTEMPTS: usize = 100;
 
-/// An open directory.
 #[derive(Debug)]
 pub(super) struct Parent {
     directory: OwnedFd,
@@ -123,7 +122,7 @@ impl Parent {
         rustix::fs::renameat(self.fd(), from, self.fd(), to)
     }
 
-    /// Exchanges two entries.
+    /// Exchanges two entries in one step.
     pub(super) fn exchange(&self, one: &str, other: &OsStr) -> rustix::io::Result<()> {
         rustix::fs::renameat_with(self.fd(), one, self.fd(), other, RenameFlags::EXCHANGE)
     }

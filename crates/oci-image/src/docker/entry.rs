@@ -20,9 +20,7 @@ const LIST: Bound = Bound { what: "a list of images", unit: "bytes", limit: 4 <<
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Entry {
-    /// The config's file.
     pub(super) config: String,
-    /// Its names.
     #[serde(default, rename = "RepoTags")]
     pub(super) names: Vec<String>,
     /// The layers' files, the lowest first.
@@ -44,7 +42,6 @@ pub(super) struct Config {
     pub(super) content: ImageConfiguration,
 }
 
-/// Reads `manifest.json`.
 pub(super) fn entries(archive: &Archive) -> Result<Vec<Entry>, SourceError> {
     let at = archive.at(MANIFEST_FILE);
     let opened = file(archive, MANIFEST_FILE, LIST.what)?;

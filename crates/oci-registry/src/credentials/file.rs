@@ -44,7 +44,6 @@ struct Entry {
 /// Who has the credentials.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The file itself.
     Here(Credentials),
     /// The program `docker-credential-NAME`.
     Helper(String),

@@ -31,7 +31,6 @@ pub(super) enum Credentials {
 pub(super) struct Secret(Box<str>);
 
 impl Secret {
-    /// Wraps a text.
     pub(super) fn new(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }

@@ -28,7 +28,7 @@ const OPTIONS: [&str; 4] = [
 pub struct DebianImages {
     /// Debian, python3, and an agent that serves `/health` on port 4088.
     pub agent: PathBuf,
-    /// Debian and nodejs.
+    /// The business image: Debian and nodejs.
     pub business: PathBuf,
 }
 

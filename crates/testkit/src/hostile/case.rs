@@ -27,7 +27,7 @@ use super::header::{Member, record};
 /// An attack that must be refused or contained.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Its name.
+    /// Names the attack in messages.
     pub name: String,
     /// A description, or its source.
     pub why: String,
@@ -44,7 +44,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Returns the archive.
+    /// Returns one archive of all members.
     pub fn one_layer(&self) -> Vec<u8> {
         self.archive(&self.members)
     }

@@ -20,9 +20,9 @@ pub enum Expected {
 pub struct Entry {
     /// Its path, without a leading or trailing slash.
     pub path: Vec<u8>,
-    /// Its type.
+    /// The type, with what only that type has.
     pub node: Node,
-    /// Its permission bits.
+    /// The permission bits with set-uid, set-gid and sticky.
     pub mode: u16,
     /// Its owner and group.
     pub owner: (u32, u32),
@@ -35,19 +35,19 @@ pub struct Entry {
 /// The type of an entry, with what belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
-    /// A directory.
+    /// A directory; its entries follow on their own.
     Directory,
     /// A file of this content.
     File(Vec<u8>),
-    /// A symbolic link.
+    /// A symbolic link to these bytes.
     Symlink(Vec<u8>),
     /// A further name of the inode at this path.
     Same(Vec<u8>),
-    /// A character device.
+    /// A character device with its major and minor number.
     Char(u32, u32),
-    /// A block device.
+    /// A block device with its major and minor number.
     Block(u32, u32),
-    /// A named pipe.
+    /// A named pipe, without data.
     Fifo,
 }
 

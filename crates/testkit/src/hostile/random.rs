@@ -5,7 +5,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// Starts a sequence.
+    /// Starts a sequence, the same for each seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }

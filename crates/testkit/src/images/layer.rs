@@ -40,7 +40,7 @@ impl Layer {
         self
     }
 
-    /// Adds a directory.
+    /// Adds a directory with these permission bits.
     #[must_use]
     pub fn dir(self, path: &str, mode: u32) -> Self {
         self.add(&format!("{}/", path.trim_end_matches('/')), mode, Kind::Dir)

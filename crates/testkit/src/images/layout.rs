@@ -20,11 +20,11 @@ const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// How the layers of an image are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// gzip.
+    /// Compressed by gzip.
     Gzip,
-    /// zstd.
+    /// Compressed by zstd.
     Zstd,
-    /// Not at all.
+    /// The layers are plain tar archives.
     None,
 }
 
@@ -33,11 +33,11 @@ pub enum Compression {
 pub struct Config {
     /// The program and its fixed arguments.
     pub entrypoint: Vec<String>,
-    /// The default arguments.
+    /// The arguments after the entrypoint, which a user may replace.
     pub cmd: Vec<String>,
     /// The environment as `NAME=value`.
     pub env: Vec<String>,
-    /// The working directory.
+    /// The directory that the program starts in.
     pub working_dir: String,
     /// The user, and perhaps the group, by name or number.
     pub user: String,

@@ -7,7 +7,7 @@ use tar::{EntryType, Header};
 pub enum Kind {
     /// A regular file with its content.
     File(Vec<u8>),
-    /// A directory.
+    /// A directory (`5`).
     Dir,
     /// A symbolic link to a target.
     Symlink(Vec<u8>),
@@ -17,7 +17,7 @@ pub enum Kind {
     CharDevice(u32, u32),
     /// A block device with its major and minor number.
     BlockDevice(u32, u32),
-    /// A named pipe.
+    /// A named pipe (`6`).
     Fifo,
 }
 
@@ -26,13 +26,13 @@ pub enum Kind {
 pub struct Entry {
     /// The name in the tar stream, without a leading slash unless one is wanted.
     pub name: Vec<u8>,
-    /// Its type.
+    /// The type, with what only that type has.
     pub kind: Kind,
-    /// The permission bits.
+    /// The permission bits with set-uid, set-gid and sticky.
     pub mode: u32,
-    /// The owner.
+    /// The numeric user id.
     pub uid: u64,
-    /// The owning group.
+    /// The numeric group id.
     pub gid: u64,
     /// Modification time, in seconds since 1970.
     pub mtime: u64,

@@ -21,7 +21,7 @@ pub enum Package {
     Umoci,
     /// Reads OCI images, to check ours.
     Skopeo,
-    /// Makes Debian trees.
+    /// Makes root file systems of Debian packages.
     Mmdebstrap,
     /// Reads tar archives otherwise than GNU tar, to check ours.
     Bsdtar,
@@ -37,6 +37,8 @@ pub enum Package {
     Strace,
     /// Reads tar archives with its library, to check our reader.
     Python,
+    /// Mounts a directory by FUSE, with times that can be set back.
+    Bindfs,
 }
 
 impl Package {
@@ -56,6 +58,7 @@ impl Package {
             Self::Time => "time",
             Self::Strace => "strace",
             Self::Python => "python3",
+            Self::Bindfs => "bindfs",
         }
     }
 
@@ -75,6 +78,7 @@ impl Package {
             Self::Time => "time",
             Self::Strace => "strace",
             Self::Python => "python3",
+            Self::Bindfs => "bindfs",
         }
     }
 

@@ -19,7 +19,7 @@ uritools==6.1.3 --hash=sha256:136f113e76e53f85bf2d9cce0c3d40ceec775d0409e7d6de9b
 ";
 const PROGRAM: &str = include_str!("spdx.py");
 
-/// Checks SPDX documents.
+/// The SPDX project's own validator of documents.
 #[derive(Debug, Clone)]
 pub struct SpdxValidator {
     folder: PathBuf,

@@ -14,9 +14,9 @@ const RESULT: &str = "vmhost/result/";
 pub struct Output {
     /// Its exit status, as a shell sees it: 128 and the signal's number where one ended it.
     pub status: i32,
-    /// Its standard output.
+    /// The bytes that the command wrote to its standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// The bytes that the command wrote to its standard error.
     pub stderr: Vec<u8>,
     /// The regular files that it left in `/out`, by their paths below it.
     pub files: BTreeMap<PathBuf, Vec<u8>>,

@@ -79,7 +79,6 @@ fn with_path(option: &str, path: &Path) -> OsString {
 pub(super) struct End {
     /// How it ended; nothing where it was killed at the time limit.
     pub(super) status: Option<ExitStatus>,
-    /// Its standard error.
     pub(super) stderr: Vec<u8>,
 }
 

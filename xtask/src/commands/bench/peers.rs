@@ -36,7 +36,6 @@ impl Peer {
     }
 }
 
-/// Programs and inputs.
 #[derive(Debug)]
 pub(super) struct Contest {
     programs: Artefacts,

@@ -20,7 +20,6 @@ struct Demo {
     artefacts: Artefacts,
     /// The guest's kernel bundle.
     kernel: PathBuf,
-    /// The box's directory.
     bundle: PathBuf,
 }
 

@@ -7,7 +7,6 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-/// Set-uid and set-gid.
 const SET_ID: u16 = 0o6000;
 
 /// Whose the exported files are.
@@ -27,7 +26,7 @@ pub struct LeftOut {
     pub devices: u64,
     /// Files and directories without their set-uid or set-gid bit.
     pub set_id: u64,
-    /// Extended attributes.
+    /// Extended attributes, of which a file may have several.
     pub xattrs: u64,
 }
 
