@@ -8,10 +8,10 @@ pub(super) const BACKSLASH: &str =
     "a backslash begins an escape such as `\\n`; write `\\\\` for a backslash";
 
 /// Quotes as a word processor writes them.
-const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
+pub(super) const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
 
 /// Writes a word as a text in quotes, for the user to copy.
-pub(super) fn in_quotes(word: &str) -> String {
+pub(crate) fn in_quotes(word: &str) -> String {
     let word = word.trim_matches(['"', '\'']).trim_matches(TYPOGRAPHIC);
     if word.chars().count() > 100 {
         return "\"…\"".to_owned();
@@ -19,10 +19,14 @@ pub(super) fn in_quotes(word: &str) -> String {
     format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Returns the error of a word that is a text without quotes.
+/// Returns the error of a word that is a text without quotes, or with those of a word processor.
 pub(super) fn unquoted(word: &str, span: Span, label: &str) -> Diagnostic {
-    Diagnostic::new(format!("{} must be in quotes", quote(word)), span, label)
-        .with_help(format!("write `{}`", in_quotes(word)))
+    let error = if word.contains(TYPOGRAPHIC) {
+        Diagnostic::new("typographic quotes are not quotes", span, "not straight quotes")
+    } else {
+        Diagnostic::new(format!("{} must be in quotes", quote(word)), span, label)
+    };
+    error.with_help(format!("write `{}`", in_quotes(word)))
 }
 
 /// Returns whether a word that cannot be read was meant as a number.
