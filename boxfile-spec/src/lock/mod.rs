@@ -88,12 +88,12 @@ impl Lock {
     /// Reads the text of a lock.
     ///
     /// # Errors
-    /// The first thing that is wrong with it, with its place and the command that repairs it: a
-    /// merge conflict, text that is not TOML, an unknown version of the format, missing, unknown or
+    /// What is wrong with it, with the places and the command that repairs it, of each entry the
+    /// first: a merge conflict, text that is not TOML, an unknown version of the format, missing, unknown or
     /// malformed fields, names and sources with invisible characters, two entries of the same name
     /// and platform, more than [`MAX_TEXT`] bytes.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
-        read::read(text).map_err(Diagnostics::from)
+        read::read(text)
     }
 
     /// Returns whether a text was once written as a lock, even if it no longer parses: it has the
