@@ -98,7 +98,12 @@ pub(super) fn read(text: &str) -> Result<Lock, Diagnostics> {
 fn not_toml(text: &str, first: &Error) -> Diagnostics {
     let place = first.span().unwrap_or(0..0);
     let message = format!("the lock is not TOML: {}", shown(first.message()));
-    Diagnostics::new(faults(text)).unwrap_or_else(|| error(message, &place, "").into())
+    let repair = |fault: Diagnostic| {
+        let help = fault.help().map_or_else(String::new, |help| format!("{help}\nor "));
+        fault.with_help(format!("{help}{REBUILD}"))
+    };
+    let faults = faults(text).into_iter().map(repair).collect();
+    Diagnostics::new(faults).unwrap_or_else(|| error(message, &place, "").into())
 }
 
 /// Reads an entry; its name and source must be what they look like.

@@ -19,6 +19,7 @@ fn not_toml() {
         | ^^^^ a name alone
         |
         = help: write `name = "value"`; a list of values is written `["a", "b"]`
+              or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(after("size = 4096", "size = 4 096"), @r#"
     error: unexpected `096` after a value
@@ -28,6 +29,7 @@ fn not_toml() {
         |          ^^^ a name has one value
         |
         = help: write several as a list, `["a", "b"]`, and each name on a line of its own
+              or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(after("kind = \"image\"", "kind = image"), @r#"
     error: `image` must be in quotes
@@ -37,6 +39,7 @@ fn not_toml() {
        |        ^^^^^ a bare word
        |
        = help: write `"image"`
+             or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(after("kind = \"image\"", "kind = \"image"), @r#"
     error: this text is never closed
@@ -46,6 +49,7 @@ fn not_toml() {
        |        ^^^^^^ no closing quote on this line
        |
        = help: close it with `"`
+             or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(after("[[entry]]", "[[entry]"), @"
     error: the lock is not TOML: unclosed array table, expected `]`
@@ -73,6 +77,7 @@ fn not_toml() {
         |          ^ opened here
         |
         = help: close it with `]`
+              or run `boxbuild update` to resolve everything again
     ");
 }
 
@@ -95,6 +100,7 @@ fn not_a_lock() {
        | ^^^ a name without `=`
        |
        = help: write `box = "hello"`
+             or run `boxbuild update` to resolve everything again
 
     error: a table does not begin like this in TOML
       --> Boxfile.lock:2:1
@@ -103,6 +109,7 @@ fn not_a_lock() {
        | ^^^^^ a block as in KDL
        |
        = help: write `[agent]` above its lines, and no `}` below them
+             or run `boxbuild update` to resolve everything again
 
     error: this `}` closes nothing
       --> Boxfile.lock:3:1
@@ -111,6 +118,7 @@ fn not_a_lock() {
        | ^ no open bracket
        |
        = help: remove it
+             or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(shown("version = 2\n"), @"
     error: the lock is malformed: missing field `epoch`
@@ -330,6 +338,7 @@ fn the_errors_of_all_entries_are_shown() {
        |        ^^^^^ a bare word
        |
        = help: write `"image"`
+             or run `boxbuild update` to resolve everything again
     "#);
     let text = text.replacen("kind = image", "kind = \"image\"", 1);
     let errors = Lock::parse(&text.replacen("epoch = 1", "epoch = true", 1)).unwrap_err();
@@ -425,5 +434,7 @@ fn too_large_or_too_deep() {
         |
      12 | size = [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[
         |                                                                        ^ one too many
+        |
+        = help: run `boxbuild update` to resolve everything again
     ");
 }
