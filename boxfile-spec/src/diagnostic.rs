@@ -94,7 +94,12 @@ impl Diagnostic {
 
     /// Makes a warning about `span`, its primary place.
     pub fn warning(message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::new(message, span, label) }
+        Self::new(message, span, label).into_warning()
+    }
+
+    /// Makes a warning of an error.
+    pub(crate) fn into_warning(self) -> Self {
+        Self { severity: Severity::Warning, ..self }
     }
 
     /// Makes the error that something, which is quoted, is given a second time.
@@ -188,15 +193,10 @@ impl Diagnostics {
         &self.0
     }
 
-    /// Iterates over the errors in their order.
-    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
-        self.0.iter()
-    }
-
     /// Shows the errors, as [`Diagnostic::render`] does, with an empty line between two; of more
     /// than 50, the first and the number of the rest.
     pub fn render(&self, sources: &Sources) -> String {
-        let shown = self.iter().take(MOST_SHOWN).map(|one| one.render(sources));
+        let shown = self.0.iter().take(MOST_SHOWN).map(|one| one.render(sources));
         let rest = self.0.len().saturating_sub(MOST_SHOWN);
         let rest = (rest > 0).then(|| format!("and {rest} more errors"));
         shown.chain(rest).collect::<Vec<_>>().join("\n\n")
@@ -218,19 +218,10 @@ impl IntoIterator for Diagnostics {
     }
 }
 
-impl<'d> IntoIterator for &'d Diagnostics {
-    type Item = &'d Diagnostic;
-    type IntoIter = std::slice::Iter<'d, Diagnostic>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 /// Writes the messages alone, one per line; [`Diagnostics::render`] shows the places.
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let messages: Vec<&str> = self.iter().map(Diagnostic::message).collect();
+        let messages: Vec<&str> = self.0.iter().map(Diagnostic::message).collect();
         f.write_str(&messages.join("\n"))
     }
 }

@@ -218,7 +218,7 @@ proptest! {
     #[test]
     fn no_text_makes_the_reader_panic(source in "(\\PC|[\\s\\x00\"'#=\\\\A-C]|export |A=){0,100}") {
         if let Err(errors) = parse(&source) {
-            for error in &errors {
+            for error in errors.as_slice() {
                 prop_assert!(error.labels().iter().all(|label| label.span.end() <= source.len()));
                 prop_assert!(error.render(&crate::Sources::single(crate::Source::new(".env", source.as_str()))).contains(": "));
             }

@@ -63,7 +63,7 @@ pub use entry::{LockEntry, PinKind};
 
 use std::collections::BTreeSet;
 
-use crate::{Diagnostics, Platform};
+use crate::{Diagnostic, Diagnostics, Platform, Span};
 
 /// The version of the lock's format that is written.
 pub const FORMAT_VERSION: u32 = 2;
@@ -88,15 +88,20 @@ impl Lock {
     /// Reads the text of a lock.
     ///
     /// # Errors
-    /// The first thing that is wrong with it, with its place and the command that repairs it: a
-    /// merge conflict, text that is not TOML, an unknown version of the format, missing, unknown or
+    /// What is wrong with it, with the places and the command that repairs it, of each entry the
+    /// first: a merge conflict, text that is not TOML, an unknown version of the format, missing, unknown or
     /// malformed fields, names and sources with invisible characters, two entries of the same name
     /// and platform, more than [`MAX_TEXT`] bytes.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
-        read::read(text).map_err(|error| {
+        read::read(text).map_err(|errors| {
+            if Self::is_lock(text) {
+                return errors;
+            }
             // The commands that repair a lock do not overwrite anything else.
-            let help = "boxbuild did not write this file: move it away, and run `boxbuild lock`";
-            if Self::is_lock(text) { error } else { error.with_help(help) }.into()
+            let line = Span::at(0, text.lines().next().unwrap_or_default().len());
+            Diagnostic::new("this is not a lock", line, "boxbuild did not write this file")
+                .with_help("move it away, and run `boxbuild lock`")
+                .into()
         })
     }
 

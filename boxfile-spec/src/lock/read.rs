@@ -10,15 +10,17 @@ use std::ops::Range;
 
 use box_digest::AnyDigest;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use toml::Spanned;
-use toml::de::{DeTable, Deserializer, Error, ValueDeserializer};
+use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 use toml_parser::lexer::TokenKind;
 
 use super::{FORMAT_VERSION, Lock, LockEntry, MAX_TEXT, PinKind};
 use crate::cursor::lines;
 use crate::diagnostic::{invisible, quote, shown};
-use crate::{Diagnostic, Platform, Span};
+use crate::sink::Sink;
+use crate::syntax::toml::faults;
+use crate::{Diagnostic, Diagnostics, Platform, Span};
 
 /// The command that repairs any lock: it needs nothing of the old one.
 const REBUILD: &str = "run `boxbuild update` to resolve everything again";
@@ -30,13 +32,26 @@ const READ_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
 /// a lock begins so.
 const CONFLICT_MARKERS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
 
-/// The fields after the `version`.
+/// What each field takes.
+const FIELDS: [(&str, &str); 9] = [
+    ("epoch", "a whole number of at most 32 bits"),
+    ("entry", "a list of tables, each of which begins with `[[entry]]`"),
+    ("name", "a text"),
+    ("kind", "one of image, binary, url, skill, env-file, kernel, init"),
+    ("source", "a text"),
+    ("platform", "linux/amd64 or linux/arm64"),
+    ("digest", "a digest: `sha256:` or `blake3:` and 64 lower-case hexadecimal digits"),
+    ("size", "a whole number"),
+    ("layers", "a list of digests: `sha256:` and 64 lower-case hexadecimal digits"),
+];
+
+/// The fields of the lock itself; each of its entries is read on its own.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Body {
+struct Head {
     epoch: u32,
     #[serde(default, rename = "entry")]
-    entries: Vec<RawEntry>,
+    _entries: Vec<IgnoredAny>,
 }
 
 /// A [`LockEntry`] as it is written.
@@ -57,19 +72,70 @@ struct RawEntry {
 }
 
 /// See [`Lock::parse`].
-pub(super) fn read(text: &str) -> Result<Lock, Diagnostic> {
+pub(super) fn read(text: &str) -> Result<Lock, Diagnostics> {
     Diagnostic::check_length(text, MAX_TEXT, REBUILD)?;
     check_conflicts(text)?;
     check_depth(text)?;
-    let mut table =
-        DeTable::parse(text).map_err(|error| malformed("the lock is not TOML", &error))?;
+    let mut table = DeTable::parse(text).map_err(|error| not_toml(text, &error))?;
     check_version(table.get_mut())?;
-    let body = Body::deserialize(Deserializer::from(table))
-        .map_err(|error| malformed("malformed lock", &error))?;
-    check_entries(&body.entries)?;
-    let mut entries: Vec<LockEntry> = body.entries.into_iter().map(RawEntry::into_entry).collect();
+    let sink = Sink::default();
+    let items = table.get_ref().get("entry").and_then(|items| items.get_ref().as_array());
+    let items = items.into_iter().flatten().cloned();
+    let entries: Vec<RawEntry> = items.filter_map(|item| sink.attempt(|| entry(item))).collect();
+    let head = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
+    let head: Option<Head> = sink.check(fields(head, "the lock"));
+    check_unique(&entries, &sink);
+    let errors = Diagnostics::new(sink.into_found());
+    let Some(Head { epoch, .. }) = head.filter(|_| errors.is_none()) else {
+        return Err(errors.unwrap_or_else(|| error("malformed lock", &(0..0), "").into()));
+    };
+    let mut entries: Vec<LockEntry> = entries.into_iter().map(RawEntry::into_entry).collect();
     entries.sort_unstable_by(|one, other| one.key().cmp(&other.key()));
-    Ok(Lock { epoch: body.epoch, entries })
+    Ok(Lock { epoch, entries })
+}
+
+/// Returns the errors of a text that is not TOML, in the words of a Boxfile's where it has them.
+fn not_toml(text: &str, first: &Error) -> Diagnostics {
+    let place = first.span().unwrap_or(0..0);
+    let message = format!("the lock is not TOML: {}", shown(first.message()));
+    let repair = |fault: Diagnostic| {
+        let help = fault.help().map_or_else(String::new, |help| format!("{help}\nor "));
+        fault.with_help(format!("{help}{REBUILD}"))
+    };
+    let faults = faults(text).into_iter().map(repair).collect();
+    Diagnostics::new(faults).unwrap_or_else(|| error(message, &place, "").into())
+}
+
+/// Reads an entry; its name and source must be what they look like.
+fn entry(item: Spanned<DeValue<'_>>) -> Result<RawEntry, Diagnostic> {
+    let name = item.get_ref().get("name").and_then(|name| name.get_ref().as_str());
+    let owner = name.map_or("an entry".to_owned(), |name| format!("the entry {}", quote(name)));
+    let entry: RawEntry = fields(item, &owner)?;
+    check_visible("name", &entry.name)?;
+    check_visible("source", &entry.source)?;
+    Ok(entry)
+}
+
+/// Reads the fields of a table, which belong to `owner`.
+fn fields<T: DeserializeOwned>(table: Spanned<DeValue<'_>>, owner: &str) -> Result<T, Diagnostic> {
+    let fields = table.get_ref().as_table().into_iter().flatten();
+    let places: Vec<_> = fields.map(|(key, value)| (key.to_string(), value.span())).collect();
+    T::deserialize(ValueDeserializer::from(table)).map_err(|cause| {
+        let at = cause.span().unwrap_or(0..0);
+        let around = |(_, place): &&(String, Range<usize>)| {
+            place.start <= at.start && at.end <= place.end && !at.is_empty()
+        };
+        let wrong = places.iter().find(around);
+        let wrong = wrong.and_then(|(key, _)| FIELDS.iter().find(|(name, _)| name == key));
+        let message = match wrong {
+            Some((name, kind)) => format!("`{name}` of {owner} must be {kind}"),
+            None => format!(
+                "{owner} is malformed: {}",
+                cause.message().chars().take(300).collect::<String>()
+            ),
+        };
+        error(message, &at, "")
+    })
 }
 
 /// Returns the first line that a merge with conflicts left in a text.
@@ -100,11 +166,11 @@ fn check_depth(text: &str) -> Result<(), Diagnostic> {
 /// meaning.
 fn check_version(table: &mut DeTable<'_>) -> Result<(), Diagnostic> {
     let Some(value) = table.remove("version") else {
-        return Err(error("malformed lock: missing field `version`", &(0..0), ""));
+        return Err(error("the lock has no `version`", &(0..0), ""));
     };
     let place = value.span();
     let version = u32::deserialize(ValueDeserializer::from(value))
-        .map_err(|error| malformed("malformed lock", &error))?;
+        .map_err(|_| error("`version` must be a whole number", &place, ""))?;
     if READ_VERSIONS.contains(&version) {
         return Ok(());
     }
@@ -116,23 +182,23 @@ fn check_version(table: &mut DeTable<'_>) -> Result<(), Diagnostic> {
     Err(error("the lock was written by a newer boxbuild", &place, known).with_help(help))
 }
 
-/// Refuses names and sources that are not what they look like, and entries of one key.
-fn check_entries(entries: &[RawEntry]) -> Result<(), Diagnostic> {
+/// Reports entries of one name and platform.
+fn check_unique(entries: &[RawEntry], sink: &Sink) {
     let mut earlier = HashMap::new();
     for entry in entries {
-        check_visible("name", &entry.name)?;
-        check_visible("source", &entry.source)?;
         let key = (entry.name.get_ref(), entry.platform);
         if let Some(first) = earlier.insert(key, entry.name.span()) {
             let name = quote(entry.name.get_ref());
             let platform = entry.platform.map(|it| format!(" for {it}")).unwrap_or_default();
             let message = format!("the lock has two entries {name}{platform}");
-            return Err(error(message, &entry.name.span(), "here again")
-                .with_label(span(&first), "first here")
-                .with_help("delete one of the two, and run `boxbuild lock`"));
+            let error = error(message, &entry.name.span(), "here again");
+            sink.report(
+                error
+                    .with_label(span(&first), "first here")
+                    .with_help("delete one of the two, and run `boxbuild lock`"),
+            );
         }
     }
-    Ok(())
 }
 
 /// Refuses a text that a terminal or a review would show as another.
@@ -150,19 +216,8 @@ impl RawEntry {
     }
 }
 
-/// Returns the diagnostic of what serde or the TOML parser refuses. Its message can quote the file.
-fn malformed(what: &str, cause: &Error) -> Diagnostic {
-    const LONGEST: usize = 300;
-    let mut message: String = cause.message().chars().take(LONGEST).collect();
-    if message.len() < cause.message().len() {
-        message.push('…');
-    }
-    error(format!("{what}: {}", shown(&message)), &cause.span().unwrap_or(0..0), "")
-        .with_help(format!("undo the edit, or {REBUILD}"))
-}
-
 fn error(message: impl Into<String>, place: &Range<usize>, label: impl Into<String>) -> Diagnostic {
-    Diagnostic::new(message, span(place), label).with_help(REBUILD)
+    Diagnostic::new(message, span(place), label).with_help(format!("undo the edit, or {REBUILD}"))
 }
 
 fn span(place: &Range<usize>) -> Span {

@@ -164,7 +164,10 @@ fn misplaced(node: &Node, place: String) -> Diagnostic {
 
 fn unknown(node: &Node, intended: Option<&str>, names: &[&str]) -> Diagnostic {
     let message = format!("unknown declaration {}", quote(&node.name.value));
-    let known = || format!("the declarations here are `{}`", names.join("`, `"));
+    let known = || match node.name.value.strip_suffix(':') {
+        Some(plain) => format!("write {}, without the `:`", quote(plain)),
+        None => format!("the declarations here are `{}`", names.join("`, `")),
+    };
     Diagnostic::new(message, node.name.span, "no such declaration here")
         .with_help(intended.map_or_else(known, did_you_mean))
 }

@@ -1,136 +1,109 @@
 //! The errors of the YAML reader, in words for whoever wrote the file.
 
-use serde_saphyr::{Error, Location};
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::granit_parser::ErrorKind;
+use serde_saphyr::{Error, ExternalMessageSource, Location};
 
-use super::keys::NO_VALUE;
 use crate::cursor::lines;
-use crate::diagnostic::{quote, shown};
+use crate::diagnostic::quote;
 use crate::{Diagnostic, Span};
 
-/// The words for an error of the reader.
-struct Explanation {
-    /// Parts of the reader's messages that mean this.
-    reader: &'static [&'static str],
-    message: &'static str,
-    help: &'static str,
-}
-
-const EXPLANATIONS: [Explanation; 14] = [
-    Explanation {
-        reader: &["mapping values are not allowed"],
-        message: "a `:` followed by a blank is not allowed here",
-        help: "put a value that contains `: ` in quotes; if this line is a key, indent it as its neighbours",
-    },
-    Explanation {
-        reader: &["while parsing a quoted scalar"],
-        message: "a text in double quotes has an escape that YAML does not know",
-        help: "write `\\\\` for a backslash, `\\u` and 4 digits for a character, or use single quotes, where nothing is special",
-    },
-    Explanation {
-        reader: &[
-            "unclosed quote",
-            "quoted scalar, found unexpected",
-            "multiline quoted scalar",
-            "trailing content after",
-        ],
-        message: "a quote is not closed, or text follows the closing one",
-        help: "put the whole value between quotes; a text that contains an apostrophe or a quote is written in quotes of the other kind",
-    },
-    Explanation {
-        reader: &[
-            "bracket",
-            "expected ',' or",
-            "illegal placement of ':'",
-            "invalid indentation in flow",
-        ],
-        message: "a bracket is not closed here, or was not opened",
-        help: "close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes",
-    },
-    Explanation {
-        reader: &["expected '-'", "expected key", "invalid indentation", "<document start>"],
-        message: "this line does not continue the mapping or list above it",
-        help: "begin the keys of one mapping, and the `-` of one list, in the same column, with spaces",
-    },
-    Explanation {
-        reader: &["simple key expect"],
-        message: "a key has no `:`",
-        help: "write `key: value`; indent the further lines of a long text",
-    },
-    Explanation {
-        reader: &["recursion limit", "Depth {"],
-        message: "collections are nested more than 16 deep",
-        help: "put data of this depth into a file of the skill",
-    },
-    Explanation {
-        reader: &["Anchors {", "Aliases {", "unknown anchor", "merge key"],
-        message: "anchors, aliases and merge keys are not supported",
-        help: "write the value out; put a text that begins with `&` or `*` in quotes",
-    },
-    Explanation {
-        reader: &["unsupported tag"],
-        message: "tags other than YAML's own are not supported",
-        help: "leave the tag out; put a text that begins with `!` in quotes",
-    },
-    Explanation {
-        reader: &["multiple YAML documents"],
-        message: "the frontmatter is more than one document",
-        help: "write `---` and nothing else on the line that ends the frontmatter",
-    },
-    Explanation {
-        reader: &["null into string", NO_VALUE],
-        message: "a key has no value, or a list an empty item",
-        help: "write a value, or leave the key out",
-    },
-    Explanation {
-        reader: &["expected string scalar"],
-        message: "a text is expected here, not a list or a mapping",
-        help: "put a text that begins with a bracket or brace in quotes",
-    },
-    Explanation {
-        reader: &["expected sequence start"],
-        message: "a list is expected here",
-        help: "write it as `[bash, read]`, or begin each item with `- ` on a line of its own",
-    },
-    Explanation {
-        reader: &["expected mapping start"],
-        message: "a mapping is expected here",
-        help: "write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`",
-    },
-];
+/// The words for each error: a table with its name, a message, a label and a help.
+const WORDS: &str = include_str!("errors.md");
 
 /// Explains why `text` cannot be read.
 pub(super) fn error(error: &Error, text: &str) -> Diagnostic {
-    let span = error.location().map_or_else(Span::default, |location| place(location, text));
-    match error {
+    let mut span = error.location().map_or_else(Span::default, |location| place(location, text));
+    let name = match error {
         Error::DuplicateMappingKey { key, .. } => {
-            twice(key.as_deref().unwrap_or_default(), span, text)
+            return twice(key.as_deref().unwrap_or_default(), span, text);
         }
-        Error::QuotingRequired { value, .. } => {
-            let message = format!("a text is expected here, not {}", quote(value));
-            Diagnostic::new(message, span, "a number or a truth value").with_help(
-                match value.len() {
-                    ..40 => format!("put it in quotes: \"{value}\""),
-                    _ => "put it in quotes".to_owned(),
-                },
-            )
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => Some("deep"),
+        Error::Budget { .. } | Error::UnknownAnchor { .. } | Error::MergeKeyNotAllowed { .. } => {
+            Some("anchor")
         }
-        Error::ExternalMessage { msg, .. } => look_up(msg, span),
-        _ => look_up(&error.to_string(), span),
+        Error::MultipleDocuments { .. } => Some("document"),
+        Error::UnsupportedTag { .. } => Some("tag"),
+        Error::ExternalMessage { source, .. } => match source.as_ref() {
+            ExternalMessageSource::Parser(error) => malformed(error.kind()),
+            _ => None,
+        },
+        _ => None,
+    };
+    if name == Some("quote") {
+        span = opening_quote(span, text);
     }
+    if let Some([message, label, help]) = name.and_then(words) {
+        return Diagnostic::new(message, span, label).with_help(help);
+    }
+    let reason = match error {
+        Error::ExternalMessage { msg, .. } => msg.clone(),
+        _ => error.render(),
+    };
+    Diagnostic::new(format!("the frontmatter cannot be read: {reason}"), span, "here")
+        .with_help("put a text with special characters in quotes, and indent with spaces")
 }
 
-fn look_up(reader: &str, span: Span) -> Diagnostic {
-    let means = |row: &&Explanation| row.reader.iter().any(|part| reader.contains(part));
-    match EXPLANATIONS.iter().find(means) {
-        Some(row) => Diagnostic::new(row.message, span, "here").with_help(row.help),
-        None => Diagnostic::new(
-            format!("the frontmatter cannot be read: {}", shown(reader)),
-            span,
-            "here",
-        )
-        .with_help("put a text with special characters in quotes, begin a list on a line of its own, and indent \
-             with spaces"),
-    }
+/// Returns the message, the label and the help for an error.
+fn words(name: &str) -> Option<[&'static str; 3]> {
+    let row = |line: &'static str| line.strip_prefix("| ")?.strip_prefix(name)?.strip_prefix(" | ");
+    let mut cells = WORDS.lines().find_map(row)?.trim_end_matches(" |").split(" | ");
+    Some([cells.next()?, cells.next()?, cells.next()?])
+}
+
+/// Returns the name of an error in text that is not YAML.
+const fn malformed(kind: &ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::MappingValueNotAllowed => "colon",
+        ErrorKind::UnknownQuotedScalarEscape
+        | ErrorKind::InvalidQuotedScalarHexEscape
+        | ErrorKind::InvalidLowSurrogateHexEscape
+        | ErrorKind::InvalidLowSurrogate
+        | ErrorKind::MissingLowSurrogate
+        | ErrorKind::UnpairedLowSurrogate
+        | ErrorKind::InvalidUnicodeEscape => "escape",
+        ErrorKind::UnclosedQuotedScalar
+        | ErrorKind::DocumentIndicatorInQuotedScalar
+        | ErrorKind::InvalidQuotedScalarIndent => "quote",
+        ErrorKind::InvalidTrailingSingleQuotedScalar
+        | ErrorKind::InvalidTrailingDoubleQuotedScalar => "trailing",
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabAtBlockScalarStart => "tab",
+        ErrorKind::UnexpectedCharacter { character: '\0' } => "nul",
+        ErrorKind::UnexpectedCharacter { .. } => "reserved",
+        ErrorKind::BlockSequenceEntryNotAllowed => "list",
+        ErrorKind::ExpectedFlowMappingSeparator
+        | ErrorKind::ExpectedFlowSequenceSeparator
+        | ErrorKind::InvalidColonPlacement
+        | ErrorKind::InvalidFlowScalarIndent
+        | ErrorKind::UnexpectedEofFlowSequence
+        | ErrorKind::UnexpectedEofFlowMapping
+        | ErrorKind::UnexpectedEofImplicitFlowMapping => "bracket",
+        ErrorKind::UnclosedFlowCollection { .. }
+        | ErrorKind::MismatchedFlowCollectionEnd { .. } => "opened",
+        ErrorKind::MisplacedFlowCollectionEnd => "closed",
+        ErrorKind::ExpectedBlockSequenceEntry
+        | ErrorKind::ExpectedBlockMappingKey
+        | ErrorKind::ExpectedDocumentStart
+        | ErrorKind::InvalidIndentation => "misfit",
+        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => "key",
+        ErrorKind::UnknownAnchor => "anchor",
+        ErrorKind::RecursionLimitExceeded => "deep",
+        _ => return None,
+    })
+}
+
+/// Returns the place of the quote that is still open at `at`: the last one before it that can begin
+/// a value.
+fn opening_quote(at: Span, text: &str) -> Span {
+    let opens = |(index, _): &(usize, &str)| {
+        text[..*index].ends_with(|c: char| c.is_whitespace() || "[{,".contains(c))
+    };
+    let until = (at.offset + 1).min(text.len());
+    let mut quotes = text[..text.ceil_char_boundary(until)].rmatch_indices(['\'', '"']);
+    quotes.find(opens).map_or(at, |(index, _)| Span::at(index, 1))
 }
 
 /// Explains a duplicate key, of which `second` is the place.

@@ -1,4 +1,6 @@
 //! The keys of the frontmatter that a box is built from, as serde reads them.
+//!
+//! A value of a wrong kind is no error here: what reads it knows its key, and says what the key takes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,74 +9,75 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer,
-    MapAccess, Visitor,
+    MapAccess, SeqAccess, Visitor,
 };
 use serde_saphyr::options::{MergeKeyPolicy, NonFiniteFloatPolicy};
 
 use super::{MAX_SKILL_MD, explain};
-use crate::{Diagnostic, Span};
+use crate::{Diagnostic, Span, Spanned};
 
 /// How deep collections may be nested.
 const MAX_DEPTH: usize = 16;
 
-/// The error of a key without a value, which [`explain`] puts into words.
-pub(super) const NO_VALUE: &str = "no value";
-
 /// The frontmatter.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Frontmatter {
-    #[serde(default, deserialize_with = "given")]
-    pub(super) name: Option<Text>,
-    #[serde(default, deserialize_with = "given")]
-    pub(super) system_prompt: Option<Text>,
-    #[serde(default, deserialize_with = "given")]
-    pub(super) requires: Option<Vec<Text>>,
-    #[serde(default, deserialize_with = "given")]
-    pub(super) tools: Option<Vec<Mapping<Tool>>>,
+    pub(super) name: Value,
+    pub(super) system_prompt: Value,
+    pub(super) requires: Value,
+    pub(super) tools: Value<Tool>,
 }
 
 /// A tool that the skill brings.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Tool {
-    #[serde(default, deserialize_with = "given")]
-    pub(super) script: Option<Text>,
-    #[serde(default, deserialize_with = "given")]
-    pub(super) bin: Option<Text>,
-    #[serde(default, deserialize_with = "given")]
-    pub(super) backend: Option<Backend>,
+    pub(super) script: Value,
+    pub(super) bin: Value,
+    pub(super) backend: Value<Backend>,
 }
 
 /// The program that a tool of the second generation runs.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Backend {
     #[serde(rename = "type")]
-    pub(super) kind: BackendKind,
-    #[serde(default, deserialize_with = "given")]
-    pub(super) path: Option<Text>,
+    pub(super) kind: Value,
+    pub(super) path: Value,
 }
 
-/// How a backend runs; only a binary can be a file of the skill.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum BackendKind {
-    Binary,
-    Http,
-    Script,
+/// A value and its place. The keys of a mapping are read as a `T`.
+#[derive(Debug, Default)]
+pub(super) struct Value<T = IgnoredAny> {
+    pub(super) data: Data<T>,
+    pub(super) place: Span,
 }
 
-/// A text and its place in the YAML.
-pub(super) type Text = serde_saphyr::Spanned<String>;
+/// The kinds of values.
+#[derive(Debug, Default)]
+pub(super) enum Data<T> {
+    /// There is no such key.
+    #[default]
+    Absent,
+    Null,
+    Text(String),
+    /// A number or truth value.
+    Other,
+    List(Vec<Value<T>>),
+    Mapping(Box<Mapping<T>>),
+}
 
 /// A mapping, with all its keys in order, also those that `T` does not have.
 #[derive(Debug)]
 pub(super) struct Mapping<T> {
     pub(super) value: T,
-    pub(super) keys: Vec<Text>,
+    pub(super) keys: Vec<Spanned<String>>,
 }
 
 /// Reads the start of a file up to the end of its frontmatter; YAML takes the first line, `---`, for
-/// the start of a document.
-pub(super) fn read(text: &str) -> Result<Mapping<Frontmatter>, Diagnostic> {
+/// the start of a document. Without a key, the frontmatter is absent.
+pub(super) fn read(text: &str) -> Result<Value<Frontmatter>, Diagnostic> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_anchors: 0,
@@ -86,77 +89,99 @@ pub(super) fn read(text: &str) -> Result<Mapping<Frontmatter>, Diagnostic> {
         },
         merge_keys: MergeKeyPolicy::Error,
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
-        no_schema: true,
         reject_unsupported_tags: true,
         strict_booleans: true,
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| explain::error(&error, text))
+    let read: Result<Option<_>, _> = serde_saphyr::from_str_with_options(text, options);
+    read.map(Option::unwrap_or_default).map_err(|error| explain::error(&error, text))
 }
 
-/// Returns the place of a text.
-pub(super) fn place(text: &Text) -> Span {
-    let span = text.referenced.span();
-    let bytes = |count: Option<u64>| count.and_then(|count| count.try_into().ok()).unwrap_or(0);
-    Span::at(bytes(span.byte_offset()), bytes(span.byte_len()))
-}
-
-/// Reads the value of a key that has one: unlike for serde's `Option`, null is an error.
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
-    let value = Option::<T>::deserialize(value)?;
-    value.map(Some).ok_or_else(|| D::Error::custom(NO_VALUE))
-}
-
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Mapping<T> {
-    fn deserialize<D: Deserializer<'de>>(mapping: D) -> Result<Self, D::Error> {
-        mapping.deserialize_map(MappingVisitor(PhantomData))
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Value<T> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Self, D::Error> {
+        let read = serde_saphyr::Spanned::<Data<T>>::deserialize(value)?;
+        let span = read.referenced.span();
+        let bytes = |count: Option<u64>| count.and_then(|count| count.try_into().ok()).unwrap_or(0);
+        let place = Span::at(bytes(span.byte_offset()), bytes(span.byte_len()));
+        Ok(Self { data: read.value, place })
     }
 }
 
-struct MappingVisitor<T>(PhantomData<T>);
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Data<T> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Self, D::Error> {
+        value.deserialize_any(DataVisitor(PhantomData))
+    }
+}
 
-impl<'de, T: DeserializeOwned> Visitor<'de> for MappingVisitor<T> {
-    type Value = Mapping<T>;
+struct DataVisitor<T>(PhantomData<T>);
+
+impl<'de, T: DeserializeOwned> Visitor<'de> for DataVisitor<T> {
+    type Value = Data<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a mapping")
+        f.write_str("any value")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+    fn visit_unit<E: Error>(self) -> Result<Data<T>, E> {
+        Ok(Data::Null)
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Data<T>, E> {
+        Ok(Data::Other)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Data<T>, E> {
+        Ok(Data::Other)
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Data<T>, E> {
+        Ok(Data::Other)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Data<T>, E> {
+        Ok(Data::Other)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Data<T>, E> {
+        Ok(Data::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Data<T>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Data::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Data<T>, A::Error> {
         let mut keys = Vec::new();
         let value = T::deserialize(MapAccessDeserializer::new(Recorder { map, keys: &mut keys }))?;
-        Ok(Mapping { value, keys })
+        Ok(Data::Mapping(Box::new(Mapping { value, keys })))
     }
 }
 
 /// Hands a mapping on to the reader of a struct, and records the keys.
 struct Recorder<'k, A> {
     map: A,
-    keys: &'k mut Vec<Text>,
-}
-
-/// A key: one that is no text, such as a number, is no key of ours.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Key {
-    Text(String),
-    Other(IgnoredAny),
+    keys: &'k mut Vec<Spanned<String>>,
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Recorder<'_, A> {
     type Error = A::Error;
 
+    /// A key that is not a text, such as a number, is recorded as an empty one.
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        let Some(key) = self.map.next_key::<serde_saphyr::Spanned<Key>>()? else { return Ok(None) };
-        let value = match key.value {
-            Key::Text(text) => text,
-            Key::Other(_) => String::new(),
+        let Some(key) = self.map.next_key::<Value>()? else { return Ok(None) };
+        let value = match key.data {
+            Data::Text(text) => text,
+            _ => String::new(),
         };
         let field = seed.deserialize(value.as_str().into_deserializer())?;
-        self.keys.push(Text { value, referenced: key.referenced, defined: key.defined });
+        self.keys.push(Spanned { value, span: key.place });
         Ok(Some(field))
     }
 

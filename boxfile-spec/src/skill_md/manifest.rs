@@ -1,35 +1,22 @@
 //! Checks the keys, and the result: what a valid `SKILL.md` means for a box.
 
 use super::Parsed;
-use super::keys::{BackendKind, Frontmatter, Mapping, Text, Tool, place};
+use super::keys::{Backend, Data, Frontmatter, Mapping, Tool, Value};
 use crate::diagnostic::quote;
 use crate::sink::Sink;
 use crate::suggest::{builtin_tool, did_you_mean, nearest};
 use crate::{Diagnostic, Diagnostics, Span, Spanned, rules};
+use crate::{Syntax, in_quotes};
 
 /// The keys of the frontmatter in any generation of agents.
-const KEYS: [&str; 15] = [
-    "name",
-    "description",
-    "version",
-    "author",
-    "tags",
-    "kind",
-    "lane",
-    "system_prompt",
-    "requires",
-    "tools",
-    "allowed-tools",
-    "disable-model-invocation",
-    "license",
-    "compatibility",
-    "metadata",
-];
+const KEYS: &str = "name description version author tags kind lane system_prompt requires tools \
+     allowed-tools disable-model-invocation license compatibility metadata";
 /// The keys of a tool in any generation of agents.
-const TOOL_KEYS: [&str; 8] =
-    ["name", "description", "script", "backend", "bin", "url", "sha256", "parameters"];
-/// The keys that say what a tool runs.
+const TOOL_KEYS: &str = "name description script backend bin url sha256 parameters";
+/// The keys that say what a tool runs, first those that are read.
 const RUNNABLE: [&str; 4] = ["script", "backend", "bin", "url"];
+/// The types of backends; a program of the skill is run by the first.
+const BACKENDS: [&str; 3] = ["binary", "http", "script"];
 
 /// The parts of a skill's definition that a box is built from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,49 +39,165 @@ pub struct SkillFile {
     pub executable: bool,
 }
 
-/// Checks the keys of a skill in the directory `directory`.
-pub(super) fn check(mapping: &Mapping<Frontmatter>, directory: &str) -> Parsed {
-    let (errors, warnings) = (Sink::default(), Sink::default());
-    report_unknown("the frontmatter", &mapping.keys, &KEYS, &warnings);
-    let keys = &mapping.value;
-    if let Some(name) = &keys.name {
-        errors.check(check_name(name, directory));
-    }
-    let names = keys.requires.iter().flatten();
-    let requires = names.filter_map(|name| errors.attempt(|| builtin(name))).collect();
-    let prompt = keys.system_prompt.iter();
-    let mut files: Vec<SkillFile> =
-        prompt.filter_map(|path| errors.attempt(|| file(path, "system_prompt", false))).collect();
-    for tool in keys.tools.iter().flatten() {
-        report_unknown("a tool", &tool.keys, &TOOL_KEYS, &warnings);
-        errors.check(runs_one(&tool.keys));
-        let programs = programs(&tool.value);
-        files.extend(programs.filter_map(|(path, key)| errors.attempt(|| file(path, key, true))));
-    }
-    let mut warnings = warnings.into_found();
+/// Checks the keys of a skill in the directory `directory`; `text` is the file.
+pub(super) fn check(text: &str, frontmatter: &Value<Frontmatter>, directory: &str) -> Parsed {
+    let checker = Checker { text, errors: Sink::default(), warnings: Sink::default() };
+    let manifest = checker.skill(frontmatter, directory);
+    let mut warnings = checker.warnings.into_found();
     warnings.sort_by_key(Diagnostic::span);
-    let manifest = SkillManifest { requires, files };
-    Parsed { manifest: Diagnostics::new(errors.into_found()).map_or(Ok(manifest), Err), warnings }
+    let manifest = Diagnostics::new(checker.errors.into_found()).map_or(Ok(manifest), Err);
+    Parsed { manifest, warnings }
 }
 
-/// Warns of the keys that are not among the known ones of `owner`.
-fn report_unknown(owner: &str, keys: &[Text], known: &[&str], sink: &Sink) {
-    for key in keys.iter().filter(|key| !known.contains(&key.value.as_str())) {
-        if sink.is_full() {
-            return;
+/// Checks values, and collects what is wrong with them.
+struct Checker<'t> {
+    text: &'t str,
+    errors: Sink,
+    warnings: Sink,
+}
+
+impl Checker<'_> {
+    fn skill(&self, frontmatter: &Value<Frontmatter>, directory: &str) -> SkillManifest {
+        let mut skill = SkillManifest { requires: Vec::new(), files: Vec::new() };
+        let Some(mapping) = self.mapping("the frontmatter", frontmatter) else { return skill };
+        self.report_unknown("the frontmatter", mapping, KEYS);
+        let keys = &mapping.value;
+        if let Some(name) = self.text("`name`", &keys.name) {
+            self.errors.check(check_name(name, directory));
         }
-        let message = match key.value.as_str() {
-            "" => format!("a key of {owner} is not a text"),
-            text => format!("{owner} has no key {}", quote(text)),
+        skill.files.extend(self.file("`system_prompt`", &keys.system_prompt, false));
+        for name in self.list("`requires`", &keys.requires) {
+            let name = self.text("an item of `requires`", name);
+            skill.requires.extend(name.and_then(|name| self.errors.attempt(|| builtin(name))));
+        }
+        for tool in self.list("`tools`", &keys.tools) {
+            self.tool(tool, &mut skill.files);
+        }
+        skill
+    }
+
+    /// Adds the files of the skill that a tool runs. An absolute path is one of the agent's image.
+    fn tool(&self, tool: &Value<Tool>, files: &mut Vec<SkillFile>) {
+        let Some(mapping) = self.mapping("a tool", tool) else { return };
+        self.report_unknown("a tool", mapping, TOOL_KEYS);
+        self.check_runs_one(mapping);
+        let tool = &mapping.value;
+        files.extend(self.file("`script`", &tool.script, true));
+        let absolute = |it: &Value| matches!(&it.data, Data::Text(text) if text.starts_with('/'));
+        for (key, path) in [("`bin`", Some(&tool.bin)), ("`path`", self.program(&tool.backend))] {
+            let path = path.filter(|path| !absolute(path));
+            files.extend(path.and_then(|path| self.file(key, path, true)));
+        }
+    }
+
+    /// Returns the program that a backend runs. Other backends are the agents' affair.
+    fn program<'v>(&self, backend: &'v Value<Backend>) -> Option<&'v Value> {
+        let keys = &self.mapping("`backend`", backend)?.value;
+        let (kind, place) = match &keys.kind.data {
+            Data::Text(kind) => (kind.as_str(), keys.kind.place),
+            Data::Absent | Data::Null => ("", backend.place),
+            _ => (self.written(&keys.kind), keys.kind.place),
         };
-        let warning = Diagnostic::warning(message, place(key), "nothing reads this");
-        let all = || format!("the keys here are {}", known.join(", "));
-        sink.report(warning.with_help(nearest(&key.value, known).map_or_else(all, did_you_mean)));
+        if !BACKENDS.contains(&kind) {
+            let message = match kind {
+                "" => "`backend` has no `type`".to_owned(),
+                _ => format!("unknown `type` {}", quote(kind)),
+            };
+            let all = || format!("write one of {}", BACKENDS.join(", "));
+            let help = nearest(kind, &BACKENDS).map_or_else(all, did_you_mean);
+            let warning = Diagnostic::warning(message, place, "the backend's keys are not read");
+            self.warnings.report(warning.with_help(help));
+        }
+        Some(&keys.path).filter(|_| kind == BACKENDS[0])
+    }
+
+    /// Checks that a tool does not run two things; a `url` is not read, so it is only worth a look.
+    fn check_runs_one(&self, tool: &Mapping<Tool>) {
+        let named = |name: &&str| tool.keys.iter().find(|key| key.value == *name);
+        let mut keys = RUNNABLE.iter().filter_map(named);
+        let (Some(first), Some(second)) = (keys.next(), keys.next()) else { return };
+        let message = format!("a tool has both `{}` and `{}`", first.value, second.value);
+        let error = Diagnostic::new(message, second.span, "one of them")
+            .with_label(first.span, "the other")
+            .with_help("keep what the tool is to run, and remove the other");
+        match second.value.as_str() {
+            "url" => self.warnings.report(error.into_warning()),
+            _ => self.errors.report(error),
+        }
+    }
+
+    /// Warns of the keys that are not among the known ones of `owner`.
+    fn report_unknown<T>(&self, owner: &str, mapping: &Mapping<T>, known: &str) {
+        let known: Vec<&str> = known.split(' ').collect();
+        for key in mapping.keys.iter().filter(|key| !known.contains(&key.value.as_str())) {
+            if self.warnings.is_full() {
+                return;
+            }
+            let message = match key.value.as_str() {
+                "" => format!("a key of {owner} is not a text"),
+                text => format!("{owner} has no key {}", quote(text)),
+            };
+            let warning = Diagnostic::warning(message, key.span, "nothing reads this");
+            let all = || format!("the keys here are {}", known.join(", "));
+            let help = nearest(&key.value, &known).map_or_else(all, did_you_mean);
+            self.warnings.report(warning.with_help(help));
+        }
+    }
+
+    /// Returns a value as it is written; of a list or mapping, how it begins.
+    fn written<T>(&self, value: &Value<T>) -> &str {
+        self.text.get(value.place.offset..value.place.end()).unwrap_or_default()
+    }
+
+    fn text<'v, T>(&self, what: &str, value: &'v Value<T>) -> Option<Spanned<&'v str>> {
+        let help = match &value.data {
+            Data::Text(text) => return Some(Spanned { value: text, span: value.place }),
+            Data::Other => {
+                format!("put it in quotes: {}", in_quotes(Syntax::Toml, self.written(value)))
+            }
+            _ => "put a text that begins with a bracket or brace in quotes".to_owned(),
+        };
+        self.wrong(what, "a text", value, &help)
+    }
+
+    fn list<'v, T>(&self, what: &str, value: &'v Value<T>) -> &'v [Value<T>] {
+        let help = "write it as `[bash, read]`, or begin each item with `- ` on a line of its own";
+        match &value.data {
+            Data::List(items) => items,
+            _ => self.wrong(what, "a list", value, help).unwrap_or_default(),
+        }
+    }
+
+    fn mapping<'v, T>(&self, what: &str, value: &'v Value<T>) -> Option<&'v Mapping<T>> {
+        let help = "write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`";
+        match &value.data {
+            Data::Mapping(mapping) => Some(mapping),
+            _ => self.wrong(what, "a mapping", value, help),
+        }
+    }
+
+    /// Reports a value of another kind than its key takes, if there is one.
+    fn wrong<T, R>(&self, what: &str, kind: &str, value: &Value<T>, help: &str) -> Option<R> {
+        let (there, help) = match &value.data {
+            Data::Absent => return None,
+            Data::Null => ("but it has no value", "write a value, or leave it out"),
+            Data::List(_) => ("not a list", help),
+            Data::Mapping(_) => ("not a mapping", help),
+            Data::Text(_) | Data::Other => (&*format!("not {}", quote(self.written(value))), help),
+        };
+        let message = format!("{what} must be {kind}, {there}");
+        let error = Diagnostic::new(message, value.place, format!("expected {kind}"));
+        self.errors.report(error.with_help(help));
+        None
+    }
+
+    fn file(&self, key: &str, path: &Value, executable: bool) -> Option<SkillFile> {
+        self.errors.check(file(self.text(key, path)?, key, executable))
     }
 }
 
-fn check_name(name: &Text, directory: &str) -> Result<(), Diagnostic> {
-    let value = name.value.as_str();
+fn check_name(name: Spanned<&str>, directory: &str) -> Result<(), Diagnostic> {
+    let Spanned { value, span } = name;
     if value == directory {
         return Ok(());
     }
@@ -104,55 +207,31 @@ fn check_name(name: &Text, directory: &str) -> Result<(), Diagnostic> {
             quote(value),
             quote(directory)
         );
-        Diagnostic::new(message, place(name), "not the directory's name")
+        Diagnostic::new(message, span, "not the directory's name")
             .with_help(format!("write `name: {directory}`, or rename the directory"))
     } else {
         let message = format!("{} is not a valid name", quote(value));
-        Diagnostic::new(message, place(name), "not a name").with_help(
-            match rules::intended_name(value) {
-                Some(intended) => format!("{}; write `name: {intended}`", rules::NAME_FORM),
-                None => rules::NAME_FORM.to_owned(),
-            },
-        )
+        Diagnostic::new(message, span, "not a name").with_help(match rules::intended_name(value) {
+            Some(intended) => format!("{}; write `name: {intended}`", rules::NAME_FORM),
+            None => rules::NAME_FORM.to_owned(),
+        })
     };
     Err(error)
 }
 
-fn builtin(name: &Text) -> Result<Spanned<&'static str>, Diagnostic> {
-    let span = place(name);
-    let value = builtin_tool(&name.value).map_err(|help| {
-        let message = format!("{} is not a built-in tool", quote(&name.value));
-        Diagnostic::new(message, span, "no agent has this").with_help(help)
+fn builtin(name: Spanned<&str>) -> Result<Spanned<&'static str>, Diagnostic> {
+    let value = builtin_tool(name.value).map_err(|help| {
+        let message = format!("{} is not a built-in tool", quote(name.value));
+        Diagnostic::new(message, name.span, "no agent has this").with_help(help)
     })?;
-    Ok(Spanned { value, span })
-}
-
-/// Checks that a tool does not run two things.
-fn runs_one(keys: &[Text]) -> Result<(), Diagnostic> {
-    let mut runnable = keys.iter().filter(|key| RUNNABLE.contains(&key.value.as_str()));
-    let (Some(first), Some(second)) = (runnable.next(), runnable.next()) else { return Ok(()) };
-    let message = format!("a tool has both `{}` and `{}`", first.value, second.value);
-    let error = Diagnostic::new(message, place(second), "the second")
-        .with_label(place(first), "the first")
-        .with_help("keep what the tool is to run, and remove the other");
-    Err(error)
-}
-
-/// Returns the files of the skill that a tool runs, each with the key that names it.
-fn programs(tool: &Tool) -> impl Iterator<Item = (&Text, &'static str)> {
-    let in_skill = |path: &&Text| !path.value.starts_with('/');
-    let binary = tool.backend.iter().filter(|backend| backend.kind == BackendKind::Binary);
-    let path = binary.filter_map(|backend| backend.path.as_ref()).filter(in_skill);
-    let script = tool.script.iter().map(|path| (path, "script"));
-    let bin = tool.bin.iter().filter(in_skill).map(|path| (path, "bin"));
-    script.chain(bin).chain(path.map(|path| (path, "path")))
+    Ok(Spanned { value, span: name.span })
 }
 
 /// Reads the path of a file of the skill.
 ///
 /// Every `..` is refused, even one that would lead back: after a symbolic link it may not.
-fn file(path: &Text, key: &str, executable: bool) -> Result<SkillFile, Diagnostic> {
-    let text = path.value.as_str();
+fn file(path: Spanned<&str>, key: &str, executable: bool) -> Result<SkillFile, Diagnostic> {
+    let Spanned { value: text, span } = path;
     let parts: Vec<&str> =
         text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let label = if text.contains(char::is_control) {
@@ -166,9 +245,9 @@ fn file(path: &Text, key: &str, executable: bool) -> Result<SkillFile, Diagnosti
     } else if parts.is_empty() {
         "the directory itself"
     } else {
-        return Ok(SkillFile { path: parts.join("/"), span: place(path), executable });
+        return Ok(SkillFile { path: parts.join("/"), span, executable });
     };
-    let message = format!("`{key}` must name a file inside of the skill's directory");
-    let error = Diagnostic::new(message, place(path), label);
+    let message = format!("{key} must name a file inside of the skill's directory");
+    let error = Diagnostic::new(message, span, label);
     Err(error.with_help("put the file there and name it from there, as in `tools/hello.sh`"))
 }

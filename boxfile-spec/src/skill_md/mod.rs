@@ -15,7 +15,8 @@
 //!   - backend: { type: binary, path: bin/hello }      # as `bin`; `type` may also be `http` or `script`
 //! ```
 //!
-//! A key that no generation knows is a warning, in the frontmatter and in its tools.
+//! Whatever else is odd is a warning: a key that no generation knows, in the frontmatter and in its
+//! tools, or a `type` that is none of these.
 //!
 //! The texts come from strangers: there are at most 1 MiB of them, collections are nested at most 16
 //! deep, and anchors, aliases and merge keys are refused, so that reading takes time and memory in
@@ -51,15 +52,15 @@ pub struct Parsed {
 ///
 /// # Errors
 /// [`Parsed::manifest`] has the errors, sorted by position: the first one if the frontmatter is
-/// malformed or has a value of a wrong type, else all.
+/// not YAML, else all.
 pub fn parse(text: &str, directory_name: &str) -> Parsed {
     match read(text) {
-        Ok(keys) => manifest::check(&keys, directory_name),
+        Ok(frontmatter) => manifest::check(text, &frontmatter, directory_name),
         Err(error) => Parsed { manifest: Err(error.into()), warnings: Vec::new() },
     }
 }
 
-fn read(text: &str) -> Result<keys::Mapping<keys::Frontmatter>, Diagnostic> {
+fn read(text: &str) -> Result<keys::Value<keys::Frontmatter>, Diagnostic> {
     let help = "move what an agent need not read at once into further files of the skill";
     Diagnostic::check_length(text, MAX_SKILL_MD, help)?;
     keys::read(&text[..frontmatter::end(text)?])

@@ -6,9 +6,9 @@
 
 mod foreign;
 pub(crate) mod kdl;
-mod toml;
+pub(crate) mod toml;
 pub(crate) mod tree;
-mod word;
+pub(crate) mod word;
 
 use tree::{Node, Tree};
 

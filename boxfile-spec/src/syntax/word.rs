@@ -8,7 +8,7 @@ pub(super) const BACKSLASH: &str =
     "a backslash begins an escape such as `\\n`; write `\\\\` for a backslash";
 
 /// Quotes as a word processor writes them.
-const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
+pub(super) const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
 
 /// Writes a word as a text in quotes, for the user to copy.
 pub(super) fn as_text(syntax: Syntax, word: &str) -> String {
@@ -19,10 +19,14 @@ pub(super) fn as_text(syntax: Syntax, word: &str) -> String {
     in_quotes(syntax, word)
 }
 
-/// Returns the error of a word that is a text without quotes.
+/// Returns the error of a word that is a text without quotes, or with those of a word processor.
 pub(super) fn unquoted(syntax: Syntax, word: &str, span: Span, label: &str) -> Diagnostic {
-    Diagnostic::new(format!("{} must be in quotes", quote(word)), span, label)
-        .with_help(format!("write `{}`", as_text(syntax, word)))
+    let error = if word.contains(TYPOGRAPHIC) {
+        Diagnostic::new("typographic quotes are not quotes", span, "not straight quotes")
+    } else {
+        Diagnostic::new(format!("{} must be in quotes", quote(word)), span, label)
+    };
+    error.with_help(format!("write `{}`", as_text(syntax, word)))
 }
 
 /// Returns whether a word that cannot be read was meant as a number.

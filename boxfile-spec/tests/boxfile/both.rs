@@ -250,11 +250,11 @@ fn texts_without_their_quotes() {
        = help: write `"split"`
     "#);
     assert_snapshot!(file_errors("layout = “split”"), @r#"
-    error: `“split”` must be in quotes
+    error: typographic quotes are not quotes
       --> Boxfile.toml:3:10
        |
      3 | layout = “split”
-       |          ^^^^^^^ a bare word
+       |          ^^^^^^^ not straight quotes
        |
        = help: write `"split"`
     "#);
@@ -267,11 +267,13 @@ fn texts_without_their_quotes() {
        |
        = help: write `"/bin/agent"`
 
-    error: missing comma between array elements
+    error: this touches the text before it
       --> Boxfile.toml:4:31
        |
      4 | entrypoint = [/bin/agent, 'it''s', "C:\Users"]
-       |                               ^ expected `,`
+       |                               ^ two things without a `,`
+       |
+       = help: put a `,` between two texts; in a text in `"…"`, a quote is written `\"`
 
     error: this text cannot be read
       --> Boxfile.toml:4:36
@@ -442,11 +444,13 @@ fn parts_that_are_missing() {
        = help: put a `,` between two values or entries
     "#);
     assert_snapshot!(file_errors("platform = [\"linux/amd64\" \"linux/arm64\"]"), @r#"
-    error: missing comma between array elements
+    error: a `,` is missing
       --> Boxfile.toml:3:27
        |
      3 | platform = ["linux/amd64" "linux/arm64"]
-       |                           ^ expected `,`
+       |                           ^ expected `,` before this
+       |
+       = help: put a `,` between two values or entries
     "#);
     assert_snapshot!(file_errors("platform = \"linux/amd64\" \"linux/arm64\""), @r#"
     error: unexpected `"linux/arm64"` after a value
@@ -467,11 +471,13 @@ fn parts_that_are_missing() {
        = help: close it with `]`
     ");
     assert_snapshot!(file_errors("vm = {\n    cpus = 2\n    memory = \"1GiB\"\n}"), @r#"
-    error: missing comma between key-value pairs
+    error: a `,` is missing
       --> Boxfile.toml:5:5
        |
      5 |     memory = "1GiB"
-       |     ^ expected `,`
+       |     ^ expected `,` before this
+       |
+       = help: put a `,` between two values or entries
     "#);
     assert_snapshot!(file_errors("platform = {\"linux/amd64\"}"), @r#"
     error: `linux/amd64` has no value
@@ -502,11 +508,13 @@ fn parts_that_are_missing() {
        = help: remove it
     "#);
     assert_snapshot!(file_errors("vm = { cpus = 2,, }"), @"
-    error: extra comma in inline table
+    error: a value is missing before this `,`
       --> Boxfile.toml:3:17
        |
      3 | vm = { cpus = 2,, }
-       |                 ^ expected key
+       |                 ^ nothing before it
+       |
+       = help: remove the `,`
     ");
 }
 
@@ -616,15 +624,15 @@ fn names_that_are_written_twice() {
        = help: remove one of them
     ");
     assert_snapshot!(file_errors("layout = \"split\"\nlayout.kind = \"split\""), @r#"
-    error: `layout` is declared twice
+    error: `layout` is given twice
       --> Boxfile.toml:4:1
        |
      3 | layout = "split"
-       | ------ declared first
+       | ------ given first
      4 | layout.kind = "split"
-       | ^^^^^^ declared again
+       | ^^^^^^ given again
        |
-       = help: write all of it in one place
+       = help: remove one of them
     "#);
 }
 

@@ -76,9 +76,9 @@ fn run(source: &str) {
     if let Err(diagnostics) = parse(source) {
         assert!(!diagnostics.as_slice().is_empty());
         let sources = Sources::single(Source::new("Boxfile", source));
-        let spans: Vec<_> = diagnostics.iter().map(|one| one.span()).collect();
+        let spans: Vec<_> = diagnostics.as_slice().iter().map(|one| one.span()).collect();
         assert!(spans.is_sorted());
-        for diagnostic in diagnostics.iter().take(50) {
+        for diagnostic in diagnostics.as_slice().iter().take(50) {
             assert!(diagnostic.labels().iter().all(|label| label.span.end() <= source.len()));
             let shown = diagnostic.render(&sources);
             assert!(shown.starts_with("error: "));

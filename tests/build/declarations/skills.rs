@@ -95,11 +95,11 @@ fn a_directory_that_has_no_skill() {
 #[test]
 fn a_definition_that_is_wrong() {
     insta::assert_snapshot!(refused("---\nname: 1.0\n---\nGreets.\n"), @r#"
-    error: a text is expected here, not `1.0`
+    error: `name` must be a text, not `1.0`
       --> skills/greet/SKILL.md:2:7
        |
      2 | name: 1.0
-       |       ^^^ a number or a truth value
+       |       ^^^ expected a text
        |
        = help: put it in quotes: "1.0"
     "#);

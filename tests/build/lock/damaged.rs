@@ -49,22 +49,26 @@ fn rebuilt(checkout: &Checkout) {
 #[test]
 fn not_toml() {
     let (checkout, said) = edited(|text| line(text, "digest", "digest ="));
-    insta::assert_snapshot!(said, @r"
-    error: the lock is not TOML: string values must be quoted, expected literal string
-       --> Boxfile.lock:11:9
+    insta::assert_snapshot!(said, @r#"
+    error: `digest` has no value
+       --> Boxfile.lock:11:1
         |
      11 | digest =
-        |         ^
+        | ^^^^^^ a name alone
         |
-        = help: undo the edit, or run `boxbuild update` to resolve everything again
-    ");
+        = help: write `name = "value"`; a list of values is written `["a", "b"]`
+              or run `boxbuild update` to resolve everything again
+    "#);
     rebuilt(&checkout);
 }
 
 #[test]
 fn an_unknown_field() {
     let (checkout, said) = edited(|text| text.replacen("\nsize", "\ncolour = \"red\"\nsize", 1));
-    assert!(said.starts_with("error: malformed lock: unknown field `colour`"), "{said}");
+    assert!(
+        said.starts_with("error: the entry `agent` is malformed: unknown field `colour`"),
+        "{said}"
+    );
     rebuilt(&checkout);
 }
 

@@ -11,43 +11,47 @@ fn after(from: &str, to: &str) -> String {
 
 #[test]
 fn not_toml() {
-    assert_snapshot!(after("size = 4096", "size = "), @r"
-    error: the lock is not TOML: string values must be quoted, expected literal string
-       --> Boxfile.lock:12:8
+    assert_snapshot!(after("size = 4096", "size = "), @r#"
+    error: `size` has no value
+       --> Boxfile.lock:12:1
         |
      12 | size =
-        |        ^
+        | ^^^^ a name alone
         |
-        = help: undo the edit, or run `boxbuild update` to resolve everything again
-    ");
-    assert_snapshot!(after("size = 4096", "size = 4 096"), @r"
-    error: the lock is not TOML: string values must be quoted, expected literal string
-       --> Boxfile.lock:12:8
+        = help: write `name = "value"`; a list of values is written `["a", "b"]`
+              or run `boxbuild update` to resolve everything again
+    "#);
+    assert_snapshot!(after("size = 4096", "size = 4 096"), @r#"
+    error: unexpected `096` after a value
+       --> Boxfile.lock:12:10
         |
      12 | size = 4 096
-        |        ^^^^^
+        |          ^^^ a name has one value
         |
-        = help: undo the edit, or run `boxbuild update` to resolve everything again
-    ");
-    assert_snapshot!(after("kind = \"image\"", "kind = image"), @r"
-    error: the lock is not TOML: invalid float, expected `inf`
+        = help: write several as a list, `["a", "b"]`, and each name on a line of its own
+              or run `boxbuild update` to resolve everything again
+    "#);
+    assert_snapshot!(after("kind = \"image\"", "kind = image"), @r#"
+    error: `image` must be in quotes
       --> Boxfile.lock:8:8
        |
      8 | kind = image
-       |        ^^^^^
+       |        ^^^^^ a bare word
        |
-       = help: undo the edit, or run `boxbuild update` to resolve everything again
-    ");
+       = help: write `"image"`
+             or run `boxbuild update` to resolve everything again
+    "#);
     assert_snapshot!(after("kind = \"image\"", "kind = \"image"), @r#"
-    error: the lock is not TOML: invalid basic string, expected `"`
-      --> Boxfile.lock:8:14
+    error: this text is never closed
+      --> Boxfile.lock:8:8
        |
      8 | kind = "image
-       |              ^
+       |        ^^^^^^ no closing quote on this line
        |
-       = help: undo the edit, or run `boxbuild update` to resolve everything again
+       = help: close it with `"`
+             or run `boxbuild update` to resolve everything again
     "#);
-    assert_snapshot!(after("[[entry]]", "[[entry]"), @r"
+    assert_snapshot!(after("[[entry]]", "[[entry]"), @"
     error: the lock is not TOML: unclosed array table, expected `]`
       --> Boxfile.lock:6:9
        |
@@ -56,7 +60,7 @@ fn not_toml() {
        |
        = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
-    assert_snapshot!(after("size = 4096", "size = 4096\nsize = 4096"), @r"
+    assert_snapshot!(after("size = 4096", "size = 4096\nsize = 4096"), @"
     error: the lock is not TOML: duplicate key
        --> Boxfile.lock:13:1
         |
@@ -65,39 +69,59 @@ fn not_toml() {
         |
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
-    assert_snapshot!(after("]\n\n", "\n\n"), @r#"
-    error: the lock is not TOML: missing comma between array elements, expected `,`
-       --> Boxfile.lock:19:1
+    assert_snapshot!(after("]\n\n", "\n\n"), @"
+    error: this list is never closed
+       --> Boxfile.lock:13:10
         |
-     19 | name = "agent"
-        | ^
+     13 | layers = [
+        |          ^ opened here
         |
-        = help: undo the edit, or run `boxbuild update` to resolve everything again
-    "#);
+        = help: close it with `]`
+              or run `boxbuild update` to resolve everything again
+    ");
 }
 
 #[test]
 fn not_a_lock() {
     assert_snapshot!(shown(""), @"
-    error: malformed lock: missing field `version`
+    error: the lock has no `version`
       --> Boxfile.lock:1:1
        |
      1 |
        | ^
        |
-       = help: boxbuild did not write this file: move it away, and run `boxbuild lock`
+       = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
     assert_snapshot!(shown("box \"hello\"\nagent {\n}\n"), @r#"
-    error: the lock is not TOML: key with no value, expected `=`
-      --> Boxfile.lock:1:5
+    error: the `=` after `box` is missing
+      --> Boxfile.lock:1:1
        |
      1 | box "hello"
-       |     ^
+       | ^^^ a name without `=`
        |
-       = help: boxbuild did not write this file: move it away, and run `boxbuild lock`
+       = help: write `box = "hello"`
+             or run `boxbuild update` to resolve everything again
+
+    error: a table does not begin like this in TOML
+      --> Boxfile.lock:2:1
+       |
+     2 | agent {
+       | ^^^^^ a block as in KDL
+       |
+       = help: write `[agent]` above its lines, and no `}` below them
+             or run `boxbuild update` to resolve everything again
+
+    error: this `}` closes nothing
+      --> Boxfile.lock:3:1
+       |
+     3 | }
+       | ^ no open bracket
+       |
+       = help: remove it
+             or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(shown("version = 2\n"), @"
-    error: malformed lock: missing field `epoch`
+    error: the lock is malformed: missing field `epoch`
       --> Boxfile.lock:1:1
        |
      1 | version = 2
@@ -118,17 +142,17 @@ fn versions() {
        |
        = help: use that boxbuild, or run `boxbuild update` to resolve everything again, in version 2
     ");
-    assert_snapshot!(after("version = 2", "version = 0"), @r"
+    assert_snapshot!(after("version = 2", "version = 0"), @"
     error: no lock has version 0
       --> Boxfile.lock:3:11
        |
      3 | version = 0
        |           ^ this boxbuild writes version 2
        |
-       = help: run `boxbuild update` to resolve everything again
+       = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
     assert_snapshot!(after("version = 2", "version = \"2\""), @r#"
-    error: malformed lock: invalid type: string "2", expected u32
+    error: `version` must be a whole number
       --> Boxfile.lock:3:11
        |
      3 | version = "2"
@@ -161,8 +185,8 @@ fn merge_conflicts() {
 
 #[test]
 fn fields_that_are_missing_or_unknown() {
-    assert_snapshot!(after("kind = \"image\"\n", ""), @r"
-    error: malformed lock: missing field `kind`
+    assert_snapshot!(after("kind = \"image\"\n", ""), @"
+    error: the entry `agent` is malformed: missing field `kind`
       --> Boxfile.lock:6:1
        |
      6 | [[entry]]
@@ -171,7 +195,7 @@ fn fields_that_are_missing_or_unknown() {
        = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
     assert_snapshot!(after("size = 4096", "size = 4096\ncolour = \"red\""), @r#"
-    error: malformed lock: unknown field `colour`, expected one of `name`, `kind`, `source`, `platform`, `digest`, `size`, `layers`, `check`
+    error: the entry `agent` is malformed: unknown field `colour`, expected one of `name`, `kind`, `source`, `platform`, `digest`, `size`, `layers`, `check`
        --> Boxfile.lock:13:1
         |
      13 | colour = "red"
@@ -180,7 +204,7 @@ fn fields_that_are_missing_or_unknown() {
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(after("epoch = 1", "epoch = 1\ncolour = \"red\""), @r#"
-    error: malformed lock: unknown field `colour`, expected `epoch` or `entry`
+    error: the lock is malformed: unknown field `colour`, expected `epoch` or `entry`
       --> Boxfile.lock:5:1
        |
      5 | colour = "red"
@@ -188,8 +212,8 @@ fn fields_that_are_missing_or_unknown() {
        |
        = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
-    assert_snapshot!(after("epoch = 1\n", ""), @r"
-    error: malformed lock: missing field `epoch`
+    assert_snapshot!(after("epoch = 1\n", ""), @"
+    error: the lock is malformed: missing field `epoch`
       --> Boxfile.lock:1:1
        |
      1 | # Written by boxbuild: what each part of the Boxfile was when it was last resolved.
@@ -197,8 +221,17 @@ fn fields_that_are_missing_or_unknown() {
        |
        = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
-    assert_snapshot!(after("[[entry]]", "[[entries]]"), @r"
-    error: malformed lock: unknown field `entries`, expected `epoch` or `entry`
+    assert_snapshot!(shown("version = 2\nepoch = 1\n[entry]\nname = \"a\"\n"), @"
+    error: `entry` of the lock must be a list of tables, each of which begins with `[[entry]]`
+      --> Boxfile.lock:3:1
+       |
+     3 | [entry]
+       | ^^^^^^^
+       |
+       = help: undo the edit, or run `boxbuild update` to resolve everything again
+    ");
+    assert_snapshot!(after("[[entry]]", "[[entries]]"), @"
+    error: the lock is malformed: unknown field `entries`, expected `epoch` or `entry`
       --> Boxfile.lock:6:3
        |
      6 | [[entries]]
@@ -211,7 +244,7 @@ fn fields_that_are_missing_or_unknown() {
 #[test]
 fn values_of_the_wrong_type() {
     assert_snapshot!(after("size = 4096", "size = \"4096\""), @r#"
-    error: malformed lock: invalid type: string "4096", expected u64
+    error: `size` of the entry `agent` must be a whole number
        --> Boxfile.lock:12:8
         |
      12 | size = "4096"
@@ -219,8 +252,8 @@ fn values_of_the_wrong_type() {
         |
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
-    assert_snapshot!(after("size = 4096", "size = -1"), @r"
-    error: malformed lock: invalid value: integer `-1`, expected u64
+    assert_snapshot!(after("size = 4096", "size = -1"), @"
+    error: `size` of the entry `agent` must be a whole number
        --> Boxfile.lock:12:8
         |
      12 | size = -1
@@ -228,8 +261,8 @@ fn values_of_the_wrong_type() {
         |
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
-    assert_snapshot!(after("epoch = 1", "epoch = 4294967296"), @r"
-    error: malformed lock: invalid value: integer `4294967296`, expected u32
+    assert_snapshot!(after("epoch = 1", "epoch = 4294967296"), @"
+    error: `epoch` of the lock must be a whole number of at most 32 bits
       --> Boxfile.lock:4:9
        |
      4 | epoch = 4294967296
@@ -237,8 +270,8 @@ fn values_of_the_wrong_type() {
        |
        = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
-    assert_snapshot!(after("source = \"\"", "source = 1979-05-27"), @r"
-    error: malformed lock: invalid type: map, expected a string
+    assert_snapshot!(after("source = \"\"", "source = 1979-05-27"), @"
+    error: `source` of the entry `init` must be a text
        --> Boxfile.lock:56:10
         |
      56 | source = 1979-05-27
@@ -247,7 +280,7 @@ fn values_of_the_wrong_type() {
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
     assert_snapshot!(after("kind = \"image\"", "kind = \"picture\""), @r#"
-    error: malformed lock: unknown variant `picture`, expected one of `image`, `binary`, `url`, `skill`, `env-file`, `kernel`, `init`
+    error: `kind` of the entry `agent` must be one of image, binary, url, skill, env-file, kernel, init
       --> Boxfile.lock:8:8
        |
      8 | kind = "picture"
@@ -256,7 +289,7 @@ fn values_of_the_wrong_type() {
        = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(after("linux/amd64", "linux/x86_64"), @r#"
-    error: malformed lock: unknown variant `linux/x86_64`, expected `linux/amd64` or `linux/arm64`
+    error: `platform` of the entry `agent` must be linux/amd64 or linux/arm64
        --> Boxfile.lock:10:12
         |
      10 | platform = "linux/x86_64"
@@ -264,8 +297,8 @@ fn values_of_the_wrong_type() {
         |
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
-    assert_snapshot!(after("layers = [", "layers = [1,"), @r"
-    error: malformed lock: invalid type: integer `1`, expected a digest
+    assert_snapshot!(after("layers = [", "layers = [1,"), @"
+    error: `layers` of the entry `agent` must be a list of digests: `sha256:` and 64 lower-case hexadecimal digits
        --> Boxfile.lock:13:11
         |
      13 | layers = [1,
@@ -274,7 +307,7 @@ fn values_of_the_wrong_type() {
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
     assert_snapshot!(after("digest = \"sha256:ab", "digest = \"sha256:AB"), @r#"
-    error: malformed lock: the digest "sha256:ABababababababababababababababababababababababababababababababab" does not have 64 lower-case hexadecimal digits after the colon
+    error: `digest` of the entry `agent` must be a digest: `sha256:` or `blake3:` and 64 lower-case hexadecimal digits
        --> Boxfile.lock:11:10
         |
      11 | digest = "sha256:ABababababababababababababababababababababababababababababababab"
@@ -283,7 +316,7 @@ fn values_of_the_wrong_type() {
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(after("sha256:22", "md5:22"), @r#"
-    error: malformed lock: the digest "md5:2222222222222222222222222222222222222222222222222222222222222222" does not start with "sha256:"
+    error: `layers` of the entry `agent` must be a list of digests: `sha256:` and 64 lower-case hexadecimal digits
        --> Boxfile.lock:15:5
         |
      15 |     "md5:2222222222222222222222222222222222222222222222222222222222222222",
@@ -291,6 +324,35 @@ fn values_of_the_wrong_type() {
         |
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
+}
+
+#[test]
+fn the_errors_of_all_entries_are_shown() {
+    let text = example().write().replace("size = 4096", "size = -1");
+    let text = text.replacen("kind = \"image\"", "kind = image", 1);
+    assert_snapshot!(shown(&text), @r#"
+    error: `image` must be in quotes
+      --> Boxfile.lock:8:8
+       |
+     8 | kind = image
+       |        ^^^^^ a bare word
+       |
+       = help: write `"image"`
+             or run `boxbuild update` to resolve everything again
+    "#);
+    let text = text.replacen("kind = image", "kind = \"image\"", 1);
+    let errors = Lock::parse(&text.replacen("epoch = 1", "epoch = true", 1)).unwrap_err();
+    assert_snapshot!(errors.to_string(), @"
+    `epoch` of the lock must be a whole number of at most 32 bits
+    `size` of the entry `agent` must be a whole number
+    `size` of the entry `agent` must be a whole number
+    `size` of the entry `agent-tool` must be a whole number
+    `size` of the entry `business` must be a whole number
+    `size` of the entry `env:.env` must be a whole number
+    `size` of the entry `init` must be a whole number
+    `size` of the entry `kernel` must be a whole number
+    `size` of the entry `skill:greet` must be a whole number
+    ");
 }
 
 #[test]
@@ -302,7 +364,7 @@ fn names_and_sources_that_are_not_what_they_look_like() {
      54 | name = "init\u001B[2J"
         |        ^^^^^^^^^^^^^^^ not what it looks like
         |
-        = help: run `boxbuild update` to resolve everything again
+        = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(after("boot/vmlinux", "boot/\u{202e}xuniLmv"), @r#"
     error: `source` contains the invisible character U+202E
@@ -311,7 +373,7 @@ fn names_and_sources_that_are_not_what_they_look_like() {
      64 | source = "boot/�xuniLmv"
         |          ^^^^^^^^^^^^^^^ not what it looks like
         |
-        = help: run `boxbuild update` to resolve everything again
+        = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
 }
 
@@ -349,7 +411,7 @@ fn two_entries_of_one_key() {
 fn what_a_message_quotes_is_short_and_safe_to_print() {
     let key = format!("\"\\u001B[2J{}\" = 1\nsize", "x".repeat(1000));
     let message = Lock::parse(&replaced("size", &key)).unwrap_err().to_string();
-    assert!(message.starts_with("malformed lock: unknown field `\u{fffd}[2Jxxx"), "{message}");
+    assert!(message.contains("unknown field `\u{fffd}[2Jxxx"), "{message}");
     assert!(message.chars().count() < 400 && !message.contains('\u{1b}'), "{message}");
 }
 
@@ -357,22 +419,22 @@ fn what_a_message_quotes_is_short_and_safe_to_print() {
 fn too_large_or_too_deep() {
     let large = " ".repeat(crate::lock::MAX_TEXT + 1);
     assert_snapshot!(Lock::parse(&large).unwrap_err().to_string(), @"the file has 1048577 bytes, which is more than 1048576");
-    assert_snapshot!(after("size = 4096", "size.of.it = 4096"), @r"
+    assert_snapshot!(after("size = 4096", "size.of.it = 4096"), @"
     error: malformed lock: a `.` outside of quotes
        --> Boxfile.lock:12:5
         |
      12 | size.of.it = 4096
         |     ^ a lock has no dotted keys
         |
-        = help: run `boxbuild update` to resolve everything again
+        = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
-    assert_snapshot!(after("size = 4096", &format!("size = {}", "[".repeat(100))), @r"
-    error: the lock is not TOML: cannot recurse further; max recursion depth met
-       --> Boxfile.lock:12:88
+    assert_snapshot!(after("size = 4096", &format!("size = {}", "[".repeat(100))), @"
+    error: tables and lists are nested more than 64 deep
+       --> Boxfile.lock:12:72
         |
      12 | size = [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[
-        |                                                                                        ^
+        |                                                                        ^ one too many
         |
-        = help: undo the edit, or run `boxbuild update` to resolve everything again
+        = help: run `boxbuild update` to resolve everything again
     ");
 }

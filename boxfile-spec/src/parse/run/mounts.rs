@@ -144,6 +144,8 @@ fn on_another(outer: Mount<'_>, inner: Mount<'_>) -> Diagnostic {
     let [outside, inside] = [outer, inner].map(|mount| quote(mount.path));
     let message = if outside == inside {
         format!("two things would be at {inside}")
+    } else if outer.declaration == schema::SECRET.name {
+        format!("{inside} lies inside of {outside}, which is the file of a secret")
     } else {
         format!("{inside} lies inside of {outside}, where something else is")
     };

@@ -122,7 +122,7 @@ fn bombs() -> Vec<(String, &'static str)> {
         ((0..1000).map(spaces).collect(), "more than 16 deep"),
         (mebibyte("["), "more than 16 deep"),
         (mebibyte("{a: "), "more than 16 deep"),
-        (mebibyte("- "), "a mapping is expected here"),
+        (mebibyte("- "), "more than 16 deep"),
         (mebibyte("? "), "more than 16 deep"),
         (mebibyte("&a "), "anchors, aliases and merge keys are not supported"),
         (mebibyte("a: b\n"), "`a` is given twice"),

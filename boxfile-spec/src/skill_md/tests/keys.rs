@@ -26,22 +26,22 @@ fn names() {
        = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write `name: my-skill`
     "#);
     assert_snapshot!(errors("name: 7"), @r#"
-    error: a text is expected here, not `7`
+    error: `name` must be a text, not `7`
       --> SKILL.md:2:7
        |
      2 | name: 7
-       |       ^ a number or a truth value
+       |       ^ expected a text
        |
        = help: put it in quotes: "7"
     "#);
-    assert_snapshot!(errors("name:"), @r"
-    error: a key has no value, or a list an empty item
+    assert_snapshot!(errors("name:"), @"
+    error: `name` must be a text, but it has no value
       --> SKILL.md:2:5
        |
      2 | name:
-       |     ^ here
+       |     ^ expected a text
        |
-       = help: write a value, or leave the key out
+       = help: write a value, or leave it out
     ");
     assert_snapshot!(errors("name: greet\nauthor: a\nname: greet"), @r"
     error: `name` is given twice
@@ -60,89 +60,231 @@ fn names() {
 #[test]
 fn values_of_a_wrong_type() {
     assert_snapshot!(errors("system_prompt: 1.0"), @r#"
-    error: a text is expected here, not `1.0`
+    error: `system_prompt` must be a text, not `1.0`
       --> SKILL.md:2:16
        |
      2 | system_prompt: 1.0
-       |                ^^^ a number or a truth value
+       |                ^^^ expected a text
        |
        = help: put it in quotes: "1.0"
     "#);
     assert_snapshot!(errors("name: true"), @r#"
-    error: a text is expected here, not `true`
+    error: `name` must be a text, not `true`
       --> SKILL.md:2:7
        |
      2 | name: true
-       |       ^^^^ a number or a truth value
+       |       ^^^^ expected a text
        |
        = help: put it in quotes: "true"
     "#);
-    assert_snapshot!(errors("name: [a]"), @r"
-    error: a text is expected here, not a list or a mapping
+    assert_snapshot!(errors("name: [a]"), @"
+    error: `name` must be a text, not a list
       --> SKILL.md:2:7
        |
      2 | name: [a]
-       |       ^ here
+       |       ^ expected a text
        |
        = help: put a text that begins with a bracket or brace in quotes
     ");
-    assert_snapshot!(errors("requires: bash"), @r"
-    error: a list is expected here
+    assert_snapshot!(errors("requires: bash"), @"
+    error: `requires` must be a list, not `bash`
       --> SKILL.md:2:11
        |
      2 | requires: bash
-       |           ^^^^ here
+       |           ^^^^ expected a list
        |
        = help: write it as `[bash, read]`, or begin each item with `- ` on a line of its own
     ");
-    assert_snapshot!(errors("requires: [~]"), @r"
-    error: a key has no value, or a list an empty item
+    assert_snapshot!(errors("requires: [~]"), @"
+    error: an item of `requires` must be a text, but it has no value
       --> SKILL.md:2:12
        |
      2 | requires: [~]
-       |            ^ here
+       |            ^ expected a text
        |
-       = help: write a value, or leave the key out
+       = help: write a value, or leave it out
     ");
-    assert_snapshot!(errors("requires:"), @r"
-    error: a key has no value, or a list an empty item
+    assert_snapshot!(errors("requires:"), @"
+    error: `requires` must be a list, but it has no value
       --> SKILL.md:2:9
        |
      2 | requires:
-       |         ^ here
+       |         ^ expected a list
        |
-       = help: write a value, or leave the key out
+       = help: write a value, or leave it out
     ");
-    assert_snapshot!(errors("tools: {name: a}"), @r"
-    error: a list is expected here
+    assert_snapshot!(errors("tools: {name: a}"), @"
+    error: `tools` must be a list, not a mapping
       --> SKILL.md:2:8
        |
      2 | tools: {name: a}
-       |        ^ here
+       |        ^ expected a list
        |
        = help: write it as `[bash, read]`, or begin each item with `- ` on a line of its own
     ");
-    assert_snapshot!(errors("tools:\n  - tools/greet.sh"), @r"
-    error: a mapping is expected here
+    assert_snapshot!(errors("tools:\n  - tools/greet.sh"), @"
+    error: a tool must be a mapping, not `tools/greet.sh`
       --> SKILL.md:3:5
        |
      3 |   - tools/greet.sh
-       |     ^^^^^^^^^^^^^^ here
+       |     ^^^^^^^^^^^^^^ expected a mapping
        |
        = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
     ");
 }
 
 #[test]
+fn all_values_of_a_wrong_type_are_shown() {
+    let yaml = "name: 7\nrequires: [[bash], {a: b}, 1.50, ~]\ntools:\n  - x\n  - script: [a]\n    \
+                bin:\n  - backend: [a]";
+    assert_snapshot!(errors(yaml), @r#"
+    error: `name` must be a text, not `7`
+      --> SKILL.md:2:7
+       |
+     2 | name: 7
+       |       ^ expected a text
+       |
+       = help: put it in quotes: "7"
+
+    error: an item of `requires` must be a text, not a list
+      --> SKILL.md:3:12
+       |
+     3 | requires: [[bash], {a: b}, 1.50, ~]
+       |            ^ expected a text
+       |
+       = help: put a text that begins with a bracket or brace in quotes
+
+    error: an item of `requires` must be a text, not a mapping
+      --> SKILL.md:3:20
+       |
+     3 | requires: [[bash], {a: b}, 1.50, ~]
+       |                    ^ expected a text
+       |
+       = help: put a text that begins with a bracket or brace in quotes
+
+    error: an item of `requires` must be a text, not `1.50`
+      --> SKILL.md:3:28
+       |
+     3 | requires: [[bash], {a: b}, 1.50, ~]
+       |                            ^^^^ expected a text
+       |
+       = help: put it in quotes: "1.50"
+
+    error: an item of `requires` must be a text, but it has no value
+      --> SKILL.md:3:34
+       |
+     3 | requires: [[bash], {a: b}, 1.50, ~]
+       |                                  ^ expected a text
+       |
+       = help: write a value, or leave it out
+
+    error: a tool must be a mapping, not `x`
+      --> SKILL.md:5:5
+       |
+     5 |   - x
+       |     ^ expected a mapping
+       |
+       = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
+
+    error: `script` must be a text, not a list
+      --> SKILL.md:6:13
+       |
+     6 |   - script: [a]
+       |             ^ expected a text
+       |
+       = help: put a text that begins with a bracket or brace in quotes
+
+    error: a tool has both `script` and `bin`
+      --> SKILL.md:7:5
+       |
+     6 |   - script: [a]
+       |     ------ the other
+     7 |     bin:
+       |     ^^^ one of them
+       |
+       = help: keep what the tool is to run, and remove the other
+
+    error: `bin` must be a text, but it has no value
+      --> SKILL.md:7:8
+       |
+     7 |     bin:
+       |        ^ expected a text
+       |
+       = help: write a value, or leave it out
+
+    error: `backend` must be a mapping, not a list
+      --> SKILL.md:8:14
+       |
+     8 |   - backend: [a]
+       |              ^ expected a mapping
+       |
+       = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
+    "#);
+}
+
+#[test]
+fn what_the_builder_does_not_read_is_a_warning() {
+    let tool = |lines: &str| warnings(&format!("tools:\n  - name: hello\n{lines}"));
+    assert_snapshot!(tool("    backend: {path: ../a}"), @"
+    warning: `backend` has no `type`
+      --> SKILL.md:4:14
+       |
+     4 |     backend: {path: ../a}
+       |              ^ the backend's keys are not read
+       |
+       = help: write one of binary, http, script
+    ");
+    assert_snapshot!(tool("    backend: {type: builtin, path: 7}"), @"
+    warning: unknown `type` `builtin`
+      --> SKILL.md:4:21
+       |
+     4 |     backend: {type: builtin, path: 7}
+       |                     ^^^^^^^ the backend's keys are not read
+       |
+       = help: write one of binary, http, script
+    ");
+    assert_snapshot!(tool("    backend: {type: binray, path: a}"), @"
+    warning: unknown `type` `binray`
+      --> SKILL.md:4:21
+       |
+     4 |     backend: {type: binray, path: a}
+       |                     ^^^^^^ the backend's keys are not read
+       |
+       = help: did you mean `binary`?
+    ");
+    assert_snapshot!(tool("    backend: {type: [http]}"), @"
+    warning: unknown `type` `[`
+      --> SKILL.md:4:21
+       |
+     4 |     backend: {type: [http]}
+       |                     ^ the backend's keys are not read
+       |
+       = help: write one of binary, http, script
+    ");
+    assert_snapshot!(tool("    url: https://example.org/jq\n    script: a"), @"
+    warning: a tool has both `script` and `url`
+      --> SKILL.md:4:5
+       |
+     4 |     url: https://example.org/jq
+       |     ^^^ one of them
+     5 |     script: a
+       |     ------ the other
+       |
+       = help: keep what the tool is to run, and remove the other
+    ");
+    assert_snapshot!(tool("    backend: {type: http, path: 7, url: [1]}"), @"");
+}
+
+#[test]
 fn what_a_tool_runs() {
-    assert_snapshot!(tool_errors("    script: a.sh\n    bin: b"), @r"
+    assert_snapshot!(tool_errors("    script: a.sh\n    bin: b"), @"
     error: a tool has both `script` and `bin`
       --> SKILL.md:6:5
        |
      5 |     script: a.sh
-       |     ------ the first
+       |     ------ the other
      6 |     bin: b
-       |     ^^^ the second
+       |     ^^^ one of them
        |
        = help: keep what the tool is to run, and remove the other
     ");
@@ -173,41 +315,14 @@ fn what_a_tool_runs() {
        |
        = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
-    assert_snapshot!(tool_errors("    backend: bin/a"), @r"
-    error: a mapping is expected here
+    assert_snapshot!(tool_errors("    backend: bin/a"), @"
+    error: `backend` must be a mapping, not `bin/a`
       --> SKILL.md:5:14
        |
      5 |     backend: bin/a
-       |              ^^^^^ here
+       |              ^^^^^ expected a mapping
        |
        = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
-    ");
-    assert_snapshot!(tool_errors("    backend: {path: a}"), @"
-    error: the frontmatter cannot be read: missing field `type` at line 5, column 15
-      --> SKILL.md:5:15
-       |
-     5 |     backend: {path: a}
-       |               ^^^^ here
-       |
-       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
-    ");
-    assert_snapshot!(tool_errors("    backend: {type: builtin}"), @"
-    error: the frontmatter cannot be read: unknown variant `builtin`, expected one of binary, http, script at line 5, column 21
-      --> SKILL.md:5:21
-       |
-     5 |     backend: {type: builtin}
-       |                     ^^^^^^^ here
-       |
-       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
-    ");
-    assert_snapshot!(tool_errors("    backend: {type: binray, path: a}"), @"
-    error: the frontmatter cannot be read: unknown variant `binray`, expected one of binary, http, script at line 5, column 21
-      --> SKILL.md:5:21
-       |
-     5 |     backend: {type: binray, path: a}
-       |                     ^^^^^^ here
-       |
-       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
     ");
     assert_snapshot!(tool_errors("    backend: {type: binary, path: a/../b}"), @r"
     error: `path` must name a file inside of the skill's directory
@@ -317,7 +432,7 @@ fn unknown_keys_are_warnings() {
 fn all_errors_come_at_once_and_in_order() {
     let source = "---\nname: x\nrequires: [x]\ntools: [{script: /a}]\nsystem_prompt: ..\n---\n";
     let errors = parse(source, "greet").manifest.unwrap_err();
-    let lines = errors.iter().map(|error| {
+    let lines = errors.as_slice().iter().map(|error| {
         crate::Sources::single(crate::Source::new("", source)).location(error.span()).0
     });
     assert_eq!(lines.collect::<Vec<_>>(), [2, 3, 4, 5]);

@@ -67,111 +67,111 @@ fn fences() {
 
 #[test]
 fn mappings() {
-    assert_snapshot!(errors("description: Use it when: always"), @r"
+    assert_snapshot!(errors("description: Use it when: always"), @"
     error: a `:` followed by a blank is not allowed here
       --> SKILL.md:2:25
        |
      2 | description: Use it when: always
-       |                         ^ here
+       |                         ^ this would begin a second value
        |
        = help: put a value that contains `: ` in quotes; if this line is a key, indent it as its neighbours
     ");
-    assert_snapshot!(errors("name: greet\n  version: 1.0.0"), @r"
+    assert_snapshot!(errors("name: greet\n  version: 1.0.0"), @"
     error: a `:` followed by a blank is not allowed here
       --> SKILL.md:3:10
        |
      3 |   version: 1.0.0
-       |          ^ here
+       |          ^ this would begin a second value
        |
        = help: put a value that contains `: ` in quotes; if this line is a key, indent it as its neighbours
     ");
-    assert_snapshot!(errors("name: greet\n- bash"), @r"
+    assert_snapshot!(errors("name: greet\n- bash"), @"
     error: this line does not continue the mapping or list above it
       --> SKILL.md:3:3
        |
      3 | - bash
-       |   ^ here
+       |   ^ not a further key or item
        |
        = help: begin the keys of one mapping, and the `-` of one list, in the same column, with spaces
     ");
-    assert_snapshot!(errors("name: greet\nversion"), @r"
+    assert_snapshot!(errors("name: greet\nversion"), @"
     error: a key has no `:`
       --> SKILL.md:3:1
        |
      3 | version
-       | ^ here
+       | ^ expected `key: value`
        |
        = help: write `key: value`; indent the further lines of a long text
     ");
-    assert_snapshot!(errors("tools:\n  - name: a\n   script: b"), @r"
+    assert_snapshot!(errors("tools:\n  - name: a\n   script: b"), @"
     error: this line does not continue the mapping or list above it
       --> SKILL.md:4:4
        |
      4 |    script: b
-       |    ^ here
+       |    ^ not a further key or item
        |
        = help: begin the keys of one mapping, and the `-` of one list, in the same column, with spaces
     ");
     assert_snapshot!(errors("requires: - bash"), @"
-    error: the frontmatter cannot be read: block sequence entries are not allowed in this context
+    error: a list cannot begin here
       --> SKILL.md:2:11
        |
      2 | requires: - bash
-       |           ^ here
+       |           ^ the first item
        |
-       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
+       = help: begin the list on a line of its own
     ");
     assert_snapshot!(errors("tools:\n\t- name: a"), @"
-    error: the frontmatter cannot be read: tabs disallowed within this context (block indentation)
+    error: a tab cannot indent a line
       --> SKILL.md:3:2
        |
      3 |     - name: a
-       |     ^ here
+       |     ^ a tab indents this or the line below
        |
-       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
+       = help: indent with spaces
     ");
-    assert_snapshot!(errors("- name: greet"), @r"
-    error: a mapping is expected here
+    assert_snapshot!(errors("- name: greet"), @"
+    error: the frontmatter must be a mapping, not a list
       --> SKILL.md:2:1
        |
      2 | - name: greet
-       | ^ here
+       | ^ expected a mapping
        |
        = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
     ");
-    assert_snapshot!(errors("just text"), @r"
-    error: a mapping is expected here
+    assert_snapshot!(errors("just text"), @"
+    error: the frontmatter must be a mapping, not `just text`
       --> SKILL.md:2:1
        |
      2 | just text
-       | ^^^^^^^^^ here
+       | ^^^^^^^^^ expected a mapping
        |
        = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
     ");
-    assert_snapshot!(errors("name: a\n...\nname: b"), @r"
+    assert_snapshot!(errors("name: a\n...\nname: b"), @"
     error: the frontmatter is more than one document
       --> SKILL.md:4:1
        |
      4 | name: b
-       | ^ here
+       | ^ the second begins here
        |
        = help: write `---` and nothing else on the line that ends the frontmatter
     ");
-    assert_snapshot!(errors("name: a\n--- b"), @r"
+    assert_snapshot!(errors("name: a\n--- b"), @"
     error: the frontmatter is more than one document
       --> SKILL.md:3:5
        |
      3 | --- b
-       |     ^ here
+       |     ^ the second begins here
        |
        = help: write `---` and nothing else on the line that ends the frontmatter
     ");
-    assert_snapshot!(errors("  name: a\nversion: b"), @r"
+    assert_snapshot!(errors("  name: a\nversion: b"), @"
     error: this line does not continue the mapping or list above it
       --> SKILL.md:3:1
        |
      3 | version: b
-       | ^ here
+       | ^ not a further key or item
        |
        = help: begin the keys of one mapping, and the `-` of one list, in the same column, with spaces
     ");
@@ -179,39 +179,39 @@ fn mappings() {
 
 #[test]
 fn quotes_and_brackets() {
-    assert_snapshot!(errors("author: 'Somebody\nname: greet"), @r"
-    error: a quote is not closed, or text follows the closing one
-      --> SKILL.md:3:1
+    assert_snapshot!(errors("author: 'Somebody\nname: greet"), @"
+    error: a quote is not closed
+      --> SKILL.md:2:9
        |
-     3 | name: greet
-       | ^ here
+     2 | author: 'Somebody
+       |         ^ opened here
        |
-       = help: put the whole value between quotes; a text that contains an apostrophe or a quote is written in quotes of the other kind
+       = help: close it; a text that contains an apostrophe or a quote is written in quotes of the other kind
     ");
-    assert_snapshot!(errors("author: 'Somebody"), @r"
-    error: a quote is not closed, or text follows the closing one
-      --> SKILL.md:3:1
+    assert_snapshot!(errors("author: 'Somebody"), @"
+    error: a quote is not closed
+      --> SKILL.md:2:9
        |
-     3 | ---
-       | ^ here
+     2 | author: 'Somebody
+       |         ^ opened here
        |
-       = help: put the whole value between quotes; a text that contains an apostrophe or a quote is written in quotes of the other kind
+       = help: close it; a text that contains an apostrophe or a quote is written in quotes of the other kind
     ");
-    assert_snapshot!(errors("author: 'somebody's'"), @r"
-    error: a quote is not closed, or text follows the closing one
+    assert_snapshot!(errors("author: 'somebody's'"), @"
+    error: text follows a closing quote
       --> SKILL.md:2:19
        |
      2 | author: 'somebody's'
-       |                   ^ here
+       |                   ^ from here on
        |
-       = help: put the whole value between quotes; a text that contains an apostrophe or a quote is written in quotes of the other kind
+       = help: put the whole value between the quotes; a text that contains a quote is written in quotes of the other kind
     ");
     assert_snapshot!(errors("author: \"a\\qb\""), @r#"
     error: a text in double quotes has an escape that YAML does not know
       --> SKILL.md:2:9
        |
      2 | author: "a\qb"
-       |         ^ here
+       |         ^ in this text
        |
        = help: write `\\` for a backslash, `\u` and 4 digits for a character, or use single quotes, where nothing is special
     "#);
@@ -220,7 +220,7 @@ fn quotes_and_brackets() {
       --> SKILL.md:2:9
        |
      2 | author: "\xZZ"
-       |         ^ here
+       |         ^ in this text
        |
        = help: write `\\` for a backslash, `\u` and 4 digits for a character, or use single quotes, where nothing is special
     "#);
@@ -229,7 +229,7 @@ fn quotes_and_brackets() {
       --> SKILL.md:2:9
        |
      2 | author: "\ud800"
-       |         ^ here
+       |         ^ in this text
        |
        = help: write `\\` for a backslash, `\u` and 4 digits for a character, or use single quotes, where nothing is special
     "#);
@@ -240,79 +240,79 @@ fn quotes_and_brackets() {
      2 | author: |x
        |         ^ here
        |
-       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
+       = help: put a text with special characters in quotes, and indent with spaces
     ");
     assert_snapshot!(errors("author: |\n\ta"), @"
-    error: the frontmatter cannot be read: a block scalar content cannot start with a tab
+    error: a tab cannot indent a line
       --> SKILL.md:2:9
        |
      2 | author: |
-       |         ^ here
+       |         ^ a tab indents this or the line below
        |
-       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
+       = help: indent with spaces
     ");
     assert_snapshot!(errors("author: @somebody"), @"
-    error: the frontmatter cannot be read: unexpected character: `@'
+    error: a value cannot begin with this character
       --> SKILL.md:2:9
        |
      2 | author: @somebody
-       |         ^ here
+       |         ^ reserved in YAML
        |
-       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
+       = help: put the value in quotes
     ");
-    assert_snapshot!(errors("requires: [bash, read\nname: greet"), @r"
-    error: a bracket is not closed here, or was not opened
+    assert_snapshot!(errors("requires: [bash, read\nname: greet"), @"
+    error: a bracket is not closed
       --> SKILL.md:3:5
        |
      3 | name: greet
-       |     ^ here
+       |     ^ not closed until here
        |
        = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
     ");
-    assert_snapshot!(errors("requires: {a: bash"), @r"
-    error: a list is expected here
+    assert_snapshot!(errors("requires: {a: bash"), @"
+    error: a bracket is not closed
       --> SKILL.md:2:11
        |
      2 | requires: {a: bash
-       |           ^ here
+       |           ^ opened here
        |
-       = help: write it as `[bash, read]`, or begin each item with `- ` on a line of its own
+       = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
     ");
-    assert_snapshot!(errors("requires: [bash"), @r"
-    error: a bracket is not closed here, or was not opened
+    assert_snapshot!(errors("requires: [bash"), @"
+    error: a bracket is not closed
       --> SKILL.md:2:11
        |
      2 | requires: [bash
-       |           ^ here
+       |           ^ opened here
        |
        = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
     ");
-    assert_snapshot!(errors("name: {a: b]"), @r"
-    error: a text is expected here, not a list or a mapping
+    assert_snapshot!(errors("name: {a: b]"), @"
+    error: a bracket is not closed
       --> SKILL.md:2:7
        |
      2 | name: {a: b]
-       |       ^ here
-       |
-       = help: put a text that begins with a bracket or brace in quotes
-    ");
-    assert_snapshot!(errors("requires: [bash]]"), @r"
-    error: a bracket is not closed here, or was not opened
-      --> SKILL.md:2:17
-       |
-     2 | requires: [bash]]
-       |                 ^ here
+       |       ^ opened here
        |
        = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
     ");
-    assert_snapshot!(errors("author: a\0b"), @r"
-    error: the frontmatter cannot be read: unexpected character: `\u{0}'
+    assert_snapshot!(errors("requires: [bash]]"), @"
+    error: a bracket is closed that was not opened
+      --> SKILL.md:2:17
+       |
+     2 | requires: [bash]]
+       |                 ^ closed here
+       |
+       = help: remove it, or put a text that contains brackets in quotes
+    ");
+    assert_snapshot!(errors("author: a\0b"), @"
+    error: the frontmatter contains a NUL character
       --> SKILL.md:2:10
        |
      2 | author: a�b
        |          ^ here
        |
-       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
+       = help: remove it
     ");
 }
 
@@ -374,30 +374,30 @@ fn what_is_not_supported() {
        |
        = help: remove one of them
     ");
-    assert_snapshot!(errors(&format!("metadata: {}1{}", "[".repeat(17), "]".repeat(17))), @r"
+    assert_snapshot!(errors(&format!("metadata: {}1{}", "[".repeat(17), "]".repeat(17))), @"
     error: collections are nested more than 16 deep
       --> SKILL.md:2:26
        |
      2 | metadata: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]
-       |                          ^ here
+       |                          ^ too deep
        |
        = help: put data of this depth into a file of the skill
     ");
-    assert_snapshot!(errors(&format!("metadata: {}", "[".repeat(1000))), @r"
+    assert_snapshot!(errors(&format!("metadata: {}", "[".repeat(1000))), @"
     error: collections are nested more than 16 deep
       --> SKILL.md:2:266
        |
      2 | …[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[…
-       |                                          ^ here
+       |                                          ^ too deep
        |
        = help: put data of this depth into a file of the skill
     ");
-    assert_snapshot!(errors(&format!("metadata:\n  {}a", "- ".repeat(20))), @r"
+    assert_snapshot!(errors(&format!("metadata:\n  {}a", "- ".repeat(20))), @"
     error: collections are nested more than 16 deep
       --> SKILL.md:3:33
        |
      3 |   - - - - - - - - - - - - - - - - - - - - a
-       |                                 ^ here
+       |                                 ^ too deep
        |
        = help: put data of this depth into a file of the skill
     ");

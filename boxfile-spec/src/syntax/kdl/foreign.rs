@@ -1,5 +1,5 @@
-//! Habits of other languages: comments with `#`, `name = value`, and texts in
-//! single quotes. KDL refuses the first two; the third it takes for a word with quotes in it.
+//! Habits of other languages: comments with `#`, `name = value`, and texts in single or typographic
+//! quotes. KDL refuses the first two; the third it takes for a word with quotes in it.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use kdl::KdlNode;
 use super::explain::Words;
 use super::lexeme::is_blank;
 use crate::sink::Sink;
-use crate::syntax::word::as_text;
+use crate::syntax::word::{TYPOGRAPHIC, as_text, unquoted};
 use crate::{Diagnostic, Span, Syntax};
 
 /// Reports what in a header, which starts at `base`, is of another language; returns whether there
@@ -18,25 +18,30 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
         sink.report(error);
         return true;
     }
-    let quoted = single_quoted(header);
+    let quoted = misquoted(header);
     for range in &quoted {
         let span = Span::between(base + range.start, base + range.end);
-        let error = Diagnostic::new("a text stands in double quotes", span, "in single quotes");
-        sink.report(
-            error.with_help(format!("write `{}`", as_text(Syntax::Kdl, &header[range.clone()]))),
-        );
+        let text = &header[range.clone()];
+        sink.report(if text.starts_with('\'') {
+            Diagnostic::new("a text stands in double quotes", span, "in single quotes")
+                .with_help(format!("write `{}`", as_text(Syntax::Kdl, text)))
+        } else {
+            unquoted(Syntax::Kdl, text, span, "")
+        });
     }
     !quoted.is_empty()
 }
 
 /// The error of `# comment`.
 fn comment(header: &str, base: usize) -> Option<Diagnostic> {
-    let words = header.strip_prefix('#')?;
     // A raw text may be a name.
-    if words.trim_start_matches('#').starts_with('"') {
-        return None;
-    }
-    let span = Span::at(base, header.len());
+    let begins = |it: &Range<usize>| {
+        let words = header[it.clone()].strip_prefix('#');
+        let raw = |words: &str| words.trim_start_matches('#').starts_with('"');
+        words.is_some_and(|words| words.is_empty() || (it.start == 0 && !raw(words)))
+    };
+    let start = Words::of(header).find(begins)?.start;
+    let span = Span::between(base + start, base + header.len());
     let error = Diagnostic::new("this is not a comment", span, "not in KDL");
     Some(error.with_help("a comment begins with `//`"))
 }
@@ -67,8 +72,8 @@ fn intended(name: &str, value: &str) -> Option<String> {
     statements.into_iter().find(fits)
 }
 
-/// Finds the texts in single quotes that are arguments or values of properties.
-fn single_quoted(header: &str) -> Vec<Range<usize>> {
+/// Finds the texts in single or typographic quotes that are arguments or values of properties.
+fn misquoted(header: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for word in Words::of(header) {
         let text = &header[word.clone()];
@@ -77,9 +82,14 @@ fn single_quoted(header: &str) -> Vec<Range<usize>> {
             _ => text,
         };
         let start = word.end - value.len();
-        if value.starts_with('\'') && found.last().is_none_or(|last| last.end <= start) {
-            let close = header[start + 1..].find('\'').map(|at| start + 1 + at + 1);
-            found.push(start..close.unwrap_or(word.end));
+        let Some(open) = value.chars().next() else { continue };
+        let close = if open == '\'' { &['\''][..] } else { &TYPOGRAPHIC };
+        if (open == '\'' || close.contains(&open)) && found.last().is_none_or(|it| it.end <= start)
+        {
+            let inside = start + open.len_utf8();
+            let end = header[inside..].match_indices(close).next();
+            let end = end.map_or(word.end, |(at, close)| inside + at + close.len());
+            found.push(start..end);
         }
     }
     found

@@ -10,6 +10,19 @@ use crate::syntax::tree::DEEPEST;
 use crate::syntax::word::as_text;
 use crate::{Diagnostic, Span, Spanned, Syntax, form};
 
+/// The message, label and help where a comma is missing.
+const COMMA: [&str; 3] =
+    ["a `,` is missing", "expected `,` before this", "put a `,` between two values or entries"];
+
+const NO_EQUALS: [&str; 3] = ["the `=` is missing", "expected `=`", "write `name = \"value\"`"];
+const STRAY_COMMA: [&str; 3] =
+    ["a value is missing before this `,`", "nothing before it", "remove the `,`"];
+const TOUCHES: [&str; 3] = [
+    "this touches the text before it",
+    "two things without a `,`",
+    "put a `,` between two texts; in a text in `\"…\"`, a quote is written `\\\"`",
+];
+
 /// A statement that cannot be read, and where it is.
 pub(super) struct Explainer<'s> {
     /// The statement, without the line end.
@@ -91,10 +104,7 @@ impl Explainer<'_> {
         }
         let Some(equals) = statement.equals else { return Some(self.no_equals()) };
         if let Some(second) = statement.second {
-            return Some(
-                Diagnostic::new("a `,` is missing", second, "expected `,` before this")
-                    .with_help("put a `,` between two values or entries"),
-            );
+            return Some(Diagnostic::new(COMMA[0], second, COMMA[1]).with_help(COMMA[2]));
         }
         if let Some(nameless) = statement.nameless {
             return Some(
@@ -173,17 +183,20 @@ impl Explainer<'_> {
         )
     }
 
-    /// The error in the words of the parser.
+    /// The error at which the parser stopped, by what it expected there.
     fn refused(&self, error: &ParseError) -> Diagnostic {
         let at = error.unexpected().or(error.context()).map_or(self.at(0, 1), span);
-        let expected = error.expected().unwrap_or_default().iter().map(|expected| match expected {
-            Expected::Literal(text) => format!("`{text}`"),
-            Expected::Description(text) => (*text).to_owned(),
-            _ => "something else".to_owned(),
-        });
-        let expected = expected.collect::<Vec<_>>().join(" or ");
-        let label = if expected.is_empty() { expected } else { format!("expected {expected}") };
-        Diagnostic::new(error.description(), at, label)
+        let (before, after) =
+            self.line.split_at_checked(at.offset - self.start).unwrap_or((self.line, ""));
+        let expected = error.expected().and_then(|expected| expected.first());
+        let [message, label, help] = match expected {
+            Some(Expected::Literal(",")) if before.ends_with(['"', '\'']) => TOUCHES,
+            Some(Expected::Literal(",")) => COMMA,
+            Some(Expected::Literal("=")) => NO_EQUALS,
+            Some(Expected::Description(_)) if after.starts_with(',') => STRAY_COMMA,
+            _ => ["this cannot be read", "here", "write `name = \"value\"` on a line of its own"],
+        };
+        Diagnostic::new(message, at, label).with_help(help)
     }
 
     /// The error of a line that is neither a header nor a name with a value.

@@ -18,15 +18,24 @@ mod table;
 mod tests;
 mod word;
 
-use crate::schema;
 use crate::sink::Sink;
 use crate::syntax::tree::Tree;
+use crate::{Diagnostic, schema};
 
 /// Reads a text; what cannot be read is reported and left out.
 pub(super) fn read(source: &str, sink: &Sink) -> Tree {
     let document = document::read(source, sink);
     let nodes = nodes::of_table(document.root, schema::TOP, sink);
     Tree { nodes, intact: true, complete: document.complete }
+}
+
+/// Returns what is wrong in a text that is not TOML. A list of tables is allowed, unlike in a Boxfile.
+pub(crate) fn faults(source: &str) -> Vec<Diagnostic> {
+    let sink = Sink::default();
+    document::read(source, &sink);
+    let mut found = sink.into_found();
+    found.retain(|error| source.get(error.span().offset..error.span().end()) != Some("[["));
+    found
 }
 
 /// Returns `true` if a text is valid TOML, whatever it declares.

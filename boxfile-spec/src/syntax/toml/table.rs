@@ -141,7 +141,8 @@ impl Table {
                 }
                 Ok(table)
             }
-            _ => Err(declared_twice(name, key.span)),
+            Content::Table(_) => Err(declared_twice(name, key.span)),
+            _ => Err(Diagnostic::twice(&name.value, key.span, name.span)),
         }
     }
 }

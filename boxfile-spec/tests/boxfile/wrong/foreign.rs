@@ -89,6 +89,48 @@ fn a_comment_as_in_a_shell() {
 }
 
 #[test]
+fn a_comment_as_in_a_shell_after_a_declaration() {
+    assert_snapshot!(file_errors("vm cpus=2 # it's enough, x = y"), @"
+    error: this is not a comment
+      --> Boxfile:3:11
+       |
+     3 | vm cpus=2 # it's enough, x = y
+       |           ^^^^^^^^^^^^^^^^^^^^ not in KDL
+       |
+       = help: a comment begins with `//`
+    ");
+}
+
+#[test]
+fn typographic_quotes() {
+    assert_snapshot!(file_errors("layout “merged”\nshare ‘a b’ guest=“/a"), @r#"
+    error: typographic quotes are not quotes
+      --> Boxfile:3:8
+       |
+     3 | layout “merged”
+       |        ^^^^^^^^ not straight quotes
+       |
+       = help: write `"merged"`
+
+    error: typographic quotes are not quotes
+      --> Boxfile:4:7
+       |
+     4 | share ‘a b’ guest=“/a
+       |       ^^^^^ not straight quotes
+       |
+       = help: write `"a b"`
+
+    error: typographic quotes are not quotes
+      --> Boxfile:4:19
+       |
+     4 | share ‘a b’ guest=“/a
+       |                   ^^^ not straight quotes
+       |
+       = help: write `"/a"`
+    "#);
+}
+
+#[test]
 fn a_value_behind_an_equals_sign() {
     assert_snapshot!(agent_errors("    workdir = /srv\n    args = [\"a\", \"b\"]\n    autostart = true\n    env = { }\n    user = a b \"c"), @r#"
     error: the value of a declaration follows its name without `=`
@@ -174,7 +216,7 @@ fn a_name_with_a_colon() {
      6 |   whatever: 1
        |   ^^^^^^^^^ no such declaration here
        |
-       = help: the declarations here are `box`, `extends`, `platform`, `agent`, `business`, `skill`, `skills`, `vm`, `layout`, `conflict`, `share`, `scratch`, `network`, `secret`, `task`, `logs`, `cap`, `sandbox`, `budget`, `kernel`, `profile`
+       = help: write `whatever`, without the `:`
     "#);
 }
 

@@ -96,7 +96,7 @@ fn a_secret_has_a_place_of_its_own() {
        |
        = help: choose places of which none is inside of another
 
-    error: `/run/b/d` lies inside of `/run/b`, where something else is
+    error: `/run/b/d` lies inside of `/run/b`, which is the file of a secret
       --> Boxfile:7:17
        |
      5 | secret "B" path="/run/b"

@@ -69,7 +69,7 @@ fn what_is_called_otherwise_elsewhere_is_recognised() {
         let text = format!("box b\nagent {{ image \"oci:i\"; {lines}; }}\n");
         let diagnostics = boxfile_spec::parse(&text).unwrap_err();
         let helps: Vec<String> =
-            diagnostics.iter().filter_map(|one| one.help().map(str::to_owned)).collect();
+            diagnostics.as_slice().iter().filter_map(|one| one.help().map(str::to_owned)).collect();
         helps.join("; ")
     };
     for (theirs, ours) in [
