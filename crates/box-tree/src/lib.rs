@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 pub use content::{Content, CopyError};
 pub use digest::{TREE_EPOCH, entries};
-pub use field::Field;
+pub use field::{Field, FieldDifference};
 pub use graft::Absorbed;
 pub use listing::Origin;
 pub use lookup::{LookupError, Unreached};
@@ -155,6 +155,11 @@ impl Inode {
             }
             _ => None,
         }
+    }
+
+    /// Shows the numbers of a device, as `/sys/dev` does: `1:3`.
+    pub fn device_numbers(&self) -> Option<String> {
+        self.device().map(|(major, minor)| format!("{major}:{minor}"))
     }
 
     /// Returns an empty directory that the builder makes.

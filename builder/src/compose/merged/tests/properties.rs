@@ -6,8 +6,8 @@ use box_tree::listing::{Listing, Origins};
 use box_tree::{Inode, Origin};
 use proptest::prelude::*;
 
-use super::super::Difference;
 use super::*;
+use box_tree::FieldDifference;
 
 fn line() -> impl Strategy<Value = String> {
     let path = prop_oneof!["[abc]", "[abc]/[abc]", "[abc]/[abc]/[abc]"];
@@ -96,12 +96,12 @@ proptest! {
         let one = merged(&[flat(Agent, &agent), flat(Business, &business)], &[], &[]).report;
         let other = merged(&[flat(Agent, &business), flat(Business, &agent)], &[], &[]).report;
         let swapped = other.conflicts.iter().map(|it| {
-            let Difference { field, values: [agent, business] } = it.difference.clone();
+            let FieldDifference { field, values: [agent, business] } = it.difference.clone();
             let sides = [it.sides[1], it.sides[0]].map(|side| (side.kind, side.size, side.below));
             (it.path.clone(), field, [business, agent], sides)
         });
         let plain = one.conflicts.iter().map(|it| {
-            let Difference { field, values } = it.difference.clone();
+            let FieldDifference { field, values } = it.difference.clone();
             let sides = it.sides.map(|side| (side.kind, side.size, side.below));
             (it.path.clone(), field, values, sides)
         });
