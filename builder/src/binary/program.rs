@@ -49,7 +49,7 @@ const OTHERS: [(&[u8], &str); 8] = [
     (b"\xcf\xfa\xed\xfe", "a macOS program"),
     (b"\xca\xfe\xba\xbe", "a macOS program or a Java class"),
     (b"MZ", "a Windows program"),
-    (b"\x1f\x8b", "a gzip archive"),
+    (&oci_layer::GZIP_MAGIC, "a gzip archive"),
     (b"PK\x03\x04", "a zip archive"),
     (b"\xfd7zXZ\0", "an xz archive"),
     (b"<!DOCTYPE", "a web page"),

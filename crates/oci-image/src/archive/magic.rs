@@ -3,12 +3,14 @@
 use std::io::Read;
 use std::path::Path;
 
+use oci_layer::{GZIP_MAGIC, ZSTD_MAGIC};
+
 use super::super::error::{Found, SourceError};
 
 /// How compressed files begin, and what unpacks them.
 const COMPRESSED: [(&[u8], &str, &str); 5] = [
-    (b"\x1f\x8b", "gzip", "gunzip"),
-    (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
+    (&GZIP_MAGIC, "gzip", "gunzip"),
+    (&ZSTD_MAGIC, "zstd", "unzstd"),
     (b"\xfd7zXZ\0", "xz", "unxz"),
     (b"BZh", "bzip2", "bunzip2"),
     (b"PK\x03\x04", "zip", "unzip"),
