@@ -13,7 +13,7 @@
 //! once, because the image format shares the data of equal files.
 
 use box_image::plan::{PLAN_PATH, ROOTS_PATH, SKILLS_PATH};
-use box_image::{ComponentName, Layout};
+use box_image::{ComponentName, Layout, RunPlan};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree, path};
 use boxfile_spec::Boxfile;
 
@@ -78,8 +78,9 @@ const MOUNT_POINTS: [(&str, &str); 3] = [
 /// Composes the root tree.
 ///
 /// # Errors
-/// [`ComposeError::Hidden`] where an image has something in the way of what the guest mounts.
-pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile) -> Result<Tree, ComposeError> {
+/// [`ComposeError::Hidden`] where an image has something in the way of what the guest mounts, or of a
+/// component's working directory.
+pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile, plan: &RunPlan) -> Result<Tree, ComposeError> {
     let mut root = Tree::default();
     for name in ["dev", "proc", "run", "sys"] {
         let directory = root.ensure_directory(Tree::ROOT, name.as_bytes());
@@ -90,6 +91,7 @@ pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile) -> Result<Tree, ComposeErro
         for component in &own.components {
             check_mount_points(own.tree, *component, !parts.skills.is_empty())?;
             mounts::check(own.tree, *component, boxfile)?;
+            check_workdir(own.tree, *component, boxfile, plan)?;
         }
         root.graft(roots, own.name.as_bytes(), own.tree);
     }
@@ -149,6 +151,33 @@ fn check_mount_points(
         mounted: "where the box has its skills".to_owned(),
         span: None,
     })
+}
+
+/// A working directory may be missing, as the guest makes it then, and be reached by links; a file
+/// there would stop the component when it starts.
+fn check_workdir(
+    tree: &Tree,
+    component: ComponentName,
+    boxfile: &Boxfile,
+    plan: &RunPlan,
+) -> Result<(), ComposeError> {
+    let Some(component_plan) = plan.component(component) else { return Ok(()) };
+    let mut path = Vec::new();
+    for name in path::names(component_plan.workdir.as_bytes()) {
+        path = path::join(&path, name);
+        let Some(inode) = tree.lookup(&path).map(|id| tree.inode(id)) else { return Ok(()) };
+        if inode.names().is_none() {
+            let declared = boxfile.component(component).and_then(|it| it.workdir.as_ref());
+            return Err(ComposeError::Hidden {
+                component: owner(inode, component),
+                path: String::from_utf8_lossy(&path).into_owned(),
+                found: format!("a {}", inode.type_name()),
+                mounted: format!("in the way of the working directory of the {}", component.name()),
+                span: Some(declared.map_or_else(|| boxfile.root_span(component), |it| it.span)),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Names the component whose image an entry of a component's root is from.

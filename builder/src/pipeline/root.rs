@@ -108,7 +108,7 @@ pub(super) fn composed(
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
     let roots = ComponentRoot::all(&images, merged.as_ref());
     let parts = Parts { roots, skills, plan: plan_content };
-    let tree = compose(&parts, boxfile).map_err(|source| unfit(boxfile, source))?;
+    let tree = compose(&parts, boxfile, &plan).map_err(|source| unfit(boxfile, source))?;
     Ok(Root { tree, contents, plan, unused })
 }
 
