@@ -100,7 +100,7 @@ impl Explain for ComposeError {
                 return help(ImageUnusable, format!("{other} {component:?}"));
             }
             Self::Config { .. } => "correct it, and rebuild the image",
-            Self::Unreadable { .. } => return Io.into(),
+            Self::Unreadable { source, .. } => return source.explain(),
         };
         help(ImageUnusable, text)
     }
@@ -148,7 +148,7 @@ pub(super) fn lock(error: &LockFileError) -> Explanation {
         LockFileError::File(FileError { doing: "write", .. }) => {
             help(Io, "name a place that can be written with --lock-file PATH")
         }
-        LockFileError::File(_) => Io.into(),
+        LockFileError::File(source) => source.explain(),
         LockFileError::NotText(_) => {
             help(LockMalformed, "run `boxbuild update` to resolve everything again")
         }
@@ -169,7 +169,8 @@ impl Explain for PublishError {
             Self::Exists { what: None, .. } => "remove it, or name another place with --output",
             Self::Exists { .. } => "move that away, or name another directory with --output",
             Self::Busy { .. } => return Busy.into(),
-            Self::NotRestored { .. } | Self::File(_) => return Io.into(),
+            Self::NotRestored { .. } => return Io.into(),
+            Self::File(source) => return source.explain(),
         };
         help(OutputExists, text)
     }
@@ -178,7 +179,7 @@ impl Explain for PublishError {
 impl Explain for StoreError {
     fn explain(&self) -> Explanation {
         match self {
-            Self::File(_) => Io.into(),
+            Self::File(source) => source.explain(),
             Self::NotAStore { .. } => help(StoreInvalid, "name another directory with --store"),
             Self::Missing(_) => StoreDamaged.into(),
             Self::Damaged { path, .. } => {
@@ -317,13 +318,16 @@ impl Explain for FileError {
         match self.source.kind() {
             // It could be read, and is not what it should be.
             io::ErrorKind::InvalidData => FileInvalid.into(),
-            _ => Io.into(),
+            _ => self.source.explain(),
         }
     }
 }
 
 impl Explain for io::Error {
     fn explain(&self) -> Explanation {
-        Io.into()
+        match self.kind() {
+            io::ErrorKind::FileTooLarge => TooLarge.into(),
+            _ => Io.into(),
+        }
     }
 }

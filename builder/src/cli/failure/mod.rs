@@ -119,8 +119,11 @@ impl Failure {
     pub(crate) fn diagnostics(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
         let sources = Rc::new(sources.clone());
         let sorted = Diagnostics::new(found.to_vec()).into_iter().flatten();
-        let placed = sorted.map(|it| Message::Placed(it, Rc::clone(&sources)));
-        Self { exit: code.exit(), errors: placed.map(|it| Problem::new(code, it)).collect() }
+        let problem = |it: Diagnostic| {
+            let code = if it.is_too_large() { ErrorCode::TooLarge } else { code };
+            Problem::new(code, Message::Placed(it, Rc::clone(&sources)))
+        };
+        Self { exit: code.exit(), errors: sorted.map(problem).collect() }
     }
 
     /// Returns the failure of a build. An error that the Boxfile is to blame for shows its place
