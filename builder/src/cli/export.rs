@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::failure::Failure;
 use super::options::component;
-use super::terminal;
+use super::{locate, terminal};
 
 /// Writes the files of a box in a form that other programs read.
 ///
@@ -140,7 +140,7 @@ fn output(args: &Args, component: Option<ComponentName>) -> Result<PathBuf, Expo
     Ok(name.into())
 }
 
-fn export(args: &Args, opened: &OpenBox) -> Result<Exported, ExportError> {
+fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
     let component = match args.format {
         Format::Oci => Some(component_of(opened, args.component)?),
         _ => args.component,
@@ -153,6 +153,9 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, ExportError> {
         written: None,
         left_out: LeftOut::default(),
     };
+    if !is_stream(args) {
+        locate::check_output(&exported.output)?;
+    }
     if args.format == Format::Erofs {
         let written = to_file(args, &exported.output, |out| copy_rootfs(opened, out))?;
         return Ok(Exported { written: Some(written), ..exported });
