@@ -168,9 +168,8 @@ fn flat(
     boxfile: &Boxfile,
 ) -> Result<FlatImage, BuildError> {
     let layers = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id].index));
-    let tree = flatten(component, layers).map_err(|source| {
-        BuildError::image_refused(component, boxfile.root_span(component), source)
-    })?;
+    let tree = flatten(component, layers)
+        .map_err(|source| BuildError::image(component, boxfile.root_span(component), source))?;
     Ok(FlatImage { component, process: image.process.clone(), tree })
 }
 

@@ -5,8 +5,10 @@ use box_image::manifest::{INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
 use oci_spec::image::{Descriptor, OciLayout};
 
 use super::documents::{Blob, read_index, tag};
-use super::error::{Bound, Form, SourceError};
+use super::error::SourceError;
 use super::files::Files;
+use super::form::Form;
+use super::place::Bound;
 use super::place::{Blobs, INDEX, Opened, Place, parse, read_bounded};
 
 const VERSION: Bound = Bound { what: "an OCI layout version", limit: 4096, ..INDEX };

@@ -39,6 +39,9 @@ pub enum LayerErrorKind {
     /// An image can have no such entry, or programs differ in how they read it.
     #[error("{0}")]
     Refused(Cow<'static, str>),
+    /// The links in its path lead nowhere.
+    #[error("its directory cannot be reached")]
+    Unreachable(#[from] LookupError),
     /// A sparse file.
     #[error("sparse files are not supported")]
     Sparse,
@@ -71,12 +74,6 @@ pub(crate) fn malformed(what: &str) -> LayerErrorKind {
 /// Returns the error of something that some readers take from its first place, some from its last.
 pub(crate) fn twice(what: &str) -> LayerErrorKind {
     refused(format!("it has more than one {what}, and programs differ in which of them they take"))
-}
-
-impl From<LookupError> for LayerErrorKind {
-    fn from(error: LookupError) -> Self {
-        refused(format!("its directory cannot be reached: {error}"))
-    }
 }
 
 fn place(entry: Option<&(Vec<u8>, Option<u64>)>) -> String {

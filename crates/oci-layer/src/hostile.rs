@@ -4,6 +4,7 @@ use std::io::{self, Cursor};
 
 use box_digest::Digest;
 use box_image::ComponentName;
+use box_image::text::with_causes;
 use box_tree as tree;
 use testkit::hostile::{Case, Expected, corpus};
 
@@ -28,7 +29,7 @@ fn difference(layers: &[Vec<u8>], expected: &Expected) -> Option<String> {
     let lines = expected.lines();
     match (built(layers), expected) {
         (Err(kind), Expected::Refused(start)) => {
-            let kind = kind.to_string();
+            let kind = with_causes(&kind);
             (!kind.starts_with(start)).then(|| format!("{kind} is not {start}"))
         }
         (Err(kind), Expected::Tree(_)) => Some(format!("{kind:?}")),

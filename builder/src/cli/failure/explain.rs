@@ -128,7 +128,7 @@ impl Explain for SkillError {
         let text = match self {
             Self::Outside(_) => "a skill is part of the checkout: copy it there",
             Self::Name(_) => "rename it",
-            Self::Unusable { .. } | Self::Rejected(_) => return SkillInvalid.into(),
+            Self::Unusable(..) | Self::Rejected(_) => return SkillInvalid.into(),
             Self::File(source) => return source.explain(),
             Self::TooLarge(_) => return TooLarge.into(),
         };

@@ -136,11 +136,12 @@ impl Failure {
             return conflicts::failure(&error.to_string(), conflicts, sources);
         }
         let Explanation { code, help } = error.explain();
-        let Some(span) = error.span() else {
+        let [span, other] = error.spans();
+        let Some(span) = span else {
             return Self::of(code, Message::Plain { text: chain(error), help });
         };
         let mut diagnostic = Diagnostic::new(chain(error), span, "named here");
-        if let Some(other) = error.other_span() {
+        if let Some(other) = other {
             diagnostic = diagnostic.with_label(other, "and named here");
         }
         if let Some(help) = help {

@@ -12,13 +12,14 @@ use box_digest::Digest;
 use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
 use box_image::{ComponentName, ComponentPlan};
 use box_tree::{Meta, Tree, entries};
+use host_fs::FileError;
 use oci_spec::OciSpecError;
 use oci_spec::image::{
     ANNOTATION_REF_NAME, Arch, Config, Descriptor, ImageConfiguration, ImageIndex, ImageManifest,
     ImageManifestBuilder, MediaType, OciLayoutBuilder, Os, RootFs, SCHEMA_VERSION,
 };
 
-use super::error::{io_at, lossy};
+use super::error::lossy;
 use super::member::{Flag, Member};
 use super::{Export, ExportError, Written, place, tar};
 use crate::opened::OpenBox;
@@ -75,7 +76,7 @@ impl<'a> OciImage<'a> {
     /// [`ExportError`]; nothing is left behind then.
     pub fn write_directory(&self, to: &Path) -> Result<(), ExportError> {
         let draft = place::directory(to, 0o777)?;
-        let failed = || io_at("write", to);
+        let failed = || FileError::of("write", to);
         fs::create_dir_all(draft.path().join(BLOBS)).map_err(failed())?;
         for (name, bytes) in self.files()? {
             fs::write(draft.path().join(name), bytes).map_err(failed())?;

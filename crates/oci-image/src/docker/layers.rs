@@ -1,5 +1,6 @@
 //! The layers of an image in an archive.
 
+use host_fs::FileError;
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -42,7 +43,7 @@ fn layer(
     diff_id: Digest,
 ) -> Result<(Blob, Compression), SourceError> {
     let mut opened = file(archive, name, LAYER)?;
-    let failed = || SourceError::io(archive.at(name));
+    let failed = || FileError::of("read", archive.at(name));
     let mut start = Vec::new();
     opened
         .reader

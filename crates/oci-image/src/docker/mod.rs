@@ -21,9 +21,10 @@ use oci_spec::image::{ImageManifestBuilder, MediaType, SCHEMA_VERSION};
 
 use super::archive::Archive;
 use super::documents::Blob;
-use super::error::{Form, Found, SourceError};
+use super::error::SourceError;
 use super::files::Files;
 use super::find::Wanted;
+use super::form::{Form, Found};
 use super::image::{Home, Image};
 use super::place::{Blobs, Opened};
 use entry::{Config, Entry, entries};
