@@ -24,7 +24,7 @@ pub(super) struct Scan<'a, 'r> {
     read: Read<'r>,
     /// How many bytes may still be read.
     left: u64,
-    /// The databases that were read, and the links that were noted.
+    /// The files that were read by their paths, and the links that were noted.
     seen: HashSet<InodeId>,
     pub(super) packages: Vec<Package<'a>>,
     notes: Vec<String>,
@@ -60,26 +60,18 @@ impl<'a, 'r> Scan<'a, 'r> {
         Some(here)
     }
 
-    /// Reads a file of the component at `root` as text; `None` where there is no file.
+    /// Reads a file of the component at `root` as text. Returns `None` where there is no file, or one
+    /// that was read by another path already.
     pub(super) fn file(
         &mut self,
         root: &str,
         path: &str,
         limit: u64,
     ) -> io::Result<Option<String>> {
-        let Some(id) = self.find(root, path) else { return Ok(None) };
-        self.text(id, &format!("{root}{path}"), limit)
-    }
-
-    /// Reads a file as [`Scan::file`] does, but only once, by whatever path it is reached.
-    pub(super) fn file_once(
-        &mut self,
-        root: &str,
-        path: &str,
-        limit: u64,
-    ) -> io::Result<Option<String>> {
-        let is_new = self.find(root, path).is_some_and(|id| self.seen.insert(id));
-        if is_new { self.file(root, path, limit) } else { Ok(None) }
+        match self.find(root, path).filter(|id| self.seen.insert(*id)) {
+            Some(id) => self.text(id, &format!("{root}{path}"), limit),
+            None => Ok(None),
+        }
     }
 
     /// Lists the names in a directory of the component at `root` that are UTF-8.

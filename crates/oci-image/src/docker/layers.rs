@@ -51,12 +51,10 @@ fn layer(
         .take(ZSTD_MAGIC.len() as u64)
         .read_to_end(&mut start)
         .map_err(failed())?;
-    let compression = if start.starts_with(&GZIP_MAGIC) {
-        Compression::Gzip
-    } else if start == ZSTD_MAGIC {
-        Compression::Zstd
-    } else {
-        Compression::None
+    let compression = match start.as_slice() {
+        start if start == ZSTD_MAGIC => Compression::Zstd,
+        start if start.starts_with(&GZIP_MAGIC) => Compression::Gzip,
+        _ => Compression::None,
     };
     let digest = match (compression, named_digest(name)) {
         (Compression::None, _) => diff_id,
