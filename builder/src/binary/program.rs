@@ -2,7 +2,7 @@
 //!
 //! Only headers are read, at most 64 KiB of each kind, whatever they claim. Sources: the ELF-64
 //! object file format; Linux, `fs/binfmt_elf.c` (bounds on program headers and interpreter) and
-//! `fs/binfmt_script.c` (the line behind `#!`).
+//! `fs/binfmt_script.c` (the line after `#!`).
 
 use std::fs::File;
 use std::io;
@@ -88,7 +88,7 @@ pub fn inspect(file: &File, platform: Platform) -> Result<Program, ProgramError>
     Err(ProgramError::NotAProgram(known.map_or("nothing that Linux starts", |(_, it)| it)))
 }
 
-/// Reads a script's first line. `cut` says that the file goes on behind what is given.
+/// Reads a script's first line. `cut` says that the file continues after what is given.
 fn script(line: &[u8], cut: bool) -> Result<Program, ProgramError> {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let end = line.iter().position(|byte| *byte == b'\n');

@@ -37,7 +37,7 @@ pub trait ReadContent {
 /// A name in a directory: bytes without `/` or NUL, neither empty nor `.` nor `..`.
 pub type Name = Box<[u8]>;
 
-/// Tells whether bytes are a [`Name`] that Linux would take.
+/// Returns whether bytes are a [`Name`] that Linux would take.
 pub fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..")
         && name.len() <= 255

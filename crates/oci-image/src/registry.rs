@@ -1,7 +1,7 @@
 //! Images of a registry, whose documents and layers are kept in the store.
 //!
 //! What is named by a digest is looked for in the store first: an image that was read once needs the
-//! network no more. Only what a tag means is always asked anew.
+//! network no more. Only what a tag means is always asked again.
 
 use host_fs::FileError;
 use std::fmt;

@@ -45,7 +45,7 @@ pub enum LayerErrorKind {
     /// A sparse file.
     #[error("sparse files are not supported")]
     Sparse,
-    /// Data behind an entry that has none: some readers skip it, some take it for the next entry.
+    /// Data after an entry that has none: some readers skip it, some take it for the next entry.
     #[error("only files have content, but this entry, which is not a file, claims {0} bytes of it")]
     UnexpectedData(u64),
     /// An extended attribute that the guest's file system cannot have.

@@ -1,7 +1,7 @@
 //! gzip streams (RFC 1952), of one or several members.
 //!
 //! The checksum of a member is not computed: what comes out is hashed by sha256 and compared with the
-//! image's config, which proves more. Its size is checked, and behind the last member there must be
+//! image's config, which proves more. Its size is checked, and after the last member there must be
 //! nothing: some readers would end there and some go on.
 
 use std::io::{self, BufRead, Read};

@@ -38,7 +38,7 @@ fn folded<'d>(differences: &'d [Difference<'d>]) -> Vec<Shown<'d>> {
     all
 }
 
-/// Tells whether the first says of a directory what the second says of something in it.
+/// Returns whether the first says of a directory what the second says of something in it.
 fn hides(directory: &Difference<'_>, other: &Difference<'_>) -> bool {
     let is_directory = |entry: &Entry<'_>| entry.inode.type_name() == "directory";
     let alike = match (&directory.change, &other.change) {

@@ -88,7 +88,7 @@ impl Export {
     /// Writes the tree into a directory, which must not be there.
     ///
     /// # Errors
-    /// [`ExportError`]; nothing is left behind then.
+    /// [`ExportError`]; nothing is left then.
     pub fn directory(&self, to: &Path, ownership: Ownership) -> Result<LeftOut, ExportError> {
         directory::extract(&self.tree, &self.contents, to, ownership)
     }

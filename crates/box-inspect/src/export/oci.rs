@@ -73,7 +73,7 @@ impl<'a> OciImage<'a> {
     /// Writes the image layout into a directory, which must not be there.
     ///
     /// # Errors
-    /// [`ExportError`]; nothing is left behind then.
+    /// [`ExportError`]; nothing is left then.
     pub fn write_directory(&self, to: &Path) -> Result<(), ExportError> {
         let draft = place::directory(to, 0o777)?;
         let failed = || FileError::of("write", to);

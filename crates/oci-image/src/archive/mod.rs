@@ -47,7 +47,7 @@ impl Archive {
         Ok(Self { path: path.to_owned(), file, index })
     }
 
-    /// Tells whether there is a member of this name.
+    /// Returns whether there is a member of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.index.has(name)
     }

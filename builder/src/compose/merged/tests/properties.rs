@@ -60,7 +60,7 @@ fn paths(tree: &Tree) -> BTreeMap<Vec<u8>, InodeId> {
     entries(tree).collect()
 }
 
-/// Tells whether an entry is another in all but its names and, for a directory that no layer names,
+/// Returns whether an entry is another in all but its names and, for a directory no layer names,
 /// its attributes.
 fn is(found: &Inode, expected: &Inode) -> bool {
     match (&found.kind, &expected.kind) {
@@ -71,7 +71,7 @@ fn is(found: &Inode, expected: &Inode) -> bool {
     }
 }
 
-/// Tells whether something that is no directory lies on the way to a path.
+/// Returns whether something that is no directory lies on the way to a path.
 fn is_cut_off(path: &[u8], tree: &Tree) -> bool {
     let ends = (1..path.len()).filter(|at| path[*at] == b'/');
     let above = paths(tree);
