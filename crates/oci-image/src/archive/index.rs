@@ -83,7 +83,7 @@ impl Index {
         self.members.contains_key(name.as_bytes())
     }
 
-    /// Returns offset and size of a file's data, perhaps through links; nothing where there is no such
+    /// Returns offset and size of a file's data, also through links; nothing where there is no such
     /// name.
     ///
     /// # Errors
