@@ -83,13 +83,15 @@ pub struct Diagnostic {
     message: String,
     labels: Vec<Label>,
     help: Option<String>,
+    too_large: bool,
 }
 
 impl Diagnostic {
     /// Makes an error about `span`, its primary place.
     pub fn new(message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
         let labels = vec![Label { span, text: shown(&label.into()) }];
-        Self { severity: Severity::Error, message: shown(&message.into()), labels, help: None }
+        let (severity, message) = (Severity::Error, shown(&message.into()));
+        Self { severity, message, labels, help: None, too_large: false }
     }
 
     /// Makes a warning about `span`, its primary place.
@@ -115,7 +117,8 @@ impl Diagnostic {
             return Ok(());
         }
         let message = format!("the file has {} bytes, which is more than {most}", text.len());
-        Err(Self::new(message, Span::default(), "not read").with_help(help))
+        let error = Self::new(message, Span::default(), "not read").with_help(help);
+        Err(Self { too_large: true, ..error })
     }
 
     /// Adds a further place.
@@ -136,6 +139,11 @@ impl Diagnostic {
     /// Returns whether it is an error or a warning.
     pub const fn severity(&self) -> Severity {
         self.severity
+    }
+
+    /// Returns `true` if it is about a file that is longer than its kind may be.
+    pub const fn is_too_large(&self) -> bool {
+        self.too_large
     }
 
     /// Returns what is wrong, in one line.

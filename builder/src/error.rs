@@ -7,7 +7,7 @@ use box_digest::Digest;
 use box_image::ComponentName;
 use box_image::plan::PlanError;
 use box_tree::listing::ListingError;
-use boxfile_spec::{Diagnostic, Diagnostics, Platform, Sources, Span};
+use boxfile_spec::{Platform, Span};
 use download::fetch::{FetchError, UrlError};
 use host_fs::FileError;
 use oci_image::SourceError;
@@ -17,6 +17,7 @@ use crate::binary::BinaryError;
 use crate::compose::ComposeError;
 use crate::compose::merged::MergeConflicts;
 use crate::kernel::KernelError;
+use crate::report::Report;
 use crate::skill::SkillError;
 
 /// Why a box cannot be built. A `span` is where the Boxfile names what is to blame.
@@ -35,14 +36,10 @@ pub enum BuildError {
     /// A file is not the one that the Boxfile names.
     #[error("{what} is {found}, but the Boxfile names {expected}")]
     WrongFile { span: Option<Span>, what: String, expected: Digest, found: Digest },
-    /// The agent's program is started by something that is not there.
+    /// The agent's program is started by something that is not there; `lacking` says where it would
+    /// have to be.
     #[error("the agent's program needs {interpreter}, which {lacking} have")]
-    NoInterpreter {
-        span: Span,
-        interpreter: String,
-        /// Where it would have to be, as the end of a sentence.
-        lacking: &'static str,
-    },
+    NoInterpreter { span: Span, interpreter: String, lacking: &'static str },
     /// What the lock pins is not there any more.
     #[error("the lock pins `{name}` to {digest}, which is no longer in {place}")]
     PinGone { span: Span, name: String, place: String, digest: Digest },
@@ -77,11 +74,16 @@ pub enum Cause {
     File(#[from] FileError),
     Kernel(#[from] KernelError),
     Compose(#[from] ComposeError),
+    #[error("this box could never start")]
     Plan(#[from] PlanError),
     Excess(#[from] Excess),
+    #[error("the box is too large: nobody could list what is in it")]
     Listing(#[from] ListingError),
+    #[error("the rootfs cannot be written")]
     Bake(#[from] erofs_writer::Error),
+    #[error("the store failed")]
     Store(#[from] StoreError),
+    #[error("a document of the box is malformed")]
     Document(#[from] serde_json::Error),
 }
 
@@ -101,89 +103,28 @@ impl BuildError {
         Self::Unusable { what: what.into(), span: span.into(), source: Box::new(cause.into()) }
     }
 
-    /// Returns the error of a component's image that cannot be read.
-    pub(crate) fn image_unread(component: ComponentName, span: Span, cause: SourceError) -> Self {
-        let what = format!("the image of `{}` cannot be read", component.name());
-        Self::unusable(what, span, cause)
-    }
-
-    /// Returns the error of a component's image of which a layer is refused.
-    pub(crate) fn image_refused(component: ComponentName, span: Span, cause: LayerError) -> Self {
-        Self::unusable(format!("the image of `{}` is refused", component.name()), span, cause)
+    /// Returns the error of a component's image that cannot be read, or of which a layer is refused.
+    pub(crate) fn image(component: ComponentName, span: Span, cause: impl Into<Cause>) -> Self {
+        let cause = cause.into();
+        let how = if matches!(cause, Cause::Layer(_)) { "is refused" } else { "cannot be read" };
+        Self::unusable(format!("the image of `{}` {how}", component.name()), span, cause)
     }
 
     /// Returns the error of a cause that says itself what is concerned.
     pub(crate) fn at(span: Option<Span>, cause: impl Into<Cause>) -> Self {
         let cause = cause.into();
-        let what = match &cause {
-            Cause::Plan(_) => "this box could never start".to_owned(),
-            Cause::Listing(_) => "the box is too large: nobody could list what is in it".to_owned(),
-            Cause::Bake(_) => "the rootfs cannot be written".to_owned(),
-            Cause::Store(_) => "the store failed".to_owned(),
-            Cause::Document(_) => "a document of the box is malformed".to_owned(),
-            cause => cause.to_string(),
-        };
-        Self::unusable(what, span, cause)
+        Self::unusable(cause.to_string(), span, cause)
     }
 
-    /// Returns the place in the Boxfile that is to blame, where there is one.
-    pub const fn span(&self) -> Option<Span> {
+    /// Returns the place in the Boxfile that is to blame, and a further one that has to do with it.
+    pub const fn spans(&self) -> [Option<Span>; 2] {
         match self {
-            Self::SkillClash { second: span, .. }
-            | Self::NoInterpreter { span, .. }
+            Self::SkillClash { first, second, .. } => [Some(*second), Some(*first)],
+            Self::NoInterpreter { span, .. }
             | Self::PinGone { span, .. }
-            | Self::PinMismatch { span, .. } => Some(*span),
-            Self::Unusable { span, .. } | Self::WrongFile { span, .. } => *span,
-            _ => None,
+            | Self::PinMismatch { span, .. } => [Some(*span), None],
+            Self::Unusable { span, .. } | Self::WrongFile { span, .. } => [*span, None],
+            _ => [None, None],
         }
-    }
-
-    /// Returns a further place in the Boxfile that has to do with it.
-    pub const fn other_span(&self) -> Option<Span> {
-        match self {
-            Self::SkillClash { first, .. } => Some(*first),
-            _ => None,
-        }
-    }
-}
-
-/// The diagnostics of a text file of the checkout, with the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
-    /// The text.
-    pub sources: Sources,
-    /// The diagnostics; at least one.
-    pub found: Vec<Diagnostic>,
-}
-
-impl Report {
-    /// Returns a report, if something was found.
-    pub fn new(sources: Sources, found: impl IntoIterator<Item = Diagnostic>) -> Option<Self> {
-        let found: Vec<Diagnostic> = found.into_iter().collect();
-        (!found.is_empty()).then_some(Self { sources, found })
-    }
-
-    /// Shows all of it, as a person reads it.
-    pub fn render(&self) -> String {
-        Diagnostics::new(self.found.clone())
-            .map(|diagnostics| diagnostics.render(&self.sources))
-            .unwrap_or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use boxfile_spec::Source;
-
-    use super::*;
-
-    #[test]
-    fn a_report_has_something_to_say() {
-        let sources = Sources::single(Source::new("a.env", "A\nB\n"));
-        assert_eq!(Report::new(sources.clone(), []), None);
-        let found = ["first", "second"].map(|it| Diagnostic::new(it, Span::default(), "here"));
-        let text = Report::new(sources, found).unwrap().render();
-        assert!(text.starts_with("error: first\n  --> a.env:1:1\n"), "{text}");
-        assert!(text.contains("error: second\n"), "{text}");
     }
 }

@@ -15,19 +15,13 @@ use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
 
 /// Why a file gives no kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("it is {0}")]
-pub struct KernelError(String);
-
-impl KernelError {
+pub enum KernelError {
     /// The file is neither a libkrunfw library nor an ELF kernel for x86-64.
-    fn not_a_kernel() -> Self {
-        Self("neither libkrunfw.so for x86-64 nor an uncompressed ELF kernel".to_owned())
-    }
-
+    #[error("it is neither libkrunfw.so for x86-64 nor an uncompressed ELF kernel")]
+    NotAKernel,
     /// The library has the right symbols, but not the expected code or data.
-    fn unknown(what: &str) -> Self {
-        Self(format!("a libkrunfw whose {what} this version does not understand"))
-    }
+    #[error("it is a libkrunfw whose {0} this version does not understand")]
+    Unknown(&'static str),
 }
 
 /// A kernel ready to be sealed.
@@ -51,15 +45,15 @@ struct Bundle<'data> {
 /// # Errors
 /// [`KernelError`].
 pub fn extract(file: &[u8]) -> Result<Kernel, KernelError> {
-    let elf_file = ElfFile64::<Endianness>::parse(file).map_err(|_| KernelError::not_a_kernel())?;
+    let elf_file = ElfFile64::<Endianness>::parse(file).map_err(|_| KernelError::NotAKernel)?;
     let header = elf_file.elf_header();
     if header.e_machine(elf_file.endian()) != elf::EM_X86_64 {
-        return Err(KernelError::not_a_kernel());
+        return Err(KernelError::NotAKernel);
     }
     let elf = match header.e_type(elf_file.endian()) {
         elf::ET_EXEC => file.to_vec(),
         elf::ET_DYN => wrap(&bundle(&elf_file)?),
-        _ => return Err(KernelError::not_a_kernel()),
+        _ => return Err(KernelError::NotAKernel),
     };
     Ok(Kernel { version: version(file), elf })
 }
@@ -68,17 +62,17 @@ pub fn extract(file: &[u8]) -> Result<Kernel, KernelError> {
 fn bundle<'data>(file: &ElfFile64<'data, Endianness>) -> Result<Bundle<'data>, KernelError> {
     let symbol = |name: &str| {
         let found = file.dynamic_symbols().find(|it| it.name() == Ok(name));
-        let address = found.ok_or_else(KernelError::not_a_kernel)?.address();
+        let address = found.ok_or(KernelError::NotAKernel)?.address();
         Ok(address)
     };
     let code = bytes_at(file, symbol("krunfw_get_kernel")?)?;
     let data = bytes_at(file, symbol("KERNEL_BUNDLE")?)?;
-    let [load, entry, size] = stored_numbers(code).ok_or_else(|| KernelError::unknown("code"))?;
-    let length = usize::try_from(size).map_err(|_| KernelError::unknown("size"))?;
-    let data = data.get(..length).ok_or_else(|| KernelError::unknown("size"))?;
+    let [load, entry, size] = stored_numbers(code).ok_or(KernelError::Unknown("code"))?;
+    let length = usize::try_from(size).map_err(|_| KernelError::Unknown("size"))?;
+    let data = data.get(..length).ok_or(KernelError::Unknown("size"))?;
     let loaded: Range<u64> = load..load.saturating_add(size);
     if !loaded.contains(&entry) || load % 4096 != 0 {
-        return Err(KernelError::unknown("addresses"));
+        return Err(KernelError::Unknown("addresses"));
     }
     Ok(Bundle { load, entry, data })
 }
@@ -92,7 +86,7 @@ fn bytes_at<'data>(
     let section = file.sections().find(|it| holds(it.address(), it.size()));
     let bytes =
         section.and_then(|it| it.data().ok()?.get(usize::try_from(address - it.address()).ok()?..));
-    bytes.ok_or_else(|| KernelError::unknown("sections"))
+    bytes.ok_or(KernelError::Unknown("sections"))
 }
 
 /// Reads the three numbers that the function stores through its three pointers, in their order.
@@ -178,7 +172,7 @@ mod tests {
     #[test]
     fn what_is_no_kernel_is_refused() {
         for bad in [b"".as_slice(), b"#!/bin/sh\n", b"\x7fELF", &[0; 4096]] {
-            assert_eq!(extract(bad), Err(KernelError::not_a_kernel()));
+            assert_eq!(extract(bad), Err(KernelError::NotAKernel));
         }
     }
 

@@ -28,14 +28,16 @@ pub mod output;
 pub mod pack;
 mod pipeline;
 pub mod project;
+mod report;
 mod seal;
 pub mod skill;
 
 pub use compose::merged::MergeConflicts;
-pub use error::{BuildError, Cause, Report};
+pub use error::{BuildError, Cause};
 pub use pipeline::{
     Build, Composition, LayerState, Preview, PreviewImage, PreviewSkill, Request, Resolved, check,
     resolve,
 };
 pub use project::{Pins, Variant};
+pub use report::Report;
 pub use seal::Sealed;

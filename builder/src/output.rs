@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use box_digest::Digest;
+use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE};
 use box_image::{Index, OciLayout};
-use box_layout::{BLOBS, EntryKind, INDEX, LAYOUT, entry_kind, names_one_box};
+use box_layout::{EntryKind, entry_kind, names_one_box};
 use host_fs::FileError;
 use host_fs::publish::{
     DirectoryDraft, PublishError, Swap, create_directories, flush_names, parent_of, sweep,
@@ -60,7 +61,10 @@ type Documents = [(&'static str, Vec<u8>); 2];
 
 fn documents(sealed: &Sealed) -> serde_json::Result<Documents> {
     let index = Index::of_box(sealed.manifest, sealed.manifest_size);
-    Ok([(LAYOUT, serde_json::to_vec(&OciLayout::default())?), (INDEX, serde_json::to_vec(&index)?)])
+    Ok([
+        (LAYOUT_FILE, serde_json::to_vec(&OciLayout::default())?),
+        (INDEX_FILE, serde_json::to_vec(&index)?),
+    ])
 }
 
 /// Puts the files of a box into an empty directory.

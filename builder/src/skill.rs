@@ -23,6 +23,9 @@ const SKILL_MAX: u64 = 64 << 20;
 /// The file that makes a directory a skill.
 pub(crate) const DEFINITION: &str = "SKILL.md";
 
+/// What is said of a directory that is no skill.
+const NO_DEFINITION: &str = "has no regular file SKILL.md";
+
 /// A skill as it was read.
 #[derive(Debug)]
 pub struct Skill {
@@ -46,13 +49,9 @@ pub enum SkillError {
         .0.display()
     )]
     Name(PathBuf),
-    /// It lacks something, or has something that a skill cannot have.
-    #[error("{} {reason}", path.display())]
-    Unusable {
-        path: PathBuf,
-        /// What is wrong with it, as the end of a sentence.
-        reason: &'static str,
-    },
+    /// It lacks something, or has something that a skill cannot have: the end of a sentence.
+    #[error("{} {}", .0.display(), .1)]
+    Unusable(PathBuf, &'static str),
     /// Its definition is refused.
     #[error("its SKILL.md is refused")]
     Rejected(Box<Report>),
@@ -64,32 +63,20 @@ pub enum SkillError {
     File(#[from] FileError),
 }
 
-impl SkillError {
-    /// Returns the error of a file or directory that no skill can have; `reason` is the end of a
-    /// sentence about it.
-    pub(crate) fn unusable(path: &Path, reason: &'static str) -> Self {
-        Self::Unusable { path: path.to_owned(), reason }
-    }
-
-    fn no_definition(path: &Path) -> Self {
-        Self::unusable(path, "has no regular file SKILL.md")
-    }
-}
-
 /// Reads the skill in a directory of a checkout.
 ///
 /// # Errors
 /// [`SkillError`].
 pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
     if !directory.is_dir() {
-        return Err(SkillError::unusable(directory, "is not a directory"));
+        return Err(SkillError::Unusable(directory.to_owned(), "is not a directory"));
     }
     inside(checkout, directory)?;
     let skill = Skill { tree: Tree::default(), data: BTreeMap::new() };
     let mut reader = Reader { skill, root: directory, bytes: 0 };
     reader.directory(directory, Tree::ROOT)?;
     if reader.skill.definition().is_none() {
-        return Err(SkillError::no_definition(directory));
+        return Err(SkillError::Unusable(directory.to_owned(), NO_DEFINITION));
     }
     Ok(reader.skill)
 }
@@ -114,7 +101,9 @@ pub(crate) fn check(
     tools: Option<&[String]>,
 ) -> Result<Option<Report>, SkillError> {
     let path = directory.join(DEFINITION);
-    let bytes = skill.definition().ok_or_else(|| SkillError::no_definition(directory))?;
+    let bytes = skill
+        .definition()
+        .ok_or_else(|| SkillError::Unusable(directory.to_owned(), NO_DEFINITION))?;
     let text = FileError::text(&path, bytes.clone())?;
     let parsed = skill_md::parse(&text, name);
     let mut errors = Vec::new();
@@ -224,7 +213,10 @@ impl Reader<'_> {
             let executable = metadata.permissions().mode() & 0o100 != 0;
             (if executable { 0o755 } else { 0o644 }, Leaf::File(content))
         } else {
-            return Err(SkillError::unusable(path, "is neither a file nor a directory nor a link"));
+            return Err(SkillError::Unusable(
+                path.to_owned(),
+                "is neither a file nor a directory nor a link",
+            ));
         };
         Ok(self.skill.tree.add(Inode::leaf(Meta::root_owned(mode), leaf)))
     }
@@ -257,8 +249,8 @@ mod tests {
     fn a_directory_without_a_definition_is_no_skill() {
         let dir = tempfile::tempdir().unwrap();
         let read = |path: &Path| read(dir.path(), path);
-        assert!(matches!(read(dir.path()), Err(SkillError::Unusable { .. })));
-        assert!(matches!(read(&dir.path().join("none")), Err(SkillError::Unusable { .. })));
+        assert!(matches!(read(dir.path()), Err(SkillError::Unusable(..))));
+        assert!(matches!(read(&dir.path().join("none")), Err(SkillError::Unusable(..))));
         let link = dir.path().join("link");
         std::os::unix::fs::symlink("/usr", &link).unwrap();
         assert!(matches!(read(&link), Err(SkillError::Outside(_))));

@@ -1,4 +1,4 @@
-//! Records of actions: a small value behind its checksum.
+//! Records of actions: a small value after its checksum.
 
 use std::fs;
 use std::io;

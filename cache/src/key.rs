@@ -24,7 +24,7 @@ impl fmt::Debug for ActionKey {
 
 /// Collects what an action depends on.
 ///
-/// Each part is hashed behind its length as a 64-bit little-endian number, so that no two
+/// Each part is hashed after its length as a 64-bit little-endian number, so that no two
 /// different lists of parts have the same bytes. The parts' order counts.
 #[derive(Debug, Clone)]
 pub struct KeyHasher(Hasher<Sha256>);

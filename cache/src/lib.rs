@@ -5,7 +5,7 @@
 //!   version              the store's format: "boxbuild store 1\n"
 //!   lock                 flock: shared while a process uses the store
 //!   blobs/<sha256 hex>   immutable (0444) bytes, named by their content
-//!   actions/<key hex>    what an action made: a small value behind its checksum
+//!   actions/<key hex>    what an action made: a small value after its checksum
 //!   data/<key hex>       what an action made that is large, and that its readers verify
 //!   tmp/                 what is being written
 //! ```

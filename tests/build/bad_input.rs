@@ -244,3 +244,39 @@ fn a_blob_that_is_a_pipe() {
        |           ^^^^^^^^^^^^^^^^^^ named here
     "#);
 }
+
+#[test]
+fn files_over_their_bounds_have_one_code() {
+    let long = "#".repeat((1 << 20) + 1);
+    let over = |file: &str, args: &[&str]| {
+        let checkout = Checkout::new();
+        checkout
+            .write("Boxfile", BOXFILE.replacen("agent {", "agent {\n    env-file \"a.env\"", 1));
+        checkout.write("a.env", "");
+        checkout.write(file, &long);
+        let ran = checkout.run(&[&["build", "--json"], args].concat());
+        assert_eq!(ran.code, 1, "{file}");
+        let error = &ran.json()["errors"][0];
+        assert!(error["message"].as_str().unwrap().contains("1048577 bytes"), "{error}");
+        error["code"].as_str().unwrap().to_owned()
+    };
+    for file in ["Boxfile", "Boxfile.lock", "a.env", "skills/greet/SKILL.md"] {
+        assert_eq!(over(file, &[]), "too-large", "{file}");
+    }
+    assert_eq!(over("registries.toml", &["--registry-config", "registries.toml"]), "too-large");
+}
+
+#[test]
+fn a_configuration_of_registries_that_cannot_be_read() {
+    for content in [&b"\xff"[..], b"a = ["] {
+        let checkout = Checkout::new();
+        checkout.write("registries.toml", content);
+        for file in ["registries.toml", "missing.toml"] {
+            let ran = checkout.run(&["build", "--json", "--registry-config", file]);
+            assert_eq!(
+                (ran.code, &ran.json()["errors"][0]["code"]),
+                (1, &"registry-config".into())
+            );
+        }
+    }
+}

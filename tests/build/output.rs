@@ -137,3 +137,19 @@ fn a_blob_of_another_length_is_replaced_unread() {
     checkout.built(&[]);
     assert!(files(&checkout.path("test.box")) == whole);
 }
+
+#[test]
+fn a_box_is_not_built_into_another() {
+    let checkout = changed();
+    let before = files(&checkout.path("test.box"));
+    symlink("test.box/blobs", checkout.path("link")).unwrap();
+    for output in ["test.box/inner", "test.box/blobs/new/inner", "link/inner"] {
+        let ran = checkout.run(&["build", "--json", "-o", output]);
+        let error = &ran.json()["errors"][0];
+        assert_eq!((ran.code, &error["code"]), (1, &"output-exists".into()), "{error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.starts_with(&format!("{output} is in ")), "{message}");
+        assert!(message.ends_with("test.box, an OCI image layout, which holds nothing else"));
+        assert_eq!(files(&checkout.path("test.box")), before);
+    }
+}

@@ -41,6 +41,26 @@ fn a_store_that_another_user_can_change_is_refused() {
 }
 
 #[test]
+fn a_damaged_blob_is_refused_where_it_is_read_and_not_read_where_its_content_is_stored() {
+    let checkout = Checkout::new();
+    let first = checkout.built(&[]);
+    for (path, bytes) in files(&checkout.path("images/agent/blobs")) {
+        if bytes.starts_with(&[0x1f, 0x8b]) {
+            let path = checkout.path("images/agent/blobs").join(path);
+            fs::write(path, vec![0; bytes.len()]).unwrap();
+        }
+    }
+    assert_eq!(checkout.built(&["--output", "warm.box"])["box"], first["box"]);
+    // A box that the store does not have is composed of the stored content, too.
+    checkout.edit("Boxfile", "cpus=1", "cpus=2");
+    assert_eq!(checkout.built(&["--output", "other.box"])["cached"], false);
+    let cold = checkout.run(&["build", "--json", "--store", "cold", "--output", "cold.box"]);
+    let error = &cold.json()["errors"][0];
+    assert_eq!((cold.code, &error["code"]), (1, &"digest-mismatch".into()), "{error}");
+    assert!(!checkout.path("cold.box").exists());
+}
+
+#[test]
 fn what_both_images_share_is_stored_once() {
     let checkout = Checkout::new();
     let bytes = checkout.built(&[])["rootfs_bytes"].as_u64().unwrap();

@@ -110,3 +110,15 @@ fn standard_output_that_is_full() {
     assert_eq!(output.status.code(), Some(1));
     insta::assert_snapshot!(said(&output), @"error: cannot write the output: No space left on device (os error 28)");
 }
+
+#[test]
+fn nothing_is_exported_into_a_box() {
+    let made = Made::of(&small());
+    for form in ["erofs", "tar", "dir"] {
+        for output in ["made.box/blobs/inner", "made.box/none/inner"] {
+            let said = refused(&made, &["made.box", "--format", form, "-o", output]);
+            assert!(said.starts_with(&format!("1: error: {output} is in ")), "{said}");
+            assert!(!made.path("made.box/blobs/inner").exists());
+        }
+    }
+}

@@ -98,7 +98,7 @@ fn build(image: &Image, store: &Store, outcome: &mut Outcome) -> usize {
 }
 
 fn refused(error: &LayerError, outcome: &mut Outcome) {
-    outcome.kind = error.kind.to_string();
+    outcome.kind = box_image::text::with_causes(&*error.kind);
     outcome.text = error.to_string();
     outcome.layer = error.layer.to_string();
     let shown = |path: &Vec<u8>| path.escape_ascii().to_string();

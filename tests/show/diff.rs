@@ -79,7 +79,7 @@ fn two_boxes() {
     changed  /roots/agent/agent/link  type
              a  symlink, agent layer 2 DIG
              b  directory, 1 entry below, agent layer 2 DIG
-    changed  /roots/agent/agent/notes  user.note
+    changed  /roots/agent/agent/notes  xattr user.note
              a  "kept": file, 5 bytes, agent layer 2 DIG
              b  "kept\n": file, 5 bytes, agent layer 2 DIG
     changed  /roots/agent/agent/null  uid
@@ -112,7 +112,7 @@ fn two_images_and_a_box_with_another_image() {
     ");
     let args = ["--component", "agent", "new.box", "oci:images/old", "agent/notes"];
     insta::assert_snapshot!(shown(&differing(&checkout, &args).result), @r#"
-    changed  /agent/notes  user.note
+    changed  /agent/notes  xattr user.note
              a  "kept\n": file, 5 bytes, agent layer 2 DIG
              b  "kept": file, 5 bytes, layer 2 DIG
     "#);
@@ -253,8 +253,8 @@ fn an_image_and_what_umoci_unpacks_of_it() {
     let ran = differing(&checkout, &["--ignore=mtime", "oci:images/one:v1", "out/rootfs"]);
     insta::assert_snapshot!(shown(&ran.result), @"
     changed  /etc/other  content
-             a  blake3 DIG: file, 5 bytes, layer 1 DIG
-             b  blake3 DIG: file, 5 bytes, this host
+             a  blake3:DIG: file, 5 bytes, layer 1 DIG
+             b  blake3:DIG: file, 5 bytes, this host
     ");
 }
 

@@ -50,12 +50,12 @@ fn every_file_of_a_box() {
 fn what_is_below_a_path_in_detail() {
     let checkout = built();
     let agent = checkout.result(&["ls", "test.box", "roots//agent/./agent/", "--long"]);
-    insta::assert_snapshot!(agent, @r"
+    insta::assert_snapshot!(agent, @"
     drwxr-xr-x       0:0           - 2023-11-14 22:13:21 /roots/agent/agent
     -rwsr-xr-x       0:0          10 2023-11-14 22:13:21 /roots/agent/agent/alias
     lrwxrwxrwx 1000:1001           - 2023-11-14 22:13:21 /roots/agent/agent/link -> notes
     -rw------- 1000:1001           5 2023-11-14 22:13:21 /roots/agent/agent/notes
-    crw-rw-rw- 1000:1001         1,3 2023-11-14 22:13:21 /roots/agent/agent/null
+    crw-rw-rw- 1000:1001         1:3 2023-11-14 22:13:21 /roots/agent/agent/null
     prw------- 1000:1001           - 2023-11-14 22:13:21 /roots/agent/agent/pipe
     -rwsr-xr-x       0:0          10 2023-11-14 22:13:21 /roots/agent/agent/run
     -rw-r--r--       0:0           4 1970-01-01 00:00:00 /roots/agent/agent/wild��[2J

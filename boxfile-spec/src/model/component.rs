@@ -86,7 +86,7 @@ pub struct Component {
     pub env: BTreeMap<String, String>,
     /// Replaces the image's working directory; absolute, and not in the guest's `/proc`, `/sys` or
     /// `/dev`.
-    pub workdir: Option<String>,
+    pub workdir: Option<Spanned<String>>,
     /// Replaces the image's user: `USER` or `USER:GROUP`, names or numbers.
     pub user: Option<Spanned<String>>,
     /// Which namespaces the component has for itself.

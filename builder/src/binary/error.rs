@@ -42,22 +42,13 @@ pub enum ProgramError {
     /// It is for another processor.
     #[error("it is a program for {found}, but the box is for {expected}")]
     WrongMachine { expected: String, found: String },
-    /// It is an ELF file that Linux does not start, or a script whose first line does not work.
-    #[error("it is {what}{reason}")]
-    Malformed { what: &'static str, reason: &'static str },
+    /// It is an ELF file that Linux does not start.
+    #[error("it is an ELF file that Linux does not start: {0}")]
+    Elf(&'static str),
+    /// It is a script; what is wrong is said about its first line.
+    #[error("it is a script, but its first line {0}")]
+    Script(&'static str),
     /// It cannot be read.
     #[error("it cannot be read")]
     Read(#[from] io::Error),
-}
-
-impl ProgramError {
-    /// Returns the error of a malformed ELF file.
-    pub(super) const fn elf(reason: &'static str) -> Self {
-        Self::Malformed { what: "an ELF file that Linux does not start: ", reason }
-    }
-
-    /// Returns the error of a script; `reason` is said about its first line.
-    pub(super) const fn script(reason: &'static str) -> Self {
-        Self::Malformed { what: "a script, but its first line ", reason }
-    }
 }

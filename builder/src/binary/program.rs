@@ -2,7 +2,7 @@
 //!
 //! Only headers are read, at most 64 KiB of each kind, whatever they claim. Sources: the ELF-64
 //! object file format; Linux, `fs/binfmt_elf.c` (bounds on program headers and interpreter) and
-//! `fs/binfmt_script.c` (the line behind `#!`).
+//! `fs/binfmt_script.c` (the line after `#!`).
 
 use std::fs::File;
 use std::io;
@@ -49,7 +49,7 @@ const OTHERS: [(&[u8], &str); 8] = [
     (b"\xcf\xfa\xed\xfe", "a macOS program"),
     (b"\xca\xfe\xba\xbe", "a macOS program or a Java class"),
     (b"MZ", "a Windows program"),
-    (b"\x1f\x8b", "a gzip archive"),
+    (&oci_layer::GZIP_MAGIC, "a gzip archive"),
     (b"PK\x03\x04", "a zip archive"),
     (b"\xfd7zXZ\0", "an xz archive"),
     (b"<!DOCTYPE", "a web page"),
@@ -88,21 +88,21 @@ pub fn inspect(file: &File, platform: Platform) -> Result<Program, ProgramError>
     Err(ProgramError::NotAProgram(known.map_or("nothing that Linux starts", |(_, it)| it)))
 }
 
-/// Reads a script's first line. `cut` says that the file goes on behind what is given.
+/// Reads a script's first line. `cut` says that the file continues after what is given.
 fn script(line: &[u8], cut: bool) -> Result<Program, ProgramError> {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let end = line.iter().position(|byte| *byte == b'\n');
     if end.is_none() && cut {
-        return Err(ProgramError::script("is longer than the 255 bytes that Linux reads"));
+        return Err(ProgramError::Script("is longer than the 255 bytes that Linux reads"));
     }
     let line = line[..end.unwrap_or(line.len())].trim_ascii_start();
     if line.ends_with(b"\r") {
-        return Err(ProgramError::script("ends as on Windows (CR LF); save it with LF line ends"));
+        return Err(ProgramError::Script("ends as on Windows (CR LF); save it with LF line ends"));
     }
     let name = line.iter().position(blank).unwrap_or(line.len());
     let interpreter = &line[..name];
     if !interpreter.starts_with(b"/") || interpreter.contains(&0) {
-        return Err(ProgramError::script(
+        return Err(ProgramError::Script(
             "does not name an interpreter by its absolute path, as \"#!/bin/sh\" does",
         ));
     }
@@ -126,13 +126,13 @@ struct Segment {
 
 impl<'file> Elf<'file> {
     fn parse(file: &'file File, head: &[u8], platform: Platform) -> Result<Self, ProgramError> {
-        const SHORT: ProgramError = ProgramError::elf("its header is cut off");
+        const SHORT: ProgramError = ProgramError::Elf("its header is cut off");
         let identity = head.get(..20).ok_or(SHORT)?;
         check_machine(identity, platform)?;
         let header = head.get(..64).ok_or(SHORT)?;
         let count = u64::from(u16::from_le_bytes(at(header, 56)));
         if u16::from_le_bytes(at(header, 54)) != 56 || count == 0 || count * 56 > TABLE_MAX {
-            return Err(ProgramError::elf("it has no proper program headers"));
+            return Err(ProgramError::Elf("it has no proper program headers"));
         }
         let table = read_exact(file, u64::from_le_bytes(at(header, 32)), count * 56)?;
         let segment = |header: &[u8]| Segment {
@@ -158,7 +158,7 @@ impl<'file> Elf<'file> {
             return Err(ProgramError::NotAProgram("an object file or a core dump"));
         }
         if self.segment(elf::PT_LOAD).is_none() {
-            return Err(ProgramError::elf("nothing of it is loaded"));
+            return Err(ProgramError::Elf("nothing of it is loaded"));
         }
         if let Some(segment) = self.segment(elf::PT_INTERP) {
             return self.interpreter(segment).map(Program::By);
@@ -172,7 +172,7 @@ impl<'file> Elf<'file> {
 
     fn interpreter(&self, segment: &Segment) -> Result<Vec<u8>, ProgramError> {
         const BAD: ProgramError =
-            ProgramError::elf("it does not name its dynamic linker by an absolute path");
+            ProgramError::Elf("it does not name its dynamic linker by an absolute path");
         if !(2..=PATH_MAX).contains(&segment.size) {
             return Err(BAD);
         }
@@ -222,7 +222,7 @@ fn read_exact(file: &File, offset: u64, size: u64) -> Result<Vec<u8>, ProgramErr
     if bytes.len() as u64 == size {
         return Ok(bytes);
     }
-    Err(ProgramError::elf("it is cut off"))
+    Err(ProgramError::Elf("it is cut off"))
 }
 
 /// Reads a part of a file, less where the file ends.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
-use super::{locking, terminal};
+use super::{locate, locking, terminal};
 
 /// Builds a box from a Boxfile and prints its digest.
 ///
@@ -62,6 +62,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let request = tools.request(&loaded, platform, old, &[])?;
     let failed = |error| Failure::of_build(&error, &loaded.sources);
     request.check_platform().map_err(failed)?;
+    let default = || PathBuf::from(format!("{}.box", loaded.boxfile().name));
+    let directory = args.output.clone().unwrap_or_else(default);
+    locate::check_output(&directory)?;
     set_threads(args.jobs)?;
     let resolved = resolve(&request, &tools.store).map_err(failed)?;
     loaded.show_warnings(resolved.warnings());
@@ -73,8 +76,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     lock_file.check_writable(&lock)?;
     let built = resolved.build().map_err(failed)?;
     let written = save(&lock_file, &lock)?;
-    let default = || PathBuf::from(format!("{}.box", loaded.boxfile().name));
-    let directory = args.output.clone().unwrap_or_else(default);
     let swap = output::write(&tools.store, &built.sealed, &directory)?;
     note_swap(swap, &directory);
     loaded.show_unused(&built.unused);

@@ -2,9 +2,10 @@
 //! that would decide it.
 
 use box_image::ErrorCode;
+use box_tree::FieldDifference;
 use box_tree::listing::Origins;
 use boxbuild::MergeConflicts;
-use boxbuild::compose::merged::{Advice, Conflict, Difference, Side, advice};
+use boxbuild::compose::merged::{Advice, Conflict, Side, advice};
 use boxfile_spec::{Diagnostic, Sources, Syntax};
 use serde_json::{Value, json};
 
@@ -74,7 +75,7 @@ pub(crate) fn all_json(conflicts: &[Conflict], origins: &Origins) -> Value {
         json!({ "value": value, "type": kind, "size": size, "below": below, "origin": origin })
     };
     let one = |it: &Conflict| {
-        let Difference { field, values } = &it.difference;
+        let FieldDifference { field, values } = &it.difference;
         let mut json = json!(PathData::of(&it.path));
         json["field"] = json!(field);
         json["agent"] = side(&it.sides[0], &values[0]);

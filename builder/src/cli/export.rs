@@ -10,11 +10,12 @@ use box_inspect::export::{
 };
 use box_inspect::opened::{self, OpenBox};
 use clap::ValueEnum;
+use host_fs::FileError;
 use serde_json::json;
 
 use super::failure::Failure;
 use super::options::component;
-use super::terminal;
+use super::{locate, terminal};
 
 /// Writes the files of a box in a form that other programs read.
 ///
@@ -127,9 +128,8 @@ fn output(args: &Args, component: Option<ComponentName>) -> Result<PathBuf, Expo
         return Ok(output.clone());
     }
     // A box's own name comes from whoever made it: only that of its directory becomes a path.
-    let what = args.directory.display().to_string();
-    let failed = |source| ExportError::Io { doing: "find", what, source };
-    let directory = std::fs::canonicalize(&args.directory).map_err(failed)?;
+    let found = std::fs::canonicalize(&args.directory);
+    let directory = found.map_err(FileError::of("find", &args.directory))?;
     let is_box = directory.extension().is_some_and(|it| it == "box");
     let name = if is_box { directory.file_stem() } else { directory.file_name() };
     let mut name = name.unwrap_or("box".as_ref()).to_owned();
@@ -140,7 +140,7 @@ fn output(args: &Args, component: Option<ComponentName>) -> Result<PathBuf, Expo
     Ok(name.into())
 }
 
-fn export(args: &Args, opened: &OpenBox) -> Result<Exported, ExportError> {
+fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
     let component = match args.format {
         Format::Oci => Some(component_of(opened, args.component)?),
         _ => args.component,
@@ -153,6 +153,9 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, ExportError> {
         written: None,
         left_out: LeftOut::default(),
     };
+    if !is_stream(args) {
+        locate::check_output(&exported.output)?;
+    }
     if args.format == Format::Erofs {
         let written = to_file(args, &exported.output, |out| copy_rootfs(opened, out))?;
         return Ok(Exported { written: Some(written), ..exported });

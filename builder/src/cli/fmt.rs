@@ -67,7 +67,7 @@ fn unformatted(files: &[String], found: bool) -> Failure {
         .with_details("", &[("files", json!(files))])
 }
 
-/// Formats a file, or only checks it; tells whether it was not formatted.
+/// Formats a file, or only checks it; returns whether it was not formatted.
 fn format(file: &Path, check: bool) -> Result<bool, Failure> {
     let Some(text) = formatted(file)? else { return Ok(false) };
     if !check {

@@ -42,6 +42,21 @@ pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(first)
 }
 
+/// Refuses an output in the directory of a box, or of any other OCI image layout, which would hold
+/// something foreign then.
+pub(crate) fn check_output(output: &Path) -> Result<(), Failure> {
+    let mut above = output.ancestors().skip(1);
+    let Some(nearest) = above.find_map(|it| Path::new(".").join(it).canonicalize().ok()) else {
+        return Ok(());
+    };
+    let Some(layout) = nearest.ancestors().find(|it| box_layout::is_layout(it)) else {
+        return Ok(());
+    };
+    let (output, layout) = (output.display(), layout.display());
+    let message = format!("{output} is in {layout}, an OCI image layout, which holds nothing else");
+    Err(Failure::new((ErrorCode::OutputExists, "name another place with --output"), message))
+}
+
 /// Returns the directory of the store.
 pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
     named

@@ -9,7 +9,7 @@ use box_inspect::opened;
 use serde::Serialize;
 use serde_json::json;
 
-use super::entry::{EntryData, PathData, device, origin, permissions, shown_bytes, time};
+use super::entry::{EntryData, PathData, origin, permissions, shown_bytes};
 use super::failure::Failure;
 use super::terminal;
 
@@ -86,6 +86,6 @@ fn long(entry: &Entry<'_>) -> String {
     let meta = &entry.inode.meta;
     let owner = format!("{}:{}", meta.uid, meta.gid);
     let size = entry.inode.content().map(|it| it.size.to_string());
-    let size = size.or_else(|| device(entry)).unwrap_or_else(|| "-".to_owned());
-    format!("{} {owner:>9} {size:>11} {} ", permissions(entry), time(meta.mtime))
+    let size = size.or_else(|| entry.inode.device_numbers()).unwrap_or_else(|| "-".to_owned());
+    format!("{} {owner:>9} {size:>11} {} ", permissions(entry), meta.mtime_utc())
 }

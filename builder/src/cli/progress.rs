@@ -55,7 +55,7 @@ impl Progress {
 }
 
 impl State {
-    /// Notes a piece, and tells whether its blob is whole now.
+    /// Notes a piece, and returns whether its blob is whole now.
     fn add(&mut self, piece: Piece) -> bool {
         let Piece { digest, received, total } = piece;
         if total == Some(received) {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use box_image::ErrorCode;
 use download::NetworkOptions;
 use host_fs::FileError;
-use host_fs::read::{Links, read_file};
+use host_fs::read::{Links, ReadError, read_file};
 use oci_registry::{Options, Registry, RegistryConfig};
 
-use super::failure::Failure;
+use super::failure::{Failure, chain};
 use super::locate::{config_home, path, xdg};
 use super::options::RegistryOptions;
 use super::progress::Progress;
@@ -43,14 +43,19 @@ fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
     let users = || config_home().map(|it| it.join("boxbuild/registries.toml"));
     let file = options.registry_config.clone().or_else(|| users().filter(|file| file.exists()));
     let Some(file) = file else { return Ok(RegistryConfig::default()) };
-    let shown = file.display();
-    let text =
-        read_file(&file, Links::Follow, CONFIG_BYTES_MAX).map_err(FileError::of("read", &file))?;
-    let text = FileError::text(&file, text)?;
-    RegistryConfig::parse(&text).map_err(|error| {
+    let text = read_file(&file, Links::Follow, CONFIG_BYTES_MAX).map_err(|error| {
+        let code = match error {
+            ReadError::TooLong { .. } => ErrorCode::TooLarge,
+            _ => ErrorCode::RegistryConfig,
+        };
+        Failure::new(code, chain(&FileError::of("read", &file)(error)))
+    })?;
+    let unusable = |message: String| {
         let help = "docs/registries.md says what can be there";
-        Failure::new((ErrorCode::RegistryConfig, help), format!("{shown}: {error}"))
-    })
+        Failure::new((ErrorCode::RegistryConfig, help), message)
+    };
+    let text = FileError::text(&file, text).map_err(|error| unusable(error.to_string()))?;
+    RegistryConfig::parse(&text).map_err(|error| unusable(format!("{}: {error}", file.display())))
 }
 
 /// Returns the files that may have credentials, the first to count first: as podman has it, then as

@@ -13,7 +13,7 @@ use serde_json::Value;
 static LOST: AtomicBool = AtomicBool::new(false);
 /// Whether a text of [`status`] stands; changed only by who holds standard error.
 static STANDS: AtomicBool = AtomicBool::new(false);
-/// Begins the line anew.
+/// Begins the line again.
 const CLEAR: &str = "\r\x1b[K";
 
 /// Prints a result. A reader that has gone away is no error; see [`lost`] for others.
@@ -62,12 +62,12 @@ pub(crate) fn data() -> io::StdoutLock<'static> {
     io::stdout().lock()
 }
 
-/// Tells whether a result could not be written.
+/// Returns whether a result could not be written.
 pub(crate) fn lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Tells whether a person watches.
+/// Returns whether a person watches.
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }

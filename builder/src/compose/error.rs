@@ -12,13 +12,10 @@ pub enum ComposeError {
     /// Nothing says which program the agent is.
     #[error("the agent's image names no program")]
     NoProgram,
-    /// The image's config has something that a component cannot be started with.
+    /// The image's config has something that a component cannot be started with; `found` begins with
+    /// the noun: `config has …`.
     #[error("the {component} image's {found}")]
-    Config {
-        component: &'static str,
-        /// What is wrong, beginning with the noun: `config has …`.
-        found: String,
-    },
+    Config { component: &'static str, found: String },
     /// The component's user is not in the image's /etc/passwd or /etc/group.
     #[error("the {component} component runs as {user:?}, but the image's {file} has no such name")]
     UnknownUser {

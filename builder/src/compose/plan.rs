@@ -97,7 +97,8 @@ fn component_plan(
     let files = env.get(&flat.component);
     let env = environment(config, account.home, [files, Some(&component.env)])?;
     let argv = argv(component, config);
-    let workdir = component.workdir.as_deref().or(config.workdir()).unwrap_or("/").to_owned();
+    let declared = component.workdir.as_ref().map(|it| it.value.as_str());
+    let workdir = declared.or(config.workdir()).unwrap_or("/").to_owned();
     if !workdir.starts_with('/') {
         let found = format!("working directory {workdir:?} is not absolute");
         return Err(ComposeError::Config { component: name, found });

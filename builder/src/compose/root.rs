@@ -14,7 +14,7 @@
 
 use box_image::plan::{PLAN_PATH, ROOTS_PATH, SKILLS_PATH};
 use box_image::rules::KERNEL_DIRECTORIES;
-use box_image::{ComponentName, Layout};
+use box_image::{ComponentName, Layout, RunPlan};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree, path};
 use boxfile_spec::Boxfile;
 
@@ -72,8 +72,9 @@ pub(super) fn root_of(layout: Layout, component: ComponentName) -> String {
 /// Composes the root tree.
 ///
 /// # Errors
-/// [`ComposeError::Hidden`] where an image has something in the way of what the guest mounts.
-pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile) -> Result<Tree, ComposeError> {
+/// [`ComposeError::Hidden`] where an image has something in the way of what the guest mounts, or of a
+/// component's working directory.
+pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile, plan: &RunPlan) -> Result<Tree, ComposeError> {
     let mut root = Tree::default();
     for path in KERNEL_DIRECTORIES.into_iter().chain(["/run"]) {
         let directory = root.ensure_directory(Tree::ROOT, &path.as_bytes()[1..]);
@@ -84,6 +85,7 @@ pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile) -> Result<Tree, ComposeErro
         for component in &own.components {
             check_mount_points(own.tree, *component, !parts.skills.is_empty())?;
             mounts::check(own.tree, *component, boxfile)?;
+            check_workdir(own.tree, *component, boxfile, plan)?;
         }
         root.graft(roots, own.name.as_bytes(), own.tree);
     }
@@ -143,6 +145,33 @@ fn check_mount_points(
         mounted: "where the box has its skills".to_owned(),
         span: None,
     })
+}
+
+/// A working directory may be missing, as the guest makes it then, and be reached by links; a file
+/// there would stop the component when it starts.
+fn check_workdir(
+    tree: &Tree,
+    component: ComponentName,
+    boxfile: &Boxfile,
+    plan: &RunPlan,
+) -> Result<(), ComposeError> {
+    let Some(component_plan) = plan.component(component) else { return Ok(()) };
+    let mut path = Vec::new();
+    for name in path::names(component_plan.workdir.as_bytes()) {
+        path = path::join(&path, name);
+        let Some(inode) = tree.lookup(&path).map(|id| tree.inode(id)) else { return Ok(()) };
+        if inode.names().is_none() {
+            let declared = boxfile.component(component).and_then(|it| it.workdir.as_ref());
+            return Err(ComposeError::Hidden {
+                component: owner(inode, component),
+                path: String::from_utf8_lossy(&path).into_owned(),
+                found: format!("a {}", inode.type_name()),
+                mounted: format!("in the way of the working directory of the {}", component.name()),
+                span: Some(declared.map_or_else(|| boxfile.root_span(component), |it| it.span)),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Names the component whose image an entry of a component's root is from.

@@ -75,7 +75,7 @@ fn supplementary(user: &str, primary: u32, group: &[Line]) -> Vec<u32> {
     ids
 }
 
-/// A line of passwd or group: the name, and the fields behind the password.
+/// A line of passwd or group: the name, and the fields after the password.
 struct Line {
     name: String,
     rest: Vec<String>,

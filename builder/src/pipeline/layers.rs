@@ -69,7 +69,7 @@ fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError>
         if !layers.is_empty() {
             let (component, span) = (*component, request.boxfile.root_span(*component));
             let fetched = image.fetch_layers(&layers, &access(request, store));
-            fetched.map_err(|source| BuildError::image_unread(component, span, source))?;
+            fetched.map_err(|source| BuildError::image(component, span, source))?;
         }
     }
     Ok(())
@@ -82,10 +82,10 @@ fn decode_one(job: &Job<'_>, resolved: &Resolved<'_>) -> Result<DecodedLayer, Bu
     let blob = job
         .image
         .open_layer(job.layer, &access(request, store))
-        .map_err(|source| BuildError::image_unread(component, span, source))?;
+        .map_err(|source| BuildError::image(component, span, source))?;
     let mut data = store.data_writer()?;
     let index = decode(job.layer, blob, &mut data, &Limits::default());
-    let index = index.map_err(|source| BuildError::image_refused(component, span, source))?;
+    let index = index.map_err(|source| BuildError::image(component, span, source))?;
     data.commit(&key)?;
     let stored = store.put(&index.encode())?;
     store.record_action(&key, stored.as_bytes())?;

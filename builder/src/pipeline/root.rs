@@ -108,7 +108,7 @@ pub(super) fn composed(
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
     let roots = ComponentRoot::all(&images, merged.as_ref());
     let parts = Parts { roots, skills, plan: plan_content };
-    let tree = compose(&parts, boxfile).map_err(|source| unfit(boxfile, source))?;
+    let tree = compose(&parts, boxfile, &plan).map_err(|source| unfit(boxfile, source))?;
     Ok(Root { tree, contents, plan, unused })
 }
 
@@ -168,9 +168,8 @@ fn flat(
     boxfile: &Boxfile,
 ) -> Result<FlatImage, BuildError> {
     let layers = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id].index));
-    let tree = flatten(component, layers).map_err(|source| {
-        BuildError::image_refused(component, boxfile.root_span(component), source)
-    })?;
+    let tree = flatten(component, layers)
+        .map_err(|source| BuildError::image(component, boxfile.root_span(component), source))?;
     Ok(FlatImage { component, process: image.process.clone(), tree })
 }
 

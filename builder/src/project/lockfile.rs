@@ -28,14 +28,9 @@ pub enum LockFileError {
     /// It is not UTF-8 text.
     #[error(transparent)]
     NotText(FileError),
-    /// It cannot be read as a lock.
+    /// It cannot be read as a lock, perhaps as a merge left it with conflicts.
     #[error("{} is not a lock that can be used", .sources.as_slice()[0].name)]
-    Malformed {
-        sources: Sources,
-        diagnostics: Diagnostics,
-        /// Whether a merge left it with conflicts.
-        conflicted: bool,
-    },
+    Malformed { sources: Sources, diagnostics: Diagnostics, conflicted: bool },
     /// It cannot be read as a lock, and was not written as one.
     #[error("{} is not a lock, and is not overwritten", .0.display())]
     Foreign(PathBuf),

@@ -70,21 +70,35 @@ impl Descriptor {
     }
 }
 
-/// The file `oci-layout` (OCI image-layout.md).
+/// The file of an OCI image layout with its version (OCI image-layout.md).
+pub const LAYOUT_FILE: &str = "oci-layout";
+/// The version of OCI image layouts that is read and written.
+pub const LAYOUT_VERSION: &str = "1.0.0";
+/// The file of an OCI image layout that names its manifests.
+pub const INDEX_FILE: &str = "index.json";
+/// The directory of an OCI image layout with its blobs.
+pub const BLOBS: &str = "blobs/sha256";
+
+/// Returns the name of a blob's file in an OCI image layout.
+pub fn blob_name(digest: &Digest) -> String {
+    format!("{BLOBS}/{}", digest.hex())
+}
+
+/// The file [`LAYOUT_FILE`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OciLayout {
-    /// Always `1.0.0`.
+    /// Always [`LAYOUT_VERSION`].
     pub image_layout_version: String,
 }
 
 impl Default for OciLayout {
     fn default() -> Self {
-        Self { image_layout_version: "1.0.0".to_owned() }
+        Self { image_layout_version: LAYOUT_VERSION.to_owned() }
     }
 }
 
-/// The file `index.json` of a box: names its one manifest (OCI image-index.md).
+/// The file [`INDEX_FILE`] of a box: names its one manifest (OCI image-index.md).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Index {

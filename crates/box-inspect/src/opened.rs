@@ -13,7 +13,6 @@ use box_tree::listing::{LISTING_BYTES, Listing, ListingError};
 /// An error from opening a box or reading what it says about itself.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
-#[non_exhaustive]
 pub enum OpenError {
     /// The box cannot be opened, or a file of it is not the one that it names.
     #[error(transparent)]

@@ -28,14 +28,13 @@ pub enum OpenError {
     /// The layout's index does not name exactly one manifest.
     #[error("{} names {count} manifests, and a box has one", place(path))]
     Manifests { path: PathBuf, count: usize },
-    /// A file cannot be opened or read.
+    /// A file cannot be opened or read, or is too long.
     #[error("cannot {action} {}: {error}", place(path))]
     File { action: &'static str, path: PathBuf, error: io::Error },
     /// A file is a symbolic link, a directory, a device or a pipe.
     #[error("{} is not a regular file; a box consists of regular files only", place(.0))]
     NotRegular(PathBuf),
-    /// A document is not what its place in the box asks for, or is too long; or no start could
-    /// carry out its plan.
+    /// A document is not what its place in the box asks for, or no start could carry out its plan.
     #[error("{0}")]
     Malformed(String),
     /// A file does not have the size or the content that the box names.
@@ -55,8 +54,7 @@ impl OpenError {
         let path = path.to_owned();
         match error {
             ReadError::NotRegular => Self::NotRegular(path),
-            ReadError::TooLong { .. } => Self::malformed(&path, &error.to_string()),
-            ReadError::Io(error) => Self::File { action, path, error },
+            error => Self::File { action, path, error: error.into() },
         }
     }
 

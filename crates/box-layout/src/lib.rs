@@ -22,4 +22,4 @@ mod read;
 
 pub use error::OpenError;
 pub use open::{Blob, OpenBox, names_one_box};
-pub use paths::{BLOBS, EntryKind, INDEX, LAYOUT, blob_path, entry_kind, is_layout};
+pub use paths::{EntryKind, blob_path, entry_kind, is_layout};

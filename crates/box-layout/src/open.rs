@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use box_image::manifest::{
-    ARTIFACT_TYPE, CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, OCI_INDEX_TYPE,
-    OCI_MANIFEST_TYPE, ROOTFS_TYPE,
+    ARTIFACT_TYPE, CONFIG_TYPE, FORMAT_EPOCH, INDEX_FILE, INIT_TYPE, KERNEL_TYPE, LAYOUT_FILE,
+    LAYOUT_VERSION, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
 use box_image::{BoxConfig, Descriptor, Index, Manifest, OciLayout, RunPlan};
 use host_fs::read::{Links, open_regular};
 
 use crate::error::{OpenError, place};
-use crate::paths::{INDEX, LAYOUT, blob_path};
+use crate::paths::blob_path;
 use crate::read::{CONFIG_LIMIT, DOCUMENT_LIMIT, Document};
 
 /// An open box: its documents are verified, the blobs that boot are open.
@@ -129,9 +129,9 @@ impl Blob {
 /// Checks that the directory is an OCI image layout of the known version.
 fn check_layout(directory: &Path) -> Result<(), OpenError> {
     let document =
-        Document::unnamed(directory, LAYOUT).map_err(|error| missing(directory, error))?;
+        Document::unnamed(directory, LAYOUT_FILE).map_err(|error| missing(directory, error))?;
     let layout: OciLayout = document.parse()?;
-    document.expect("imageLayoutVersion", &layout.image_layout_version, "1.0.0")
+    document.expect("imageLayoutVersion", &layout.image_layout_version, LAYOUT_VERSION)
 }
 
 /// Says whether it is the box that is missing, or a file of it.
@@ -150,7 +150,7 @@ fn missing(directory: &Path, error: OpenError) -> OpenError {
 
 /// Finds the one manifest in the index.
 fn manifest_descriptor(directory: &Path) -> Result<Descriptor, OpenError> {
-    let document = Document::unnamed(directory, INDEX)?;
+    let document = Document::unnamed(directory, INDEX_FILE)?;
     let index: Index = document.parse()?;
     document.expect("schemaVersion", &index.schema_version.to_string(), "2")?;
     document.expect("mediaType", &index.media_type, OCI_INDEX_TYPE)?;

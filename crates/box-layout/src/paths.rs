@@ -3,23 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
-
-/// The file with the layout's version.
-pub const LAYOUT: &str = "oci-layout";
-/// The file that names the manifest.
-pub const INDEX: &str = "index.json";
-/// The directory of the blobs.
-pub const BLOBS: &str = "blobs/sha256";
+use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, blob_name};
 
 /// Returns the path of a blob of the box in `directory`.
 pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {
-    directory.join(BLOBS).join(digest.hex())
+    directory.join(blob_name(digest))
 }
 
 /// Returns `true` for the directory of an OCI image layout, even of an incomplete one.
 pub fn is_layout(directory: &Path) -> bool {
     let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
-    has(LAYOUT) || has(INDEX) && has(BLOBS)
+    has(LAYOUT_FILE) || has(INDEX_FILE) && has(BLOBS)
 }
 
 /// The kind of a directory entry of a box.
@@ -36,7 +30,7 @@ pub enum EntryKind {
 pub fn entry_kind(path: &Path) -> Option<EntryKind> {
     let blob = |name: &str| format!("sha256:{name}").parse::<Digest>().is_ok();
     match path.to_str()? {
-        LAYOUT | INDEX => Some(EntryKind::File),
+        LAYOUT_FILE | INDEX_FILE => Some(EntryKind::File),
         "blobs" | BLOBS => Some(EntryKind::Directory),
         path => {
             let name = path.strip_prefix(BLOBS)?.strip_prefix('/')?;

@@ -13,9 +13,8 @@ const INSTALLED: Format = Format { limit: 64 << 20, take, is_installed: |_| true
 
 /// Reads the database of a component.
 pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Result<()> {
-    APK_DATABASES.into_iter().try_for_each(|file| {
-        database::read(scan, installed, &format!("{}{file}", installed.root), &INSTALLED)
-    })
+    let mut files = APK_DATABASES.into_iter();
+    files.try_for_each(|file| database::read(scan, installed, file, &INSTALLED))
 }
 
 fn package<'a>(
@@ -31,15 +30,14 @@ fn package<'a>(
         [("arch", field("A").unwrap_or_default()), ("distro", distribution.release.as_str())];
     // Every layer that installs something writes the whole database; the package's files stay
     // where they were.
-    let file_of_package = first_file(paragraph).map(|file| format!("{root}/{file}"));
-    let origin = file_of_package.and_then(|file| scan.origin(file.as_bytes()));
+    let origin = first_file(paragraph).and_then(|file| scan.origin(root, &file));
     Some(Package {
         kind: "apk",
         purl: purl("apk", namespace, name, version, &qualifiers),
         name: name.to_owned(),
         version: version.to_owned(),
         license: value(paragraph, "L").map(str::to_owned),
-        origin: origin.or_else(|| scan.origin(file)),
+        origin,
         path: Rc::clone(file),
     })
 }

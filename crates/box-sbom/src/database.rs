@@ -17,7 +17,8 @@ pub(super) struct Installed<'i> {
     pub(super) distribution: Distribution,
 }
 
-/// Reads a paragraph of a component's file; `None` where it has no name or version.
+/// Reads a paragraph of a component's file; `None` where it has no name or version. Its origin, if
+/// any, is more exact than the file's.
 pub(super) type ReadPackage =
     for<'a> fn(&Scan<'a, '_>, &Installed<'_>, &Rc<[u8]>, &Paragraph<'_>) -> Option<Package<'a>>;
 
@@ -32,22 +33,27 @@ pub(super) struct Format {
     pub(super) package: ReadPackage,
 }
 
-/// Reads a file of a database, if there is one.
+/// Reads a file of a component's database, if there is one that was not read by another path.
 pub(super) fn read(
     scan: &mut Scan<'_, '_>,
     installed: &Installed<'_>,
     path: &str,
     format: &Format,
 ) -> io::Result<()> {
-    let Some(text) = scan.file(path, format.limit)? else { return Ok(()) };
-    let file = Rc::from(path.as_bytes());
+    let root = installed.root;
+    let Some(text) = scan.file(root, path, format.limit)? else { return Ok(()) };
+    let (whole, origin) = (format!("{root}{path}"), scan.origin(root, path));
+    let file = Rc::from(whole.as_bytes());
     for paragraph in paragraphs(&text, format.take).filter(format.is_installed) {
-        if !scan.has_room(path) {
+        if !scan.has_room(&whole) {
             break;
         }
         match (format.package)(scan, installed, &file, &paragraph) {
-            Some(package) => scan.packages.push(package),
-            None => scan.note(path, "an entry has no name or version that a package can have"),
+            Some(package) => {
+                let origin = package.origin.or(origin);
+                scan.packages.push(Package { origin, ..package });
+            }
+            None => scan.note(&whole, "an entry has no name or version that a package can have"),
         }
     }
     Ok(())

@@ -16,9 +16,9 @@ const ONE: Format = Format { limit: 1 << 20, ..STATUS };
 
 /// Reads the database of a component.
 pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Result<()> {
-    database::read(scan, installed, &format!("{}{DPKG_DATABASE}", installed.root), &STATUS)?;
-    let folder = format!("{}{FOLDER}/status.d", installed.root);
-    for name in scan.names(&folder) {
+    database::read(scan, installed, DPKG_DATABASE, &STATUS)?;
+    let folder = format!("{FOLDER}/status.d");
+    for name in scan.names(installed.root, &folder) {
         // Beside them are the digests of the packages' files.
         if !name.ends_with(".md5sums") {
             database::read(scan, installed, &format!("{folder}/{name}"), &ONE)?;
@@ -47,9 +47,9 @@ fn package<'a>(
     let (name, version) = (field("Package")?, field("Version")?);
     let arch = field("Architecture").unwrap_or_default();
     // dpkg writes this list when it unpacks the package, so that its layer is the package's.
-    let info = format!("{root}{FOLDER}/info/{name}");
-    let origin = scan.origin(format!("{info}.list").as_bytes());
-    let origin = origin.or_else(|| scan.origin(format!("{info}:{arch}.list").as_bytes()));
+    let info = format!("{FOLDER}/info/{name}");
+    let origin = scan.origin(root, &format!("{info}.list"));
+    let origin = origin.or_else(|| scan.origin(root, &format!("{info}:{arch}.list")));
     let namespace = if distribution.id.is_empty() { "debian" } else { &distribution.id };
     let qualifiers = [("arch", arch), ("distro", &distribution.release)];
     Some(Package {
@@ -58,7 +58,7 @@ fn package<'a>(
         name: name.to_owned(),
         version: version.to_owned(),
         license: None,
-        origin: origin.or_else(|| scan.origin(file)),
+        origin,
         path: Rc::clone(file),
     })
 }

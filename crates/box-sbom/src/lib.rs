@@ -36,7 +36,7 @@ use spdx::Document;
 /// Where dpkg has its database.
 pub const DPKG_DATABASE: &str = "/var/lib/dpkg/status";
 
-/// Where apk has its database: apk-tools 2, the same where `/lib` is a link, and apk-tools 3.
+/// Where apk has its database: apk-tools 2, the same on a merged `/usr`, and apk-tools 3.
 pub const APK_DATABASES: [&str; 3] =
     ["/lib/apk/db/installed", "/usr/lib/apk/db/installed", "/var/lib/apk/db/installed"];
 
@@ -95,6 +95,9 @@ fn modules(scan: &mut Scan<'_, '_>) -> io::Result<()> {
         } else {
             continue;
         };
+        if listing.tree.inode(id).names().is_some() {
+            continue;
+        }
         let name = String::from_utf8_lossy(&path);
         if !scan.has_room(&name) {
             break;

@@ -47,7 +47,7 @@ impl Licenses {
     }
 }
 
-/// Tells whether a text is an expression of known licenses, `AND`, `OR` and parentheses.
+/// Returns whether a text is an expression of known licenses, `AND`, `OR` and parentheses.
 fn is_expression(text: &str) -> bool {
     let spaced = text.replace('(', " ( ").replace(')', " ) ");
     let (mut open, mut wants_license) = (0usize, true);

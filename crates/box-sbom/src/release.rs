@@ -21,7 +21,7 @@ pub(super) struct Distribution {
 /// Reads the distribution of the component at a root.
 pub(super) fn read(scan: &mut Scan<'_, '_>, root: &str) -> io::Result<Distribution> {
     for file in FILES {
-        if let Some(text) = scan.file(&format!("{root}{file}"), FILE_MAX)? {
+        if let Some(text) = scan.file(root, file, FILE_MAX)? {
             return Ok(parse(&text));
         }
     }

@@ -1,9 +1,10 @@
 //! Reading the package databases of a tree, within bounds.
 
+use std::collections::HashSet;
 use std::io;
 
 use box_tree::listing::{Listing, NamedOrigin};
-use box_tree::{Content, InodeId, Kind, Leaf};
+use box_tree::{Content, InodeId, path};
 
 use super::package::Package;
 
@@ -23,6 +24,8 @@ pub(super) struct Scan<'a, 'r> {
     read: Read<'r>,
     /// How many bytes may still be read.
     left: u64,
+    /// The files that were read by their paths, and the links that were noted.
+    seen: HashSet<InodeId>,
     pub(super) packages: Vec<Package<'a>>,
     notes: Vec<String>,
     /// How many notes there would be.
@@ -32,25 +35,57 @@ pub(super) struct Scan<'a, 'r> {
 impl<'a, 'r> Scan<'a, 'r> {
     pub(super) fn new(listing: &'a Listing, read: Read<'r>) -> Self {
         let (packages, notes) = (Vec::new(), Vec::new());
-        Self { listing, read, left: ALL_MAX, packages, notes, noted: 0 }
+        let seen = HashSet::new();
+        Self { listing, read, left: ALL_MAX, seen, packages, notes, noted: 0 }
     }
 
-    /// Reads the file at a path as text; nothing where there is no file.
-    pub(super) fn file(&mut self, path: &str, limit: u64) -> io::Result<Option<String>> {
-        let Ok(id) = self.listing.tree.reach(path.as_bytes()) else { return Ok(None) };
-        self.text(id, path, limit)
+    /// Finds what is at a path of the component at `root`, through symbolic links within it. Notes
+    /// a link that leads nowhere. Returns `None` where nothing is there.
+    pub(super) fn find(&mut self, root: &str, path: &str) -> Option<InodeId> {
+        let tree = &self.listing.tree;
+        let top = tree.reach(root.as_bytes()).ok()?;
+        let (mut here, mut walked) = (top, Vec::new());
+        for name in path::names(path.as_bytes()) {
+            let child = tree.child(here, name)?;
+            walked = path::join(&walked, name);
+            let Some(found) = tree.lookup_in(top, &walked) else {
+                if self.seen.insert(child) {
+                    let link = format!("{root}{}", String::from_utf8_lossy(&walked));
+                    self.note(&link, "the symbolic link leads nowhere in the component");
+                }
+                return None;
+            };
+            here = found;
+        }
+        Some(here)
     }
 
-    /// Lists the names in a directory that are UTF-8.
-    pub(super) fn names(&self, path: &str) -> Vec<String> {
-        let id = self.listing.tree.reach(path.as_bytes()).ok();
+    /// Reads a file of the component at `root` as text. Returns `None` where there is no file, or one
+    /// that was read by another path already.
+    pub(super) fn file(
+        &mut self,
+        root: &str,
+        path: &str,
+        limit: u64,
+    ) -> io::Result<Option<String>> {
+        match self.find(root, path).filter(|id| self.seen.insert(*id)) {
+            Some(id) => self.text(id, &format!("{root}{path}"), limit),
+            None => Ok(None),
+        }
+    }
+
+    /// Lists the names in a directory of the component at `root` that are UTF-8.
+    pub(super) fn names(&mut self, root: &str, path: &str) -> Vec<String> {
+        let id = self.find(root, path);
         let names = id.and_then(|id| self.listing.tree.inode(id).names()).into_iter().flatten();
         names.filter_map(|(name, _)| String::from_utf8(name.to_vec()).ok()).collect()
     }
 
-    /// Says where what is at a path came from; nothing where nothing is there.
-    pub(super) fn origin(&self, path: &[u8]) -> Option<NamedOrigin<'a>> {
-        self.listing.origin(self.listing.tree.reach(path).ok()?)
+    /// Returns the origin of what is at a path of the component at `root`, links followed.
+    pub(super) fn origin(&self, root: &str, path: &str) -> Option<NamedOrigin<'a>> {
+        let tree = &self.listing.tree;
+        let top = tree.reach(root.as_bytes()).ok()?;
+        self.listing.origin(tree.lookup_in(top, path.as_bytes())?)
     }
 
     /// Returns whether the box may have more packages than were found, and notes where it may not.
@@ -78,14 +113,16 @@ impl<'a, 'r> Scan<'a, 'r> {
         (self.packages, self.notes)
     }
 
-    /// Reads a file as text; `None` if it is not text or exceeds the bounds.
+    /// Reads a file as text. Notes what is not read: something else, or more than the bounds.
     pub(super) fn text(
         &mut self,
         id: InodeId,
         path: &str,
         limit: u64,
     ) -> io::Result<Option<String>> {
-        let Kind::Leaf(Leaf::File(content)) = self.listing.tree.inode(id).kind else {
+        let inode = self.listing.tree.inode(id);
+        let Some(&content) = inode.content() else {
+            self.note(path, &format!("it is not read, being a {}", inode.type_name()));
             return Ok(None);
         };
         let why = if content.size > limit {

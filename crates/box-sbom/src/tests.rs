@@ -168,6 +168,38 @@ fn apk() {
     insta::assert_snapshot!(fixture.comment(), @"The box has the tree blake3:0000000000000000000000000000000000000000000000000000000000000000. Left out: /roots/business/lib/apk/db/installed: an entry has no name or version that a package can have.");
 }
 
+fn link(fixture: Fixture, path: &str, target: &str) -> Fixture {
+    fixture.leaf(AGENT[0], path, Leaf::Symlink(target.into()))
+}
+
+#[test]
+fn databases_are_read_once_through_links_within_the_component() {
+    let fixture = Fixture::default()
+        .file(AGENT[1], "/roots/agent/usr/lib/dpkg-db/status", "Package: a\nVersion: 1\n")
+        .file(AGENT[0], "/roots/agent/usr/lib/dpkg-db/info/a.list", "")
+        .file(AGENT[0], "/roots/agent/usr/lib/apk/db/installed", "P:b\nV:2\nF:lib\nR:b.so\n")
+        .file(AGENT[1], "/roots/agent/usr/lib/b.so", "");
+    let fixture = link(fixture, "/roots/agent/var/lib/dpkg", "/usr/lib/dpkg-db");
+    let fixture = link(fixture, "/roots/agent/lib", "usr/lib");
+    let fixture = link(fixture, "/roots/agent/var/lib/apk", "../../../../lib/apk");
+    insta::assert_snapshot!(fixture.packages().join("\n"), @"
+    pkg:apk/alpine/b@2 NOASSERTION /roots/agent/lib/apk/db/installed, from agent image layer 2
+    pkg:deb/debian/a@1 NOASSERTION /roots/agent/var/lib/dpkg/status, from agent image layer 1
+    ");
+    assert!(!fixture.comment().contains("Left out"), "{}", fixture.comment());
+}
+
+#[test]
+fn links_that_leave_the_component_and_databases_that_are_no_files_are_noted() {
+    let fixture = Fixture::default()
+        .file(AGENT[0], "/roots/business/dpkg/status", "Package: b\nVersion: 1\n")
+        .leaf(AGENT[0], "/roots/agent/lib/apk/db/installed", Leaf::Fifo)
+        .leaf(AGENT[0], "/roots/agent/x/node_modules/a/package.json", Leaf::Symlink(b"b".into()));
+    let fixture = link(fixture, "/roots/agent/var/lib/dpkg", "/roots/business/dpkg");
+    assert_eq!(fixture.packages(), [""; 0]);
+    insta::assert_snapshot!(fixture.comment().split_once("Left out: ").unwrap().1, @"/roots/agent/var/lib/dpkg: the symbolic link leads nowhere in the component; /roots/agent/lib/apk/db/installed: it is not read, being a fifo; /roots/agent/x/node_modules/a/package.json: it is not read, being a symlink.");
+}
+
 #[test]
 fn python_and_npm() {
     let python = "/roots/agent/usr/lib/python3/dist-packages";
@@ -279,7 +311,7 @@ fn what_is_too_large_or_hostile_is_left_out_and_said() {
         comment
             .contains("\u{fffd}huge/package.json: it is not read, having more than 1048576 bytes")
     );
-    assert!(comment.ends_with("; and 14 more."), "{comment}");
+    assert!(comment.ends_with("; and 15 more."), "{comment}");
     let bytes = String::from_utf8(fixture.bytes()).unwrap();
     assert!(!bytes.contains(['\u{1b}', '\u{9b}']));
 }

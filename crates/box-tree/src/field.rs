@@ -1,8 +1,21 @@
 //! The fields of an entry by which two are compared.
 
 use box_image::named_enum;
+use box_image::text::shown;
 
-use super::{Inode, Meta};
+use super::{Content, Inode, Meta};
+
+/// The longest value of an extended attribute that is shown as it is; of others, a hash.
+const MAX_SHOWN_VALUE: usize = 64;
+
+/// A field in which two entries differ, and both values: in one line, safe for a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldDifference {
+    /// The field's name; of extended attributes `xattr NAME`, with the first that differs.
+    pub field: String,
+    /// What the two entries have there.
+    pub values: [String; 2],
+}
 
 named_enum! {
     /// The fields that can differ at a path.
@@ -51,6 +64,44 @@ impl Field {
             Self::HardLinks => false,
         }
     }
+
+    /// Shows the values of this field, in which two inodes differ. Those of their hard links are not
+    /// known here, and empty.
+    pub fn difference(self, one: &Inode, other: &Inode) -> FieldDifference {
+        let xattr = one.meta.differing_xattr(&other.meta).filter(|_| self == Self::Xattrs);
+        let field = match xattr {
+            Some(name) => format!("xattr {}", shown(&String::from_utf8_lossy(name))),
+            None => self.name().to_owned(),
+        };
+        FieldDifference { field, values: [one, other].map(|inode| self.value(inode, xattr)) }
+    }
+
+    /// Shows the value of the field; of extended attributes, that of the named one.
+    fn value(self, inode: &Inode, xattr: Option<&[u8]>) -> String {
+        let meta = &inode.meta;
+        let found = match self {
+            Self::Type => Some(inode.type_name().to_owned()),
+            Self::Mode => Some(format!("{:04o}", meta.mode)),
+            Self::Uid => Some(meta.uid.to_string()),
+            Self::Gid => Some(meta.gid.to_string()),
+            Self::Size => inode.content().map(|it| it.size.to_string()),
+            Self::Content => inode.content().map(|it| format!("blake3:{}", it.hash.short())),
+            Self::Target => inode.target().map(|it| shown(&String::from_utf8_lossy(it))),
+            Self::Device => inode.device_numbers(),
+            Self::Xattrs => Some(match xattr.and_then(|name| meta.xattrs.get(name)) {
+                None => "none".to_owned(),
+                Some(value) if value.len() <= MAX_SHOWN_VALUE => {
+                    shown(&format!("\"{}\"", value.escape_ascii()))
+                }
+                Some(value) => {
+                    format!("blake3:{} ({} bytes)", Content::of(value).hash.short(), value.len())
+                }
+            }),
+            Self::Mtime => Some(format!("{}.{:09}", meta.mtime_utc(), meta.mtime_nsec)),
+            Self::HardLinks => None,
+        };
+        found.unwrap_or_default()
+    }
 }
 
 impl Meta {
@@ -61,5 +112,48 @@ impl Meta {
             self.xattrs.iter().find(|(name, value)| other.xattrs.get(*name) != Some(value));
         let further = other.xattrs.keys().find(|name| !self.xattrs.contains_key(*name));
         differing.map(|(name, _)| name).into_iter().chain(further).min().map(Vec::as_slice)
+    }
+
+    /// Shows the modification time as UTC without the nanoseconds: `2023-11-14 22:13:20` (the
+    /// proleptic Gregorian calendar).
+    pub fn mtime_utc(&self) -> String {
+        let (days, rest) = (self.mtime.div_euclid(86_400), self.mtime.rem_euclid(86_400));
+        // Days since 0000-03-01, so that a leap day is the last of its year.
+        let days = days + 719_468;
+        let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+        let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day + 2) / 153;
+        let day = day - (153 * month + 2) / 5 + 1;
+        let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+        let year = era * 400 + year + next;
+        let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(mtime: i64) -> String {
+        Meta { mtime, ..Meta::root_owned(0) }.mtime_utc()
+    }
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01 00:00:00"),
+            (1_700_000_000, "2023-11-14 22:13:20"),
+            (951_782_399, "2000-02-28 23:59:59"),
+            (951_782_400, "2000-02-29 00:00:00"),
+            (-1, "1969-12-31 23:59:59"),
+            (4_107_542_400, "2100-03-01 00:00:00"),
+        ] {
+            assert_eq!(time(seconds), expected);
+        }
+        for extreme in [i64::MIN, i64::MAX] {
+            assert!(time(extreme).ends_with(|it: char| it.is_ascii_digit()));
+        }
     }
 }

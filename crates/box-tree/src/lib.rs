@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 pub use content::{Content, CopyError};
 pub use digest::{TREE_EPOCH, entries};
-pub use field::Field;
+pub use field::{Field, FieldDifference};
 pub use graft::Absorbed;
 pub use listing::Origin;
 pub use lookup::{LookupError, Unreached};
@@ -37,7 +37,7 @@ pub trait ReadContent {
 /// A name in a directory: bytes without `/` or NUL, neither empty nor `.` nor `..`.
 pub type Name = Box<[u8]>;
 
-/// Tells whether bytes are a [`Name`] that Linux would take.
+/// Returns whether bytes are a [`Name`] that Linux would take.
 pub fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..")
         && name.len() <= 255
@@ -155,6 +155,11 @@ impl Inode {
             }
             _ => None,
         }
+    }
+
+    /// Shows the numbers of a device, as `/sys/dev` does: `1:3`.
+    pub fn device_numbers(&self) -> Option<String> {
+        self.device().map(|(major, minor)| format!("{major}:{minor}"))
     }
 
     /// Returns an empty directory that the builder makes.

@@ -65,9 +65,15 @@ impl Tree {
         Ok(here)
     }
 
-    /// Follows a path, and symbolic links in all its parts; nothing where it leads nowhere.
+    /// Follows a path, and symbolic links in all its parts. Returns `None` where it leads nowhere.
     pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
-        let mut scratch = Walk::new(path);
+        self.lookup_in(Self::ROOT, path)
+    }
+
+    /// Follows a path as a process does whose root is a directory of the tree: links lead nowhere
+    /// out of it. Returns `None` where the path leads nowhere.
+    pub fn lookup_in(&self, root: InodeId, path: &[u8]) -> Option<InodeId> {
+        let mut scratch = Walk { trail: vec![root], ..Walk::new(path) };
         while let Some(part) = scratch.next_part().ok()? {
             match part.as_slice() {
                 b".." => scratch.up(),

@@ -23,7 +23,8 @@ pub enum DownloadError {
     /// The server refuses, or fails.
     #[error(
         "{host} answers \"{status}{}\" for {what}{}",
-        shown_reason(*reason), shown_wait(*retry_after)
+        reason.map(|it| format!(", {it}")).unwrap_or_default(),
+        retry_after.map(|it| format!(" and asks to wait {} s", it.as_secs())).unwrap_or_default()
     )]
     Status {
         what: String,
@@ -81,17 +82,10 @@ impl Retryable for DownloadError {
             Self::Status { transient: true, retry_after, .. } => {
                 Some(retry_after.unwrap_or_default())
             }
-            Self::Http(error) if error.is_transient() => Some(Duration::ZERO),
-            Self::Interrupted { transient: true, .. } => Some(Duration::ZERO),
+            // The connection failed, nothing else.
+            Self::Http(HttpError::Unreachable { .. })
+            | Self::Interrupted { transient: true, .. } => Some(Duration::ZERO),
             _ => None,
         }
     }
-}
-
-fn shown_reason(reason: Option<&str>) -> String {
-    reason.map_or_else(String::new, |reason| format!(", {reason}"))
-}
-
-fn shown_wait(time: Option<Duration>) -> String {
-    time.map_or_else(String::new, |time| format!(" and asks to wait {} s", time.as_secs()))
 }

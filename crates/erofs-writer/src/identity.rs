@@ -12,6 +12,9 @@
 //! symlink:             length u64, target
 //! device:              major u32, minor u32
 //! ```
+//!
+//! It is computed here and not taken from the caller, who may have a digest of the tree, too: the
+//! writer then depends on nobody's digest, and the UUID's bytes belong to the format's goldens.
 
 use crate::inode::file_mode;
 use crate::tree::{Inode, Node, NodeId, is_dot};

@@ -10,7 +10,7 @@ use crate::{BLOCK, BLOCK_SIZE, Error, directory};
 
 /// `nid` counts in units of this many bytes.
 const SLOT: u64 = 32;
-/// The largest file that lies behind its inode, in bytes. Above half a block, the space that is
+/// The largest file that lies after its inode, in bytes. Above half a block, the space that is
 /// lost at the ends of blocks comes close to what a block of its own would cost.
 const MAX_INLINE_FILE: u64 = 2048;
 /// Bytes that follow the last inode at least. `fsck.erofs` before erofs-utils 1.9 reads the header
@@ -24,7 +24,7 @@ pub(crate) struct ImageLayout {
     pub(crate) order: Vec<NodeId>,
     /// Where each of them lies, by [`NodeId::index`].
     pub(crate) places: Vec<InodePlace>,
-    /// The first block behind the inodes.
+    /// The first block after the inodes.
     pub(crate) first_data_block: u32,
     /// The contents with blocks of their own, in the order of the blocks.
     pub(crate) contents: Vec<StoredContent>,

@@ -29,6 +29,9 @@ impl From<&OpenError> for Explanation {
             OpenError::Epoch { .. } => {
                 (BoxEpoch, "use the version that built the box, or build it again")
             }
+            OpenError::File { error, .. } if error.kind() == ErrorKind::FileTooLarge => {
+                return TooLarge.into();
+            }
             OpenError::File { .. } => return Io.into(),
             OpenError::Malformed(_) => return BoxMalformed.into(),
         };
@@ -50,5 +53,6 @@ mod tests {
         };
         assert_eq!(failed(ErrorKind::NotFound).code, BoxDamaged);
         assert_eq!(failed(ErrorKind::PermissionDenied), Io.into());
+        assert_eq!(failed(ErrorKind::FileTooLarge), TooLarge.into());
     }
 }

@@ -31,13 +31,9 @@ pub enum ReadError {
     /// A directory, a device, a pipe or a socket; or a symbolic link that is not followed.
     #[error("it is not a regular file")]
     NotRegular,
-    /// The file is longer than allowed.
+    /// The file is longer than allowed; of a file that is growing, `found` is how much was read.
     #[error("it has {found} bytes, and at most {limit} are allowed")]
-    TooLong {
-        limit: u64,
-        /// The file's length in bytes, or, of a file that is growing, how much was read of it.
-        found: u64,
-    },
+    TooLong { limit: u64, found: u64 },
     /// The operating system failed.
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -1,26 +1,27 @@
 //! Why an image cannot be read.
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
 
 use box_cache::StoreError;
 use box_digest::Digest;
+use box_image::named_enum;
 use boxfile_spec::Platform;
+use host_fs::FileError;
 use oci_registry::RegistryError;
+
+use super::form::{Form, Found};
 
 /// Why an image cannot be read. A `place` is where the image was looked for, an `at` where one of its
 /// files or blobs is, and a `what` what that should be; all are for people.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
-#[non_exhaustive]
 pub enum SourceError {
     /// The path has something else than the image that was named.
-    #[error("{} is not {expected}: {found}", path.display())]
+    #[error("{} is not {}: {found}", path.display(), expected.name())]
     NotAnImage { path: PathBuf, expected: Form, found: Found },
     /// A file cannot be read.
-    #[error("cannot read {at}")]
-    Io { at: String, source: io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A document or an archive cannot be read, or programs could read it differently, or documents
     /// contradict each other.
     #[error("{0}")]
@@ -45,7 +46,7 @@ pub enum SourceError {
     #[error("{place} has no image {digest}")]
     Gone { place: String, digest: Digest },
     /// A layer is of a type that is not read; the lowest layer has the number 1.
-    #[error("layer {number} of the image in {place} is of type {media_type:?}: {why}")]
+    #[error("layer {number} of the image in {place} is of type {media_type:?}: {}", why.name())]
     LayerType { place: String, number: usize, media_type: String, why: Unread },
     /// A registry does not give what is needed.
     #[error("{place}")]
@@ -58,128 +59,16 @@ pub enum SourceError {
     Store(#[from] StoreError),
 }
 
-/// A form in which images come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// An OCI image layout in a directory.
-    Layout,
-    /// The same in an archive.
-    OciArchive,
-    /// An archive of `docker save`.
-    DockerArchive,
-    /// A repository of a registry.
-    Registry,
-}
-
-impl Form {
-    /// Returns how a reference names an image of this form by a tag.
-    pub const fn reference(self) -> &'static str {
-        match self {
-            Self::Layout => "oci:PATH:TAG",
-            Self::OciArchive => "oci-archive:PATH:TAG",
-            Self::DockerArchive => "docker-archive:FILE:NAME:TAG",
-            Self::Registry => "docker://HOST/NAME:TAG",
-        }
-    }
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Layout => "an OCI image layout",
-            Self::OciArchive => "an archive of an OCI image layout",
-            Self::DockerArchive => "an archive of `docker save`",
-            Self::Registry => "a repository",
-        })
-    }
-}
-
-/// The thing that is at a path instead of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the variants describe their fields")]
-pub enum Found {
-    /// Nothing at all.
-    Nothing,
-    /// A file, where a directory is named.
-    File,
-    /// A directory, where an archive is named.
-    Directory,
-    /// A directory or an archive without this file.
-    Lacks(&'static str),
-    /// An archive that is compressed, and the program that decompresses it.
-    Compressed { format: &'static str, program: &'static str },
-    /// A file without bytes.
-    Empty,
-    /// A file that is no tar archive.
-    NoArchive,
-    /// A copy of skopeo's kind `dir:`.
-    SkopeoDirectory,
-    /// An archive of an OCI image layout.
-    OciArchive,
-    /// An archive of `docker save`.
-    DockerArchive,
-    /// An archive that a docker older than 1.10 saved.
-    OldDockerArchive,
-}
-
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nothing => "it does not exist",
-            Self::File => "it is a file",
-            Self::Directory => "it is a directory",
-            Self::Lacks(name) => return write!(f, "it has no file {name:?}"),
-            Self::Compressed { format, .. } => return write!(f, "it is compressed with {format}"),
-            Self::Empty => "it is empty",
-            Self::NoArchive => "it does not begin like a tar archive",
-            Self::SkopeoDirectory => "it looks like a copy of skopeo's kind `dir:`",
-            Self::OciArchive => "it is an archive of an OCI image layout",
-            Self::DockerArchive => "`docker save` wrote it",
-            Self::OldDockerArchive => "a docker older than 1.10 saved it",
-        })
-    }
-}
-
-/// Why a layer's type is not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unread {
-    /// The image does not have its content.
-    Foreign,
-    /// It is encrypted.
-    Encrypted,
-    /// It is of no known type.
-    Unknown,
-}
-
-impl fmt::Display for Unread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Foreign => "a foreign layer, whose content is not part of the image",
-            Self::Encrypted => "an encrypted layer",
-            Self::Unknown => "not a layer that is read: tar, tar+gzip and tar+zstd are",
-        })
-    }
-}
-
-/// The bound on a number of things that an image has.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Bound {
-    /// The thing that is bounded, for people.
-    pub(super) what: &'static str,
-    /// The unit of the limit.
-    pub(super) unit: &'static str,
-    /// The most that there may be.
-    pub(super) limit: u64,
-}
-
-impl Bound {
-    /// Refuses more than there may be.
-    pub(super) fn check(self, found: u64, at: impl FnOnce() -> String) -> Result<(), SourceError> {
-        let Self { what, unit, limit } = self;
-        if found <= limit {
-            return Ok(());
-        }
-        Err(SourceError::TooLarge { at: at(), what, found, unit, limit })
+named_enum! {
+    /// Why a layer's type is not read.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Unread {
+        /// The image does not have its content.
+        Foreign "a foreign layer, whose content is not part of the image",
+        /// It is encrypted.
+        Encrypted "an encrypted layer",
+        /// It is of no known type.
+        Unknown "not a layer that is read: tar, tar+gzip and tar+zstd are",
     }
 }
 
@@ -192,12 +81,6 @@ impl SourceError {
     /// Returns the error of an image whose documents contradict each other.
     pub(super) fn inconsistent(place: &str, why: &str) -> Self {
         Self::Malformed(format!("the image in {place} is inconsistent: {why}"))
-    }
-
-    /// Returns a function that says what could not be read.
-    pub(super) fn io(at: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        let at = at.into();
-        move |source| Self::Io { at, source }
     }
 }
 

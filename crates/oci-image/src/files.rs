@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use host_fs::FileError;
 use host_fs::read::{Links, open_regular};
 
 use super::error::SourceError;
@@ -37,15 +38,14 @@ impl Files for Directory {
 
     fn open(&self, name: &str) -> Result<Option<Opened>, SourceError> {
         let path = self.0.join(name);
-        let failed = |source| SourceError::Io { at: self.at(name), source };
         // A layout can be a farm of links into another store.
         match open_regular(&path, Links::Follow) {
             Ok(file) => {
-                let size = file.metadata().map_err(failed)?.len();
+                let size = file.metadata().map_err(FileError::of("read", &path))?.len();
                 Ok(Some(Opened { reader: Box::new(file), size }))
             }
             Err(error) if error.is_absent() => Ok(None),
-            Err(error) => Err(failed(error.into())),
+            Err(error) => Err(FileError::of("read", &path)(error).into()),
         }
     }
 }

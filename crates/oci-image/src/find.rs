@@ -7,8 +7,9 @@ use boxfile_spec::Platform;
 use oci_spec::image::{Descriptor, ImageManifest, MediaType};
 
 use super::documents::{Blob, Document, read, tag};
-use super::error::{Bound, SourceError};
+use super::error::SourceError;
 use super::media::Kind;
+use super::place::Bound;
 use super::place::{INDEX, MANIFEST, Place, read_manifest};
 use super::platform::{fits, is_attestation, listed};
 

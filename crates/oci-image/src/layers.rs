@@ -7,8 +7,9 @@ use oci_layer::LayerSource;
 use oci_spec::image::{Descriptor, ImageConfiguration, ImageManifest};
 
 use super::documents::{Blob, sha256};
-use super::error::{Bound, SourceError};
+use super::error::SourceError;
 use super::place::Blobs;
+use super::place::Bound;
 use super::{config, media};
 
 /// Images have some ten layers; Docker makes at most 127.

@@ -1,16 +1,16 @@
 //! An OCI image layout (image-layout.md), whether it is a directory or an archive.
 
 use box_digest::Digest;
+use box_image::manifest::{INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
 use oci_spec::image::{Descriptor, OciLayout};
 
 use super::documents::{Blob, read_index, tag};
-use super::error::{Bound, Form, SourceError};
+use super::error::SourceError;
 use super::files::Files;
+use super::form::Form;
+use super::place::Bound;
 use super::place::{Blobs, INDEX, Opened, Place, parse, read_bounded};
 
-/// The file that makes a directory an image layout.
-pub(super) const MARKER: &str = "oci-layout";
-const INDEX_FILE: &str = "index.json";
 const VERSION: Bound = Bound { what: "an OCI layout version", limit: 4096, ..INDEX };
 
 /// A layout whose version was checked.
@@ -27,14 +27,14 @@ impl<F: Files> Layout<F> {
         form: Form,
         lacks: impl FnOnce(&F) -> SourceError,
     ) -> Result<Self, SourceError> {
-        let Some(opened) = files.open(MARKER)? else { return Err(lacks(&files)) };
-        let at = files.at(MARKER);
+        let Some(opened) = files.open(LAYOUT_FILE)? else { return Err(lacks(&files)) };
+        let at = files.at(LAYOUT_FILE);
         let layout: OciLayout = parse(&read_bounded(opened, &at, VERSION)?, &at, VERSION)?;
         let version = layout.image_layout_version();
-        if version == "1.0.0" {
+        if version == LAYOUT_VERSION {
             return Ok(Self { files, form });
         }
-        let message = format!("it is of version {version:?}, not 1.0.0");
+        let message = format!("it is of version {version:?}, not {LAYOUT_VERSION}");
         Err(SourceError::malformed(&at, VERSION.what, &message))
     }
 
@@ -48,21 +48,17 @@ impl<F: Files> Layout<F> {
     }
 }
 
-fn name(digest: &Digest) -> String {
-    format!("blobs/sha256/{}", digest.hex())
-}
-
 impl<F: Files> Blobs for Layout<F> {
     fn title(&self) -> String {
         self.files.title()
     }
 
     fn at(&self, digest: &Digest) -> String {
-        self.files.at(&name(digest))
+        self.files.at(&blob_name(digest))
     }
 
     fn open(&self, blob: Blob) -> Result<Option<Opened>, SourceError> {
-        self.files.open(&name(&blob.digest))
+        self.files.open(&blob_name(&blob.digest))
     }
 }
 
@@ -86,7 +82,7 @@ impl<F: Files> Place for Layout<F> {
     }
 
     fn open_manifest(&self, digest: &Digest) -> Result<Option<Opened>, SourceError> {
-        self.files.open(&name(digest))
+        self.files.open(&blob_name(digest))
     }
 
     fn form(&self) -> Form {

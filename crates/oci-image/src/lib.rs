@@ -33,6 +33,7 @@ mod documents;
 mod error;
 mod files;
 mod find;
+mod form;
 mod image;
 mod keys;
 mod layers;
@@ -50,16 +51,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use box_digest::Digest;
+use box_image::manifest::LAYOUT_FILE;
 use boxfile_spec::{ImageRef, Platform};
 use oci_registry::Repository;
 
 use archive::Archive;
-pub use error::{Form, Found, SourceError, Unread};
+pub use error::{SourceError, Unread};
 use files::{Directory, Files};
 use find::Wanted;
+pub use form::{Form, Found};
 use image::Home;
 pub use image::Image;
-use layout::{Layout, MARKER};
+use layout::Layout;
 pub use oci_spec::image::Config;
 pub use registry::{Access, Registries, Remote};
 
@@ -87,14 +90,14 @@ pub fn open(
 /// Tells what kind of image a directory or an archive (`*.tar`) holds, as a reference spells it;
 /// nothing where it holds none.
 pub fn kind_of(path: &Path) -> Option<&'static str> {
-    if path.join(MARKER).is_file() {
+    if path.join(LAYOUT_FILE).is_file() {
         return Some("oci");
     }
     if path.extension().is_none_or(|extension| extension != "tar") {
         return None;
     }
     let archive = Archive::open(path, Form::OciArchive).ok()?;
-    match (archive.has(docker::MANIFEST_FILE), archive.has(MARKER)) {
+    match (archive.has(docker::MANIFEST_FILE), archive.has(LAYOUT_FILE)) {
         // What `docker save` writes today is a layout, too.
         (true, _) => Some("docker-archive"),
         (false, true) => Some("oci-archive"),
@@ -119,7 +122,7 @@ fn directory(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
         } else if path.join(docker::MANIFEST_FILE).is_file() {
             Found::SkopeoDirectory
         } else if path.exists() {
-            Found::Lacks(MARKER)
+            Found::Lacks(LAYOUT_FILE)
         } else {
             Found::Nothing
         };
@@ -132,7 +135,7 @@ fn directory(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
 fn archive(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
     let lacks = |archive: &Archive| {
         let is_docker = archive.has(docker::MANIFEST_FILE);
-        let found = if is_docker { Found::DockerArchive } else { Found::Lacks(MARKER) };
+        let found = if is_docker { Found::DockerArchive } else { Found::Lacks(LAYOUT_FILE) };
         SourceError::NotAnImage { path: path.to_owned(), expected: Form::OciArchive, found }
     };
     let archive = Archive::open(path, Form::OciArchive)?;

@@ -1,6 +1,7 @@
 //! The media types of images: OCI's (media-types.md), and Docker's for the same things.
 
 use oci_layer::Compression;
+use oci_registry::{DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE, DOCKER_SCHEMA_1_TYPES};
 use oci_spec::image::MediaType;
 
 use super::error::Unread;
@@ -14,13 +15,12 @@ pub(super) enum Kind {
 
 /// The words for a manifest of Docker's first schema, which registries stopped to serve long ago.
 pub(super) const SCHEMA_1: &str = "it is in Docker's old format (schema 1)";
-const DOCKER_SCHEMA_1: &str = "application/vnd.docker.distribution.manifest.v1+";
 
 /// Returns the type of OCI's for a type of either family.
 pub(super) fn family(media_type: &str) -> MediaType {
     match media_type {
-        "application/vnd.docker.distribution.manifest.list.v2+json" => MediaType::ImageIndex,
-        "application/vnd.docker.distribution.manifest.v2+json" => MediaType::ImageManifest,
+        DOCKER_INDEX_TYPE => MediaType::ImageIndex,
+        DOCKER_MANIFEST_TYPE => MediaType::ImageManifest,
         "application/vnd.docker.container.image.v1+json" => MediaType::ImageConfig,
         "application/vnd.docker.image.rootfs.diff.tar" => MediaType::ImageLayer,
         "application/vnd.docker.image.rootfs.diff.tar.gzip" => MediaType::ImageLayerGzip,
@@ -38,7 +38,7 @@ impl Kind {
         match family(media_type) {
             MediaType::ImageIndex => Ok(Self::Index),
             MediaType::ImageManifest => Ok(Self::Manifest),
-            _ if media_type.starts_with(DOCKER_SCHEMA_1) => Err(SCHEMA_1.to_owned()),
+            _ if DOCKER_SCHEMA_1_TYPES.contains(&media_type) => Err(SCHEMA_1.to_owned()),
             _ => Err(format!("it is of type {media_type:?}, which is no image")),
         }
     }

@@ -1,5 +1,6 @@
 //! Where the documents and blobs of images are, and reading them bounded and verified.
 
+use host_fs::FileError;
 use std::fmt;
 use std::io::Read;
 
@@ -7,8 +8,31 @@ use box_digest::Digest;
 use oci_spec::image::Descriptor;
 
 use super::documents::Blob;
-use super::error::{Bound, Form, SourceError};
+use super::error::SourceError;
+use super::form::Form;
 use super::keys::{self, Document};
+
+/// The bound on a number of things that an image has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bound {
+    /// The thing that is bounded, for people.
+    pub(super) what: &'static str,
+    /// The unit of the limit.
+    pub(super) unit: &'static str,
+    /// The most that there may be.
+    pub(super) limit: u64,
+}
+
+impl Bound {
+    /// Refuses more than there may be.
+    pub(super) fn check(self, found: u64, at: impl FnOnce() -> String) -> Result<(), SourceError> {
+        let Self { what, unit, limit } = self;
+        if found <= limit {
+            return Ok(());
+        }
+        Err(SourceError::TooLarge { at: at(), what, found, unit, limit })
+    }
+}
 
 // Registries bound manifests at 4 MiB.
 pub(super) const INDEX: Bound = Bound { what: "an image index", unit: "bytes", limit: 4 << 20 };
@@ -133,7 +157,7 @@ pub(super) fn read_bounded(
 ) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
     let read = opened.reader.take(document.limit + 1).read_to_end(&mut bytes);
-    read.map_err(SourceError::io(at))?;
+    read.map_err(FileError::of("read", at))?;
     document.check(bytes.len() as u64, || at.to_owned())?;
     Ok(bytes)
 }

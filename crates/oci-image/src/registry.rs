@@ -1,8 +1,9 @@
 //! Images of a registry, whose documents and layers are kept in the store.
 //!
 //! What is named by a digest is looked for in the store first: an image that was read once needs the
-//! network no more. Only what a tag means is always asked anew.
+//! network no more. Only what a tag means is always asked again.
 
+use host_fs::FileError;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
@@ -14,7 +15,8 @@ use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag
 use oci_spec::image::{Descriptor, MediaType};
 
 use super::documents::{self, Blob};
-use super::error::{Form, SourceError};
+use super::error::SourceError;
+use super::form::Form;
 use super::place::{Blobs, CONFIG, Opened, Place};
 
 /// The means of opening images.
@@ -131,7 +133,7 @@ impl Repo<'_> {
 
     fn stored(&self, digest: &Digest) -> Result<Opened, SourceError> {
         let file: File = self.registries.store.open_blob(digest)?;
-        let size = file.metadata().map_err(SourceError::io(self.at(digest)))?.len();
+        let size = file.metadata().map_err(FileError::of("read", self.at(digest)))?.len();
         Ok(Opened { reader: Box::new(file), size })
     }
 

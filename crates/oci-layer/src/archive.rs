@@ -26,7 +26,7 @@ pub(super) struct Extensions {
 }
 
 impl Extensions {
-    /// Tells whether there was any such header.
+    /// Returns whether there was any such header.
     const fn any(&self) -> bool {
         self.records.is_some() || self.path.is_some() || self.target.is_some()
     }
@@ -89,7 +89,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
     }
 
     /// Returns data of the current member as the stream has it at hand; nothing at its end.
-    /// [`Self::consume`] goes on to the next.
+    /// [`Self::consume`] continues with the next.
     ///
     /// # Errors
     /// A stream that does not read or ends before the data does.
@@ -106,7 +106,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         Ok(&at_hand[..length])
     }
 
-    /// Goes on behind so many bytes of what [`Self::data`] gave.
+    /// Skips so many bytes of what [`Self::data`] gave.
     pub(super) fn consume(&mut self, length: usize) {
         self.inner.consume(length);
         self.position += length as u64;
@@ -200,7 +200,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         Ok(Some(header))
     }
 
-    /// Reads the second zero block. Behind a lone one, some readers stop and some go on.
+    /// Reads the second zero block. After a lone one, some readers stop and some go on.
     fn end(&mut self, inside: bool) -> Result<Option<Header>, LayerErrorKind> {
         let lone = self.block()?.is_some_and(|block| !is_zero(&block));
         Guard::EndInside.refuse(inside, || malformed("end of archive"))?;
@@ -221,7 +221,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         }
     }
 
-    /// Notes the length of the data behind a header.
+    /// Notes the length of the data after a header.
     fn expect(&mut self, size: u64) -> Result<(), LayerErrorKind> {
         let padded = size.checked_next_multiple_of(BLOCK as u64);
         let padded = padded.ok_or_else(|| malformed("size"))?;

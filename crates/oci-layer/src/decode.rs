@@ -20,7 +20,7 @@ use crate::error::{malformed, refused, too_large};
 pub enum Compression {
     /// A plain tar stream.
     None,
-    /// gzip (RFC 1952), of one or several members. What is behind the last one is not passed over.
+    /// gzip (RFC 1952), of one or several members. What is after the last one is not passed over.
     Gzip,
     /// zstd (RFC 8878), of one or several frames.
     Zstd,
@@ -96,7 +96,7 @@ pub fn read_plain(
     index(&mut Archive::new(archive, limits), data, limits)
 }
 
-/// Reads the archive to its end, and returns what is behind it.
+/// Reads the archive to its end, and returns what follows it.
 fn read_archive(
     source: &LayerSource,
     stream: Stream,

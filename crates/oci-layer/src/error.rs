@@ -39,10 +39,13 @@ pub enum LayerErrorKind {
     /// An image can have no such entry, or programs differ in how they read it.
     #[error("{0}")]
     Refused(Cow<'static, str>),
+    /// The links in its path lead nowhere.
+    #[error("its directory cannot be reached")]
+    Unreachable(#[from] LookupError),
     /// A file of a GNU or PAX sparse type.
     #[error("sparse files are not supported")]
     Sparse,
-    /// Data behind an entry that has none: some readers skip it, some take it for the next entry.
+    /// Data after an entry that has none: some readers skip it, some take it for the next entry.
     #[error("only files have content, but this entry, which is not a file, claims {0} bytes of it")]
     UnexpectedData(u64),
     /// An extended attribute that the guest's file system cannot have.
@@ -71,12 +74,6 @@ pub(crate) fn malformed(what: &str) -> LayerErrorKind {
 /// Returns the error of something that some readers take from its first place, some from its last.
 pub(crate) fn twice(what: &str) -> LayerErrorKind {
     refused(format!("it has more than one {what}, and programs differ in which of them they take"))
-}
-
-impl From<LookupError> for LayerErrorKind {
-    fn from(error: LookupError) -> Self {
-        refused(format!("its directory cannot be reached: {error}"))
-    }
 }
 
 fn place(entry: Option<&(Vec<u8>, Option<u64>)>) -> String {

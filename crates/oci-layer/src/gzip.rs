@@ -1,14 +1,17 @@
 //! gzip streams (RFC 1952), of one or several members.
 //!
 //! The checksum of a member is not computed: what comes out is hashed by sha256 and compared with the
-//! image's config, which proves more. Its size is checked, and behind the last member there must be
+//! image's config, which proves more. Its size is checked, and after the last member there must be
 //! nothing: some readers would end there and some go on.
 
 use std::io::{self, BufRead, Read};
 
 use flate2::bufread::DeflateDecoder;
 
-const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+/// How a stream begins.
+pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// The one method of compression.
+const DEFLATE: u8 = 8;
 const HAS_CHECKSUM: u8 = 1 << 1;
 const HAS_EXTRA: u8 = 1 << 2;
 const HAS_NAME: u8 = 1 << 3;
@@ -88,7 +91,7 @@ fn read_header(from: &mut impl BufRead) -> io::Result<()> {
     let mut header = [0; 10];
     from.read_exact(&mut header)?;
     let flags = header[3];
-    if header[..3] != MAGIC || flags & RESERVED != 0 {
+    if header[..2] != MAGIC || header[2] != DEFLATE || flags & RESERVED != 0 {
         return Err(invalid("there is no gzip member where one should begin"));
     }
     if flags & HAS_EXTRA != 0 {

@@ -4,6 +4,7 @@ use std::io::{self, Cursor};
 
 use box_digest::Digest;
 use box_image::ComponentName;
+use box_image::text::with_causes;
 use box_tree as tree;
 use testkit::hostile::{Case, Expected, corpus};
 
@@ -28,7 +29,7 @@ fn difference(layers: &[Vec<u8>], expected: &Expected) -> Option<String> {
     let lines = expected.lines();
     match (built(layers), expected) {
         (Err(kind), Expected::Refused(start)) => {
-            let kind = kind.to_string();
+            let kind = with_causes(&kind);
             (!kind.starts_with(start)).then(|| format!("{kind} is not {start}"))
         }
         (Err(kind), Expected::Tree(_)) => Some(format!("{kind:?}")),
@@ -51,7 +52,7 @@ fn what_an_attacker_sends_is_refused_or_stays_inside() {
     assert!(wrong.is_empty(), "{} of the corpus:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Tells whether a layer is refused that has more than `limits` allow, or of which the image says
+/// Returns whether a layer is refused that has more than `limits` allow, or of which the image says
 /// something else.
 fn is_refused(limits: Limits, change: impl FnOnce(&mut LayerSource)) -> bool {
     let layer = corpus().remove(0).one_layer();
@@ -61,7 +62,7 @@ fn is_refused(limits: Limits, change: impl FnOnce(&mut LayerSource)) -> bool {
     decode(&source, Cursor::new(layer), &mut Vec::new(), &limits).is_err()
 }
 
-/// Tells whether all that is no matter of the archive's bytes is refused.
+/// Returns whether all that is no matter of the archive's bytes is refused.
 fn is_all_refused() -> bool {
     let (default, other) = (Limits::default(), Digest::from_bytes([7; 32]));
     is_refused(Limits { entries: 0, ..default }, |_| {})

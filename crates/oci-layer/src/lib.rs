@@ -29,9 +29,11 @@ pub use apply::flatten;
 pub use codec::{DECODER_EPOCH, IndexError};
 pub use decode::{Compression, LayerSource, decode, read_plain};
 pub use error::{LayerError, LayerErrorKind};
+pub use gzip::MAGIC as GZIP_MAGIC;
 pub use limits::Limits;
 pub use members::{Member, MemberKind, member};
 pub use total::{ENTRIES_MAX, Excess, Total};
+pub use zstd::MAGIC as ZSTD_MAGIC;
 
 /// The changes that one layer makes, in the archive's order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

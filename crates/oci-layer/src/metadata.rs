@@ -121,7 +121,7 @@ fn is_of_files(kind: EntryType) -> bool {
 }
 
 /// Returns whether some readers take the member for a file and some for a directory. Archives older
-/// than POSIX, whose files have no type, have no sign of a directory but the slash behind its name.
+/// than POSIX, whose files have no type, have no sign of a directory but the slash after its name.
 fn is_file_with_slash(header: &Header, path: &[u8], is_extended: bool) -> bool {
     let is_old = header.as_old().linkflag == [0] && !is_extended;
     let is_file = matches!(header.entry_type(), EntryType::Regular | EntryType::Continuous);
@@ -137,7 +137,7 @@ fn size(header: &Header, records: &Records) -> Result<u64, LayerErrorKind> {
     Ok(size)
 }
 
-/// Returns the length of the data behind a header, as the header itself has it.
+/// Returns the length of the data after a header, as the header itself has it.
 ///
 /// # Errors
 /// A number that does not read.
@@ -146,7 +146,7 @@ pub(super) fn header_size(header: &Header) -> Result<u64, LayerErrorKind> {
     size.ok_or_else(|| malformed("size"))
 }
 
-/// Reads a number of a header: octal digits behind spaces, or, with the first bit set, the rest of
+/// Reads a number of a header: octal digits after spaces, or, with the first bit set, the rest of
 /// the field in two's complement (GNU base-256). A field without any digit is 0.
 pub(super) fn number(field: &[u8]) -> Option<i64> {
     match field.first() {

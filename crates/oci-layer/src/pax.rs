@@ -49,7 +49,7 @@ impl Records {
         self.0.remove(key.as_bytes())
     }
 
-    /// Tells whether they describe a sparse file, in the way of GNU, of Solaris or of star.
+    /// Returns whether they describe a sparse file, in the way of GNU, of Solaris or of star.
     pub(super) fn is_sparse(&self) -> bool {
         let keys = ["SUN.holesdata", "SCHILY.realsize"];
         self.with_prefix(b"GNU.sparse.").next().is_some()

@@ -3,9 +3,11 @@
 use std::io::{self, BufRead, Read};
 
 use zstd::Decoder;
-use zstd::zstd_safe::get_error_name;
 use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
+use zstd::zstd_safe::{MAGICNUMBER, get_error_name};
 
+/// How a frame begins.
+pub const MAGIC: [u8; 4] = MAGICNUMBER.to_le_bytes();
 /// The largest window that is read, as a power of two of bytes: 128 MiB, what the program zstd reads
 /// without being asked to take more memory. A frame names its window, so that one that names a larger
 /// one is refused before memory is taken.

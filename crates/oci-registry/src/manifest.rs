@@ -1,6 +1,7 @@
 //! Manifests and indexes: bounded, and verified against their digest.
 
 use box_digest::{Digest, ParseDigestError};
+use box_image::manifest::{OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
 use download::{Body, Cancel, Deadline, DownloadError, Guard, retry};
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -13,14 +14,19 @@ use crate::session::{Resource, Session};
 /// The most bytes that a manifest or an index may have: what registries must take (OCI
 /// distribution-spec, "Pushing Manifests").
 pub const MANIFEST_LIMIT: u64 = 4 << 20;
-/// The media types that are asked for: indexes and manifests, of OCI and of docker.
-const MEDIA_TYPES: &str = "application/vnd.oci.image.index.v1+json, \
-     application/vnd.oci.image.manifest.v1+json, \
-     application/vnd.docker.distribution.manifest.list.v2+json, \
-     application/vnd.docker.distribution.manifest.v2+json";
-/// What registries may have besides: docker's first schema, for which readers have a message.
-const OLD_MEDIA_TYPES: &str = "application/vnd.docker.distribution.manifest.v1+json, \
-     application/vnd.docker.distribution.manifest.v1+prettyjws";
+/// Media type of Docker's image index, the "manifest list".
+pub const DOCKER_INDEX_TYPE: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+/// Media type of Docker's image manifest.
+pub const DOCKER_MANIFEST_TYPE: &str = "application/vnd.docker.distribution.manifest.v2+json";
+/// Media types of manifests of Docker's first schema, plain and signed. Registries may still have
+/// them; they are never requested, and readers have a message for them.
+pub const DOCKER_SCHEMA_1_TYPES: [&str; 2] = [
+    "application/vnd.docker.distribution.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v1+prettyjws",
+];
+/// The media types that are requested.
+const MEDIA_TYPES: [&str; 4] =
+    [OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE];
 
 /// A manifest or an index as a registry has it. Its bytes are verified; what they mean is for the
 /// reader to judge.
@@ -50,7 +56,10 @@ fn attempt(
     deadline: Deadline,
 ) -> Result<Manifest, RegistryError> {
     let (server, what) = (&session.server, &resource.what);
-    let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(MEDIA_TYPES))]);
+    let mut accept = HeaderMap::new();
+    for media_type in MEDIA_TYPES {
+        accept.append(ACCEPT, HeaderValue::from_static(media_type));
+    }
     let response = session.send(resource, &accept)?;
     if response.response.status() != StatusCode::OK {
         return Err(refusal::of(server, what, response));
@@ -95,8 +104,7 @@ fn media_type(headers: &HeaderMap, what: &str) -> Result<Option<&'static str>, R
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(None) };
     let named = value.to_str().unwrap_or_default();
     let named = named.split(';').next().unwrap_or(named).trim();
-    let mut known = [MEDIA_TYPES, OLD_MEDIA_TYPES].into_iter().flat_map(|it| it.split(", "));
     let why = "its media type is not that of a manifest or an index";
-    let known = known.find(|known| *known == named);
-    known.map(Some).ok_or_else(|| RegistryError::response(what, why))
+    let mut known = MEDIA_TYPES.into_iter().chain(DOCKER_SCHEMA_1_TYPES);
+    known.find(|known| *known == named).map(Some).ok_or_else(|| RegistryError::response(what, why))
 }

@@ -1,4 +1,4 @@
-//! Shares and scratch disks: they must not hide what an image has.
+//! Shares, scratch disks and working directories: an image must have nothing in their way.
 
 use testkit::images::Layer;
 
@@ -45,5 +45,46 @@ fn a_share_elsewhere_or_for_the_other_component() {
         checkout.agent_of(files.dir("/more", 0o755).to_tar());
         checkout.write("Boxfile", format!("{BOXFILE}share \"data\" {share}\n"));
         assert_eq!(checkout.built_plan()["shares"][0]["name"], "data", "{share}");
+    }
+}
+
+/// Returns the checkout of an agent that works in a directory of its image, which has a file, a
+/// directory and links to both.
+fn working_in(workdir: &str) -> Checkout {
+    let checkout = Checkout::new();
+    let files = Layer::new().file("/agent", 0o755, "a").file("/srv/file", 0o644, "");
+    let links = files.symlink("/to-file", "srv/file").symlink("/to-directory", "srv");
+    checkout.agent_of(links.to_tar());
+    let declared = BOXFILE.replacen("agent {", &format!("agent {{\n    workdir \"{workdir}\""), 1);
+    checkout.write("Boxfile", declared);
+    checkout
+}
+
+#[test]
+fn a_working_directory_that_is_a_file() {
+    insta::assert_snapshot!(shown(&working_in("/srv/file").refused()), @r#"
+    error: the agent image has a file at /srv/file, in the way of the working directory of the agent
+      --> Boxfile:3:13
+       |
+     3 |     workdir "/srv/file"
+       |             ^^^^^^^^^^^ named here
+       |
+       = help: choose another place, or remove it from the image
+    "#);
+    insta::assert_snapshot!(shown(&working_in("/to-file/below").refused()), @r#"
+    error: the agent image has a file at /to-file, in the way of the working directory of the agent
+      --> Boxfile:3:13
+       |
+     3 |     workdir "/to-file/below"
+       |             ^^^^^^^^^^^^^^^^ named here
+       |
+       = help: choose another place, or remove it from the image
+    "#);
+}
+
+#[test]
+fn a_working_directory_that_is_missing_or_reached_by_a_link() {
+    for workdir in ["/srv", "/srv/new/deep", "/to-directory", "/to-directory/new"] {
+        assert_eq!(working_in(workdir).built_plan()["agent"]["workdir"], workdir);
     }
 }

@@ -161,10 +161,10 @@ fn argv(reader: &mut Reader<'_>) -> Option<Vec<String>> {
     Some([vec![program?.to_owned()], args?].concat())
 }
 
-fn workdir(value: &Value, name: &str) -> Result<String, Diagnostic> {
-    let path = value::absolute(value, name)?.value;
-    let Some(directory) = kernel_directory(&path) else { return Ok(path) };
-    let message = format!("the component cannot work in {}", quote(&path));
+fn workdir(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
+    let path = value::absolute(value, name)?;
+    let Some(directory) = kernel_directory(&path.value) else { return Ok(path) };
+    let message = format!("the component cannot work in {}", quote(&path.value));
     let label = format!("in `{directory}`, which is the kernel's");
     Err(Diagnostic::new(message, value.span, label)
         .with_help("choose another directory, for instance \"/work\""))

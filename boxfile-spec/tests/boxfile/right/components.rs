@@ -101,7 +101,7 @@ fn environments_are_joined_and_files_keep_their_order() {
 #[test]
 fn who_it_runs_as_and_where() {
     let component = agent("workdir \"/work/./x\"\nuser \"app:1000\"").component;
-    assert_eq!(component.workdir.as_deref(), Some("/work/./x"));
+    assert_eq!(component.workdir.unwrap().value, "/work/./x");
     assert_eq!(component.user.map(|user| user.value).as_deref(), Some("app:1000"));
 }
 
@@ -163,5 +163,5 @@ fn a_business_application() {
     let business = business.business.unwrap();
     assert!(business.autostart);
     assert_eq!(business.component.image.unwrap().value.to_string(), "oci:b");
-    assert_eq!(business.component.workdir.as_deref(), Some("/workspace"));
+    assert_eq!(business.component.workdir.unwrap().value, "/workspace");
 }

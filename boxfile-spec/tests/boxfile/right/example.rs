@@ -80,7 +80,7 @@ fn example_agent() -> Agent {
             entrypoint: Some(strings(&["/agent/bin/agent"])),
             args: Some(strings(&["--greeting", "hello"])),
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-            workdir: Some("/agent".to_owned()),
+            workdir: Some(at("/agent".to_owned(), "\"/agent\"")),
             ..component("images/agent", "agent-host", limits)
         },
     }

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if same || terminal::lost() { Ok(()) } else { Err(Failure::reported(exit::DIFFERENT)) }
 }
 
-/// Tells whether a whole box is compared with an image, which is like a part of it.
+/// Returns whether a whole box is compared with an image, which is like a part of it.
 const fn is_box_and_image(a: SideKind, b: SideKind) -> bool {
     matches!(
         (a, b),

@@ -2,10 +2,9 @@
 
 use box_inspect::diff::{Change, Difference, Entry};
 use box_tree::Field;
-use boxfile_spec::shown;
 
 use super::operand::PartDifference;
-use crate::cli::entry::{device, origin, shown_bytes, time};
+use crate::cli::entry::{origin, shown_bytes};
 
 /// A difference, and how many of the same sort below it are not shown.
 struct Shown<'d> {
@@ -39,7 +38,7 @@ fn folded<'d>(differences: &'d [Difference<'d>]) -> Vec<Shown<'d>> {
     all
 }
 
-/// Tells whether the first says of a directory what the second says of something in it.
+/// Returns whether the first says of a directory what the second says of something in it.
 fn hides(directory: &Difference<'_>, other: &Difference<'_>) -> bool {
     let is_directory = |entry: &Entry<'_>| entry.inode.type_name() == "directory";
     let alike = match (&directory.change, &other.change) {
@@ -65,17 +64,16 @@ fn one(Shown { difference, below }: &Shown<'_>) -> String {
         Change::Added(entry) => format!("added    {path}  {}", about(entry, &below)),
         Change::Removed(entry) => format!("removed  {path}  {}", about(entry, &below)),
         Change::Changed(field, a, b) => {
-            let xattr =
-                a.inode.meta.differing_xattr(&b.inode.meta).filter(|_| *field == Field::Xattrs);
-            let name = xattr.map_or_else(|| field.name().to_owned(), shown_bytes);
+            let shown = field.difference(a.inode, b.inode);
             let (to_a, to_b) = match b.inode.type_name() {
                 "directory" => (String::new(), below),
                 _ => (below, String::new()),
             };
             format!(
-                "changed  {path}  {name}\n         a  {}\n         b  {}",
-                differing(*field, xattr, a, &to_a),
-                differing(*field, xattr, b, &to_b),
+                "changed  {path}  {}\n         a  {}\n         b  {}",
+                shown.field,
+                differing(*field, &shown.values[0], a, &to_a),
+                differing(*field, &shown.values[1], b, &to_b),
             )
         }
     }
@@ -88,36 +86,15 @@ fn about(entry: &Entry<'_>, below: &str) -> String {
 }
 
 /// Says what an entry has in the field that differs.
-fn differing(field: Field, xattr: Option<&[u8]>, entry: &Entry<'_>, below: &str) -> String {
-    let value = value(field, xattr, entry);
+fn differing(field: Field, value: &str, entry: &Entry<'_>, below: &str) -> String {
     let rest = about(entry, below);
-    if value.is_empty() { rest } else { format!("{value}: {rest}") }
-}
-
-fn value(field: Field, xattr: Option<&[u8]>, entry: &Entry<'_>) -> String {
-    let meta = &entry.inode.meta;
-    match field {
-        // Said by the rest.
-        Field::Type | Field::Size => String::new(),
-        Field::Mode => format!("{:04o}", meta.mode),
-        Field::Uid => meta.uid.to_string(),
-        Field::Gid => meta.gid.to_string(),
-        Field::Content => {
-            let hash = entry.inode.content().map(|it| format!("blake3 {}", it.hash.short()));
-            hash.unwrap_or_default()
+    match (field, entry.first_name) {
+        // They are in the rest.
+        (Field::Type | Field::Size, _) => rest,
+        (Field::HardLinks, None) => format!("1 name: {rest}"),
+        (Field::HardLinks, Some(first)) => {
+            format!("{} names, first {}: {rest}", entry.names, shown_bytes(first))
         }
-        Field::Target => entry.inode.target().map(shown_bytes).unwrap_or_default(),
-        Field::Device => device(entry).unwrap_or_default(),
-        Field::Xattrs => {
-            let value = xattr.and_then(|name| meta.xattrs.get(name));
-            // Often not a text.
-            let shown = |it: &Vec<u8>| shown(&format!("\"{}\"", it.escape_ascii()));
-            value.map_or_else(|| "none".to_owned(), shown)
-        }
-        Field::Mtime => format!("{}.{:09}", time(meta.mtime), meta.mtime_nsec),
-        Field::HardLinks => match entry.first_name {
-            Some(first) => format!("{} names, first {}", entry.names, shown_bytes(first)),
-            None => "1 name".to_owned(),
-        },
+        _ => format!("{value}: {rest}"),
     }
 }

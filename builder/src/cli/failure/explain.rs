@@ -102,7 +102,7 @@ impl Explain for ComposeError {
                 return help(ImageUnusable, format!("{other} {component:?}"));
             }
             Self::Config { .. } => "correct it, and rebuild the image",
-            Self::Unreadable { .. } => return Io.into(),
+            Self::Unreadable { source, .. } => return source.explain(),
         };
         help(ImageUnusable, text)
     }
@@ -130,7 +130,7 @@ impl Explain for SkillError {
         let text = match self {
             Self::Outside(_) => "a skill is part of the checkout: copy it there",
             Self::Name(_) => "rename it",
-            Self::Unusable { .. } | Self::Rejected(_) => return SkillInvalid.into(),
+            Self::Unusable(..) | Self::Rejected(_) => return SkillInvalid.into(),
             Self::File(source) => return source.explain(),
             Self::TooLarge(_) => return TooLarge.into(),
         };
@@ -150,7 +150,7 @@ pub(super) fn lock(error: &LockFileError) -> Explanation {
         LockFileError::File(FileError { doing: "write", .. }) => {
             help(Io, "name a place that can be written with --lock-file PATH")
         }
-        LockFileError::File(_) => Io.into(),
+        LockFileError::File(source) => source.explain(),
         LockFileError::NotText(_) => {
             help(LockMalformed, "run `boxbuild update` to resolve everything again")
         }
@@ -171,7 +171,8 @@ impl Explain for PublishError {
             Self::Exists { what: None, .. } => "remove it, or name another place with --output",
             Self::Exists { .. } => "move that away, or name another directory with --output",
             Self::Busy { .. } => return Busy.into(),
-            Self::NotRestored { .. } | Self::File(_) => return Io.into(),
+            Self::NotRestored { .. } => return Io.into(),
+            Self::File(source) => return source.explain(),
         };
         help(OutputExists, text)
     }
@@ -180,7 +181,7 @@ impl Explain for PublishError {
 impl Explain for StoreError {
     fn explain(&self) -> Explanation {
         match self {
-            Self::File(_) => Io.into(),
+            Self::File(source) => source.explain(),
             Self::NotAStore { .. } => help(StoreInvalid, "name another directory with --store"),
             Self::Shared(_) => help(StoreInvalid, "make it yours alone (chown, chmod go-w)"),
             Self::Missing(_) => StoreDamaged.into(),
@@ -322,13 +323,16 @@ impl Explain for FileError {
         match self.source.kind() {
             // It could be read, and is not what it should be.
             io::ErrorKind::InvalidData => FileInvalid.into(),
-            _ => Io.into(),
+            _ => self.source.explain(),
         }
     }
 }
 
 impl Explain for io::Error {
     fn explain(&self) -> Explanation {
-        Io.into()
+        match self.kind() {
+            io::ErrorKind::FileTooLarge => TooLarge.into(),
+            _ => Io.into(),
+        }
     }
 }

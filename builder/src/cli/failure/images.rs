@@ -51,7 +51,7 @@ impl Explain for SourceError {
             Self::NotAsked { .. } => (Offline, "run the same command once without --offline"),
             Self::Gone { .. } => return ImageNotFound.into(),
             Self::Platform { .. } => return ImagePlatform.into(),
-            Self::Io { .. } => return Io.into(),
+            Self::File(source) => return source.explain(),
             _ => return ImageMalformed.into(),
         };
         help(code, text)
@@ -84,7 +84,8 @@ impl Explain for ExportError {
             }
             Self::NoPlace { .. } => (ExportUnsupported, "export it with `--format tar`"),
             Self::Damaged(_) => (BoxDamaged, "copy or build the box again"),
-            Self::Io { .. } | Self::Write(_) => return Io.into(),
+            Self::File(source) => return source.explain(),
+            Self::Write(_) => return Io.into(),
             _ => return BoxDamaged.into(),
         };
         help(code, text)

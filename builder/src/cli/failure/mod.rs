@@ -70,10 +70,11 @@ impl Failure {
     /// Returns the failure of a text with these diagnostics.
     pub(crate) fn diagnostics(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
         let placed = |it: &Diagnostic| {
+            let code = if it.is_too_large() { ErrorCode::TooLarge } else { code };
             Problem::placed(code, it.render(sources), diagnostic_json(it, sources))
         };
         let sorted = Diagnostics::new(found.to_vec());
-        let errors = sorted.iter().flatten().map(placed).collect();
+        let errors = sorted.iter().flat_map(Diagnostics::as_slice).map(placed).collect();
         Self { exit: code.exit(), errors }
     }
 
@@ -87,11 +88,12 @@ impl Failure {
             return conflicts::failure(&error.to_string(), conflicts, sources);
         }
         let explanation = error.explain();
-        let Some(span) = error.span() else {
+        let [span, other] = error.spans();
+        let Some(span) = span else {
             return Self::new(explanation, chain(error));
         };
         let mut diagnostic = Diagnostic::new(chain(error), span, "named here");
-        if let Some(other) = error.other_span() {
+        if let Some(other) = other {
             diagnostic = diagnostic.with_label(other, "and named here");
         }
         if let Some(help) = explanation.help {

@@ -151,7 +151,7 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
     }
 }
 
-/// Opens the only image of a directory or file, and tells whether it is the business application's.
+/// Opens the only image of a directory or file. Returns `true` with the business application's.
 fn look_at(kind: &str, path: &Path) -> Result<(Found, bool), String> {
     let reference = format!("{kind}:{}", path.display());
     // A path with a colon would be read as one with a tag.

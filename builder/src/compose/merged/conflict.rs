@@ -3,11 +3,10 @@
 use std::fmt;
 
 use box_tree::listing::Origins;
-use box_tree::{Inode, Origin};
+use box_tree::{FieldDifference, Inode, Origin};
 use boxfile_spec::{Span, shown};
 
 use super::accounts::AccountClash;
-use super::compare::Difference;
 use super::special::Special;
 
 /// The conflicts of two images that are to have one root, and what they came from.
@@ -27,7 +26,7 @@ pub struct Conflict {
     /// The path.
     pub path: Vec<u8>,
     /// The first field that differs.
-    pub difference: Difference,
+    pub difference: FieldDifference,
     /// What the agent's image and the business image have.
     pub sides: [Side; 2],
     /// Why it is not as simple as that.
@@ -40,7 +39,7 @@ impl Conflict {
     /// Describes the conflict in a few lines, each safe for a terminal.
     pub fn describe(&self, origins: &Origins) -> String {
         let path = shown(&String::from_utf8_lossy(&self.path));
-        let Difference { field, values: [agent, business] } = &self.difference;
+        let FieldDifference { field, values: [agent, business] } = &self.difference;
         let mut text = format!("{path}: {field} is {agent} and {business}");
         for (name, side) in ["agent", "business"].into_iter().zip(&self.sides) {
             // The side says already whose image it is.

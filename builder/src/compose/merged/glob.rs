@@ -3,7 +3,7 @@
 /// A place in the pattern, and one in the path.
 type Place = (usize, usize);
 
-/// Tells whether a pattern stands for a path.
+/// Returns whether a pattern stands for a path.
 ///
 /// Takes at most the product of both lengths in steps: only the last `*` and the last `**` can
 /// ever have to stand for more, as what is before them is matched as early as it can be.

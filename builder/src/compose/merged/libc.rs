@@ -45,7 +45,7 @@ fn loaders(tree: &Tree) -> BTreeMap<Vec<u8>, Loader> {
     found
 }
 
-/// Tells whether a name is that of a loader: `ld-linux-x86-64.so.2`, `ld-musl-x86_64.so.1`.
+/// Returns whether a name is that of a loader: `ld-linux-x86-64.so.2`, `ld-musl-x86_64.so.1`.
 fn is_loader(name: &[u8]) -> bool {
     let prefixed = [b"ld-linux", b"ld-musl-".as_slice()].iter().any(|it| name.starts_with(it));
     prefixed && name.windows(4).any(|part| part == b".so.")

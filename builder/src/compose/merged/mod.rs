@@ -39,7 +39,6 @@ use serde::Serialize;
 use super::{ComposeError, FlatImage};
 pub use accounts::AccountClash;
 pub use advice::{Advice, advice};
-pub use compare::Difference;
 pub use conflict::{Conflict, MergeConflicts, Note, Side};
 use join::join;
 pub use policies::{PolicyUse, Unused};

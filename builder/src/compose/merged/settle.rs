@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::io;
 
-use box_tree::{Content, Inode, InodeId, Name, Origin, Tree};
+use box_tree::{Content, FieldDifference, Inode, InodeId, Name, Origin, Tree};
 use boxfile_spec::ConflictPolicy;
 
 use super::super::ComposeError;
 use super::MergeReport;
 use super::accounts::{unitable, unite};
-use super::compare::{Difference, difference, same_attributes};
+use super::compare::{difference, same_attributes};
 use super::conflict::{Conflict, Note, Side};
 use super::policies::decide;
 use super::shared::Shared;
@@ -91,7 +91,7 @@ impl<'a, 'r> Settler<'a, 'r> {
         self.edits.push(Edit::Dress { directory, like });
     }
 
-    fn decide(&mut self, shared: &Shared, difference: Difference) -> Result<(), ComposeError> {
+    fn decide(&mut self, shared: &Shared, difference: FieldDifference) -> Result<(), ComposeError> {
         let [agent, business] = self.found(shared);
         let ([agent_id, business_id], [agent_tree, business_tree]) = (shared.found, self.trees);
         let below = [below(agent_tree, agent_id), below(business_tree, business_id)];

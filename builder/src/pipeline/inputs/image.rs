@@ -38,7 +38,7 @@ fn open(
         (SourceError::Gone { place, digest }, Some(entry)) if Some(digest) == pinned => {
             BuildError::PinGone { span, name: entry.name.clone(), place, digest }
         }
-        (source, _) => BuildError::image_unread(component, span, source),
+        (source, _) => BuildError::image(component, span, source),
     })?;
     if let Some(entry) = pin {
         super::entries::check_image(entry, &image, span)?;

@@ -71,7 +71,7 @@ fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>,
     let what = format!("the skills in {} cannot be read", directory.display());
     let failed = |source: SkillError| BuildError::unusable(&what, span, source);
     if !directory.is_dir() {
-        return Err(failed(SkillError::unusable(&directory, "is not a directory")));
+        return Err(failed(SkillError::Unusable(directory, "is not a directory")));
     }
     skill::inside(&request.checkout, &directory).map_err(failed)?;
     let unread = |error| failed(FileError::of("read", &directory)(error).into());
@@ -86,7 +86,7 @@ fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>,
     }
     if places.is_empty() {
         let reason = "has no directory with a SKILL.md in it";
-        return Err(failed(SkillError::unusable(&directory, reason)));
+        return Err(failed(SkillError::Unusable(directory, reason)));
     }
     Ok(places)
 }

@@ -8,8 +8,9 @@ use box_digest::Blake3Digest;
 use box_image::manifest::ROOTFS_TYPE;
 use box_tree::erofs::image_builder;
 use box_tree::{Content, CopyError, ReadContent, Tree};
+use host_fs::FileError;
 
-use super::error::lossy;
+use super::error::{ROOTFS, lossy};
 use super::{ExportError, Written};
 use crate::opened::{self, OpenBox};
 
@@ -45,11 +46,11 @@ impl Contents {
         // A content without bytes is nowhere.
         let offset = self.places.get(&content.hash).copied().unwrap_or_default();
         content.copy(&self.rootfs, offset, out).map_err(|error| match error {
-            CopyError::Damaged => ExportError::damaged(format!(
+            CopyError::Damaged => ExportError::damaged(&format!(
                 "{} has other data than the listing names",
                 lossy(path)
             )),
-            CopyError::Read(error) => ExportError::rootfs(error),
+            CopyError::Read(error) => FileError::of("read", ROOTFS)(error).into(),
             CopyError::Write(error) => ExportError::Write(error),
         })
     }
@@ -79,7 +80,7 @@ pub fn copy_rootfs(opened: &OpenBox, out: &mut dyn Write) -> Result<Written, Exp
     let written = Written::count(out, |out| {
         let mut buffer = vec![0; CHUNK];
         loop {
-            match rootfs.read(&mut buffer).map_err(ExportError::rootfs)? {
+            match rootfs.read(&mut buffer).map_err(FileError::of("read", ROOTFS))? {
                 0 => return Ok(()),
                 read => out.write_all(&buffer[..read]).map_err(ExportError::Write)?,
             }
@@ -89,5 +90,5 @@ pub fn copy_rootfs(opened: &OpenBox, out: &mut dyn Write) -> Result<Written, Exp
     if named == Some(written.digest) {
         return Ok(written);
     }
-    Err(ExportError::damaged(format!("it has the digest {}", written.digest)))
+    Err(ExportError::damaged(&format!("it has the digest {}", written.digest)))
 }

@@ -1,9 +1,8 @@
 //! Why a box is not exported.
 
-use std::fmt;
 use std::io;
-use std::path::Path;
 
+use host_fs::FileError;
 use host_fs::publish::PublishError;
 
 use crate::opened::OpenError;
@@ -11,7 +10,6 @@ use crate::opened::OpenError;
 /// Why a box is not exported. A `path` is an entry's in what is exported.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
-#[non_exhaustive]
 pub enum ExportError {
     /// The box cannot be read.
     #[error(transparent)]
@@ -29,8 +27,8 @@ pub enum ExportError {
     #[error("{path} has {what}, for which {form} has no place")]
     NoPlace { path: String, what: &'static str, form: &'static str },
     /// A file of the host, an entry of the tree or the rootfs cannot be read or made.
-    #[error("cannot {doing} {what}")]
-    Io { doing: &'static str, what: String, source: io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The directory or the file cannot be put in its place.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -51,33 +49,27 @@ impl From<erofs_writer::Error> for ExportError {
 
 impl ExportError {
     /// Names the file of the host where one could not be written.
-    pub(super) fn writing(self, at: impl FnOnce(io::Error) -> Self) -> Self {
+    pub(super) fn writing(self, at: impl FnOnce(io::Error) -> FileError) -> Self {
         match self {
-            Self::Write(source) => at(source),
+            Self::Write(source) => at(source).into(),
             error => error,
         }
     }
 
-    pub(super) fn damaged(what: impl fmt::Display) -> Self {
+    pub(super) fn damaged(what: &str) -> Self {
         Self::Damaged(format!("the rootfs of the box is damaged: {what}"))
     }
-
-    pub(super) fn rootfs(source: io::Error) -> Self {
-        Self::Io { doing: "read", what: "the rootfs of the box".to_owned(), source }
-    }
 }
+
+/// The rootfs, for errors in reading it.
+pub(super) const ROOTFS: &str = "the rootfs of the box";
 
 /// Shows a path of a tree to people.
 pub(super) fn lossy(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
-/// Says to which file of the host something was being done.
-pub(super) fn io_at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ExportError {
-    move |source| ExportError::Io { doing, what: path.display().to_string(), source }
-}
-
 /// Adds the operation and the entry of the tree to an error.
-pub(super) fn entry_at(doing: &'static str, path: &[u8]) -> impl FnOnce(io::Error) -> ExportError {
-    move |source| ExportError::Io { doing, what: format!("{} of the box", lossy(path)), source }
+pub(super) fn entry_at(doing: &'static str, path: &[u8]) -> impl FnOnce(io::Error) -> FileError {
+    FileError::of(doing, format!("{} of the box", lossy(path)))
 }

@@ -66,7 +66,7 @@ impl Export {
         let mut export = Self::whole(opened)?;
         let root = export.tree.reach(plan.root.as_bytes()).ok();
         let root = root.filter(|root| export.tree.inode(*root).names().is_some());
-        let root = root.ok_or_else(|| ExportError::damaged(format!("it has no {}", plan.root)))?;
+        let root = root.ok_or_else(|| ExportError::damaged(&format!("it has no {}", plan.root)))?;
         *export.tree.inode_mut(Tree::ROOT) = export.tree.inode(root).clone();
         export.plan = Some(plan.clone());
         Ok(export)
@@ -88,7 +88,7 @@ impl Export {
     /// Writes the tree into a directory, which must not be there.
     ///
     /// # Errors
-    /// [`ExportError`]; nothing is left behind then.
+    /// [`ExportError`]; nothing is left then.
     pub fn directory(&self, to: &Path, ownership: Ownership) -> Result<LeftOut, ExportError> {
         directory::extract(&self.tree, &self.contents, to, ownership)
     }

@@ -9,21 +9,22 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use box_digest::Digest;
+use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
 use box_image::{ComponentName, ComponentPlan};
 use box_tree::{Meta, Tree, entries};
+use host_fs::FileError;
 use oci_spec::OciSpecError;
 use oci_spec::image::{
     ANNOTATION_REF_NAME, Arch, Config, Descriptor, ImageConfiguration, ImageIndex, ImageManifest,
-    ImageManifestBuilder, MediaType, Os, RootFs, SCHEMA_VERSION,
+    ImageManifestBuilder, MediaType, OciLayoutBuilder, Os, RootFs, SCHEMA_VERSION,
 };
 
-use super::error::{io_at, lossy};
+use super::error::lossy;
 use super::member::{Flag, Member};
 use super::{Export, ExportError, Written, place, tar};
 use crate::opened::OpenBox;
 
 const TAG: &str = "latest";
-const BLOBS: &str = "blobs/sha256";
 
 /// Returns the component that an image is made of: the one that is named, or the only one.
 ///
@@ -71,10 +72,10 @@ impl<'a> OciImage<'a> {
     /// Writes the image layout into a directory, which must not be there.
     ///
     /// # Errors
-    /// [`ExportError`]; nothing is left behind then.
+    /// [`ExportError`]; nothing is left then.
     pub fn write_directory(&self, to: &Path) -> Result<(), ExportError> {
         let draft = place::directory(to, 0o777)?;
-        let failed = || io_at("write", to);
+        let failed = || FileError::of("write", to);
         fs::create_dir_all(draft.path().join(BLOBS)).map_err(failed())?;
         for (name, bytes) in self.files()? {
             fs::write(draft.path().join(name), bytes).map_err(failed())?;
@@ -93,15 +94,15 @@ impl<'a> OciImage<'a> {
     /// [`ExportError`]; what was written then is no archive.
     pub fn write_archive(&self, out: &mut dyn Write) -> Result<Written, ExportError> {
         Written::count(out, |out| {
-            for directory in ["blobs/", "blobs/sha256/"] {
-                put(directory, Flag::Directory, 0, out)?;
+            for directory in ["blobs", BLOBS] {
+                put(&format!("{directory}/"), Flag::Directory, 0, out)?;
             }
             for (name, bytes) in self.files()? {
                 put(&name, Flag::File, bytes.len() as u64, out)?;
                 out.write_all(&bytes).map_err(ExportError::Write)?;
                 tar::fill_up(bytes.len() as u64, out)?;
             }
-            let name = format!("{BLOBS}/{}", self.layer.digest.hex());
+            let name = blob_name(&self.layer.digest);
             put(&name, Flag::File, self.layer.size, out)?;
             self.write_layer(out)?;
             tar::fill_up(self.layer.size, out)?;
@@ -124,12 +125,11 @@ impl<'a> OciImage<'a> {
         named.set_annotations(Some([tag].into()));
         let mut index = ImageIndex::default();
         index.set_media_type(Some(MediaType::ImageIndex)).set_manifests(vec![named]);
-        let blob = |bytes: &Vec<u8>| {
-            (format!("{BLOBS}/{}", Written::of(bytes).digest.hex()), bytes.clone())
-        };
+        let blob = |bytes: &Vec<u8>| (blob_name(&Written::of(bytes).digest), bytes.clone());
+        let layout = OciLayoutBuilder::default().image_layout_version(LAYOUT_VERSION).build()?;
         let documents = [
-            ("oci-layout".to_owned(), r#"{"imageLayoutVersion":"1.0.0"}"#.into()),
-            ("index.json".to_owned(), index.to_string()?.into_bytes()),
+            (LAYOUT_FILE.to_owned(), layout.to_string()?.into_bytes()),
+            (INDEX_FILE.to_owned(), index.to_string()?.into_bytes()),
         ];
         Ok(documents.into_iter().chain(self.documents.iter().map(blob)).collect())
     }

@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, FileDraft, PublishError};
 
 use super::ExportError;
-use super::error::io_at;
 
 /// Writes a new file; who may read it is as the umask says.
 ///
@@ -18,15 +18,15 @@ pub fn file<T>(
     fill: impl FnOnce(&mut dyn Write) -> Result<T, ExportError>,
 ) -> Result<T, ExportError> {
     check_absent(path)?;
-    let draft = FileDraft::beside(path, 0o666).map_err(io_at("write", path))?;
+    let draft = FileDraft::beside(path, 0o666).map_err(FileError::of("write", path))?;
     let mut out = BufWriter::with_capacity(1 << 20, draft.file());
-    let filled = fill(&mut out).map_err(|error| error.writing(io_at("write", path)))?;
-    out.flush().map_err(io_at("write", path))?;
+    let filled = fill(&mut out).map_err(|error| error.writing(FileError::of("write", path)))?;
+    out.flush().map_err(FileError::of("write", path))?;
     drop(out);
     match draft.finish_new(path) {
         Ok(()) => Ok(filled),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists(path)),
-        Err(error) => Err(io_at("write", path)(error)),
+        Err(error) => Err(FileError::of("write", path)(error).into()),
     }
 }
 

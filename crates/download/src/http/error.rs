@@ -28,11 +28,6 @@ pub enum HttpError {
 }
 
 impl HttpError {
-    /// Returns whether a retry may help: the connection failed, nothing else.
-    pub const fn is_transient(&self) -> bool {
-        matches!(self, Self::Unreachable { .. })
-    }
-
     /// Returns the error of a server that holds the connection but sends nothing.
     pub(crate) fn stalled(host: &str, waited: Duration) -> Self {
         Self::Unreachable { what: format!("{host} has sent nothing for {waited:?}"), source: None }

@@ -8,7 +8,7 @@ use erofs_writer::{Contents, Error, ImageBuilder, Summary};
 
 use crate::model::{Kind, Store, Tree, meta};
 
-/// A tree whose image takes many calls: contents behind inodes, in blocks, and longer than what
+/// A tree whose image takes many calls: contents after inodes, in blocks, and longer than what
 /// the writer gathers; and directories of many blocks.
 fn tree() -> Tree {
     let sizes = [0, 100, 2048, 4096, 5000, 262_143, 262_144, 262_145, 600_000, 900_000];

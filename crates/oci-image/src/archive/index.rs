@@ -78,12 +78,12 @@ impl Index {
         }
     }
 
-    /// Tells whether there is a member of this name.
+    /// Returns whether there is a member of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.members.contains_key(name.as_bytes())
     }
 
-    /// Returns offset and size of a file's data, perhaps behind links; nothing where there is no such
+    /// Returns offset and size of a file's data, also through links; nothing where there is no such
     /// name.
     ///
     /// # Errors

@@ -1,14 +1,18 @@
 //! What a file is that is no plain tar archive.
 
+use host_fs::FileError;
 use std::io::Read;
 use std::path::Path;
 
-use super::super::error::{Found, SourceError};
+use oci_layer::{GZIP_MAGIC, ZSTD_MAGIC};
+
+use super::super::error::SourceError;
+use super::super::form::Found;
 
 /// How compressed files begin, and what unpacks them.
 const COMPRESSED: [(&[u8], &str, &str); 5] = [
-    (b"\x1f\x8b", "gzip", "gunzip"),
-    (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
+    (&GZIP_MAGIC, "gzip", "gunzip"),
+    (&ZSTD_MAGIC, "zstd", "unzstd"),
     (b"\xfd7zXZ\0", "xz", "unxz"),
     (b"BZh", "bzip2", "bunzip2"),
     (b"PK\x03\x04", "zip", "unzip"),
@@ -21,7 +25,7 @@ const BLOCK: usize = 512;
 pub(super) fn check(path: &Path, file: &mut impl Read) -> Result<Option<Found>, SourceError> {
     let mut start = Vec::new();
     let read = file.take(BLOCK as u64).read_to_end(&mut start);
-    read.map_err(SourceError::io(path.display().to_string()))?;
+    read.map_err(FileError::of("read", path))?;
     Ok(problem(&start))
 }
 

@@ -4,14 +4,15 @@ mod index;
 mod magic;
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use host_fs::FileError;
 use host_fs::read::{Links, Section, open_regular};
 
-use super::error::{Form, Found, SourceError};
+use super::error::SourceError;
 use super::files::Files;
+use super::form::{Form, Found};
 use super::place::Opened;
 use index::Index;
 
@@ -36,9 +37,8 @@ impl Archive {
         if !path.exists() {
             return Err(other(Found::Nothing));
         }
-        let failed = |source| SourceError::Io { at: path.display().to_string(), source };
-        let file = open_regular(path, Links::Follow).map_err(|error| failed(error.into()))?;
-        let length = file.metadata().map_err(failed)?.len();
+        let file = open_regular(path, Links::Follow).map_err(FileError::of("read", path))?;
+        let length = file.metadata().map_err(FileError::of("read", path))?.len();
         let file = Arc::new(file);
         if let Some(found) = magic::check(path, &mut Section::new(&*file, 0, length))? {
             return Err(other(found));
@@ -47,7 +47,7 @@ impl Archive {
         Ok(Self { path: path.to_owned(), file, index })
     }
 
-    /// Tells whether there is a member of this name.
+    /// Returns whether there is a member of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.index.has(name)
     }
@@ -63,9 +63,8 @@ impl Files for Archive {
     }
 
     fn open(&self, name: &str) -> Result<Option<Opened>, SourceError> {
-        let leads_nowhere = |why| io::Error::new(io::ErrorKind::InvalidData, why);
-        let place = self.index.find(name).map_err(leads_nowhere);
-        let place = place.map_err(SourceError::io(self.at(name)))?;
+        let failed = |why| SourceError::Malformed(format!("cannot read {}: {why}", self.at(name)));
+        let place = self.index.find(name).map_err(failed)?;
         Ok(place.map(|(offset, size)| {
             let reader = Section::new(Arc::clone(&self.file), offset, size);
             Opened { reader: Box::new(reader), size }

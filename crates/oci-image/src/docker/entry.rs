@@ -6,9 +6,10 @@ use serde::Deserialize;
 
 use super::super::archive::Archive;
 use super::super::documents::Blob;
-use super::super::error::{Bound, SourceError};
+use super::super::error::SourceError;
 use super::super::files::Files;
 use super::super::keys::{Document, Shape, optional, required};
+use super::super::place::Bound;
 use super::super::place::{CONFIG, Opened, parse, read_bounded, wrong_digest};
 use super::MANIFEST_FILE;
 

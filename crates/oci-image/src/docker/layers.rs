@@ -1,10 +1,11 @@
 //! The layers of an image in an archive.
 
+use host_fs::FileError;
 use std::collections::BTreeMap;
 use std::io::Read;
 
 use box_digest::Digest;
-use oci_layer::Compression;
+use oci_layer::{Compression, GZIP_MAGIC, ZSTD_MAGIC};
 use oci_spec::image::{Descriptor, ImageConfiguration};
 
 use super::super::archive::Archive;
@@ -16,9 +17,6 @@ use super::super::media;
 use super::entry::{Entry, file, named_digest};
 
 const LAYER: &str = "a layer";
-/// How gzip (RFC 1952) and zstd (RFC 8878) streams begin.
-const GZIP: &[u8] = b"\x1f\x8b";
-const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// Names the layers of an image by digests, and says which file each of them is.
 pub(super) fn layers(
@@ -45,12 +43,17 @@ fn layer(
     diff_id: Digest,
 ) -> Result<(Blob, Compression), SourceError> {
     let mut opened = file(archive, name, LAYER)?;
-    let failed = || SourceError::io(archive.at(name));
+    let failed = || FileError::of("read", archive.at(name));
     let mut start = Vec::new();
-    opened.reader.by_ref().take(ZSTD.len() as u64).read_to_end(&mut start).map_err(failed())?;
+    opened
+        .reader
+        .by_ref()
+        .take(ZSTD_MAGIC.len() as u64)
+        .read_to_end(&mut start)
+        .map_err(failed())?;
     let compression = match start.as_slice() {
-        ZSTD => Compression::Zstd,
-        start if start.starts_with(GZIP) => Compression::Gzip,
+        start if start == ZSTD_MAGIC => Compression::Zstd,
+        start if start.starts_with(&GZIP_MAGIC) => Compression::Gzip,
         _ => Compression::None,
     };
     let digest = match (compression, named_digest(name)) {

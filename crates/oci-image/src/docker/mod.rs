@@ -14,17 +14,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use box_digest::Digest;
+use box_image::manifest::LAYOUT_FILE;
 use box_image::{DEFAULT_TAG, DockerName};
 use boxfile_spec::Platform;
 use oci_spec::image::{ImageManifestBuilder, MediaType, SCHEMA_VERSION};
 
 use super::archive::Archive;
 use super::documents::Blob;
-use super::error::{Form, Found, SourceError};
+use super::error::SourceError;
 use super::files::Files;
 use super::find::Wanted;
+use super::form::{Form, Found};
 use super::image::{Home, Image};
-use super::layout::MARKER;
 use super::place::{Blobs, Opened};
 use entry::{Config, Entry, entries};
 
@@ -156,7 +157,7 @@ fn full_name(text: &str) -> Option<DockerName<'_>> {
 
 /// Returns the error of an archive without a `manifest.json`.
 fn no_image(path: &Path, archive: &Archive) -> SourceError {
-    let found = if archive.has(MARKER) {
+    let found = if archive.has(LAYOUT_FILE) {
         Found::OciArchive
     } else if archive.has("repositories") {
         Found::OldDockerArchive

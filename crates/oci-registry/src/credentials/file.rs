@@ -10,7 +10,8 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use box_image::docker_name::registry_host;
-use host_fs::read::{Links, read_file};
+use download::DownloadError;
+use host_fs::read::{Links, ReadError, read_file};
 use serde::Deserialize;
 
 use super::{Credentials, Secret};
@@ -55,6 +56,10 @@ impl AuthFile {
         match read_file(path, Links::Follow, LIMIT) {
             Ok(text) => Self::parse(&text).map(Some).map_err(|why| bad(path, &why)),
             Err(error) if error.is_absent() => Ok(None),
+            Err(ReadError::TooLong { limit, .. }) => {
+                let what = path.display().to_string();
+                Err(DownloadError::TooLarge { what, limit }.into())
+            }
             Err(error) => Err(bad(path, &error.to_string())),
         }
     }
@@ -258,6 +263,9 @@ mod tests {
         let large = dir.path().join("large.json");
         std::fs::File::create(&large).unwrap().set_len(LIMIT + 1).unwrap();
         let said = AuthFile::read(&large).unwrap_err().to_string();
-        assert!(said.ends_with("at most 1048576 are allowed"), "{said}");
+        assert!(
+            said.ends_with("large.json has more than the 1048576 bytes that it may have"),
+            "{said}"
+        );
     }
 }

@@ -6,8 +6,8 @@ use box_tree::listing::{Listing, Origins};
 use box_tree::{Inode, Origin};
 use proptest::prelude::*;
 
-use super::super::Difference;
 use super::*;
+use box_tree::FieldDifference;
 
 fn line() -> impl Strategy<Value = String> {
     let path = prop_oneof!["[abc]", "[abc]/[abc]", "[abc]/[abc]/[abc]"];
@@ -60,7 +60,7 @@ fn paths(tree: &Tree) -> BTreeMap<Vec<u8>, InodeId> {
     entries(tree).collect()
 }
 
-/// Tells whether an entry is another in all but its names and, for a directory that no layer names,
+/// Returns whether an entry is another in all but its names and, for a directory no layer names,
 /// its attributes.
 fn is(found: &Inode, expected: &Inode) -> bool {
     match (&found.kind, &expected.kind) {
@@ -71,7 +71,7 @@ fn is(found: &Inode, expected: &Inode) -> bool {
     }
 }
 
-/// Tells whether something that is no directory lies on the way to a path.
+/// Returns whether something that is no directory lies on the way to a path.
 fn is_cut_off(path: &[u8], tree: &Tree) -> bool {
     let ends = (1..path.len()).filter(|at| path[*at] == b'/');
     let above = paths(tree);
@@ -96,12 +96,12 @@ proptest! {
         let one = merged(&[flat(Agent, &agent), flat(Business, &business)], &[], &[]).report;
         let other = merged(&[flat(Agent, &business), flat(Business, &agent)], &[], &[]).report;
         let swapped = other.conflicts.iter().map(|it| {
-            let Difference { field, values: [agent, business] } = it.difference.clone();
+            let FieldDifference { field, values: [agent, business] } = it.difference.clone();
             let sides = [it.sides[1], it.sides[0]].map(|side| (side.kind, side.size, side.below));
             (it.path.clone(), field, [business, agent], sides)
         });
         let plain = one.conflicts.iter().map(|it| {
-            let Difference { field, values } = it.difference.clone();
+            let FieldDifference { field, values } = it.difference.clone();
             let sides = it.sides.map(|side| (side.kind, side.size, side.below));
             (it.path.clone(), field, values, sides)
         });

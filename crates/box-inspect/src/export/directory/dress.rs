@@ -42,7 +42,7 @@ impl Dresser {
         Self { ownership, left_out: LeftOut::default() }
     }
 
-    /// Tells whether an entry is made at all.
+    /// Returns whether an entry is made at all.
     pub(super) fn makes(&mut self, inode: &Inode) -> bool {
         let device = matches!(inode.kind, Kind::Leaf(Leaf::CharDevice(..) | Leaf::BlockDevice(..)));
         let left_out = device && self.ownership == Ownership::Caller;

@@ -58,7 +58,7 @@ pub(super) fn extract(
 
 /// Says at which entry something was being done.
 fn at(doing: &'static str, path: &[u8]) -> impl FnOnce(Errno) -> ExportError {
-    move |errno| entry_at(doing, path)(errno.into())
+    move |errno| entry_at(doing, path)(errno.into()).into()
 }
 
 fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {

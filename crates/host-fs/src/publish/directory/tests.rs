@@ -33,7 +33,7 @@ impl Room {
         draft
     }
 
-    /// Counts what is there: the destination, and what was left behind.
+    /// Counts what is there: the destination, and what was left.
     fn count(&self) -> usize {
         fs::read_dir(self.directory.path()).unwrap().count()
     }

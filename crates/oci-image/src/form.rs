@@ -1,0 +1,78 @@
+//! The forms in which images come, and what is at a path in the place of one.
+
+use std::fmt;
+
+use box_image::named_enum;
+
+named_enum! {
+    /// A form in which images come.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Form {
+        /// An OCI image layout in a directory.
+        Layout "an OCI image layout",
+        /// The same in an archive.
+        OciArchive "an archive of an OCI image layout",
+        /// An archive of `docker save`.
+        DockerArchive "an archive of `docker save`",
+        /// A repository of a registry.
+        Registry "a repository",
+    }
+}
+
+impl Form {
+    /// Returns how a reference names an image of this form by a tag.
+    pub const fn reference(self) -> &'static str {
+        match self {
+            Self::Layout => "oci:PATH:TAG",
+            Self::OciArchive => "oci-archive:PATH:TAG",
+            Self::DockerArchive => "docker-archive:FILE:NAME:TAG",
+            Self::Registry => "docker://HOST/NAME:TAG",
+        }
+    }
+}
+
+/// The thing that is at a path instead of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants describe their fields")]
+pub enum Found {
+    /// Nothing at all.
+    Nothing,
+    /// A file, where a directory is named.
+    File,
+    /// A directory, where an archive is named.
+    Directory,
+    /// A directory or an archive without this file.
+    Lacks(&'static str),
+    /// An archive that is compressed, and the program that decompresses it.
+    Compressed { format: &'static str, program: &'static str },
+    /// A file without bytes.
+    Empty,
+    /// A file that is no tar archive.
+    NoArchive,
+    /// A copy of skopeo's kind `dir:`.
+    SkopeoDirectory,
+    /// An archive of an OCI image layout.
+    OciArchive,
+    /// An archive of `docker save`.
+    DockerArchive,
+    /// An archive that a docker older than 1.10 saved.
+    OldDockerArchive,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "it does not exist",
+            Self::File => "it is a file",
+            Self::Directory => "it is a directory",
+            Self::Lacks(name) => return write!(f, "it has no file {name:?}"),
+            Self::Compressed { format, .. } => return write!(f, "it is compressed with {format}"),
+            Self::Empty => "it is empty",
+            Self::NoArchive => "it does not begin like a tar archive",
+            Self::SkopeoDirectory => "it looks like a copy of skopeo's kind `dir:`",
+            Self::OciArchive => "it is an archive of an OCI image layout",
+            Self::DockerArchive => "`docker save` wrote it",
+            Self::OldDockerArchive => "a docker older than 1.10 saved it",
+        })
+    }
+}
