@@ -1,4 +1,4 @@
-//! What lies in the checkout, and what only seems to.
+//! Paths that are inside the checkout, and those that only seem to be.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};

@@ -40,7 +40,7 @@ pub enum BuildError {
     /// have to be.
     #[error("the agent's program needs {interpreter}, which {lacking} have")]
     NoInterpreter { span: Span, interpreter: String, lacking: &'static str },
-    /// What the lock pins is not there any more.
+    /// An input that the lock pins no longer exists.
     #[error("the lock pins `{name}` to {digest}, which is no longer in {place}")]
     PinGone { span: Span, name: String, place: String, digest: Digest },
     /// The lock says of an image what is not so.

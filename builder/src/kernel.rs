@@ -121,7 +121,7 @@ fn wrap(bundle: &Bundle<'_>) -> Vec<u8> {
     file.extend_from_slice(&elf::EM_X86_64.to_le_bytes());
     file.extend_from_slice(&1u32.to_le_bytes()); // e_version
     file.extend_from_slice(&bundle.entry.to_le_bytes());
-    file.extend_from_slice(&64u64.to_le_bytes()); // e_phoff: right behind this header
+    file.extend_from_slice(&64u64.to_le_bytes()); // e_phoff: right after this header
     file.extend_from_slice(&0u64.to_le_bytes()); // e_shoff: no sections
     file.extend_from_slice(&0u32.to_le_bytes()); // e_flags
     for half in [64u16, 56, 1, 64, 0, 0] {

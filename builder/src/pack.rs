@@ -1,6 +1,6 @@
 //! Where the data of files lies: packs in the store.
 //!
-//! A pack holds contents one behind the other: those of a layer, which are the data of the action
+//! A pack holds contents one after the other: those of a layer, which are the data of the action
 //! that decoded it, or others in a blob. Every content is hashed again while it is read, so that a
 //! damaged pack never reaches a rootfs.
 

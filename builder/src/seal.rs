@@ -56,7 +56,7 @@ impl Stored {
     }
 }
 
-/// What a box is sealed over.
+/// The parts of a box that its manifest names.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) plan: RunPlan,

@@ -23,7 +23,7 @@ const SKILL_MAX: u64 = 64 << 20;
 /// The file that makes a directory a skill.
 pub(crate) const DEFINITION: &str = "SKILL.md";
 
-/// What is said of a directory that is no skill.
+/// The reason for refusing a directory that is not a skill.
 const NO_DEFINITION: &str = "has no regular file SKILL.md";
 
 /// A skill as it was read.
@@ -42,7 +42,7 @@ pub enum SkillError {
     /// The path leads out of the checkout, through a symbolic link.
     #[error("{} leads out of the checkout", .0.display())]
     Outside(PathBuf),
-    /// The directory's name is none that a skill may have.
+    /// The directory's name cannot be that of a skill.
     #[error(
         "the directory {} cannot name a skill: a name has lower-case letters, digits and inner \
          hyphens, at most 63",

@@ -72,7 +72,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
         self.pieces.send(Arc::clone(&piece)).map_err(|_| ended())?;
         self.raw.write_all(&piece)?;
         if self.size % FLUSHED < PIECE as u64 {
-            // Where the last flush still goes on, this one is done with the next.
+            // If the last flush is still running, this one is done with the next.
             self.flushes.try_send(()).ok();
         }
         Ok(())

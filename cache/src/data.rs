@@ -32,7 +32,7 @@ impl Store {
     /// Opens the data of an action.
     ///
     /// # Errors
-    /// [`StoreError::File`], also where there is none.
+    /// [`StoreError::File`], also if it does not exist.
     pub fn open_data(&self, key: &ActionKey) -> Result<File, StoreError> {
         let path = self.data_path(key);
         let absent = || io::Error::from(io::ErrorKind::NotFound);

@@ -1,4 +1,4 @@
-//! What can go wrong with a store.
+//! The errors of a store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use box_digest::Digest;
 use host_fs::FileError;
 
-/// What can go wrong with a store.
+/// An error of a store.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum StoreError {
@@ -20,7 +20,7 @@ pub enum StoreError {
     )]
     NotAStore {
         path: PathBuf,
-        /// What its file `version` says, or that there is none.
+        /// The content of its file `version`, or that it has no such file.
         found: String,
     },
     /// Another user can change this directory of the store.

@@ -29,9 +29,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in a directory; makes it where there is none.
+    /// Opens the store in a directory, and creates it if necessary.
     ///
-    /// What processes that were killed have left in `tmp/` is removed, where no other process uses
+    /// Leftovers of killed processes in `tmp/` are removed if no other process uses
     /// the store at this moment.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl Store {
     }
 }
 
-/// Opens a file of the store, which is never reached through a link; `None` if there is none.
+/// Opens a file of the store, which is never reached through a link; `None` if it does not exist.
 pub(crate) fn open_existing(path: &Path) -> Result<Option<File>, StoreError> {
     match open_regular(path, Links::Refuse) {
         Ok(file) => Ok(Some(file)),

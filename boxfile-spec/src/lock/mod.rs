@@ -88,7 +88,7 @@ impl Lock {
     /// Reads the text of a lock.
     ///
     /// # Errors
-    /// What is wrong with it, with the places and the command that repairs it, of each entry the
+    /// Each fault, with its place and the command that repairs it, of each entry the
     /// first: a merge conflict, text that is not TOML, an unknown version of the format, missing, unknown or
     /// malformed fields, names and sources with invisible characters, two entries of the same name
     /// and platform, more than [`MAX_TEXT`] bytes.

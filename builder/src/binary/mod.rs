@@ -122,7 +122,7 @@ fn binary(
 /// Opens a regular file of a checkout.
 ///
 /// # Errors
-/// [`BinaryError`] where it is none, or does not lie in the checkout.
+/// [`BinaryError`] if it is not one, or is outside the checkout.
 pub fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
     if path.is_absolute() {
         return Err(BinaryError::Absolute(path.to_owned()));

@@ -1,4 +1,4 @@
-//! What a file is to the kernel that is asked to start it.
+//! The type of a file as the kernel sees it that starts it.
 //!
 //! Only headers are read, at most 64 KiB of each kind, whatever they claim. Sources: the ELF-64
 //! object file format; Linux, `fs/binfmt_elf.c` (bounds on program headers and interpreter) and

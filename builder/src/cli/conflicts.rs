@@ -1,4 +1,4 @@
-//! What is shown where two images that are to have one root differ: every conflict, and the lines
+//! The report on two images that differ and are to have one root: every conflict, and the lines
 //! that would decide it.
 
 use box_image::ErrorCode;

@@ -69,7 +69,7 @@ impl Format {
     }
 }
 
-/// What was exported.
+/// The report of an export.
 #[derive(Debug)]
 struct Exported {
     /// The box digest.

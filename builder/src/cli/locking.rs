@@ -1,4 +1,4 @@
-//! What users read about a lock: what changes in it, and why `--locked` refuses it.
+//! Messages about a lock: what changes in it, and why `--locked` refuses it.
 
 use std::path::Path;
 

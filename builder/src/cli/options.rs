@@ -17,7 +17,7 @@ pub(crate) struct ProjectOptions {
     pub(crate) json: bool,
 }
 
-/// What a build reads beside the Boxfile.
+/// The inputs of a build beside the Boxfile.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct InputOptions {
     /// The lock [default: Boxfile.lock beside the Boxfile]

@@ -34,7 +34,7 @@ pub enum ComposeError {
         component: &'static str,
         path: String,
         found: String,
-        /// What is mounted there, as the end of a sentence.
+        /// The mount there, as the end of a sentence.
         mounted: String,
         /// Where the Boxfile names the path, if it does.
         span: Option<Span>,

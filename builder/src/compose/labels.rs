@@ -1,4 +1,4 @@
-//! What an image says of itself in the labels `a3s.*` and `a3s.box.*`.
+//! The declarations of an image in the labels `a3s.*` and `a3s.box.*`.
 //!
 //! A label counts where neither the Boxfile nor the rest of the image's config says anything.
 

@@ -41,7 +41,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What nothing may be mounted over.
+/// Paths that nothing may be mounted over.
 struct Hidden<'t> {
     path: String,
     found: String,

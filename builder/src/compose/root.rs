@@ -24,7 +24,7 @@ use super::{ComposeError, FlatImage};
 /// The name of the root that both components have in the layout "merged".
 const MERGED: &str = "merged";
 
-/// What a root tree is made of.
+/// The parts of a root tree.
 #[derive(Debug)]
 pub struct Parts<'a> {
     /// The components' roots.

@@ -1,4 +1,4 @@
-//! Who a component runs as: the names of an image's config become numbers.
+//! The user that a component runs as: the names of an image's config become numbers.
 //!
 //! Rule: OCI image-spec config.md, "User": `user`, `uid`, `user:group`, `uid:gid`, `uid:group`,
 //! `user:gid`. Files: passwd(5), group(5).

@@ -1,4 +1,4 @@
-//! What a build would do: the pipeline up to the composed tree, and nothing of it written as a box.
+//! The preview of a build: the pipeline up to the composed tree, and nothing of it written as a box.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::BuildError;
 use crate::compose::merged::MergeConflicts;
 use crate::compose::{FlatImage, MergeReport};
 
-/// What a build would do.
+/// The preview of a build.
 #[derive(Debug)]
 pub struct Preview {
     /// The images that it reads.
@@ -31,11 +31,11 @@ pub struct Preview {
     pub skills: Vec<PreviewSkill>,
     /// The box, if it is in the store, so that a build would take it from there.
     pub known: Option<Digest>,
-    /// What became of the images.
+    /// The state of the images.
     pub composition: Composition,
     /// The root tree: its digest, and how many entries it has; or why there is none.
     pub root: Summary,
-    /// What origins are numbers of.
+    /// The names of the origins, by number.
     pub origins: Origins,
 }
 
@@ -72,7 +72,7 @@ pub struct PreviewSkill {
     pub bytes: u64,
 }
 
-/// What became of the images.
+/// The state of the images.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Composition {

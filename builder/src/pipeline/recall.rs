@@ -27,7 +27,7 @@ struct Record {
     sealed: Sealed,
     /// The lines of [`Stamp::record`] for large blobs that were hashed.
     stamps: Vec<Option<String>>,
-    /// What its build warned of.
+    /// The warnings of its build.
     unused: Vec<Unused>,
 }
 

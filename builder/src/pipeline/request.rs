@@ -13,7 +13,7 @@ use crate::project::Pins;
 /// The platform that this version builds for.
 pub(super) const BUILT: Platform = Platform::LinuxAmd64;
 
-/// What to build, and of what.
+/// A box to build, and its inputs.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The declaration.
@@ -24,7 +24,7 @@ pub struct Request<'a> {
     pub checkout: PathBuf,
     /// The platform to build for.
     pub platform: Platform,
-    /// What the lock pins.
+    /// The pins of the lock.
     pub pins: Pins<'a>,
     /// How files are downloaded.
     pub fetch: FetchOptions,

@@ -50,7 +50,7 @@ pub enum Mismatch<'l> {
     Different {
         /// The lock's entry.
         locked: &'l LockEntry,
-        /// What the Boxfile names.
+        /// The source in the Boxfile.
         named: Named,
     },
     /// The Boxfile does not name it, with whatever profile and for whatever platform.
@@ -94,7 +94,7 @@ impl<'a> Declarations<'a> {
     }
 
     /// Returns whether another profile or platform than the target's declares what an entry pins.
-    /// What the target itself declares was resolved.
+    /// Returns whether another profile or platform declares an entry; the target's own were resolved.
     fn declared_elsewhere(&self, entry: &LockEntry, target: Target<'_>) -> bool {
         let other_platform = entry.platform.is_some_and(|it| it != target.platform);
         self.variants().any(|(boxfile, profile)| {

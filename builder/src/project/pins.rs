@@ -1,4 +1,4 @@
-//! What a Boxfile declares that a lock pins, and under which names.
+//! The declarations of a Boxfile that a lock pins, and their names.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub struct Pins<'a> {
 pub struct Variant<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What the file declares without it.
+    /// The file's declarations without it.
     pub without: &'a Boxfile,
 }
 

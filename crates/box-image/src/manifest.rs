@@ -151,7 +151,7 @@ impl Manifest {
         }
     }
 
-    /// Returns the one blob of a media type, or nothing where there is none or more than one.
+    /// Returns the one blob of a media type, or `None` if there is not exactly one.
     pub fn blob(&self, media_type: &str) -> Option<&Descriptor> {
         let mut found = self.layers.iter().filter(|blob| blob.media_type == media_type);
         found.next().filter(|_| found.next().is_none())

@@ -40,7 +40,7 @@ pub struct OpenBox {
 pub struct Blob {
     /// For messages: what counts is the open file.
     pub path: PathBuf,
-    /// What the box says that it is.
+    /// The blob's digest and size, as the box names them.
     pub descriptor: Descriptor,
     /// Open for reading; its bytes are not verified.
     pub file: File,

@@ -1,6 +1,6 @@
 //! The SBOM of a box: an SPDX 2.3 document in JSON.
 //!
-//! What is in it comes from the tree alone, and so is the same on every machine: the packages that
+//! Its content comes from the tree alone, and so is the same on every machine: the packages that
 //! the package databases of the images name, the images and skills themselves, kernel and init.
 //! Databases are input from strangers. Each file has a bound, and all together have one; an entry
 //! that does not read is left out, and the document says so.
@@ -43,7 +43,7 @@ pub const APK_DATABASES: [&str; 3] =
 /// The most bytes of one file of Python's or npm's metadata.
 const METADATA_MAX: u64 = 1 << 20;
 
-/// What an SBOM is made of.
+/// The input of an SBOM.
 #[derive(Debug)]
 pub struct Subject<'a> {
     /// How the box runs, which names the components' roots.

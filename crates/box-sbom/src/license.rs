@@ -1,4 +1,4 @@
-//! What a package says of its license, as an SPDX license expression (SPDX 2.3, annex D) where it is
+//! The license that a package declares, as an SPDX license expression (SPDX 2.3, annex D) where it is
 //! one. Anything else becomes a license of the document's own, with the package's words as its text.
 
 use std::collections::BTreeMap;

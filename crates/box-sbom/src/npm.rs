@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::package::{Package, is_word, purl};
 
-/// What is read of a package.json. In the wild, any field can be of any type.
+/// The fields of a package.json that are read. In the wild, any field can be of any type.
 #[derive(Debug, Deserialize)]
 struct Manifest {
     name: Option<Value>,

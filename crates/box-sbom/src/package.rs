@@ -18,7 +18,7 @@ pub(super) struct Package<'a> {
     /// The license as the package declares it.
     pub(super) license: Option<String>,
     pub(super) path: Rc<[u8]>,
-    /// What brought it into the box.
+    /// The part that brought it into the box.
     pub(super) origin: Option<NamedOrigin<'a>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a box consists of: images, skills, a program, kernel and init.
+//! The parts of a box: images, skills, a program, kernel and init.
 
 use box_image::{ComponentName, RunPlan};
 use box_tree::listing::{ImageOrigin, NamedOrigin};
@@ -48,7 +48,7 @@ fn of_image(image: &ImageOrigin) -> Item {
     item
 }
 
-/// Returns the identifier of the part that something came with: the box, where it is none of them.
+/// Returns the identifier of the part that something came with: the box, if it is in none of the others.
 pub(super) fn container(origin: Option<&NamedOrigin<'_>>) -> String {
     match origin {
         Some(NamedOrigin::Image { component: Some(component), .. }) => {

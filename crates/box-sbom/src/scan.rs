@@ -18,7 +18,7 @@ pub(super) const PACKAGES_MAX: usize = 100_000;
 /// How many of the files that do not read are named.
 const NOTES_MAX: usize = 50;
 
-/// What was found so far.
+/// The packages found so far.
 pub(super) struct Scan<'a, 'r> {
     pub(super) listing: &'a Listing,
     read: Read<'r>,

@@ -13,7 +13,7 @@ const MAX_SHOWN_VALUE: usize = 64;
 pub struct FieldDifference {
     /// The field's name; of extended attributes `xattr NAME`, with the first that differs.
     pub field: String,
-    /// What the two entries have there.
+    /// The values of the two entries.
     pub values: [String; 2],
 }
 

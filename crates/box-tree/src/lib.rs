@@ -83,7 +83,7 @@ impl Meta {
     }
 }
 
-/// What an inode is, other than a directory.
+/// The type of an inode other than a directory, with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leaf {
     /// A regular file; its bytes are elsewhere.
@@ -98,7 +98,7 @@ pub enum Leaf {
     Fifo,
 }
 
-/// What an inode is.
+/// The type of an inode, with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A directory and its names.
@@ -238,7 +238,7 @@ impl Tree {
 
     /// Gives an inode a name in a directory, in the place of what had it.
     ///
-    /// Does nothing where `directory` is none.
+    /// Does nothing if `directory` is not a directory.
     pub fn link(&mut self, directory: InodeId, name: &[u8], inode: InodeId) {
         if let Kind::Directory(names) = &mut self.inode_mut(directory).kind {
             names.insert(name.into(), inode);
@@ -265,7 +265,7 @@ impl Tree {
         }
     }
 
-    /// Returns the directory of this name, which is made where there is none yet.
+    /// Returns the directory of this name, and creates it if necessary.
     pub fn ensure_directory(&mut self, directory: InodeId, name: &[u8]) -> InodeId {
         match self.child(directory, name) {
             Some(child) if self.inode(child).names().is_some() => child,

@@ -41,11 +41,11 @@ const MAGIC: &[u8] = b"boxbuild listing 1\n";
 pub struct Listing {
     /// The entries; each inode has its [`Origin`].
     pub tree: Tree,
-    /// What the origins name by number.
+    /// The names of the origins, by number.
     pub origins: Origins,
 }
 
-/// What the origins of a tree name by number.
+/// The names of a tree's origins, by number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Origins {
@@ -191,7 +191,7 @@ struct Builder {
     inodes: Vec<InodeId>,
     /// The directories that the last path leads through: the length of each one's path.
     open: Vec<(usize, InodeId)>,
-    /// What the entries so far have together.
+    /// Totals of the entries so far.
     totals: Totals,
 }
 

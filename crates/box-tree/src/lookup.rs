@@ -105,7 +105,7 @@ impl Tree {
         Ok(walk.absent.iter().fold(walk.here(), make))
     }
 
-    /// Follows a path to a directory; nothing where there is none.
+    /// Follows a path to a directory; `None` if it does not exist.
     ///
     /// # Errors
     /// [`LookupError`] where something else is in the way.

@@ -20,9 +20,9 @@ pub struct Request<'a> {
     pub what: &'a str,
     /// The first URL; up to `REDIRECTS` redirects are followed.
     pub url: RemoteUrl,
-    /// What is sent to every server.
+    /// The headers for every server.
     pub headers: HeaderMap,
-    /// What is sent to the URL's own origin (scheme, host and port), and only until a redirect
+    /// The headers for the URL's own origin (scheme, host and port), and only until a redirect
     /// leaves it: a request that comes back later was sent by somebody else.
     pub authorization: Option<HeaderValue>,
 }

@@ -84,7 +84,7 @@ impl Attempts {
         Deadline { started: self.started, paused: self.paused, allowed }
     }
 
-    /// Returns the pause before the next attempt; `None` if there is none.
+    /// Returns the pause before the next attempt; `None` after the last.
     ///
     /// The pauses double from attempt to attempt. A server that asks for a longer pause
     /// (`Retry-After`) gets it, unless it is longer than the longest. All pauses together are

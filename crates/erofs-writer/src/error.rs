@@ -1,4 +1,4 @@
-//! What can be wrong with a tree, its contents or the image's destination.
+//! Errors of a tree, its contents or the image's destination.
 
 use std::io;
 

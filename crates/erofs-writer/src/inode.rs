@@ -12,7 +12,7 @@ const LAYOUT_BIT: u16 = 1;
 const FLAT_PLAIN: u16 = 0;
 const FLAT_INLINE: u16 = 2;
 
-/// What an inode says of its data.
+/// The layout of an inode's data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Data {
     pub(crate) size: u64,

@@ -14,7 +14,7 @@ const MAX_NAME: usize = 255;
 /// the NUL byte.
 const MAX_TARGET: usize = 4095;
 
-/// What every inode has besides its type.
+/// The metadata of every inode, whatever its type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Meta {
     /// The permission bits, set-id bits and sticky bit: at most 0o7777.
@@ -32,7 +32,7 @@ pub struct Meta {
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What an inode is.
+/// The type of an inode, with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants describe their fields")]
 pub enum Node {
@@ -75,7 +75,7 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// What a directory holds, `.` and `..` included, in the order in which EROFS wants it.
+/// The entries of a directory, `.` and `..` included, in the order in which EROFS wants it.
 pub(crate) type Entries = BTreeMap<Box<[u8]>, NodeId>;
 
 /// Returns whether an entry is one of the two that every directory has.
@@ -93,7 +93,7 @@ pub(crate) struct Inode {
     pub(crate) node: Node,
     /// The number of names; for a directory those of Unix: its own, `.`, and each child's `..`.
     pub(crate) links: u32,
-    /// What it holds, if it is a directory. A directory without `..` has no name yet.
+    /// Its entries, if it is a directory. A directory without `..` has no name yet.
     pub(crate) entries: Entries,
 }
 

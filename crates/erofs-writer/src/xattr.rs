@@ -54,7 +54,7 @@ pub(crate) fn encode(mut xattrs: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Vec<u8>, Err
 }
 
 /// Returns the `i_xattr_icount` of an encoded body: one for the header and one for each 4 bytes
-/// behind it.
+/// after it.
 pub(crate) fn count(body: &[u8]) -> u16 {
     let units = body.len().saturating_sub(HEADER - UNIT) / UNIT;
     u16::try_from(units).expect("encode() refuses what i_xattr_icount cannot count")

@@ -21,7 +21,7 @@ const MOST_SHOWN: usize = 50;
 pub struct Explanation {
     /// The stable code.
     pub code: ErrorCode,
-    /// What to do about it; further lines are indented when it is shown.
+    /// Advice; further lines are indented when it is shown.
     pub help: Option<Cow<'static, str>>,
 }
 

@@ -71,7 +71,7 @@ impl keys::Document for OciLayout {
     const SHAPE: Shape = Shape::Object(&[required("imageLayoutVersion", Shape::Text)]);
 }
 
-/// What an image is found by.
+/// The document by which an image is found.
 #[derive(Debug)]
 pub(super) enum Document {
     /// Names manifests, or further indexes.
@@ -84,7 +84,7 @@ pub(super) enum Document {
 /// here, where there was one; the document must agree with it (CVE-2021-41190).
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in it.
 pub(super) fn read(bytes: &[u8], expected: Option<&str>) -> Result<Document, String> {
     judge(parse(bytes)?, expected)
 }
@@ -93,7 +93,7 @@ pub(super) fn read(bytes: &[u8], expected: Option<&str>) -> Result<Document, Str
 /// registry names, else the document's own.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in it.
 pub(super) fn media_type(bytes: &[u8], named: Option<&str>) -> Result<String, String> {
     let written = parse(bytes)?;
     let media_type = named.or(own_type(&written)).map(str::to_owned);
@@ -145,7 +145,7 @@ fn judge(written: Map<String, Value>, expected: Option<&str>) -> Result<Document
 /// Reads the `index.json` of a layout.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in it.
 pub(super) fn read_index(bytes: &[u8]) -> Result<Vec<Descriptor>, String> {
     match read(bytes, Some(MediaType::ImageIndex.as_ref()))? {
         Document::Index(manifests) => Ok(manifests),

@@ -16,7 +16,7 @@ pub(super) trait Files: fmt::Debug + Send + Sync {
     /// Says for people where a file is.
     fn at(&self, name: &str) -> String;
 
-    /// Opens a file; nothing where there is none of this name.
+    /// Opens a file; `None` if it does not exist.
     ///
     /// # Errors
     /// It is there, but is no file that can be read.

@@ -27,10 +27,10 @@ pub(super) struct Wanted<'a> {
     pub(super) platform: Platform,
 }
 
-/// What names the next document on the way.
+/// A reference to the next document.
 struct Next {
     blob: Blob,
-    /// What it should be, where that is known.
+    /// The expected type, where that is known.
     media_type: Option<MediaType>,
 }
 

@@ -6,7 +6,7 @@ use oci_spec::image::MediaType;
 
 use super::error::Unread;
 
-/// What a document that leads to an image is.
+/// The type of a document that leads to an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Index,
@@ -33,7 +33,7 @@ impl Kind {
     /// Returns what a document of this type is.
     ///
     /// # Errors
-    /// What is to be said of another type.
+    /// The message for any other type.
     pub(super) fn of(media_type: &str) -> Result<Self, String> {
         match family(media_type) {
             MediaType::ImageIndex => Ok(Self::Index),

@@ -3,7 +3,7 @@
 use boxfile_spec::Platform;
 use oci_spec::image::{self, Arch, Descriptor, Os};
 
-/// What builders write as the platform of what is no image.
+/// The platform that builders write for a manifest that is not an image.
 const UNKNOWN: &str = "unknown";
 /// The annotation by which they say what it is instead.
 const REFERENCE_TYPE: &str = "vnd.docker.reference.type";

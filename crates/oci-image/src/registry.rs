@@ -1,6 +1,6 @@
 //! Images of a registry, whose documents and layers are kept in the store.
 //!
-//! What is named by a digest is looked for in the store first: an image that was read once needs the
+//! A blob that is named by a digest is looked for in the store first: an image that was read once needs the
 //! network no more. Only what a tag means is always asked again.
 
 use host_fs::FileError;
@@ -49,7 +49,7 @@ impl Access<'_> {
     }
 }
 
-/// What is asked of registries. Its calls may come from several threads, and block.
+/// A client for registries. Calls may come from several threads, and block.
 pub trait Remote: fmt::Debug + Sync {
     /// Fetches a manifest or an index, verified against the digest that it is asked for by.
     ///

@@ -14,7 +14,7 @@ use crate::error::{malformed, twice};
 
 const BLOCK: usize = 512;
 
-/// What the headers before a member's own say about it.
+/// The fields of the extension headers before a member's own header.
 #[derive(Debug, Default)]
 pub(super) struct Extensions {
     /// The records of its extended header.
@@ -188,7 +188,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
             Some(block) if is_zero(&block) => return self.end(inside),
             Some(block) => block,
             None if inside => return Err(ended()),
-            None => return Ok(None), // Some writers put nothing behind the last member.
+            None => return Ok(None), // Some writers put nothing after the last member.
         };
         let mut header = Header::new_old();
         header.as_mut_bytes().copy_from_slice(&block);

@@ -87,7 +87,7 @@ pub fn decode(
 /// files' data to `data`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in it.
 pub fn read_plain(
     archive: impl BufRead,
     data: &mut impl Write,
@@ -168,7 +168,7 @@ impl<W: Write> Indexer<'_, W> {
             too_large("entries", self.limits.entries)
         })?;
         let is_file = matches!(member.kind, EntryType::Regular | EntryType::Continuous);
-        // Archives older than POSIX have no type for a directory but the slash behind its name.
+        // Archives older than POSIX have no type for a directory but the slash after its name.
         let is_old_directory = is_file && member.path.ends_with(b"/");
         let has_data = (!is_file || is_old_directory) && member.size != 0;
         Guard::UnexpectedData.refuse(has_data, || LayerErrorKind::UnexpectedData(member.size))?;

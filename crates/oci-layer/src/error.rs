@@ -20,7 +20,7 @@ pub struct LayerError {
     pub kind: Box<LayerErrorKind>,
 }
 
-/// What is wrong with a layer.
+/// The fault in a layer.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum LayerErrorKind {

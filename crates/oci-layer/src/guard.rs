@@ -25,7 +25,7 @@ guards::guards! {
         RecordLength,
         /// A record ends with a newline.
         RecordEnd,
-        /// What this reader reads has a value.
+        /// A PAX record that this reader uses has a value.
         EmptyRecord,
         /// Long names end with a NUL.
         LongNameEnd,

@@ -60,7 +60,7 @@ pub struct Change {
     pub action: Action,
 }
 
-/// What a layer does at a path.
+/// The effect of a layer at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A directory is there, with these attributes.
@@ -69,8 +69,8 @@ pub enum Action {
     Leaf(Meta, Leaf),
     /// The path is another name of the inode at this path.
     HardLink(Vec<u8>),
-    /// What lower layers have here is gone (`.wh.NAME`).
+    /// Removes the entry of lower layers (`.wh.NAME`).
     Whiteout,
-    /// What lower layers have in this directory is gone (`.wh..wh..opq`).
+    /// Removes the entries of lower layers in this directory (`.wh..wh..opq`).
     Opaque,
 }

@@ -59,7 +59,7 @@ impl Limits {
     }
 }
 
-/// What an entry takes beyond its bytes.
+/// The cost of an entry beyond its bytes.
 const ENTRY_BYTES: usize = 128;
 
 impl Change {

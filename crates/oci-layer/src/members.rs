@@ -21,7 +21,7 @@ pub struct Member {
     pub next: u64,
 }
 
-/// What a member of an archive is.
+/// The type of a member of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants describe their fields")]
 pub enum MemberKind {
@@ -38,7 +38,7 @@ pub enum MemberKind {
 /// Reads the headers of the member at `offset`, where `archive` begins; nothing at the end.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The fault in its headers.
 pub fn member(
     archive: impl BufRead,
     offset: u64,

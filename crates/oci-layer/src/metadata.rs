@@ -1,4 +1,4 @@
-//! What an archive says about a member: its header's fields and the extensions over them.
+//! The metadata of a member: its header's fields and the extensions over them.
 
 use std::collections::BTreeMap;
 
@@ -164,7 +164,7 @@ pub(super) fn number(field: &[u8]) -> Option<i64> {
 fn octal(field: &[u8]) -> Option<i64> {
     let blank = |byte: &u8| matches!(byte, 0 | b' ');
     let start = field.iter().position(|byte| !blank(byte)).unwrap_or(field.len());
-    // Some readers see an empty field, some go on behind the NUL.
+    // Some readers see an empty field, some continue after the NUL.
     if Guard::LeadingNul.catches(start < field.len() && field[..start].contains(&0)) {
         return None;
     }

@@ -32,7 +32,7 @@ pub(super) fn normalize(path: &[u8], limits: &Limits) -> Result<Vec<u8>, LayerEr
 /// targets of hard links, and no files of the image.
 pub(super) const AUFS_LINKS: &[u8] = b".wh..wh.plnk";
 
-/// What a path says about whiteouts (layer.md, "Whiteouts").
+/// The meaning of a path with regard to whiteouts (layer.md, "Whiteouts").
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Marker {
     /// An ordinary path, or one in [`AUFS_LINKS`].

@@ -26,7 +26,7 @@ impl<R: Read> HashingReader<R> {
     }
 }
 
-/// What a [`HashingReader`] has seen.
+/// The digest and length of what a [`HashingReader`] has read.
 pub(super) struct Finished {
     /// Whether the stream could be read to its end.
     pub(super) drained: io::Result<()>,

@@ -31,7 +31,7 @@ pub(super) struct Stream {
     position: usize,
     hasher: Hasher<Sha256>,
     limit: u64,
-    /// How reading has failed; it then goes on failing.
+    /// The error of a failed read; every later read fails, too.
     failed: Option<io::ErrorKind>,
 }
 

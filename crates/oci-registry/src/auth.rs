@@ -16,7 +16,7 @@ use crate::token::{self, basic, bearer};
 /// How far a server has authenticated us.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// What goes along with each request.
+    /// The `Authorization` header of each request.
     pub(crate) authorization: Option<HeaderValue>,
     /// The credentials, if there are any, once they were looked for.
     credentials: Option<Option<Credentials>>,

@@ -16,7 +16,7 @@ use crate::name::Repository;
 use crate::refusal;
 use crate::session::{Resource, Session};
 
-/// What the threads of one call share.
+/// The state that the threads of one call share.
 struct Work<'w> {
     registry: &'w Registry,
     repository: &'w Repository,

@@ -19,7 +19,7 @@ pub(super) enum Challenge {
     Bearer { realm: String, service: Option<String> },
 }
 
-/// What one of the ways to authenticate is called, and what it has behind its name.
+/// The name of an authentication scheme, and its parameters.
 #[derive(Debug)]
 struct Scheme {
     name: String,

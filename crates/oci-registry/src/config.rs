@@ -18,7 +18,7 @@ use box_image::rules::{host_and_port, is_repository};
 use download::http::RemoteUrl;
 use serde::Deserialize;
 
-/// What is special about some registries.
+/// Settings for some registries.
 #[derive(Debug, Clone, Default)]
 pub struct RegistryConfig {
     hosts: BTreeMap<String, Host>,
@@ -29,7 +29,7 @@ pub struct RegistryConfig {
 #[error("{0}")]
 pub struct ConfigError(String);
 
-/// What is known about one registry.
+/// The settings of one registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Host {
     pub(super) mirrors: Vec<Mirror>,
@@ -43,7 +43,7 @@ pub(super) struct Host {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mirror {
     pub(super) host: String,
-    /// Empty where there is none.
+    /// Empty without a prefix.
     pub(super) prefix: String,
 }
 

@@ -11,7 +11,7 @@ use download::{DownloadError, Retryable};
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum RegistryError {
-    /// A host, repository or tag is none.
+    /// A host, repository or tag is malformed.
     #[error("{text:?} cannot be asked for: {why}")]
     Name { text: String, why: &'static str },
     /// The bytes could not be transferred.

@@ -1,4 +1,4 @@
-//! What is asked for: a repository of a registry, and a manifest in it.
+//! The names in requests: a repository of a registry, and a manifest in it.
 
 use std::fmt;
 
@@ -89,7 +89,7 @@ impl fmt::Display for Repository {
 }
 
 impl fmt::Display for Reference {
-    /// Writes what stands behind `manifests/` in a request.
+    /// Writes the part of a request after `manifests/`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tag(Tag(tag)) => f.write_str(tag),

@@ -52,7 +52,7 @@ pub(crate) struct Server {
     pub(crate) repository: Repository,
     /// `https://HOST/`, or `http://HOST/` where the configuration says so.
     pub(crate) base: RemoteUrl,
-    /// What the configuration says about the server.
+    /// The configuration of the server.
     pub(crate) host: Host,
     /// Whether another server is asked where this one cannot help.
     pub(crate) is_mirror: bool,

@@ -1,7 +1,7 @@
 //! Tokens from a realm (the distribution project's "Token Authentication Specification" and "OAuth2
 //! Token Authentication").
 //!
-//! What is asked for is always to read this one repository, whatever the registry says. A realm
+//! The scope is always to read this one repository, whatever the registry says. A realm
 //! answers itself: its redirects are not followed.
 
 use base64::Engine as _;

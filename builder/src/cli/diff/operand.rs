@@ -1,4 +1,4 @@
-//! What the command line names to be compared.
+//! The operands of a comparison on the command line.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -6,10 +6,10 @@ use boxbuild::compose::ImageConfig;
 use boxfile_spec::{Syntax, in_quotes};
 use oci_image::Image;
 
-/// What is known of an image.
+/// The properties of an image.
 pub(super) struct Found {
     pub(super) reference: String,
-    /// What it runs, as its config says: a program and arguments.
+    /// The program and arguments of its config.
     program: Option<String>,
     user: Option<String>,
     workdir: Option<String>,

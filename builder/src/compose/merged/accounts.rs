@@ -1,7 +1,7 @@
 //! Uniting `/etc/passwd`, `/etc/group`, `/etc/shadow` and `/etc/gshadow`: passwd(5), group(5),
 //! shadow(5), gshadow(5).
 //!
-//! The agent's lines stand as they are and in their order; behind them come the lines of the
+//! The agent's lines stand as they are and in their order; after them come the lines of the
 //! business image whose names are new. The same name with another line is an error: one of the two
 //! would be somebody else. Two names with one number are no error; both have the number's rights, as
 //! they would have without a name.

@@ -41,7 +41,7 @@ impl Advice {
 }
 
 /// Returns declarations that decide the conflicts, but for those that the Boxfile names already.
-/// What has a meaning of its own comes first, then the others by path; where many lie in one
+/// Special files come first, then the others by path; where many lie in one
 /// directory, one pattern stands for them.
 pub fn advice(conflicts: &[Conflict]) -> Vec<Advice> {
     let (mut own, mut plain) = (Vec::new(), Vec::new());

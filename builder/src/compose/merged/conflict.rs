@@ -27,7 +27,7 @@ pub struct Conflict {
     pub path: Vec<u8>,
     /// The first field that differs.
     pub difference: FieldDifference,
-    /// What the agent's image and the business image have.
+    /// The entries of the agent's image and of the business image.
     pub sides: [Side; 2],
     /// Why it is not as simple as that.
     pub note: Option<Note>,
@@ -50,12 +50,12 @@ impl Conflict {
     }
 }
 
-/// What one image has at a path.
+/// The entry of one image at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side {
     /// Where it came from.
     pub origin: Origin,
-    /// What it is, in a word.
+    /// Its type, in a word.
     pub kind: &'static str,
     /// A file's size in bytes.
     pub size: Option<u64>,

@@ -46,12 +46,12 @@ pub use settle::ReadContent;
 use settle::{Settler, below};
 pub use special::Special;
 
-/// What merging gave.
+/// The result of merging.
 #[derive(Debug)]
 pub struct Merge {
     /// The root of both components; nothing where a conflict is left.
     pub root: Option<MergedRoot>,
-    /// What was done.
+    /// The steps taken.
     pub report: MergeReport,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::glob::fits;
 use super::special::special;
 
-/// What a declared policy decided.
+/// A declared policy, and the conflicts that it decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicyUse {
     /// The declaration.

@@ -18,7 +18,7 @@ use super::special::special;
 /// Reads a file of an image by its content.
 pub type ReadContent<'r> = dyn FnMut(Content) -> io::Result<Vec<u8>> + 'r;
 
-/// What the merged root has otherwise than the agent's tree, at a path that both have.
+/// A change to the agent's tree at a path that both trees have.
 #[derive(Debug)]
 pub(super) enum Edit {
     /// The attributes of the business tree's directory.

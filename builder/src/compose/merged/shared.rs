@@ -10,7 +10,7 @@ pub(super) struct Shared {
     pub(super) path: Vec<u8>,
     /// The directory of the agent's tree that it lies in, and its name there; for `/` nothing.
     pub(super) place: Option<(InodeId, Name)>,
-    /// What is there in the agent's tree and in the business tree.
+    /// The entries of the agent's tree and of the business tree.
     pub(super) found: [InodeId; 2],
 }
 

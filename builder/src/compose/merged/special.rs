@@ -7,7 +7,7 @@ use std::fmt;
 
 use box_sbom::{APK_DATABASES, DPKG_DATABASE};
 
-/// What a file is that only its own name can decide.
+/// A file that is decided by its own path only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Special {
     /// The database of a package manager; holds the manager's name.

@@ -26,7 +26,7 @@ pub(super) use skills::SkillInput;
 /// A component and its image.
 pub(super) type ComponentImage = (ComponentName, Image);
 
-/// What a build reads. Of images only the documents: their layers are opened when needed.
+/// The inputs of a build. Of images only the documents: their layers are opened when needed.
 pub(super) struct Inputs {
     pub(super) images: Vec<ComponentImage>,
     /// The agent's program, where it is not in an image.
@@ -38,7 +38,7 @@ pub(super) struct Inputs {
     /// Empty for a platform that cannot be built, as the kernel is then.
     pub(super) init: Tool,
     pub(super) kernel: Tool,
-    /// What is worth a look in the skills' definitions.
+    /// Warnings about the skills' definitions.
     pub(super) warnings: Vec<Report>,
 }
 

@@ -1,4 +1,4 @@
-//! What the lock says of inputs, and which box they make: names belong to the one, contents to both.
+//! The lock entries of inputs, and the box that they make: names belong to the one, contents to both.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -166,7 +166,7 @@ fn contents_and_declarations_make_another_box() {
     assert_eq!(keys.len(), all, "two different boxes have one key");
 }
 
-/// What the lock says: name, kind, source, platform and size of each entry.
+/// The entries of the lock: name, kind, source, platform and size of each entry.
 fn told(inputs: &Inputs, request: &Request<'_>) -> Vec<String> {
     let entry = |it: &boxfile_spec::lock::LockEntry| {
         let platform = it.platform.map_or("all", Platform::name);

@@ -17,7 +17,7 @@ use rustix::fs::{lgetxattr, llistxattr, llistxattr_query, major, minor};
 
 use super::{Side, SideKind};
 
-/// What the host's policy gives every file of its own accord.
+/// Attributes that the host's security policy adds to every file.
 const OF_THE_HOST: &[u8] = b"security.selinux";
 /// The most that Linux lets a list of names or a value have (limits.h).
 const XATTR_MAX: usize = 64 << 10;

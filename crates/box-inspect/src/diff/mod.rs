@@ -1,4 +1,4 @@
-//! What differs between two trees, entry by entry: of boxes, images or directories.
+//! The differences between two trees, entry by entry: of boxes, images or directories.
 //!
 //! Both trees are listed in the canonical order and walked side by side, so that the work grows with
 //! the number of entries and with nothing else.

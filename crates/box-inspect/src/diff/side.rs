@@ -1,4 +1,4 @@
-//! What is compared: the tree of a box, of an image or of a directory.
+//! One side of a comparison: the tree of a box, of an image or of a directory.
 
 use box_digest::Digest;
 use box_image::ComponentName;
@@ -8,7 +8,7 @@ use box_tree::{Field, Inode, InodeId, entries, path};
 use crate::links::HardLinks;
 use crate::opened::{self, OpenBox, OpenError};
 
-/// What a compared tree is of.
+/// The kind of a compared tree, with its digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SideKind {
     /// A box of this digest.
@@ -22,7 +22,7 @@ pub enum SideKind {
 /// A tree to be compared.
 #[derive(Debug)]
 pub struct Side {
-    /// What the tree is of.
+    /// The kind of the tree, with its digest.
     pub kind: SideKind,
     /// The entries and, but for a directory, where they came from.
     pub listing: Listing,

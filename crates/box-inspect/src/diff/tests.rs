@@ -1,4 +1,4 @@
-//! What differs, and in which order.
+//! Differences, and their order.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -196,7 +196,7 @@ fn links_of_the_host_have_no_permissions() {
     assert_eq!(compare(&image, &boxed(tree(0o777)), b"/", &[]).len(), 1);
 }
 
-/// What a name can stand for in a generated tree.
+/// The possible entries of a generated tree.
 fn leaf() -> impl Strategy<Value = Leaf> {
     prop_oneof![
         "[ab]{0,2}".prop_map(|data| Leaf::File(Content::of(data.as_bytes()))),

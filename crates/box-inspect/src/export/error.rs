@@ -32,7 +32,7 @@ pub enum ExportError {
     /// The directory or the file cannot be put in its place.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// What is exported cannot be written.
+    /// The output cannot be written.
     #[error("cannot write the output")]
     Write(#[source] io::Error),
     /// A document does not become JSON.

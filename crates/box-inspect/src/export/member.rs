@@ -19,7 +19,7 @@ const PATH: usize = 100;
 const ID_MAX: u64 = 0o777_7777;
 const LONG_MAX: u64 = 0o777_7777_7777;
 
-/// What a member is: its type flag.
+/// The type flag of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flag {
     File = b'0' as isize,
@@ -50,7 +50,7 @@ impl Member<'_> {
     /// Returns the blocks before the member's data.
     ///
     /// # Errors
-    /// What it has that has no place in an archive.
+    /// Its properties that have no place in an archive.
     pub(super) fn encode(&self) -> Result<Vec<u8>, &'static str> {
         let records = self.records()?;
         let mut blocks = Vec::new();

@@ -66,7 +66,7 @@ fn any_meta() -> impl Strategy<Value = Meta> {
     )
 }
 
-/// What an entry is: a further name of an earlier one, a directory, or something else.
+/// The type of an entry: a further name of an earlier one, a directory, or something else.
 #[derive(Debug, Clone)]
 enum Entry {
     Link(prop::sample::Index),

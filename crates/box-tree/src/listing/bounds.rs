@@ -44,7 +44,7 @@ pub(super) fn check_entries(count: u32) -> Result<(), ListingError> {
     check(count <= ENTRIES_MAX, "it has more than 2097152 entries")
 }
 
-/// What the entries so far have together.
+/// Totals of the entries so far.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     paths: u64,

@@ -16,7 +16,7 @@ pub enum FindError {
         /// The directory, empty for the root.
         directory: String,
         name: String,
-        /// What else the directory has, sorted: at most 10,000 names that are UTF-8.
+        /// The other names in the directory, sorted: at most 10,000 names that are UTF-8.
         siblings: Vec<String>,
     },
     /// The path leads through a symbolic link, which is not followed.

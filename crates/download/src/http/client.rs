@@ -18,7 +18,7 @@ use super::roots;
 use super::url::RemoteUrl;
 use crate::retry::Policy;
 
-/// What no proxy is asked for: it would be another machine there.
+/// Hosts that no proxy is asked for: there they would be another machine.
 const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";
 
 /// How the network is used.

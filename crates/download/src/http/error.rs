@@ -19,7 +19,7 @@ pub enum HttpError {
     /// A file of root certificates cannot be used, or the server's certificate proves nothing.
     #[error("{what}")]
     Untrusted { what: String, source: Box<dyn Error + Send + Sync> },
-    /// What answers does not speak TLS.
+    /// The server does not speak TLS.
     #[error("{host} answers, but not with TLS")]
     NotTls { host: String },
     /// No connection, or no HTTP answer on it, or nothing is sent any more.

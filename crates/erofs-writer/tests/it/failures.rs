@@ -1,4 +1,4 @@
-//! What is wrong with a tree or a content is said, and said rightly.
+//! Errors of a tree or a content are reported correctly.
 
 use std::io::{self, Write};
 
@@ -28,7 +28,7 @@ fn with_files(sizes: &[u64]) -> ImageBuilder {
 
 #[test]
 fn contents_of_another_size_are_refused() {
-    // The first lies behind its inode, the second in blocks.
+    // The first is after its inode, the second in blocks.
     for size in [1000, 10_000] {
         let write = |given| with_files(&[size]).write(&mut Vec::new(), &mut Always(given));
         let given = usize::try_from(size).unwrap();

@@ -22,7 +22,7 @@ fn tree() -> Tree {
     tree
 }
 
-/// What a destination does once.
+/// A fault of a destination, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// Reports an error.
@@ -172,7 +172,7 @@ fn a_failing_flush_is_reported() {
     assert!(matches!(&error, Error::Write(source) if source.kind() == ErrorKind::QuotaExceeded));
 }
 
-/// What a source does once.
+/// A fault of a source, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flaw {
     /// Gives so many bytes too few and says nothing.

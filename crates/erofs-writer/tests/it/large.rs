@@ -47,7 +47,7 @@ fn write(sizes: &[u64], out: &mut dyn Write) -> Summary {
     builder.write(out, &mut Hollow).unwrap()
 }
 
-/// What was written but for most of the zero bytes, by where it starts.
+/// The written bytes but for most of the zeros, by their offsets.
 #[derive(Debug, Default)]
 struct Holes {
     kept: BTreeMap<u64, Vec<u8>>,

@@ -114,7 +114,7 @@ fn extended_attributes_of_every_namespace_and_size() {
     check(&tree);
 }
 
-/// A directory, and an inode of each kind that has data behind it, with these attributes.
+/// A directory, and an inode of each kind that has data after it, with these attributes.
 fn bearers(xattrs: &[(Vec<u8>, Vec<u8>)]) -> Tree {
     let mut tree = Tree::flat([]);
     let meta = Meta { xattrs: xattrs.to_vec(), ..meta() };
@@ -159,7 +159,7 @@ fn attribute_values_have_at_most_65535_bytes() {
 /// `i_xattr_icount` counts to 65535: a header of 12 bytes and 65534 times 4 bytes.
 #[test]
 fn the_attributes_of_an_inode_have_at_most_262148_bytes() {
-    // A head of 4 bytes, a name of 1 byte behind its prefix and this value: 65536 bytes.
+    // A head of 4 bytes, a name of 1 byte after its prefix and this value: 65536 bytes.
     let three = ["user.a", "user.b", "user.c"].map(|name| pair(name, 65_531));
     let with = |last| [three.as_slice(), &[pair("user.d", last)]].concat();
     let most = 262_148 - 12 - 3 * 65_536 - 5;

@@ -1,4 +1,4 @@
-//! What the images are to others: to erofs-utils, and to a reader written by someone else.
+//! The images as others read them: erofs-utils, and to a reader written by someone else.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 

@@ -21,7 +21,7 @@ pub(crate) struct Link {
     pub(crate) inode: usize,
 }
 
-/// What an inode is, with the bytes of files.
+/// The type of an inode, with the bytes of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     Directory,

@@ -102,7 +102,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 prop_compose! {
-    /// What a file system that the images are extracted to can hold too.
+    /// Only what the file system that the images are extracted to can hold, too.
     fn meta()(
         mode in 0..=0o7777u16,
         uid in prop_oneof![Just(0), 65535..70000u32, Just(u32::MAX - 1)],

@@ -1,4 +1,4 @@
-//! What a file is that is no plain tar archive.
+//! Recognizes files that are not plain tar archives.
 
 use host_fs::FileError;
 use std::io::Read;

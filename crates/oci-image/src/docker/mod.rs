@@ -1,4 +1,4 @@
-//! What `docker save` writes: an archive with a `manifest.json` that names configs and layers by their
+//! Archives of `docker save`: an archive with a `manifest.json` that names configs and layers by their
 //! files, not by digests.
 //!
 //! Two forms are read. The older one has `HEX.json` for each config and `ID/layer.tar`, a file or a

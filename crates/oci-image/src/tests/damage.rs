@@ -37,7 +37,7 @@ fn archives() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What an archive gives: an identity and a tree, or nothing.
+/// The result of an archive: an identity and a tree, or nothing.
 fn outcome(text: &str, archive: &[u8]) -> Option<(Digest, Blake3Digest)> {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a.tar"), archive).unwrap();

@@ -59,7 +59,7 @@ fn digest_of(entry: &Value) -> Digest {
     entry["digest"].as_str().unwrap().parse().unwrap()
 }
 
-/// What a builder puts beside an image to say how it was made.
+/// A statement of how an image was made, as builders put it beside the image.
 fn attestation(built: &Built) -> Value {
     let mut entry = built.image("unknown", json!({ "os": "unknown", "architecture": "unknown" }));
     entry["annotations"] = json!({ "vnd.docker.reference.type": "attestation-manifest" });

@@ -1,4 +1,4 @@
-//! What a manifest may say of its layers.
+//! Layers as a manifest may describe them.
 
 use serde_json::{Value, json};
 

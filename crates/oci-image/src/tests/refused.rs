@@ -1,4 +1,4 @@
-//! What is refused, in the words that people read.
+//! Refusals, in the words that people read.
 
 use std::fs;
 

@@ -184,7 +184,7 @@ fn a_pin_that_the_registry_forgot_is_gone() {
     assert!(matches!(error, SourceError::Gone { .. }), "{error}");
 }
 
-/// A manifest that other programs could read as something else (CVE-2021-41190), or that is none, is
+/// A manifest that other programs could read as something else (CVE-2021-41190), or that is malformed, is
 /// refused before anything of it is stored.
 #[test]
 fn an_ambiguous_manifest_is_refused() {

@@ -1,4 +1,4 @@
-//! What a layer hides of the layers below it (layer.md, "Whiteouts" and "Opaque Whiteout").
+//! The entries of lower layers that a layer hides (layer.md, "Whiteouts" and "Opaque Whiteout").
 
 use box_tree::path::split;
 use box_tree::{InodeId, Kind, Leaf, LookupError, Tree};
@@ -8,9 +8,9 @@ use super::super::{Action, Change, LayerIndex};
 /// Takes away what the layer hides, wherever in the archive its markers stand.
 ///
 /// A marker's directory is where the lower layers have it, and their links are followed to it, as
-/// for an entry: behind `lib -> usr/lib`, `lib/.wh.a` hides `usr/lib/a`. Only a link that the layer
-/// itself hides or replaces leads nowhere: what lies behind it is not in the layer's directory.
-/// A marker whose directory is not there, or is none, hides nothing.
+/// for an entry: below `lib -> usr/lib`, `lib/.wh.a` hides `usr/lib/a`. Only a link that the layer
+/// itself hides or replaces leads nowhere: what is below it is not in the layer's directory.
+/// A marker whose directory does not exist, or is something else, hides nothing.
 ///
 /// # Errors
 /// The marker's path and [`LookupError`] where its links lead in circles.
@@ -70,7 +70,7 @@ fn hide_name(tree: &mut Tree, path: &[u8]) -> Result<(), LookupError> {
     Ok(())
 }
 
-/// Finds a marker's directory; nothing where there is none.
+/// Finds a marker's directory; `None` if it does not exist.
 fn directory_of(tree: &mut Tree, path: &[u8]) -> Result<Option<InodeId>, LookupError> {
     match tree.find_directory(path) {
         Err(LookupError::NotADirectory(_)) => Ok(None),

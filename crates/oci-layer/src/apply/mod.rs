@@ -29,7 +29,7 @@
 //! | *own*: a root that no entry names likewise | `the_root_takes_its_own_entry` |
 //! | *own*: a path may lead through symbolic links, of the layer or of lower ones, and never out of the image | `paths_through_links_stay_inside_the_image` |
 //! | *own*: so may a marker's; but not through a link that its own layer hides or replaces | `markers_follow_links_that_the_layer_keeps` |
-//! | *own*: a marker of what is not there hides nothing; one behind links that lead in circles is an error | `a_marker_of_nothing_hides_nothing` |
+//! | *own*: a marker of what is not there hides nothing; one below links that lead in circles is an error | `a_marker_of_nothing_hides_nothing` |
 //! | *own*: the permissions of a symbolic link are `0777`: Linux has no others | `a_symbolic_link_has_the_permissions_of_linux` |
 //! | *own*: AUFS keeps the data of hard links in `.wh..wh.plnk/`; those are their targets and nothing else. Other metadata of AUFS is left out | `links_into_the_metadata_of_aufs_have_a_target` |
 

@@ -42,7 +42,7 @@ struct Entry {
     registrytoken: Option<Secret>,
 }
 
-/// Who has the credentials.
+/// Credentials, or the helper that has them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Here(Credentials),
@@ -51,7 +51,7 @@ pub(super) enum Found {
 }
 
 impl AuthFile {
-    /// Reads a file; nothing where there is none.
+    /// Reads a file; `None` if it does not exist.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, RegistryError> {
         match read_file(path, Links::Follow, LIMIT) {
             Ok(text) => Self::parse(&text).map(Some).map_err(|why| bad(path, &why)),

@@ -20,7 +20,7 @@ use crate::server::Options;
 
 /// The most bytes that a helper may say.
 const LIMIT: u64 = 64 << 10;
-/// What a helper says that has nothing for a registry.
+/// The message of a helper that has nothing for a registry.
 const NOTHING: [&str; 2] = ["credentials not found", "no credentials server URL"];
 /// The user name that marks an identity token.
 const IDENTITY: &str = "<token>";

@@ -15,7 +15,7 @@ use crate::name::Repository;
 use crate::server::Options;
 use file::{AuthFile, Found};
 
-/// What proves to a registry who asks.
+/// Credentials for a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Credentials {
     /// A user's name and password.

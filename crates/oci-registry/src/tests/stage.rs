@@ -44,7 +44,7 @@ pub(super) struct Stage {
     config: String,
 }
 
-/// What a case sets up.
+/// The set-up of a case.
 pub(super) struct Plan {
     pub(super) image: Image,
     pub(super) identity: Identity,
@@ -52,10 +52,10 @@ pub(super) struct Plan {
     pub(super) friends: Vec<Server>,
     /// Whether the registry wants a token at all.
     pub(super) open: bool,
-    /// What the registry says to who has none; the honest challenge where it is nothing.
+    /// The registry's answer to a request without credentials; `None` for the honest challenge.
     pub(super) challenge: Option<String>,
     pub(super) deed: Deed,
-    /// What the file of credentials has for the registry.
+    /// The entry of the credential file for the registry.
     pub(super) auth: serde_json::Value,
     /// More of the `registries.toml`, in the registry's own table.
     pub(super) config: String,

@@ -1,4 +1,4 @@
-//! What is one, what conflicts, and what each policy makes of it.
+//! Equal entries, conflicts, and the effect of each policy.
 
 use box_tree::Origin;
 

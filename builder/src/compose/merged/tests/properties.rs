@@ -1,4 +1,4 @@
-//! What holds for any two images.
+//! Properties of merging any two images.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What servers answer: files, refusals, the wrong thing.
+//! Answers of servers: files, refusals, the wrong thing.
 
 use std::sync::{Arc, Mutex};
 
