@@ -94,7 +94,7 @@ impl<'a> Declarations<'a> {
     }
 
     /// Returns whether another profile or platform than the target's declares what an entry pins.
-    /// Returns whether another profile or platform declares an entry; the target's own were resolved.
+    /// The target's own declarations were resolved.
     fn declared_elsewhere(&self, entry: &LockEntry, target: Target<'_>) -> bool {
         let other_platform = entry.platform.is_some_and(|it| it != target.platform);
         self.variants().any(|(boxfile, profile)| {
