@@ -15,7 +15,7 @@ mod source;
 use std::process::ExitCode;
 
 use clap::Parser;
-use commands::{bench, box_init, cycles, demo, docs, fuzz, lines, setup, test, vmhost};
+use commands::{bench, box_init, cycles, demo, docs, fuzz, lines, setup, test, vmhost, words};
 
 /// The daily work on this repository.
 #[derive(Debug, Parser)]
@@ -36,6 +36,9 @@ enum Task {
     Lines(lines::Options),
     /// List the files that import each other in a circle; fails if one has more than three files.
     Cycles,
+    /// List the comments and documents with words that a reader has to translate; fails if there are more
+    /// than 110.
+    Words,
     /// Look for inputs that break a parser; what is found is left in target/fuzz/found.
     Fuzz(fuzz::Options),
     /// Build a box of two images of full size, and let other programs do the like; leaves
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Task::Test => test::run(),
         Task::Lines(options) => lines::run(&options),
         Task::Cycles => cycles::run(),
+        Task::Words => words::run(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Vmhost(options) => vmhost::run(&options),

@@ -10,6 +10,7 @@ pub(crate) mod lines;
 pub(crate) mod setup;
 pub(crate) mod test;
 pub(crate) mod vmhost;
+pub(crate) mod words;
 
 use std::process::ExitCode;
 

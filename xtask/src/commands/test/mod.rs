@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use testkit::{Result, Workspace};
 
-use super::{Outcome, cycles, setup};
+use super::{Outcome, cycles, setup, words};
 use crate::{cargo, say};
 
 pub(crate) fn run() -> Outcome {
@@ -24,6 +24,7 @@ fn check_all(workspace: &Workspace) -> Result<()> {
     setup::for_lints()?;
     cargo_step(workspace, "cargo fmt --check", &["fmt", "--all", "--check"])?;
     say::step("circles of modules", || cycles::check(workspace))?;
+    say::step("words of comments", || words::check(workspace))?;
     let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     cargo_step(workspace, "cargo clippy", &lint)?;
     say::step("cargo doc", || document(workspace))?;
