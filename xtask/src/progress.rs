@@ -24,8 +24,8 @@ struct Output<W> {
     written: Instant,
     /// Whether the next byte starts a line.
     at_line_start: bool,
-    /// Whether the last thing written is the name of a step that has not ended.
-    at_name: bool,
+    /// The last thing written, if it is the name of a step that has not ended.
+    at_name: Option<String>,
     /// Whether a child process writes to the same terminal at the moment.
     lent: bool,
 }
@@ -39,7 +39,7 @@ impl<W: Write + Send> Progress<W> {
             announced: now,
             written: now,
             at_line_start: true,
-            at_name: false,
+            at_name: None,
             lent: false,
         };
         Self { output: Mutex::new(output), interval }
@@ -56,14 +56,16 @@ impl<W: Write + Send> Progress<W> {
         let mut output = self.lock();
         output.start_line();
         output.write(name.as_bytes());
-        (output.announced, output.at_line_start, output.at_name) = (output.written, false, true);
+        (output.announced, output.at_line_start) = (output.written, false);
+        output.at_name = Some(name.to_owned());
     }
 
     /// Writes how a step ended: on the line of its name where that is still the last one.
     pub(crate) fn end(&self, name: &str, verdict: &str, taken: Duration) {
         let mut output = self.lock();
         let ended = format!("{name:<45} {verdict:>10} {:>7.1} s\n", taken.as_secs_f64());
-        let rest = ended.strip_prefix(name).filter(|_| output.at_name);
+        let is_last = output.at_name.as_deref() == Some(name);
+        let rest = ended.strip_prefix(name).filter(|_| is_last);
         if rest.is_none() {
             output.start_line();
         }
@@ -75,7 +77,7 @@ impl<W: Write + Send> Progress<W> {
     pub(crate) fn relay(&self, bytes: &[u8]) {
         if let Some(last) = bytes.last() {
             let mut output = self.lock();
-            if output.at_name {
+            if output.at_name.is_some() {
                 output.start_line();
             }
             output.write(bytes);
@@ -161,7 +163,7 @@ impl<W: Write> Output<W> {
     fn write(&mut self, bytes: &[u8]) {
         drop(self.to.write_all(bytes).and_then(|()| self.to.flush()));
         self.written = Instant::now();
-        self.at_name = false;
+        self.at_name = None;
     }
 }
 
@@ -244,8 +246,12 @@ mod tests {
         progress.begin("two");
         progress.line("a line");
         progress.end("two", "FAILED", taken);
+        progress.begin("three");
+        progress.begin("four");
+        progress.end("three", "ok", taken);
         let end = |verdict| format!("{:45} {verdict:>7}     1.2 s\n", "");
-        let expected = format!("one{}two\na line\ntwo{}", end("ok"), end("FAILED"));
+        let (ok, failed) = (end("ok"), end("FAILED"));
+        let expected = format!("one{ok}two\na line\ntwo{failed}three\nfour\nthree{}", &ok[2..]);
         assert_eq!(written(progress), expected);
     }
 

@@ -94,7 +94,7 @@ impl Lock {
     /// and platform, more than [`MAX_TEXT`] bytes.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
         read::read(text).map_err(|errors| {
-            if Self::is_lock(text) {
+            if Self::is_lock(text) || text.len() > MAX_TEXT {
                 return errors;
             }
             // The commands that repair a lock do not overwrite anything else.

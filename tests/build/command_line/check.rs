@@ -45,11 +45,11 @@ fn wrong() -> Checkout {
 fn all_errors_of_all_files_in_one_go() {
     let checkout = wrong();
     insta::assert_snapshot!(checkout.fails(&["check"]), @r#"
-    error: a text is expected here, not `1.0`
+    error: `name` must be a text, not `1.0`
       --> skills/greet/SKILL.md:2:7
        |
      2 | name: 1.0
-       |       ^^^ a number or a truth value
+       |       ^^^ expected a text
        |
        = help: put it in quotes: "1.0"
 

@@ -51,6 +51,12 @@ fn both(layers: &[Layer]) -> (Result<Listing, LayerError>, Result<Listing, Strin
     (ours, theirs::unpacked(directory.path(), "latest"))
 }
 
+/// Returns the cause of an entry's refusal, as a text.
+fn cause(refused: Result<Listing, LayerError>) -> String {
+    let kind = refused.unwrap_err().kind;
+    std::error::Error::source(&kind).unwrap().to_string()
+}
+
 /// Lists the paths below the root.
 fn paths(listing: &Listing) -> Vec<&str> {
     listing.keys().skip(1).map(|path| std::str::from_utf8(path).unwrap()).collect()
