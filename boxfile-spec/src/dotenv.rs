@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
 
 use crate::cursor::Cursor;
 use crate::diagnostic::quote;
+use crate::errors::DOTENV;
 use crate::sink::Sink;
 use crate::{Diagnostic, Diagnostics, Span, Spanned, rules};
 
@@ -100,9 +101,7 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Assignment>, Diagnostic> {
     };
     let span = Span::between(start, cursor.at());
     if value.contains('\0') {
-        let message = format!("the value of `{name}` contains a NUL character");
-        let error = Diagnostic::new(message, span, "no program can receive this");
-        return Err(error.with_help("remove it"));
+        return Err(DOTENV.about("nul", &name, span));
     }
     end_of_entry(cursor)?;
     Ok(Some((name, Spanned { value, span })))
@@ -113,20 +112,16 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
     let start = cursor.at();
     let line = rest_of_line(cursor);
     let Some((name, _)) = line.split_once('=') else {
-        let message = format!("{} has no value", quote(line.trim_end()));
-        let span = Span::between(start, start + line.trim_end().len());
-        return Err(Diagnostic::new(message, span, "no `=`")
-            .with_help("write `NAME=value`; nothing is taken from the environment of a build"));
+        let line = line.trim_end();
+        return Err(DOTENV.about("no-value", &quote(line), Span::at(start, line.len())));
     };
     let trimmed = name.trim_end();
     let span = Span::between(start, start + name.len());
     if rules::is_variable(trimmed) && trimmed != name {
-        let error = Diagnostic::new("blanks stand in front of `=`", span, "with blanks");
-        return Err(error.with_help(format!("write `{trimmed}=`, without a blank")));
+        return Err(DOTENV.about("before", trimmed, span));
     }
     if name.is_empty() {
-        let error = Diagnostic::new("a variable has no name", Span::between(start, start), "here");
-        return Err(error.with_help("write `NAME=value`"));
+        return Err(DOTENV.at("no-name", span));
     }
     rules::check_variable(name, span)?;
     cursor.eat(name);
@@ -140,11 +135,7 @@ fn unquoted(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
         line.match_indices('#').map(|(at, _)| at).find(|at| line[..*at].ends_with(BLANKS));
     let value = line[..comment.unwrap_or(line.len())].trim_end_matches(BLANKS);
     if value.starts_with(BLANKS) {
-        let start = cursor.at();
-        let span = Span::between(start, start + value.len());
-        let error = Diagnostic::new("blanks follow `=`", span, "begins with a blank");
-        let help = format!("write `{name}=value`, or `{name}=' value'` if the blanks belong to it");
-        return Err(error.with_help(help));
+        return Err(DOTENV.about("after", name, Span::at(cursor.at(), value.len())));
     }
     cursor.eat(value);
     Ok(value.to_owned())
@@ -159,6 +150,5 @@ fn end_of_entry(cursor: &mut Cursor<'_>) -> Result<(), Diagnostic> {
         return Ok(());
     }
     let span = Span::at(start, line.trim_end().len());
-    let error = Diagnostic::new("text follows a closing quote", span, "from here on");
-    Err(error.with_help("put the whole value between the quotes; a comment begins with ` #`"))
+    Err(DOTENV.at("trailing", span))
 }

@@ -25,6 +25,7 @@
 mod cursor;
 mod diagnostic;
 pub mod dotenv;
+mod errors;
 mod form;
 mod format;
 pub mod lock;

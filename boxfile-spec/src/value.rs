@@ -71,15 +71,14 @@ pub(crate) fn choice<T: DeserializeOwned>(
     kind: Kind,
 ) -> Result<T, Diagnostic> {
     let text = text(value, name)?;
-    let Kind::OneOf(choices) = kind else { return Err(mismatch(value, name, "a value")) };
-    let words: Vec<&'static str> = choices.iter().map(|choice| choice.name).collect();
+    let Kind::OneOf(words) = kind else { return Err(mismatch(value, name, "a value")) };
     if words.contains(&text) {
         let word: StrDeserializer<'_, Unknown> = text.into_deserializer();
         return T::deserialize(word).map_err(|error| mismatch(value, name, &error.to_string()));
     }
     let message = format!("`{name}` cannot be {}", quote(text));
     let begun = || words.iter().find(|word| text.len() > 1 && word.starts_with(text)).copied();
-    let help = match nearest(text, &words).or_else(begun) {
+    let help = match nearest(text, words).or_else(begun) {
         Some(meant) => format!("did you mean \"{meant}\"?"),
         None => format!("write one of \"{}\"", words.join("\", \"")),
     };

@@ -1,7 +1,7 @@
 //! Values in quotes.
 
 use crate::cursor::Cursor;
-use crate::diagnostic::quote;
+use crate::errors::DOTENV;
 use crate::{Diagnostic, Span};
 
 /// Reads `'…'`.
@@ -17,7 +17,7 @@ pub(super) fn single(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
         }
         match cursor.bump() {
             Some(next) => value.push(next),
-            None => return Err(unclosed(start, '\'')),
+            None => return Err(unclosed(start, "'")),
         }
     }
 }
@@ -34,15 +34,16 @@ pub(super) fn double(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
     loop {
         let at = cursor.at();
         match cursor.bump() {
-            None => return Err(unclosed(start, '"')),
+            None => return Err(unclosed(start, "\"")),
             Some('"') => return unknown.map_or(Ok(value), Err),
             Some('\\') => match cursor.bump() {
-                None => return Err(unclosed(start, '"')),
+                None => return Err(unclosed(start, "\"")),
                 Some(escaped) => match meaning(escaped) {
                     Some(meant) => value.push(meant),
                     None => {
                         unknown.get_or_insert_with(|| {
-                            no_escape(escaped, Span::between(at, cursor.at()))
+                            let place = Span::between(at, cursor.at());
+                            DOTENV.about("escape", &escaped.to_string(), place)
                         });
                     }
                 },
@@ -62,16 +63,6 @@ const fn meaning(escaped: char) -> Option<char> {
     }
 }
 
-fn no_escape(escaped: char, span: Span) -> Diagnostic {
-    let message = format!("{} is no escape", quote(&format!("\\{escaped}")));
-    Diagnostic::new(message, span, "unknown")
-        .with_help("write `\\\\` for a backslash; the escapes are `\\n`, `\\r`, `\\t`, `\\\\`, `\\\"` and `\\$`")
-}
-
-fn unclosed(start: usize, sign: char) -> Diagnostic {
-    let error =
-        Diagnostic::new("a quote is not closed", Span::between(start, start + 1), "opened here");
-    error.with_help(format!(
-        "write `{sign}` after the value; `\\{sign}` is a quote that belongs to it"
-    ))
+fn unclosed(start: usize, sign: &str) -> Diagnostic {
+    DOTENV.about("open", sign, Span::at(start, 1))
 }

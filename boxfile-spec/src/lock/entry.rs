@@ -14,7 +14,8 @@ use crate::Platform;
 /// Which fields go with which kind is up to the builder; a lock holds whatever it is given. It is
 /// read back only if name and source have no control characters or other invisible ones, which no
 /// path or reference of a Boxfile has.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LockEntry {
     /// The NAME of `boxbuild update NAME`: `agent`, `business`, `binary`, `kernel`, `init`,
     /// `skill:NAME`, `env:PATH`; for what a profile declares differently, with the profile in front:
@@ -34,6 +35,7 @@ pub struct LockEntry {
     /// The content's size in bytes.
     pub size: u64,
     /// The digests of an image's layers, lowest first; empty for all other kinds.
+    #[serde(default)]
     pub layers: Vec<AnyDigest>,
 }
 

@@ -8,19 +8,18 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use box_digest::AnyDigest;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 use toml_parser::lexer::TokenKind;
 
-use super::{FORMAT_VERSION, Lock, LockEntry, MAX_TEXT, PinKind};
+use super::{FORMAT_VERSION, Lock, LockEntry, MAX_TEXT};
 use crate::cursor::lines;
 use crate::diagnostic::{invisible, quote, shown};
 use crate::sink::Sink;
 use crate::syntax::toml::faults;
-use crate::{Diagnostic, Diagnostics, Platform, Span};
+use crate::{Diagnostic, Diagnostics, Span};
 
 /// The command that repairs any lock: it needs nothing of the old one.
 const REBUILD: &str = "run `boxbuild update` to resolve everything again";
@@ -54,23 +53,6 @@ struct Head {
     _entries: Vec<IgnoredAny>,
 }
 
-/// A [`LockEntry`] as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawEntry {
-    name: Spanned<String>,
-    kind: PinKind,
-    source: Spanned<String>,
-    platform: Option<Platform>,
-    digest: AnyDigest,
-    size: u64,
-    #[serde(default)]
-    layers: Vec<AnyDigest>,
-    /// Of version 1.
-    #[serde(rename = "check")]
-    _check: Option<IgnoredAny>,
-}
-
 /// See [`Lock::parse`].
 pub(super) fn read(text: &str) -> Result<Lock, Diagnostics> {
     Diagnostic::check_length(text, MAX_TEXT, REBUILD)?;
@@ -81,7 +63,8 @@ pub(super) fn read(text: &str) -> Result<Lock, Diagnostics> {
     let sink = Sink::default();
     let items = table.get_ref().get("entry").and_then(|items| items.get_ref().as_array());
     let items = items.into_iter().flatten().cloned();
-    let entries: Vec<RawEntry> = items.filter_map(|item| sink.attempt(|| entry(item))).collect();
+    let entries: Vec<Spanned<LockEntry>> =
+        items.filter_map(|item| sink.attempt(|| entry(item))).collect();
     let head = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
     let head: Option<Head> = sink.check(fields(head, "the lock"));
     check_unique(&entries, &sink);
@@ -89,7 +72,7 @@ pub(super) fn read(text: &str) -> Result<Lock, Diagnostics> {
     let Some(Head { epoch, .. }) = head.filter(|_| errors.is_none()) else {
         return Err(errors.unwrap_or_else(|| error("malformed lock", &(0..0), "").into()));
     };
-    let mut entries: Vec<LockEntry> = entries.into_iter().map(RawEntry::into_entry).collect();
+    let mut entries: Vec<LockEntry> = entries.into_iter().map(Spanned::into_inner).collect();
     entries.sort_unstable_by(|one, other| one.key().cmp(&other.key()));
     Ok(Lock { epoch, entries })
 }
@@ -106,14 +89,20 @@ fn not_toml(text: &str, first: &Error) -> Diagnostics {
     Diagnostics::new(faults).unwrap_or_else(|| error(message, &place, "").into())
 }
 
-/// Reads an entry; its name and source must be what they look like.
-fn entry(item: Spanned<DeValue<'_>>) -> Result<RawEntry, Diagnostic> {
-    let name = item.get_ref().get("name").and_then(|name| name.get_ref().as_str());
+/// Reads an entry, with the place of its name; name and source must be what they look like.
+fn entry(mut item: Spanned<DeValue<'_>>) -> Result<Spanned<LockEntry>, Diagnostic> {
+    let value = |field| item.get_ref().get(field);
+    let name = value("name").and_then(|name| name.get_ref().as_str());
     let owner = name.map_or("an entry".to_owned(), |name| format!("the entry {}", quote(name)));
-    let entry: RawEntry = fields(item, &owner)?;
-    check_visible("name", &entry.name)?;
-    check_visible("source", &entry.source)?;
-    Ok(entry)
+    let [name, source] = ["name", "source"].map(|it| value(it).map_or(0..0, Spanned::span));
+    if let DeValue::Table(table) = item.get_mut() {
+        // A checksum that version 1 has.
+        table.remove("check");
+    }
+    let entry: LockEntry = fields(item, &owner)?;
+    check_visible("name", &entry.name, &name)?;
+    check_visible("source", &entry.source, &source)?;
+    Ok(Spanned::new(name, entry))
 }
 
 /// Reads the fields of a table, which belong to `owner`.
@@ -127,12 +116,10 @@ fn fields<T: DeserializeOwned>(table: Spanned<DeValue<'_>>, owner: &str) -> Resu
         };
         let wrong = places.iter().find(around);
         let wrong = wrong.and_then(|(key, _)| FIELDS.iter().find(|(name, _)| name == key));
+        let cause: String = cause.message().chars().take(300).collect();
         let message = match wrong {
             Some((name, kind)) => format!("`{name}` of {owner} must be {kind}"),
-            None => format!(
-                "{owner} is malformed: {}",
-                cause.message().chars().take(300).collect::<String>()
-            ),
+            None => format!("{owner} is malformed: {cause}"),
         };
         error(message, &at, "")
     })
@@ -183,37 +170,26 @@ fn check_version(table: &mut DeTable<'_>) -> Result<(), Diagnostic> {
 }
 
 /// Reports entries of one name and platform.
-fn check_unique(entries: &[RawEntry], sink: &Sink) {
+fn check_unique(entries: &[Spanned<LockEntry>], sink: &Sink) {
     let mut earlier = HashMap::new();
     for entry in entries {
-        let key = (entry.name.get_ref(), entry.platform);
-        if let Some(first) = earlier.insert(key, entry.name.span()) {
-            let name = quote(entry.name.get_ref());
-            let platform = entry.platform.map(|it| format!(" for {it}")).unwrap_or_default();
-            let message = format!("the lock has two entries {name}{platform}");
-            let error = error(message, &entry.name.span(), "here again");
-            sink.report(
-                error
-                    .with_label(span(&first), "first here")
-                    .with_help("delete one of the two, and run `boxbuild lock`"),
-            );
-        }
+        let (name, platform) = entry.get_ref().key();
+        let Some(first) = earlier.insert((name, platform), entry.span()) else { continue };
+        let platform = platform.map(|it| format!(" for {it}")).unwrap_or_default();
+        let message = format!("the lock has two entries {}{platform}", quote(name));
+        sink.report(
+            error(message, &entry.span(), "here again")
+                .with_label(span(&first), "first here")
+                .with_help("delete one of the two, and run `boxbuild lock`"),
+        );
     }
 }
 
 /// Refuses a text that a terminal or a review would show as another.
-fn check_visible(field: &str, text: &Spanned<String>) -> Result<(), Diagnostic> {
-    let Some(c) = invisible(text.get_ref()) else { return Ok(()) };
+fn check_visible(field: &str, text: &str, place: &Range<usize>) -> Result<(), Diagnostic> {
+    let Some(c) = invisible(text) else { return Ok(()) };
     let message = format!("`{field}` contains the invisible character U+{:04X}", u32::from(c));
-    Err(error(message, &text.span(), "not what it looks like"))
-}
-
-impl RawEntry {
-    fn into_entry(self) -> LockEntry {
-        let Self { kind, platform, digest, size, layers, .. } = self;
-        let (name, source) = (self.name.into_inner(), self.source.into_inner());
-        LockEntry { name, kind, source, platform, digest, size, layers }
-    }
+    Err(error(message, place, "not what it looks like"))
 }
 
 fn error(message: impl Into<String>, place: &Range<usize>, label: impl Into<String>) -> Diagnostic {

@@ -301,8 +301,7 @@ impl<'n> Reader<'n> {
     /// Returns what an argument was probably meant to be that is one of a property's words.
     fn meant_as_property(&self, arg: &Value) -> Option<String> {
         let Data::Text(text) = &arg.data else { return None };
-        let has =
-            |kind| matches!(kind, Kind::OneOf(words) if words.iter().any(|it| it.name == text));
+        let has = |kind| matches!(kind, Kind::OneOf(words) if words.contains(&text.as_str()));
         let prop = self.declaration.props.iter().find(|prop| has(prop.kind))?;
         Some(form::write_text(self.syntax(), prop.name, text))
     }

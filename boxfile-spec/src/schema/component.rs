@@ -2,9 +2,7 @@
 
 use box_image::rules::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS};
 
-use super::{
-    Choice, Count, Declaration, Enforced, Kind, Property, choice, optional, prop, required,
-};
+use super::{Count, Declaration, Enforced, Kind, Property, optional, prop, required};
 use crate::units::{GIB, MIB};
 
 /// Less memory cannot hold a program and its stack.
@@ -40,16 +38,8 @@ pub(crate) static AGENT: Declaration = Declaration {
     ..Declaration::NEW
 };
 
-const AGENT_KINDS: &[Choice] = &[
-    choice("oci_image", "a program of an OCI image"),
-    choice("a3s_code", "A3S Code in an OCI image"),
-    choice(
-        "opencode",
-        "OpenCode in an OCI image; its port is 4096, and it is ready when `/global/health` answers",
-    ),
-    choice("local_binary", "a program of the checkout: `binary \"PATH\"`"),
-    choice("remote_binary", "a program that is downloaded: `binary \"URL\"` with its `sha256`"),
-];
+const AGENT_KINDS: &[&str] =
+    &["oci_image", "a3s_code", "opencode", "local_binary", "remote_binary"];
 
 pub(crate) static BUSINESS: Declaration = Declaration {
     name: "business",
@@ -105,7 +95,7 @@ pub(crate) static PORT: Declaration =
 
 pub(crate) static HEALTH: Declaration = Declaration {
     name: "health",
-    first: Some(required("kind", Kind::OneOf(HEALTH_KINDS))),
+    first: Some(required("kind", Kind::OneOf(&["tcp", "http", "exec", "none"]))),
     rest: Some(optional("command", Kind::Text)),
     props: &[
         prop("port", Kind::Integer { least: 1, most: 65_535 }, "the agent's port"),
@@ -113,13 +103,6 @@ pub(crate) static HEALTH: Declaration = Declaration {
     ],
     ..Declaration::VALUE
 };
-
-const HEALTH_KINDS: &[Choice] = &[
-    choice("tcp", "a connection to the port succeeds"),
-    choice("http", "`GET` of the path is answered with 2xx"),
-    choice("exec", "a program, run inside the component, exits with 0"),
-    choice("none", "it is ready as soon as it is started"),
-];
 
 pub(crate) static TOOLS: Declaration = Declaration {
     enforced: Enforced::Later,

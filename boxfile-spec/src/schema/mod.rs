@@ -178,8 +178,8 @@ pub(crate) enum Kind {
     Duration,
     /// True or false.
     Truth,
-    /// One of several words.
-    OneOf(&'static [Choice]),
+    /// One of several words, which the declaration's section explains.
+    OneOf(&'static [&'static str]),
     /// 64 hexadecimal digits.
     Sha256,
     /// A ws or wss URL.
@@ -202,15 +202,6 @@ pub(crate) enum Kind {
     Tool,
 }
 
-/// One of several words.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
-    /// The word.
-    pub(crate) name: &'static str,
-    /// Its meaning.
-    pub(crate) doc: &'static str,
-}
-
 const fn required(name: &'static str, kind: Kind) -> Argument {
     Argument { name, kind, optional: false }
 }
@@ -225,8 +216,4 @@ const fn prop(name: &'static str, kind: Kind, default: &'static str) -> Property
 
 const fn required_prop(name: &'static str, kind: Kind) -> Property {
     Property { name, kind, required: true, default: "" }
-}
-
-const fn choice(name: &'static str, doc: &'static str) -> Choice {
-    Choice { name, doc }
 }

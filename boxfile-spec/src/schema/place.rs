@@ -6,7 +6,8 @@ use super::{Declaration, PROFILE, TOP};
 use crate::Syntax;
 
 /// The documentation of the declarations: for each a section with its id as the heading, a summary,
-/// rules and reasons, an example in both syntaxes, and its arguments and properties.
+/// rules and reasons, an example in both syntaxes, and its arguments and
+/// properties with the words that these take.
 const TEXTS: &str = include_str!("prose/sections.md");
 
 /// A declaration, and the declarations in whose blocks it may stand.
@@ -36,7 +37,7 @@ impl Declaration {
         self.prose().split_once("\n\n").map_or("", |(_, details)| details)
     }
 
-    /// Returns what an argument or property says.
+    /// Returns what an argument, a property or one of the words to choose from says.
     pub(super) fn doc(&self, name: &str) -> &'static str {
         let of =
             |line: &'static str| line.strip_prefix("- `")?.strip_prefix(name)?.strip_prefix("`: ");

@@ -3,7 +3,7 @@
 //! Its prose is in `prose/`, as Markdown.
 
 use super::place::{self, SchemaPlace};
-use super::{Argument, Choice, Declaration, Enforced, Kind, Property, TOP};
+use super::{Argument, Declaration, Enforced, Kind, Property, TOP};
 use crate::Syntax;
 
 const BEGINNING: &str = include_str!("prose/beginning.md");
@@ -110,15 +110,15 @@ fn choices(declaration: &Declaration) -> Vec<String> {
     let args = declaration.first.iter().map(|it| (it.name, it.kind));
     let props = declaration.props.iter().map(|it| (it.name, it.kind));
     let lists = args.chain(props).filter_map(|(name, kind)| match kind {
-        Kind::OneOf(choices) => Some(list(name, choices)),
+        Kind::OneOf(words) => Some(list(declaration, name, words)),
         _ => None,
     });
     lists.collect()
 }
 
-fn list(name: &str, choices: &[Choice]) -> String {
-    let lines: Vec<String> =
-        choices.iter().map(|choice| format!("- `{}`: {}", choice.name, choice.doc)).collect();
+fn list(of: &Declaration, name: &str, words: &[&str]) -> String {
+    let line = |word: &&str| format!("- `{word}`: {}", of.doc(word));
+    let lines: Vec<String> = words.iter().map(line).collect();
     format!("`{name}` is one of\n\n{}", lines.join("\n"))
 }
 

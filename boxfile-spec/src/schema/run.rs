@@ -1,13 +1,9 @@
 //! Declarations of a run: what the box is given, and what its commands may do.
 
-use super::{Choice, Count, Declaration, Enforced, Kind, choice, prop, required, required_prop};
+use super::{Count, Declaration, Enforced, Kind, prop, required, required_prop};
 use crate::units::{GIB, MIB};
 
-const SCOPES: &[Choice] = &[
-    choice("agent", "the agent alone"),
-    choice("business", "the business application alone"),
-    choice("both", "both components"),
-];
+const SCOPES: &[&str] = &["agent", "business", "both"];
 
 pub(crate) static SHARE: Declaration = Declaration {
     name: "share",
@@ -16,15 +12,12 @@ pub(crate) static SHARE: Declaration = Declaration {
     props: &[
         required_prop("guest", Kind::GuestPath),
         prop("host", Kind::LaunchPath, ""),
-        prop("access", Kind::OneOf(ACCESSES), "`ro`"),
+        prop("access", Kind::OneOf(&["ro", "rw"]), "`ro`"),
         prop("component", Kind::OneOf(SCOPES), "`both`"),
     ],
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
-
-const ACCESSES: &[Choice] =
-    &[choice("ro", "it can be read"), choice("rw", "it can be read and written")];
 
 pub(crate) static SCRATCH: Declaration = Declaration {
     name: "scratch",
@@ -47,12 +40,7 @@ pub(crate) static NETWORK: Declaration = Declaration {
     ..Declaration::VALUE
 };
 
-const NETWORK_MODES: &[Choice] = &[
-    choice("none", "nothing: loopback alone"),
-    choice("filtered", "what `allow` names and `deny` does not, through a proxy"),
-    choice("shared", "what the host can reach"),
-    choice("cap-only", "nothing but the capabilities under `/cap`"),
-];
+const NETWORK_MODES: &[&str] = &["none", "filtered", "shared", "cap-only"];
 
 pub(crate) static ALLOW_PEER: Declaration = Declaration::list("allow", "peers", Kind::Peer);
 
@@ -98,7 +86,7 @@ pub(crate) static LOGS: Declaration = Declaration {
 pub(crate) static CAP: Declaration = Declaration {
     name: "cap",
     count: Count::Keyed,
-    first: Some(required("kind", Kind::OneOf(CAPS))),
+    first: Some(required("kind", Kind::OneOf(&["http", "nostr", "payments", "ws"]))),
     props: &[
         prop("max-connections", Kind::Integer { least: 1, most: 1024 }, "16"),
         prop("timeout", Kind::Duration, "30s"),
@@ -108,44 +96,24 @@ pub(crate) static CAP: Declaration = Declaration {
     ..Declaration::NEW
 };
 
-const CAPS: &[Choice] = &[
-    choice("http", "requests, at `/cap/http`"),
-    choice("nostr", "events of relays, at `/cap/nostr`; needs `relays`"),
-    choice("payments", "invoices, at `/cap/payments`"),
-    choice("ws", "WebSocket connections, at `/cap/ws`"),
-];
-
 pub(crate) static RELAYS: Declaration =
     Declaration::some("relays", ["url", "urls"], Kind::SocketUrl);
 
 pub(crate) static SANDBOX: Declaration = Declaration {
     name: "sandbox",
-    first: Some(required("preset", Kind::OneOf(PRESETS))),
+    first: Some(required("preset", Kind::OneOf(&["default", "development", "ci"]))),
     props: &[
-        prop("fallback", Kind::OneOf(FALLBACKS), "`strict`; `warn` for the preset `development`"),
+        prop(
+            "fallback",
+            Kind::OneOf(&["strict", "warn"]),
+            "`strict`; `warn` for the preset `development`",
+        ),
         prop("max-output", Kind::Size { least: 1, most: GIB }, "10MB"),
     ],
     children: &[&WRITABLE, &DENY_READ, &DENY_WRITE, &ALLOW, &ASK, &FORBID],
     enforced: Enforced::Later,
     ..Declaration::NEW
 };
-
-const PRESETS: &[Choice] = &[
-    choice(
-        "default",
-        "filtered network; system directories not writable, sensitive ones not readable",
-    ),
-    choice(
-        "development",
-        "as `default`, with the network open, and degrading where a feature is missing",
-    ),
-    choice("ci", "as `default`, with no network"),
-];
-
-const FALLBACKS: &[Choice] = &[
-    choice("strict", "the command fails and names what is missing"),
-    choice("warn", "it runs with less protection, and every result says so"),
-];
 
 pub(crate) static WRITABLE: Declaration = Declaration::list("writable", "paths", Kind::GuestPath);
 pub(crate) static DENY_READ: Declaration = Declaration::list("deny-read", "paths", Kind::GuestPath);

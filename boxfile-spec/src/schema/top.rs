@@ -4,11 +4,11 @@ use box_image::SkillMode;
 use box_image::rules::MAX_CPUS;
 
 use super::{
-    AGENT, BUSINESS, CAP, Choice, Count, Declaration, Kind, LOGS, MOST_MEMORY, NETWORK, SANDBOX,
-    SCRATCH, SECRET, SHARE, TASK, choice, optional, prop, required, required_prop,
+    AGENT, BUSINESS, CAP, Count, Declaration, Kind, LOGS, MOST_MEMORY, NETWORK, SANDBOX, SCRATCH,
+    SECRET, SHARE, TASK, optional, prop, required, required_prop,
 };
-use crate::ConflictPolicy;
 use crate::units::MIB;
+use crate::{ConflictPolicy, Platform};
 
 /// Less does not start a kernel with its page tables, init and one small program.
 pub(crate) const LEAST_MACHINE: u64 = 64 * MIB;
@@ -27,16 +27,9 @@ pub(crate) static EXTENDS: Declaration = Declaration::one("extends", "path", Kin
 pub(crate) static PLATFORM: Declaration =
     Declaration::some("platform", ["name", "names"], Kind::OneOf(PLATFORMS));
 
-const PLATFORMS: &[Choice] =
-    &[choice("linux/amd64", "x86-64"), choice("linux/arm64", "64-bit ARM")];
+const PLATFORMS: &[&str] = &[Platform::LinuxAmd64.name(), Platform::LinuxArm64.name()];
 
-pub(crate) const SKILL_MODES: &[Choice] = &[
-    choice(SkillMode::Baked.name(), "part of the box and of its digest"),
-    choice(
-        SkillMode::Mounted.name(),
-        "mounted at launch and not part of the digest; today's launcher refuses it",
-    ),
-];
+const SKILL_MODES: &[&str] = &[SkillMode::Baked.name(), SkillMode::Mounted.name()];
 
 pub(crate) static SKILL: Declaration = Declaration {
     name: "skill",
@@ -65,18 +58,8 @@ pub(crate) static VM: Declaration = Declaration {
     ..Declaration::NEW
 };
 
-pub(crate) static LAYOUT: Declaration = Declaration::one("layout", "kind", Kind::OneOf(LAYOUTS));
-
-const LAYOUTS: &[Choice] = &[
-    choice(
-        "split",
-        "each image keeps its whole root; nothing can conflict, and equal files are stored once",
-    ),
-    choice(
-        "merged",
-        "both images share one root; what differs at the same path needs a `conflict` policy",
-    ),
-];
+pub(crate) static LAYOUT: Declaration =
+    Declaration::one("layout", "kind", Kind::OneOf(&["split", "merged"]));
 
 pub(crate) static CONFLICT: Declaration = Declaration {
     name: "conflict",
@@ -86,15 +69,11 @@ pub(crate) static CONFLICT: Declaration = Declaration {
     ..Declaration::NEW
 };
 
-const POLICIES: &[Choice] = &[
-    choice(ConflictPolicy::PreferAgent.name(), "the agent image's entry is kept"),
-    choice(ConflictPolicy::PreferBusiness.name(), "the business image's entry is kept"),
-    choice(ConflictPolicy::Drop.name(), "neither is kept"),
-    choice(
-        ConflictPolicy::Merge.name(),
-        "both are united, line by line: for `/etc/passwd`, `/etc/group`, `/etc/shadow` and \
-         `/etc/gshadow`, by these names",
-    ),
+const POLICIES: &[&str] = &[
+    ConflictPolicy::PreferAgent.name(),
+    ConflictPolicy::PreferBusiness.name(),
+    ConflictPolicy::Drop.name(),
+    ConflictPolicy::Merge.name(),
 ];
 
 pub(crate) static BUDGET: Declaration = Declaration {

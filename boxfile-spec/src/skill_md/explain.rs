@@ -6,10 +6,8 @@ use serde_saphyr::{Error, ExternalMessageSource, Location};
 
 use crate::cursor::lines;
 use crate::diagnostic::quote;
+use crate::errors::SKILL_MD;
 use crate::{Diagnostic, Span};
-
-/// The words for each error: a table with its name, a message, a label and a help.
-const WORDS: &str = include_str!("errors.md");
 
 /// Explains why `text` cannot be read.
 pub(super) fn error(error: &Error, text: &str) -> Diagnostic {
@@ -33,8 +31,8 @@ pub(super) fn error(error: &Error, text: &str) -> Diagnostic {
     if name == Some("quote") {
         span = opening_quote(span, text);
     }
-    if let Some([message, label, help]) = name.and_then(words) {
-        return Diagnostic::new(message, span, label).with_help(help);
+    if let Some(name) = name {
+        return SKILL_MD.at(name, span);
     }
     let reason = match error {
         Error::ExternalMessage { msg, .. } => msg.clone(),
@@ -42,13 +40,6 @@ pub(super) fn error(error: &Error, text: &str) -> Diagnostic {
     };
     Diagnostic::new(format!("the frontmatter cannot be read: {reason}"), span, "here")
         .with_help("put a text with special characters in quotes, and indent with spaces")
-}
-
-/// Returns the message, the label and the help for an error.
-fn words(name: &str) -> Option<[&'static str; 3]> {
-    let row = |line: &'static str| line.strip_prefix("| ")?.strip_prefix(name)?.strip_prefix(" | ");
-    let mut cells = WORDS.lines().find_map(row)?.trim_end_matches(" |").split(" | ");
-    Some([cells.next()?, cells.next()?, cells.next()?])
 }
 
 /// Returns the name of an error in text that is not YAML.
@@ -116,8 +107,7 @@ fn twice(key: &str, second: Span, text: &str) -> Diagnostic {
     };
     match lines(above).filter(same).last() {
         Some((start, _)) => Diagnostic::twice(key, Span::at(start + column, key.len()), second),
-        None => Diagnostic::new(format!("{} is given twice", quote(key)), second, "given again")
-            .with_help("remove one of them"),
+        None => SKILL_MD.about("twice", &quote(key), second),
     }
 }
 

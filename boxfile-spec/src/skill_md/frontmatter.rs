@@ -1,11 +1,11 @@
 //! Finds the frontmatter by its lines: `---` inside of a value is not its end.
 
 use crate::cursor::lines;
+use crate::errors::SKILL_MD;
 use crate::{Diagnostic, Span};
 
 /// The line that begins and ends the frontmatter.
 const FENCE: &str = "---";
-const FORM: &str = "begin the file with the lines `---`, `name: …`, `description: …` and `---`";
 
 /// Returns the start of the line that ends the frontmatter.
 pub(super) fn end(text: &str) -> Result<usize, Diagnostic> {
@@ -30,25 +30,21 @@ pub(super) fn end(text: &str) -> Result<usize, Diagnostic> {
 }
 
 fn no_start(line: &str) -> Diagnostic {
-    let (label, help) = if line.starts_with('\u{feff}') {
-        ("a byte order mark precedes it", "save the file as UTF-8 without one")
+    let name = if line.starts_with('\u{feff}') {
+        "mark"
     } else if line.trim() == FENCE {
-        ("with blanks", "write `---` and nothing else on the first line")
+        "start-blanks"
     } else {
-        ("not `---`", FORM)
+        "start"
     };
-    let message = "the file does not begin with the line `---`";
-    Diagnostic::new(message, Span::at(0, line.len()), label).with_help(help)
+    SKILL_MD.at(name, Span::at(0, line.len()))
 }
 
 fn no_end(near: Option<Span>) -> Diagnostic {
     let span = Span::at(0, FENCE.len());
-    let error = Diagnostic::new("the frontmatter has no end", span, "begins here");
     match near {
-        Some(near) => error
-            .with_label(near, "this line has blanks")
-            .with_help("write `---` and nothing else on the line that ends it"),
-        None => error.with_help("write `---` on a line of its own after the last key"),
+        Some(near) => SKILL_MD.at("end-blanks", span).with_label(near, "this line has blanks"),
+        None => SKILL_MD.at("end", span),
     }
 }
 

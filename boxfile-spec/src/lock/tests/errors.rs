@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 
 use super::*;
+use crate::lock::write::MARK;
 
 /// Shows the error of the example after a replacement.
 fn after(from: &str, to: &str) -> String {
@@ -84,50 +85,31 @@ fn not_toml() {
 #[test]
 fn not_a_lock() {
     assert_snapshot!(shown(""), @"
-    error: the lock has no `version`
+    error: this is not a lock
       --> Boxfile.lock:1:1
        |
      1 |
-       | ^
+       | ^ boxbuild did not write this file
        |
-       = help: undo the edit, or run `boxbuild update` to resolve everything again
+       = help: move it away, and run `boxbuild lock`
     ");
     assert_snapshot!(shown("box \"hello\"\nagent {\n}\n"), @r#"
-    error: the `=` after `box` is missing
+    error: this is not a lock
       --> Boxfile.lock:1:1
        |
      1 | box "hello"
-       | ^^^ a name without `=`
+       | ^^^^^^^^^^^ boxbuild did not write this file
        |
-       = help: write `box = "hello"`
-             or run `boxbuild update` to resolve everything again
-
-    error: a table does not begin like this in TOML
-      --> Boxfile.lock:2:1
-       |
-     2 | agent {
-       | ^^^^^ a block as in KDL
-       |
-       = help: write `[agent]` above its lines, and no `}` below them
-             or run `boxbuild update` to resolve everything again
-
-    error: this `}` closes nothing
-      --> Boxfile.lock:3:1
-       |
-     3 | }
-       | ^ no open bracket
-       |
-       = help: remove it
-             or run `boxbuild update` to resolve everything again
+       = help: move it away, and run `boxbuild lock`
     "#);
-    assert_snapshot!(shown("version = 2\n"), @"
-    error: the lock is malformed: missing field `epoch`
+    assert_snapshot!(after("version = 2\n", ""), @"
+    error: the lock has no `version`
       --> Boxfile.lock:1:1
        |
-     1 | version = 2
+     1 | # Written by boxbuild: what each part of the Boxfile was when it was last resolved.
        | ^
        |
-       = help: boxbuild did not write this file: move it away, and run `boxbuild lock`
+       = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
 }
 
@@ -195,7 +177,7 @@ fn fields_that_are_missing_or_unknown() {
        = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
     assert_snapshot!(after("size = 4096", "size = 4096\ncolour = \"red\""), @r#"
-    error: the entry `agent` is malformed: unknown field `colour`, expected one of `name`, `kind`, `source`, `platform`, `digest`, `size`, `layers`, `check`
+    error: the entry `agent` is malformed: unknown field `colour`, expected one of `name`, `kind`, `source`, `platform`, `digest`, `size`, `layers`
        --> Boxfile.lock:13:1
         |
      13 | colour = "red"
@@ -221,11 +203,11 @@ fn fields_that_are_missing_or_unknown() {
        |
        = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
-    assert_snapshot!(shown("version = 2\nepoch = 1\n[entry]\nname = \"a\"\n"), @"
+    assert_snapshot!(shown(&format!("{MARK}\nversion = 2\nepoch = 1\n[entry]\nname = \"a\"\n")), @"
     error: `entry` of the lock must be a list of tables, each of which begins with `[[entry]]`
-      --> Boxfile.lock:3:1
+      --> Boxfile.lock:4:1
        |
-     3 | [entry]
+     4 | [entry]
        | ^^^^^^^
        |
        = help: undo the edit, or run `boxbuild update` to resolve everything again
@@ -417,7 +399,7 @@ fn what_a_message_quotes_is_short_and_safe_to_print() {
 
 #[test]
 fn too_large_or_too_deep() {
-    let large = " ".repeat(crate::lock::MAX_TEXT + 1);
+    let large = format!("{MARK}{}", " ".repeat(crate::lock::MAX_TEXT + 1 - MARK.len()));
     assert_snapshot!(Lock::parse(&large).unwrap_err().to_string(), @"the file has 1048577 bytes, which is more than 1048576");
     assert_snapshot!(after("size = 4096", "size.of.it = 4096"), @"
     error: malformed lock: a `.` outside of quotes

@@ -82,6 +82,9 @@ fn texts_are_whole_sentences() {
         }
     }
     for place in place::all() {
+        for word in words(place.declaration) {
+            assert!(!place.declaration.doc(word).is_empty(), "{}: {word}", place.id());
+        }
         let details = place.declaration.details();
         assert!(details.is_empty() || details.ends_with('.'), "{details}");
         assert!(!details.contains("  ") && !details.contains(" \n"), "{details}");
@@ -90,6 +93,17 @@ fn texts_are_whole_sentences() {
     for (id, _) in place::sections() {
         assert!(ids.iter().any(|it| it == id), "there is no `{id}` to explain");
     }
+}
+
+/// Returns the words from which the arguments and properties of a declaration are chosen.
+fn words(declaration: &Declaration) -> Vec<&'static str> {
+    let args = declaration.first.iter().chain(&declaration.rest).map(|it| it.kind);
+    let lists =
+        args.chain(declaration.props.iter().map(|it| it.kind)).filter_map(|kind| match kind {
+            Kind::OneOf(words) => Some(words),
+            _ => None,
+        });
+    lists.flatten().copied().collect()
 }
 
 fn details(declaration: &Declaration) -> &'static str {
@@ -107,7 +121,7 @@ fn lists_are_replaced_as_the_reference_says() {
 /// Writes a value that a kind takes.
 fn some(kind: Kind) -> Vec<String> {
     match kind {
-        Kind::OneOf(choices) => choices.iter().map(|it| format!("\"{}\"", it.name)).collect(),
+        Kind::OneOf(choices) => choices.iter().map(|it| format!("\"{it}\"")).collect(),
         Kind::GuestPath => vec!["\"/x\"".to_owned()],
         Kind::Size { .. } => vec!["\"1GiB\"".to_owned()],
         _ => vec!["\"x\"".to_owned()],
@@ -339,9 +353,8 @@ fn the_lists_in_the_details_are_whole() {
     for tool in details(&TOOLS).split('`').skip(1).step_by(2) {
         assert!(suggest::builtin_tool(tool).is_ok(), "{tool}");
     }
-    let Some(Kind::OneOf(policies)) = CONFLICT.prop("policy").map(|it| it.kind) else { panic!() };
-    let merge = policies.iter().find(|it| it.name == "merge").unwrap();
-    assert!(ACCOUNT_FILES.iter().all(|file| merge.doc.contains(&format!("`{file}`"))));
+    let merge = CONFLICT.doc("merge");
+    assert!(ACCOUNT_FILES.iter().all(|file| merge.contains(&format!("`{file}`"))));
     let taken = details(&SHARE).split('`').filter(|part| part.starts_with('/'));
     for path in taken {
         let text = format!("box b\nagent {{ image \"oci:i\"; }}\nshare s guest=\"{path}\"");

@@ -103,7 +103,7 @@ fn definition(place: &SchemaPlace) -> Value {
 fn keyed(declaration: &'static Declaration) -> Value {
     json!({
         "type": "object",
-        "propertyNames": declaration.first.as_ref().map(|first| value(first.kind)),
+        "propertyNames": declaration.first.as_ref().map(|first| value(declaration, first.kind)),
         "additionalProperties": table(declaration),
     })
 }
@@ -152,9 +152,9 @@ fn table(declaration: &'static Declaration) -> Value {
 }
 
 fn argument(of: &Declaration, argument: &Argument) -> Value {
-    values::documented(argument.kind, of.doc(argument.name), "")
+    values::documented(of, argument.name, argument.kind, "")
 }
 
 fn property(of: &Declaration, property: &Property) -> Value {
-    values::documented(property.kind, of.doc(property.name), property.default)
+    values::documented(of, property.name, property.kind, property.default)
 }

@@ -6,77 +6,29 @@
 use serde_json::{Map, Value, json};
 
 use super::described;
-use crate::schema::{Choice, Kind};
+use crate::schema::{Declaration, Kind};
 use crate::units::show_size;
 
-/// The values that have a rule of their own: a name, what it is, and the pattern.
-///
-/// The patterns keep to what every dialect of regular expressions has.
-const RULES: [(&str, &str, &str); 11] = [
-    (
-        "name",
-        "Lower-case letters, digits and inner hyphens, at most 63.",
-        "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
-    ),
-    (
-        "hostname",
-        "Letters, digits and inner hyphens, at most 63.",
-        "^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$",
-    ),
-    (
-        "variable",
-        "Letters, digits and `_`, and no digit at its beginning.",
-        "^[A-Za-z_][A-Za-z0-9_]*$",
-    ),
-    (
-        "size",
-        "A whole number and a unit: B, KiB, MiB, GiB, KB, MB or GB.",
-        "^[0-9]+(B|KiB|MiB|GiB|KB|MB|GB)$",
-    ),
-    (
-        "duration",
-        "A number and a unit, down to the millisecond: `500ms`, `3s`, `1.5s`.",
-        "^([0-9]+ms|[0-9]+(\\.[0-9]{1,3})?s)$",
-    ),
-    ("sha256", "64 hexadecimal digits in lower case.", "^[0-9a-f]{64}$"),
-    ("absolute-path", "An absolute path.", "^/"),
-    (
-        "guest-path",
-        "An absolute path below `/`, without `.`, `..` and empty parts.",
-        "^(/([^/.][^/]*|\\.[^/.][^/]*|\\.\\.[^/]+))+$",
-    ),
-    ("glob", "Absolute; `*` stands for anything but `/`, `**` for anything.", "^/"),
-    (
-        "user",
-        "`USER` or `USER:GROUP`, names or numbers.",
-        "^[A-Za-z0-9_.$][A-Za-z0-9_.$-]{0,63}(:[A-Za-z0-9_.$][A-Za-z0-9_.$-]{0,63})?$",
-    ),
-    (
-        "peer",
-        "A domain, all below one (`*.example.com`), an address or a network.",
-        "^[A-Za-z0-9:*][A-Za-z0-9.:/-]*$",
-    ),
-];
+/// The values that have a rule of their own, by name: what each is, and the pattern. The patterns
+/// keep to what every dialect of regular expressions has.
+const RULES: &str = include_str!("rules.json");
 
 /// Returns the values with a rule of their own, by name.
 pub(super) fn definitions() -> Map<String, Value> {
-    let define = |(name, description, pattern): (&str, &str, &str)| {
-        (name.to_owned(), described(json!({ "type": "string", "pattern": pattern }), description))
-    };
-    RULES.into_iter().map(define).collect()
+    serde_json::from_str(RULES).unwrap_or_default()
 }
 
-/// Returns the schema of a value.
-pub(super) fn value(kind: Kind) -> Value {
+/// Returns the schema of a value of a declaration.
+pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
     match kind {
         Kind::Text => json!({ "type": "string" }),
         Kind::Truth => json!({ "type": "boolean" }),
         Kind::Integer { least, most } => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
-        Kind::OneOf(choices) => {
-            let word = |it: &Choice| described(json!({ "const": it.name }), it.doc);
-            any(choices.iter().map(word).collect())
+        Kind::OneOf(words) => {
+            let word = |it: &&str| described(json!({ "const": it }), of.doc(it));
+            any(words.iter().map(word).collect())
         }
         Kind::SocketUrl => json!({ "type": "string", "pattern": "^wss?://" }),
         Kind::Name => reference("name"),
@@ -110,14 +62,14 @@ pub(super) fn any(mut alternatives: Vec<Value>) -> Value {
     if alternatives.len() == 1 { alternatives.remove(0) } else { json!({ "anyOf": alternatives }) }
 }
 
-/// Says what a value is, with what the schema itself does not say.
-pub(super) fn documented(kind: Kind, doc: &str, default: &str) -> Value {
-    let mut text = doc.to_owned();
+/// Says what an argument or property is, with what the schema itself does not say.
+pub(super) fn documented(of: &Declaration, name: &str, kind: Kind, default: &str) -> Value {
+    let mut text = of.doc(name).to_owned();
     if let Kind::Size { least, most } = kind {
         text += &format!(" From {} to {}.", show_size(least), show_size(most));
     }
     if !default.is_empty() {
         text += &format!(" By default {default}.");
     }
-    described(value(kind), text)
+    described(value(of, kind), text)
 }

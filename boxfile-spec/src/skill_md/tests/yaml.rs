@@ -427,11 +427,11 @@ fn tags() {
        = help: leave the tag out; put a text that begins with `!` in quotes
     ");
     assert_snapshot!(errors("name: !!int 1"), @r#"
-    error: a text is expected here, not `1`
+    error: `name` must be a text, not `1`
       --> SKILL.md:2:13
        |
      2 | name: !!int 1
-       |             ^ a number or a truth value
+       |             ^ expected a text
        |
        = help: put it in quotes: "1"
     "#);
@@ -442,6 +442,6 @@ fn tags() {
      2 | name: !!binary Z3J
        |                ^^^ here
        |
-       = help: put a text with special characters in quotes, begin a list on a line of its own, and indent with spaces
+       = help: put a text with special characters in quotes, and indent with spaces
     ");
 }

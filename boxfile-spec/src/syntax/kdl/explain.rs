@@ -7,8 +7,9 @@ use kdl::{KdlEntry, KdlNode};
 use super::lexeme::{self, is_blank};
 use crate::cursor::Cursor;
 use crate::diagnostic::quote;
+use crate::errors::SYNTAX;
 use crate::sink::Sink;
-use crate::syntax::word::{BACKSLASH, as_text, begins_like_number, not_number, unquoted};
+use crate::syntax::word::{as_text, begins_like_number, not_number, unquoted};
 use crate::{Diagnostic, Span, Syntax};
 
 /// The characters that a bare word cannot contain (KDL 2.0, section 3.9 "Identifier String").
@@ -45,12 +46,7 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) {
         }
     }
     if !found {
-        let span = Span::at(base, header.len());
-        sink.report(
-            Diagnostic::new("this line cannot be read", span, "not a declaration").with_help(
-                "a declaration is a name, values and properties: `health \"tcp\" port=80`",
-            ),
-        );
+        sink.report(SYNTAX.at("kdl-line", Span::at(base, header.len())));
     }
 }
 
@@ -117,11 +113,7 @@ impl Iterator for Words<'_> {
 }
 
 fn nameless(word: &str, span: Span) -> Diagnostic {
-    invisible_character(word, span).unwrap_or_else(|| {
-        let message = format!("{} cannot be the name of a declaration", quote(word));
-        Diagnostic::new(message, span, "not a name")
-            .with_help("a declaration begins with its name, such as `agent` or `image`")
-    })
+    invisible_character(word, span).unwrap_or_else(|| SYNTAX.about("kdl-name", &quote(word), span))
 }
 
 fn invisible_character(word: &str, span: Span) -> Option<Diagnostic> {
@@ -137,11 +129,7 @@ fn invisible_character(word: &str, span: Span) -> Option<Diagnostic> {
 }
 
 fn missing_side(word: &str, span: Span) -> Option<Diagnostic> {
-    (word.starts_with('=') || word.ends_with('=')).then(|| {
-        let message = "`=` must stand between a name and a value";
-        Diagnostic::new(message, span, "one of them is missing")
-            .with_help("write `name=\"value\"`, or remove the `=`")
-    })
+    (word.starts_with('=') || word.ends_with('=')).then(|| SYNTAX.at("kdl-property", span))
 }
 
 fn behind_text(word: &str, span: Span) -> Option<Diagnostic> {
@@ -152,41 +140,29 @@ fn behind_text(word: &str, span: Span) -> Option<Diagnostic> {
     if touches && cursor.rest().starts_with(',') {
         return foreign_punctuation(",", span);
     }
-    touches.then(|| {
-        let message = format!("{} touches the text in front of it", quote(cursor.rest()));
-        Diagnostic::new(message, span, "two things without a space").with_help(
-            "put a space after the closing quote; inside a text, a quote is written `\\\"`",
-        )
-    })
+    touches.then(|| SYNTAX.about("kdl-touching", &quote(cursor.rest()), span))
 }
 
 fn malformed_text(word: &str, span: Span) -> Option<Diagnostic> {
     let raw = word.trim_start_matches('#');
-    let help = if raw.starts_with("\"\"\"") {
-        "a text over several lines begins after `\"\"\"` and a line end, and no line of it is \
-         indented less than the closing `\"\"\"`"
+    let name = if raw.starts_with("\"\"\"") {
+        "kdl-long"
     } else if word.starts_with('"') {
-        BACKSLASH
+        "kdl-escape"
     } else if raw.starts_with('"') {
-        "a raw text is written `#\"text\"#`, with as many `#` at its end as at its start"
+        "kdl-raw"
     } else {
         return None;
     };
-    Some(Diagnostic::new("this text cannot be read", span, "malformed").with_help(help))
+    Some(SYNTAX.at(name, span))
 }
 
 fn bare_keyword(word: &str, span: Span) -> Option<Diagnostic> {
-    let help = match word {
-        "true" | "false" => format!("write `#{word}`, or `\"{word}\"` for the text"),
-        "null" | "inf" | "-inf" | "nan" => format!("write `\"{word}\"` for the text"),
-        _ if word.starts_with('#') => {
-            "write `#true` or `#false`, and anything else in quotes; a comment begins with `//`"
-                .to_owned()
-        }
-        _ => return None,
-    };
-    let message = format!("{} is neither a text nor a truth value", quote(word));
-    Some(Diagnostic::new(message, span, "not a value").with_help(help))
+    match word {
+        "true" | "false" => Some(SYNTAX.about("kdl-truth", word, span)),
+        "null" | "inf" | "-inf" | "nan" => Some(SYNTAX.about("kdl-null", word, span)),
+        _ => word.starts_with('#').then(|| SYNTAX.about("kdl-hash", &quote(word), span)),
+    }
 }
 
 fn not_a_number(word: &str, span: Span) -> Option<Diagnostic> {
@@ -198,10 +174,8 @@ fn foreign_punctuation(word: &str, span: Span) -> Option<Diagnostic> {
     let at_start = word.chars().next().filter(|c| "[](),\\".contains(*c));
     let at_end = word.chars().next_back().filter(|c| "]),".contains(*c));
     let sign = at_start.or(at_end)?;
-    let remove = if sign == ',' { "remove the `,`: " } else { "" };
-    let help = "values follow one another with spaces between them: `args \"a\" \"b\"`";
-    let message = format!("`{sign}` has no meaning here");
-    Some(Diagnostic::new(message, span, "unexpected").with_help(format!("{remove}{help}")))
+    let name = if sign == ',' { "kdl-comma" } else { "kdl-sign" };
+    Some(SYNTAX.about(name, &sign.to_string(), span))
 }
 
 fn needs_quotes(word: &str, span: Span) -> Option<Diagnostic> {

@@ -7,6 +7,7 @@ use kdl::KdlNode;
 
 use super::explain::Words;
 use super::lexeme::is_blank;
+use crate::errors::SYNTAX;
 use crate::sink::Sink;
 use crate::syntax::word::{TYPOGRAPHIC, as_text, unquoted};
 use crate::{Diagnostic, Span, Syntax};
@@ -23,8 +24,7 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
         let span = Span::between(base + range.start, base + range.end);
         let text = &header[range.clone()];
         sink.report(if text.starts_with('\'') {
-            Diagnostic::new("a text stands in double quotes", span, "in single quotes")
-                .with_help(format!("write `{}`", as_text(Syntax::Kdl, text)))
+            SYNTAX.about("kdl-quotes", &as_text(Syntax::Kdl, text), span)
         } else {
             unquoted(Syntax::Kdl, text, span, "")
         });
@@ -41,9 +41,7 @@ fn comment(header: &str, base: usize) -> Option<Diagnostic> {
         words.is_some_and(|words| words.is_empty() || (it.start == 0 && !raw(words)))
     };
     let start = Words::of(header).find(begins)?.start;
-    let span = Span::between(base + start, base + header.len());
-    let error = Diagnostic::new("this is not a comment", span, "not in KDL");
-    Some(error.with_help("a comment begins with `//`"))
+    Some(SYNTAX.at("kdl-comment", Span::between(base + start, base + header.len())))
 }
 
 /// The error of `name = value`.
@@ -53,10 +51,8 @@ fn equals(header: &str, base: usize) -> Option<Diagnostic> {
     if value.is_empty() || name.contains(is_blank) || KdlNode::parse(name).is_err() {
         return None;
     }
-    let message = "the value of a declaration follows its name without `=`";
-    let error = Diagnostic::new(message, Span::at(base + at, 1), "not in KDL");
     let statement = intended(name, value).unwrap_or_else(|| format!("{name} \"value\""));
-    Some(error.with_help(format!("write `{statement}`")))
+    Some(SYNTAX.about("kdl-equals", &statement, Span::at(base + at, 1)))
 }
 
 /// Returns the declaration that was probably meant.

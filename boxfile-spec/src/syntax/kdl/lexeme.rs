@@ -1,6 +1,7 @@
 //! Lexemes in which braces and line ends mean nothing: texts and comments.
 
 use crate::cursor::Cursor;
+use crate::errors::SYNTAX;
 use crate::{Diagnostic, Span};
 
 /// The effect of a lexeme that never ends on the text after it.
@@ -65,9 +66,7 @@ fn unclosed_text(from: &Cursor<'_>, to: &Cursor<'_>, close: &str, long: bool) ->
     let whole = &from.rest()[..to.at() - from.at()];
     let shown = if long { close.len() } else { whole.trim_end().len() };
     let span = Span::at(from.at(), shown);
-    let label = if long { "opened here" } else { "no closing quote on this line" };
-    let error = Diagnostic::new("this text is never closed", span, label)
-        .with_help(format!("close it with `{close}`"));
+    let error = SYNTAX.about(if long { "open-text" } else { "open-line" }, close, span);
     if long {
         return Unclosed::File(error);
     }
@@ -88,9 +87,7 @@ pub(crate) fn block_comment(cursor: &mut Cursor<'_>) -> Result<bool, Unclosed> {
         } else if cursor.eat("*/") {
             open -= 1;
         } else if cursor.bump().is_none() {
-            let span = Span::at(start, 2);
-            let error = Diagnostic::new("this comment is never closed", span, "opened here");
-            return Err(Unclosed::File(error.with_help("close it with `*/`")));
+            return Err(Unclosed::File(SYNTAX.at("open-comment", Span::at(start, 2))));
         }
     }
     Ok(true)

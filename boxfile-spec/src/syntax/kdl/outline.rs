@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::lexeme::{self, Unclosed, is_blank, is_newline, is_space};
 use crate::cursor::Cursor;
+use crate::errors::SYNTAX;
 use crate::sink::Sink;
 use crate::syntax::tree::DEEPEST;
 use crate::{Diagnostic, Span};
@@ -221,10 +222,7 @@ impl Scanner<'_> {
             self.blanks.push(dash.end()..span.end());
             return;
         }
-        self.sink.report(
-            Diagnostic::new("`/-` is written twice", dash, "the second")
-                .with_help("remove it: one `/-` comments out all of what follows it"),
-        );
+        self.sink.report(SYNTAX.at("second-dash", dash));
         self.blanks.push(span.offset..span.end());
     }
 
@@ -248,10 +246,7 @@ impl Scanner<'_> {
         let dash = draft.dash.take();
         let statements = self.braces(open);
         if draft.header.is_none() {
-            self.structure_error(
-                Diagnostic::new("this block has no name", open, "nothing in front of it")
-                    .with_help("write the `{` on the line of its declaration, as in `agent {`"),
-            );
+            self.structure_error(SYNTAX.at("nameless-block", open));
         } else if let Some(dash) = dash {
             self.blank_from(dash.offset);
         } else if draft.block.is_some() {
@@ -274,10 +269,7 @@ impl Scanner<'_> {
         if self.statements(&mut statements) {
             self.cursor.bump();
         } else if !self.braces_lost {
-            self.structure_error(
-                Diagnostic::new("this block is never closed", open, "opened here")
-                    .with_help("close it with `}`"),
-            );
+            self.structure_error(SYNTAX.at("open-block", open));
         }
         self.depth -= 1;
         statements
@@ -285,10 +277,7 @@ impl Scanner<'_> {
 
     fn complete(&mut self, draft: Draft) -> Option<Statement> {
         if let Some(dash) = draft.dash {
-            let message = "`/-` has nothing to comment out";
-            self.sink.report(Diagnostic::new(message, dash, "nothing after it").with_help(
-                "put it in front of a declaration, an argument or a property, or remove it",
-            ));
+            self.sink.report(SYNTAX.at("idle-dash", dash));
         }
         let header = draft.header.filter(|_| !draft.ignored)?;
         Some(Statement { header, unreadable: draft.unreadable, block: draft.block })
@@ -298,19 +287,13 @@ impl Scanner<'_> {
         let brace = Span::at(self.cursor.at(), 1);
         self.cursor.bump();
         if !self.braces_lost {
-            self.structure_error(
-                Diagnostic::new("this `}` closes nothing", brace, "no open block")
-                    .with_help("remove it, or open the block with `{`"),
-            );
+            self.structure_error(SYNTAX.at("brace", brace));
         }
     }
 
     fn overrun(&mut self, draft: &mut Draft, span: Span) {
         if !std::mem::replace(&mut draft.overrun, true) {
-            self.structure_error(
-                Diagnostic::new("a block ends its declaration", span, "this follows it")
-                    .with_help("begin a new line after the `}`"),
-            );
+            self.structure_error(SYNTAX.at("after-block", span));
         }
     }
 

@@ -6,9 +6,10 @@ use kdl::{KdlEntry, KdlIdentifier, KdlNode, KdlValue};
 
 use super::outline::Statement;
 use super::{explain, foreign};
+use crate::errors::SYNTAX;
 use crate::sink::Sink;
 use crate::syntax::tree::{Block, Data, Node, Prop, Value};
-use crate::{Diagnostic, Span, Spanned, Syntax};
+use crate::{Span, Spanned, Syntax};
 
 /// Reads all statements of a block; `text` is the outline's.
 pub(super) fn nodes(text: &str, statements: Vec<Statement>, sink: &Sink) -> Vec<Node> {
@@ -104,9 +105,6 @@ impl Reader<'_> {
     fn refuse_annotation(&self, annotation: Option<&KdlIdentifier>) {
         let Some(annotation) = annotation else { return };
         let Spanned { value, span } = self.name(annotation);
-        self.sink.report(
-            Diagnostic::new("a Boxfile has no type annotations", span, "an annotation")
-                .with_help(format!("remove `({value})`")),
-        );
+        self.sink.report(SYNTAX.about("kdl-annotation", &value, span));
     }
 }

@@ -5,23 +5,11 @@ use toml_parser::{Expected, ParseError};
 use super::statement::{Form, Statement, span};
 use super::word::{colon, header, is_bare};
 use crate::diagnostic::quote;
+use crate::errors::SYNTAX;
 use crate::schema::{self, Count, Declaration};
 use crate::syntax::tree::DEEPEST;
 use crate::syntax::word::as_text;
 use crate::{Diagnostic, Span, Spanned, Syntax, form};
-
-/// The message, label and help where a comma is missing.
-const COMMA: [&str; 3] =
-    ["a `,` is missing", "expected `,` before this", "put a `,` between two values or entries"];
-
-const NO_EQUALS: [&str; 3] = ["the `=` is missing", "expected `=`", "write `name = \"value\"`"];
-const STRAY_COMMA: [&str; 3] =
-    ["a value is missing before this `,`", "nothing before it", "remove the `,`"];
-const TOUCHES: [&str; 3] = [
-    "this touches the text before it",
-    "two things without a `,`",
-    "put a `,` between two texts; in a text in `\"…\"`, a quote is written `\\\"`",
-];
 
 /// A statement that cannot be read, and where it is.
 pub(super) struct Explainer<'s> {
@@ -73,25 +61,15 @@ impl Explainer<'_> {
         let whole = self.at(0, self.line.len());
         let names = statement.path.iter().map(|name| name.value.as_str());
         Some(match statement.extra {
-            _ if statement.nameless.is_some() => {
-                Diagnostic::new("a name is missing in this header", whole, "not a header")
-                    .with_help("write names in the brackets, separated by `.`: `[agent.limits]`")
-            }
+            _ if statement.nameless.is_some() => SYNTAX.at("nameless-header", whole),
             Some(extra) if statement.closed => {
-                let extra = Span::between(extra.offset, whole.end());
-                Diagnostic::new("unexpected text after a header", extra, "not part of it")
-                    .with_help("begin a new line after the `]`")
+                SYNTAX.at("after-header", Span::between(extra.offset, whole.end()))
             }
             Some(extra) => {
                 let more = Some(self.of(extra)).filter(|more| is_bare(more));
-                Diagnostic::new("a `.` is missing between two names", extra, "expected `.` or `]`")
-                    .with_help(format!(
-                        "write `{}`, or a name with spaces in quotes",
-                        header(names.chain(more))
-                    ))
+                SYNTAX.about("dot", &header(names.chain(more)), extra)
             }
-            None => Diagnostic::new("this header is never closed", whole, "no `]`")
-                .with_help(format!("write `{}`", header(names))),
+            None => SYNTAX.about("open-header", &header(names), whole),
         })
     }
 
@@ -104,13 +82,10 @@ impl Explainer<'_> {
         }
         let Some(equals) = statement.equals else { return Some(self.no_equals()) };
         if let Some(second) = statement.second {
-            return Some(Diagnostic::new(COMMA[0], second, COMMA[1]).with_help(COMMA[2]));
+            return Some(SYNTAX.at("comma", second));
         }
         if let Some(nameless) = statement.nameless {
-            return Some(
-                Diagnostic::new("a name is missing", nameless, "before this")
-                    .with_help("write `name = \"value\"`, or remove it"),
-            );
+            return Some(SYNTAX.at("no-name", nameless));
         }
         let refused = statement.refused.as_ref();
         let at = refused.and_then(ParseError::unexpected).map_or(usize::MAX, |at| at.start());
@@ -133,36 +108,24 @@ impl Explainer<'_> {
         let expected = if self.of(close) == "}" { "]" } else { "}" };
         match open {
             Some(open) => {
-                Diagnostic::new(format!("expected `{expected}`"), close, "the other kind")
-                    .with_label(open, "opened here")
-                    .with_help(format!("write `{expected}`"))
+                SYNTAX.about("other-bracket", expected, close).with_label(open, "opened here")
             }
-            None => {
-                let message = format!("this `{}` closes nothing", self.of(close));
-                Diagnostic::new(message, close, "no open bracket").with_help("remove it")
-            }
+            None => SYNTAX.about("bracket", self.of(close), close),
         }
     }
 
     /// The error of a list, table or text that has no end.
     fn unclosed(&self, open: Span) -> Diagnostic {
-        let (what, close, more) = match self.of(open) {
-            "[" => ("list", "]", ""),
-            "{" => {
-                ("table", "}", ", and put a `,` between two of its entries; `#` begins a comment")
-            }
-            quotes => ("text", quotes, ""),
-        };
-        let help = format!("close it with `{close}`{more}");
-        Diagnostic::new(format!("this {what} is never closed"), open, "opened here").with_help(help)
+        match self.of(open) {
+            "[" => SYNTAX.at("open-list", open),
+            "{" => SYNTAX.at("open-table", open),
+            quotes => SYNTAX.about("open-text", quotes, open),
+        }
     }
 
     /// The error of a key without a value.
     fn no_value(&self, at: Span, key: Option<&Spanned<String>>, equals: Span) -> Diagnostic {
-        let Some(key) = key else {
-            return Diagnostic::new("a value is missing", at, "before this")
-                .with_help("write a text in quotes, a number, `true` or `false`");
-        };
+        let Some(key) = key else { return SYNTAX.at("no-value", at) };
         let message = format!("{} has no value", quote(&key.value));
         let error = Diagnostic::new(message, key.span, "a name alone");
         let top = key.span.end() <= equals.offset;
@@ -177,10 +140,7 @@ impl Explainer<'_> {
         if matches!(self.of(extra), "]" | "}") {
             return self.stray(extra, None);
         }
-        let message = format!("unexpected {} after a value", quote(self.of(extra)));
-        Diagnostic::new(message, extra, "a name has one value").with_help(
-            "write several as a list, `[\"a\", \"b\"]`, and each name on a line of its own",
-        )
+        SYNTAX.about("second-value", &quote(self.of(extra)), extra)
     }
 
     /// The error at which the parser stopped, by what it expected there.
@@ -189,14 +149,14 @@ impl Explainer<'_> {
         let (before, after) =
             self.line.split_at_checked(at.offset - self.start).unwrap_or((self.line, ""));
         let expected = error.expected().and_then(|expected| expected.first());
-        let [message, label, help] = match expected {
-            Some(Expected::Literal(",")) if before.ends_with(['"', '\'']) => TOUCHES,
-            Some(Expected::Literal(",")) => COMMA,
-            Some(Expected::Literal("=")) => NO_EQUALS,
-            Some(Expected::Description(_)) if after.starts_with(',') => STRAY_COMMA,
-            _ => ["this cannot be read", "here", "write `name = \"value\"` on a line of its own"],
+        let name = match expected {
+            Some(Expected::Literal(",")) if before.ends_with(['"', '\'']) => "touching",
+            Some(Expected::Literal(",")) => "comma",
+            Some(Expected::Literal("=")) => "equals",
+            Some(Expected::Description(_)) if after.starts_with(',') => "stray-comma",
+            _ => "toml-other",
         };
-        Diagnostic::new(message, at, label).with_help(help)
+        SYNTAX.at(name, at)
     }
 
     /// The error of a line that is neither a header nor a name with a value.
@@ -206,28 +166,19 @@ impl Explainer<'_> {
         let rest = self.line[name.len()..].trim_start();
         let span = self.at(0, name.len().max(1));
         if let Some(comment) = ["//", "/*", "--", ";"].iter().find(|it| name.starts_with(**it)) {
-            let span = Span::at(self.start, comment.len());
-            return Diagnostic::new("this is not a comment", span, "not in TOML")
-                .with_help("begin each line of a comment with `#`");
+            return SYNTAX.at("toml-comment", Span::at(self.start, comment.len()));
         }
         match (name.strip_suffix(':'), rest.chars().next()) {
             _ if matches!(self.of(span), "]" | "}") => self.stray(span, None),
             (Some(name), _) => colon(span).with_help(self.assignment(name, rest)),
-            (None, _) if name.is_empty() => {
-                Diagnostic::new("this line is no declaration", span, "unexpected").with_help(
-                    "a line is a header, `[agent]`, or a name and a value, `port = 4088`",
-                )
-            }
+            (None, _) if name.is_empty() => SYNTAX.at("toml-line", span),
             (None, None) => {
                 Diagnostic::new(format!("{} has no value", quote(name)), span, "a name alone")
                     .with_help(self.assignment(name, rest))
             }
             (None, Some('{')) if rest == "{" => {
                 let names = self.scope.iter().map(|name| name.value.as_str()).chain([name]);
-                let help =
-                    format!("write `{}` above its lines, and no `}}` below them", header(names));
-                let message = "a table does not begin like this in TOML";
-                Diagnostic::new(message, span, "a block as in KDL").with_help(help)
+                SYNTAX.about("toml-block", &header(names), span)
             }
             (None, Some(_)) => {
                 let message = format!("the `=` after {} is missing", quote(name));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::diagnostic::quote;
+use crate::errors::SYNTAX;
 use crate::syntax::tree::Data;
 use crate::{Diagnostic, Span, Spanned};
 
@@ -59,10 +60,7 @@ pub(super) struct Table {
 
 /// The error that two statements declare the same table.
 fn declared_twice(name: &Spanned<String>, first: Span) -> Diagnostic {
-    let message = format!("{} is declared twice", quote(&name.value));
-    Diagnostic::new(message, name.span, "declared again")
-        .with_label(first, "declared first")
-        .with_help("write all of it in one place")
+    SYNTAX.about("twice", &quote(&name.value), name.span).with_label(first, "declared first")
 }
 
 impl Table {

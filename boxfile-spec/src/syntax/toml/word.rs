@@ -6,9 +6,9 @@ use toml::value::Datetime;
 use toml_parser::Raw;
 use toml_parser::decoder::ScalarKind;
 
-use crate::diagnostic::quote;
+use crate::errors::SYNTAX;
 use crate::syntax::tree::Data;
-use crate::syntax::word::{BACKSLASH, as_text, begins_like_number, not_number, unquoted};
+use crate::syntax::word::{as_text, begins_like_number, not_number, unquoted};
 use crate::{Diagnostic, Span, Syntax};
 
 /// Returns the error that a token, which begins at an offset, has a control character.
@@ -26,13 +26,8 @@ pub(super) fn control_character(token: &str, start: usize) -> Option<Diagnostic>
     let at = (0..bytes.len()).find(disallowed)?;
     let span = Span::at(start + at, 1);
     Some(match bytes[at] {
-        b'\r' => Diagnostic::new("a line ends with a carriage return alone", span, "no line feed")
-            .with_help("save the file with LF or CRLF line ends; in a text in quotes, write `\\r`"),
-        byte => {
-            let message = format!("the invisible character U+{byte:04X} is not allowed");
-            Diagnostic::new(message, span, "here")
-                .with_help(format!("remove it; in a text in quotes it is written `\\u{byte:04X}`"))
-        }
+        b'\r' => SYNTAX.at("return", span),
+        byte => SYNTAX.about("control", &format!("{byte:04X}"), span),
     })
 }
 
@@ -48,8 +43,7 @@ pub(super) fn name(raw: Raw<'_>, span: Span) -> Result<String, Diagnostic> {
     match error {
         None => Ok(name.into_owned()),
         Some(_) if written.starts_with("\"\"\"") || written.starts_with("'''") => {
-            Err(Diagnostic::new("a name has one line", span, "a text over several lines")
-                .with_help("write it in `\"…\"` or `'…'`"))
+            Err(SYNTAX.at("long-name", span))
         }
         Some(_) if written.starts_with(['"', '\'']) => Err(malformed(written, span)),
         Some(_) => Err(match written.split_once(':') {
@@ -123,24 +117,20 @@ fn malformed(word: &str, span: Span) -> Diagnostic {
     let quote = &word[..1];
     if word.len() < 2 || !word.trim_end().ends_with(quote) {
         let span = Span::at(span.offset, word.trim_end().len());
-        return Diagnostic::new("this text is never closed", span, "no closing quote on this line")
-            .with_help(format!("close it with `{quote}`"));
+        return SYNTAX.about("open-line", quote, span);
     }
-    Diagnostic::new("this text cannot be read", span, "malformed")
-        .with_help(format!("{BACKSLASH}, or the text in `'…'`, where nothing is an escape"))
+    SYNTAX.at("toml-escape", span)
 }
 
 /// The error of a word that means something in another language.
 fn keyword(word: &str, span: Span) -> Option<Diagnostic> {
-    let meant = match word.to_ascii_lowercase().as_str() {
-        "true" | "yes" | "on" => "write `true`",
-        "false" | "no" | "off" => "write `false`",
-        "null" | "nil" | "none" => "leave it out where there is nothing to say",
+    let name = match word.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => "toml-true",
+        "false" | "no" | "off" => "toml-false",
+        "null" | "nil" | "none" => "toml-null",
         _ => return None,
     };
-    let message = format!("{} is neither a text nor a truth value", quote(word));
-    let help = format!("{meant}, or `\"{word}\"` for the text");
-    Some(Diagnostic::new(message, span, "a bare word").with_help(help))
+    Some(SYNTAX.about(name, word, span))
 }
 
 fn number(word: &str, span: Span) -> Diagnostic {
