@@ -1,4 +1,4 @@
-//! Opens a box: an OCI image layout directory.
+//! Opens and describes a box: an OCI image layout directory.
 //!
 //! ```text
 //! oci-layout               {"imageLayoutVersion":"1.0.0"}              ≤ 1 MiB
@@ -15,6 +15,7 @@
 //! files.
 #![forbid(unsafe_code)]
 
+mod describe;
 mod error;
 mod open;
 mod paths;
