@@ -132,7 +132,9 @@ impl<'a, 'r> Settler<'a, 'r> {
                 Edit::Replace { directory, name, by: shared.found[1] }
             }
             (ConflictPolicy::Drop, Some((directory, name))) => Edit::Remove { directory, name },
-            (ConflictPolicy::Merge, Some(place)) => return self.unite(shared, place),
+            (ConflictPolicy::Merge, Some((directory, name))) => {
+                return self.unite(shared, directory, name);
+            }
         };
         self.edits.push(edit);
         Ok(None)
@@ -142,7 +144,8 @@ impl<'a, 'r> Settler<'a, 'r> {
     fn unite(
         &mut self,
         shared: &Shared,
-        (directory, name): (InodeId, Name),
+        directory: InodeId,
+        name: Name,
     ) -> Result<Option<Note>, ComposeError> {
         let [agent, business] = self.found(shared);
         let (Some(database), Some(one), Some(other), true) = (
