@@ -19,9 +19,7 @@
 
 mod accounts;
 mod advice;
-mod compare;
 mod conflict;
-mod glob;
 mod join;
 mod libc;
 mod policies;

@@ -3,17 +3,20 @@
 use std::collections::HashMap;
 use std::io;
 
-use box_tree::{Content, FieldDifference, Inode, InodeId, Name, Origin, Tree};
+use box_tree::{Content, Field, FieldDifference, Inode, InodeId, Name, Origin, Tree};
 use boxfile_spec::ConflictPolicy;
 
 use super::super::ComposeError;
 use super::MergeReport;
 use super::accounts::{unitable, unite};
-use super::compare::{difference, same_attributes};
 use super::conflict::{Conflict, Note, Side};
 use super::policies::decide;
 use super::shared::Shared;
 use super::special::special;
+
+/// The attributes, in the order in which they are compared; times do not count.
+const ATTRIBUTES: [Field; 4] = [Field::Mode, Field::Uid, Field::Gid, Field::Xattrs];
+const PAYLOAD: [Field; 4] = [Field::Size, Field::Content, Field::Target, Field::Device];
 
 /// Reads a file of an image by its content.
 pub type ReadContent<'r> = dyn FnMut(Content) -> io::Result<Vec<u8>> + 'r;
@@ -182,4 +185,24 @@ pub(super) fn below(tree: &Tree, directory: InodeId) -> usize {
         pending.extend(names.into_iter().flat_map(|names| names.values()));
     }
     count
+}
+
+/// Returns the first difference, or `None` if the entries are the same.
+fn difference(agent: &Inode, business: &Inode) -> Option<FieldDifference> {
+    let are = |test: fn(&Inode) -> bool| test(agent) && test(business);
+    let is_generated = |it: &Inode| it.origin == Origin::Generated;
+    let mut fields = vec![Field::Type];
+    if !are(|it| it.names().is_some()) || !(is_generated(agent) || is_generated(business)) {
+        fields.extend(ATTRIBUTES);
+    }
+    fields.extend(PAYLOAD);
+    // The permissions of a symbolic link mean nothing, and archivers differ in what they write there.
+    fields.retain(|field| *field != Field::Mode || !are(|it| it.target().is_some()));
+    let field = fields.into_iter().find(|field| field.differs(agent, business))?;
+    Some(field.difference(agent, business))
+}
+
+/// Returns `true` if two entries have the same attributes but for the time.
+fn same_attributes(agent: &Inode, business: &Inode) -> bool {
+    !ATTRIBUTES.into_iter().any(|field| field.differs(agent, business))
 }
