@@ -1,9 +1,8 @@
 //! Deciding path by path what the merged root has.
 
 use std::collections::HashMap;
-use std::io;
 
-use box_tree::{Content, Field, FieldDifference, Inode, InodeId, Name, Origin, Tree};
+use box_tree::{Content, Field, FieldDifference, Inode, InodeId, Name, Origin, ReadContent, Tree};
 use boxfile_spec::ConflictPolicy;
 
 use super::super::ComposeError;
@@ -14,12 +13,12 @@ use super::policies::decide;
 use super::shared::Shared;
 use super::special::special;
 
+/// The most bytes of a file of accounts.
+const ACCOUNTS_MAX: u64 = 4 << 20;
+
 /// The attributes, in the order in which they are compared; times do not count.
 const ATTRIBUTES: [Field; 4] = [Field::Mode, Field::Uid, Field::Gid, Field::Xattrs];
 const PAYLOAD: [Field; 4] = [Field::Size, Field::Content, Field::Target, Field::Device];
-
-/// Reads a file of an image by its content.
-pub type ReadContent<'r> = dyn FnMut(Content) -> io::Result<Vec<u8>> + 'r;
 
 /// What the merged root has otherwise than the agent's tree, at a path that both have.
 #[derive(Debug)]
@@ -35,9 +34,9 @@ pub(super) enum Edit {
 }
 
 /// Decides path by path.
-pub(super) struct Settler<'a, 'r> {
+pub(super) struct Settler<'a> {
     trees: [&'a Tree; 2],
-    read: &'a mut ReadContent<'r>,
+    read: &'a mut dyn ReadContent,
     pub(super) report: MergeReport,
     pub(super) edits: Vec<Edit>,
     /// The inodes of the business tree that are one with an inode of the agent's.
@@ -45,11 +44,11 @@ pub(super) struct Settler<'a, 'r> {
     pub(super) united: Vec<Vec<u8>>,
 }
 
-impl<'a, 'r> Settler<'a, 'r> {
+impl<'a> Settler<'a> {
     pub(super) fn new(
         trees: [&'a Tree; 2],
         report: MergeReport,
-        read: &'a mut ReadContent<'r>,
+        read: &'a mut dyn ReadContent,
     ) -> Self {
         let (edits, same, united) = (Vec::new(), HashMap::new(), Vec::new());
         Self { trees, read, report, edits, same, united }
@@ -162,7 +161,7 @@ impl<'a, 'r> Settler<'a, 'r> {
         let mut read = |component: &'static str, content| {
             let file = database.path;
             let unreadable = |source| ComposeError::Unreadable { component, file, source };
-            (self.read)(content).map_err(unreadable)
+            self.read.read(content, ACCOUNTS_MAX).map_err(unreadable)
         };
         let (one, other) = (read("agent", *one)?, read("business", *other)?);
         let united = match unite(database, &one, &other) {
