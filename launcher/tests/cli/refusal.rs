@@ -92,8 +92,7 @@ fn a_refusal_leaves_the_console_file_alone() {
 fn inspect_shows_what_is_not_enforced() {
     let scene = Scene::new(&demanding());
     let ended = scene.run(&["inspect"]);
-    let section =
-        format!("\nboxlaunch will not start this box\n{LINES}\n");
+    let section = format!("\nboxlaunch will not start this box\n{LINES}\n");
     assert!(ended.stdout.contains(&section), "{}", ended.stdout);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
 

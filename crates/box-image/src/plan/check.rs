@@ -3,8 +3,7 @@
 use thiserror::Error;
 
 use crate::rules::{
-    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, is_normalized, is_request_path,
-    kernel_directory,
+    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, is_normalized, is_request_path, kernel_directory,
 };
 
 use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan};

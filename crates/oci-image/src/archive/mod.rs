@@ -117,7 +117,10 @@ mod tests {
         assert_eq!(problem(&tar), None);
         assert_eq!(problem(&[0; BLOCK]), None);
         for (start, found) in [
-            (b"\x1f\x8b\x08".as_slice(), Found::Compressed { what: "a gzip file", program: "gunzip" }),
+            (
+                b"\x1f\x8b\x08".as_slice(),
+                Found::Compressed { what: "a gzip file", program: "gunzip" },
+            ),
             (b"\x28\xb5\x2f\xfd", Found::Compressed { what: "a zstd file", program: "unzstd" }),
             (b"PK\x03\x04", Found::Compressed { what: "a zip archive", program: "unzip" }),
             (b"", Found::Empty),
