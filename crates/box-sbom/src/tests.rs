@@ -256,7 +256,7 @@ fn a_whole_document() {
     comment: "The box has the tree blake3:0000000000000000000000000000000000000000000000000000000000000000."
     creationInfo: {"comment":"The time is not that of a build: the same input gives the same bytes.","created":"1970-01-01T00:00:00Z","creators":["Tool: boxbuild"]}
     dataLicense: "CC0-1.0"
-    documentNamespace: "urn:boxbuild:sbom:8e502d6ade823f289baa22cd8a98932b215c2c1c09957ad1a1660e915d6e9f7d"
+    documentNamespace: "urn:boxbuild:sbom:1a82c77ecb183b4f5bd3d4264f6efc459c399074f50d5d0f44ec36ea403759fa"
     hasExtractedLicensingInfos: {"extractedText":"Beerware","licenseId":"LicenseRef-ab108a2a14d206d0"}
     name: "test"
     packages: {"SPDXID":"SPDXRef-box-box-6a00edf385bdb672","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"test","sourceInfo":"tree blake3:0000000000000000000000000000000000000000000000000000000000000000"}
