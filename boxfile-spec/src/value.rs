@@ -1,7 +1,7 @@
 //! Typed extraction: turns one value into the type that a declaration wants.
 
 use box_digest::Digest;
-use box_image::rules::host_and_port;
+use box_image::rules::{host_and_port, is_normalized};
 use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
@@ -232,7 +232,7 @@ pub(crate) fn absolute(value: &Value, name: &str) -> Result<Spanned<String>, Dia
 /// empty parts, `.` and `..`.
 pub(crate) fn guest_path(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
     let path = absolute(value, name)?;
-    if path.value.split('/').skip(1).all(|part| !matches!(part, "" | "." | "..")) {
+    if is_normalized(&path.value) {
         return Ok(path);
     }
     let message = format!("{} is not a plain path", quote(&path.value));

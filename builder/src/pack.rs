@@ -95,12 +95,8 @@ pub struct PackReader<'a> {
     open: HashMap<Pack, File>,
 }
 
-impl PackReader<'_> {
-    /// Writes a content to `out` and verifies it.
-    ///
-    /// # Errors
-    /// The sink's, the store's, or one that [`PackDamaged::cause_of`] finds.
-    pub fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
+impl ReadContent for PackReader<'_> {
+    fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
         let Some(&(pack, offset)) = self.map.places.get(&content.hash) else {
             return Err(io::Error::other("a content of the tree is in no pack"));
         };
@@ -116,17 +112,6 @@ impl PackReader<'_> {
             CopyError::Damaged => damaged(pack),
             CopyError::Read(error) | CopyError::Write(error) => error,
         })
-    }
-}
-
-impl ReadContent for PackReader<'_> {
-    fn read(&mut self, content: Content, limit: u64) -> io::Result<Vec<u8>> {
-        if content.size > limit {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
-        }
-        let mut bytes = Vec::new();
-        self.copy_content(content, &mut bytes)?;
-        Ok(bytes)
     }
 }
 

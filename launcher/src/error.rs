@@ -102,7 +102,7 @@ impl LaunchError {
 
 /// Lists declarations, each on a line of its own.
 fn list(unsupported: &[Unsupported]) -> String {
-    let line = |it: &Unsupported| format!("\n  {}: it {}", shown(&it.declaration), it.lacks);
+    let line = |it: &Unsupported| format!("\n  {}", shown(&it.to_string()));
     unsupported.iter().map(line).collect()
 }
 

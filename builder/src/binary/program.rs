@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use boxfile_spec::Platform;
 use object::elf;
+use oci_image::Found;
 
 use super::ProgramError;
 
@@ -44,14 +45,11 @@ const MACHINES: [(u16, &str); 9] = [
 ];
 
 /// What other files start with that are taken for binaries.
-const OTHERS: [(&[u8], &str); 8] = [
+const OTHERS: [(&[u8], &str); 5] = [
     (b"version https://git-lfs", "a Git LFS pointer (run `git lfs pull`)"),
     (b"\xcf\xfa\xed\xfe", "a macOS program"),
     (b"\xca\xfe\xba\xbe", "a macOS program or a Java class"),
     (b"MZ", "a Windows program"),
-    (&oci_layer::GZIP_MAGIC, "a gzip archive"),
-    (b"PK\x03\x04", "a zip archive"),
-    (b"\xfd7zXZ\0", "an xz archive"),
     (b"<!DOCTYPE", "a web page"),
 ];
 
@@ -83,6 +81,9 @@ pub fn inspect(file: &File, platform: Platform) -> Result<Program, ProgramError>
     }
     if head.is_empty() {
         return Err(ProgramError::NotAProgram("empty"));
+    }
+    if let Some(Found::Compressed { what, .. }) = oci_image::compressed(&head) {
+        return Err(ProgramError::NotAProgram(what));
     }
     let known = OTHERS.iter().find(|(start, _)| head.starts_with(start));
     Err(ProgramError::NotAProgram(known.map_or("nothing that Linux starts", |(_, it)| it)))

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     loaded.show_unused(&built.unused);
     note_unenforced(&tools, &built)?;
     let lock = locking::report(&lock_file, &lock, written);
-    report(args, &loaded, (&built, &directory), lock);
+    report(args, &loaded, &built, &directory, &lock);
     Ok(())
 }
 
@@ -136,7 +136,7 @@ fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
     built.map_err(|error| Failure::new(ErrorCode::Internal, error))
 }
 
-fn report(args: &Args, loaded: &Loaded, (built, directory): (&Build, &Path), lock: Value) {
+fn report(args: &Args, loaded: &Loaded, built: &Build, directory: &Path, lock: &Value) {
     let sealed = &built.sealed;
     if args.project.json {
         let report = serde_json::json!({

@@ -9,7 +9,7 @@ use boxbuild::compose::merged::{Advice, Conflict, Side, advice};
 use boxfile_spec::{Diagnostic, Sources, Syntax};
 use serde_json::{Value, json};
 
-use super::entry::PathData;
+use super::entry::path_json;
 use super::failure::Failure;
 
 /// So many conflicts are shown to a person; as data, there are all of them.
@@ -76,7 +76,7 @@ pub(crate) fn all_json(conflicts: &[Conflict], origins: &Origins) -> Value {
     };
     let one = |it: &Conflict| {
         let FieldDifference { field, values } = &it.difference;
-        let mut json = json!(PathData::of(&it.path));
+        let mut json = path_json(&it.path);
         json["field"] = json!(field);
         json["agent"] = side(&it.sides[0], &values[0]);
         json["business"] = side(&it.sides[1], &values[1]);

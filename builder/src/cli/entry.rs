@@ -1,95 +1,51 @@
 //! Entries of a tree, for people and as data.
 
-use std::borrow::Cow;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use box_inspect::diff::Entry;
-use box_tree::listing::NamedOrigin;
 use boxfile_spec::shown;
-use serde::Serialize;
+use serde_json::{Value, json};
 
-/// A path as data. One that is not UTF-8 is there twice: readable, and without loss.
-#[derive(Debug, Serialize)]
-pub(crate) struct PathData {
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_base64: Option<String>,
-}
-
-impl PathData {
-    pub(crate) fn of(path: &[u8]) -> Self {
-        Self { path: String::from_utf8_lossy(path).into_owned(), path_base64: lossless(path) }
+/// Adds fields to an object, but for those that are null.
+pub(crate) fn with_fields<const N: usize>(mut object: Value, fields: [(&str, Value); N]) -> Value {
+    for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
+        object[name] = value;
     }
+    object
 }
 
-/// An entry as data: docs/inspecting.md describes it.
-#[derive(Debug, Serialize)]
-pub(crate) struct EntryData<'a> {
-    r#type: &'static str,
-    mode: String,
-    uid: u32,
-    gid: u32,
-    mtime: i64,
-    mtime_nsec: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blake3: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target_base64: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    device: Option<(u32, u32)>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    xattrs: Vec<XattrData<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    links: Option<LinksData>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<NamedOrigin<'a>>,
+/// Returns a path as data. One that is not UTF-8 is there twice: readable, and without loss.
+pub(crate) fn path_json(path: &[u8]) -> Value {
+    let readable = json!({ "path": String::from_utf8_lossy(path) });
+    with_fields(readable, [("path_base64", json!(lossless(path)))])
 }
 
-/// An extended attribute as data.
-#[derive(Debug, Serialize)]
-struct XattrData<'a> {
-    name: Cow<'a, str>,
-    value_base64: String,
-}
-
-/// The names of an inode as data.
-#[derive(Debug, Serialize)]
-struct LinksData {
-    names: usize,
-    #[serde(flatten)]
-    first: PathData,
-}
-
-impl<'a> EntryData<'a> {
-    pub(crate) fn of(entry: &Entry<'a>) -> Self {
-        let meta = &entry.inode.meta;
-        let xattr = |(name, value): (&'a Vec<u8>, &'a Vec<u8>)| XattrData {
-            name: String::from_utf8_lossy(name),
-            value_base64: BASE64_STANDARD.encode(value),
-        };
-        let links = |first| LinksData { names: entry.names, first: PathData::of(first) };
-        Self {
-            r#type: entry.inode.type_name(),
-            mode: format!("{:04o}", meta.mode),
-            uid: meta.uid,
-            gid: meta.gid,
-            mtime: meta.mtime,
-            mtime_nsec: meta.mtime_nsec,
-            size: entry.inode.content().map(|content| content.size),
-            blake3: entry.inode.content().map(|content| content.hash.hex()),
-            target: entry.inode.target().map(String::from_utf8_lossy),
-            target_base64: entry.inode.target().and_then(lossless),
-            device: entry.inode.device(),
-            xattrs: meta.xattrs.iter().map(xattr).collect(),
-            links: entry.first_name.map(links),
-            origin: entry.origin,
-        }
-    }
+/// Adds the fields of an entry to an object: docs/inspecting.md describes them.
+pub(crate) fn entry_json(object: Value, entry: &Entry<'_>) -> Value {
+    let (inode, meta, content) = (entry.inode, &entry.inode.meta, entry.inode.content());
+    let xattr = |(name, value): (&Vec<u8>, &Vec<u8>)| {
+        let name = String::from_utf8_lossy(name);
+        json!({ "name": name, "value_base64": BASE64_STANDARD.encode(value) })
+    };
+    let xattrs: Vec<Value> = meta.xattrs.iter().map(xattr).collect();
+    let links = |first| with_fields(path_json(first), [("names", json!(entry.names))]);
+    let fields = [
+        ("type", json!(inode.type_name())),
+        ("mode", json!(format!("{:04o}", meta.mode))),
+        ("uid", json!(meta.uid)),
+        ("gid", json!(meta.gid)),
+        ("mtime", json!(meta.mtime)),
+        ("mtime_nsec", json!(meta.mtime_nsec)),
+        ("size", json!(content.map(|it| it.size))),
+        ("blake3", json!(content.map(|it| it.hash.hex()))),
+        ("target", json!(inode.target().map(String::from_utf8_lossy))),
+        ("target_base64", json!(inode.target().and_then(lossless))),
+        ("device", json!(inode.device())),
+        ("xattrs", json!((!xattrs.is_empty()).then_some(xattrs))),
+        ("links", json!(entry.first_name.map(links))),
+        ("origin", json!(entry.origin)),
+    ];
+    with_fields(object, fields)
 }
 
 fn lossless(bytes: &[u8]) -> Option<String> {

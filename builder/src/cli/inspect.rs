@@ -2,14 +2,11 @@
 
 use std::path::PathBuf;
 
-use box_image::text::readable;
-use box_image::{ComponentName, Descriptor, Limits, RunPlan};
 use box_inspect::export::Contents;
 use box_inspect::opened::{self, OpenBox};
 use box_sbom::Subject;
 use box_tree::entries;
 use box_tree::listing::Listing;
-use boxfile_spec::shown;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -44,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         terminal::json(&report(&opened, &listing).to_string());
     } else {
-        terminal::pieces(text(&opened, &listing).iter().map(|line| shown(line) + "\n"));
+        terminal::pieces([opened.describe(), origins(&listing)]);
     }
     Ok(())
 }
@@ -63,75 +60,26 @@ fn sbom(opened: &OpenBox, listing: &Listing) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&document).into_owned())
 }
 
+/// Returns what both programs report of a box, and what the listing adds.
 fn report(opened: &OpenBox, listing: &Listing) -> Value {
-    let config = &opened.config;
-    let blob = |blob: &Descriptor| {
-        json!({ "name": blob.role(), "digest": blob.digest, "size": blob.size,
-                "media_type": blob.media_type })
-    };
-    json!({
-        "box": opened.digest,
-        "name": config.plan.name,
-        "tree": config.tree,
-        "epoch": config.epoch,
-        "kernel_version": config.kernel_version,
-        "entries": entries(&listing.tree).count(),
-        "images": listing.origins.images,
-        "program": listing.origins.program,
-        "plan": config.plan,
-        "unsupported": config.plan.unsupported(),
-        "blobs": opened.manifest.layers.iter().map(blob).collect::<Vec<_>>(),
-    })
+    let mut report = opened.report();
+    report["entries"] = json!(entries(&listing.tree).count());
+    report["images"] = json!(listing.origins.images);
+    report["program"] = json!(listing.origins.program);
+    report
 }
 
-/// Shows a box in lines.
-fn text(opened: &OpenBox, listing: &Listing) -> Vec<String> {
-    let (config, plan) = (&opened.config, &opened.config.plan);
-    let mut lines = vec![
-        format!("name        {}", plan.name),
-        format!("box         {}", opened.digest),
-        format!("tree        {}", config.tree),
-        format!("entries     {}", entries(&listing.tree).count()),
-        format!("epoch       {}", config.epoch),
-        format!("kernel      {}", config.kernel_version.trim_end()),
-        format!("machine     {} CPUs, {} MiB", plan.vm.cpus, plan.vm.memory_mib),
-        format!("budget      {}", plan.budget),
-    ];
-    let skills = plan.skills.iter();
-    lines.extend(skills.map(|it| format!("skill       {}, mode {}", it.name, it.mode.name())));
-    for component in ComponentName::ALL {
-        lines.extend(of_component(component, plan, listing));
-    }
-    let unsupported = plan.unsupported();
-    if !unsupported.is_empty() {
-        lines.extend([String::new(), "boxlaunch will not start this box".to_owned()]);
-        lines.extend(unsupported.iter().map(|it| format!("  {it}")));
-    }
-    lines.extend([String::new(), "blobs".to_owned()]);
-    for blob in &opened.manifest.layers {
-        let size = readable(blob.size);
-        lines.push(format!("  {:<10}{size:>11}  {}", blob.role(), blob.digest));
-    }
-    lines
-}
-
-fn of_component(name: ComponentName, plan: &RunPlan, listing: &Listing) -> Vec<String> {
-    let Some(component) = plan.component(name) else { return Vec::new() };
-    let mut lines = vec![String::new(), name.name().to_owned()];
-    let mut line = |label: &str, value: &str| lines.push(format!("  {label:<10}{value}"));
-    if let Some(image) = listing.origins.images.iter().find(|image| image.component == name) {
+/// Describes what the root file system was made of.
+fn origins(listing: &Listing) -> String {
+    let mut text = format!("\nrootfs\n  entries           {}\n", entries(&listing.tree).count());
+    for image in &listing.origins.images {
         for (at, layer) in (1..).zip(&image.layers) {
-            line(&format!("layer {at}"), &layer.to_string());
+            let name = format!("{} layer {at}", image.component.name());
+            text += &format!("  {name:<18}{layer}\n");
         }
     }
-    if let Some(digest) = listing.origins.program.filter(|_| name == ComponentName::Agent) {
-        line("file", &digest.to_string());
+    if let Some(digest) = listing.origins.program {
+        text += &format!("  agent program     {digest}\n");
     }
-    line("root", &component.root);
-    line("program", &format!("{:?} in {}", component.argv, component.workdir));
-    line("user", &format!("{}:{}", component.user.uid, component.user.gid));
-    let Limits { memory_bytes, cpu_weight, pids, .. } = component.limits;
-    let memory = readable(memory_bytes);
-    line("limits", &format!("{memory} of memory, CPU weight {cpu_weight}, {pids} processes"));
-    lines
+    text
 }

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 
 use box_inspect::diff::{Entry, Side};
 use box_inspect::opened;
-use serde::Serialize;
 use serde_json::json;
 
-use super::entry::{EntryData, PathData, origin, permissions, shown_bytes};
+use super::entry::{entry_json, origin, path_json, permissions, shown_bytes};
 use super::failure::Failure;
 use super::terminal;
 
@@ -42,15 +41,6 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// An entry as data.
-#[derive(Serialize)]
-struct Line<'a> {
-    #[serde(flatten)]
-    path: PathData,
-    #[serde(flatten)]
-    entry: EntryData<'a>,
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = opened::open(&args.directory)?;
@@ -60,9 +50,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     side.find(path)?;
     if args.json {
         let head = json!({ "box": opened.digest, "tree": opened.config.tree });
-        let entries = side
-            .entries(path)
-            .map(|(path, entry)| Line { path: PathData::of(&path), entry: EntryData::of(&entry) });
+        let entries = side.entries(path);
+        let entries = entries.map(|(path, entry)| entry_json(path_json(&path), &entry));
         terminal::json_list(&head, "entries", entries);
     } else {
         terminal::pieces(side.entries(path).map(|(path, entry)| text(args, &path, &entry)));

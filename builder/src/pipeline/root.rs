@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use box_cache::Store;
 use box_digest::Digest;
 use box_image::{ComponentName, Layout, RunPlan, SkillPlan};
-use box_tree::{Content, ReadContent, Tree};
+use box_tree::Tree;
 use boxfile_spec::Boxfile;
 use oci_image::{Config, Image};
 use oci_layer::flatten;
@@ -20,9 +20,6 @@ use crate::compose::{
     self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, compose, plan_of,
 };
 use crate::pack::ContentMap;
-
-/// The most bytes of a file of accounts.
-const ACCOUNTS_MAX: u64 = 4 << 20;
 
 /// A root tree, where its data lies, and the plan in it.
 pub(super) struct Root {
@@ -65,8 +62,7 @@ pub(super) fn merge(
         return Ok(None);
     }
     let mut packs = flat.contents.reader(resolved.store);
-    let mut read = |content: Content| packs.read(content, ACCOUNTS_MAX);
-    let merge = compose::merge(&flat.images, &boxfile.conflicts, &mut read);
+    let merge = compose::merge(&flat.images, &boxfile.conflicts, &mut packs);
     merge.map(Some).map_err(|source| unfit(boxfile, source))
 }
 

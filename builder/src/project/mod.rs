@@ -3,7 +3,6 @@
 mod locked;
 mod lockfile;
 pub(crate) mod pins;
-mod replace;
 
 use std::path::{Component, Path, PathBuf};
 
@@ -14,9 +13,8 @@ use host_fs::read::{Links, read_prefix};
 use crate::checkout;
 
 pub use locked::{Declarations, Mismatch, Named, Target};
-pub use lockfile::{LockFile, LockFileError};
+pub use lockfile::{LockFile, LockFileError, replace};
 pub use pins::{Pins, Variant};
-pub use replace::replace;
 
 /// The names of a Boxfile, in the order in which they are looked for.
 pub const NAMES: [&str; 3] = ["Boxfile", "Boxfile.kdl", "Boxfile.toml"];

@@ -99,6 +99,12 @@ pub fn kernel_directory(path: &str) -> Option<&'static str> {
     KERNEL_DIRECTORIES.into_iter().find(|it| parts.first() == Some(&&it[1..]))
 }
 
+/// Returns `true` for an absolute path other than `/` that has no empty name, `.` or `..`.
+pub fn is_normalized(path: &str) -> bool {
+    let is_name = |name: &str| !matches!(name, "" | "." | "..");
+    path.strip_prefix('/').is_some_and(|names| names.split('/').all(is_name))
+}
+
 /// Returns whether `text` may be the path of an HTTP request with its query: visible ASCII, so that it
 /// stands in the request line as it is (RFC 9112, section 3.2.1).
 pub fn is_request_path(text: &str) -> bool {

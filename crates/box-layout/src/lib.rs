@@ -1,4 +1,4 @@
-//! Opens a box: an OCI image layout directory.
+//! Opens and describes a box: an OCI image layout directory.
 //!
 //! ```text
 //! oci-layout               {"imageLayoutVersion":"1.0.0"}              ≤ 1 MiB
@@ -15,11 +15,72 @@
 //! files.
 #![forbid(unsafe_code)]
 
+mod describe;
 mod error;
 mod open;
-mod paths;
 mod read;
+
+use std::path::{Path, PathBuf};
+
+use box_digest::Digest;
+use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, blob_name};
 
 pub use error::OpenError;
 pub use open::{Blob, OpenBox, names_one_box};
-pub use paths::{EntryKind, blob_path, entry_kind, is_layout};
+
+/// Returns the path of a blob of the box in `directory`.
+pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {
+    directory.join(blob_name(digest))
+}
+
+/// Returns `true` for the directory of an OCI image layout, even of an incomplete one.
+pub fn is_layout(directory: &Path) -> bool {
+    let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
+    has(LAYOUT_FILE) || has(INDEX_FILE) && has(BLOBS)
+}
+
+/// The kind of a directory entry of a box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file, as each blob is.
+    File,
+    /// A directory of the layout.
+    Directory,
+}
+
+/// Returns the kind that an entry of a box's directory has, or `None` if a box has no entry of this
+/// path. The path is relative to the box's directory.
+pub fn entry_kind(path: &Path) -> Option<EntryKind> {
+    let blob = |name: &str| format!("sha256:{name}").parse::<Digest>().is_ok();
+    match path.to_str()? {
+        LAYOUT_FILE | INDEX_FILE => Some(EntryKind::File),
+        "blobs" | BLOBS => Some(EntryKind::Directory),
+        path => {
+            let name = path.strip_prefix(BLOBS)?.strip_prefix('/')?;
+            blob(name).then_some(EntryKind::File)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_build_writes_belongs_to_a_box() {
+        let digest = Digest::from_bytes([7; 32]);
+        let kind = |path: &str| entry_kind(Path::new(path));
+        for file in ["oci-layout", "index.json"] {
+            assert_eq!(kind(file), Some(EntryKind::File), "{file}");
+        }
+        for directory in ["blobs", "blobs/sha256"] {
+            assert_eq!(kind(directory), Some(EntryKind::Directory), "{directory}");
+        }
+        let blob = blob_path(Path::new(""), &digest);
+        assert_eq!(entry_kind(&blob), Some(EntryKind::File));
+        let upper = format!("blobs/sha256/{}", digest.hex().replace('7', "A"));
+        for other in ["", "blobs/sha512", "blobs/sha256/x", "notes", "../index.json", &upper] {
+            assert_eq!(kind(other), None, "{other}");
+        }
+    }
+}

@@ -12,8 +12,8 @@ use box_image::manifest::{
 use box_image::{BoxConfig, Descriptor, Index, Manifest, OciLayout, RunPlan};
 use host_fs::read::{Links, open_regular};
 
+use crate::blob_path;
 use crate::error::{OpenError, place};
-use crate::paths::blob_path;
 use crate::read::{CONFIG_LIMIT, DOCUMENT_LIMIT, Document};
 
 /// An open box: its documents are verified, the blobs that boot are open.

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::OpenError;
-use crate::paths::blob_path;
+use crate::blob_path;
 
 /// The greatest length of layout, index and manifest, in bytes.
 pub(crate) const DOCUMENT_LIMIT: u64 = 1 << 20;

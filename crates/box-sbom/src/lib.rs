@@ -63,11 +63,7 @@ pub struct Subject<'a> {
 /// # Errors
 /// A pack's.
 pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Result<Vec<u8>> {
-    write(subject, &mut |content, limit| contents.read(content, limit))
-}
-
-fn write(subject: &Subject<'_>, read: scan::Read<'_>) -> io::Result<Vec<u8>> {
-    let mut scan = Scan::new(subject.listing, read);
+    let mut scan = Scan::new(subject.listing, contents);
     for root in parts::roots(subject.plan) {
         let distribution = release::read(&mut scan, &root)?;
         let installed = Installed { root: &root, distribution };

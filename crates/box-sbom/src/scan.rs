@@ -4,12 +4,9 @@ use std::collections::HashSet;
 use std::io;
 
 use box_tree::listing::{Listing, NamedOrigin};
-use box_tree::{Content, InodeId, path};
+use box_tree::{InodeId, ReadContent, path};
 
 use super::package::Package;
-
-/// Reads a content, which has at most so many bytes.
-pub(super) type Read<'r> = &'r mut dyn FnMut(Content, u64) -> io::Result<Vec<u8>>;
 
 /// The bytes of all databases of a box.
 const ALL_MAX: u64 = 512 << 20;
@@ -21,7 +18,7 @@ const NOTES_MAX: usize = 50;
 /// The packages found so far.
 pub(super) struct Scan<'a, 'r> {
     pub(super) listing: &'a Listing,
-    read: Read<'r>,
+    contents: &'r mut dyn ReadContent,
     /// How many bytes may still be read.
     left: u64,
     /// The files that were read by their paths, and the links that were noted.
@@ -33,10 +30,10 @@ pub(super) struct Scan<'a, 'r> {
 }
 
 impl<'a, 'r> Scan<'a, 'r> {
-    pub(super) fn new(listing: &'a Listing, read: Read<'r>) -> Self {
+    pub(super) fn new(listing: &'a Listing, contents: &'r mut dyn ReadContent) -> Self {
         let (packages, notes) = (Vec::new(), Vec::new());
         let seen = HashSet::new();
-        Self { listing, read, left: ALL_MAX, seen, packages, notes, noted: 0 }
+        Self { listing, contents, left: ALL_MAX, seen, packages, notes, noted: 0 }
     }
 
     /// Finds what is at a path of the component at `root`, through symbolic links within it. Notes
@@ -131,7 +128,7 @@ impl<'a, 'r> Scan<'a, 'r> {
             format!("it is not read: the files before it had {ALL_MAX} bytes together")
         } else {
             self.left -= content.size;
-            let bytes = (self.read)(content, limit)?;
+            let bytes = self.contents.read(content, limit)?;
             let text = String::from_utf8(bytes);
             return Ok(Some(
                 text.unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()),

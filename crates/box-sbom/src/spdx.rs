@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use box_digest::{Blake3Digest, Digest};
 use box_image::text::shown;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::license::{Licenses, UNSAID};
 use super::package::Package;
@@ -40,28 +41,13 @@ pub(super) struct Item {
     license_declared: String,
     copyright_text: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    checksums: Vec<Checksum>,
+    checksums: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    external_refs: Vec<ExternalRef>,
+    external_refs: Vec<Value>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) source_info: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) primary_package_purpose: Option<&'static str>,
-}
-
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Checksum {
-    algorithm: &'static str,
-    checksum_value: String,
-}
-
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ExternalRef {
-    reference_category: &'static str,
-    reference_type: &'static str,
-    reference_locator: String,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -70,21 +56,6 @@ struct Relationship {
     spdx_element_id: String,
     relationship_type: &'static str,
     related_spdx_element: String,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ExtractedLicense<'a> {
-    license_id: &'a str,
-    extracted_text: &'a str,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct CreationInfo {
-    created: &'static str,
-    creators: [&'static str; 1],
-    comment: &'static str,
 }
 
 /// The document as it is written.
@@ -98,11 +69,11 @@ struct Written<'a> {
     name: &'a str,
     document_namespace: String,
     comment: &'a str,
-    creation_info: CreationInfo,
+    creation_info: Value,
     packages: Vec<&'a Item>,
     relationships: &'a BTreeSet<Relationship>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    has_extracted_licensing_infos: Vec<ExtractedLicense<'a>>,
+    has_extracted_licensing_infos: Vec<Value>,
 }
 
 impl Item {
@@ -126,8 +97,7 @@ impl Item {
 
     /// Adds the sha256 of its bytes.
     pub(super) fn with_sha256(mut self, digest: &Digest) -> Self {
-        let checksum_value = digest.hex();
-        self.checksums.push(Checksum { algorithm: "SHA256", checksum_value });
+        self.checksums.push(json!({ "algorithm": "SHA256", "checksumValue": digest.hex() }));
         self
     }
 }
@@ -169,11 +139,9 @@ impl Document {
         item.id = id(kind, &[name, version], &place);
         item.version_info.clone_from(version);
         item.license_declared = self.licenses.expression(license.as_deref());
-        item.external_refs.push(ExternalRef {
-            reference_category: "PACKAGE-MANAGER",
-            reference_type: "purl",
-            reference_locator: purl.clone(),
-        });
+        item.external_refs.push(json!({
+            "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl,
+        }));
         let from = origin.map(|origin| format!(", from {}", parts::whole(&origin)));
         let path = String::from_utf8_lossy(path);
         item.source_info = shown(&format!("{path}{}", from.unwrap_or_default()));
@@ -206,15 +174,13 @@ impl Document {
             name: &self.name,
             document_namespace: String::new(),
             comment: &self.comment,
-            creation_info: CreationInfo {
-                created: CREATED,
-                creators: ["Tool: boxbuild"],
-                comment: ABOUT_CREATED,
-            },
+            creation_info: json!({
+                "created": CREATED, "creators": ["Tool: boxbuild"], "comment": ABOUT_CREATED,
+            }),
             packages: self.items.values().collect(),
             relationships: &self.relationships,
             has_extracted_licensing_infos: licenses
-                .map(|(id, text)| ExtractedLicense { license_id: id, extracted_text: text })
+                .map(|(id, text)| json!({ "licenseId": id, "extractedText": text }))
                 .collect(),
         }
     }

@@ -17,6 +17,7 @@ mod lookup;
 pub mod path;
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 
 pub use content::{Content, CopyError};
 pub use digest::{TREE_EPOCH, entries};
@@ -27,11 +28,24 @@ pub use lookup::{LookupError, Unreached};
 
 /// Reads the bytes of the files of a tree.
 pub trait ReadContent {
+    /// Writes a content to `out`, and verifies it.
+    ///
+    /// # Errors
+    /// When the content is missing or damaged, or cannot be read or written.
+    fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()>;
+
     /// Reads a small content whole.
     ///
     /// # Errors
-    /// When the content has more than `limit` bytes, is missing or damaged, or cannot be read.
-    fn read(&mut self, content: Content, limit: u64) -> std::io::Result<Vec<u8>>;
+    /// As [`Self::copy_content`], and when the content has more than `limit` bytes.
+    fn read(&mut self, content: Content, limit: u64) -> io::Result<Vec<u8>> {
+        if content.size > limit {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
+        }
+        let mut bytes = Vec::new();
+        self.copy_content(content, &mut bytes)?;
+        Ok(bytes)
+    }
 }
 
 /// A name in a directory: bytes without `/` or NUL, neither empty nor `.` nor `..`.

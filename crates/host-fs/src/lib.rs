@@ -6,9 +6,39 @@
 //! - [`stamp`] recognizes a file that has not changed since it was hashed.
 #![forbid(unsafe_code)]
 
-mod error;
 pub mod publish;
 pub mod read;
 pub mod stamp;
 
-pub use error::FileError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Something that could not be done to a file or directory.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing} {}", path.display())]
+#[allow(missing_docs, reason = "the fields are named by the message")]
+pub struct FileError {
+    /// The operation, as a verb: `read`, `write`.
+    pub doing: &'static str,
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// Returns a function that adds to an error what was tried, for [`Result::map_err`].
+    pub fn of<E: Into<io::Error>>(
+        doing: &'static str,
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(E) -> Self {
+        move |source| Self { doing, path: path.as_ref().to_owned(), source: source.into() }
+    }
+
+    /// Returns a file's bytes as text, or the error of a file that should be a text and is not UTF-8.
+    pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Self> {
+        String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let reason = format!("it is not UTF-8 text: see byte {at}");
+            Self::of("read", path)(io::Error::new(io::ErrorKind::InvalidData, reason))
+        })
+    }
+}

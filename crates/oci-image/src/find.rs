@@ -9,8 +9,7 @@ use oci_spec::image::{Descriptor, ImageManifest, MediaType};
 use super::documents::{Blob, Document, read, tag};
 use super::error::SourceError;
 use super::media::Kind;
-use super::place::Bound;
-use super::place::{INDEX, MANIFEST, Place, read_manifest};
+use super::place::{Bound, INDEX, MANIFEST, Place, read_manifest};
 use super::platform::{fits, is_attestation, listed};
 
 /// How many indexes may lead to a manifest, one naming the next. Builders nest them once.

@@ -43,8 +43,8 @@ pub enum Found {
     Directory,
     /// A directory or an archive without this file.
     Lacks(&'static str),
-    /// An archive that is compressed, and the program that decompresses it.
-    Compressed { format: &'static str, program: &'static str },
+    /// A compressed file, and the program that decompresses it.
+    Compressed { what: &'static str, program: &'static str },
     /// A file without bytes.
     Empty,
     /// A file that is no tar archive.
@@ -66,7 +66,7 @@ impl fmt::Display for Found {
             Self::File => "it is a file",
             Self::Directory => "it is a directory",
             Self::Lacks(name) => return write!(f, "it has no file {name:?}"),
-            Self::Compressed { format, .. } => return write!(f, "it is compressed with {format}"),
+            Self::Compressed { what, .. } => return write!(f, "it is {what}"),
             Self::Empty => "it is empty",
             Self::NoArchive => "it does not begin like a tar archive",
             Self::SkopeoDirectory => "it looks like a copy of skopeo's kind `dir:`",

@@ -8,8 +8,7 @@ use oci_spec::image::{Descriptor, ImageConfiguration, ImageManifest};
 
 use super::documents::{Blob, sha256};
 use super::error::SourceError;
-use super::place::Blobs;
-use super::place::Bound;
+use super::place::{Blobs, Bound};
 use super::{config, media};
 
 /// Images have some ten layers; Docker makes at most 127.

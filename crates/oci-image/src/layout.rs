@@ -8,8 +8,7 @@ use super::documents::{Blob, read_index, tag};
 use super::error::SourceError;
 use super::files::Files;
 use super::form::Form;
-use super::place::Bound;
-use super::place::{Blobs, INDEX, Opened, Place, parse, read_bounded};
+use super::place::{Blobs, Bound, INDEX, Opened, Place, parse, read_bounded};
 
 const VERSION: Bound = Bound { what: "an OCI layout version", limit: 4096, ..INDEX };
 

@@ -56,6 +56,7 @@ use boxfile_spec::{ImageRef, Platform};
 use oci_registry::Repository;
 
 use archive::Archive;
+pub use archive::compressed;
 pub use error::{SourceError, Unread};
 use files::{Directory, Files};
 use find::Wanted;

@@ -10,7 +10,7 @@ use super::archive::Archive;
 use super::guard::Guard;
 use super::metadata::Member;
 use super::path::{Marker, marker, normalize};
-use super::read::HashingReader;
+use super::read::{Finished, HashingReader};
 use super::stream::Stream;
 use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Limits};
 use crate::error::{malformed, refused, too_large};
@@ -130,7 +130,7 @@ fn index(
 /// Reads the blob to its end and checks what both streams hash to; the blob first.
 fn verify<B: Read>(
     source: &LayerSource,
-    (drained, diff_id): (io::Result<()>, Digest),
+    plain: Finished,
     blob: HashingReader<B>,
 ) -> Result<(), LayerErrorKind> {
     let blob = blob.finish();
@@ -139,10 +139,10 @@ fn verify<B: Read>(
     Guard::BlobDigest.refuse(is_other, || {
         LayerErrorKind::WrongDigest(format!("its bytes have the digest {}", blob.digest))
     })?;
-    drained.map_err(LayerErrorKind::Unreadable)?;
-    Guard::DiffId.refuse(diff_id != source.diff_id, || {
-        let expected = source.diff_id;
-        let why = format!("uncompressed it is {diff_id}, but the image's config names {expected}");
+    plain.drained.map_err(LayerErrorKind::Unreadable)?;
+    Guard::DiffId.refuse(plain.digest != source.diff_id, || {
+        let (found, expected) = (plain.digest, source.diff_id);
+        let why = format!("uncompressed it is {found}, but the image's config names {expected}");
         LayerErrorKind::WrongDigest(why)
     })
 }

@@ -26,7 +26,7 @@ impl<R: Read> HashingReader<R> {
     }
 }
 
-/// The digest and length of what a [`HashingReader`] has read.
+/// A stream that was read as far as possible.
 pub(super) struct Finished {
     /// Whether the stream could be read to its end.
     pub(super) drained: io::Result<()>,
@@ -39,10 +39,16 @@ pub(super) struct Finished {
 impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
-        self.hasher.update(&buffer[..read]);
-        if Guard::Inflated.catches(self.hasher.count() > self.limit) {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
-        }
+        hash(&mut self.hasher, &buffer[..read], self.limit)?;
         Ok(read)
     }
+}
+
+/// Hashes further bytes of a stream, which may have at most `limit` of them.
+pub(super) fn hash(hasher: &mut Hasher<Sha256>, bytes: &[u8], limit: u64) -> io::Result<()> {
+    hasher.update(bytes);
+    if Guard::Inflated.catches(hasher.count() > limit) {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
+    }
+    Ok(())
 }

@@ -4,12 +4,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use box_digest::{Digest, Hasher, Sha256};
+use box_digest::{Hasher, Sha256};
 
 use super::decode::Compression;
-use super::guard::Guard;
 use super::gzip::Gzip;
-use super::read::HashingReader;
+use super::read::{Finished, HashingReader, hash};
 use super::zstd::Zstd;
 
 /// Bytes of a piece: small enough for the processor's caches, large enough to be worth a message.
@@ -61,15 +60,9 @@ impl Stream {
     }
 
     /// Reads what is left as far as possible.
-    pub(super) fn finish(mut self) -> (io::Result<()>, Digest) {
-        let drained = loop {
-            match self.fill_buf().map(<[u8]>::len) {
-                Ok(0) => break Ok(()),
-                Ok(length) => self.consume(length),
-                Err(error) => break Err(error),
-            }
-        };
-        (drained, self.hasher.digest())
+    pub(super) fn finish(mut self) -> Finished {
+        let drained = io::copy(&mut self, &mut io::sink()).map(|_| ());
+        Finished { drained, digest: self.hasher.digest(), count: self.hasher.count() }
     }
 
     /// Takes the next piece, unless an earlier one has failed.
@@ -91,11 +84,7 @@ impl Stream {
         }
         let Ok(piece) = self.pieces.recv() else { return Ok(()) };
         self.piece = piece?;
-        self.hasher.update(&self.piece);
-        if Guard::Inflated.catches(self.hasher.count() > self.limit) {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
-        }
-        Ok(())
+        hash(&mut self.hasher, &self.piece, self.limit)
     }
 }
 

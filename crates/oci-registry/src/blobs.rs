@@ -89,9 +89,9 @@ impl Work<'_> {
     /// Takes one blob after the other, until there are no more or one failed.
     fn run(&self) {
         while !self.cancel.is_canceled()
-            && let Some(blob) = self.blobs.get(self.next.fetch_add(1, Ordering::Relaxed))
+            && let Some(&(digest, size)) = self.blobs.get(self.next.fetch_add(1, Ordering::Relaxed))
         {
-            if let Err(error) = self.fetch(*blob) {
+            if let Err(error) = self.fetch(digest, size) {
                 let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
                 // The others end because of the first.
                 failure.get_or_insert(error);
@@ -100,7 +100,7 @@ impl Work<'_> {
         }
     }
 
-    fn fetch(&self, (digest, size): (Digest, u64)) -> Result<(), RegistryError> {
+    fn fetch(&self, digest: Digest, size: u64) -> Result<(), RegistryError> {
         match self.store.verify(&digest) {
             Ok(held) if held == size => Ok(()),
             Ok(held) => Err(wrong_size(self.repository, &digest, size, held)),

@@ -10,13 +10,14 @@ use box_image::{ComponentName, ErrorCode, RunPlan};
 use box_layout::OpenBox;
 use boxlaunch::output::{Captured, Prefixed, Route};
 use boxlaunch::receipt::Receipts;
-use boxlaunch::report::{CommandReport, RunReport, budget_table};
+use boxlaunch::report::{CommandReport, budget_table, run_report};
 use boxlaunch::signals::StopSignals;
 use boxlaunch::verify::Trust;
 use boxlaunch::{LaunchError, RunFailure, Session, Setup};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use error_report::Problem;
+use serde_json::json;
 
 use super::error::{CommandError, signal_code};
 use super::screen::Screen;
@@ -217,10 +218,10 @@ fn conclude(
 ) -> Result<(), CommandError> {
     if args.json {
         let (digest, config, socket) = (opened.digest, &opened.config, session.agent_socket());
-        let mut report = RunReport::new(digest, config, &session.facts, socket);
+        let mut report = run_report(digest, config, &session.facts, socket);
         match ending {
-            Ending::OverBudget(error) => report.errors.push(error),
-            Ending::Command(command) => report.command = Some(command),
+            Ending::OverBudget(error) => report["errors"] = json!([error]),
+            Ending::Command(command) => report["command"] = json!(command),
             Ending::Agent(_) | Ending::Signal(_) => {}
         }
         screen.print(&json_line(&report)?);

@@ -47,18 +47,18 @@ fn demanding() -> BoxConfig {
     config
 }
 
-const LINES: &str = r#"  agent tools: it cannot choose an agent's tools
-  business autostart: it starts no program in business
-  agent rlimits nproc: it cannot hold root to it, as the kernel exempts root; use `limits pids`, or another `user`
-  skill "greet" mode="mount": it can only bake a skill
-  share "data": it shares no directory
-  scratch "tmp": it makes no scratch disk
-  network "cap-only": it gives a box loopback alone
-  secret "API_KEY": it hands over no secret
-  task: it makes no /task
-  logs: it makes no /logs
-  cap "payments": it makes no /cap
-  sandbox: it holds commands to no rules
+const LINES: &str = r#"  agent tools: this version cannot choose an agent's tools
+  business autostart: this version starts no program in business
+  agent rlimits nproc: this version cannot hold root to it, as the kernel exempts root; use `limits pids`, or another `user`
+  skill "greet" mode="mount": this version can only bake a skill
+  share "data": this version shares no directory
+  scratch "tmp": this version makes no scratch disk
+  network "cap-only": this version gives a box loopback alone
+  secret "API_KEY": this version hands over no secret
+  task: this version makes no /task
+  logs: this version makes no /logs
+  cap "payments": this version makes no /cap
+  sandbox: this version holds commands to no rules
 "#;
 
 #[test]
@@ -92,8 +92,7 @@ fn a_refusal_leaves_the_console_file_alone() {
 fn inspect_shows_what_is_not_enforced() {
     let scene = Scene::new(&demanding());
     let ended = scene.run(&["inspect"]);
-    let section =
-        format!("\nnot enforced by this version, which therefore does not run the box\n{LINES}\n");
+    let section = format!("\nboxlaunch will not start this box\n{LINES}\n");
     assert!(ended.stdout.contains(&section), "{}", ended.stdout);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
 
@@ -132,7 +131,7 @@ fn verify_minds_the_bytes_alone() {
 fn a_box_without_such_declarations_is_not_refused() {
     let scene = Scene::new(&config());
     let ended = scene.run(&["inspect"]);
-    assert!(!ended.stdout.contains("not enforced"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("will not start"), "{}", ended.stdout);
     let json: Value = serde_json::from_str(&scene.run(&["inspect", "--json"]).stdout).unwrap();
     assert_eq!(json["unsupported"], serde_json::json!([]));
 }

@@ -12,7 +12,7 @@ use box_tree::Field;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::entry::{EntryData, PathData, shown_bytes};
+use super::entry::{entry_json, path_json, shown_bytes, with_fields};
 use super::failure::Failure;
 use super::options::component;
 use super::terminal;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         let (a, b) = (about(&args.a, &a.side), about(&args.b, &b.side));
         let head = json!({ "a": a, "b": b, "counts": counts, "parts": parts });
-        terminal::json_list(&head, "differences", differences.iter().map(Line::of));
+        terminal::json_list(&head, "differences", differences.iter().map(line));
     } else {
         terminal::pieces(text::lines(&differences, &parts).map(|line| line + "\n"));
         terminal::note(&counts.summary(parts.len()));
@@ -125,41 +125,26 @@ impl Counts {
     }
 }
 
-/// A difference as data.
-#[derive(Serialize)]
-struct Line<'d> {
-    #[serde(flatten)]
-    path: PathData,
-    change: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    xattr: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    a: Option<EntryData<'d>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    b: Option<EntryData<'d>>,
-}
-
-impl<'d> Line<'d> {
-    fn of(difference: &'d Difference<'d>) -> Self {
-        let path = PathData::of(&difference.path);
-        let none = Self { path, change: "", field: None, xattr: None, a: None, b: None };
-        match &difference.change {
-            Change::Added(b) => Self { change: "added", b: Some(EntryData::of(b)), ..none },
-            Change::Removed(a) => Self { change: "removed", a: Some(EntryData::of(a)), ..none },
-            Change::Changed(field, a, b) => Self {
-                change: "changed",
-                field: Some(field.name()),
-                xattr: (*field == Field::Xattrs)
-                    .then(|| a.inode.meta.differing_xattr(&b.inode.meta).map(shown_bytes))
-                    .flatten(),
-                a: Some(EntryData::of(a)),
-                b: Some(EntryData::of(b)),
-                ..none
-            },
-        }
-    }
+/// Returns a difference as data.
+fn line(difference: &Difference<'_>) -> Value {
+    let (change, field, a, b) = match &difference.change {
+        Change::Added(b) => ("added", None, None, Some(b)),
+        Change::Removed(a) => ("removed", None, Some(a), None),
+        Change::Changed(field, a, b) => ("changed", Some(field.name()), Some(a), Some(b)),
+    };
+    let xattr = match &difference.change {
+        Change::Changed(Field::Xattrs, a, b) => a.inode.meta.differing_xattr(&b.inode.meta),
+        _ => None,
+    };
+    let entry = |it| entry_json(json!({}), it);
+    let fields = [
+        ("change", json!(change)),
+        ("field", json!(field)),
+        ("xattr", json!(xattr.map(shown_bytes))),
+        ("a", json!(a.map(entry))),
+        ("b", json!(b.map(entry))),
+    ];
+    with_fields(path_json(&difference.path), fields)
 }
 
 fn about(name: &OsString, side: &Side) -> Value {

@@ -101,7 +101,9 @@ pub(super) fn unite(
         match known.get(name(line)).map(Vec::as_slice) {
             None | Some([]) => put(&mut united, line),
             Some(same) if same.iter().any(|(_, it)| *it == line) => {}
-            Some([first, ..]) => return Err(clash(database, *first, (number, line))),
+            Some([(first, other), ..]) => {
+                return Err(clash(database, [*first, number], other, line));
+            }
         }
     }
     Ok(united)
@@ -124,11 +126,7 @@ fn name(line: &[u8]) -> &[u8] {
     line.split(|byte| *byte == b':').next().unwrap_or_default()
 }
 
-fn clash(
-    database: &Database,
-    (one, agent): (usize, &[u8]),
-    (other, business): (usize, &[u8]),
-) -> AccountClash {
+fn clash(database: &Database, lines: [usize; 2], agent: &[u8], business: &[u8]) -> AccountClash {
     let fields = |line| <[u8]>::split(line, |byte| *byte == b':').map(text).collect::<Vec<_>>();
     let (agent, business) = (fields(agent), fields(business));
     let get = |fields: &[String], at: usize| fields.get(at).cloned().unwrap_or_default();
@@ -138,7 +136,7 @@ fn clash(
     let hidden = field == PASSWORD || database.secret;
     AccountClash {
         name: get(&agent, 0),
-        lines: [one, other],
+        lines,
         field,
         values: (!hidden).then(|| [get(&agent, at), get(&business, at)]),
     }

@@ -19,9 +19,7 @@
 
 mod accounts;
 mod advice;
-mod compare;
 mod conflict;
-mod glob;
 mod join;
 mod libc;
 mod policies;
@@ -32,7 +30,7 @@ mod special;
 mod tests;
 
 use box_image::ComponentName;
-use box_tree::Tree;
+use box_tree::{ReadContent, Tree};
 use boxfile_spec::Conflict as Declared;
 use serde::Serialize;
 
@@ -42,7 +40,6 @@ pub use advice::{Advice, advice};
 pub use conflict::{Conflict, MergeConflicts, Note, Side};
 use join::join;
 pub use policies::{PolicyUse, Unused};
-pub use settle::ReadContent;
 use settle::{Settler, below};
 pub use special::Special;
 
@@ -98,7 +95,7 @@ impl MergeReport {
 pub fn merge(
     images: &[FlatImage],
     declared: &[Declared],
-    read: &mut ReadContent<'_>,
+    read: &mut dyn ReadContent,
 ) -> Result<Merge, ComposeError> {
     let of = |component| images.iter().find(|it| it.component == component).map(|it| &it.tree);
     let (agent, business) = (of(ComponentName::Agent), of(ComponentName::Business));

@@ -3,7 +3,6 @@
 use boxfile_spec::{Boxfile, Conflict, ConflictPolicy, Diagnostic};
 use serde::{Deserialize, Serialize};
 
-use super::glob::fits;
 use super::special::special;
 
 /// A declared policy, and the conflicts that it decided.
@@ -81,4 +80,98 @@ pub(super) fn decide(policies: &mut [PolicyUse], path: &[u8]) -> Option<Conflict
         decided = decided.or(Some(policy.declared.policy));
     }
     decided
+}
+
+/// A place in the pattern, and one in the path.
+type Place = (usize, usize);
+
+/// Returns whether a pattern stands for a path: `*` stands for any bytes but `/`, `**` for any bytes;
+/// both for none, too.
+///
+/// Takes at most the product of both lengths in steps: only the last `*` and the last `**` can
+/// ever have to stand for more, as what is before them is matched as early as it can be.
+fn fits(pattern: &[u8], path: &[u8]) -> bool {
+    let (mut p, mut at) = (0, 0);
+    // Where to go on in the pattern, and where in the path, if a star is to stand for more.
+    let (mut star, mut stars): (Option<Place>, Option<Place>) = (None, None);
+    loop {
+        if pattern[p..].starts_with(b"**") {
+            p += 2;
+            (star, stars) = (None, Some((p, at)));
+        } else if pattern.get(p) == Some(&b'*') {
+            p += 1;
+            star = Some((p, at));
+        } else if p == pattern.len() && at == path.len() {
+            return true;
+        } else if at < path.len() && pattern.get(p) == Some(&path[at]) {
+            (p, at) = (p + 1, at + 1);
+        } else {
+            star = star.filter(|(_, from)| path.get(*from).is_some_and(|byte| *byte != b'/'));
+            let more = match (&mut star, &mut stars) {
+                (Some(one), _) => one,
+                (None, Some(any)) if any.1 < path.len() => any,
+                _ => return false,
+            };
+            more.1 += 1;
+            (p, at) = *more;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The meaning of a pattern, word for word.
+    fn means(pattern: &[u8], path: &[u8]) -> bool {
+        let rest = |from: usize| &path[from..];
+        match pattern {
+            [] => path.is_empty(),
+            [b'*', b'*', more @ ..] => (0..=path.len()).any(|from| means(more, rest(from))),
+            [b'*', more @ ..] => {
+                let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
+                (0..=end).any(|from| means(more, rest(from)))
+            }
+            [byte, more @ ..] => path.first() == Some(byte) && means(more, rest(1)),
+        }
+    }
+
+    #[test]
+    fn stars_stand_for_what_the_reference_says() {
+        for (pattern, path, expected) in [
+            ("/etc/motd", "/etc/motd", true),
+            ("/etc/motd", "/etc/motd2", false),
+            ("/etc/*", "/etc/motd", true),
+            ("/etc/*", "/etc/ssl/a", false),
+            ("/etc/*", "/etc", false),
+            ("/usr/share/doc/**", "/usr/share/doc/a/copyright", true),
+            ("/usr/share/doc/**", "/usr/share/doc", false),
+            ("/**", "/", true),
+            ("/**/copyright", "/usr/share/doc/a/copyright", true),
+            ("/*/b/**.pyc", "/a/b/c/d.pyc", true),
+            ("/*/b/**.pyc", "/a/x/b/c.pyc", false),
+            ("/a*b*c", "/abbc", true),
+            ("/**a*b", "/x/a/ab", true),
+        ] {
+            assert_eq!(fits(pattern.as_bytes(), path.as_bytes()), expected, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn many_stars_take_no_time() {
+        let (pattern, path) =
+            ("/".to_owned() + &"*a".repeat(200), "/".to_owned() + &"a".repeat(4000));
+        assert!(fits(pattern.as_bytes(), path.as_bytes()));
+        assert!(!fits((pattern + "b").as_bytes(), path.as_bytes()));
+    }
+
+    proptest! {
+        #[test]
+        fn it_means_what_it_says(pattern in "/([ab/]|\\*|\\*\\*[ab/]){0,8}", path in "/[ab/]{0,10}") {
+            let (pattern, path) = (pattern.as_bytes(), path.as_bytes());
+            prop_assert_eq!(fits(pattern, path), means(pattern, path));
+        }
+    }
 }

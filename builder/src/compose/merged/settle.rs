@@ -1,22 +1,24 @@
 //! Deciding path by path what the merged root has.
 
 use std::collections::HashMap;
-use std::io;
 
-use box_tree::{Content, FieldDifference, Inode, InodeId, Name, Origin, Tree};
+use box_tree::{Content, Field, FieldDifference, Inode, InodeId, Name, Origin, ReadContent, Tree};
 use boxfile_spec::ConflictPolicy;
 
 use super::super::ComposeError;
 use super::MergeReport;
 use super::accounts::{unitable, unite};
-use super::compare::{difference, same_attributes};
 use super::conflict::{Conflict, Note, Side};
 use super::policies::decide;
 use super::shared::Shared;
 use super::special::special;
 
-/// Reads a file of an image by its content.
-pub type ReadContent<'r> = dyn FnMut(Content) -> io::Result<Vec<u8>> + 'r;
+/// The most bytes of a file of accounts.
+const ACCOUNTS_MAX: u64 = 4 << 20;
+
+/// The attributes, in the order in which they are compared; times do not count.
+const ATTRIBUTES: [Field; 4] = [Field::Mode, Field::Uid, Field::Gid, Field::Xattrs];
+const PAYLOAD: [Field; 4] = [Field::Size, Field::Content, Field::Target, Field::Device];
 
 /// A change to the agent's tree at a path that both trees have.
 #[derive(Debug)]
@@ -32,9 +34,9 @@ pub(super) enum Edit {
 }
 
 /// Decides path by path.
-pub(super) struct Settler<'a, 'r> {
+pub(super) struct Settler<'a> {
     trees: [&'a Tree; 2],
-    read: &'a mut ReadContent<'r>,
+    read: &'a mut dyn ReadContent,
     pub(super) report: MergeReport,
     pub(super) edits: Vec<Edit>,
     /// The inodes of the business tree that are one with an inode of the agent's.
@@ -42,11 +44,11 @@ pub(super) struct Settler<'a, 'r> {
     pub(super) united: Vec<Vec<u8>>,
 }
 
-impl<'a, 'r> Settler<'a, 'r> {
+impl<'a> Settler<'a> {
     pub(super) fn new(
         trees: [&'a Tree; 2],
         report: MergeReport,
-        read: &'a mut ReadContent<'r>,
+        read: &'a mut dyn ReadContent,
     ) -> Self {
         let (edits, same, united) = (Vec::new(), HashMap::new(), Vec::new());
         Self { trees, read, report, edits, same, united }
@@ -132,7 +134,9 @@ impl<'a, 'r> Settler<'a, 'r> {
                 Edit::Replace { directory, name, by: shared.found[1] }
             }
             (ConflictPolicy::Drop, Some((directory, name))) => Edit::Remove { directory, name },
-            (ConflictPolicy::Merge, Some(place)) => return self.unite(shared, place),
+            (ConflictPolicy::Merge, Some((directory, name))) => {
+                return self.unite(shared, directory, name);
+            }
         };
         self.edits.push(edit);
         Ok(None)
@@ -142,7 +146,8 @@ impl<'a, 'r> Settler<'a, 'r> {
     fn unite(
         &mut self,
         shared: &Shared,
-        (directory, name): (InodeId, Name),
+        directory: InodeId,
+        name: Name,
     ) -> Result<Option<Note>, ComposeError> {
         let [agent, business] = self.found(shared);
         let (Some(database), Some(one), Some(other), true) = (
@@ -156,7 +161,7 @@ impl<'a, 'r> Settler<'a, 'r> {
         let mut read = |component: &'static str, content| {
             let file = database.path;
             let unreadable = |source| ComposeError::Unreadable { component, file, source };
-            (self.read)(content).map_err(unreadable)
+            self.read.read(content, ACCOUNTS_MAX).map_err(unreadable)
         };
         let (one, other) = (read("agent", *one)?, read("business", *other)?);
         let united = match unite(database, &one, &other) {
@@ -179,4 +184,24 @@ pub(super) fn below(tree: &Tree, directory: InodeId) -> usize {
         pending.extend(names.into_iter().flat_map(|names| names.values()));
     }
     count
+}
+
+/// Returns the first difference, or `None` if the entries are the same.
+fn difference(agent: &Inode, business: &Inode) -> Option<FieldDifference> {
+    let are = |test: fn(&Inode) -> bool| test(agent) && test(business);
+    let is_generated = |it: &Inode| it.origin == Origin::Generated;
+    let mut fields = vec![Field::Type];
+    if !are(|it| it.names().is_some()) || !(is_generated(agent) || is_generated(business)) {
+        fields.extend(ATTRIBUTES);
+    }
+    fields.extend(PAYLOAD);
+    // The permissions of a symbolic link mean nothing, and archivers differ in what they write there.
+    fields.retain(|field| *field != Field::Mode || !are(|it| it.target().is_some()));
+    let field = fields.into_iter().find(|field| field.differs(agent, business))?;
+    Some(field.difference(agent, business))
+}
+
+/// Returns `true` if two entries have the same attributes but for the time.
+fn same_attributes(agent: &Inode, business: &Inode) -> bool {
+    !ATTRIBUTES.into_iter().any(|field| field.differs(agent, business))
 }

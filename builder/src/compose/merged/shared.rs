@@ -1,7 +1,6 @@
 //! The paths that both trees have.
 
-use box_tree::path;
-use box_tree::{InodeId, Name, Tree};
+use box_tree::{InodeId, Name, Tree, path};
 
 /// A path that both trees have; `/` is one of them.
 #[derive(Debug)]

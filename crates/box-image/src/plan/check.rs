@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::rules::{
-    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, is_request_path, kernel_directory,
+    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, is_normalized, is_request_path, kernel_directory,
 };
 
 use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan};
@@ -131,12 +131,12 @@ fn root(path: &str) -> Option<Fault> {
     if path.len() > PATH_MAX {
         return Some(("root".to_owned(), "it has more than 4096 bytes"));
     }
-    let is_normal = path.split('/').skip(1).all(|name| !matches!(name, "" | "." | ".."));
-    let sound = path.starts_with('/') && !path.contains([',', ':', '\\']);
-    let reason = match (sound, is_normal || path == "/") {
-        (true, true) => return None,
-        (false, _) => "it is not an absolute path without `,`, `:` and `\\`",
-        (true, false) => "it is not normalized: it has an empty name, `.` or `..`",
+    let reason = if !path.starts_with('/') || path.contains([',', ':', '\\']) {
+        "it is not an absolute path without `,`, `:` and `\\`"
+    } else if path != "/" && !is_normalized(path) {
+        "it is not normalized: it has an empty name, `.` or `..`"
+    } else {
+        return None;
     };
     Some((format!("root {path:?}"), reason))
 }

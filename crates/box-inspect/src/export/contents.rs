@@ -57,14 +57,8 @@ impl Contents {
 }
 
 impl ReadContent for Contents {
-    fn read(&mut self, content: Content, limit: u64) -> io::Result<Vec<u8>> {
-        if content.size > limit {
-            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
-        }
-        let mut bytes = Vec::new();
-        self.copy(b"a file of a package database", content, &mut bytes)
-            .map_err(io::Error::other)?;
-        Ok(bytes)
+    fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
+        self.copy(b"a file of a package database", content, out).map_err(io::Error::other)
     }
 }
 

@@ -1,20 +1,33 @@
 //! The files of a tar archive, which is read in place: nothing is extracted.
 
 mod index;
-mod magic;
 
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use host_fs::FileError;
 use host_fs::read::{Links, Section, open_regular};
+use oci_layer::{GZIP_MAGIC, ZSTD_MAGIC};
 
 use super::error::SourceError;
 use super::files::Files;
 use super::form::{Form, Found};
 use super::place::Opened;
 use index::Index;
+
+/// How compressed files begin, what they are, and the programs that decompress them.
+const COMPRESSED: [(&[u8], &str, &str); 5] = [
+    (&GZIP_MAGIC, "a gzip file", "gunzip"),
+    (&ZSTD_MAGIC, "a zstd file", "unzstd"),
+    (b"\xfd7zXZ\0", "an xz file", "unxz"),
+    (b"BZh", "a bzip2 file", "bunzip2"),
+    (b"PK\x03\x04", "a zip archive", "unzip"),
+];
+/// Where a tar header says that it is one (POSIX pax(1), "ustar Interchange Format").
+const USTAR: std::ops::Range<usize> = 257..262;
+const BLOCK: usize = 512;
 
 /// An archive whose members are known.
 #[derive(Debug)]
@@ -40,7 +53,10 @@ impl Archive {
         let file = open_regular(path, Links::Follow).map_err(FileError::of("read", path))?;
         let length = file.metadata().map_err(FileError::of("read", path))?.len();
         let file = Arc::new(file);
-        if let Some(found) = magic::check(path, &mut Section::new(&*file, 0, length))? {
+        let mut start = Vec::new();
+        let mut first = Section::new(&*file, 0, BLOCK as u64);
+        first.read_to_end(&mut start).map_err(FileError::of("read", path))?;
+        if let Some(found) = problem(&start) {
             return Err(other(found));
         }
         let index = Index::read(path, &file, length)?;
@@ -69,5 +85,49 @@ impl Files for Archive {
             let reader = Section::new(Arc::clone(&self.file), offset, size);
             Opened { reader: Box::new(reader), size }
         }))
+    }
+}
+
+/// Returns how a file is compressed, by its first bytes: [`Found::Compressed`], or `None` for a format
+/// that is not known.
+pub fn compressed(start: &[u8]) -> Option<Found> {
+    let (_, what, program) = COMPRESSED.iter().find(|(magic, ..)| start.starts_with(magic))?;
+    Some(Found::Compressed { what, program })
+}
+
+/// Returns what a file with this first block is, or `None` for a tar archive.
+fn problem(start: &[u8]) -> Option<Found> {
+    if start.is_empty() {
+        return Some(Found::Empty);
+    }
+    // The end of an archive without members is a block of zeros.
+    let is_tar = start.get(USTAR) == Some(b"ustar".as_slice())
+        || (start.len() == BLOCK && start.iter().all(|byte| *byte == 0));
+    compressed(start).or_else(|| (!is_tar).then_some(Found::NoArchive))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_problem_is_named() {
+        let mut tar = vec![b'a'; BLOCK];
+        tar[USTAR].copy_from_slice(b"ustar");
+        assert_eq!(problem(&tar), None);
+        assert_eq!(problem(&[0; BLOCK]), None);
+        for (start, found) in [
+            (
+                b"\x1f\x8b\x08".as_slice(),
+                Found::Compressed { what: "a gzip file", program: "gunzip" },
+            ),
+            (b"\x28\xb5\x2f\xfd", Found::Compressed { what: "a zstd file", program: "unzstd" }),
+            (b"PK\x03\x04", Found::Compressed { what: "a zip archive", program: "unzip" }),
+            (b"", Found::Empty),
+            (b"{}", Found::NoArchive),
+            (&[0; 100], Found::NoArchive),
+        ] {
+            assert_eq!(problem(start), Some(found));
+        }
     }
 }

@@ -168,7 +168,7 @@ fn paths_that_hold_something_else() {
     docker-archive:oci.tar
         oci.tar is not an archive of `docker save`: it is an archive of an OCI image layout
     docker-archive:docker.tar.gz
-        docker.tar.gz is not an archive of `docker save`: it is compressed with gzip
+        docker.tar.gz is not an archive of `docker save`: it is a gzip file
     docker-archive:other.tar
         other.tar is not an archive of `docker save`: it has no file "manifest.json"
     docker-archive:old.tar

@@ -4,10 +4,11 @@ mod decided;
 mod properties;
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 
 use box_digest::Digest;
 use box_image::ComponentName;
-use box_tree::{Content, InodeId, Kind, Leaf, Meta, Tree, entries};
+use box_tree::{Content, InodeId, Kind, Leaf, Meta, ReadContent, Tree, entries};
 use boxfile_spec::{Conflict as Declared, ConflictPolicy, Span, Spanned};
 use oci_layer::{Action, Change, LayerIndex, flatten};
 
@@ -71,7 +72,15 @@ fn policies(lines: &[&str]) -> Vec<Declared> {
 fn merged(images: &[FlatImage], declared: &[&str], texts: &[&str]) -> Merge {
     let texts: BTreeMap<Content, Vec<u8>> =
         texts.iter().map(|text| (Content::of(text.as_bytes()), text.as_bytes().to_vec())).collect();
-    merge(images, &policies(declared), &mut |content| Ok(texts[&content].clone())).unwrap()
+    merge(images, &policies(declared), &mut Texts(texts)).unwrap()
+}
+
+struct Texts(BTreeMap<Content, Vec<u8>>);
+
+impl ReadContent for Texts {
+    fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&self.0[&content])
+    }
 }
 
 /// Lists a tree but its root: the path, and what is there.

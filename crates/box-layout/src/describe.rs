@@ -1,0 +1,121 @@
+//! Describes an open box, as data and for people: what both programs' `inspect` shows.
+
+use box_image::text::{readable, shown};
+use box_image::{ComponentName, ComponentPlan, Descriptor, Health, Namespaces, Rlimits};
+use serde_json::{Value, json};
+
+use crate::OpenBox;
+
+impl OpenBox {
+    /// Returns the digests, the run plan and the blobs of the box as a JSON object.
+    pub fn report(&self) -> Value {
+        let blob = |blob: &Descriptor| {
+            json!({ "name": blob.role(), "digest": blob.digest, "size": blob.size,
+                    "media_type": blob.media_type })
+        };
+        json!({
+            "box": self.digest,
+            "name": self.plan().name,
+            "tree": self.config.tree,
+            "epoch": self.config.epoch,
+            "kernel_version": self.config.kernel_version,
+            "plan": self.plan(),
+            "unsupported": self.plan().unsupported(),
+            "blobs": self.manifest.layers.iter().map(blob).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Describes the box in lines, each of them safe for a terminal and with its line end.
+    pub fn describe(&self) -> String {
+        let (config, plan) = (&self.config, self.plan());
+        let mut lines = vec![
+            format!("name        {}", plan.name),
+            format!("box         {}", self.digest),
+            format!("tree        {}", config.tree),
+            format!("epoch       {}", config.epoch),
+            format!("kernel      {}", config.kernel_version.trim_end()),
+            format!("machine     {} CPUs, {} MiB", plan.vm.cpus, plan.vm.memory_mib),
+            format!("budget      {}", plan.budget),
+        ];
+        let skills = plan.skills.iter();
+        lines.extend(skills.map(|it| format!("skill       {}, mode {}", it.name, it.mode.name())));
+        lines.extend(plan.components().flat_map(|(name, plan)| component(name, plan)));
+        let unsupported = plan.unsupported();
+        if !unsupported.is_empty() {
+            lines.extend([String::new(), "boxlaunch will not start this box".to_owned()]);
+            lines.extend(unsupported.iter().map(|it| format!("  {it}")));
+        }
+        lines.extend([String::new(), "blobs".to_owned()]);
+        for blob in &self.manifest.layers {
+            let size = readable(blob.size);
+            lines.push(format!("  {:<8}{size:>11}  {}", blob.role(), blob.digest));
+        }
+        lines.iter().map(|line| shown(line) + "\n").collect()
+    }
+}
+
+fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<String> {
+    let mut lines = vec![String::new(), name.name().to_owned()];
+    let mut line = |label: &str, value: &str| lines.push(format!("  {label:<12}{value}"));
+    line("root", &plan.root);
+    line("hostname", &plan.hostname);
+    line("program", &format!("{:?} in {}", plan.argv, plan.workdir));
+    line("user", &format!("{}:{}", plan.user.uid, plan.user.gid));
+    line("namespaces", &namespaces(plan.namespaces));
+    let limits = plan.limits;
+    let memory = readable(limits.memory_bytes);
+    let limits =
+        format!("{memory} of memory, CPU weight {}, {} processes", limits.cpu_weight, limits.pids);
+    line("limits", &limits);
+    if plan.rlimits != Rlimits::default() {
+        line("rlimits", &rlimits(plan.rlimits));
+    }
+    if let Some(port) = plan.port {
+        line("port", &port.to_string());
+    }
+    if let Some(check) = &plan.health {
+        line("health", &health(check));
+    }
+    lines
+}
+
+fn rlimits(plan: Rlimits) -> String {
+    let Rlimits { nofile, nproc, as_bytes, cpu_seconds, core_bytes, fsize_bytes } = plan;
+    let count = |value: Option<u64>, what: &str| value.map(|value| format!("{value} {what}"));
+    let bytes = |value: Option<u64>, what| value.map(|value| format!("{} {what}", readable(value)));
+    let all = [
+        count(nofile, "open files"),
+        count(nproc, "processes of its user"),
+        bytes(as_bytes, "of address space"),
+        count(cpu_seconds, "s of processor time"),
+        bytes(core_bytes, "per core dump"),
+        bytes(fsize_bytes, "per file"),
+    ];
+    all.into_iter().flatten().collect::<Vec<_>>().join(", ") + " (each process)"
+}
+
+fn namespaces(own: Namespaces) -> String {
+    let Namespaces { mount, pid, ipc, uts, net } = own;
+    let all = [(mount, "mount"), (pid, "pid"), (ipc, "ipc"), (uts, "uts"), (net, "net")];
+    let names: Vec<&str> = all.iter().filter(|(own, _)| *own).map(|(_, name)| *name).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn health(check: &Health) -> String {
+    match check {
+        Health::Tcp { port } => format!("a TCP connection to port {port}"),
+        Health::Http { port, path } => format!("GET {path} on port {port}"),
+        Health::Exec { argv } => format!("{argv:?} exits with 0"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rlimits_have_their_units() {
+        let some = Rlimits { nofile: Some(64), as_bytes: Some(1 << 31), ..Rlimits::default() };
+        assert_eq!(rlimits(some), "64 open files, 2.0 GiB of address space (each process)");
+    }
+}
