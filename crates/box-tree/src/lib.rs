@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 pub use content::{Content, CopyError};
 pub use digest::{TREE_EPOCH, entries};
+pub use erofs_writer::{MAX_NAME, MAX_TARGET};
 pub use field::{Field, FieldDifference};
 pub use graft::Absorbed;
 pub use listing::Origin;
@@ -40,7 +41,7 @@ pub type Name = Box<[u8]>;
 /// Returns whether bytes are a [`Name`] that Linux would take.
 pub fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..")
-        && name.len() <= 255
+        && name.len() <= MAX_NAME
         && !name.iter().any(|byte| matches!(byte, b'/' | 0))
 }
 
