@@ -152,7 +152,11 @@ fn an_image_for_something_else_is_not_taken() {
     let checkout = checkout();
     checkout.image("a-tool", &image(&[("a3s.type", "tool")]));
     checkout.image("empty", &image(&[("a3s.type", "")]));
-    insta::assert_snapshot!(checkout.notes(&["init", "--name", "x"]), @"");
+    insta::assert_snapshot!(checkout.notes(&["init", "--name", "x"]), @r#"
+    warning: not looked at: images/a-tool has the a3s.type "tool"
+    warning: not looked at: images/empty has the a3s.type ""
+    wrote Boxfile; look at it, then run `boxbuild build`
+    "#);
     assert!(!checkout.read("Boxfile").contains("a-tool"));
     good(&checkout);
 }
