@@ -154,7 +154,7 @@ fn another_components_secret_is_no_secret() {
     checkout.edit("Boxfile", "vm cpus=1", "secret \"REGION\"\nvm cpus=1");
     checkout.edit("Boxfile", "business {", "business {\n    env-file \"b.env\"");
     checkout.result(&["check"]);
-    checkout.edit("Boxfile", "secret \"REGION\"", "secret \"REGION\" for=\"both\"");
+    checkout.edit("Boxfile", "secret \"REGION\"", "secret \"REGION\" component=\"both\"");
     let said = checkout.fails(&["check"]);
     assert!(said.contains("`REGION` is declared as a secret"), "{said}");
 }
