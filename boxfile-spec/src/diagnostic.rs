@@ -182,9 +182,6 @@ impl Diagnostic {
     }
 }
 
-/// How many errors are shown at once; what a person cannot read is not worth the time.
-const MOST_SHOWN: usize = 50;
-
 /// All errors of one Boxfile: at least one, sorted by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
@@ -201,13 +198,9 @@ impl Diagnostics {
         &self.0
     }
 
-    /// Shows the errors, as [`Diagnostic::render`] does, with an empty line between two; of more
-    /// than 50, the first and the number of the rest.
+    /// Shows the errors, as [`Diagnostic::render`] does, with an empty line between two.
     pub fn render(&self, sources: &Sources) -> String {
-        let shown = self.0.iter().take(MOST_SHOWN).map(|one| one.render(sources));
-        let rest = self.0.len().saturating_sub(MOST_SHOWN);
-        let rest = (rest > 0).then(|| format!("and {rest} more errors"));
-        shown.chain(rest).collect::<Vec<_>>().join("\n\n")
+        self.0.iter().map(|one| one.render(sources)).collect::<Vec<_>>().join("\n\n")
     }
 }
 

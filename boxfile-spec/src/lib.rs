@@ -53,7 +53,7 @@ pub use model::{
 };
 pub use parse::{Document, MAX_SOURCE, parse, read};
 pub use platform::{Platform, UnknownPlatform};
-pub use rules::{is_name, looks_secret};
+pub use rules::{NAME_FORM, intended_name, is_name, looks_secret, plain_secret};
 pub use schema::{json_schema, reference};
 pub use sources::{Source, Sources, Syntax};
 pub use suggest::nearest;

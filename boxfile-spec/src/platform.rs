@@ -22,6 +22,9 @@ named_enum! {
 }
 
 impl Platform {
+    /// The only platform that this version builds for.
+    pub const BUILT: Self = Self::LinuxAmd64;
+
     /// Returns the operating system as `platform.os` of an OCI image index names it (GOOS).
     pub const fn os(self) -> &'static str {
         "linux"

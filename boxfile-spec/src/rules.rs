@@ -9,7 +9,7 @@ use crate::diagnostic::quote;
 use crate::{Diagnostic, Span};
 
 /// The rule of [`is_name`] in words.
-pub(crate) const NAME_FORM: &str =
+pub const NAME_FORM: &str =
     "a name has lower-case letters, digits and inner hyphens, at most 63: \"my-agent\"";
 
 /// Returns whether `text` may name a box or a skill: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most 63.
@@ -18,7 +18,7 @@ pub fn is_name(text: &str) -> bool {
 }
 
 /// Returns the name that a text was probably meant to be: `My Agent` → `my-agent`.
-pub(crate) fn intended_name(text: &str) -> Option<String> {
+pub fn intended_name(text: &str) -> Option<String> {
     let mapped: String = text
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
@@ -140,6 +140,11 @@ pub fn looks_secret(name: &str, value: &str) -> bool {
         || is_number(value)
         || matches!(value, "true" | "false" | "yes" | "no" | "on" | "off");
     !harmless && SECRET_ENDS.iter().any(|end| name.ends_with(end))
+}
+
+/// Returns the message about a variable that [`looks_secret`].
+pub fn plain_secret(name: &str) -> String {
+    format!("{} looks like a secret written as a plain value", quote(name))
 }
 
 /// Returns whether a value is a URL with a user's password: `scheme://user:password@host`.

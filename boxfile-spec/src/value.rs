@@ -286,12 +286,12 @@ pub(crate) fn url(
                 "remove what is in front of the `@`: credentials do not belong in a Boxfile",
             ));
     }
-    let odd = |c: char| c.is_whitespace() || c.is_control() || !c.is_ascii();
+    let odd = |c: char| c.is_whitespace() || c.is_control() || !c.is_ascii() || c == '\\';
     if host_and_port(host).is_none() || url.chars().any(odd) {
         let message = format!("{} is not a URL", quote(url));
         return Err(error(message, "not a URL").with_help(
-            "it has a host, perhaps a port up to 65535, and neither spaces nor characters beyond \
-             ASCII: \"https://example.com:8443/agent\"",
+            "it has a host, perhaps a port up to 65535, and neither spaces nor backslashes nor \
+             characters beyond ASCII: \"https://example.com:8443/agent\"",
         ));
     }
     Ok(Spanned { value: url.to_owned(), span: value.span })

@@ -46,8 +46,8 @@ pub enum BuildError {
     /// The lock says of an image what is not so.
     #[error("the lock's entry `{name}` does not fit the image that it names: {what}")]
     PinMismatch { span: Span, name: String, what: &'static str },
-    /// The platform is one that this version does not build for.
-    #[error("this version builds boxes for linux/amd64 only, not for {platform}")]
+    /// The platform is not [`Platform::BUILT`].
+    #[error("this version builds boxes for {} only, not for {platform}", Platform::BUILT)]
     Platform { platform: Platform },
     /// Two images that are to have one root differ where nothing decides.
     #[error(

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree};
 use boxfile_spec::skill_md::{self, SkillManifest};
-use boxfile_spec::{Diagnostic, Source, Sources, Span, Spanned};
+use boxfile_spec::{Diagnostic, NAME_FORM, Source, Sources, Span, Spanned};
 use host_fs::FileError;
 use host_fs::read::{Links, ReadError, read_file};
 
@@ -20,7 +20,7 @@ use crate::{Report, checkout};
 
 /// The most bytes that one skill may have. It is read into memory.
 const SKILL_MAX: u64 = 64 << 20;
-/// The file that makes a directory a skill.
+/// The file that makes a directory a skill, which is regular and not a link.
 pub(crate) const DEFINITION: &str = "SKILL.md";
 
 /// The reason for refusing a directory that is not a skill.
@@ -43,11 +43,7 @@ pub enum SkillError {
     #[error("{} leads out of the checkout", .0.display())]
     Outside(PathBuf),
     /// The directory's name cannot be that of a skill.
-    #[error(
-        "the directory {} cannot name a skill: a name has lower-case letters, digits and inner \
-         hyphens, at most 63",
-        .0.display()
-    )]
+    #[error("the directory {} cannot name a skill: {NAME_FORM}", .0.display())]
     Name(PathBuf),
     /// It lacks something, or has something that a skill cannot have: the end of a sentence.
     #[error("{} {}", .0.display(), .1)]
@@ -61,6 +57,11 @@ pub enum SkillError {
     /// A file cannot be read, or is not a text.
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+/// Returns whether a directory is a skill.
+pub fn is_skill(directory: &Path) -> bool {
+    fs::symlink_metadata(directory.join(DEFINITION)).is_ok_and(|it| it.is_file())
 }
 
 /// Reads the skill in a directory of a checkout.
@@ -251,6 +252,10 @@ mod tests {
         let read = |path: &Path| read(dir.path(), path);
         assert!(matches!(read(dir.path()), Err(SkillError::Unusable(..))));
         assert!(matches!(read(&dir.path().join("none")), Err(SkillError::Unusable(..))));
+        fs::write(dir.path().join("other.md"), "").unwrap();
+        std::os::unix::fs::symlink("other.md", dir.path().join(DEFINITION)).unwrap();
+        assert!(matches!(read(dir.path()), Err(SkillError::Unusable(_, NO_DEFINITION))));
+        assert!(!is_skill(dir.path()));
         let link = dir.path().join("link");
         std::os::unix::fs::symlink("/usr", &link).unwrap();
         assert!(matches!(read(&link), Err(SkillError::Outside(_))));

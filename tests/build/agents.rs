@@ -136,7 +136,7 @@ fn a_link_out_of_the_checkout() {
 fn another_content_than_declared() {
     let zeros = "0".repeat(64);
     let wrong = checkout(&format!("binary \"bin/agent\" sha256=\"{zeros}\""));
-    insta::assert_snapshot!(shown(&wrong.fails(&["build"])), @r#"
+    insta::assert_snapshot!(refused(&wrong), @r#"
     error: the agent's program is sha256:DIGEST, but the Boxfile names sha256:DIGEST
       --> Boxfile:3:12
        |
@@ -147,6 +147,16 @@ fn another_content_than_declared() {
     "#);
     let right = Digest::of(&program()).hex();
     checkout(&format!("binary \"bin/agent\" sha256=\"{right}\"")).built(&[]);
+}
+
+#[test]
+fn a_program_that_is_too_large() {
+    let checkout = checkout("binary \"bin/large\"");
+    // A file with a hole: it takes no space.
+    let file = fs::File::create(checkout.path("bin/large")).unwrap();
+    file.set_len((2 << 30) + 1).unwrap();
+    let said = refused(&checkout);
+    assert!(said.contains("bin/large has more than 2048 MiB\n"), "{said}");
 }
 
 /// Starts a server that answers every request with these bytes.

@@ -17,6 +17,7 @@ use box_cache::Store;
 use box_digest::{Blake3, Digest, Hasher};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use boxfile_spec::Platform;
+use download::Size;
 use host_fs::FileError;
 use host_fs::read::{Links, open_regular};
 
@@ -27,8 +28,8 @@ pub use program::{Program, inspect};
 
 /// Where the file is in the agent's root.
 pub const AGENT_PATH: &str = "/agent/bin/agent";
-/// The most bytes that the file may have.
-const BINARY_MAX: u64 = 2 << 30;
+/// The most bytes that the file may have, downloaded or not.
+const BINARY_MAX: u64 = Size::DEFAULT.most();
 
 /// An agent's binary. Its bytes are in the store.
 #[derive(Debug)]
@@ -69,10 +70,6 @@ pub fn from_checkout(
     store: &Store,
 ) -> Result<Binary, BinaryError> {
     let file = open(checkout, path)?;
-    let name = path.display().to_string();
-    if file.metadata().map_err(FileError::of("read", path))?.len() > BINARY_MAX {
-        return Err(BinaryError::TooLarge { name });
-    }
     let mut writer = store.writer()?;
     // One byte more than allowed shows that the file grew.
     let mut hashed = Hashed::new(file.take(BINARY_MAX + 1));
@@ -81,7 +78,7 @@ pub fn from_checkout(
     })?;
     let content = hashed.content();
     let (blob, _) = writer.commit()?;
-    binary(blob, content, &name, platform, store)
+    binary(blob, content, &path.display().to_string(), platform, store)
 }
 
 /// Takes a binary from the store. `name` is what an error calls it, such as its URL.
@@ -122,7 +119,7 @@ fn binary(
 /// Opens a regular file of a checkout.
 ///
 /// # Errors
-/// [`BinaryError`] if it is not one, or is outside the checkout.
+/// [`BinaryError`] if it is not one, is outside the checkout or too large.
 pub fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
     if path.is_absolute() {
         return Err(BinaryError::Absolute(path.to_owned()));
@@ -130,7 +127,11 @@ pub fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
     let file = inside(checkout, &checkout.join(path)).map_err(FileError::of("read", path))?;
     let file = file.ok_or_else(|| BinaryError::Outside(path.to_owned()))?;
     // The path has no links any more; one that is there now was put there meanwhile.
-    Ok(open_regular(&file, Links::Refuse).map_err(FileError::of("read", path))?)
+    let file = open_regular(&file, Links::Refuse).map_err(FileError::of("read", path))?;
+    if file.metadata().map_err(FileError::of("read", path))?.len() > BINARY_MAX {
+        return Err(BinaryError::TooLarge { name: path.display().to_string() });
+    }
+    Ok(file)
 }
 
 /// A reader whose bytes are hashed.

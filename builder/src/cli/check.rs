@@ -65,7 +65,7 @@ fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
         boxfile: loaded.boxfile(),
         base: &loaded.project.base,
         checkout: loaded.project.checkout(loaded.boxfile()),
-        platform: loaded.platform(None).unwrap_or(Platform::LinuxAmd64),
+        platform: loaded.platform(None).unwrap_or(Platform::BUILT),
         pins: Pins::default(),
         fetch: FetchOptions { offline: true, ..FetchOptions::default() },
         remote: None,

@@ -12,8 +12,6 @@ use serde_json::{Value, json};
 use super::entry::path_json;
 use super::failure::Failure;
 
-/// So many conflicts are shown to a person; as data, there are all of them.
-const MOST_SHOWN: usize = 50;
 /// So many lines are advised to a person.
 const MOST_LINES: usize = 20;
 
@@ -31,10 +29,8 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
 
 /// Describes conflicts to a person, and what to write.
 pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) -> String {
-    let shown = conflicts.iter().take(MOST_SHOWN).map(|it| it.describe(origins));
-    let rest = conflicts.len().saturating_sub(MOST_SHOWN);
-    let rest = (rest > 0).then(|| format!("and {rest} more; `--json` has all of them"));
-    let list = shown.chain(rest).collect::<Vec<_>>().join("\n");
+    let shown = conflicts.iter().map(|it| it.describe(origins));
+    let list = error_report::first(shown, "\n", "more; `--json` has all of them");
     let split = match syntax {
         Syntax::Kdl => "`layout \"split\"`",
         Syntax::Toml => "`layout = \"split\"`",

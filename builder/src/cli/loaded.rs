@@ -120,7 +120,7 @@ impl Loaded {
     pub(crate) fn platform(&self, named: Option<Platform>) -> Result<Platform, Failure> {
         let declared: Vec<Platform> = self.boxfile().platforms.iter().map(|it| it.value).collect();
         match named {
-            None => Ok(declared.first().copied().unwrap_or(Platform::LinuxAmd64)),
+            None => Ok(declared.first().copied().unwrap_or(Platform::BUILT)),
             Some(platform) if declared.contains(&platform) => Ok(platform),
             Some(platform) => Err(self.undeclared(&declared, platform)),
         }

@@ -126,9 +126,6 @@ pub(crate) fn kernel(
 /// Returns a box's name made of the current directory's.
 pub(crate) fn directory_name() -> String {
     let directory = env::current_dir().unwrap_or_default();
-    let name = directory.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let plain: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(63).collect();
-    let plain = plain.trim_matches('-').to_owned();
-    if boxfile_spec::is_name(&plain) { plain } else { "my-agent".to_owned() }
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    boxfile_spec::intended_name(&name).unwrap_or_else(|| "my-agent".to_owned())
 }

@@ -47,13 +47,16 @@ pub(crate) fn pieces(pieces: impl IntoIterator<Item = impl AsRef<str>>) {
     drop(cleared());
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     let written = pieces.into_iter().try_for_each(|it| out.write_all(it.as_ref().as_bytes()));
-    if let Err(error) = written.and_then(|()| out.flush()) {
-        // What is left in the buffer could not be written either.
-        drop(out.into_parts());
-        if error.kind() != ErrorKind::BrokenPipe {
-            LOST.store(true, Ordering::Relaxed);
-            note(&format!("error: cannot write to standard output: {error}"));
-        }
+    check(written.and_then(|()| out.flush()));
+    // What is left in the buffer could not be written either.
+    drop(out.into_parts());
+}
+
+/// Reports that a result could not be written. A reader that has gone away is no error.
+pub(crate) fn check(written: io::Result<()>) {
+    if let Some(error) = written.err().filter(|it| it.kind() != ErrorKind::BrokenPipe) {
+        LOST.store(true, Ordering::Relaxed);
+        note(&format!("error: cannot write to standard output: {error}"));
     }
 }
 

@@ -34,6 +34,12 @@ impl<'p> ImageConfig<'p> {
         Err(ComposeError::WrongType { component, found, label: TYPE })
     }
 
+    /// Returns the component that the image says it is for, if it does: as an error, what is none.
+    pub fn declared_type(&self) -> Option<Result<ComponentName, &'p str>> {
+        let found = self.label(TYPE)?;
+        Some(ComponentName::ALL.into_iter().find(|it| it.name() == found).ok_or(found))
+    }
+
     fn unusable(&self, label: &str, found: &str, what: &str) -> ComposeError {
         let found = format!("label `{label}` is {found:?}, which is {what}");
         ComposeError::Config { component: self.component.name(), found }

@@ -99,11 +99,6 @@ fn component_plan(
     let argv = argv(component, config);
     let declared = component.workdir.as_ref().map(|it| it.value.as_str());
     let workdir = declared.or(config.workdir()).unwrap_or("/").to_owned();
-    if !workdir.starts_with('/') {
-        let found = format!("working directory {workdir:?} is not absolute");
-        return Err(ComposeError::Config { component: name, found });
-    }
-    check_strings(name, &argv, &env, &workdir)?;
     Ok(ComponentPlan {
         root: root_of(layout, flat.component),
         argv,
@@ -118,27 +113,6 @@ fn component_plan(
         port: None,
         health: None,
     })
-}
-
-/// Refuses what the kernel cannot be given: the Boxfile's strings are checked when it is read, those
-/// of an image's config here.
-fn check_strings(
-    component: &'static str,
-    argv: &[String],
-    env: &[String],
-    workdir: &str,
-) -> Result<(), ComposeError> {
-    let refuse = |what| {
-        let found = format!("config has {what}");
-        Err(ComposeError::Config { component, found })
-    };
-    if argv.first().is_some_and(String::is_empty) {
-        return refuse("a program without a name");
-    }
-    if argv.iter().chain(env).any(|text| text.contains('\0')) || workdir.contains('\0') {
-        return refuse("a NUL byte in its program, environment or working directory");
-    }
-    Ok(())
 }
 
 fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {
@@ -173,23 +147,4 @@ fn environment(
     env.extend(image.env()?);
     declared.into_iter().flatten().for_each(|variables| env.extend(variables.clone()));
     Ok(env.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_kernel_cannot_be_given_is_refused() {
-        let strings = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        let check = |argv: &[&str], env: &[&str], workdir| {
-            check_strings("agent", &strings(argv), &strings(env), workdir).is_ok()
-        };
-        assert!(check(&["a", ""], &["A="], "/"));
-        assert!(check(&[], &[], "/"));
-        assert!(!check(&[""], &[], "/"));
-        assert!(!check(&["a", "b\0"], &[], "/"));
-        assert!(!check(&["a"], &["A=\0"], "/"));
-        assert!(!check(&["a"], &[], "/\0"));
-    }
 }

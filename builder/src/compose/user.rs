@@ -11,8 +11,8 @@ use boxfile_spec::Span;
 use super::ComposeError;
 use crate::pack::PackReader;
 
-/// Far above any real one.
-const FILE_MAX: u64 = 4 << 20;
+/// The most bytes of a file of accounts: far above any real one.
+pub const ACCOUNTS_MAX: u64 = 4 << 20;
 
 /// The user of a component, and the home directory that its /etc/passwd names.
 pub(super) struct Account {
@@ -97,7 +97,7 @@ fn lines(
     let content = tree.lookup(file.as_bytes()).and_then(|id| tree.inode(id).content());
     let Some(content) = content else { return Ok(Vec::new()) };
     let unreadable = |source| ComposeError::Unreadable { component, file, source };
-    let bytes = packs.read(*content, FILE_MAX).map_err(unreadable)?;
+    let bytes = packs.read(*content, ACCOUNTS_MAX).map_err(unreadable)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().filter_map(line).collect())
 }

@@ -10,9 +10,6 @@ use oci_image::Remote;
 use crate::BuildError;
 use crate::project::Pins;
 
-/// The platform that this version builds for.
-pub(super) const BUILT: Platform = Platform::LinuxAmd64;
-
 /// A box to build, and its inputs.
 #[derive(Debug)]
 pub struct Request<'a> {
@@ -44,7 +41,7 @@ impl Request<'_> {
     /// # Errors
     /// [`BuildError::Platform`].
     pub fn check_platform(&self) -> Result<(), BuildError> {
-        if self.platform == BUILT {
+        if self.platform == Platform::BUILT {
             return Ok(());
         }
         Err(BuildError::Platform { platform: self.platform })

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use box_cache::Store;
 use box_digest::Digest;
+use box_image::plan::{CONTROL_PORT, PlanError};
 use box_image::{ComponentName, Layout, RunPlan, SkillPlan};
 use box_tree::Tree;
 use boxfile_spec::Boxfile;
@@ -17,7 +18,7 @@ use super::resolved::Resolved;
 use crate::BuildError;
 use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
 use crate::compose::{
-    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, compose, plan_of,
+    self, ACCOUNTS_MAX, ComponentRoot, ComposeError, FlatImage, Merge, Parts, compose, plan_of,
 };
 use crate::pack::ContentMap;
 
@@ -119,8 +120,23 @@ fn plan(
     let skills = inputs.skills.iter().map(skill).collect();
     let plan = plan_of(request.boxfile, &inputs.env, skills, images, &mut contents.reader(store));
     let plan = plan.map_err(|source| unfit(request.boxfile, source))?;
-    plan.check()?;
+    plan.check().map_err(|error| unstartable(request.boxfile, error))?;
     Ok(plan)
+}
+
+/// Returns the error of a plan that no start could carry out. A component's own settings are checked
+/// when the Boxfile is read, but for the port: a wrong one is the image's.
+fn unstartable(boxfile: &Boxfile, error: PlanError) -> BuildError {
+    let (component, found) = match error {
+        PlanError::Component { component, setting, reason } => {
+            (component, format!("{setting}: {reason}"))
+        }
+        PlanError::ControlPort if boxfile.agent.port.is_none() => {
+            (ComponentName::Agent, format!("port is {CONTROL_PORT}, which init itself uses"))
+        }
+        error => return error.into(),
+    };
+    unfit(boxfile, ComposeError::Config { component: component.name(), found })
 }
 
 /// Returns the error of what does not fit, at the image or the program that the Boxfile names.

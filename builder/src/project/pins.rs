@@ -7,7 +7,7 @@ use box_image::ComponentName;
 use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Binary, Boxfile, Lock, Platform};
 
-use crate::skill::DEFINITION;
+use crate::skill::is_skill;
 
 /// A lock as a build uses it.
 ///
@@ -139,14 +139,14 @@ pub(super) fn still_declares(
     base: &Path,
 ) -> bool {
     declared_as(boxfile, profile, entry).is_some_and(|name| {
-        !in_directory(boxfile, name, &entry.source)
-            || base.join(&entry.source).join(DEFINITION).is_file()
+        !in_directory(boxfile, name, &entry.source) || is_skill(&base.join(&entry.source))
     })
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
 
     use box_digest::Digest;
     use boxfile_spec::{Source, read};
@@ -229,6 +229,8 @@ profile "ci" {
         let base = tempfile::tempdir().unwrap();
         fs::create_dir_all(base.path().join("skills/greet")).unwrap();
         fs::write(base.path().join("skills/greet/SKILL.md"), "").unwrap();
+        fs::create_dir(base.path().join("skills/linked")).unwrap();
+        symlink("../greet/SKILL.md", base.path().join("skills/linked/SKILL.md")).unwrap();
         let arm64 = Some(Platform::LinuxArm64);
         for (name, kind, source, platform, expected) in [
             ("agent", PinKind::Image, "oci:agent", arm64, [true, false]),
@@ -241,6 +243,7 @@ profile "ci" {
             ("env:b.env", PinKind::EnvFile, "b.env", None, [false, false]),
             ("skill:greet", PinKind::Skill, "skills/greet", None, [true, true]),
             ("skill:gone", PinKind::Skill, "skills/gone", None, [false, false]),
+            ("skill:linked", PinKind::Skill, "skills/linked", None, [false, false]),
             ("ci@skill:greet", PinKind::Skill, "skills/greet", None, [false, false]),
             ("init", PinKind::Init, "", Some(Platform::LinuxAmd64), [true, true]),
         ] {

@@ -54,8 +54,8 @@ impl Descriptor {
         }
     }
 
-    /// Returns what the blob is in a box: `manifest`, `config`, `rootfs`, `init`, `kernel`,
-    /// `listing` or `sbom`. Of a blob that another version added, returns the media type, which is
+    /// Returns what the blob is in a box: `manifest`, `config`, `rootfs`, `init`, `kernel` or
+    /// `listing`. Of a blob that another version added, returns the media type, which is
     /// foreign text: see [`crate::text`].
     pub fn role(&self) -> &str {
         match self.media_type.as_str() {

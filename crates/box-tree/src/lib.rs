@@ -21,6 +21,7 @@ use std::io::{self, Write};
 
 pub use content::{Content, CopyError};
 pub use digest::{TREE_EPOCH, entries};
+pub use erofs_writer::{MAX_NAME, MAX_TARGET};
 pub use field::{Field, FieldDifference};
 pub use graft::Absorbed;
 pub use listing::Origin;
@@ -54,7 +55,7 @@ pub type Name = Box<[u8]>;
 /// Returns whether bytes are a [`Name`] that Linux would take.
 pub fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..")
-        && name.len() <= 255
+        && name.len() <= MAX_NAME
         && !name.iter().any(|byte| matches!(byte, b'/' | 0))
 }
 

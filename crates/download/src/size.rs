@@ -13,13 +13,15 @@ pub enum Size {
 }
 
 impl Default for Size {
-    /// Returns at most 2 GiB.
     fn default() -> Self {
-        Self::AtMost(2 << 30)
+        Self::DEFAULT
     }
 }
 
 impl Size {
+    /// At most 2 GiB.
+    pub const DEFAULT: Self = Self::AtMost(2 << 30);
+
     /// Returns the most bytes that the file can have.
     pub const fn most(self) -> u64 {
         match self {

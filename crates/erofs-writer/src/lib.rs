@@ -21,7 +21,7 @@ use std::io::{self, Write};
 use box_digest::Blake3Digest;
 
 pub use error::Error;
-pub use tree::{ImageBuilder, Meta, Node, NodeId};
+pub use tree::{ImageBuilder, MAX_NAME, MAX_TARGET, Meta, Node, NodeId};
 pub use write::Summary;
 
 /// Bytes of a block, as a length in memory.

@@ -8,11 +8,12 @@ use box_digest::Blake3Digest;
 
 use crate::{Error, xattr};
 
-/// `EROFS_NAME_LEN` of `fs/erofs/erofs_fs.h`.
-const MAX_NAME: usize = 255;
-/// The longest path that Linux follows: `PATH_MAX` of `include/uapi/linux/limits.h` has room for
-/// the NUL byte.
-const MAX_TARGET: usize = 4095;
+/// The longest name in a directory, in bytes: `EROFS_NAME_LEN` of `fs/erofs/erofs_fs.h`, and
+/// `NAME_MAX` of Linux.
+pub const MAX_NAME: usize = 255;
+/// The longest target of a symlink, in bytes: `PATH_MAX` of `include/uapi/linux/limits.h` has room
+/// for the NUL byte.
+pub const MAX_TARGET: usize = 4095;
 
 /// The metadata of every inode, whatever its type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

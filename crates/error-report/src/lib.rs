@@ -98,10 +98,14 @@ impl Problem {
 
 /// Returns errors as a person reads them, without a final newline.
 pub fn text(problems: &[Problem]) -> String {
-    let shown = problems.iter().take(MOST_SHOWN).map(Problem::text);
-    let rest = problems.len().saturating_sub(MOST_SHOWN);
-    let rest = (rest > 0).then(|| format!("and {rest} more errors"));
-    shown.chain(rest).collect::<Vec<_>>().join("\n\n")
+    first(problems.iter().map(Problem::text), "\n\n", "more errors")
+}
+
+/// Joins the first 50 texts; of others, says how many there are, and of `what`.
+pub fn first(texts: impl ExactSizeIterator<Item = String>, separator: &str, what: &str) -> String {
+    let rest = texts.len().saturating_sub(MOST_SHOWN);
+    let rest = (rest > 0).then(|| format!("and {rest} {what}"));
+    texts.take(MOST_SHOWN).chain(rest).collect::<Vec<_>>().join(separator)
 }
 
 /// Returns the object that a failed command prints with `--json`.

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use box_cache::Store;
 use box_digest::Digest;
+use box_image::DEFAULT_TAG;
 use oci_layer::LayerSource;
 use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag};
 use oci_spec::image::{Descriptor, MediaType};
@@ -170,7 +171,7 @@ impl Blobs for Repo<'_> {
 
 impl Place for Repo<'_> {
     fn tagged(&self, tag: Option<&str>) -> Result<Vec<Descriptor>, SourceError> {
-        let tag = tag.unwrap_or("latest");
+        let tag = tag.unwrap_or(DEFAULT_TAG);
         if self.registries.offline {
             let (place, what) = (self.title(), format!("what the tag {tag:?} means"));
             return Err(SourceError::NotAsked { place, what });

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufWriter, Read, Write};
 
 use box_digest::{Digest, Hasher};
-use box_tree::{Content, Leaf};
+use box_tree::{Content, Leaf, MAX_TARGET};
 use tar::EntryType;
 
 use super::archive::Archive;
@@ -196,12 +196,13 @@ impl<W: Write> Indexer<'_, W> {
     fn action(
         &mut self,
         archive: &mut Archive<'_, impl BufRead>,
-        member: Member,
+        mut member: Member,
     ) -> Result<Action, LayerErrorKind> {
+        let to = member.target.take().unwrap_or_default();
         Ok(match member.kind {
-            EntryType::Link => Action::HardLink(normalize(&target(member.target)?, self.limits)?),
+            EntryType::Link => Action::HardLink(normalize(&to, self.limits)?),
             EntryType::Directory => Action::Directory(member.meta),
-            EntryType::Symlink => Action::Leaf(member.meta, Leaf::Symlink(target(member.target)?)),
+            EntryType::Symlink => Action::Leaf(member.meta, Leaf::Symlink(target(to)?)),
             EntryType::Char | EntryType::Block => {
                 let device = member.device()?;
                 Action::Leaf(member.meta, device)
@@ -236,10 +237,9 @@ impl<W: Write> Indexer<'_, W> {
     }
 }
 
-/// Checks the target of a link.
-fn target(target: Option<Vec<u8>>) -> Result<Vec<u8>, LayerErrorKind> {
-    let target = target.unwrap_or_default();
-    let fits = !target.is_empty() && target.len() < 4096 && !target.contains(&0);
+/// Checks the target of a symbolic link.
+fn target(target: Vec<u8>) -> Result<Vec<u8>, LayerErrorKind> {
+    let fits = !target.is_empty() && target.len() <= MAX_TARGET && !target.contains(&0);
     Guard::LinkTarget.refuse(!fits, || malformed("link target"))?;
     Ok(target)
 }

@@ -11,6 +11,8 @@ use super::pax::{Records, XATTR};
 use super::{LayerErrorKind, Limits};
 use crate::error::{malformed, refused, too_large, twice};
 
+/// The longest name of an extended attribute, in bytes (`XATTR_NAME_MAX` of Linux).
+const XATTR_NAME_MAX: usize = 255;
 /// The longest value of an extended attribute, in bytes: the disk image has 16 bits for it.
 const XATTR_VALUE_MAX: usize = 65_535;
 /// The largest size that a header's octal digits can say, in bytes: 8 GiB less one.
@@ -240,7 +242,7 @@ fn check_xattr_name(name: &[u8]) -> Result<(), LayerErrorKind> {
     Guard::OverlayAttribute.refuse(is_overlay, || {
         refused(format!("the extended attribute {:?} is reserved for overlayfs", shown()))
     })?;
-    if name.is_empty() || name.len() > 255 || name.contains(&0) {
+    if name.is_empty() || name.len() > XATTR_NAME_MAX || name.contains(&0) {
         return Err(malformed("extended attribute's name"));
     }
     let is_acl = name == b"system.posix_acl_access" || name == b"system.posix_acl_default";

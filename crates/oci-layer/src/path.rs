@@ -1,14 +1,12 @@
 //! Paths in an archive.
 
-use box_tree::path;
+use box_tree::{MAX_NAME, path};
 
 use super::guard::Guard;
 use super::limits::Limits;
 use super::{Action, LayerErrorKind};
 use crate::error::refused;
 
-/// The longest name in a directory, in bytes (`NAME_MAX` of Linux).
-const NAME_MAX: usize = 255;
 /// The reason to refuse a path that holds `..`.
 pub(super) const PARENT_IN_PATH: &str = "the path leaves the image by \"..\"";
 
@@ -21,7 +19,7 @@ pub(super) fn normalize(path: &[u8], limits: &Limits) -> Result<Vec<u8>, LayerEr
     Guard::PathNul.refuse(path.contains(&0), || refused("the path holds a NUL byte"))?;
     let parts: Vec<_> = path::names(path).collect();
     Guard::PathParent.refuse(parts.contains(&b"..".as_slice()), || refused(PARENT_IN_PATH))?;
-    Guard::NameBytes.refuse(parts.iter().any(|part| part.len() > NAME_MAX), || {
+    Guard::NameBytes.refuse(parts.iter().any(|part| part.len() > MAX_NAME), || {
         refused("a name in the path is longer than 255 bytes")
     })?;
     Guard::PathDepth.refuse(parts.len() > limits.depth, || refused("the path is too deep"))?;

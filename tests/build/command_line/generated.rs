@@ -51,7 +51,8 @@ fn completions_and_manuals_know_every_command() {
 fn a_result_that_is_lost_is_a_failure() {
     let checkout = Checkout::new();
     let full = || File::options().write(true).open("/dev/full").unwrap();
-    for args in [&["schema"][..], &["man"], &["completions", "bash"], &["build"]] {
+    let commands = [&["schema"][..], &["man"], &["completions", "bash"], &["build"], &["--help"]];
+    for args in commands {
         let output = checkout.boxbuild(args).stdout(full()).output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{args:?}: {errors}");

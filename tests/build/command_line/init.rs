@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use testkit::images::{Config, Image, Layer};
 
@@ -145,6 +146,31 @@ fn labels_tell_the_images_apart() {
     good(&checkout);
 }
 
+/// The build would refuse it: a label with another value makes no agent.
+#[test]
+fn an_image_for_something_else_is_not_taken() {
+    let checkout = checkout();
+    checkout.image("a-tool", &image(&[("a3s.type", "tool")]));
+    checkout.image("empty", &image(&[("a3s.type", "")]));
+    insta::assert_snapshot!(checkout.notes(&["init", "--name", "x"]), @r#"
+    warning: not looked at: images/a-tool has the a3s.type "tool"
+    warning: not looked at: images/empty has the a3s.type ""
+    wrote Boxfile; look at it, then run `boxbuild build`
+    "#);
+    assert!(!checkout.read("Boxfile").contains("a-tool"));
+    good(&checkout);
+}
+
+#[test]
+fn a_definition_that_is_a_link_makes_no_skill() {
+    let checkout = checkout();
+    fs::rename(checkout.path("skills/greet/SKILL.md"), checkout.path("greet.md")).unwrap();
+    symlink("../../greet.md", checkout.path("skills/greet/SKILL.md")).unwrap();
+    checkout.result(&["init", "--name", "x"]);
+    assert!(!checkout.read("Boxfile").contains("skills"));
+    good(&checkout);
+}
+
 #[test]
 fn images_that_cannot_be_told_apart() {
     let checkout = checkout();
@@ -209,7 +235,7 @@ fn references_that_cannot_be_looked_at() {
     "#);
     insta::assert_snapshot!(checkout.fails(&["init", "--name", "My Agent"]), @r#"
     error: "My Agent" is not a valid name
-      = help: a name has lower-case letters, digits and inner hyphens, at most 63
+      = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"
     "#);
     assert!(!checkout.path("Boxfile").exists());
 }

@@ -146,6 +146,19 @@ fn a_secret_in_a_file() {
     ");
 }
 
+/// A secret of the agent may be a plain value of the business component, in the Boxfile as in a file.
+#[test]
+fn another_components_secret_is_no_secret() {
+    let checkout = Checkout::new();
+    checkout.write("b.env", "REGION=x\n");
+    checkout.edit("Boxfile", "vm cpus=1", "secret \"REGION\"\nvm cpus=1");
+    checkout.edit("Boxfile", "business {", "business {\n    env-file \"b.env\"");
+    checkout.result(&["check"]);
+    checkout.edit("Boxfile", "secret \"REGION\"", "secret \"REGION\" component=\"both\"");
+    let said = checkout.fails(&["check"]);
+    assert!(said.contains("`REGION` is declared as a secret"), "{said}");
+}
+
 #[test]
 fn the_boxfile_overrides_the_image() {
     let plan = checkout("").built_plan();

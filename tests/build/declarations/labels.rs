@@ -88,3 +88,38 @@ fn the_wrong_image() {
        = help: correct it, and rebuild the image
     "#);
 }
+
+/// What no component can be started with is the image's fault where the Boxfile says nothing of it.
+#[test]
+fn an_image_that_cannot_be_started() {
+    let checkout = Checkout::new();
+    let refused = |config: Config| {
+        checkout.image("agent", &Image::new(config).with(Layer::new().dir("/srv", 0o755).to_tar()));
+        let error = checkout.run(&["build", "--json"]).json()["errors"][0].clone();
+        assert_eq!(error["code"], "image-unusable", "{error}");
+        assert_eq!(error["labels"][0]["line"], 3, "{error}");
+        error["message"].as_str().unwrap().to_owned()
+    };
+    let config = |program: &str, working_dir: &str| Config {
+        entrypoint: vec![program.to_owned()],
+        working_dir: working_dir.to_owned(),
+        ..Config::default()
+    };
+    let labels = BTreeMap::from([("a3s.port".to_owned(), "1024".to_owned())]);
+    let messages = [
+        config("/bin/agent", "srv"),
+        config("/bin/agent", "/proc/x"),
+        config("", "/"),
+        Config { labels, ..config("/bin/agent", "/") },
+    ]
+    .map(refused);
+    insta::assert_snapshot!(messages.join("\n"), @r#"
+    the agent image's workdir "srv": it is not an absolute path; begin it with `/`
+    the agent image's workdir "/proc/x": it is in /proc, /sys or /dev, which are the kernel's; choose another directory
+    the agent image's entrypoint: it names no program
+    the agent image's port is 1024, which init itself uses
+    "#);
+    checkout.edit("Boxfile", "    health", "    port 1024; health");
+    let error = checkout.run(&["build", "--json"]).json()["errors"][0].clone();
+    assert_eq!(error["code"], "boxfile-invalid", "{error}");
+}

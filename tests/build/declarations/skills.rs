@@ -81,7 +81,7 @@ fn a_directory_that_has_no_skill() {
     "#);
     checkout.write("more/Order Agent/SKILL.md", "---\nname: order\n---\n");
     insta::assert_snapshot!(checkout.fails(&["check"]), @r#"
-    error: the skills in more cannot be read: the directory more/Order Agent cannot name a skill: a name has lower-case letters, digits and inner hyphens, at most 63
+    error: the skills in more cannot be read: the directory more/Order Agent cannot name a skill: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"
        --> Boxfile:13:12
         |
      13 | skills dir="more"

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use box_image::Scope;
+use box_image::ComponentName;
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
@@ -48,11 +48,8 @@ fn variable(declaration: &Declaration, prop: &Prop, sink: &Sink) -> Option<(Stri
 /// Reports every variable of a component that it is given as a secret, too.
 pub(in crate::parse) fn check_secrets(component: Option<&Node>, secrets: &[Secret], sink: &Sink) {
     let Some(component) = component else { return };
-    let gets = |secret: &&Secret| match secret.scope {
-        Scope::Agent => component.name.value == schema::AGENT.name,
-        Scope::Business => component.name.value == schema::BUSINESS.name,
-        Scope::Both => true,
-    };
+    let named = ComponentName::ALL.into_iter().find(|it| it.name() == component.name.value);
+    let gets = |secret: &&Secret| named.is_some_and(|it| secret.scope.includes(it));
     let names = secrets.iter().filter(gets).filter_map(|secret| secret.name.as_ref());
     let places: HashMap<&str, Span> = names.map(|name| (&*name.value, name.span)).collect();
     let names = [schema::ENV.name, schema::PLAIN_ENV.name];
@@ -75,11 +72,11 @@ fn both(prop: &Prop, secret: Span) -> Diagnostic {
 
 fn secret(prop: &Prop) -> Diagnostic {
     let (name, syntax) = (&prop.name.value, prop.value.syntax);
-    let message = format!("{} looks like a secret written as a plain value", quote(name));
     let plain = match syntax {
         Syntax::Kdl => format!("write `plain-env {name}=…`"),
         Syntax::Toml => "put it under `plain-env` instead of `env`".to_owned(),
     };
+    let message = rules::plain_secret(name);
     Diagnostic::new(message, prop.value.span, "it would be in the checkout and in every box")
         .with_help(format!(
             "declare it by name alone, outside of the component: `{}`; if it is no secret, {plain}",

@@ -123,7 +123,7 @@ fn the_url_of_a_binary_is_one_that_can_be_fetched_and_checked_in() {
      3 |     binary "https:///agent" sha256="0000000000000000000000000000000000000000000000000000000000000000"
        |            ^^^^^^^^^^^^^^^^ not a URL
        |
-       = help: it has a host, perhaps a port up to 65535, and neither spaces nor characters beyond ASCII: "https://example.com:8443/agent"
+       = help: it has a host, perhaps a port up to 65535, and neither spaces nor backslashes nor characters beyond ASCII: "https://example.com:8443/agent"
     "#);
     assert_snapshot!(with("https://example.com/my agent"), @r#"
     error: `https://example.com/my agent` is not a URL
@@ -132,7 +132,7 @@ fn the_url_of_a_binary_is_one_that_can_be_fetched_and_checked_in() {
      3 |     binary "https://example.com/my agent" sha256="0000000000000000000000000000000000000000000000000000000000000000"
        |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not a URL
        |
-       = help: it has a host, perhaps a port up to 65535, and neither spaces nor characters beyond ASCII: "https://example.com:8443/agent"
+       = help: it has a host, perhaps a port up to 65535, and neither spaces nor backslashes nor characters beyond ASCII: "https://example.com:8443/agent"
     "#);
 }
 

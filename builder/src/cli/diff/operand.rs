@@ -38,7 +38,7 @@ impl Operand {
                 return Err(not_asked(reference));
             }
             let access = Access { base: Path::new(""), registries: None };
-            let side = Side::of_image(&image, Platform::LinuxAmd64, &access)?;
+            let side = Side::of_image(&image, Platform::BUILT, &access)?;
             return Ok(Self { side, opened: None });
         }
         // Comparing the files of a layout would say nothing of what is in it.

@@ -4,6 +4,7 @@ mod explain;
 mod images;
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use box_image::text::with_causes;
@@ -162,8 +163,12 @@ fn label_json(label: &Label, primary: bool, sources: &Sources) -> Value {
 
 /// Shows what is wrong with a command line, or the help that it asked for.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    drop(error.print());
-    if error.use_stderr() { ExitCode::from(exit::USAGE) } else { ExitCode::SUCCESS }
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    if error.use_stderr() {
+        return ExitCode::from(exit::USAGE);
+    }
+    terminal::check(printed);
+    ExitCode::from(u8::from(terminal::lost()))
 }
 
 /// Joins an error and its causes. Names from outside can be in them, so that what would move the

@@ -5,10 +5,12 @@ mod scaffold;
 use std::path::{Path, PathBuf};
 
 use box_cache::Store;
-use box_image::ErrorCode;
+use box_image::{ComponentName, ErrorCode};
 use box_inspect::export::{ExportError, file};
+use boxbuild::compose::ImageConfig;
 use boxbuild::project::NAMES;
-use boxfile_spec::{ImageRef, Platform, Source, Spanned, Syntax, in_quotes};
+use boxbuild::skill::is_skill;
+use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes};
 use host_fs::publish::PublishError;
 use oci_image::{Access, Image, Registries, SourceError};
 
@@ -84,7 +86,7 @@ fn check_text(file: &str, text: &str) -> Result<(), Failure> {
 /// Whether there is a directory `skills` with a skill in it.
 fn has_skills() -> bool {
     let entries = std::fs::read_dir("skills").into_iter().flatten().flatten();
-    entries.into_iter().any(|entry| entry.path().join("SKILL.md").is_file())
+    entries.into_iter().any(|entry| is_skill(&entry.path()))
 }
 
 /// Reads a reference as the language does, and opens the image.
@@ -103,7 +105,7 @@ fn inspect(reference: &str, args: &Args) -> Result<Found, Failure> {
 /// Opens an image; its path starts here.
 fn open(reference: &ImageRef, registries: Option<Registries<'_>>) -> Result<Image, SourceError> {
     let access = Access { base: Path::new(""), registries };
-    oci_image::open(reference, None, Platform::LinuxAmd64, &access)
+    oci_image::open(reference, None, Platform::BUILT, &access)
 }
 
 /// Reads a reference as the language does.
@@ -161,7 +163,13 @@ fn look_at(kind: &str, path: &Path) -> Result<(Found, bool), String> {
         return Err(format!("a Boxfile cannot name {}: rename it", path.display()));
     };
     let image = open(&named, None).map_err(|error| chain(&error))?;
-    Ok((Found::new(&reference, &image), is_business(path, &image)))
+    let config = ImageConfig { component: ComponentName::Agent, process: &image.process };
+    let is_business = match config.declared_type() {
+        Some(Ok(component)) => component == ComponentName::Business,
+        Some(Err(other)) => return Err(format!("{} has the a3s.type {other:?}", path.display())),
+        None => path.file_stem().is_some_and(|name| name == "business"),
+    };
+    Ok((Found::new(&reference, &image), is_business))
 }
 
 /// Returns what holds images in this directory and in `images`, sorted, and of which kind each is.
@@ -178,20 +186,12 @@ fn images() -> Vec<(&'static str, PathBuf)> {
     found
 }
 
-fn is_business(path: &Path, image: &Image) -> bool {
-    match image.process.labels().as_ref().and_then(|labels| labels.get("a3s.type")) {
-        Some(kind) => kind == "business",
-        None => path.file_stem().is_some_and(|name| name == "business"),
-    }
-}
-
 fn checked_name(name: &str) -> Result<String, Failure> {
     if boxfile_spec::is_name(name) {
         return Ok(name.to_owned());
     }
-    let help = "a name has lower-case letters, digits and inner hyphens, at most 63";
     let message = format!("{name:?} is not a valid name");
-    Err(Failure::new((ErrorCode::BoxfileInvalid, help), message))
+    Err(Failure::new((ErrorCode::BoxfileInvalid, NAME_FORM), message))
 }
 
 /// Writes a file that must not exist yet, as a whole or not at all.

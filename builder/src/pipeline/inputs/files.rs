@@ -6,8 +6,8 @@ use std::io;
 use std::path::Path;
 
 use box_digest::Digest;
-use box_image::ComponentName;
-use boxfile_spec::{Boxfile, Component, Diagnostic, Source, Sources, Spanned, dotenv};
+use box_image::{ComponentName, SecretPlan};
+use boxfile_spec::{Boxfile, Diagnostic, Source, Sources, Spanned, dotenv};
 use host_fs::FileError;
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 
@@ -54,7 +54,7 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
             })?;
             let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
             files.push(EnvFile { path: file.value.clone(), digest, size });
-            let variables = variables(&path, bytes, declared, request.boxfile)?;
+            let variables = variables(&path, bytes, component, request.boxfile)?;
             env.entry(component).or_default().extend(variables);
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
 fn variables(
     path: &Path,
     bytes: Vec<u8>,
-    component: &Component,
+    component: ComponentName,
     boxfile: &Boxfile,
 ) -> Result<BTreeMap<String, String>, BuildError> {
     let text = FileError::text(path, bytes)?;
@@ -83,15 +83,16 @@ fn variables(
 /// says of a variable counts, and was judged there.
 fn secrets(
     variables: &dotenv::Variables,
-    component: &Component,
+    component: ComponentName,
     boxfile: &Boxfile,
 ) -> Vec<Diagnostic> {
-    let declared = |name: &str| boxfile.secrets.iter().any(|secret| secret.name == name);
+    let gets = |secret: &SecretPlan| secret.scope.includes(component);
+    let declared = |name: &str| boxfile.secrets.iter().any(|it| it.name == name && gets(it));
     let error = |(name, value): (&String, &Spanned<String>)| {
         let message = if declared(name) {
             format!("`{name}` is declared as a secret, and has a value here")
         } else if boxfile_spec::looks_secret(name, &value.value) {
-            format!("`{name}` looks like a secret written as a plain value")
+            boxfile_spec::plain_secret(name)
         } else {
             return None;
         };
@@ -102,11 +103,9 @@ fn secrets(
         let error = Diagnostic::new(message, value.span, "it would be in every box");
         Some(error.with_help(help))
     };
-    variables
-        .iter()
-        .filter(|(name, _)| !component.env.contains_key(*name))
-        .filter_map(error)
-        .collect()
+    let own = boxfile.component(component).map(|it| &it.env);
+    let judged = |name: &str| own.is_some_and(|env| env.contains_key(name));
+    variables.iter().filter(|(name, _)| !judged(name)).filter_map(error).collect()
 }
 
 /// Hides the values of a text of variables, so that no message shows one; every place stays where it

@@ -13,7 +13,7 @@ use box_cache::Store;
 use box_image::{ComponentName, SkillMode};
 use oci_image::Image;
 
-use super::request::{BUILT, Request};
+use super::request::Request;
 use crate::binary::Binary;
 use crate::compose::Env;
 use crate::{BuildError, Report};
@@ -47,7 +47,7 @@ impl Inputs {
     /// nor kernel.
     pub(super) fn resolve(request: &Request<'_>, store: &Store) -> Result<Self, BuildError> {
         let boxfile = request.boxfile;
-        let built = request.platform == BUILT;
+        let built = request.check_platform().is_ok();
         let images = image::read(request, store)?;
         let mut warnings = Vec::new();
         let skills = skills::read(request, &mut warnings)?;

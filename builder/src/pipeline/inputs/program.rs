@@ -25,7 +25,7 @@ pub(super) fn read(
             let file = in_checkout(&path.value, request).map_err(failed)?;
             let binary = binary::from_checkout(&request.checkout, &file, request.platform, store)
                 .map_err(failed)?;
-            check_digest(&binary, *sha256, path.span)?;
+            check_digest(binary.sha256, *sha256, path.span)?;
             Ok(binary)
         }
         Declared::Remote { url, sha256 } => {
@@ -44,13 +44,16 @@ pub(super) fn read(
 
 /// Checks a program of the checkout without a store; nothing of one that is downloaded.
 pub(super) fn check(declared: &Declared, request: &Request<'_>) -> Result<(), BuildError> {
-    let Declared::Local { path, .. } = declared else { return Ok(()) };
+    let Declared::Local { path, sha256 } = declared else { return Ok(()) };
     let failed = |source| unusable(path.span, source);
     let file = in_checkout(&path.value, request).map_err(failed)?;
     let opened = binary::open(&request.checkout, &file).map_err(failed)?;
     let name = file.display().to_string();
     let program = binary::inspect(&opened, request.platform)
         .map_err(|source| failed(BinaryError::Program { name, source }))?;
+    let (found, _) = Digest::of_reader(&opened)
+        .map_err(|error| failed(FileError::of("read", &file)(error).into()))?;
+    check_digest(found, *sha256, path.span)?;
     check_root(&program, request.boxfile)
 }
 
@@ -65,10 +68,10 @@ fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError
     Ok(base.join(path))
 }
 
-fn check_digest(binary: &Binary, expected: Option<Digest>, span: Span) -> Result<(), BuildError> {
-    let Some(expected) = expected.filter(|it| *it != binary.sha256) else { return Ok(()) };
+fn check_digest(found: Digest, expected: Option<Digest>, span: Span) -> Result<(), BuildError> {
+    let Some(expected) = expected.filter(|it| *it != found) else { return Ok(()) };
     let (span, what) = (Some(span), "the agent's program".to_owned());
-    Err(BuildError::WrongFile { span, what, expected, found: binary.sha256 })
+    Err(BuildError::WrongFile { span, what, expected, found })
 }
 
 /// Checks that a program which does not start by itself has an image under it.

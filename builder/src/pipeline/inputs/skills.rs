@@ -78,7 +78,8 @@ fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>,
     let mut places = Vec::new();
     for entry in fs::read_dir(&directory).map_err(unread)? {
         let path = entry.map_err(unread)?.path();
-        if path.join(skill::DEFINITION).is_file() {
+        // One that is not a regular file is refused when the skill is read.
+        if path.join(skill::DEFINITION).symlink_metadata().is_ok() {
             let name = named(&path).ok_or_else(|| failed(SkillError::Name(path.clone())))?;
             let source = format!("{}/{name}", skills.dir.value.trim_end_matches('/'));
             places.push(Place { name, source, mode: skills.mode, span });

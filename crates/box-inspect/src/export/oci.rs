@@ -10,8 +10,9 @@ use std::path::Path;
 
 use box_digest::Digest;
 use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
-use box_image::{ComponentName, ComponentPlan};
+use box_image::{ComponentName, ComponentPlan, DEFAULT_TAG};
 use box_tree::{Meta, Tree, entries};
+use boxfile_spec::Platform;
 use host_fs::FileError;
 use oci_spec::OciSpecError;
 use oci_spec::image::{
@@ -23,8 +24,6 @@ use super::error::lossy;
 use super::member::{Flag, Member};
 use super::{Export, ExportError, Written, place, tar};
 use crate::opened::OpenBox;
-
-const TAG: &str = "latest";
 
 /// Returns the component that an image is made of: the one that is named, or the only one.
 ///
@@ -121,7 +120,7 @@ impl<'a> OciImage<'a> {
     /// Returns the files of the layout but the layer, by their paths in it.
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, ExportError> {
         let mut named = descriptor(MediaType::ImageManifest, self.manifest())?;
-        let tag = (ANNOTATION_REF_NAME.to_owned(), TAG.to_owned());
+        let tag = (ANNOTATION_REF_NAME.to_owned(), DEFAULT_TAG.to_owned());
         named.set_annotations(Some([tag].into()));
         let mut index = ImageIndex::default();
         index.set_media_type(Some(MediaType::ImageIndex)).set_manifests(vec![named]);
@@ -167,7 +166,8 @@ fn config(plan: &ComponentPlan, layer: Digest) -> ImageConfiguration {
     rootfs.set_diff_ids(vec![layer.to_string()]);
     let mut config = ImageConfiguration::default();
     // No box is built for another platform.
-    config.set_architecture(Arch::Amd64).set_os(Os::Linux);
+    let built = Platform::BUILT;
+    config.set_architecture(Arch::from(built.architecture())).set_os(Os::from(built.os()));
     config.set_config(Some(process)).set_rootfs(rootfs);
     config
 }

@@ -128,6 +128,21 @@ fn every_kind_of_entry_reads() {
     assert_eq!(tree.child(Tree::ROOT, b"hard"), tree.child(Tree::ROOT, b"link"));
 }
 
+/// The longest path of a file is the longest target of a hard link.
+#[test]
+fn a_hard_link_names_a_file_at_the_longest_path() {
+    let parts = [vec!["d".repeat(255); 15], vec!["e".repeat(127), "f".repeat(128)]].concat();
+    let path = parts.join("/");
+    assert_eq!(path.len(), Limits::default().path_bytes);
+    let tar = archive(|builder| {
+        builder.append_data(&mut header(EntryType::Regular, 1), &path, &b"x"[..]).unwrap();
+        builder.append_link(&mut header(EntryType::Link, 0), "hard", &path).unwrap();
+    });
+    let index = plain(&tar).unwrap();
+    let tree = flatten(box_image::ComponentName::Agent, [(Digest::of(&tar), &index)]).unwrap();
+    assert_eq!(tree.child(Tree::ROOT, b"hard"), tree.lookup(path.as_bytes()));
+}
+
 #[test]
 fn long_names_times_and_attributes_come_from_extended_headers() {
     let long = format!("{}/{}", "n".repeat(200), "m".repeat(200));

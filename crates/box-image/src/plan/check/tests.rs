@@ -74,6 +74,7 @@ fn a_request_path_can_stand_in_a_request() {
 #[test]
 fn what_the_kernel_always_refuses_is_refused() {
     let refused = [
+        agent_refusal(|plan| plan.argv[0].clear()),
         agent_refusal(|plan| plan.root = "/roots/agent,upperdir=/x".to_owned()),
         agent_refusal(|plan| plan.root = "/./roots/agent".to_owned()),
         agent_refusal(|plan| plan.root = "/a".repeat(3000)),
@@ -88,6 +89,7 @@ fn what_the_kernel_always_refuses_is_refused() {
     assert_eq!(
         refused,
         [
+            "agent entrypoint: it names no program",
             "agent root \"/roots/agent,upperdir=/x\": it is not an absolute path without `,`, `:` \
              and `\\`",
             "agent root \"/./roots/agent\": it is not normalized: it has an empty name, `.` or `..`",
