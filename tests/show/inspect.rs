@@ -27,7 +27,6 @@ fn a_box_for_people() {
     name        test
     box         sha256:DIGEST
     tree        TREE
-    entries     30
     epoch       2
     kernel      Linux …
     machine     1 CPUs, 256 MiB
@@ -35,26 +34,35 @@ fn a_box_for_people() {
     skill       greet, mode bake
 
     agent
-      layer 1   sha256:DIGEST
-      layer 2   sha256:DIGEST
-      root      /roots/agent
-      program   ["/agent/run"] in /
-      user      0:0
-      limits    64.0 MiB of memory, CPU weight 20, 32 processes
+      root        /roots/agent
+      hostname    agent-host
+      program     ["/agent/run"] in /
+      user        0:0
+      namespaces  mount, pid, ipc, uts
+      limits      64.0 MiB of memory, CPU weight 20, 32 processes
+      port        4088
+      health      a TCP connection to port 4088
 
     business
-      layer 1   sha256:DIGEST
-      layer 2   sha256:DIGEST
-      root      /roots/business
-      program   [] in /
-      user      0:0
-      limits    64.0 MiB of memory, CPU weight 39, 32 processes
+      root        /roots/business
+      hostname    business-host
+      program     [] in /
+      user        0:0
+      namespaces  mount, pid, ipc, uts
+      limits      64.0 MiB of memory, CPU weight 39, 32 processes
 
     blobs
       rootfs SIZE sha256:DIGEST
       init SIZE sha256:DIGEST
       kernel SIZE sha256:DIGEST
       listing SIZE sha256:DIGEST
+
+    rootfs
+      entries           30
+      agent layer 1     sha256:DIGEST
+      agent layer 2     sha256:DIGEST
+      business layer 1  sha256:DIGEST
+      business layer 2  sha256:DIGEST
     "#);
 }
 
