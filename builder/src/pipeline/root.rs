@@ -18,7 +18,7 @@ use super::resolved::Resolved;
 use crate::BuildError;
 use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
 use crate::compose::{
-    self, ACCOUNTS_MAX, ComponentRoot, ComposeError, FlatImage, Merge, Parts, compose, plan_of,
+    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, compose, plan_of,
 };
 use crate::pack::ContentMap;
 
