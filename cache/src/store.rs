@@ -41,7 +41,7 @@ impl Store {
         check_new(root)?;
         make_directories(root)?;
         let lock_path = root.join("lock");
-        let lock = File::create(&lock_path).context("open", &lock_path)?;
+        let lock = open_lock(&lock_path)?;
         // Nobody else uses the store if nobody else holds the lock, not even a shared one.
         let alone = lock.try_lock().is_ok();
         if !alone {
@@ -165,11 +165,23 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes the directories that are missing. Refuses any that another user can change: the records say
-/// what a box is made of.
+/// Opens the file whose lock is the store's, and creates it if necessary; a link there leads nowhere.
+fn open_lock(path: &Path) -> Result<File, StoreError> {
+    match File::create_new(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => open_regular(path, Links::Refuse).map_err(io::Error::from),
+    }
+    .context("open", path)
+}
+
+/// Makes the directories that are missing. Refuses any that another user can change, as the records say
+/// what a box is made of, and any that is a link: files below it are removed.
 fn make_directories(root: &Path) -> Result<(), StoreError> {
     for path in [root.to_owned()].into_iter().chain(DIRECTORIES.map(|name| root.join(name))) {
         create_directories(&path, 0o700).context("make the directory", &path)?;
+        if path != *root && path.is_symlink() {
+            return Err(io::Error::from(io::ErrorKind::NotADirectory)).context("use", &path);
+        }
         let private = File::open(&path).and_then(|directory| is_private(&directory));
         if !private.context("examine", &path)? {
             return Err(StoreError::Shared(path));
@@ -229,6 +241,23 @@ mod tests {
 
     fn leftovers(store: &Store) -> usize {
         fs::read_dir(store.root().join("tmp")).unwrap().count()
+    }
+
+    #[test]
+    fn no_part_of_a_store_is_a_link() {
+        for part in ["tmp", "lock"] {
+            let (dir, store) = store();
+            drop(store);
+            let victim = tempfile::tempdir().unwrap();
+            let file = victim.path().join("precious");
+            fs::write(&file, "content").unwrap();
+            let path = dir.path().join(part);
+            let target = if part == "tmp" { victim.path() } else { &file };
+            fs::rename(&path, dir.path().join("moved")).unwrap();
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            assert!(matches!(Store::open(dir.path()), Err(StoreError::File(_))), "{part}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), "content", "{part}");
+        }
     }
 
     #[test]

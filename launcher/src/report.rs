@@ -83,7 +83,7 @@ pub fn run_report(
         "agent": with_plan(agent, &plan.agent),
         "business": plan.business.as_ref().map(|plan| with_plan(json!({}), plan)),
         "command": null,
-        "agent_socket": agent_socket,
+        "agent_socket": agent_socket.map(|path| path.display().to_string()),
     })
 }
 

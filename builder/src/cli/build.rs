@@ -143,7 +143,7 @@ fn report(args: &Args, loaded: &Loaded, built: &Build, directory: &Path, lock: &
             "name": loaded.boxfile().name,
             "box": sealed.manifest,
             "tree": sealed.tree,
-            "output": directory,
+            "output": directory.display().to_string(),
             "rootfs_bytes": sealed.rootfs_size,
             "cached": built.cached,
             "lock": lock,

@@ -220,7 +220,7 @@ fn report(args: &Args, exported: &Exported) {
             "box": exported.of,
             "format": args.format.name(),
             "component": component.map(|it| it.name()),
-            "output": output,
+            "output": output.display().to_string(),
             "tree": exported.tree,
             "digest": exported.written.map(|it| it.digest),
             "bytes": exported.written.map(|it| it.size),

@@ -52,6 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     Failure::all(failures)?;
     if args.json {
+        let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
         terminal::json(&json!({ "files": files, "formatted": changed }).to_string());
     }
     Ok(())

@@ -153,7 +153,7 @@ fn differences(
 /// Reports as data what became of a lock.
 pub(crate) fn report(file: &LockFile, new: &Lock, written: bool) -> Value {
     let changes: Vec<Value> = changes(file.lock.as_ref(), new).iter().map(change_json).collect();
-    json!({ "lock": file.path(), "written": written, "changes": changes })
+    json!({ "lock": file.path().display().to_string(), "written": written, "changes": changes })
 }
 
 /// Writes a change as data.

@@ -18,7 +18,7 @@ pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Re
 }
 
 fn package<'a>(
-    scan: &Scan<'a, '_>,
+    scan: &mut Scan<'a, '_>,
     Installed { root, distribution }: &Installed<'_>,
     file: &Rc<[u8]>,
     paragraph: &Paragraph<'_>,

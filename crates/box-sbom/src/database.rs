@@ -20,7 +20,7 @@ pub(super) struct Installed<'i> {
 /// Reads a paragraph of a component's file; `None` where it has no name or version. Its origin, if
 /// any, is more exact than the file's.
 pub(super) type ReadPackage =
-    for<'a> fn(&Scan<'a, '_>, &Installed<'_>, &Rc<[u8]>, &Paragraph<'_>) -> Option<Package<'a>>;
+    for<'a> fn(&mut Scan<'a, '_>, &Installed<'_>, &Rc<[u8]>, &Paragraph<'_>) -> Option<Package<'a>>;
 
 /// How a package manager writes its database.
 pub(super) struct Format {

@@ -38,7 +38,7 @@ fn is_installed(paragraph: &Paragraph<'_>) -> bool {
 }
 
 fn package<'a>(
-    scan: &Scan<'a, '_>,
+    scan: &mut Scan<'a, '_>,
     Installed { root, distribution }: &Installed<'_>,
     file: &Rc<[u8]>,
     paragraph: &Paragraph<'_>,

@@ -12,6 +12,8 @@ use super::package::Package;
 const ALL_MAX: u64 = 512 << 20;
 /// The packages of a box. A desktop with everything has some 5000.
 pub(super) const PACKAGES_MAX: usize = 100_000;
+/// The parts of the links that lead to all files. A real image's have one or two each.
+const LINKS_MAX: usize = 1 << 20;
 /// How many of the files that do not read are named.
 const NOTES_MAX: usize = 50;
 
@@ -21,6 +23,8 @@ pub(super) struct Scan<'a, 'r> {
     contents: &'r mut dyn ReadContent,
     /// How many bytes may still be read.
     left: u64,
+    /// How many parts of links may still be followed.
+    links_left: usize,
     /// The files that were read by their paths, and the links that were noted.
     seen: HashSet<InodeId>,
     pub(super) packages: Vec<Package<'a>>,
@@ -33,19 +37,29 @@ impl<'a, 'r> Scan<'a, 'r> {
     pub(super) fn new(listing: &'a Listing, contents: &'r mut dyn ReadContent) -> Self {
         let (packages, notes) = (Vec::new(), Vec::new());
         let seen = HashSet::new();
-        Self { listing, contents, left: ALL_MAX, seen, packages, notes, noted: 0 }
+        Self {
+            listing,
+            contents,
+            left: ALL_MAX,
+            links_left: LINKS_MAX,
+            seen,
+            packages,
+            notes,
+            noted: 0,
+        }
     }
 
     /// Finds what is at a path of the component at `root`, through symbolic links within it. Notes
     /// a link that leads nowhere. Returns `None` where nothing is there.
     pub(super) fn find(&mut self, root: &str, path: &str) -> Option<InodeId> {
-        let tree = &self.listing.tree;
+        let listing = self.listing;
+        let tree = &listing.tree;
         let top = tree.reach(root.as_bytes()).ok()?;
         let (mut here, mut walked) = (top, Vec::new());
         for name in path::names(path.as_bytes()) {
             let child = tree.child(here, name)?;
             walked = path::join(&walked, name);
-            let Some(found) = tree.lookup_in(top, &walked) else {
+            let Some(found) = tree.lookup_in(top, &walked, &mut self.links_left) else {
                 if self.seen.insert(child) {
                     let link = format!("{root}{}", String::from_utf8_lossy(&walked));
                     self.note(&link, "the symbolic link leads nowhere in the component");
@@ -79,10 +93,10 @@ impl<'a, 'r> Scan<'a, 'r> {
     }
 
     /// Returns the origin of what is at a path of the component at `root`, links followed.
-    pub(super) fn origin(&self, root: &str, path: &str) -> Option<NamedOrigin<'a>> {
+    pub(super) fn origin(&mut self, root: &str, path: &str) -> Option<NamedOrigin<'a>> {
         let tree = &self.listing.tree;
         let top = tree.reach(root.as_bytes()).ok()?;
-        self.listing.origin(tree.lookup_in(top, path.as_bytes())?)
+        self.listing.origin(tree.lookup_in(top, path.as_bytes(), &mut self.links_left)?)
     }
 
     /// Returns whether the box may have more packages than were found, and notes where it may not.
@@ -106,6 +120,10 @@ impl<'a, 'r> Scan<'a, 'r> {
     pub(super) fn finish(mut self) -> (Vec<Package<'a>>, Vec<String>) {
         if let Some(more) = self.noted.checked_sub(NOTES_MAX).filter(|more| *more > 0) {
             self.notes.push(format!("and {more} more"));
+        }
+        if self.links_left == 0 {
+            self.notes
+                .push("its links are not followed any further: there are too many".to_owned());
         }
         (self.packages, self.notes)
     }

@@ -206,6 +206,20 @@ fn links_that_leave_the_component_and_databases_that_are_no_files_are_noted() {
 }
 
 #[test]
+fn links_without_an_end_cost_a_bounded_time() {
+    let packages: Vec<_> = (0..1000).map(|it| format!("P:a{it}\nV:1\nF:l/l\nR:x\n\n")).collect();
+    let fixture = Fixture::default().file(AGENT[0], "/roots/agent/a/b", "").file(
+        AGENT[0],
+        "/roots/agent/lib/apk/db/installed",
+        packages.concat(),
+    );
+    // Each name below `l` is 1,600 parts of links away.
+    let fixture = link(fixture, "/roots/agent/l", &("a/../".repeat(800) + "."));
+    assert_eq!(fixture.packages().len(), 1000);
+    assert!(fixture.comment().contains("its links are not followed any further"));
+}
+
+#[test]
 fn python_and_npm() {
     let python = "/roots/agent/usr/lib/python3/dist-packages";
     let fixture = Fixture::default()

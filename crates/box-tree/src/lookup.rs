@@ -67,12 +67,13 @@ impl Tree {
 
     /// Follows a path, and symbolic links in all its parts. Returns `None` where it leads nowhere.
     pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
-        self.lookup_in(Self::ROOT, path)
+        self.lookup_in(Self::ROOT, path, &mut { usize::MAX })
     }
 
     /// Follows a path as a process does whose root is a directory of the tree: links lead nowhere
-    /// out of it. Returns `None` where the path leads nowhere.
-    pub fn lookup_in(&self, root: InodeId, path: &[u8]) -> Option<InodeId> {
+    /// out of it. Takes the parts of the links from `left`. Returns `None` where the path leads
+    /// nowhere, and where no more parts are left.
+    pub fn lookup_in(&self, root: InodeId, path: &[u8], left: &mut usize) -> Option<InodeId> {
         let mut scratch = Walk { trail: vec![root], ..Walk::new(path) };
         while let Some(part) = scratch.next_part().ok()? {
             match part.as_slice() {
@@ -80,6 +81,11 @@ impl Tree {
                 name => {
                     let child = self.child(scratch.here(), name)?;
                     scratch.step(self, part, child).ok()?;
+                    let parts = std::mem::take(&mut scratch.detours);
+                    *left = left.saturating_sub(parts);
+                    if *left == 0 {
+                        return None;
+                    }
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! `boxlaunch run`: boots a box, holds its start to the budget, and runs what it is for.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -17,6 +18,7 @@ use boxlaunch::{LaunchError, RunFailure, Session, Setup};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use error_report::Problem;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::json;
 
 use super::error::{CommandError, signal_code};
@@ -264,25 +266,36 @@ fn pass(screen: &Screen) -> Route {
 }
 
 fn create_console(path: &Path) -> Result<File, LaunchError> {
-    File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|source| LaunchError::File { action: "make", path: path.to_owned(), source })
+    let make = || -> io::Result<File> {
+        // A pipe that nobody reads would be waited for, with signals blocked.
+        let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600).custom_flags(flags.bits());
+        let file = options.open(path)?;
+        fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
+        Ok(file)
+    };
+    make().map_err(|source| LaunchError::File { action: "make", path: path.to_owned(), source })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io;
 
     fn code(code: u8, error: LaunchError) -> u8 {
         let signals = Rc::new(StopSignals::block().unwrap());
         let screen = Screen::new(&signals).unwrap();
         let failure = RunFailure { error, said: Vec::new() };
         after_stop(code, Err(failure), &screen).unwrap_or_else(|error| error.exit)
+    }
+
+    #[test]
+    fn a_console_that_is_a_pipe_without_a_reader_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let LaunchError::File { source, .. } = create_console(&pipe).unwrap_err() else { panic!() };
+        assert_eq!(source.raw_os_error(), Some(nix::errno::Errno::ENXIO as i32));
     }
 
     #[test]

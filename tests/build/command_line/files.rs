@@ -46,6 +46,19 @@ fn the_first_of_several_and_a_warning() {
     assert_eq!(checkout.notes(&["check"]), "Boxfile.kdl is right\n");
 }
 
+#[test]
+fn a_directory_whose_name_is_not_text_is_shown_as_far_as_it_is() {
+    use std::os::unix::ffi::OsStrExt;
+    let checkout = Checkout::new();
+    let output = checkout.root().join(std::ffi::OsStr::from_bytes(b"x\xff.box"));
+    let built = checkout.built(&["--output", "x.box"]);
+    fs::rename(checkout.path("x.box"), &output).unwrap();
+    let ran = checkout.boxbuild(&["build", "--json", "--output"]).arg(&output).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(report["box"], built["box"]);
+    assert!(report["output"].as_str().unwrap().ends_with("x\u{fffd}.box"), "{report}");
+}
+
 const TOML: &str = r#"box = "test"
 vm = { cpus = 1, memory = "256MiB" }
 

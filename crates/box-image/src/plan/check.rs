@@ -144,6 +144,9 @@ fn root(path: &str) -> Option<Fault> {
 }
 
 fn workdir(path: &str) -> Option<Fault> {
+    if path.len() > PATH_MAX {
+        return Some(("workdir".to_owned(), "it has more than 4096 bytes"));
+    }
     let reason = if !path.starts_with('/') {
         "it is not an absolute path; begin it with `/`"
     } else if kernel_directory(path).is_some() {
