@@ -105,7 +105,7 @@ pub(crate) fn check(
     let bytes = skill
         .definition()
         .ok_or_else(|| SkillError::Unusable(directory.to_owned(), NO_DEFINITION))?;
-    let text = FileError::text(&path, bytes.clone())?;
+    let text = host_fs::read::text(&path, bytes.clone())?;
     let parsed = skill_md::parse(&text, name);
     let mut errors = Vec::new();
     match parsed.manifest {

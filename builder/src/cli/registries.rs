@@ -54,7 +54,7 @@ fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
         let help = "docs/registries.md says what can be there";
         Failure::new((ErrorCode::RegistryConfig, help), message)
     };
-    let text = FileError::text(&file, text).map_err(|error| unusable(error.to_string()))?;
+    let text = host_fs::read::text(&file, text).map_err(|error| unusable(chain(&error)))?;
     RegistryConfig::parse(&text).map_err(|error| unusable(format!("{}: {error}", file.display())))
 }
 

@@ -72,7 +72,7 @@ impl LockFile {
         let Some(bytes) = read(path)? else {
             return Ok(Self { path: path.to_owned(), bytes: None, lock: None });
         };
-        let text = FileError::text(path, bytes.clone()).map_err(LockFileError::NotText)?;
+        let text = host_fs::read::text(path, bytes.clone()).map_err(LockFileError::NotText)?;
         let lock = Lock::parse(&text).map_err(|diagnostics| LockFileError::Malformed {
             conflicted: Lock::has_conflict(&text),
             sources: Sources::single(Source::new(path.display().to_string(), &*text)),

@@ -7,7 +7,6 @@ pub(crate) mod pins;
 use std::path::{Component, Path, PathBuf};
 
 use boxfile_spec::{Boxfile, Document, MAX_SOURCE, Source};
-use host_fs::FileError;
 use host_fs::read::{Links, read_prefix};
 
 use crate::checkout;
@@ -94,7 +93,7 @@ fn read_source(path: &Path) -> Result<Source, String> {
     if bytes.len() > MAX_SOURCE {
         return Ok(Source::new(name, String::from_utf8_lossy(&bytes)));
     }
-    let text = FileError::text(path, bytes).map_err(|error| error.source.to_string())?;
+    let text = host_fs::read::text(path, bytes).map_err(|error| error.source.to_string())?;
     Ok(Source::new(name, text))
 }
 

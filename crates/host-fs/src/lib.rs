@@ -32,13 +32,4 @@ impl FileError {
     ) -> impl FnOnce(E) -> Self {
         move |source| Self { doing, path: path.as_ref().to_owned(), source: source.into() }
     }
-
-    /// Returns a file's bytes as text, or the error of a file that should be a text and is not UTF-8.
-    pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Self> {
-        String::from_utf8(bytes).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            let reason = format!("it is not UTF-8 text: see byte {at}");
-            Self::of("read", path)(io::Error::new(io::ErrorKind::InvalidData, reason))
-        })
-    }
 }

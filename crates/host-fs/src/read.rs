@@ -14,6 +14,8 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
+use crate::FileError;
+
 /// How a symbolic link in the last part of a path is treated. Links before that are always
 /// followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +107,18 @@ pub fn is_private(file: &File) -> io::Result<bool> {
 /// [`ReadError`]; a file that is too long is not read.
 pub fn read_file(path: &Path, links: Links, limit: u64) -> Result<Vec<u8>, ReadError> {
     read_open(&open_regular(path, links)?, limit)
+}
+
+/// Returns the bytes of the file at `path` as text.
+///
+/// # Errors
+/// That it is not UTF-8, with the place of the first byte that is not.
+pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let reason = format!("it is not UTF-8 text: see byte {at}");
+        FileError::of("read", path)(io::Error::new(io::ErrorKind::InvalidData, reason))
+    })
 }
 
 /// Reads an open regular file of at most `limit` bytes, from its position to its end.

@@ -67,7 +67,7 @@ fn variables(
     component: ComponentName,
     boxfile: &Boxfile,
 ) -> Result<BTreeMap<String, String>, BuildError> {
-    let text = FileError::text(path, bytes)?;
+    let text = host_fs::read::text(path, bytes)?;
     let (found, variables) = match dotenv::parse(&text) {
         Ok(variables) => (secrets(&variables, component, boxfile), variables),
         Err(diagnostics) => (diagnostics.into_iter().collect(), dotenv::Variables::new()),
