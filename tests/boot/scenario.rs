@@ -96,10 +96,10 @@ impl Step {
 }
 
 impl Scenario {
-    /// Adds a command, as a line of shell. It has 10 seconds of virtual time.
+    /// Adds a command, as a line of shell. It has 20 seconds of virtual time.
     pub(crate) fn step(mut self, name: &str, command: &str) -> Self {
         let line = format!(
-            "patiently 10 {command} >/out/{name}.stdout 2>/out/{name}.stderr; \
+            "patiently 20 {command} >/out/{name}.stdout 2>/out/{name}.stderr; \
              echo $? >/out/{name}.status\n"
         );
         self.script.push_str(&line);

@@ -200,9 +200,11 @@ impl<W: Write> Indexer<'_, W> {
     ) -> Result<Action, LayerErrorKind> {
         let to = member.target.take().unwrap_or_default();
         Ok(match member.kind {
-            EntryType::Link => Action::HardLink(normalize(&to, self.limits)?),
+            EntryType::Link => {
+                Action::HardLink(normalize(&target(to, self.limits.path_bytes)?, self.limits)?)
+            }
             EntryType::Directory => Action::Directory(member.meta),
-            EntryType::Symlink => Action::Leaf(member.meta, Leaf::Symlink(target(to)?)),
+            EntryType::Symlink => Action::Leaf(member.meta, Leaf::Symlink(target(to, MAX_TARGET)?)),
             EntryType::Char | EntryType::Block => {
                 let device = member.device()?;
                 Action::Leaf(member.meta, device)
@@ -237,9 +239,9 @@ impl<W: Write> Indexer<'_, W> {
     }
 }
 
-/// Checks the target of a symbolic link.
-fn target(target: Vec<u8>) -> Result<Vec<u8>, LayerErrorKind> {
-    let fits = !target.is_empty() && target.len() <= MAX_TARGET && !target.contains(&0);
+/// Checks the target of a link, which has at most `limit` bytes.
+fn target(target: Vec<u8>, limit: usize) -> Result<Vec<u8>, LayerErrorKind> {
+    let fits = !target.is_empty() && target.len() <= limit && !target.contains(&0);
     Guard::LinkTarget.refuse(!fits, || malformed("link target"))?;
     Ok(target)
 }

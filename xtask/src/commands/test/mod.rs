@@ -4,14 +4,10 @@
 mod lanes;
 mod programs;
 
-use std::panic::resume_unwind;
 use std::process::ExitCode;
-use std::thread;
 use std::time::Instant;
 
 use testkit::{Result, Workspace};
-
-use programs::TestProgram;
 
 use super::{Outcome, cycles, setup, words};
 use crate::{cargo, say};
@@ -29,28 +25,14 @@ fn check_all(workspace: &Workspace) -> Result<()> {
     cargo_step(workspace, "cargo fmt --check", &["fmt", "--all", "--check"])?;
     say::step("circles of modules", || cycles::check(workspace))?;
     say::step("words of comments", || words::check(workspace))?;
-    say::step("prerequisites", || setup::for_tests(workspace))?;
-    let programs = compile(workspace)?;
-    say::step("tests", || lanes::run(programs))?;
-    cargo_step(workspace, "tests in documentation", &["test", "--workspace", "--doc"])
-}
-
-/// Compiles the programs, and beside that, checks the code and compiles the tests: cargo keeps the output
-/// of the two apart, and either alone often waits for one large crate.
-fn compile(workspace: &Workspace) -> Result<Vec<TestProgram>> {
-    thread::scope(|scope| {
-        let programs = scope.spawn(|| cargo::build_programs(workspace));
-        let tests = check_and_compile_tests(workspace);
-        programs.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-        tests
-    })
-}
-
-fn check_and_compile_tests(workspace: &Workspace) -> Result<Vec<TestProgram>> {
     let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     cargo_step(workspace, "cargo clippy", &lint)?;
     say::step("cargo doc", || document(workspace))?;
-    say::step("compiling the tests", || programs::compile(workspace))
+    say::step("prerequisites", || setup::for_tests(workspace))?;
+    cargo::build_programs(workspace)?;
+    let programs = say::step("compiling the tests", || programs::compile(workspace))?;
+    say::step("tests", || lanes::run(programs))?;
+    cargo_step(workspace, "tests in documentation", &["test", "--workspace", "--doc"])
 }
 
 fn cargo_step(workspace: &Workspace, name: &str, arguments: &[&str]) -> Result<()> {
