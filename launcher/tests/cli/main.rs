@@ -46,7 +46,9 @@ impl Scene {
 }
 
 fn boxlaunch(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_boxlaunch"));
+    // A test run under nohup(1) ignores SIGHUP, and so would what it starts.
+    let mut command = Command::new("env");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_boxlaunch")]);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
