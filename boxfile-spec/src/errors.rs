@@ -50,6 +50,48 @@ mod tests {
         }
     }
 
+    /// Returns the code of this crate without its tests.
+    fn code(directory: &std::path::Path) -> String {
+        let mut code = String::new();
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.file_stem().is_some_and(|name| name == "tests") {
+                continue;
+            }
+            if path.is_dir() {
+                code += &self::code(&path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                let text = std::fs::read_to_string(path).unwrap();
+                code += text.split("\nmod tests {").next().unwrap();
+            }
+        }
+        code
+    }
+
+    /// A name that no table has would be shown as the message. Names that are in a variable are
+    /// literals elsewhere, so that the reverse holds for all.
+    #[test]
+    fn every_error_that_the_code_names_has_a_row_and_every_row_is_named() {
+        let code = code(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+        let call = regex::Regex::new(r#"(SYNTAX|SKILL_MD|DOTENV)\s*\.(?:at|about)\(\s*"([\w-]+)""#)
+            .unwrap();
+        let tables = [("SYNTAX", SYNTAX), ("SKILL_MD", SKILL_MD), ("DOTENV", DOTENV)];
+        let names = |table: &ErrorTable| -> Vec<&str> {
+            let rows = table.0.lines().filter_map(|line| line.strip_prefix("| "));
+            rows.skip(2).filter_map(|row| row.split(" | ").next()).collect()
+        };
+        let mut calls = 0;
+        for found in call.captures_iter(&code) {
+            let (_, table) = tables.iter().find(|(name, _)| *name == &found[1]).unwrap();
+            assert!(names(table).contains(&&found[2]), "{} has no {:?}", &found[1], &found[2]);
+            calls += 1;
+        }
+        assert!(calls > 20, "{calls} calls");
+        for name in tables.iter().flat_map(|(_, table)| names(table)) {
+            assert!(code.contains(&format!("\"{name}\"")), "nothing names {name:?}");
+        }
+    }
+
     #[test]
     fn an_error_has_the_words_of_its_row() {
         let table = ErrorTable(

@@ -51,7 +51,7 @@ fn place(span: Span, sources: &Sources) -> String {
 struct Mark<'d> {
     label: &'d Label,
     line: Line<'d>,
-    /// The marked characters of the line, from 0; one past the end where there is none.
+    /// The marked characters of the line, from 0; the place after the last one for a label at the end of the line.
     from: usize,
     to: usize,
     /// `^` for the primary place, `-` for the others.

@@ -174,8 +174,8 @@ fn open_lock(path: &Path) -> Result<File, StoreError> {
     .context("open", path)
 }
 
-/// Makes the directories that are missing. Refuses any that another user can change, as the records say
-/// what a box is made of, and any that is a link: files below it are removed.
+/// Makes the directories that are missing. Refuses any that another user can change, as the records
+/// decide the content of boxes, and any that is a link, as files below it are removed.
 fn make_directories(root: &Path) -> Result<(), StoreError> {
     for path in [root.to_owned()].into_iter().chain(DIRECTORIES.map(|name| root.join(name))) {
         create_directories(&path, 0o700).context("make the directory", &path)?;

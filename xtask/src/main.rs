@@ -36,8 +36,8 @@ enum Task {
     Lines(lines::Options),
     /// List the files that import each other in a circle; fails if one has more than three files.
     Cycles,
-    /// List the comments and documents with words that a reader has to translate; fails if there are more
-    /// than 110.
+    /// List the comments and documents with words that a reader has to translate; fails if there are too
+    /// many.
     Words,
     /// Look for inputs that break a parser; what is found is left in target/fuzz/found.
     Fuzz(fuzz::Options),

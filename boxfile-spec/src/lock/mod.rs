@@ -71,6 +71,9 @@ pub const FORMAT_VERSION: u32 = 2;
 /// The greatest length of a lock in bytes: 1 MiB.
 pub const MAX_TEXT: usize = 1 << 20;
 
+/// The command that repairs any lock: it needs nothing of the old one.
+pub const REBUILD: &str = "run `boxbuild update` to resolve everything again";
+
 /// The content of a `Boxfile.lock`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lock {
@@ -88,13 +91,14 @@ impl Lock {
     /// Reads the text of a lock.
     ///
     /// # Errors
-    /// Each fault, with its place and the command that repairs it, of each entry the
-    /// first: a merge conflict, text that is not TOML, an unknown version of the format, missing, unknown or
-    /// malformed fields, names and sources with invisible characters, two entries of the same name
-    /// and platform, more than [`MAX_TEXT`] bytes.
+    /// Each fault, of each entry the first, with its place and the command that repairs it: a merge
+    /// conflict, text that is not TOML, an unknown version of the format, missing, unknown or malformed
+    /// fields, names and sources with invisible characters, two entries of the same name and platform,
+    /// more than [`MAX_TEXT`] bytes.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
+        Diagnostic::check_length(text, MAX_TEXT, REBUILD)?;
         read::read(text).map_err(|errors| {
-            if Self::is_lock(text) || text.len() > MAX_TEXT {
+            if Self::is_lock(text) {
                 return errors;
             }
             // The commands that repair a lock do not overwrite anything else.

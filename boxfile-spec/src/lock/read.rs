@@ -14,15 +14,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 use toml_parser::lexer::TokenKind;
 
-use super::{FORMAT_VERSION, Lock, LockEntry, MAX_TEXT};
+use super::{FORMAT_VERSION, Lock, LockEntry, PinKind, REBUILD};
 use crate::cursor::lines;
 use crate::diagnostic::{invisible, quote, shown};
 use crate::sink::Sink;
 use crate::syntax::toml::faults;
-use crate::{Diagnostic, Diagnostics, Span};
-
-/// The command that repairs any lock: it needs nothing of the old one.
-const REBUILD: &str = "run `boxbuild update` to resolve everything again";
+use crate::{Diagnostic, Diagnostics, Platform, Span};
 
 /// The versions of the format that are read.
 const READ_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
@@ -30,19 +27,6 @@ const READ_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
 /// How the lines begin that `git merge` and `jj` leave in a file with conflicts. In TOML, no line of
 /// a lock begins so.
 const CONFLICT_MARKERS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
-
-/// What each field takes.
-const FIELDS: [(&str, &str); 9] = [
-    ("epoch", "a whole number of at most 32 bits"),
-    ("entry", "a list of tables, each of which begins with `[[entry]]`"),
-    ("name", "a text"),
-    ("kind", "one of image, binary, url, skill, env-file, kernel, init"),
-    ("source", "a text"),
-    ("platform", "linux/amd64 or linux/arm64"),
-    ("digest", "a digest: `sha256:` or `blake3:` and 64 lower-case hexadecimal digits"),
-    ("size", "a whole number"),
-    ("layers", "a list of digests: `sha256:` and 64 lower-case hexadecimal digits"),
-];
 
 /// The fields of the lock itself; each of its entries is read on its own.
 #[derive(Deserialize)]
@@ -55,7 +39,6 @@ struct Head {
 
 /// See [`Lock::parse`].
 pub(super) fn read(text: &str) -> Result<Lock, Diagnostics> {
-    Diagnostic::check_length(text, MAX_TEXT, REBUILD)?;
     check_conflicts(text)?;
     check_depth(text)?;
     let mut table = DeTable::parse(text).map_err(|error| not_toml(text, &error))?;
@@ -115,14 +98,30 @@ fn fields<T: DeserializeOwned>(table: Spanned<DeValue<'_>>, owner: &str) -> Resu
             place.start <= at.start && at.end <= place.end && !at.is_empty()
         };
         let wrong = places.iter().find(around);
-        let wrong = wrong.and_then(|(key, _)| FIELDS.iter().find(|(name, _)| name == key));
+        let wrong = wrong.and_then(|(key, _)| Some((key, value_of(key)?)));
         let cause: String = cause.message().chars().take(300).collect();
         let message = match wrong {
-            Some((name, kind)) => format!("`{name}` of {owner} must be {kind}"),
+            Some((key, value)) => format!("`{key}` of {owner} must be {value}"),
             None => format!("{owner} is malformed: {cause}"),
         };
         error(message, &at, "")
     })
+}
+
+/// Returns the values of a field, in words.
+fn value_of(field: &str) -> Option<String> {
+    let fixed = match field {
+        "kind" => return Some(format!("one of {}", PinKind::ALL.map(PinKind::name).join(", "))),
+        "platform" => return Some(Platform::ALL.map(Platform::name).join(" or ")),
+        "epoch" => "a whole number of at most 32 bits",
+        "entry" => "a list of tables, each of which begins with `[[entry]]`",
+        "name" | "source" => "a text",
+        "digest" => "a digest: `sha256:` or `blake3:` and 64 lower-case hexadecimal digits",
+        "size" => "a whole number",
+        "layers" => "a list of digests: `sha256:` and 64 lower-case hexadecimal digits",
+        _ => return None,
+    };
+    Some(fixed.to_owned())
 }
 
 /// Returns the first line that a merge with conflicts left in a text.

@@ -5,8 +5,7 @@ use super::keys::{Backend, Data, Frontmatter, Mapping, Tool, Value};
 use crate::diagnostic::quote;
 use crate::sink::Sink;
 use crate::suggest::{builtin_tool, did_you_mean, nearest};
-use crate::{Diagnostic, Diagnostics, Span, Spanned, rules};
-use crate::{Syntax, in_quotes};
+use crate::{Diagnostic, Diagnostics, Span, Spanned, Syntax, in_quotes, rules};
 
 /// The keys of the frontmatter in any generation of agents.
 const KEYS: &str = "name description version author tags kind lane system_prompt requires tools \

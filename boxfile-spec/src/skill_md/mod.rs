@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Whatever else is odd is a warning: a key that no generation knows, in the frontmatter and in its
-//! tools, or a `type` that is none of these.
+//! tools, or an unknown `type`.
 //!
 //! The texts come from strangers: there are at most 1 MiB of them, collections are nested at most 16
 //! deep, and anchors, aliases and merge keys are refused, so that reading takes time and memory in

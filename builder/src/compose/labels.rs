@@ -28,13 +28,20 @@ pub struct ImageConfig<'p> {
 impl<'p> ImageConfig<'p> {
     /// Checks that the image does not say that it is for another component.
     pub(super) fn check_type(&self) -> Result<(), ComposeError> {
-        let component = self.component.name();
-        let other = self.label(TYPE).filter(|found| *found != component);
-        let Some(found) = other.map(str::to_owned) else { return Ok(()) };
+        let found = match self.declared_type() {
+            None => return Ok(()),
+            Some(Ok(component)) if component == self.component => return Ok(()),
+            Some(Ok(other)) => other.name(),
+            Some(Err(unknown)) => unknown,
+        };
+        let (component, found) = (self.component.name(), found.to_owned());
         Err(ComposeError::WrongType { component, found, label: TYPE })
     }
 
-    /// Returns the component that the image says it is for, if it does: as an error, what is none.
+    /// Returns the component that the image is for, if a label of it says so.
+    ///
+    /// # Errors
+    /// The label's value, if no component has that name.
     pub fn declared_type(&self) -> Option<Result<ComponentName, &'p str>> {
         let found = self.label(TYPE)?;
         Some(ComponentName::ALL.into_iter().find(|it| it.name() == found).ok_or(found))

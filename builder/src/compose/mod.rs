@@ -17,7 +17,6 @@ pub use labels::ImageConfig;
 pub use merged::{Merge, MergeReport, merge};
 pub use plan::{Env, plan_of};
 pub use root::{ComponentRoot, Parts, compose};
-pub use user::ACCOUNTS_MAX;
 
 /// A component's image, flattened.
 #[derive(Debug)]

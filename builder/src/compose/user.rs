@@ -12,7 +12,7 @@ use super::ComposeError;
 use crate::pack::PackReader;
 
 /// The most bytes of a file of accounts: far above any real one.
-pub const ACCOUNTS_MAX: u64 = 4 << 20;
+pub(super) const ACCOUNTS_MAX: u64 = 4 << 20;
 
 /// The user of a component, and the home directory that its /etc/passwd names.
 pub(super) struct Account {

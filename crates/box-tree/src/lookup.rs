@@ -67,7 +67,8 @@ impl Tree {
 
     /// Follows a path, and symbolic links in all its parts. Returns `None` where it leads nowhere.
     pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
-        self.lookup_in(Self::ROOT, path, &mut { usize::MAX })
+        let mut unbounded = usize::MAX;
+        self.lookup_in(Self::ROOT, path, &mut unbounded)
     }
 
     /// Follows a path as a process does whose root is a directory of the tree: links lead nowhere

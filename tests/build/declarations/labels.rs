@@ -89,7 +89,7 @@ fn the_wrong_image() {
     "#);
 }
 
-/// What no component can be started with is the image's fault where the Boxfile says nothing of it.
+/// The image is to blame for settings that no component can be started with, unless the Boxfile has them.
 #[test]
 fn an_image_that_cannot_be_started() {
     let checkout = Checkout::new();

@@ -13,32 +13,6 @@ use crate::source::{Crate, Package, code_lines, packages};
 /// Files with less code than this are listed by `--small`.
 const SMALL: usize = 30;
 
-/// The shipped files with so little code, each with its reason. A crate's root and a folder's `mod.rs` need
-/// none: they say what is there.
-#[cfg(test)]
-const SMALL_FILES: [(&str, &str); 20] = [
-    ("boxfile-spec/src/errors.rs", "used by four folders"),
-    ("builder/src/checkout.rs", "one rule for all that a Boxfile names"),
-    ("builder/src/compose/merged/shared.rs", "two users, and tests of its own"),
-    ("builder/src/pipeline/request.rs", "the input of both phases"),
-    ("builder/src/report.rs", "used by the library and the program"),
-    ("crates/box-image/src/defaults.rs", "one place for the defaults of three programs"),
-    ("crates/box-inspect/src/links.rs", "used by comparing and by exporting"),
-    ("crates/box-tree/src/path.rs", "one meaning of a path for all crates"),
-    ("crates/download/src/guard.rs", "the list of the crate's guards"),
-    ("crates/download/src/http/error.rs", "one error type in one file"),
-    ("crates/erofs-writer/src/superblock.rs", "one structure of the format"),
-    ("crates/oci-layer/src/guard.rs", "the list of the crate's guards"),
-    ("crates/oci-layer/src/zstd.rs", "one format of compression beside gzip"),
-    ("guest-init/src/component/caps.rs", "one fence of a component"),
-    ("guest-init/src/component/rlimits.rs", "one fence of a component"),
-    ("guest-init/src/console.rs", "used before and after there is a launcher"),
-    ("launcher/src/cli/inspect.rs", "one file for each subcommand"),
-    ("launcher/src/cli/paths.rs", "the one reader of the environment"),
-    ("launcher/src/clock.rs", "the one reader of the clock"),
-    ("launcher/src/open.rs", "used by three subcommands"),
-];
-
 /// The form of the output.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  cargo xtask lines --small")]
@@ -213,6 +187,31 @@ fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The shipped files with so little code, each with its reason. A crate's root and a folder's `mod.rs` need
+    /// none: they say what is there.
+    const SMALL_FILES: [(&str, &str); 20] = [
+        ("boxfile-spec/src/errors.rs", "used by four folders"),
+        ("builder/src/checkout.rs", "one rule for all that a Boxfile names"),
+        ("builder/src/compose/merged/shared.rs", "two users, and tests of its own"),
+        ("builder/src/pipeline/request.rs", "the input of both phases"),
+        ("builder/src/report.rs", "used by the library and the program"),
+        ("crates/box-image/src/defaults.rs", "one place for the defaults of three programs"),
+        ("crates/box-inspect/src/links.rs", "used by comparing and by exporting"),
+        ("crates/box-tree/src/path.rs", "one meaning of a path for all crates"),
+        ("crates/download/src/guard.rs", "the list of the crate's guards"),
+        ("crates/download/src/http/error.rs", "one error type in one file"),
+        ("crates/erofs-writer/src/superblock.rs", "one structure of the format"),
+        ("crates/oci-layer/src/guard.rs", "the list of the crate's guards"),
+        ("crates/oci-layer/src/zstd.rs", "one format of compression beside gzip"),
+        ("guest-init/src/component/caps.rs", "one fence of a component"),
+        ("guest-init/src/component/rlimits.rs", "one fence of a component"),
+        ("guest-init/src/console.rs", "used before and after there is a launcher"),
+        ("launcher/src/cli/inspect.rs", "one file for each subcommand"),
+        ("launcher/src/cli/paths.rs", "the one reader of the environment"),
+        ("launcher/src/clock.rs", "the one reader of the clock"),
+        ("launcher/src/open.rs", "used by three subcommands"),
+    ];
 
     #[test]
     fn every_small_file_has_a_reason_and_no_other_file_has_one() {

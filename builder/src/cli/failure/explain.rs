@@ -14,6 +14,7 @@ use boxbuild::compose::ComposeError;
 use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::skill::SkillError;
 use boxbuild::{BuildError, Cause};
+use boxfile_spec::lock::REBUILD;
 use boxfile_spec::nearest;
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
@@ -151,9 +152,7 @@ pub(super) fn lock(error: &LockFileError) -> Explanation {
             help(Io, "name a place that can be written with --lock-file PATH")
         }
         LockFileError::File(source) => source.explain(),
-        LockFileError::NotText(_) => {
-            help(LockMalformed, "run `boxbuild update` to resolve everything again")
-        }
+        LockFileError::NotText(_) => help(LockMalformed, REBUILD),
         LockFileError::Malformed { conflicted: true, .. } => LockConflicted.into(),
         LockFileError::Malformed { .. } => LockMalformed.into(),
         LockFileError::Foreign(_) => help(LockMalformed, "move it away to have a lock written"),

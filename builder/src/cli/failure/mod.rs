@@ -168,7 +168,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         return ExitCode::from(exit::USAGE);
     }
     terminal::check(printed);
-    ExitCode::from(u8::from(terminal::lost()))
+    if terminal::lost() { ExitCode::from(exit::FAILED) } else { ExitCode::SUCCESS }
 }
 
 /// Joins an error and its causes. Names from outside can be in them, so that what would move the

@@ -6,15 +6,13 @@ use box_tree::{Content, Field, FieldDifference, Inode, InodeId, Name, Origin, Re
 use boxfile_spec::ConflictPolicy;
 
 use super::super::ComposeError;
+use super::super::user::ACCOUNTS_MAX;
 use super::MergeReport;
 use super::accounts::{unitable, unite};
 use super::conflict::{Conflict, Note, Side};
 use super::policies::decide;
 use super::shared::Shared;
 use super::special::special;
-
-/// The most bytes of a file of accounts.
-const ACCOUNTS_MAX: u64 = 4 << 20;
 
 /// The attributes, in the order in which they are compared; times do not count.
 const ATTRIBUTES: [Field; 4] = [Field::Mode, Field::Uid, Field::Gid, Field::Xattrs];

@@ -1,4 +1,5 @@
 use std::fs;
+use std::io::ErrorKind;
 
 use testkit::TestBox;
 use testkit::damage;
@@ -86,6 +87,18 @@ fn foreign_text_is_one_harmless_line() {
     assert!(refusal(&made).to_string().contains("\"a\u{fffd}[2J\u{fffd}b\""));
 }
 
+fn is_too_large(error: &OpenError) -> bool {
+    matches!(error, OpenError::File { error, .. } if error.kind() == ErrorKind::FileTooLarge)
+}
+
+#[test]
+fn a_config_has_room_for_a_plan_and_little_else() {
+    let made = TestBox::new(&config());
+    let limit = usize::try_from(CONFIG_LIMIT).unwrap();
+    made.edit_config(|config| config["x"] = "x".repeat(limit).into());
+    assert!(is_too_large(&refusal(&made)));
+}
+
 #[test]
 fn a_blob_is_read_within_its_bound_and_compared() {
     let made = TestBox::new(&config());
@@ -93,11 +106,7 @@ fn a_blob_is_read_within_its_bound_and_compared() {
     let listing = &made.manifest.layers[3];
     assert_eq!(opened.read_blob(listing, 100).unwrap(), b"a listing");
     let error = opened.read_blob(listing, 8).unwrap_err();
-    let is_too_large = matches!(
-        &error,
-        OpenError::File { error, .. } if error.kind() == std::io::ErrorKind::FileTooLarge
-    );
-    assert!(is_too_large, "{error:?}");
+    assert!(is_too_large(&error), "{error:?}");
     damage::flip(&made, &made.blob_path(&listing.digest));
     assert!(matches!(opened.read_blob(listing, 100), Err(OpenError::Different { .. })));
     assert!(opened.open_blob(listing).unwrap().check_size().is_ok());

@@ -124,6 +124,12 @@ fn no_string_for_the_kernel_has_a_nul_byte() {
 }
 
 #[test]
+fn a_working_directory_is_no_longer_than_a_path() {
+    let longer = agent_refusal(|plan| plan.workdir = format!("/{}", "a/".repeat(2048)));
+    assert_eq!(longer, "agent workdir: it has more than 4096 bytes");
+}
+
+#[test]
 fn a_plan_is_as_long_as_init_reads_and_no_longer() {
     let mut plan = grown("{}");
     let limit = usize::try_from(PLAN_MAX).unwrap();
