@@ -11,13 +11,6 @@ const QUIET: &str = "CARGO_TERM_QUIET";
 /// The text of an error whose messages were printed already.
 const SHOWN: &str = "its messages are above";
 
-/// Returns a cargo command that works in this repository and its build output.
-pub(crate) fn command(workspace: &Workspace) -> Command {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(workspace.path("")).env("CARGO_TARGET_DIR", workspace.target(""));
-    cargo
-}
-
 /// Runs a cargo command to its end. On a terminal it shows its own progress there.
 ///
 /// # Errors

@@ -65,10 +65,10 @@ impl Artefacts {
 
     /// Returns the command that builds packages for the host.
     pub fn host_build(workspace: &Workspace, packages: &[&str]) -> Command {
-        let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--release", "--target-dir"]);
-        cargo.arg(workspace.target("")).current_dir(workspace.path(""));
-        cargo.args(packages.iter().flat_map(|package| ["--package", package]));
+        let mut cargo = workspace.cargo();
+        cargo
+            .args(["build", "--release"])
+            .args(packages.iter().flat_map(|package| ["--package", package]));
         cargo
     }
 

@@ -1,6 +1,8 @@
-//! Where the repository and its build output lie.
+//! Where the repository and its build output lie, and the cargo that works in them.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The repository and the directory of its build output.
 #[derive(Debug, Clone)]
@@ -33,6 +35,27 @@ impl Workspace {
     pub fn target(&self, relative: &str) -> PathBuf {
         self.target.join(relative)
     }
+
+    /// Returns a cargo command that works in this repository and its build output.
+    ///
+    /// It does not see what the cargo that started this program told it of its own package. The build
+    /// script of ring, for one, runs again whenever `CARGO_MANIFEST_DIR` has changed, and all that
+    /// depends on it is then compiled again.
+    pub fn cargo(&self) -> Command {
+        let mut cargo = Command::new("cargo");
+        cargo.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(name)) {
+            cargo.env_remove(name);
+        }
+        cargo
+    }
+}
+
+/// Returns whether cargo sets this variable for the programs of a package (The Cargo Book,
+/// "Environment Variables").
+fn is_of_package(variable: &OsStr) -> bool {
+    let name = variable.as_encoded_bytes();
+    name.starts_with(b"CARGO_PKG_") || name.starts_with(b"CARGO_MANIFEST_")
 }
 
 /// Returns the directory above the running program that cargo uses for its output.
@@ -57,6 +80,15 @@ mod tests {
         let workspace = Workspace::find();
         assert!(workspace.path("crates/testkit/Cargo.toml").is_file());
         assert!(std::env::current_exe().unwrap().starts_with(workspace.target("")));
+    }
+
+    #[test]
+    fn cargo_sees_nothing_of_the_package_that_calls_it() {
+        let cargo = Workspace::find().cargo();
+        let removed =
+            |name: &str| cargo.get_envs().any(|(it, value)| it == name && value.is_none());
+        assert!(removed("CARGO_MANIFEST_DIR") && removed("CARGO_PKG_NAME"));
+        assert!(!removed("PATH") && !removed("CARGO_HOME"));
     }
 
     #[test]

@@ -127,16 +127,14 @@ const fn device(number: u64) -> [u64; 2] {
     [major, minor & 0xffff_ffff]
 }
 
-/// The greatest extended attribute, and the greatest list of their names (`XATTR_SIZE_MAX`).
-const XATTR_MAX: usize = 64 * 1024;
-
 /// Reads the extended attributes of a file, not following a symbolic link.
 fn xattrs(path: &Path) -> io::Result<BTreeMap<String, String>> {
-    let mut names = vec![0; XATTR_MAX];
+    // Most files have none: a buffer for the longest list of names would be most of the listing's time.
+    let mut names = vec![0; rustix::fs::llistxattr(path, &mut [0; 0])?];
     let length = rustix::fs::llistxattr(path, &mut names)?;
-    let mut value = vec![0; XATTR_MAX];
     let mut found = BTreeMap::new();
     for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let mut value = vec![0; rustix::fs::lgetxattr(path, name, &mut [0; 0])?];
         let length = rustix::fs::lgetxattr(path, name, &mut value)?;
         found.insert(escape(name), hex(&value[..length]));
     }

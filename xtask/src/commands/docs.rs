@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use testkit::{KitError, Workspace, program};
 
 use super::Outcome;
-use crate::{cargo, say};
+use crate::say;
 
 pub(crate) fn run() -> Outcome {
     let workspace = Workspace::find();
@@ -17,7 +17,7 @@ pub(crate) fn run() -> Outcome {
         ("docs/boxfile.md", &["schema", "--reference"][..]),
         ("docs/boxfile.schema.json", &["schema"]),
     ] {
-        let mut boxbuild = cargo::command(&workspace);
+        let mut boxbuild = workspace.cargo();
         boxbuild.args(["run", "--quiet", "--package", "boxbuild", "--"]).args(arguments);
         let text = say::step(name, || program::run(&mut boxbuild))?;
         let path = workspace.path(name);

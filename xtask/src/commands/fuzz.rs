@@ -73,7 +73,7 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     // without the instrumentation, for which they have no fuzzer.
     let host = program::run(Command::new("rustc").args(["--print", "host-tuple"]))?;
     let host = String::from_utf8_lossy(&host).trim().to_owned();
-    let mut build = Command::new("cargo");
+    let mut build = workspace.cargo();
     build
         .current_dir(workspace.path("fuzz"))
         .env("CARGO_TARGET_DIR", workspace.target("fuzz"))

@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use testkit::{KitError, Result, Workspace, program};
 
-use crate::cargo;
-
 /// The programs that people install.
 const SHIPPED: [&str; 3] = ["boxbuild", "boxlaunch", "box-init"];
 
@@ -79,7 +77,7 @@ impl Package {
 /// # Errors
 /// cargo cannot read a manifest.
 pub(crate) fn packages(workspace: &Workspace) -> Result<Vec<Package>> {
-    let mut cargo = cargo::command(workspace);
+    let mut cargo = workspace.cargo();
     let text = program::run(cargo.args(["metadata", "--no-deps", "--format-version", "1"]))?;
     let metadata: Metadata = serde_json::from_slice(&text)
         .map_err(|error| KitError::malformed("the output of cargo metadata", error))?;

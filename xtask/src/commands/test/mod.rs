@@ -36,11 +36,11 @@ fn check_all(workspace: &Workspace) -> Result<()> {
 }
 
 fn cargo_step(workspace: &Workspace, name: &str, arguments: &[&str]) -> Result<()> {
-    say::step(name, || cargo::run(cargo::command(workspace).args(arguments)))
+    say::step(name, || cargo::run(workspace.cargo().args(arguments)))
 }
 
 fn document(workspace: &Workspace) -> Result<()> {
-    let mut cargo = cargo::command(workspace);
+    let mut cargo = workspace.cargo();
     cargo.env("RUSTDOCFLAGS", "-D warnings");
     cargo::run(cargo.args(["doc", "--workspace", "--no-deps", "--document-private-items"]))
 }

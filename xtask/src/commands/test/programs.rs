@@ -6,8 +6,6 @@ use std::process::Command;
 use serde::Deserialize;
 use testkit::{KitError, Result, Workspace, program};
 
-use crate::cargo;
-
 /// The programs that run longest, the longest first; they start first, so that none of them is left over
 /// at the end. A wrong order costs time and nothing else.
 const LONGEST: [&str; 6] = ["boot", "export", "oracle", "build", "merged", "hostile"];
@@ -72,7 +70,7 @@ impl TestProgram {
 /// # Errors
 /// One does not compile.
 pub(super) fn compile(workspace: &Workspace) -> Result<Vec<TestProgram>> {
-    let mut command = cargo::command(workspace);
+    let mut command = workspace.cargo();
     command.args([
         "test",
         "--workspace",
