@@ -130,11 +130,11 @@ const fn device(number: u64) -> [u64; 2] {
 /// Reads the extended attributes of a file, not following a symbolic link.
 fn xattrs(path: &Path) -> io::Result<BTreeMap<String, String>> {
     // Most files have none: a buffer for the longest list of names would be most of the listing's time.
-    let mut names = vec![0; rustix::fs::llistxattr(path, &mut [0; 0])?];
+    let mut names = vec![0; rustix::fs::llistxattr_query(path)?];
     let length = rustix::fs::llistxattr(path, &mut names)?;
     let mut found = BTreeMap::new();
     for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        let mut value = vec![0; rustix::fs::lgetxattr(path, name, &mut [0; 0])?];
+        let mut value = vec![0; rustix::fs::lgetxattr_query(path, name)?];
         let length = rustix::fs::lgetxattr(path, name, &mut value)?;
         found.insert(escape(name), hex(&value[..length]));
     }
