@@ -203,11 +203,12 @@ mod tests {
 
     #[test]
     fn a_boxfile_decides_before_the_command_line() {
-        let kernel = |text: &str| {
-            let boxfile = boxfile_spec::parse(text).unwrap();
+        let kernel = |more: &str| {
+            let text = format!("box \"x\"\nagent {{\n    image \"oci:agent\"\n}}\n{more}");
+            let boxfile = boxfile_spec::parse(&text).unwrap();
             kernel(Some(Path::new("named")), &boxfile, Path::new("/base"))
         };
-        assert_eq!(kernel("box \"x\""), Ok("named".into()));
-        assert_eq!(kernel("box \"x\"\nkernel \"own.so\""), Ok("/base/own.so".into()));
+        assert_eq!(kernel(""), Ok("named".into()));
+        assert_eq!(kernel("kernel \"own.so\"\n"), Ok("/base/own.so".into()));
     }
 }
