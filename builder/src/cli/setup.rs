@@ -23,13 +23,14 @@ use super::{installed, locate, registries, terminal};
 const FILE_MAX: u64 = 256 << 20;
 
 /// Gets a guest kernel, which every build then takes unless another is named.
-///
-/// Without --from it is the kernel that this version is tested with, which pip downloads. It is kept in
-/// $XDG_DATA_HOME/boxbuild or ~/.local/share/boxbuild.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    after_help = "Without --from, pip downloads the kernel that this version is tested with. It \
+    is kept in\n$XDG_DATA_HOME/boxbuild or ~/.local/share/boxbuild.\n\n\
+    Examples:\n  \
     boxbuild setup\n  \
-    boxbuild setup --from /usr/lib64/libkrunfw.so.5")]
+    boxbuild setup --from /usr/lib64/libkrunfw.so.5"
+)]
 pub(crate) struct Args {
     /// Take the kernel from here: libkrunfw.so.5, an ELF kernel, or the package that pip would
     /// download
