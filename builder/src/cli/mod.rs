@@ -12,6 +12,7 @@ mod fmt;
 mod generate;
 mod init;
 mod inspect;
+mod installed;
 mod loaded;
 mod locate;
 mod lock;
@@ -21,6 +22,7 @@ mod options;
 mod plan;
 mod progress;
 mod registries;
+mod setup;
 mod terminal;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,6 +56,7 @@ enum Command {
     Diff(diff::Args),
     Inspect(inspect::Args),
     Fmt(fmt::Args),
+    Setup(setup::Args),
     Schema(generate::Schema),
     Completions(generate::Completions),
     Man(generate::Man),
@@ -74,6 +77,7 @@ impl Command {
             Self::Diff(args) => (diff::run(args), args.json),
             Self::Inspect(args) => (inspect::run(args), args.json),
             Self::Fmt(args) => (fmt::run(args), args.json),
+            Self::Setup(args) => (setup::run(args), args.json),
             Self::Schema(args) => (generate::schema(args), false),
             Self::Completions(args) => (generate::completions(args), false),
             Self::Man(args) => (generate::man(args), false),

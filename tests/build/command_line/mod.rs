@@ -5,9 +5,10 @@ mod files;
 mod format;
 mod generated;
 mod init;
+mod setup;
 
 /// Every subcommand.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "init",
     "check",
     "build",
@@ -19,6 +20,7 @@ const COMMANDS: [&str; 14] = [
     "export",
     "inspect",
     "fmt",
+    "setup",
     "schema",
     "completions",
     "man",
