@@ -139,8 +139,8 @@ fn script(start: &Start) -> String {
     let meanwhile: Vec<_> = start.meanwhile.iter().map(|it| it.command.as_str()).collect();
     format!(
         "rm -f log\n{command} 2>log &\nrun=$!\ntrap \"kill $run\" TERM\n\
-         until grep 'ready after' log; do sleep 0.1; done\n{}\nkill -INT $run\nwait $run\n\
-         [ $? = 130 ]\n",
+         until grep -s 'ready after' log; do sleep 0.1; done\n{}\nkill -TERM $run\nwait $run\n\
+         [ $? = 143 ]\n",
         meanwhile.join("\n")
     )
 }
