@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
+mod components;
 mod debian;
 mod erofs;
 mod hello;
@@ -10,3 +11,4 @@ mod language;
 mod listing;
 mod merged;
 mod scenario;
+mod tutorial;
