@@ -4,16 +4,18 @@ mod check;
 mod files;
 mod format;
 mod generated;
+mod global;
 mod init;
 
 /// Every subcommand.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "init",
     "check",
     "build",
     "plan",
     "lock",
     "update",
+    "fetch",
     "ls",
     "diff",
     "export",
