@@ -32,6 +32,7 @@ pub mod lock;
 mod model;
 mod parse;
 mod platform;
+mod recognize;
 mod render;
 mod rules;
 mod schema;
@@ -45,7 +46,7 @@ mod value;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, Span, Spanned, shown};
 pub use form::in_quotes;
-pub use format::{format_kdl, format_toml};
+pub use format::{format, format_kdl, format_toml};
 pub use lock::Lock;
 pub use model::{
     Agent, Binary, Boxfile, Business, Component, Conflict, ConflictPolicy, Health, ImageRef,
@@ -53,7 +54,9 @@ pub use model::{
 };
 pub use parse::{Document, MAX_SOURCE, parse, read};
 pub use platform::{Platform, UnknownPlatform};
+pub use recognize::{likely_syntax, looks_like_boxfile};
 pub use rules::{NAME_FORM, intended_name, is_name, looks_secret, plain_secret};
 pub use schema::{json_schema, reference};
+pub use sink::MOST_KEPT;
 pub use sources::{Source, Sources, Syntax};
 pub use suggest::nearest;

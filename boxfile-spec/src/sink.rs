@@ -4,8 +4,9 @@ use std::cell::{Ref, RefCell};
 
 use crate::Diagnostic;
 
-/// How many errors are kept: more say no more, and a hostile file could have one for each byte.
-const MOST_KEPT: usize = 1000;
+/// How many errors of a text are kept at most: more say no more, and a hostile file could have one
+/// for each byte.
+pub const MOST_KEPT: usize = 1000;
 
 /// Collects errors and warnings. Shared by readers that are alive at the same time, hence the
 /// cells.

@@ -35,8 +35,8 @@ pub mod skill;
 pub use compose::merged::MergeConflicts;
 pub use error::{BuildError, Cause};
 pub use pipeline::{
-    Build, Composition, LayerState, Preview, PreviewImage, PreviewSkill, Request, Resolved, check,
-    resolve,
+    Build, Composition, LayerState, Observer, Preview, PreviewImage, PreviewSkill, Request,
+    Resolved, Step, check, resolve,
 };
 pub use project::{Pins, Variant};
 pub use report::Report;

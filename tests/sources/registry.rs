@@ -84,6 +84,21 @@ fn a_box_of_a_registry_is_built_again_without_it() {
 }
 
 #[test]
+fn what_was_fetched_is_built_without_the_registry() {
+    let scene = Scene::new();
+    let fetched = scene.reported(&["fetch", "--json"]);
+    assert_eq!(fetched["layers"].as_array().unwrap().len(), 3, "both share one: {fetched}");
+    let again = scene.reported(&["fetch", "--json", "--locked"]);
+    assert_eq!((&again["layers"], &again["written"]), (&serde_json::json!([]), &false.into()));
+    let Scene { checkout, registry } = scene;
+    let config = checkout.path("registries.toml");
+    drop(registry);
+    let mut build = checkout.boxbuild(&["build", "--locked", "--offline"]);
+    let ran = Ran::of(build.env("BOXBUILD_REGISTRIES", config));
+    assert_eq!(ran.code, 0, "{}", ran.notes);
+}
+
+#[test]
 fn a_tag_that_moved_is_followed_by_update_only() {
     let scene = Scene::new();
     scene.reported(&["lock", "--json"]);

@@ -23,5 +23,16 @@ mod toml;
 pub use kdl::format_kdl;
 pub use toml::format_toml;
 
+use crate::{Source, Syntax};
+
+/// Formats a Boxfile in the syntax that it is written in; see [`format_kdl`] and [`format_toml`].
+#[must_use]
+pub fn format(source: &Source) -> Option<String> {
+    match source.syntax {
+        Syntax::Kdl => format_kdl(&source.text),
+        Syntax::Toml => format_toml(&source.text),
+    }
+}
+
 /// The mark that some editors put in front of a text; it stays where it is.
 const BYTE_ORDER_MARK: &str = "\u{feff}";

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use box_image::{ErrorCode, exit};
+use box_image::ErrorCode;
 use boxbuild::project::LockFile;
 use boxbuild::{Build, output, resolve};
 use boxfile_spec::{Lock, Platform};
@@ -11,7 +11,11 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
-use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
+use super::locking::Fixed;
+use super::options::{
+    InputOptions, LockedOption, ProfileOption, ProjectOptions, lock_command, platform,
+};
+use super::stages::Stages;
 use super::{locate, locking, terminal};
 
 /// Builds a box from a Boxfile and prints its digest.
@@ -30,15 +34,14 @@ pub(crate) struct Args {
     pub(crate) project: ProjectOptions,
     #[command(flatten)]
     profile: ProfileOption,
-    /// The directory that the box is written to [default: ./NAME.box]
+    /// The directory that the box is written to [default: NAME.box in the current directory]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Build for this platform of the Boxfile [default: its first]
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
     platform: Option<Platform>,
-    /// Fail with exit code 3 if the lock is missing or out of date
-    #[arg(long)]
-    locked: bool,
+    #[command(flatten)]
+    locked: LockedOption,
     #[command(flatten)]
     inputs: InputOptions,
     /// How many threads decode layers [default: one per CPU]
@@ -50,33 +53,39 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
-    let lock_file = loaded.lock_file(&args.inputs).map_err(|error| {
-        let failure = Failure::from(error);
-        if args.locked { failure.with_exit(exit::LOCKED) } else { failure }
-    })?;
-    if args.locked {
-        locking::check_declared(&lock_file, &loaded, platform, &lock_command(args))?;
+    let locked = &args.locked;
+    let lock_file = loaded.lock_file(&args.inputs).map_err(|error| locked.blame(error.into()))?;
+    let command = lock_command(&args.project, &args.inputs);
+    let fixed = Fixed { file: &lock_file, option: "--locked", command: &command };
+    if locked.locked {
+        fixed.check_declared(&loaded, platform)?;
     }
     let tools = Tools::find(&args.inputs, args.project.json)?;
     let old = lock_file.lock.as_ref();
     let request = tools.request(&loaded, platform, old, &[])?;
-    let failed = |error| Failure::of_build(&error, &loaded.sources);
+    let failed = |error| locked.failure(&error, &loaded.sources);
     request.check_platform().map_err(failed)?;
     let default = || PathBuf::from(format!("{}.box", loaded.boxfile().name));
     let directory = args.output.clone().unwrap_or_else(default);
     locate::check_output(&directory)?;
     set_threads(args.jobs)?;
+    let stages = Stages::new(args.project.json);
+    stages.begin("reading images and files");
     let resolved = resolve(&request, &tools.store).map_err(failed)?;
+    let observer = stages.observer();
+    let resolved = resolved.observed(&observer);
     loaded.show_warnings(resolved.warnings());
     let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
-    if args.locked {
-        locking::check_locked(&lock_file, &lock, &lock_command(args))?;
+    if locked.locked {
+        fixed.check_resolved(&lock)?;
     }
     // Now, and not when everything is built.
     lock_file.check_writable(&lock)?;
     let built = resolved.build().map_err(failed)?;
     let written = save(&lock_file, &lock)?;
+    stages.begin(&format!("writing {}", directory.display()));
     let swap = output::write(&tools.store, &built.sealed, &directory)?;
+    stages.end();
     note_swap(swap, &directory);
     loaded.show_unused(&built.unused);
     note_unenforced(&tools, &built)?;
@@ -117,16 +126,6 @@ fn note_unenforced(tools: &Tools<'_>, built: &Build) -> Result<(), Failure> {
         terminal::note(&format!("warning: boxlaunch will not start this box: {unsupported}"));
     }
     Ok(())
-}
-
-/// Returns the command that writes the lock of this build.
-fn lock_command(args: &Args) -> String {
-    let option = |name: &str, path: Option<&PathBuf>| {
-        path.map(|path| format!(" {name} {}", path.display())).unwrap_or_default()
-    };
-    let file = option("-f", args.project.file.as_ref());
-    let lock = option("--lock-file", args.inputs.lock_file.as_ref());
-    format!("boxbuild lock{file}{lock}")
 }
 
 /// Bounds the number of threads; this one is among them.

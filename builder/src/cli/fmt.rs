@@ -1,30 +1,37 @@
 //! `boxbuild fmt`: the layout of a Boxfile.
 
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use boxbuild::project::{Project, replace};
-use boxfile_spec::{MAX_SOURCE, Severity, Syntax, format_kdl, format_toml};
+use boxfile_spec::{Document, MAX_SOURCE, Severity, Source, Syntax};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use super::failure::Failure;
-use super::{locate, terminal};
+use super::{search, terminal};
 
 /// Formats Boxfiles in place.
 ///
 /// Comments, blank lines and the order of declarations stay; what a Boxfile says never changes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    boxbuild fmt                    format ./Boxfile\n  \
+    boxbuild fmt                    format the Boxfile\n  \
     boxbuild fmt --check            only say whether it is formatted (exit code 1 if not)\n  \
-    boxbuild fmt a.Boxfile b.toml   format these")]
+    boxbuild fmt a.Boxfile b.toml   format these\n  \
+    boxbuild fmt - <Boxfile         print it formatted, for editors")]
 pub(crate) struct Args {
-    /// The files [default: ./Boxfile, ./Boxfile.kdl, ./Boxfile.toml]
+    /// The files; `-` reads standard input and prints the result [default: the Boxfile that
+    /// other commands use]
     #[arg(value_name = "PATH")]
     files: Vec<PathBuf>,
     /// Change nothing; exit with 1 if a file is not formatted
     #[arg(long)]
     check: bool,
+    /// The syntax of standard input: kdl or toml [default: as it looks]
+    #[arg(long, value_name = "SYNTAX", value_parser = syntax(), hide_possible_values = true)]
+    syntax: Option<Syntax>,
     /// Print JSON, errors included, but for a wrong command line
     #[arg(long)]
     pub(crate) json: bool,
@@ -32,8 +39,15 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let is_input = |file: &PathBuf| file.as_os_str() == "-";
+    if args.files.iter().any(is_input) {
+        return run_on_input(args);
+    }
+    if args.syntax.is_some() {
+        return Err(Failure::usage("--syntax is for standard input: `boxbuild fmt -`"));
+    }
     let files = match args.files.as_slice() {
-        [] => vec![locate::boxfile(None)?],
+        [] => vec![search::boxfile(None)?],
         files => files.to_vec(),
     };
     let (mut changed, mut failures) = (Vec::new(), Vec::new());
@@ -70,7 +84,9 @@ fn unformatted(files: &[String], found: bool) -> Failure {
 
 /// Formats a file, or only checks it; returns whether it was not formatted.
 fn format(file: &Path, check: bool) -> Result<bool, Failure> {
-    let Some(text) = formatted(file)? else { return Ok(false) };
+    // What else is wrong with it is not this command's affair.
+    let document = Project::of(file).read(None)?;
+    let Some(text) = formatted(file, document, is_named_boxfile(file))? else { return Ok(false) };
     if !check {
         let failed = |error| {
             Failure::new(ErrorCode::Io, format!("cannot write {}: {error}", file.display()))
@@ -80,15 +96,62 @@ fn format(file: &Path, check: bool) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Returns a file's text as it should be; nothing if it is so already.
-fn formatted(file: &Path) -> Result<Option<String>, Failure> {
-    // What else is wrong with it is not this command's affair.
-    let document = Project::of(file).read(None)?;
+/// Formats standard input to standard output, or only checks it.
+fn run_on_input(args: &Args) -> Result<(), Failure> {
+    if args.files.len() > 1 || args.json {
+        return Err(Failure::usage("`-` goes neither with further files nor with --json"));
+    }
+    let failed =
+        |error| Failure::new(ErrorCode::Io, format!("cannot read standard input: {error}"));
+    let (mut text, limit) = (String::new(), MAX_SOURCE as u64 + 1);
+    io::stdin().lock().take(limit).read_to_string(&mut text).map_err(failed)?;
+    let syntax = args.syntax.unwrap_or_else(|| boxfile_spec::likely_syntax(&text));
+    let source = Source { name: "<stdin>".to_owned(), syntax, text: text.clone() };
+    let document = boxfile_spec::read(source, None, |_| Err(String::new()));
+    let changed = formatted(Path::new("standard input"), document, true)?;
+    match (changed, args.check) {
+        (Some(_), true) => {
+            let message = "standard input is not formatted";
+            Err(Failure::new(ErrorCode::BoxfileUnformatted, message))
+        }
+        (None, true) => Ok(()),
+        (changed, false) => {
+            terminal::pieces([changed.unwrap_or(text)]);
+            Ok(())
+        }
+    }
+}
+
+/// Returns whether a file is a Boxfile by its name alone.
+fn is_named_boxfile(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name == "Boxfile" || name.starts_with("Boxfile.") || name.ends_with(".Boxfile")
+}
+
+/// Refuses a text that is no Boxfile: formatting would change what somebody else lays out.
+fn check_boxfile(file: &Path, source: &Source) -> Result<(), Failure> {
+    if boxfile_spec::looks_like_boxfile(source) {
+        return Ok(());
+    }
+    let help = "a Boxfile has that name, as `Boxfile.toml` and `ci.Boxfile` do, or declares a box, \
+                an agent or a business component, or extends a Boxfile";
+    let message = format!("{} is not a Boxfile, and is left as it is", file.display());
+    Err(Failure::new((ErrorCode::BoxfileInvalid, help), message))
+}
+
+/// Returns the reader of a syntax.
+fn syntax() -> impl TypedValueParser<Value = Syntax> {
+    PossibleValuesParser::new(["kdl", "toml"])
+        .map(|name| if name == "toml" { Syntax::Toml } else { Syntax::Kdl })
+}
+
+/// Returns a text as it should be; `None` if it is so already.
+fn formatted(file: &Path, document: Document, named: bool) -> Result<Option<String>, Failure> {
     let source = &document.sources.as_slice()[0];
-    let text = match source.syntax {
-        Syntax::Kdl => format_kdl(&source.text),
-        Syntax::Toml => format_toml(&source.text),
-    };
+    if !named {
+        check_boxfile(file, source)?;
+    }
+    let text = boxfile_spec::format(source);
     match text {
         Some(text) if text.len() > MAX_SOURCE => {
             let what = "would have more than 1 MiB when it is formatted; it is left as it is";
@@ -103,6 +166,21 @@ fn formatted(file: &Path) -> Result<Option<String>, Failure> {
                 return Err(Failure::new(ErrorCode::BoxfileInvalid, message));
             }
             Err(Failure::diagnostics(ErrorCode::BoxfileInvalid, &wrong, &document.sources))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boxfile_is_known_by_its_name() {
+        for name in ["Boxfile", "a/Boxfile.kdl", "Boxfile.toml", "Boxfile.ci", "ci.Boxfile"] {
+            assert!(is_named_boxfile(Path::new(name)), "{name}");
+        }
+        for name in ["README.md", "Cargo.toml", "a.kdl", "Boxfiles", "aBoxfile"] {
+            assert!(!is_named_boxfile(Path::new(name)), "{name}");
         }
     }
 }

@@ -14,7 +14,7 @@ use oci_registry::Registry;
 
 use super::failure::Failure;
 use super::options::{InputOptions, ProjectOptions};
-use super::{installed, locate, registries, terminal};
+use super::{installed, locate, registries, search, terminal};
 
 /// A Boxfile without errors, as one of its profiles makes it.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Reads the Boxfile that the options name, with a profile if one is given.
     pub(crate) fn read(options: &ProjectOptions, profile: Option<&str>) -> Result<Self, Failure> {
-        let project = Project::of(&locate::boxfile(options.file.as_deref())?);
+        let project = Project::of(&search::boxfile(options.file.as_deref())?);
         let Document { sources, boxfile, found, variants: profiles, .. } = project.read(None)?;
         let chosen = profiles.iter().position(|(name, _)| Some(name.as_str()) == profile);
         // Read with it, the Boxfile says whether that is its name or something in the file.
@@ -107,7 +107,9 @@ impl Loaded {
 
     /// Reads the lock.
     pub(crate) fn lock_file(&self, options: &InputOptions) -> Result<LockFile, LockFileError> {
-        LockFile::read(&self.lock_path(options))
+        let path = self.lock_path(options);
+        terminal::detail("lock", path.display());
+        LockFile::read(&path)
     }
 
     /// Returns where the lock is.
@@ -144,6 +146,8 @@ impl Loaded {
 /// The tools of a command that builds: the store, the client for registries, and the named files.
 pub(crate) struct Tools<'a> {
     pub(crate) store: Store,
+    /// Whether a machine reads what the command prints.
+    pub(crate) as_json: bool,
     options: &'a InputOptions,
     init: PathBuf,
     builder: Blake3Digest,
@@ -154,10 +158,14 @@ impl<'a> Tools<'a> {
     /// Finds them. `as_json` says that a machine reads what the command prints.
     pub(crate) fn find(options: &'a InputOptions, as_json: bool) -> Result<Self, Failure> {
         let store = locate::store(options.store.store.as_deref())?;
+        terminal::detail("store", store.display());
+        let init = installed::init(options.init.as_deref())?;
+        terminal::detail("init", init.display());
         Ok(Self {
             store: Store::open(&store)?,
+            as_json,
             options,
-            init: installed::init(options.init.as_deref())?,
+            init,
             builder: builder_identity()?,
             remote: registries::client(&options.registries, as_json)?,
         })
@@ -172,6 +180,8 @@ impl<'a> Tools<'a> {
         refresh: &'r [String],
     ) -> Result<Request<'r>, Failure> {
         let (boxfile, base) = (loaded.boxfile(), &loaded.project.base);
+        let kernel = installed::kernel(self.options.kernel.as_deref(), boxfile, base)?;
+        terminal::detail("kernel", kernel.display());
         Ok(Request {
             boxfile,
             base,
@@ -185,7 +195,7 @@ impl<'a> Tools<'a> {
             },
             remote: Some(&self.remote),
             init: &self.init,
-            kernel: installed::kernel(self.options.kernel.as_deref(), boxfile, base)?,
+            kernel,
             builder: self.builder,
         })
     }

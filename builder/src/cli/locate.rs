@@ -1,34 +1,11 @@
-//! Finding what the command line does not name: the Boxfile, the store, the user's directories.
+//! Finding what the command line does not name: the store, the user's directories.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
-use boxbuild::project::NAMES;
 
 use super::failure::Failure;
-use super::terminal;
-
-/// Returns the Boxfile to use.
-pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    if let Some(path) = named {
-        return Ok(path.to_owned());
-    }
-    let mut found = NAMES.iter().map(PathBuf::from).filter(|path| path.is_file());
-    let first = found.next().ok_or_else(|| {
-        let help = "go to the directory that has one, name it with `-f PATH`, or make one with \
-                    `boxbuild init`";
-        Failure::new((ErrorCode::BoxfileNotFound, help), "there is no Boxfile in this directory")
-    })?;
-    if let Some(second) = found.next() {
-        terminal::note(&format!(
-            "warning: {} is not read: {} comes first",
-            second.display(),
-            first.display()
-        ));
-    }
-    Ok(first)
-}
 
 /// Refuses an output in the directory of a box, or of any other OCI image layout, which would hold
 /// something foreign then.

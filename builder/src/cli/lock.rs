@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use box_image::ErrorCode;
+use box_image::{ErrorCode, exit};
 use boxbuild::project::{LockFile, LockFileError};
-use boxbuild::resolve;
-use boxfile_spec::Lock;
+use boxbuild::{Resolved, resolve};
 use boxfile_spec::lock::{LockEntry, PinKind};
+use boxfile_spec::{Lock, nearest};
 
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
-use super::options::{InputOptions, ProjectOptions};
+use super::locking::Fixed;
+use super::options::{InputOptions, ProjectOptions, lock_command};
+use super::stages::Stages;
 use super::{locking, terminal};
 
 /// Writes Boxfile.lock without building.
@@ -20,9 +22,13 @@ use super::{locking, terminal};
 /// locked already stays as it is, unless the Boxfile or a file of the checkout changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    boxbuild lock            write ./Boxfile.lock\n  \
+    boxbuild lock            write Boxfile.lock\n  \
+    boxbuild lock --check    fail with exit code 3 if that would change it\n  \
     boxbuild lock --json     print what changed as JSON")]
 pub(crate) struct LockArgs {
+    /// Write nothing; exit with 3 if the lock is missing or would change
+    #[arg(long)]
+    check: bool,
     #[command(flatten)]
     pub(crate) project: ProjectOptions,
     #[command(flatten)]
@@ -54,10 +60,32 @@ pub(crate) struct UpdateArgs {
 /// Runs `boxbuild lock`.
 pub(crate) fn lock(args: &LockArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, None)?;
-    let file = LockFile::read_any_epoch(&loaded.lock_path(&args.inputs))?;
+    let file = LockFile::read_any_epoch(&loaded.lock_path(&args.inputs));
+    let blame = |failure: Failure| {
+        if args.check { failure.with_exit(exit::LOCKED) } else { failure }
+    };
+    let file = file.map_err(|error| blame(error.into()))?;
+    let command = lock_command(&args.project, &args.inputs);
+    let fixed = Fixed { file: &file, option: "--check", command: &command };
+    if args.check {
+        check_declared(&fixed, &loaded)?;
+    }
     let tools = Tools::find(&args.inputs, args.project.json)?;
-    let lock = resolve_all(&loaded, &tools, file.lock.as_ref(), &[])?;
-    finish(&file, &lock, false, args.project.json)
+    let lock = resolve_all(&loaded, &tools, file.lock.as_ref(), &[], |_| Ok(()))?;
+    if args.check {
+        fixed.check_resolved(&lock)?;
+    }
+    finish(&file, &lock, args.check, args.project.json)
+}
+
+/// Refuses a lock that does not fit what the Boxfile names, for any of its profiles and platforms.
+pub(crate) fn check_declared(fixed: &Fixed<'_>, loaded: &Loaded) -> Result<(), Failure> {
+    for variant in loaded.variants() {
+        for platform in &variant.boxfile().platforms {
+            fixed.check_declared(&variant, platform.value)?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads a lock to resolve all of it again, and warns if its pins cannot be used.
@@ -82,7 +110,7 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
     let old = file.lock.as_ref();
     let refresh = if all { names(old, |it| it.kind == PinKind::Image) } else { args.names.clone() };
     let tools = Tools::find(&args.inputs, args.project.json)?;
-    let lock = resolve_all(&loaded, &tools, old, &refresh)?;
+    let lock = resolve_all(&loaded, &tools, old, &refresh, |_| Ok(()))?;
     let known = names(old, |_| true).into_iter().chain(names(Some(&lock), |_| true)).collect();
     check_names(&args.names, known)?;
     finish(&file, &lock, args.dry_run, args.project.json)
@@ -96,29 +124,37 @@ fn names(lock: Option<&Lock>, filter: impl Fn(&&LockEntry) -> bool) -> Vec<Strin
 /// Refuses a name that neither the lock nor the Boxfile has.
 fn check_names(names: &[String], known: BTreeSet<String>) -> Result<(), Failure> {
     let Some(name) = names.iter().find(|name| !known.contains(*name)) else { return Ok(()) };
-    let known = known.into_iter().collect::<Vec<_>>().join(", ");
-    let help = format!("its entries are {known}");
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let help = match nearest(name, &known) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("its entries are {}", known.join(", ")),
+    };
     let message = format!("the lock has no entry `{name}`");
     Err(Failure::new((ErrorCode::LockEntryNotFound, help), message))
 }
 
-/// Resolves everything that the Boxfile names, in all its profiles, for all its platforms.
-fn resolve_all(
+/// Resolves everything that the Boxfile names, in all its profiles, for all its platforms, and calls
+/// `each` with each result.
+pub(crate) fn resolve_all(
     loaded: &Loaded,
     tools: &Tools<'_>,
     old: Option<&Lock>,
     refresh: &[String],
+    mut each: impl FnMut(&Resolved<'_>) -> Result<(), Failure>,
 ) -> Result<Lock, Failure> {
+    let stages = Stages::new(tools.as_json);
+    stages.begin("resolving images and files");
     let mut lock = Lock::new(box_image::manifest::FORMAT_EPOCH);
     for (index, variant) in loaded.variants().iter().enumerate() {
         for platform in &variant.boxfile().platforms {
             let request = tools.request(variant, platform.value, old, refresh)?;
-            let resolved = resolve(&request, &tools.store)
-                .map_err(|error| Failure::of_build(&error, &variant.sources))?;
+            let failed = |error| Failure::of_build(&error, &variant.sources);
+            let resolved = resolve(&request, &tools.store).map_err(failed)?;
             if index == 0 {
                 variant.show_warnings(resolved.warnings());
             }
             resolved.lock().entries().for_each(|entry| drop(lock.set(entry.clone())));
+            each(&resolved)?;
         }
     }
     Ok(lock)

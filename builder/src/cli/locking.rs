@@ -1,7 +1,5 @@
 //! Messages about a lock: what changes in it, and why `--locked` refuses it.
 
-use std::path::Path;
-
 use box_digest::{AnyDigest, Digest};
 use box_image::ErrorCode;
 use boxbuild::project::{LockFile, Mismatch};
@@ -12,48 +10,68 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::loaded::Loaded;
 
-/// Refuses a lock that is missing, or that does not fit what the Boxfile names; `command` would
-/// write the right one. Nothing is resolved for that.
-pub(crate) fn check_declared(
-    file: &LockFile,
-    loaded: &Loaded,
-    platform: Platform,
-    command: &str,
-) -> Result<(), Failure> {
-    let path = file.path().display();
-    let Some(lock) = &file.lock else {
-        let help = format!("run `{command}`, and check the lock in");
-        let message = format!("there is no {path}, and --locked forbids writing it");
-        return Err(Failure::new((ErrorCode::LockMissing, help), message));
-    };
-    let found = loaded.declarations().mismatches(lock, loaded.target(platform));
-    out_of_date(file.path(), found.iter().map(of_mismatch).collect(), command)
+/// The lock of a command that must not change it.
+pub(crate) struct Fixed<'a> {
+    pub(crate) file: &'a LockFile,
+    /// The option that forbids the change: `--locked` or `--check`.
+    pub(crate) option: &'static str,
+    /// The command that would write the right lock.
+    pub(crate) command: &'a str,
 }
 
-/// Refuses a lock that is not the one that was resolved; `command` would write that one.
-pub(crate) fn check_locked(file: &LockFile, new: &Lock, command: &str) -> Result<(), Failure> {
-    let changed = changes(file.lock.as_ref(), new).iter().map(of_change).collect();
-    out_of_date(file.path(), changed, command)
+impl Fixed<'_> {
+    /// Refuses a lock that is missing, or that does not fit what the Boxfile names. Nothing is
+    /// resolved for that.
+    pub(crate) fn check_declared(
+        &self,
+        loaded: &Loaded,
+        platform: Platform,
+    ) -> Result<(), Failure> {
+        let Some(lock) = &self.file.lock else {
+            let help = format!("run `{}`, and check the lock in", self.command);
+            let message =
+                format!("there is no {}{}", self.file.path().display(), self.forbids("writing"));
+            return Err(Failure::new((ErrorCode::LockMissing, help), message));
+        };
+        let found = loaded.declarations().mismatches(lock, loaded.target(platform));
+        self.refuse(found.iter().map(of_mismatch).collect())
+    }
+
+    /// Refuses a lock that is not the one that was resolved.
+    pub(crate) fn check_resolved(&self, new: &Lock) -> Result<(), Failure> {
+        self.refuse(changes(self.file.lock.as_ref(), new).iter().map(of_change).collect())
+    }
+
+    /// Returns the end of a message where a command would have changed the lock.
+    fn forbids(&self, doing: &str) -> String {
+        match self.option {
+            "--check" => String::new(),
+            option => format!(", and {option} forbids {doing} it"),
+        }
+    }
+
+    /// Returns the failure of a lock with entries that are out of date, if there are any.
+    fn refuse(&self, entries: Vec<Outdated>) -> Result<(), Failure> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let help = format!(
+            "look at what changed; if it is meant, run `{}` and check the lock in",
+            self.command
+        );
+        let path = self.file.path().display();
+        let message = format!("{path} is out of date{}", self.forbids("changing"));
+        let lines: String = entries.iter().map(|it| format!("\n  {}", it.line)).collect();
+        let data = entries.into_iter().map(|it| it.data).collect();
+        Err(Failure::new((ErrorCode::LockOutOfDate, help), message)
+            .with_details(&lines, &[("entries", data)]))
+    }
 }
 
 /// An entry that is out of date, for people and as data.
 struct Outdated {
     line: String,
     data: Value,
-}
-
-/// Returns the failure of a lock with entries that are out of date, if there are any.
-fn out_of_date(path: &Path, entries: Vec<Outdated>, command: &str) -> Result<(), Failure> {
-    if entries.is_empty() {
-        return Ok(());
-    }
-    let help =
-        format!("look at what changed; if it is meant, run `{command}` and check the lock in");
-    let message = format!("{} is out of date, and --locked forbids changing it", path.display());
-    let lines: String = entries.iter().map(|it| format!("\n  {}", it.line)).collect();
-    let data = entries.into_iter().map(|it| it.data).collect();
-    Err(Failure::new((ErrorCode::LockOutOfDate, help), message)
-        .with_details(&lines, &[("entries", data)]))
 }
 
 const NOT_LOCKED: &str = "not locked yet";
@@ -257,7 +275,8 @@ mod tests {
         let old = lock(&[image("agent", "oci:a", Platform::LinuxAmd64, 1)]);
         std::fs::write(&path, old.write()).unwrap();
         let file = LockFile::read(&path).unwrap();
-        check_locked(&file, &old, "boxbuild lock").unwrap();
-        check_locked(&file, &Lock::new(FORMAT_EPOCH + 1), "boxbuild lock").unwrap_err();
+        let fixed = Fixed { file: &file, option: "--check", command: "boxbuild lock" };
+        fixed.check_resolved(&old).unwrap();
+        fixed.check_resolved(&Lock::new(FORMAT_EPOCH + 1)).unwrap_err();
     }
 }

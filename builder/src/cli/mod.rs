@@ -8,8 +8,10 @@ mod diff;
 mod entry;
 mod export;
 mod failure;
+mod fetch;
 mod fmt;
 mod generate;
+mod global;
 mod init;
 mod inspect;
 mod installed;
@@ -22,14 +24,17 @@ mod options;
 mod plan;
 mod progress;
 mod registries;
+mod search;
 mod setup;
+mod stages;
 mod terminal;
 
+use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use box_image::exit;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use error_report::Problem;
 
 /// Bakes microVM images for AI agents from a checked-in Boxfile.
@@ -39,6 +44,8 @@ use error_report::Problem;
     Errors and their codes in --json: docs/errors.md.\n\
     The language: docs/boxfile.md, or `boxbuild schema --reference`.")]
 struct Cli {
+    #[command(flatten)]
+    global: global::GlobalOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -51,6 +58,7 @@ enum Command {
     Plan(plan::Args),
     Lock(lock::LockArgs),
     Update(lock::UpdateArgs),
+    Fetch(fetch::Args),
     Export(export::Args),
     Ls(ls::Args),
     Diff(diff::Args),
@@ -60,6 +68,16 @@ enum Command {
     Schema(generate::Schema),
     Completions(generate::Completions),
     Man(generate::Man),
+}
+
+impl Cli {
+    /// Applies the global options and runs the command. Returns the same as [`Command::run`].
+    fn run(&self) -> (Result<(), failure::Failure>, bool) {
+        match self.global.apply() {
+            Ok(()) => self.command.run(),
+            Err(failure) => (Err(failure), env::args_os().any(|arg| arg == "--json")),
+        }
+    }
 }
 
 impl Command {
@@ -72,6 +90,7 @@ impl Command {
             Self::Plan(args) => (plan::run(args), args.project.json),
             Self::Lock(args) => (lock::lock(args), args.project.json),
             Self::Update(args) => (lock::update(args), args.project.json),
+            Self::Fetch(args) => (fetch::run(args), args.project.json),
             Self::Export(args) => (export::run(args), args.json),
             Self::Ls(args) => (ls::run(args), args.json),
             Self::Diff(args) => (diff::run(args), args.json),
@@ -85,19 +104,26 @@ impl Command {
     }
 }
 
+/// Reads the command line.
+fn parse() -> Result<Cli, clap::Error> {
+    let args = env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+    let command = Cli::command().color(global::color_of(args));
+    Cli::from_arg_matches(&command.try_get_matches()?)
+}
+
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
-        Err(error) => return failure::usage(&error),
+        Err(error) => return failure::usage(error),
     };
-    match catch_unwind(AssertUnwindSafe(|| cli.command.run())) {
+    match catch_unwind(AssertUnwindSafe(|| cli.run())) {
         Ok((Ok(()), _)) if terminal::lost() => ExitCode::FAILURE,
         Ok((Ok(()), _)) => ExitCode::SUCCESS,
         Ok((Err(failure), as_json)) => failure.report(as_json),
         // The panic's own message is printed already.
         Err(_) => {
-            terminal::note(&Problem::panicked("boxbuild").text());
+            terminal::error(&Problem::panicked("boxbuild").text());
             ExitCode::from(exit::BUG)
         }
     }

@@ -2,14 +2,18 @@
 
 use std::path::PathBuf;
 
-use box_image::ComponentName;
-use boxfile_spec::Platform;
+use box_image::{ComponentName, exit};
+use boxbuild::BuildError;
+use boxfile_spec::{Platform, Sources};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::failure::Failure;
 
 /// Which Boxfile, and how its command reports.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ProjectOptions {
-    /// The Boxfile [default: ./Boxfile, ./Boxfile.kdl, ./Boxfile.toml]
+    /// The Boxfile [default: Boxfile, Boxfile.kdl or Boxfile.toml, here
+    /// or in the nearest directory above]
     #[arg(short, long, value_name = "PATH")]
     pub(crate) file: Option<PathBuf>,
     /// Print JSON, errors included, but for a wrong command line
@@ -63,6 +67,40 @@ pub(crate) struct ProfileOption {
     /// Apply this profile of the Boxfile
     #[arg(long = "profile", value_name = "NAME")]
     pub(crate) name: Option<String>,
+}
+
+/// Whether the lock may change.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct LockedOption {
+    /// Fail with exit code 3 if the lock is missing or out of date
+    #[arg(long)]
+    pub(crate) locked: bool,
+}
+
+impl LockedOption {
+    /// Returns the failure of a build. With `--locked`, a pin that is stale is the lock's fault.
+    pub(crate) fn failure(&self, error: &BuildError, sources: &Sources) -> Failure {
+        let failure = Failure::of_build(error, sources);
+        match error {
+            BuildError::PinGone { .. } | BuildError::PinMismatch { .. } => self.blame(failure),
+            _ => failure,
+        }
+    }
+
+    /// Gives a failure because of the lock the exit code that `--locked` promises.
+    pub(crate) fn blame(&self, failure: Failure) -> Failure {
+        if self.locked { failure.with_exit(exit::LOCKED) } else { failure }
+    }
+}
+
+/// Returns the command that writes the lock of a Boxfile.
+pub(crate) fn lock_command(project: &ProjectOptions, inputs: &InputOptions) -> String {
+    let option = |name: &str, path: Option<&PathBuf>| {
+        path.map(|path| format!(" {name} {}", path.display())).unwrap_or_default()
+    };
+    let file = option("-f", project.file.as_ref());
+    let lock = option("--lock-file", inputs.lock_file.as_ref());
+    format!("boxbuild lock{file}{lock}")
 }
 
 /// Returns the reader of a component's name.

@@ -15,7 +15,10 @@ const WORTH_A_LINE: u64 = 1 << 20;
 /// How often a watched line changes at most.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Tells how far downloads are: on one line that changes where a person watches, else with a line for
+/// From this time on, the rate of downloads is shown.
+const RATE_AFTER: Duration = Duration::from_secs(1);
+
+/// Shows how far downloads are: on one line that changes where a person watches, else with a line for
 /// each that is done, and not at all where a machine reads along.
 pub(crate) struct Progress {
     silent: bool,
@@ -28,12 +31,16 @@ struct State {
     /// Bytes received and bytes in all, of what is under way.
     blobs: BTreeMap<Digest, (u64, u64)>,
     told: Option<Instant>,
+    /// When the first of what is under way began.
+    started: Option<Instant>,
+    /// Bytes received since then.
+    received: u64,
 }
 
 impl Progress {
     /// Starts with nothing under way.
     pub(crate) fn new(silent: bool) -> Self {
-        Self { silent, watched: terminal::is_watched(), state: Mutex::default() }
+        Self { silent, watched: terminal::shows_status(), state: Mutex::default() }
     }
 
     /// Tells of one more piece. Called often, and from several threads.
@@ -46,7 +53,7 @@ impl Progress {
         if self.watched && done {
             terminal::status("");
         } else if self.watched && state.is_time() {
-            terminal::status(&state.line());
+            terminal::status(&state.line(state.rate().as_deref()));
         }
         if done && piece.received >= WORTH_A_LINE {
             terminal::note(&fetched(piece));
@@ -58,6 +65,11 @@ impl State {
     /// Notes a piece, and returns whether its blob is whole now.
     fn add(&mut self, piece: Piece) -> bool {
         let Piece { digest, received, total } = piece;
+        if self.blobs.is_empty() {
+            (self.started, self.received) = (Some(Instant::now()), 0);
+        }
+        let before = self.blobs.get(&digest).map_or(0, |(before, _)| *before);
+        self.received += received.saturating_sub(before);
         if total == Some(received) {
             self.blobs.remove(&digest);
             return true;
@@ -76,12 +88,25 @@ impl State {
         may
     }
 
-    fn line(&self) -> String {
+    /// Returns how fast the downloads are, once that can be said.
+    fn rate(&self) -> Option<String> {
+        rate(self.received, self.started?.elapsed())
+    }
+
+    fn line(&self, rate: Option<&str>) -> String {
         let sums = self.blobs.values().fold((0, 0), |sums, it| (sums.0 + it.0, sums.1 + it.1));
         let (count, (received, all)) = (self.blobs.len(), sums);
         let blobs = if count == 1 { "blob" } else { "blobs" };
-        format!("fetching {count} {blobs}: {} of {}", readable(received), readable(all))
+        let rate = rate.map(|rate| format!(", {rate}")).unwrap_or_default();
+        format!("fetching {count} {blobs}: {} of {}{rate}", readable(received), readable(all))
     }
+}
+
+/// Returns a rate for people, once enough time has passed.
+fn rate(bytes: u64, taken: Duration) -> Option<String> {
+    let milliseconds = u64::try_from(taken.as_millis()).unwrap_or(u64::MAX);
+    let second = bytes.saturating_mul(1000).checked_div(milliseconds)?;
+    (taken >= RATE_AFTER).then(|| format!("{}/s", readable(second)))
 }
 
 fn fetched(piece: Piece) -> String {
@@ -101,12 +126,25 @@ mod tests {
     fn what_is_under_way_is_summed_up() {
         let mut state = State::default();
         assert!(!state.add(piece(1, 1 << 20, 4 << 20)));
-        assert_eq!(state.line(), "fetching 1 blob: 1.0 MiB of 4.0 MiB");
+        assert_eq!(state.line(None), "fetching 1 blob: 1.0 MiB of 4.0 MiB");
         assert!(!state.add(piece(2, 0, 1 << 20)));
         assert!(!state.add(piece(1, 3 << 20, 4 << 20)));
-        assert_eq!(state.line(), "fetching 2 blobs: 3.0 MiB of 5.0 MiB");
+        assert_eq!(state.line(None), "fetching 2 blobs: 3.0 MiB of 5.0 MiB");
         assert!(state.add(piece(1, 4 << 20, 4 << 20)));
-        assert_eq!(state.line(), "fetching 1 blob: 0 bytes of 1.0 MiB");
+        assert_eq!(state.line(None), "fetching 1 blob: 0 bytes of 1.0 MiB");
+    }
+
+    #[test]
+    fn the_rate_is_shown_after_a_second() {
+        assert_eq!(rate(4 << 20, Duration::from_millis(999)), None);
+        assert_eq!(rate(4 << 20, Duration::from_secs(2)).unwrap(), "2.0 MiB/s");
+        assert_eq!(rate(0, Duration::ZERO), None);
+        let mut state = State::default();
+        state.add(piece(1, 1 << 20, 4 << 20));
+        state.add(piece(1, 3 << 20, 4 << 20));
+        assert_eq!(state.received, 3 << 20);
+        let line = state.line(Some("2.0 MiB/s"));
+        assert_eq!(line, "fetching 1 blob: 3.0 MiB of 4.0 MiB, 2.0 MiB/s");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use box_image::ErrorCode;
-use download::NetworkOptions;
+use download::{NetworkOptions, Retry, RetryObserver};
 use host_fs::FileError;
 use host_fs::read::{Links, ReadError, read_file};
 use oci_registry::{Options, Registry, RegistryConfig};
@@ -14,6 +14,7 @@ use super::failure::{Failure, chain};
 use super::locate::{config_home, path, xdg};
 use super::options::RegistryOptions;
 use super::progress::Progress;
+use super::terminal;
 
 /// The most bytes of a registry configuration.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
@@ -38,8 +39,19 @@ pub(crate) fn network(as_json: bool) -> NetworkOptions {
         // Trusted certificates, in the place of the system's.
         roots: path("SSL_CERT_FILE"),
         progress: Some(Arc::new(move |it| progress.tell(it))),
+        retry: Some(RetryObserver::new(move |it| {
+            if !as_json {
+                terminal::note(&retrying(&it));
+            }
+        })),
         ..NetworkOptions::default()
     }
+}
+
+/// Says that a server is asked again.
+fn retrying(retry: &Retry) -> String {
+    let Retry { host, attempt, tries, .. } = retry;
+    format!("note: {host} gave no usable answer; retrying ({attempt} of {tries})")
 }
 
 /// Reads the configuration that is named, or the user's, or none.

@@ -1,20 +1,61 @@
-//! The one place that prints: results go to standard output, everything else to standard error.
+//! The one place that prints: results go to standard output, everything else to standard error, in
+//! colour and as much of it as the command line asks for.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, StderrLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use box_image::text::shown_json;
 use boxfile_spec::shown;
+use error_report::paint::paint;
 use serde::Serialize;
 use serde_json::Value;
 
 /// Whether a result was lost.
 static LOST: AtomicBool = AtomicBool::new(false);
-/// Whether a text of [`status`] stands; changed only by who holds standard error.
+/// Whether a text of [`status`] is shown; changed only by who holds standard error.
 static STANDS: AtomicBool = AtomicBool::new(false);
+/// When [`status`] was last called.
+static SHOWN: Mutex<Option<Instant>> = Mutex::new(None);
+/// The settings of this process.
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
 /// Begins the line again.
 const CLEAR: &str = "\r\x1b[K";
+/// Cuts what does not fit on a line (DECAWM).
+const CUT: &str = "\x1b[?7l";
+/// Wraps it again.
+const WRAP: &str = "\x1b[?7h";
+
+/// How much is printed on standard error.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Loudness {
+    /// Errors.
+    Quiet,
+    /// Notes and warnings, too.
+    #[default]
+    Normal,
+    /// Details, too.
+    Verbose,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Settings {
+    loudness: Loudness,
+    colour: bool,
+}
+
+/// Sets how much is printed on standard error, and whether in colour: once, before anything is.
+pub(crate) fn configure(loudness: Loudness, colour: bool) {
+    // The first settings stay.
+    let _ = SETTINGS.set(Settings { loudness, colour });
+}
+
+fn settings() -> Settings {
+    SETTINGS.get().copied().unwrap_or_default()
+}
 
 /// Prints a result. A reader that has gone away is no error; see [`lost`] for others.
 pub(crate) fn result(text: &str) {
@@ -56,7 +97,7 @@ pub(crate) fn pieces(pieces: impl IntoIterator<Item = impl AsRef<str>>) {
 pub(crate) fn check(written: io::Result<()>) {
     if let Some(error) = written.err().filter(|it| it.kind() != ErrorKind::BrokenPipe) {
         LOST.store(true, Ordering::Relaxed);
-        note(&format!("error: cannot write to standard output: {error}"));
+        self::error(&format!("error: cannot write to standard output: {error}"));
     }
 }
 
@@ -75,20 +116,55 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Shows how far something is, on a line that the next such text, or any other, replaces.
+/// Returns whether somebody who watches is to see how far something is.
+pub(crate) fn shows_status() -> bool {
+    is_watched() && settings().loudness > Loudness::Quiet
+}
+
+/// Shows how far something is, on a line that the next such text, or any other, replaces. It is cut
+/// where the terminal ends.
 pub(crate) fn status(text: &str) {
     let mut out = io::stderr().lock();
     STANDS.store(!text.is_empty(), Ordering::Relaxed);
-    drop(write!(out, "{CLEAR}{}", shown(text)).and_then(|()| out.flush()));
+    *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    let line = format!("{CLEAR}{CUT}{}{WRAP}", shown(text));
+    drop(out.write_all(line.as_bytes()).and_then(|()| out.flush()));
 }
 
-/// Prints something for the person who watches, line by line; nothing in it can move the cursor.
+/// Returns whether [`status`] was not called for this time.
+pub(crate) fn status_is_older_than(time: Duration) -> bool {
+    let shown = *SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    shown.is_none_or(|shown| shown.elapsed() >= time)
+}
+
+/// Prints something for the person who watches, a warning or a note, unless only errors are wanted.
 pub(crate) fn note(text: &str) {
-    let lines: Vec<String> = text.split('\n').map(shown).collect();
-    drop(writeln!(cleared(), "{}", lines.join("\n")));
+    if settings().loudness > Loudness::Quiet {
+        print(text);
+    }
 }
 
-/// Returns standard error, without the text of [`status`] where one stands.
+/// Prints a detail, such as where something was found, if details are wanted.
+pub(crate) fn detail(title: &str, text: impl Display) {
+    if settings().loudness == Loudness::Verbose {
+        print(&format!("{title}: {text}"));
+    }
+}
+
+/// Prints an error.
+pub(crate) fn error(text: &str) {
+    print(text);
+}
+
+/// Prints a text line by line; nothing in it can move the cursor.
+fn print(text: &str) {
+    let lines: Vec<String> = text.split('\n').map(shown).collect();
+    let text = lines.join("\n");
+    let text = if settings().colour { paint(&text) } else { text };
+    drop(writeln!(cleared(), "{text}"));
+}
+
+/// Returns standard error, without the text of [`status`] where there is one.
 fn cleared() -> StderrLock<'static> {
     let mut out = io::stderr().lock();
     if STANDS.swap(false, Ordering::Relaxed) {

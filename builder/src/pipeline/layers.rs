@@ -10,6 +10,7 @@ use oci_layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, Total, decode};
 
 use super::inputs::access;
 use super::resolved::Resolved;
+use super::step::{ReportingReader, Step};
 use crate::BuildError;
 use crate::pack::Pack;
 
@@ -50,6 +51,11 @@ pub(super) fn decode_all(
     let is_missing = |job: &Job<'_>| recalled[&job.layer.diff_id].is_none();
     let missing: Vec<_> = jobs.clone().filter(is_missing).collect();
     fetch(resolved, &missing)?;
+    if !missing.is_empty() {
+        let sizes: BTreeMap<_, _> =
+            missing.iter().map(|it| (it.layer.diff_id, it.layer.size)).collect();
+        resolved.report(Step::Decode { layers: sizes.len(), bytes: sizes.values().sum() });
+    }
     let new = total.read(missing, |job| decode_one(job, resolved), |layer| Some(&layer.index))?;
     let known = recalled.into_iter().filter_map(|(id, layer)| Some((id, layer?)));
     let decoded: BTreeMap<_, _> = known.chain(new).collect();
@@ -58,10 +64,36 @@ pub(super) fn decode_all(
     Ok(decoded)
 }
 
+impl Resolved<'_> {
+    /// Fetches the layers that a build would fetch from registries, and returns those that the store
+    /// did not have.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn fetch(&self) -> Result<Vec<LayerSource>, BuildError> {
+        let Self { store, inputs, .. } = self;
+        let mut missing = Vec::new();
+        for (component, image) in &inputs.images {
+            for layer in &image.layers {
+                if recall(store, &key(layer))?.is_none() {
+                    missing.push(Job { component: *component, image, layer });
+                }
+            }
+        }
+        let absent = |job: &&Job<'_>| store.size(&job.layer.digest).is_none();
+        let absent: BTreeMap<_, _> =
+            missing.iter().filter(absent).map(|job| (job.layer.digest, job.layer)).collect();
+        fetch(self, &missing)?;
+        // The layers of local images stay where they are.
+        let fetched = absent.into_values().filter(|layer| store.size(&layer.digest).is_some());
+        Ok(fetched.cloned().collect())
+    }
+}
+
 /// Fetches the layers that are to be decoded from a registry: those of an image at once, and each
 /// diff_id for the first image that has it.
 fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError> {
-    let Resolved { request, store, inputs } = resolved;
+    let Resolved { request, store, inputs, .. } = resolved;
     let mut seen = BTreeSet::new();
     for (component, image) in &inputs.images {
         let its = missing.iter().filter(|job| job.component == *component).map(|job| job.layer);
@@ -83,6 +115,7 @@ fn decode_one(job: &Job<'_>, resolved: &Resolved<'_>) -> Result<DecodedLayer, Bu
         .image
         .open_layer(job.layer, &access(request, store))
         .map_err(|source| BuildError::image(component, span, source))?;
+    let blob = ReportingReader { inner: blob, observer: resolved.observer };
     let mut data = store.data_writer()?;
     let index = decode(job.layer, blob, &mut data, &Limits::default());
     let index = index.map_err(|source| BuildError::image(component, span, source))?;

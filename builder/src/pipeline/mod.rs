@@ -8,6 +8,7 @@ mod recall;
 mod request;
 mod resolved;
 mod root;
+mod step;
 
 use std::collections::HashSet;
 
@@ -27,6 +28,7 @@ use recall::{recall, record};
 pub use request::Request;
 pub use resolved::{Build, Resolved};
 use root::{Root, root};
+pub use step::{Observer, Step};
 
 /// Resolves everything that a build reads: images to digests, files to their contents. Nothing is
 /// decoded or baked, and the platform may be one that cannot be built.
@@ -34,7 +36,7 @@ use root::{Root, root};
 /// # Errors
 /// [`BuildError`].
 pub fn resolve<'a>(request: &'a Request<'a>, store: &'a Store) -> Result<Resolved<'a>, BuildError> {
-    Ok(Resolved { request, store, inputs: Inputs::resolve(request, store)? })
+    Ok(Resolved { request, store, inputs: Inputs::resolve(request, store)?, observer: None })
 }
 
 impl Resolved<'_> {
@@ -81,6 +83,7 @@ impl Resolved<'_> {
     fn make(&self) -> Result<(Sealed, Vec<Unused>), BuildError> {
         let Root { tree, contents, plan, unused } = root(self)?;
         let (kernel, kernel_version) = self.kernel()?;
+        self.report(Step::Write);
         let rootfs = rootfs(&tree, &contents, self.store)?;
         let init = Stored::put(self.store, &self.inputs.init.bytes)?;
         let digest = tree.digest();

@@ -94,7 +94,7 @@ impl Resolved<'_> {
     /// [`BuildError`], as a build; but conflicts of the layout `merged` are a part of the preview.
     pub fn preview(&self) -> Result<Preview, BuildError> {
         self.request.check_platform()?;
-        let Self { request, store, inputs } = self;
+        let Self { request, store, inputs, .. } = self;
         let known = recall(store, &inputs.key(request))?.map(|it| it.sealed.manifest);
         let images = inputs.images.iter().map(|(component, image)| look(*component, image, store));
         let images = images.collect::<Result<_, _>>()?;

@@ -8,6 +8,7 @@ use boxfile_spec::Lock;
 
 use super::inputs::{self, ComponentImage, Inputs};
 use super::request::Request;
+use super::step::{Observer, Step};
 use crate::compose::merged::Unused;
 use crate::{Report, Sealed};
 
@@ -27,6 +28,7 @@ pub struct Resolved<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) store: &'a Store,
     pub(super) inputs: Inputs,
+    pub(super) observer: Option<Observer<'a>>,
 }
 
 impl fmt::Debug for Resolved<'_> {
@@ -35,7 +37,22 @@ impl fmt::Debug for Resolved<'_> {
     }
 }
 
+impl<'a> Resolved<'a> {
+    /// Sets what is called at each step of the second phase.
+    #[must_use]
+    pub fn observed(self, observer: Observer<'a>) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+}
+
 impl Resolved<'_> {
+    /// Tells the observer of a step.
+    pub(super) fn report(&self, step: Step) {
+        if let Some(observer) = self.observer {
+            observer(step);
+        }
+    }
+
     /// Returns what the lock is to pin: the entries for this Boxfile and platform.
     pub fn lock(&self) -> Lock {
         inputs::lock(&self.inputs, self.request)

@@ -15,6 +15,7 @@ use oci_layer::flatten;
 use super::inputs::{self, Inputs, SkillInput};
 use super::layers::{DecodedLayer, decode_all};
 use super::resolved::Resolved;
+use super::step::Step;
 use crate::BuildError;
 use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
 use crate::compose::{
@@ -94,7 +95,8 @@ pub(super) fn composed(
     Flattened { images, mut contents }: Flattened,
     merge: Option<Merge>,
 ) -> Result<Root, BuildError> {
-    let Resolved { request, store, inputs } = resolved;
+    let Resolved { request, store, inputs, .. } = resolved;
+    resolved.report(Step::Compose);
     let boxfile = request.boxfile;
     let unused = merge.as_ref().map(|it| Unused::of(&it.report.policies)).unwrap_or_default();
     let merged = merge.map(|it| accept(it, resolved, &mut contents)).transpose()?;
@@ -115,7 +117,7 @@ fn plan(
     images: &[FlatImage],
     contents: &ContentMap,
 ) -> Result<RunPlan, BuildError> {
-    let Resolved { request, store, inputs } = resolved;
+    let Resolved { request, store, inputs, .. } = resolved;
     let skill = |skill: &SkillInput| SkillPlan { name: skill.name.clone(), mode: skill.mode };
     let skills = inputs.skills.iter().map(skill).collect();
     let plan = plan_of(request.boxfile, &inputs.env, skills, images, &mut contents.reader(store));

@@ -17,7 +17,7 @@ pub mod exit {
         DONE 0 "done",
         FAILED 1 "the input is wrong, or the command failed",
         USAGE 2 "the command line is wrong",
-        LOCKED 3 "the lock is missing, out of date or malformed (`boxbuild build --locked`)",
+        LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`)",
         OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`)",
         DIFFERENT 5 "a difference was found (`boxbuild diff`, `boxlaunch`)",
         BUG 70 "a bug in the program",
@@ -126,7 +126,7 @@ impl ErrorCode {
     /// reason for another one.
     pub const fn exit(self) -> u8 {
         match self {
-            Self::Usage => exit::USAGE,
+            Self::Usage | Self::LockEntryNotFound => exit::USAGE,
             Self::LockMissing | Self::LockOutOfDate => exit::LOCKED,
             Self::OverBudget => exit::OVER_BUDGET,
             _ => exit::FAILED,

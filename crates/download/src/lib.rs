@@ -33,5 +33,5 @@ pub use error::DownloadError;
 pub use guard::Guard;
 pub use http::{NetworkOptions, Progress};
 pub use request::{FinalResponse, Request};
-pub use retry::{Attempts, Cancel, Deadline, Policy, Retryable, retry};
+pub use retry::{Attempts, Cancel, Deadline, Policy, Retry, RetryObserver, Retryable, retry};
 pub use size::Size;

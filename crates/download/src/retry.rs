@@ -1,6 +1,7 @@
 //! Retries with exponential backoff, the time that a download may take, and cancellation.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How patient a download is.
@@ -46,6 +47,36 @@ pub trait Retryable {
     fn retry_after(&self) -> Option<Duration>;
 }
 
+/// A further attempt, which is made after a pause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retry {
+    /// The server that is asked again.
+    pub host: String,
+    /// The number of the attempt, from 2.
+    pub attempt: u32,
+    /// How many are made at most.
+    pub tries: u32,
+    /// The pause before it.
+    pub pause: Duration,
+}
+
+/// Is called with each [`Retry`], from several threads.
+#[derive(Clone)]
+pub struct RetryObserver(Arc<dyn Fn(Retry) + Send + Sync>);
+
+impl RetryObserver {
+    /// Makes an observer of a function.
+    pub fn new(observe: impl Fn(Retry) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(observe))
+    }
+}
+
+impl fmt::Debug for RetryObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RetryObserver").finish_non_exhaustive()
+    }
+}
+
 /// The attempts at one download.
 #[derive(Debug, Clone)]
 pub struct Attempts {
@@ -56,13 +87,23 @@ pub struct Attempts {
     started: Instant,
     /// The sum of all pauses.
     paused: Duration,
+    /// The server, and what is called before it is asked again.
+    observer: Option<(String, RetryObserver)>,
 }
 
 impl Attempts {
     /// Starts to count attempts and time.
     pub fn new(policy: &Policy) -> Self {
         let (policy, tries) = (*policy, policy.tries.max(1));
-        Self { policy, tries, left: tries, started: Instant::now(), paused: Duration::ZERO }
+        let (started, paused) = (Instant::now(), Duration::ZERO);
+        Self { policy, tries, left: tries, started, paused, observer: None }
+    }
+
+    /// Sets what is called before the server `host` is asked again.
+    #[must_use]
+    pub fn observed(self, host: &str, observer: Option<&RetryObserver>) -> Self {
+        let observer = observer.map(|it| (host.to_owned(), it.clone()));
+        Self { observer, ..self }
     }
 
     /// Limits the attempts, for where there is another server to ask.
@@ -99,7 +140,19 @@ impl Attempts {
         let doubled = 1_u32.checked_shl(self.tries - self.left - 1).unwrap_or(u32::MAX);
         let pause = backoff.saturating_mul(doubled).min(longest_pause).max(asked);
         self.paused = self.paused.saturating_add(pause);
-        (self.paused <= longest_pause.saturating_mul(self.tries)).then_some(pause)
+        if self.paused > longest_pause.saturating_mul(self.tries) {
+            return None;
+        }
+        self.report(pause);
+        Some(pause)
+    }
+
+    /// Tells the observer of the attempt after a pause.
+    fn report(&self, pause: Duration) {
+        if let Some((host, RetryObserver(observe))) = &self.observer {
+            let (attempt, tries) = (self.tries - self.left + 1, self.tries);
+            observe(Retry { host: host.clone(), attempt, tries, pause });
+        }
     }
 }
 
@@ -200,6 +253,19 @@ mod tests {
         assert_eq!(pauses(attempts().at_most(2), &busy(None)), [1]);
         assert_eq!(pauses(attempts().at_most(1), &busy(None)), NEVER);
         assert_eq!(pauses(attempts().at_most(0), &busy(None)), NEVER);
+    }
+
+    #[test]
+    fn each_further_attempt_is_reported_and_the_last_failure_is_not() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&seen);
+        let observer = RetryObserver::new(move |retry| {
+            into.lock().unwrap().push((retry.host, retry.attempt, retry.tries));
+        });
+        let attempts = attempts().at_most(3).observed("a.example", Some(&observer));
+        assert_eq!(pauses(attempts, &busy(None)), [1, 2]);
+        let host = || "a.example".to_owned();
+        assert_eq!(*seen.lock().unwrap(), [(host(), 2, 3), (host(), 3, 3)]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod opened;
+pub mod paint;
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -101,6 +102,17 @@ pub fn text(problems: &[Problem]) -> String {
     first(problems.iter().map(Problem::text), "\n\n", "more errors")
 }
 
+/// Counts errors and the warnings among them, such as "3 errors, 1 warning"; `None` for fewer than two
+/// of them.
+pub fn tally(problems: &[Problem]) -> Option<String> {
+    let errors = problems.iter().filter(|it| it.json["severity"] == "error").count();
+    let counted = [(errors, "error"), (problems.len() - errors, "warning")];
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    let shown = counted.into_iter().filter(|(count, _)| *count > 0);
+    let shown = shown.map(|(count, word)| format!("{count} {word}{}", plural(count)));
+    (problems.len() > 1).then(|| shown.collect::<Vec<_>>().join(", "))
+}
+
 /// Joins the first 50 texts; of others, says how many there are, and of `what`.
 pub fn first(texts: impl ExactSizeIterator<Item = String>, separator: &str, what: &str) -> String {
     let rest = texts.len().saturating_sub(MOST_SHOWN);
@@ -145,6 +157,20 @@ mod tests {
         let many: Vec<_> = (0..52).map(|it| failed(&it.to_string())).collect();
         assert!(text(&many).ends_with("error: 49\n\nand 2 more errors"), "{}", text(&many));
         assert_eq!(json(&many).matches("\"message\"").count(), 52);
+    }
+
+    #[test]
+    fn several_problems_are_counted() {
+        let error = Problem::new(ErrorCode::Io, "no");
+        let warning = || {
+            let json = json!({ "severity": "warning" });
+            Problem::placed(ErrorCode::Io, "warning: odd".to_owned(), json)
+        };
+        assert_eq!(tally(&[]), None);
+        assert_eq!(tally(std::slice::from_ref(&error)), None);
+        let three = [error.clone(), warning(), error];
+        assert_eq!(tally(&three).unwrap(), "2 errors, 1 warning");
+        assert_eq!(tally(&[warning(), warning()]).unwrap(), "2 warnings");
     }
 
     #[test]

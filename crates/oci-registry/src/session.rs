@@ -38,7 +38,9 @@ impl Session {
 
     /// Starts to count attempts.
     pub(crate) fn attempts(&self) -> Attempts {
-        let attempts = Attempts::new(&self.server.options.network.policy);
+        let network = &self.server.options.network;
+        let host = self.server.repository.host();
+        let attempts = Attempts::new(&network.policy).observed(host, network.retry.as_ref());
         if self.server.is_mirror { attempts.at_most(MIRROR_TRIES) } else { attempts }
     }
 

@@ -11,7 +11,7 @@ fn no_boxfile() {
     for command in ["check", "build", "lock", "update", "fmt"] {
         insta::allow_duplicates! {
             insta::assert_snapshot!(checkout.fails(&[command]), @r"
-    error: there is no Boxfile in this directory
+    error: there is no Boxfile in this directory or above it
       = help: go to the directory that has one, name it with `-f PATH`, or make one with `boxbuild init`
     ");
         }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use serde_json::json;
 
-use crate::checkout::{BOXFILE, Checkout};
+use crate::checkout::{BOXFILE, Checkout, Ran};
 
 const CROOKED: &str = "// kept\nbox   \"x\"\nagent {\n  image \"oci:a\" // kept, too\n}\n";
 const STRAIGHT: &str = "// kept\nbox \"x\"\nagent {\n    image \"oci:a\" // kept, too\n}\n";
@@ -70,6 +70,49 @@ fn what_is_only_wrong_is_formatted() {
     checkout.fails(&["check"]);
     checkout.result(&["fmt"]);
     assert_eq!(checkout.read("Boxfile"), STRAIGHT.replace("image", "imag"));
+}
+
+#[test]
+fn what_is_no_boxfile_is_left() {
+    let checkout = Checkout::new();
+    let other = "layout   {\n  pane size=1\n}\n";
+    checkout.write("zellij.kdl", other);
+    insta::assert_snapshot!(checkout.fails(&["fmt", "zellij.kdl"]), @"
+    error: zellij.kdl is not a Boxfile, and is left as it is
+      = help: a Boxfile has that name, as `Boxfile.toml` and `ci.Boxfile` do, or declares a box, an agent or a business component, or extends a Boxfile
+    ");
+    assert_eq!(checkout.read("zellij.kdl"), other);
+    checkout.write("base.Boxfile", "vm   cpus=1\n");
+    checkout.result(&["fmt", "base.Boxfile"]);
+    assert_eq!(checkout.read("base.Boxfile"), "vm cpus=1\n");
+}
+
+/// Runs `boxbuild fmt` with a text as its standard input.
+fn piped(checkout: &Checkout, args: &[&str], text: &str) -> Ran {
+    let mut command = checkout.boxbuild(&["fmt", "-"]);
+    checkout.write("input", text);
+    Ran::of(command.args(args).stdin(fs::File::open(checkout.path("input")).unwrap()))
+}
+
+#[test]
+fn from_standard_input() {
+    let checkout = Checkout::new();
+    let ran = piped(&checkout, &[], CROOKED);
+    assert_eq!((ran.code, ran.result.as_str(), ran.notes.as_str()), (0, STRAIGHT, ""));
+    assert_eq!(piped(&checkout, &[], STRAIGHT).result, STRAIGHT);
+    let ran = piped(&checkout, &["--check"], CROOKED);
+    assert_eq!((ran.code, ran.result.as_str()), (1, ""));
+    assert_eq!(ran.notes, "error: standard input is not formatted\n");
+    assert_eq!(piped(&checkout, &["--check"], STRAIGHT).code, 0);
+    assert_eq!(piped(&checkout, &[], "box   =   \"x\"\n").result, "box = \"x\"\n");
+    let ran = piped(&checkout, &["--syntax", "kdl"], "box = \"x\"\n");
+    assert_eq!(ran.result, "box=\"x\"\n", "a property in KDL");
+    let ran = piped(&checkout, &[], "box \"x\n");
+    assert_eq!((ran.code, ran.result.as_str()), (1, ""));
+    assert!(ran.notes.contains("\n  --> <stdin>:1:5\n"), "{}", ran.notes);
+    assert_eq!(piped(&checkout, &["Boxfile"], "").code, 2);
+    assert_eq!(piped(&checkout, &["--json"], "").code, 2);
+    assert_eq!(checkout.run(&["fmt", "--syntax", "kdl"]).code, 2);
 }
 
 #[test]

@@ -246,9 +246,50 @@ fn a_boxfile_that_is_there_stays() {
         let checkout = checkout();
         checkout.write(name, "mine");
         let said = checkout.fails(&["init", "--toml"]);
-        assert_eq!(said, format!("error: there is a {name} already; it is left as it is\n"));
+        let there = format!("error: there is a {name} already; it is left as it is\n");
+        assert_eq!(said, there.clone() + "  = help: to replace it, add --force\n");
         assert_eq!(checkout.read(name), "mine");
     }
+}
+
+#[test]
+fn a_boxfile_is_replaced_with_force() {
+    let checkout = checkout();
+    checkout.write("Boxfile", "mine");
+    let said = checkout.fails(&["init", "--toml", "--force"]);
+    assert!(said.contains("--force replaces only the file that it writes"), "{said}");
+    assert_eq!(checkout.read("Boxfile"), "mine");
+    checkout.result(&["init", "--force"]);
+    good(&checkout);
+}
+
+#[test]
+fn an_image_that_is_labelled_for_the_other_component() {
+    let checkout = checkout();
+    checkout.image("one", &image(&[("a3s.type", "business")]));
+    insta::assert_snapshot!(checkout.fails(&["init", "oci:images/one"]), @r#"
+    error: oci:images/one cannot be the agent image: its label a3s.type is "business"
+      = help: name the agent's image first: boxbuild init oci:PATH/OF/AGENT oci:images/one
+    "#);
+    assert!(!checkout.path("Boxfile").exists());
+}
+
+#[test]
+fn business_is_a_word_of_the_name() {
+    let checkout = checkout();
+    fs::rename(checkout.path("images/business"), checkout.path("images/web-business")).unwrap();
+    checkout.result(&["init"]);
+    let text = checkout.read("Boxfile");
+    assert!(text.contains("business {\n    image \"oci:images/web-business\""), "{text}");
+}
+
+#[test]
+fn a_path_without_its_kind() {
+    let checkout = checkout();
+    insta::assert_snapshot!(checkout.fails(&["init", "./images/agent"]), @"
+    error: `./images/agent` does not say of which kind the image is
+      = help: write oci:./images/agent
+    ");
 }
 
 #[test]

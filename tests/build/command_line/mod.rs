@@ -4,6 +4,7 @@ mod check;
 mod files;
 mod format;
 mod generated;
+mod global;
 mod init;
 mod setup;
 
@@ -15,6 +16,7 @@ const COMMANDS: [&str; 15] = [
     "plan",
     "lock",
     "update",
+    "fetch",
     "ls",
     "diff",
     "export",

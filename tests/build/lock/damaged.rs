@@ -313,6 +313,6 @@ fn a_lock_that_contradicts_the_boxfile() {
     forged.set(entry);
     checkout.write(LOCK, forged.write());
     let ran = checkout.run(&["build", "--locked"]);
-    assert_eq!(ran.code, 1, "{}", ran.notes);
+    assert_eq!(ran.code, 3, "{}", ran.notes);
     assert!(ran.notes.contains("the Boxfile names another digest"), "{}", ran.notes);
 }

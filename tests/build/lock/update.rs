@@ -64,8 +64,14 @@ fn a_dry_run_changes_nothing() {
 fn an_unknown_name() {
     let checkout = moved();
     let before = checkout.read(LOCK);
-    insta::assert_snapshot!(checkout.fails(&["update", "agent", "skil:greet"]), @r"
+    let ran = checkout.run(&["update", "agent", "skil:greet"]);
+    assert_eq!((ran.code, ran.result.as_str()), (2, ""));
+    insta::assert_snapshot!(ran.notes, @r"
     error: the lock has no entry `skil:greet`
+      = help: did you mean `skill:greet`?
+    ");
+    insta::assert_snapshot!(checkout.run(&["update", "unheard-of"]).notes, @r"
+    error: the lock has no entry `unheard-of`
       = help: its entries are agent, business, init, kernel, skill:greet
     ");
     assert_eq!(checkout.read(LOCK), before);
@@ -74,7 +80,7 @@ fn an_unknown_name() {
 #[test]
 fn without_a_lock_everything_is_new() {
     let checkout = Checkout::new();
-    checkout.fails(&["update", "agnet"]);
+    assert_eq!(checkout.run(&["update", "agnet"]).code, 2);
     assert!(!checkout.path(LOCK).exists());
     checkout.result(&["update", "--dry-run"]);
     assert!(!checkout.path(LOCK).exists());

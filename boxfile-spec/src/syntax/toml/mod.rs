@@ -23,7 +23,7 @@ use crate::syntax::tree::Tree;
 use crate::{Diagnostic, schema};
 
 /// Reads a text; what cannot be read is reported and left out.
-pub(super) fn read(source: &str, sink: &Sink) -> Tree {
+pub(crate) fn read(source: &str, sink: &Sink) -> Tree {
     let document = document::read(source, sink);
     let nodes = nodes::of_table(document.root, schema::TOP, sink);
     Tree { nodes, intact: true, complete: document.complete }

@@ -11,7 +11,8 @@ use box_image::text::with_causes;
 use box_image::{ErrorCode, exit};
 use boxbuild::BuildError;
 use boxbuild::project::LockFileError;
-use boxfile_spec::{Diagnostic, Diagnostics, Label, Sources, Span, shown};
+use boxfile_spec::{Diagnostic, Diagnostics, Label, MOST_KEPT, Sources, Span, shown};
+use clap::error::{ContextKind, ContextValue};
 use error_report::{Explanation, Problem};
 use serde_json::{Value, json};
 
@@ -27,6 +28,8 @@ pub(crate) struct Failure {
     exit: u8,
     /// Empty where the command's result already says what is wrong.
     errors: Vec<Problem>,
+    /// Set where a text has more errors than are listed: how many are.
+    truncated: Option<usize>,
 }
 
 impl<E: Explain> From<E> for Failure {
@@ -55,7 +58,7 @@ impl Failure {
     ) -> Self {
         let explanation = explanation.into();
         let exit = explanation.code.exit();
-        Self { exit, errors: vec![Problem::new(explanation, message)] }
+        Self { exit, errors: vec![Problem::new(explanation, message)], truncated: None }
     }
 
     /// Returns the failure of a wrong command line.
@@ -65,7 +68,7 @@ impl Failure {
 
     /// Returns the failure of a command whose result already says what is wrong.
     pub(crate) const fn reported(exit: u8) -> Self {
-        Self { exit, errors: Vec::new() }
+        Self { exit, errors: Vec::new(), truncated: None }
     }
 
     /// Returns the failure of a text with these diagnostics.
@@ -76,7 +79,8 @@ impl Failure {
         };
         let sorted = Diagnostics::new(found.to_vec());
         let errors = sorted.iter().flat_map(Diagnostics::as_slice).map(placed).collect();
-        Self { exit: code.exit(), errors }
+        let truncated = (found.len() >= MOST_KEPT).then_some(MOST_KEPT);
+        Self { exit: code.exit(), errors, truncated }
     }
 
     /// Returns the failure of a build. An error that the Boxfile is to blame for shows its place
@@ -117,18 +121,37 @@ impl Failure {
 
     /// Puts several failures into one.
     pub(crate) fn all(failures: Vec<Self>) -> Result<(), Self> {
+        let truncated = failures.iter().find_map(|it| it.truncated);
         let errors: Vec<_> = failures.into_iter().flat_map(|it| it.errors).collect();
-        if errors.is_empty() { Ok(()) } else { Err(Self { exit: exit::FAILED, errors }) }
+        if errors.is_empty() { Ok(()) } else { Err(Self { exit: exit::FAILED, errors, truncated }) }
     }
 
     /// Shows the failure, as text or as data, and returns the exit code.
     pub(crate) fn report(self, as_json: bool) -> ExitCode {
         match (self.errors.is_empty(), as_json) {
             (true, _) => {}
-            (false, true) => terminal::json(&error_report::json(&self.errors)),
-            (false, false) => terminal::note(error_report::text(&self.errors).trim_end()),
+            (false, true) => terminal::json(&self.json()),
+            (false, false) => terminal::error(&self.text(terminal::is_watched())),
         }
         ExitCode::from(self.exit)
+    }
+
+    /// Returns the failure for people; a `tally` at the end counts its errors.
+    fn text(&self, tally: bool) -> String {
+        let mut parts = vec![error_report::text(&self.errors).trim_end().to_owned()];
+        parts.extend(self.truncated.map(|most| {
+            format!("a file may have still more: its list of errors ends after {most}")
+        }));
+        parts.extend(error_report::tally(&self.errors).filter(|_| tally));
+        parts.join("\n\n")
+    }
+
+    /// Returns the failure as data.
+    fn json(&self) -> String {
+        match self.truncated {
+            None => error_report::json(&self.errors),
+            Some(most) => json!({ "errors": self.errors, "truncated": most }).to_string(),
+        }
     }
 }
 
@@ -161,8 +184,20 @@ fn label_json(label: &Label, primary: bool, sources: &Sources) -> Value {
     })
 }
 
+/// Adds to the error of a command that the other program has, where to find it.
+fn point_to_boxlaunch(error: &mut clap::Error) {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    if matches!(name.as_str(), "run" | "verify") {
+        let tip = format!("boxlaunch runs and verifies boxes: `boxlaunch {name} BOX`");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+}
+
 /// Shows what is wrong with a command line, or the help that it asked for.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn usage(mut error: clap::Error) -> ExitCode {
+    point_to_boxlaunch(&mut error);
     let printed = error.print().and_then(|()| io::stdout().flush());
     if error.use_stderr() {
         return ExitCode::from(exit::USAGE);
@@ -192,6 +227,20 @@ mod tests {
         assert_eq!(both[0].exit, exit::LOCKED);
         let both = Failure::all(both.into()).unwrap_err();
         assert_eq!((both.errors.len(), both.exit), (2, exit::FAILED));
+    }
+
+    #[test]
+    fn a_list_that_is_cut_says_so() {
+        let sources = Sources::single(boxfile_spec::Source::new("Boxfile", "x"));
+        let found = vec![Diagnostic::new("bad", boxfile_spec::Span::default(), ""); MOST_KEPT];
+        let failure = |found| Failure::diagnostics(ErrorCode::BoxfileInvalid, found, &sources);
+        let cut = failure(&found);
+        let end = "and 950 more errors\n\na file may have still more: its list of errors ends after \
+                   1000\n\n1000 errors";
+        assert!(cut.text(true).ends_with(end), "{}", cut.text(true));
+        assert!(cut.json().ends_with(",\"truncated\":1000}"));
+        let whole = failure(&found[..2]);
+        assert!(!whole.text(false).contains("2 errors") && !whole.json().contains("truncated"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use box_cache::Store;
 use box_image::{ComponentName, ErrorCode};
 use box_inspect::export::{ExportError, file};
 use boxbuild::compose::ImageConfig;
-use boxbuild::project::NAMES;
+use boxbuild::project::{NAMES, replace};
 use boxbuild::skill::is_skill;
 use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes};
 use host_fs::publish::PublishError;
@@ -22,8 +22,9 @@ use scaffold::{Found, Scaffold};
 /// Writes a first Boxfile for images that it inspects, commented and ready to build.
 ///
 /// Without references, the images in ./ and ./images are looked at: OCI image layouts, and archives
-/// (*.tar) of such or of `docker save`. An image whose label `a3s.type` or whose name says business is
-/// the business application, another the agent. Every form of a reference: docs/images.md
+/// (*.tar) of such or of `docker save`. An image is the business application's if its label
+/// `a3s.type` is `business`, or without the label if `business` is a word of its name, as in
+/// `web-business`; any other is the agent's. Every form of a reference: docs/images.md
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild init                                     from the images in ./images\n  \
@@ -42,6 +43,9 @@ pub(crate) struct Args {
     /// Write Boxfile.toml instead of Boxfile
     #[arg(long)]
     toml: bool,
+    /// Replace the Boxfile that is there
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     store: StoreOption,
     #[command(flatten)]
@@ -50,12 +54,15 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    if let Some(there) = NAMES.iter().map(Path::new).find(|path| path.exists()) {
-        return Err(already_there(there));
-    }
-    let look = |reference: &String| inspect(reference, args);
+    let file = if args.toml { "Boxfile.toml" } else { "Boxfile" };
+    check_free(Path::new(file), args.force)?;
+    let look = |component, reference: &String| inspect(component, reference, args);
     let (agent, business) = match &args.agent {
-        Some(agent) => (look(agent)?, args.business.as_ref().map(look).transpose()?),
+        Some(agent) => {
+            let agent = look(ComponentName::Agent, agent)?;
+            let business = args.business.as_ref();
+            (agent, business.map(|it| look(ComponentName::Business, it)).transpose()?)
+        }
         None => discover()?,
     };
     let name = match &args.name {
@@ -63,12 +70,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         None => locate::directory_name(),
     };
     let scaffold = Scaffold { name, agent, business, skills: has_skills() };
-    let (file, text) = match args.toml {
-        true => ("Boxfile.toml", scaffold.toml()),
-        false => ("Boxfile", scaffold.kdl()),
-    };
+    let text = if args.toml { scaffold.toml() } else { scaffold.kdl() };
     check_text(file, &text)?;
-    write_new(Path::new(file), &text)?;
+    write(Path::new(file), &text, args.force)?;
     terminal::note(&format!("wrote {file}; look at it, then run `boxbuild build`"));
     Ok(())
 }
@@ -89,17 +93,52 @@ fn has_skills() -> bool {
     entries.into_iter().any(|entry| is_skill(&entry.path()))
 }
 
-/// Reads a reference as the language does, and opens the image.
-fn inspect(reference: &str, args: &Args) -> Result<Found, Failure> {
-    let parsed = parse(reference)?;
+/// Reads a reference as the language does, and opens the image, which must be one for the component.
+fn inspect(component: ComponentName, reference: &str, args: &Args) -> Result<Found, Failure> {
+    let image = open_named(reference, args)?;
+    check_type(component, &image, reference)?;
+    Ok(Found::new(reference, &image))
+}
+
+/// Refuses an image that is labelled for something else, as a build does.
+fn check_type(component: ComponentName, image: &Image, reference: &str) -> Result<(), Failure> {
+    let config = ImageConfig { component, process: &image.process };
+    let (labelled, help) = match config.declared_type() {
+        Some(Ok(other)) if other != component => {
+            let order = match other {
+                ComponentName::Business => format!("oci:PATH/OF/AGENT {reference}"),
+                ComponentName::Agent => format!("{reference} oci:PATH/OF/BUSINESS"),
+            };
+            (other.name(), format!("name the agent's image first: boxbuild init {order}"))
+        }
+        Some(Err(other)) => {
+            (other, "name another image, or rebuild it without the label".to_owned())
+        }
+        _ => return Ok(()),
+    };
+    let message = format!(
+        "{reference} cannot be the {} image: its label a3s.type is {labelled:?}",
+        component.name()
+    );
+    Err(Failure::new((ErrorCode::ImageUnusable, help), message))
+}
+
+fn open_named(reference: &str, args: &Args) -> Result<Image, Failure> {
+    let parsed = parse(reference).map_err(|failure| misnamed(reference).unwrap_or(failure))?;
     if !matches!(parsed, ImageRef::Registry { .. }) {
-        return Ok(Found::new(reference, &open(&parsed, None)?));
+        return Ok(open(&parsed, None)?);
     }
     let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
     let remote = registries::client(&args.registries, false)?;
     let registries = Registries { store: &store, remote: &remote, offline: false };
-    let image = open(&parsed, Some(registries))?;
-    Ok(Found::new(reference, &image))
+    Ok(open(&parsed, Some(registries))?)
+}
+
+/// Returns the failure of a path that is given as it is, and has an image.
+fn misnamed(reference: &str) -> Option<Failure> {
+    let kind = oci_image::kind_of(Path::new(reference))?;
+    let message = format!("`{reference}` does not say of which kind the image is");
+    Some(Failure::new((ErrorCode::ImageNotFound, format!("write {kind}:{reference}")), message))
 }
 
 /// Opens an image; its path starts here.
@@ -167,9 +206,14 @@ fn look_at(kind: &str, path: &Path) -> Result<(Found, bool), String> {
     let is_business = match config.declared_type() {
         Some(Ok(component)) => component == ComponentName::Business,
         Some(Err(other)) => return Err(format!("{} has the a3s.type {other:?}", path.display())),
-        None => path.file_stem().is_some_and(|name| name == "business"),
+        None => path.file_stem().is_some_and(|name| says_business(&name.to_string_lossy())),
     };
     Ok((Found::new(&reference, &image), is_business))
+}
+
+/// Returns whether `business` is a word of a file's name, as in `web-business`.
+fn says_business(name: &str) -> bool {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).any(|it| it.eq_ignore_ascii_case("business"))
 }
 
 /// Returns what holds images in this directory and in `images`, sorted, and of which kind each is.
@@ -194,16 +238,52 @@ fn checked_name(name: &str) -> Result<String, Failure> {
     Err(Failure::new((ErrorCode::BoxfileInvalid, NAME_FORM), message))
 }
 
-/// Writes a file that must not exist yet, as a whole or not at all.
-fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+/// Refuses a directory that has a Boxfile, unless it is the file to replace.
+fn check_free(file: &Path, force: bool) -> Result<(), Failure> {
+    let mut there = NAMES.iter().map(Path::new).filter(|path| path.exists());
+    match there.find(|path| !force || *path != file) {
+        Some(other) => Err(already_there(other, force)),
+        None => Ok(()),
+    }
+}
+
+/// Writes a file as a whole or not at all. Only with `force` may it exist.
+fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    if force {
+        let failed = |error| {
+            Failure::new(ErrorCode::Io, format!("cannot write {}: {error}", path.display()))
+        };
+        return replace(path, text).map_err(failed);
+    }
     let written = file(path, |out| out.write_all(text.as_bytes()).map_err(ExportError::Write));
     written.map_err(|error| match error {
-        ExportError::Publish(PublishError::Exists { .. }) => already_there(path),
+        ExportError::Publish(PublishError::Exists { .. }) => already_there(path, false),
         error => error.into(),
     })
 }
 
-fn already_there(path: &Path) -> Failure {
-    let message = format!("there is a {} already; it is left as it is", path.display());
-    Failure::new(ErrorCode::OutputExists, message)
+fn already_there(path: &Path, force: bool) -> Failure {
+    let name = path.display();
+    let message = format!("there is a {name} already; it is left as it is");
+    let help = if force {
+        format!("--force replaces only the file that it writes: remove {name} first")
+    } else {
+        "to replace it, add --force".to_owned()
+    };
+    Failure::new((ErrorCode::OutputExists, help), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn business_is_a_word_of_a_name() {
+        for name in ["business", "web-business", "business_v2", "my.Business"] {
+            assert!(says_business(name), "{name}");
+        }
+        for name in ["agent", "agribusiness", "businesslike", ""] {
+            assert!(!says_business(name), "{name}");
+        }
+    }
 }

@@ -100,7 +100,8 @@ pub fn fetch(
         network,
         cancel: &Cancel::default(),
     };
-    let size = download.run(Attempts::new(&network.policy))?;
+    let size = download
+        .run(Attempts::new(&network.policy).observed(&url.host(), network.retry.as_ref()))?;
     Ok(Fetched { blob, size, downloaded: true })
 }
 

@@ -16,7 +16,7 @@ use rustls::InvalidMessage;
 use super::error::HttpError;
 use super::roots;
 use super::url::RemoteUrl;
-use crate::retry::Policy;
+use crate::retry::{Policy, RetryObserver};
 
 /// Hosts that no proxy is asked for: there they would be another machine.
 const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";
@@ -33,6 +33,8 @@ pub struct NetworkOptions {
     pub roots: Option<PathBuf>,
     /// Is called after each piece of a download: often, and from several threads.
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    /// Is called before each pause after which a server is asked again.
+    pub retry: Option<RetryObserver>,
 }
 
 impl fmt::Debug for NetworkOptions {

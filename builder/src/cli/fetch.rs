@@ -1,0 +1,84 @@
+//! `boxbuild fetch`: everything that a build needs from the network, in advance.
+
+use std::collections::BTreeMap;
+
+use box_digest::Digest;
+use box_image::text::readable;
+use boxbuild::project::LockFile;
+use serde_json::json;
+
+use super::failure::Failure;
+use super::loaded::{Loaded, Tools};
+use super::lock::{check_declared, resolve_all};
+use super::locking::Fixed;
+use super::options::{InputOptions, LockedOption, ProjectOptions, lock_command};
+use super::{locking, terminal};
+
+/// Fetches everything that builds need from the network into the store.
+///
+/// Images and downloads are fetched for every profile of the Boxfile, and Boxfile.lock is written as
+/// `boxbuild lock` does. Afterwards `boxbuild build --locked --offline` needs no network.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild fetch             fetch what is missing, and write Boxfile.lock\n  \
+    boxbuild fetch --locked    as the lock says, or fail with exit code 3\n  \
+    boxbuild fetch --json      print what was fetched as JSON")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) project: ProjectOptions,
+    #[command(flatten)]
+    locked: LockedOption,
+    #[command(flatten)]
+    inputs: InputOptions,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let (locked, as_json) = (&args.locked, args.project.json);
+    let loaded = Loaded::read(&args.project, None)?;
+    let file = LockFile::read_any_epoch(&loaded.lock_path(&args.inputs));
+    let file = file.map_err(|error| locked.blame(error.into()))?;
+    let command = lock_command(&args.project, &args.inputs);
+    let fixed = Fixed { file: &file, option: "--locked", command: &command };
+    if locked.locked {
+        check_declared(&fixed, &loaded)?;
+    }
+    let tools = Tools::find(&args.inputs, as_json)?;
+    let mut fetched = BTreeMap::new();
+    let lock = resolve_all(&loaded, &tools, file.lock.as_ref(), &[], |resolved| {
+        let failed = |error| Failure::of_build(&error, &loaded.sources);
+        let layers = resolved.fetch().map_err(failed)?;
+        fetched.extend(layers.iter().map(|layer| (layer.digest, layer.size)));
+        Ok(())
+    })?;
+    if locked.locked {
+        fixed.check_resolved(&lock)?;
+    }
+    let written = file.write(&lock)?;
+    if as_json {
+        let mut report = locking::report(&file, &lock, written);
+        let layer = |(digest, size)| json!({ "digest": digest, "size": size });
+        report["layers"] = fetched.iter().map(layer).collect();
+        terminal::json(&report.to_string());
+        return Ok(());
+    }
+    if written {
+        terminal::note(&format!("wrote {}", file.path().display()));
+    }
+    report(&fetched);
+    Ok(())
+}
+
+/// Prints the layers that were fetched, and their size in all.
+fn report(fetched: &BTreeMap<Digest, u64>) {
+    for (digest, size) in fetched {
+        terminal::result(&format!("{digest} {size}"));
+    }
+    terminal::note(&match fetched.len() {
+        0 => "every layer is in the store, or in an image on this machine".to_owned(),
+        count => {
+            let layers = if count == 1 { "layer" } else { "layers" };
+            format!("fetched {count} {layers}: {}", readable(fetched.values().sum()))
+        }
+    });
+}

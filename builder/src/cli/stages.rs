@@ -1,0 +1,155 @@
+//! How far a build is, for people: a line on a terminal for a stage that takes longer than a second,
+//! and with `--verbose` how long each took.
+
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use box_image::text::readable;
+use boxbuild::Step;
+
+use super::terminal;
+
+/// A stage that takes no longer is not shown. A line that something else wrote stays as long.
+const UNSEEN: Duration = Duration::from_secs(1);
+/// How often the line is looked after.
+const TICK: Duration = Duration::from_millis(250);
+
+/// The stages of a command.
+pub(crate) struct Stages {
+    current: Arc<Mutex<Option<Stage>>>,
+    /// Ends the thread that shows them when it is dropped.
+    _shown: Option<Sender<()>>,
+}
+
+/// A stage that is under way.
+struct Stage {
+    title: String,
+    started: Instant,
+    /// Bytes read and bytes in all, where they are known.
+    bytes: Option<(u64, u64)>,
+}
+
+impl Stages {
+    /// Starts without a stage. Nothing is shown where a machine reads along.
+    pub(crate) fn new(silent: bool) -> Self {
+        let current = Arc::new(Mutex::new(None));
+        let watched = !silent && terminal::shows_status();
+        let shown = watched.then(|| show(Arc::clone(&current)));
+        Self { current, _shown: shown }
+    }
+
+    /// Ends the stage that is under way, and begins another one.
+    pub(crate) fn begin(&self, title: &str) {
+        self.enter(Stage::new(title.to_owned(), None));
+    }
+
+    /// Ends the stage that is under way.
+    pub(crate) fn end(&self) {
+        if let Some(stage) = lock(&self.current).take() {
+            stage.finish();
+        }
+    }
+
+    /// Returns what a build is to call at each of its steps.
+    pub(crate) fn observer(&self) -> impl Fn(Step) + Sync {
+        |step| match step {
+            Step::Decode { layers, bytes } => {
+                let layers =
+                    if layers == 1 { "1 layer".into() } else { format!("{layers} layers") };
+                self.enter(Stage::new(format!("decoding {layers}"), Some((0, bytes))));
+            }
+            Step::Read { bytes } => {
+                if let Some(Stage { bytes: Some((read, _)), .. }) = &mut *lock(&self.current) {
+                    *read += bytes;
+                }
+            }
+            Step::Compose => self.begin("composing the root"),
+            Step::Write => self.begin("writing the rootfs"),
+        }
+    }
+
+    fn enter(&self, stage: Stage) {
+        if let Some(before) = lock(&self.current).replace(stage) {
+            before.finish();
+        }
+    }
+}
+
+impl Drop for Stages {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Stage {
+    fn new(title: String, bytes: Option<(u64, u64)>) -> Self {
+        Self { title, started: Instant::now(), bytes }
+    }
+
+    /// Removes its line, and says how long it took.
+    fn finish(self) {
+        let taken = self.started.elapsed();
+        if taken >= UNSEEN && terminal::shows_status() {
+            terminal::status("");
+        }
+        terminal::detail(&self.title, format_args!("{:.1} s", taken.as_secs_f64()));
+    }
+
+    /// Returns its line after a time.
+    fn line(&self, taken: Duration) -> String {
+        let bytes =
+            self.bytes.map(|(read, all)| format!("{} of {}, ", readable(read), readable(all)));
+        format!("{}: {}{} s", self.title, bytes.unwrap_or_default(), taken.as_secs())
+    }
+}
+
+/// Shows the stages on a thread of its own, until the sender is dropped.
+fn show(current: Arc<Mutex<Option<Stage>>>) -> Sender<()> {
+    let (shown, ended) = mpsc::channel();
+    thread::spawn(move || {
+        while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            // Held while the line is written, so that it does not outlive its stage.
+            let current = lock(&current);
+            let stage = current.as_ref().map(|stage| (stage, stage.started.elapsed()));
+            if let Some((stage, taken)) = stage.filter(|(_, taken)| *taken >= UNSEEN)
+                && terminal::status_is_older_than(UNSEEN)
+            {
+                terminal::status(&stage.line(taken));
+            }
+        }
+    });
+    shown
+}
+
+fn lock(current: &Mutex<Option<Stage>>) -> MutexGuard<'_, Option<Stage>> {
+    current.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(stages: &Stages) -> Option<String> {
+        lock(&stages.current).as_ref().map(|stage| stage.line(Duration::from_secs(3)))
+    }
+
+    #[test]
+    fn the_steps_of_a_build_are_stages() {
+        let stages = Stages::new(true);
+        let observer = stages.observer();
+        observer(Step::Read { bytes: 7 });
+        assert_eq!(line(&stages), None);
+        observer(Step::Decode { layers: 2, bytes: 4 << 20 });
+        observer(Step::Read { bytes: 1 << 20 });
+        observer(Step::Read { bytes: 1 << 20 });
+        let decoding = line(&stages).unwrap();
+        assert_eq!(decoding, "decoding 2 layers: 2.0 MiB of 4.0 MiB, 3 s");
+        observer(Step::Write);
+        observer(Step::Read { bytes: 1 });
+        assert_eq!(line(&stages).unwrap(), "writing the rootfs: 3 s");
+        stages.end();
+        assert_eq!(line(&stages), None);
+    }
+}
