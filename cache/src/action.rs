@@ -32,7 +32,7 @@ impl Store {
     /// Records what an action made. A record that is there already is replaced.
     ///
     /// # Errors
-    /// [`StoreError::File`]; the store is then as it was.
+    /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
     pub fn record_action(&self, key: &ActionKey, value: &[u8]) -> Result<(), StoreError> {
         let record = [Digest::of(value).as_bytes().as_slice(), value].concat();
         write_whole(self.root(), &self.action_path(key), &record)

@@ -52,7 +52,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
     /// [`BlobWriter::commit`](crate::BlobWriter::commit) does.
     ///
     /// # Errors
-    /// [`StoreError::File`]; the store is then as it was.
+    /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
     pub fn commit(mut self) -> Result<(Digest, u64), StoreError> {
         let written = self.pass_on();
         drop((self.pieces, self.flushes));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use host_fs::publish::FileDraft;
 
-use crate::error::IoContext;
+use crate::error::{IoContext, io_within};
 use crate::store::{draft, open_existing};
 use crate::{ActionKey, Store, StoreError};
 
@@ -48,16 +48,17 @@ impl DataWriter<'_> {
     /// Gives the data to an action. What the action had before is replaced.
     ///
     /// # Errors
-    /// [`StoreError::File`]; the store is then as it was.
+    /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
     pub fn commit(self, key: &ActionKey) -> Result<(), StoreError> {
         let path = self.store.data_path(key);
-        self.draft.finish_over_unflushed(&path).context("write", &path)
+        let written = self.draft.finish_over_unflushed(&path).context("write", &path);
+        written.map_err(|error| error.within(self.store.root()))
     }
 }
 
 impl Write for DataWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.draft.file().write(bytes)
+        self.draft.file().write(bytes).map_err(io_within(self.store.root()))
     }
 
     fn flush(&mut self) -> io::Result<()> {

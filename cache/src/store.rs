@@ -35,9 +35,13 @@ impl Store {
     /// the store at this moment.
     ///
     /// # Errors
-    /// [`StoreError::File`]; [`StoreError::NotAStore`] where the directory holds something else, and
-    /// [`StoreError::Shared`] where another user can change what it holds.
+    /// [`StoreError::File`] and [`StoreError::Full`]; [`StoreError::NotAStore`] where the directory
+    /// holds something else, and [`StoreError::Shared`] where another user can change what it holds.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
+        Self::open_or_create(root).map_err(|error| error.within(root))
+    }
+
+    fn open_or_create(root: &Path) -> Result<Self, StoreError> {
         check_new(root)?;
         make_directories(root)?;
         let lock_path = root.join("lock");
@@ -71,7 +75,9 @@ impl Store {
         let blob = Digest::of(bytes);
         if self.verify(&blob).is_err() {
             let mut writer = self.writer()?;
-            io::Write::write_all(&mut writer, bytes).context("write a blob in", &self.root)?;
+            let written = io::Write::write_all(&mut writer, bytes);
+            let written = written.context("write a blob in", &self.root);
+            written.map_err(|error| error.within(&self.root))?;
             writer.commit()?;
         }
         Ok(blob)
@@ -158,7 +164,7 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
     for entry in fs::read_dir(root).context("read", root)? {
         let name = entry.context("read", root)?.file_name();
         if !PARTS.iter().any(|part| name == *part) {
-            let found = format!("nothing; the directory holds {}", name.display());
+            let found = format!("\"{}\"", name.display());
             return Err(StoreError::NotAStore { path: root.to_owned(), found });
         }
     }
@@ -201,21 +207,23 @@ fn check_version(root: &Path) -> Result<(), StoreError> {
     if found == VERSION.as_bytes() {
         return Ok(());
     }
-    let found = format!("{:?}", String::from_utf8_lossy(&found));
+    let found = format!("a file \"version\" with {:?}", String::from_utf8_lossy(&found).trim_end());
     Err(StoreError::NotAStore { path: root.to_owned(), found })
 }
 
 /// Starts a file of the store, which is in `tmp/` until it is finished.
 pub(crate) fn draft(root: &Path, mode: u32) -> Result<FileDraft, StoreError> {
     let tmp = root.join("tmp");
-    FileDraft::within(&tmp, mode).context("make a file in", &tmp)
+    let draft = FileDraft::within(&tmp, mode).context("make a file in", &tmp);
+    draft.map_err(|error| error.within(root))
 }
 
 /// Writes a file of the store at once, so that no other process ever sees half of it.
 pub(crate) fn write_whole(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let draft = draft(root, 0o600)?;
     let written = io::Write::write_all(&mut draft.file(), bytes);
-    written.and_then(|()| draft.finish_over(path)).context("write", path)
+    let written = written.and_then(|()| draft.finish_over(path)).context("write", path);
+    written.map_err(|error| error.within(root))
 }
 
 /// Removes what is in `tmp/`; to be called while no other process uses the store.
@@ -232,6 +240,7 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
 
     fn store() -> (tempfile::TempDir, Store) {
         let dir = tempfile::tempdir().unwrap();
@@ -404,6 +413,47 @@ mod tests {
                 opened.into_iter().for_each(|it| it.join().unwrap().unwrap());
             });
         }
+    }
+
+    /// A mounted file system of 64 KiB, on machines that allow the mount.
+    struct SmallDisk(tempfile::TempDir);
+
+    impl SmallDisk {
+        fn mount() -> Option<Self> {
+            let dir = tempfile::tempdir().unwrap();
+            let mount = ["-t", "tmpfs", "-o", "size=64k,mode=0700", "none"];
+            let done = Command::new("mount").args(mount).arg(dir.path()).output();
+            done.is_ok_and(|it| it.status.success()).then(|| Self(dir))
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            Command::new("umount").arg("-l").arg(self.0.path()).status().ok();
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_reported_with_the_directory_of_the_store() {
+        let Some(disk) = SmallDisk::mount() else { return };
+        let store = Store::open(disk.0.path()).unwrap();
+        let large = vec![7; 128 << 10];
+        let key = crate::KeyHasher::new("test", 1).finish();
+        let errors = [
+            store.put(&large).unwrap_err(),
+            store.record_action(&key, &large).unwrap_err(),
+            std::thread::scope(|scope| {
+                let mut writer = crate::BulkWriter::new(&store, scope).unwrap();
+                writer.write_all(&large).unwrap();
+                writer.commit().unwrap_err()
+            }),
+        ];
+        for error in errors {
+            assert!(matches!(&error, StoreError::Full(root) if root == disk.0.path()), "{error}");
+        }
+        let data = store.data_writer().unwrap().write_all(&large).unwrap_err();
+        assert_eq!(StoreError::full(&data), Some(disk.0.path()));
+        assert_eq!(leftovers(&store), 0);
     }
 
     #[test]

@@ -56,6 +56,7 @@ macro_rules! error_codes {
 error_codes! {
     Usage "usage" "The command line is wrong",
     Io "io" "A file or directory cannot be read or written",
+    DiskFull "disk-full" "There is no space left for the store or the output",
     Busy "busy" "Another process uses or changed the same file or directory",
     OutputExists "output-exists" "Something is where the output would go, and is not replaced",
     Internal "internal" "The program failed in a way that no input explains",

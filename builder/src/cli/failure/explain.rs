@@ -28,6 +28,9 @@ use oci_registry::RegistryError;
 /// The help for a file that differs from a checksum in the Boxfile.
 const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
 
+/// The help where the store's file system is full.
+const FREE_SPACE: &str = "free some space there, or name another directory with --store";
+
 /// Returns a row with a help.
 pub(super) fn help(code: ErrorCode, text: impl Into<Cow<'static, str>>) -> Explanation {
     (code, text).into()
@@ -181,6 +184,7 @@ impl Explain for StoreError {
     fn explain(&self) -> Explanation {
         match self {
             Self::File(source) => source.explain(),
+            Self::Full(_) => help(DiskFull, FREE_SPACE),
             Self::NotAStore { .. } => help(StoreInvalid, "name another directory with --store"),
             Self::Shared(_) => help(StoreInvalid, "make it yours alone (chown, chmod go-w)"),
             Self::Missing(_) => StoreDamaged.into(),
@@ -331,6 +335,9 @@ impl Explain for io::Error {
     fn explain(&self) -> Explanation {
         match self.kind() {
             io::ErrorKind::FileTooLarge => TooLarge.into(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                help(DiskFull, "free some space, or write to another file system")
+            }
             _ => Io.into(),
         }
     }
