@@ -2,10 +2,13 @@
 //! themselves only state facts.
 
 use std::borrow::Cow;
+use std::env;
 use std::error::Error;
 use std::io;
+use std::path::Path;
 
 use box_cache::StoreError;
+use box_image::DEFAULT_TAG;
 use box_image::ErrorCode::{self, *};
 use box_inspect::opened;
 use box_tree::listing::FindError;
@@ -203,6 +206,10 @@ impl Explain for LayerError {
             }
             LayerErrorKind::TooLarge { .. } => return TooLarge.into(),
             LayerErrorKind::Store(_) => return Io.into(),
+            LayerErrorKind::Unreadable(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                "the archive is cut off, as `umoci insert` leaves it after a file: build the layer \
+                 again, with another program"
+            }
             LayerErrorKind::NoHeader(_) => "the archive is damaged: build the layer again",
             LayerErrorKind::Sparse => "build the layer without --sparse",
             LayerErrorKind::UnexpectedData(_) => "build the layer again with a current tar program",
@@ -259,28 +266,34 @@ impl Explain for HttpError {
     }
 }
 
+/// Returns which lines to write into the configuration of registries.
+fn in_config(file: Option<&Path>, host: &str, setting: &str) -> String {
+    let file = file.unwrap_or(Path::new("registries.toml")).display();
+    format!("write into {file}:\n[registry.{host:?}]\n{setting}")
+}
+
 impl Explain for RegistryError {
     fn explain(&self) -> Explanation {
         match self {
             Self::Download(source) => source.explain(),
             Self::AfterMirrors { source, .. } => source.explain(),
-            Self::NotTls { host } => help(
-                ServerUntrusted,
-                format!(
-                    "if it speaks http, write plain-http = true under [registry.{host:?}] in \
-                     registries.toml"
-                ),
-            ),
-            Self::Realm { host, realm } => help(
-                RegistryUnauthorized,
-                format!(
-                    "if that is right, write auth-realm = [{realm:?}] under [registry.{host:?}] in \
-                     registries.toml"
-                ),
-            ),
-            Self::Unauthorized { host, .. } => {
-                help(RegistryUnauthorized, format!("check the name, or run: docker login {host}"))
+            Self::NotTls { host, config_file } => {
+                let line = in_config(config_file.as_deref(), host, "plain-http = true");
+                help(ServerUntrusted, format!("if it speaks http, {line}"))
             }
+            Self::Realm { host, realm, config_file } => {
+                let setting = format!("auth-realm = [{realm:?}]");
+                let lines = in_config(config_file.as_deref(), host, &setting);
+                help(RegistryUnauthorized, format!("if you trust it with your password, {lines}"))
+            }
+            Self::Unauthorized { host, .. } => help(
+                RegistryUnauthorized,
+                format!("check the name of the image, or log in: docker login {host}"),
+            ),
+            Self::NotFound { tag: Some(tag), .. } if tag == DEFAULT_TAG => help(
+                ImageNotFound,
+                "a reference without a tag means `latest`; name a tag that the registry has",
+            ),
             Self::NotFound { .. } => ImageNotFound.into(),
             Self::Name { .. } => BoxfileInvalid.into(),
             Self::PlainRealm { .. } => ServerUntrusted.into(),
@@ -321,9 +334,26 @@ impl Explain for FindError {
     }
 }
 
+/// Returns what names a file: an environment variable, or else an option or the Boxfile.
+fn named_by(path: &Path, variable: &str, option: &str) -> String {
+    match env::var_os(variable) {
+        Some(value) if Path::new(&value) == path => {
+            format!("the environment variable {variable} names it")
+        }
+        _ => format!("{option} or the Boxfile names it"),
+    }
+}
+
 impl Explain for FileError {
     fn explain(&self) -> Explanation {
+        let is_absent = self.source.kind() == io::ErrorKind::NotFound;
         match self.source.kind() {
+            _ if is_absent && self.doing == "read the kernel" => {
+                help(KernelNotFound, named_by(&self.path, "BOXBUILD_KERNEL", "--kernel"))
+            }
+            _ if is_absent && self.doing == "read the init" => {
+                help(InitNotFound, named_by(&self.path, "BOXBUILD_INIT", "--init"))
+            }
             // It could be read, and is not what it should be.
             io::ErrorKind::InvalidData => FileInvalid.into(),
             _ => self.source.explain(),

@@ -185,7 +185,7 @@ fn several_images_are_told_apart_by_their_tags() {
         entry
     };
     built.finish(json!([tagged("v1", "amd64"), tagged("v2", "x")]));
-    insta::assert_snapshot!(built.refusal(), @r#"a has several images; its images are ["v1", "v2"]"#);
+    insta::assert_snapshot!(built.refusal(), @r#"a has several images; it has v1, v2"#);
     // Two tags of one image are no choice.
     built.finish(json!([tagged("v1", "amd64"), tagged("latest", "amd64")]));
     built.opened(Platform::LinuxAmd64).unwrap();

@@ -264,7 +264,7 @@ mod tests {
         std::fs::File::create(&large).unwrap().set_len(LIMIT + 1).unwrap();
         let said = AuthFile::read(&large).unwrap_err().to_string();
         assert!(
-            said.ends_with("large.json has more than the 1048576 bytes that it may have"),
+            said.ends_with("large.json is larger than the 1048576 bytes that it may have"),
             "{said}"
         );
     }

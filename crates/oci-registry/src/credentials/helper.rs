@@ -38,13 +38,18 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 64 && text.bytes().all(inner)
 }
 
+/// Returns the name of a helper's program.
+pub(super) fn program(name: &str) -> String {
+    format!("docker-credential-{name}")
+}
+
 /// Asks a helper for a registry's credentials.
 pub(super) fn ask(
     options: &Options,
     name: &str,
     host: &str,
 ) -> Result<Option<Credentials>, RegistryError> {
-    let program = format!("docker-credential-{name}");
+    let program = program(name);
     let failed = |why: String| {
         let from = format!("{program} gives no credentials for {host}");
         RegistryError::Credentials { from, why }

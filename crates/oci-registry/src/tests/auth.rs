@@ -114,7 +114,7 @@ cases! {
         => fails!(RegistryError::Response { what, .. } if what.contains("asks for credentials"));
     a_name_and_a_password: challenge("Basic realm=\"reg\"") => succeeds;
     a_wrong_password: token(|_| Some(unauthorized("Basic realm=\"reg\"")))
-        => fails!(RegistryError::Unauthorized { has_credentials: true, .. });
+        => fails!(RegistryError::Unauthorized { credentials: Some(_), .. });
     a_wrong_password_without_tokens: {
         let asks = || unauthorized("Basic realm=\"reg\"");
         challenge("Basic realm=\"reg\"").at("/v2/app/manifests/v1", move |_| Some(asks()))
@@ -122,12 +122,12 @@ cases! {
         // Asking more often could lock the account.
         let requests = stage.registry.requests();
         let sent = requests.iter().filter(|it| it.header("authorization").is_some());
-        sent.count() == 1 && is!(outcome, RegistryError::Unauthorized { has_credentials: true, .. })
+        sent.count() == 1 && is!(outcome, RegistryError::Unauthorized { credentials: Some(_), .. })
     };
-    no_password: auth(json!({})) => fails!(RegistryError::Unauthorized { has_credentials: false, .. });
+    no_password: auth(json!({})) => fails!(RegistryError::Unauthorized { credentials: None, .. });
     no_password_without_tokens: {
         Plan { challenge: Some("Basic realm=\"reg\"".into()), ..auth(json!({})) }
-    } => fails!(RegistryError::Unauthorized { has_credentials: false, .. });
+    } => fails!(RegistryError::Unauthorized { credentials: None, .. });
     nothing_is_sent_unasked: Plan { open: true, ..Plan::new() } => |outcome, stage| {
         let requests = stage.registry.requests();
         outcome.is_ok() && requests.iter().all(|it| it.header("authorization").is_none())
@@ -169,7 +169,7 @@ cases! {
             }
         })
     } => |outcome, stage| {
-        tokens(stage) == 1 && is!(outcome, RegistryError::Unauthorized { has_credentials: true, .. })
+        tokens(stage) == 1 && is!(outcome, RegistryError::Unauthorized { credentials: Some(_), .. })
     };
     a_realm_that_repeats_the_token: asks_again("https://a.example.org/canary-token?canary-token")
         => fails!(RegistryError::Realm { .. });

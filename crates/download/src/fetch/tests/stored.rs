@@ -35,7 +35,7 @@ fn offline_only_the_store_counts() {
     let sha256 = digest(DATA);
     let case = Case::new();
     let error = case.fetch(NOWHERE, &offline()).unwrap_err();
-    let text = |held| format!("{NOWHERE} ({sha256}) is {held} and --offline forbids the network");
+    let text = |held| format!("{NOWHERE} ({sha256}) is {held}, and the network is off (--offline)");
     assert_eq!(error.to_string(), text("not in the store"));
     case.store.put(DATA).unwrap();
     damage(&case);
