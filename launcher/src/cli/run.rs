@@ -275,7 +275,11 @@ fn create_console(path: &Path) -> Result<File, LaunchError> {
         fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
         Ok(file)
     };
-    make().map_err(|source| LaunchError::File { action: "make", path: path.to_owned(), source })
+    make().map_err(|source| LaunchError::File {
+        action: "write the console to",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 #[cfg(test)]
