@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// With dir: make all files the caller's own, as is always done for others than root
     #[arg(long)]
     no_owner: bool,
-    /// Print JSON, errors included, but for a wrong command line
+    /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
 }

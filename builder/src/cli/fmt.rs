@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Change nothing; exit with 1 if a file is not formatted
     #[arg(long)]
     check: bool,
-    /// Print JSON, errors included, but for a wrong command line
+    /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -23,7 +23,7 @@ pub(crate) fn check_declared(
     let path = file.path().display();
     let Some(lock) = &file.lock else {
         let help = format!("run `{command}`, and check the lock in");
-        let message = format!("there is no {path}, and --locked forbids writing it");
+        let message = format!("there is no {path}, but --locked was given");
         return Err(Failure::new((ErrorCode::LockMissing, help), message));
     };
     let found = loaded.declarations().mismatches(lock, loaded.target(platform));
@@ -49,7 +49,7 @@ fn out_of_date(path: &Path, entries: Vec<Outdated>, command: &str) -> Result<(),
     }
     let help =
         format!("look at what changed; if it is meant, run `{command}` and check the lock in");
-    let message = format!("{} is out of date, and --locked forbids changing it", path.display());
+    let message = format!("{} is out of date, but --locked was given", path.display());
     let lines: String = entries.iter().map(|it| format!("\n  {}", it.line)).collect();
     let data = entries.into_iter().map(|it| it.data).collect();
     Err(Failure::new((ErrorCode::LockOutOfDate, help), message)

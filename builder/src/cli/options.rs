@@ -12,7 +12,7 @@ pub(crate) struct ProjectOptions {
     /// The Boxfile [default: ./Boxfile, ./Boxfile.kdl, ./Boxfile.toml]
     #[arg(short, long, value_name = "PATH")]
     pub(crate) file: Option<PathBuf>,
-    /// Print JSON, errors included, but for a wrong command line
+    /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
 }
