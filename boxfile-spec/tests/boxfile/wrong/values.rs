@@ -59,8 +59,24 @@ fn images_of_no_kind() {
        |
        = help: an image of a registry is "docker://example.com/agent"
     "#);
-    assert_snapshot!(image_error("docker://bob:hunter2@example.com/x"), @"");
-    assert_snapshot!(image_error("example.com/x@sha512:12ab"), @"");
+    assert_snapshot!(image_error("docker://bob:hunter2@example.com/x"), @r#"
+    error: an image reference takes no user or password
+      --> Boxfile:2:15
+       |
+     2 | agent { image "**********************************"; }
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout
+       |
+       = help: leave out what is in front of the `@`, and log in: docker login HOST
+    "#);
+    assert_snapshot!(image_error("example.com/x@sha512:12ab"), @r#"
+    error: a digest of the algorithm sha512 is not supported
+      --> Boxfile:2:15
+       |
+     2 | agent { image "example.com/x@sha512:12ab"; }
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^ after the `@`
+       |
+       = help: write the image's sha256: `@sha256:` and 64 hexadecimal digits
+    "#);
     assert_snapshot!(image_error("oic:images/agent"), @r#"
     error: `oic:images/agent` is not a valid image reference
       --> Boxfile:2:15
