@@ -1,4 +1,4 @@
-//! Why an image cannot be read.
+//! The errors of reading an image.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use oci_registry::RegistryError;
 
 use super::form::{Form, Found};
 
-/// Why an image cannot be read. A `place` is where the image was looked for, an `at` where one of its
+/// An error of reading an image. A `place` is where the image was looked for, an `at` where one of its
 /// files or blobs is, and a `what` what that should be; all are for people.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
