@@ -1,4 +1,4 @@
-//! The data of an action: bytes that its record vouches for, and that whoever reads them verifies.
+//! The data of an action: bytes that its record refers to, and that their reader verifies.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ impl Store {
     /// Starts the data of an action.
     ///
     /// Unlike a blob's, its bytes are neither hashed nor flushed to the disk: after a crash they may
-    /// be wrong, and whoever reads a part of them compares it with a hash of that part.
+    /// be wrong, so readers compare each part with its hash.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -74,7 +74,7 @@ mod tests {
     use crate::KeyHasher;
 
     #[test]
-    fn data_reads_back_and_the_newest_counts() {
+    fn data_reads_back_and_the_newest_wins() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let key = KeyHasher::new("test", 1).finish();

@@ -25,10 +25,10 @@ pub enum StoreError {
         found: String,
     },
     /// Another user can change this directory of the store.
-    #[error("another user can change {}, and so what is built from it", .0.display())]
+    #[error("another user can write to {}, and so change what is built from it", .0.display())]
     Shared(PathBuf),
     /// The store does not hold the blob.
-    #[error("the store holds no blob {}", .0.hex())]
+    #[error("the store has no blob {}", .0.hex())]
     Missing(Digest),
     /// A blob in the store is no longer what its name says.
     #[error("the blob {} is damaged: {}", blob.hex(), path.display())]

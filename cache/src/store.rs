@@ -20,7 +20,7 @@ const PARTS: [&str; 6] = ["blobs", "actions", "data", "tmp", "lock", "version"];
 /// Those of them that are directories.
 const DIRECTORIES: [&str; 4] = ["blobs", "actions", "data", "tmp"];
 
-/// An open store. While it is open it holds a shared lock, for which whoever deletes blobs must wait.
+/// An open store. While it is open it holds a shared lock, which a process that deletes blobs must wait for.
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,
@@ -46,7 +46,7 @@ impl Store {
         make_directories(root)?;
         let lock_path = root.join("lock");
         let lock = open_lock(&lock_path)?;
-        // Nobody else uses the store if nobody else holds the lock, not even a shared one.
+        // No other process uses the store if none holds the lock, not even a shared one.
         let alone = lock.try_lock().is_ok();
         if !alone {
             lock.lock_shared().context("lock", &lock_path)?;
@@ -99,7 +99,7 @@ impl Store {
         file.metadata().ok().map(|metadata| metadata.len())
     }
 
-    /// Opens a blob. Its bytes are not verified: whoever reads parts of it checks them.
+    /// Opens a blob. Its bytes are not verified: callers check the parts that they read.
     ///
     /// # Errors
     /// [`StoreError::Missing`] or [`StoreError::File`].
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_tells_the_name_before_it_is_given() {
+    fn a_writer_knows_the_name_before_the_commit() {
         let (_dir, store) = store();
         let mut writer = store.writer().unwrap();
         assert_eq!(writer.id(), Digest::of(b""));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_vanishes_when_the_next_one_opens_the_store() {
+    fn leftovers_of_a_killed_process_are_removed_by_the_next_open() {
         let (dir, store) = store();
         let mut writer = store.writer().unwrap();
         writer.write_all(b"half").unwrap();
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn another_directory_is_not_taken_for_a_store() {
+    fn a_foreign_directory_is_not_used_as_a_store() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("version"), "something").unwrap();
         assert!(matches!(Store::open(dir.path()), Err(StoreError::NotAStore { .. })));

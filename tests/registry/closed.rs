@@ -30,7 +30,7 @@ fn the_right_password_opens_it() {
 }
 
 #[test]
-fn a_wrong_password_is_told_and_not_shown() {
+fn a_wrong_password_is_reported_without_showing_it() {
     let pushed = Pushed::closed();
     let host = pushed.registry.host();
     let auth_files = auth(&pushed, &host, WRONG);

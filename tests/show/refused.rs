@@ -109,7 +109,7 @@ fn a_listing_that_lies() {
     other[bytes.len() - 5] = 1;
     insta::assert_snapshot!(replace(&other), @r"
     error: the listing of test.box is not that of its rootfs
-      = help: somebody changed the box: do not use it
+      = help: the box was changed after the build: do not use it
     ");
 }
 

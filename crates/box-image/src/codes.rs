@@ -93,7 +93,7 @@ error_codes! {
     MergeConflict "merge-conflict" "The images differ where nothing decides; `conflicts` says where",
 
     Offline "offline" "What is needed is not in the store, and `--offline` forbids the network",
-    ServerUnreachable "server-unreachable" "A server cannot be reached, or gives no answer",
+    ServerUnreachable "server-unreachable" "A server cannot be reached, or does not answer",
     ServerUntrusted "server-untrusted" "A server cannot be trusted: TLS, certificates, redirects",
     DownloadFailed "download-failed" "A server refuses a download, or it broke off",
     RegistryUnauthorized "registry-unauthorized" "The registry wants credentials, or refuses them",

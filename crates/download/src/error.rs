@@ -1,4 +1,4 @@
-//! Why a download fails.
+//! The errors of a download.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use reqwest::StatusCode;
 use crate::http::HttpError;
 use crate::retry::Retryable;
 
-/// Why a download fails.
+/// An error of a download.
 ///
 /// `what` is the name of the file for messages. No message has a password, a token, or a part of a
 /// URL that could be one: of a redirect only the server is named.

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_may_be_behind_the_last_frame_or_missing_from_it() {
+    fn the_last_frame_is_complete_and_nothing_follows_it() {
         let whole = frame(&[7; 100_000]);
         for rest in [&b"\0"[..], b"\0\0\0\0\0\0\0\0", b"garbage garbage", &whole[..4]] {
             assert!(read(&[&whole, rest].concat()).is_err(), "{rest:?}");

@@ -1,11 +1,11 @@
-//! Why a registry does not give what is asked for.
+//! The errors of requests to registries.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use download::{DownloadError, Retryable};
 
-/// Why a registry does not give what is asked for.
+/// An error of a request to a registry.
 ///
 /// No message has a password, a token, or what of a URL could be one: of other servers only the
 /// host is named.
@@ -25,8 +25,8 @@ pub enum RegistryError {
     /// credentials. `config_file` is where it could be trusted.
     #[error("{host} wants its tokens to be fetched from {realm}, which is another server")]
     Realm { host: String, realm: String, config_file: Option<PathBuf> },
-    /// The registry's tokens would travel readable to anybody.
-    #[error("{host} wants its tokens to be fetched over http, where anybody could watch them")]
+    /// The registry's tokens would be sent without encryption.
+    #[error("{host} wants its tokens to be fetched over http, which is not encrypted")]
     PlainRealm { host: String },
     /// The registry wants credentials, or refuses `credentials`: whose they are, and where they come
     /// from. Many registries answer the same for an image that does not exist.

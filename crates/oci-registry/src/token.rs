@@ -96,7 +96,7 @@ fn read(
 
 fn useless(server: &Server, realm: &RemoteUrl, why: &'static str) -> RegistryError {
     let (realm, host) = (realm.host(), server.repository.host());
-    let what = format!("{realm} gives no token that can be used for {host}");
+    let what = format!("{realm} returned no usable token for {host}");
     RegistryError::Response { what, why }
 }
 

@@ -311,7 +311,7 @@ impl Explain for opened::OpenError {
                 help(BoxMalformed, "build it again with this version of boxbuild")
             }
             Self::WrongListing { .. } => {
-                help(BoxDamaged, "somebody changed the box: do not use it")
+                help(BoxDamaged, "the box was changed after the build: do not use it")
             }
             _ => BoxMalformed.into(),
         }

@@ -61,7 +61,7 @@ fn a_truncated_document_is_named_with_both_sizes() {
 }
 
 #[test]
-fn what_is_not_a_layout_is_told_apart() {
+fn errors_say_what_is_there_instead_of_a_layout() {
     let dir = tempfile::tempdir().unwrap();
     let message = |path: &Path| OpenBox::open(path).unwrap_err().to_string();
     let missing = dir.path().join("missing");

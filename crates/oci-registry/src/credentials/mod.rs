@@ -1,4 +1,4 @@
-//! Credentials: who has some for a registry.
+//! Looks up the credentials for a registry.
 //!
 //! They are looked up by the registry's host as it is written, and for some files by the
 //! repository, and only once the registry asks for them.

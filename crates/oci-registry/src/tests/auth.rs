@@ -103,7 +103,7 @@ cases! {
         let to = foreign.url("/token");
         Plan { foreign: vec![foreign], ..Plan::new() }.at("/token", move |_| Some(redirect(&to)))
     } => |outcome, stage| {
-        seen(stage) == 0 && is!(outcome, RegistryError::Response { what, .. } if what.contains("gives no token"))
+        seen(stage) == 0 && is!(outcome, RegistryError::Response { what, .. } if what.contains("returned no usable token"))
     };
     a_realm_that_is_no_url: challenge("Bearer realm=\"token\"")
         => fails!(RegistryError::Response { what, .. } if what.contains("asks for credentials"));
@@ -175,12 +175,12 @@ cases! {
         => fails!(RegistryError::Realm { .. });
     no_url_that_repeats_the_token: asks_again("canary-token")
         => fails!(RegistryError::Response { what, .. } if what.contains("asks for credentials"));
-    an_answer_without_a_token: token(|_| Some(file(b"{}"))) => fails!(RegistryError::Response { what, .. } if what.contains("gives no token"));
+    an_answer_without_a_token: token(|_| Some(file(b"{}"))) => fails!(RegistryError::Response { what, .. } if what.contains("returned no usable token"));
     an_answer_that_does_not_read: token(|_| Some(file(b"{\"token\": canary-token}")))
-        => fails!(RegistryError::Response { what, .. } if what.contains("gives no token"));
+        => fails!(RegistryError::Response { what, .. } if what.contains("returned no usable token"));
     a_token_with_a_new_line: granted("canary-token\r\nX-Header: x")
-        => fails!(RegistryError::Response { what, .. } if what.contains("gives no token"));
-    an_empty_token: granted("") => fails!(RegistryError::Response { what, .. } if what.contains("gives no token"));
+        => fails!(RegistryError::Response { what, .. } if what.contains("returned no usable token"));
+    an_empty_token: granted("") => fails!(RegistryError::Response { what, .. } if what.contains("returned no usable token"));
     an_endless_token: token(|_| Some(file(&vec![b' '; 200 << 10])))
         => fails!(RegistryError::Download(DownloadError::TooLarge { .. }));
     a_busy_realm: token(|before| {

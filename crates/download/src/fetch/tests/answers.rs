@@ -67,7 +67,7 @@ fn pieces_come_in_chunks_and_are_counted() {
 }
 
 #[test]
-fn the_total_is_told_where_the_server_tells_it() {
+fn progress_has_the_total_where_the_server_sends_it() {
     let server = Server::http(|_| vec![file(DATA)]);
     let last = Arc::new(Mutex::new(None));
     let log = Arc::clone(&last);
