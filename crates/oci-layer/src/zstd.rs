@@ -16,7 +16,7 @@ const WINDOW_LOG_MAX: u32 = 27;
 const WINDOW_TOO_LARGE: usize =
     (ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge as usize).wrapping_neg();
 
-/// Reads the content of all frames of a stream; skippable frames are passed over. Behind the last one
+/// Reads the content of all frames of a stream; skippable frames are passed over. After the last one
 /// there must be nothing.
 pub(super) struct Zstd<R: BufRead>(Decoder<'static, R>);
 

@@ -31,11 +31,11 @@ pub struct RegistryConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ConfigError {
-    /// What is wrong.
+    /// The message for people.
     pub message: String,
-    /// The bytes of the text that are.
+    /// The bytes of the text that are wrong.
     pub span: Range<usize>,
-    /// What to write instead, where that is clear.
+    /// Advice on what to write instead.
     pub help: Option<String>,
 }
 
