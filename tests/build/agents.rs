@@ -191,7 +191,7 @@ fn a_url() {
 }
 
 #[test]
-fn the_download_of_a_program_is_told() {
+fn the_download_of_a_program_is_reported() {
     let mut large = program();
     large.resize(2 << 20, 0);
     let digest = Digest::of(&large).hex();

@@ -209,7 +209,7 @@ fn damaged_data_of_layers_heals_where_images_are_merged() {
 }
 
 #[test]
-fn a_damaged_box_is_mended_where_it_lies() {
+fn a_damaged_box_is_repaired_in_place() {
     let checkout = Checkout::new();
     checkout.built(&[]);
     for (name, _) in files(&checkout.path("test.box/blobs/sha256")) {
