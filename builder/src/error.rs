@@ -1,4 +1,4 @@
-//! Why a box cannot be built.
+//! The errors of a build.
 
 use std::path::PathBuf;
 
@@ -77,7 +77,7 @@ pub enum Cause {
     #[error("this box could never start")]
     Plan(#[from] PlanError),
     Excess(#[from] Excess),
-    #[error("the box is too large: nobody could list what is in it")]
+    #[error("the box has too many files to list")]
     Listing(#[from] ListingError),
     #[error("the rootfs cannot be written")]
     Bake(#[from] erofs_writer::Error),

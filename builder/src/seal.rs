@@ -31,7 +31,7 @@ impl Sealed {
     /// # Errors
     /// [`BuildError`].
     pub fn plan(&self, store: &Store) -> Result<RunPlan, BuildError> {
-        // Behind the manifest: see `blobs`.
+        // After the manifest: see `blobs`.
         let (config, _) = self.blobs.get(1).copied().unwrap_or((self.manifest, 0));
         let config: BoxConfig = serde_json::from_slice(&store.read(&config)?)?;
         Ok(config.plan)

@@ -32,7 +32,7 @@ impl Store {
     /// Records what an action made. A record that is there already is replaced.
     ///
     /// # Errors
-    /// [`StoreError::File`]; the store is then as it was.
+    /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
     pub fn record_action(&self, key: &ActionKey, value: &[u8]) -> Result<(), StoreError> {
         let record = [Digest::of(value).as_bytes().as_slice(), value].concat();
         write_whole(self.root(), &self.action_path(key), &record)
@@ -68,7 +68,7 @@ mod tests {
     use crate::KeyHasher;
 
     #[test]
-    fn a_record_reads_back_and_the_newest_counts() {
+    fn a_record_reads_back_and_the_newest_wins() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let key = KeyHasher::new("test", 1).finish();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_another_user_can_change_counts_as_absent() {
+    fn a_record_that_another_user_can_change_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let key = KeyHasher::new("test", 1).finish();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_counts_as_absent() {
+    fn a_damaged_record_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let key = KeyHasher::new("test", 1).finish();

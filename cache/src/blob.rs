@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use box_digest::{Digest, Hasher, Sha256};
 use host_fs::publish::FileDraft;
 
-use crate::error::IoContext;
+use crate::error::{IoContext, io_within};
 use crate::store::draft;
 use crate::{Store, StoreError};
 use host_fs::FileError;
@@ -33,17 +33,19 @@ impl<'store> RawBlob<'store> {
     /// mended.
     pub(crate) fn publish(self, blob: &Digest) -> Result<(), StoreError> {
         let path = self.store.blob_path(blob);
-        self.draft.finish_over(&path).context("write", &path)
+        let written = self.draft.finish_over(&path).context("write", &path);
+        written.map_err(|error| error.within(self.store.root()))
     }
 
     pub(crate) fn error(&self, doing: &'static str, source: io::Error) -> StoreError {
-        FileError::of(doing, self.draft.path())(source).into()
+        let error = StoreError::from(FileError::of(doing, self.draft.path())(source));
+        error.within(self.store.root())
     }
 }
 
 impl Write for RawBlob<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.draft.file().write(bytes)
+        self.draft.file().write(bytes).map_err(io_within(self.store.root()))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -77,7 +79,7 @@ impl<'store> BlobWriter<'store> {
     /// already is replaced, whether it is whole or damaged.
     ///
     /// # Errors
-    /// [`StoreError::File`]; the store is then as it was.
+    /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
     pub fn commit(self) -> Result<(Digest, u64), StoreError> {
         let (blob, size) = (self.id(), self.size());
         self.raw.publish(&blob)?;

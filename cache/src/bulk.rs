@@ -52,12 +52,12 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
     /// [`BlobWriter::commit`](crate::BlobWriter::commit) does.
     ///
     /// # Errors
-    /// [`StoreError::File`]; the store is then as it was.
+    /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
     pub fn commit(mut self) -> Result<(Digest, u64), StoreError> {
         let written = self.pass_on();
         drop((self.pieces, self.flushes));
         let (hashed, flushed) = (self.hasher.join(), self.flusher.join());
-        // An error of the disk is told once, to whoever flushes first.
+        // The kernel reports a write error once, to the first flush.
         let whole = written.and(flushed.unwrap_or_else(|_| Err(ended())));
         whole.map_err(|source| self.raw.error("write", source))?;
         let blob = hashed.map_err(|_| self.raw.error("hash", ended()))?;

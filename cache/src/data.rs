@@ -1,4 +1,4 @@
-//! The data of an action: bytes that its record vouches for, and that whoever reads them verifies.
+//! The data of an action: bytes that its record refers to, and that their reader verifies.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use host_fs::publish::FileDraft;
 
-use crate::error::IoContext;
+use crate::error::{IoContext, io_within};
 use crate::store::{draft, open_existing};
 use crate::{ActionKey, Store, StoreError};
 
@@ -21,7 +21,7 @@ impl Store {
     /// Starts the data of an action.
     ///
     /// Unlike a blob's, its bytes are neither hashed nor flushed to the disk: after a crash they may
-    /// be wrong, and whoever reads a part of them compares it with a hash of that part.
+    /// be wrong, so readers compare each part with its hash.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -48,16 +48,17 @@ impl DataWriter<'_> {
     /// Gives the data to an action. What the action had before is replaced.
     ///
     /// # Errors
-    /// [`StoreError::File`]; the store is then as it was.
+    /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
     pub fn commit(self, key: &ActionKey) -> Result<(), StoreError> {
         let path = self.store.data_path(key);
-        self.draft.finish_over_unflushed(&path).context("write", &path)
+        let written = self.draft.finish_over_unflushed(&path).context("write", &path);
+        written.map_err(|error| error.within(self.store.root()))
     }
 }
 
 impl Write for DataWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.draft.file().write(bytes)
+        self.draft.file().write(bytes).map_err(io_within(self.store.root()))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -73,7 +74,7 @@ mod tests {
     use crate::KeyHasher;
 
     #[test]
-    fn data_reads_back_and_the_newest_counts() {
+    fn data_reads_back_and_the_newest_wins() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let key = KeyHasher::new("test", 1).finish();

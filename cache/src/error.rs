@@ -1,5 +1,6 @@
 //! The errors of a store.
 
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,25 +14,57 @@ pub enum StoreError {
     /// The operating system refused something.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The file system of the store in this directory is full, or the user's quota on it is.
+    #[error("no space left in the store {}", .0.display())]
+    Full(PathBuf),
     /// The directory holds something else, or the store of another version.
-    #[error(
-        "{} is not a store of this version: its file \"version\" says {found}",
-        path.display()
-    )]
+    #[error("{} is not a store of this boxbuild: it holds {found}", path.display())]
     NotAStore {
         path: PathBuf,
-        /// The content of its file `version`, or that it has no such file.
+        /// The name of a foreign file in it, or the content of its file `version`.
         found: String,
     },
     /// Another user can change this directory of the store.
-    #[error("another user can change {}, and so what is built from it", .0.display())]
+    #[error("another user can write to {}, and so change what is built from it", .0.display())]
     Shared(PathBuf),
     /// The store does not hold the blob.
-    #[error("the store holds no blob {}", .0.hex())]
+    #[error("the store has no blob {}", .0.hex())]
     Missing(Digest),
     /// A blob in the store is no longer what its name says.
     #[error("the blob {} is damaged: {}", blob.hex(), path.display())]
     Damaged { blob: Digest, path: PathBuf },
+}
+
+impl StoreError {
+    /// Returns the directory of the store if an error, or one of its causes, is that the store is
+    /// full: writers of the store pass that on as an [`io::Error`].
+    pub fn full<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Path> {
+        if let Some(Self::Full(root)) = error.downcast_ref() {
+            return Some(root);
+        }
+        let inner = error.downcast_ref().and_then(io::Error::get_ref);
+        Self::full(inner.map(|it| it as &(dyn Error + 'static)).or_else(|| error.source())?)
+    }
+
+    /// Names the store in `root` where this error is that a file system is full.
+    pub(crate) fn within(self, root: &Path) -> Self {
+        match self {
+            Self::File(error) if is_full(&error.source) => Self::Full(root.to_owned()),
+            error => error,
+        }
+    }
+}
+
+/// Names the store in `root` where an error is that a file system is full.
+pub(crate) fn io_within(root: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| match is_full(&error) {
+        true => io::Error::new(error.kind(), StoreError::Full(root.to_owned())),
+        false => error,
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Attaches what was being done, and to which file, to an [`io::Error`].

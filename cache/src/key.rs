@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_a_part_ends_counts() {
+    fn the_ends_of_parts_are_part_of_the_key() {
         let key = |parts: &[&str]| {
             parts.iter().fold(KeyHasher::new("t", 1), |h, p| h.part(p.as_bytes())).finish()
         };

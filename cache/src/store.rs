@@ -20,7 +20,7 @@ const PARTS: [&str; 6] = ["blobs", "actions", "data", "tmp", "lock", "version"];
 /// Those of them that are directories.
 const DIRECTORIES: [&str; 4] = ["blobs", "actions", "data", "tmp"];
 
-/// An open store. While it is open it holds a shared lock, for which whoever deletes blobs must wait.
+/// An open store. While it is open it holds a shared lock, which a process that deletes blobs must wait for.
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,
@@ -35,14 +35,18 @@ impl Store {
     /// the store at this moment.
     ///
     /// # Errors
-    /// [`StoreError::File`]; [`StoreError::NotAStore`] where the directory holds something else, and
-    /// [`StoreError::Shared`] where another user can change what it holds.
+    /// [`StoreError::File`] and [`StoreError::Full`]; [`StoreError::NotAStore`] where the directory
+    /// holds something else, and [`StoreError::Shared`] where another user can change what it holds.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
+        Self::open_or_create(root).map_err(|error| error.within(root))
+    }
+
+    fn open_or_create(root: &Path) -> Result<Self, StoreError> {
         check_new(root)?;
         make_directories(root)?;
         let lock_path = root.join("lock");
         let lock = open_lock(&lock_path)?;
-        // Nobody else uses the store if nobody else holds the lock, not even a shared one.
+        // No other process uses the store if none holds the lock, not even a shared one.
         let alone = lock.try_lock().is_ok();
         if !alone {
             lock.lock_shared().context("lock", &lock_path)?;
@@ -71,7 +75,9 @@ impl Store {
         let blob = Digest::of(bytes);
         if self.verify(&blob).is_err() {
             let mut writer = self.writer()?;
-            io::Write::write_all(&mut writer, bytes).context("write a blob in", &self.root)?;
+            let written = io::Write::write_all(&mut writer, bytes);
+            let written = written.context("write a blob in", &self.root);
+            written.map_err(|error| error.within(&self.root))?;
             writer.commit()?;
         }
         Ok(blob)
@@ -93,7 +99,7 @@ impl Store {
         file.metadata().ok().map(|metadata| metadata.len())
     }
 
-    /// Opens a blob. Its bytes are not verified: whoever reads parts of it checks them.
+    /// Opens a blob. Its bytes are not verified: callers check the parts that they read.
     ///
     /// # Errors
     /// [`StoreError::Missing`] or [`StoreError::File`].
@@ -158,7 +164,7 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
     for entry in fs::read_dir(root).context("read", root)? {
         let name = entry.context("read", root)?.file_name();
         if !PARTS.iter().any(|part| name == *part) {
-            let found = format!("nothing; the directory holds {}", name.display());
+            let found = format!("\"{}\"", name.display());
             return Err(StoreError::NotAStore { path: root.to_owned(), found });
         }
     }
@@ -201,21 +207,23 @@ fn check_version(root: &Path) -> Result<(), StoreError> {
     if found == VERSION.as_bytes() {
         return Ok(());
     }
-    let found = format!("{:?}", String::from_utf8_lossy(&found));
+    let found = format!("a file \"version\" with {:?}", String::from_utf8_lossy(&found).trim_end());
     Err(StoreError::NotAStore { path: root.to_owned(), found })
 }
 
 /// Starts a file of the store, which is in `tmp/` until it is finished.
 pub(crate) fn draft(root: &Path, mode: u32) -> Result<FileDraft, StoreError> {
     let tmp = root.join("tmp");
-    FileDraft::within(&tmp, mode).context("make a file in", &tmp)
+    let draft = FileDraft::within(&tmp, mode).context("make a file in", &tmp);
+    draft.map_err(|error| error.within(root))
 }
 
 /// Writes a file of the store at once, so that no other process ever sees half of it.
 pub(crate) fn write_whole(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let draft = draft(root, 0o600)?;
     let written = io::Write::write_all(&mut draft.file(), bytes);
-    written.and_then(|()| draft.finish_over(path)).context("write", path)
+    let written = written.and_then(|()| draft.finish_over(path)).context("write", path);
+    written.map_err(|error| error.within(root))
 }
 
 /// Removes what is in `tmp/`; to be called while no other process uses the store.
@@ -232,6 +240,7 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
 
     fn store() -> (tempfile::TempDir, Store) {
         let dir = tempfile::tempdir().unwrap();
@@ -273,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_tells_the_name_before_it_is_given() {
+    fn a_writer_knows_the_name_before_the_commit() {
         let (_dir, store) = store();
         let mut writer = store.writer().unwrap();
         assert_eq!(writer.id(), Digest::of(b""));
@@ -294,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_vanishes_when_the_next_one_opens_the_store() {
+    fn leftovers_of_a_killed_process_are_removed_by_the_next_open() {
         let (dir, store) = store();
         let mut writer = store.writer().unwrap();
         writer.write_all(b"half").unwrap();
@@ -406,8 +415,49 @@ mod tests {
         }
     }
 
+    /// A mounted file system of 64 KiB, on machines that allow the mount.
+    struct SmallDisk(tempfile::TempDir);
+
+    impl SmallDisk {
+        fn mount() -> Option<Self> {
+            let dir = tempfile::tempdir().unwrap();
+            let mount = ["-t", "tmpfs", "-o", "size=64k,mode=0700", "none"];
+            let done = Command::new("mount").args(mount).arg(dir.path()).output();
+            done.is_ok_and(|it| it.status.success()).then(|| Self(dir))
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            Command::new("umount").arg("-l").arg(self.0.path()).status().ok();
+        }
+    }
+
     #[test]
-    fn another_directory_is_not_taken_for_a_store() {
+    fn a_full_disk_is_reported_with_the_directory_of_the_store() {
+        let Some(disk) = SmallDisk::mount() else { return };
+        let store = Store::open(disk.0.path()).unwrap();
+        let large = vec![7; 128 << 10];
+        let key = crate::KeyHasher::new("test", 1).finish();
+        let errors = [
+            store.put(&large).unwrap_err(),
+            store.record_action(&key, &large).unwrap_err(),
+            std::thread::scope(|scope| {
+                let mut writer = crate::BulkWriter::new(&store, scope).unwrap();
+                writer.write_all(&large).unwrap();
+                writer.commit().unwrap_err()
+            }),
+        ];
+        for error in errors {
+            assert!(matches!(&error, StoreError::Full(root) if root == disk.0.path()), "{error}");
+        }
+        let data = store.data_writer().unwrap().write_all(&large).unwrap_err();
+        assert_eq!(StoreError::full(&data), Some(disk.0.path()));
+        assert_eq!(leftovers(&store), 0);
+    }
+
+    #[test]
+    fn a_foreign_directory_is_not_used_as_a_store() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("version"), "something").unwrap();
         assert!(matches!(Store::open(dir.path()), Err(StoreError::NotAStore { .. })));

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_exit_status_and_signal_is_told_apart() {
+    fn every_exit_status_and_signal_is_distinguished() {
         for code in 0..=255_u8 {
             assert_eq!(status_of(i32::from(code) << 8), code);
         }

@@ -32,12 +32,10 @@ pub enum LaunchError {
     #[error("{} can be changed by another user", .0.display())]
     Writable(PathBuf),
     /// The box's init speaks another version of the control channel's protocol.
-    #[error(
-        "the box cannot be run: its init speaks protocol {0}, and this version speaks {PROTOCOL}"
-    )]
+    #[error("the box's init speaks protocol {0}, but this boxlaunch speaks protocol {PROTOCOL}")]
     OtherProtocol(u32),
     /// The box declares what this version does not enforce.
-    #[error("this version of boxlaunch cannot enforce what the box declares:{}", list(.0))]
+    #[error("this version of boxlaunch cannot run a box with these declarations:{}", list(.0))]
     Unsupported(Vec<Unsupported>),
     /// A command is to run in a component that the box does not have, or with no program.
     #[error("the box has no {} component to run the command in", .0.name())]

@@ -251,7 +251,7 @@ impl<'a> Session<'a> {
         written.map_err(|error| self.not_written(error))
     }
 
-    /// Explains why output was not passed on: a signal ends the wait for whoever reads it.
+    /// Explains why output was not passed on: a signal ends the wait for the reader.
     fn not_written(&self, error: io::Error) -> LaunchError {
         if error.kind() != io::ErrorKind::WouldBlock {
             return LaunchError::Output(error);

@@ -147,7 +147,7 @@ mod tests {
         let path = fixture.made.blob(KERNEL_TYPE);
         fs::write(&path, b"a ker").unwrap();
         let error = fixture.verify(Trust::Receipts).unwrap_err().to_string();
-        assert_eq!(error, format!("{} has 5 bytes, and the box names 8", path.display()));
+        assert_eq!(error, format!("{} has 5 bytes, but its manifest says 8", path.display()));
     }
 
     #[test]

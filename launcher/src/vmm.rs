@@ -367,7 +367,10 @@ mod tests {
             read_init(&blobs).unwrap_err().to_string()
         };
         let (less, more) = (refused(3), refused(1 << 40));
-        assert!(less.contains(&format!("has 3 bytes, and the box names {}", init.len())), "{less}");
+        assert!(
+            less.contains(&format!("has 3 bytes, but its manifest says {}", init.len())),
+            "{less}"
+        );
         assert!(more.contains("1099511627776 bytes, and at most"), "{more}");
     }
 

@@ -174,7 +174,7 @@ fn a_component_cannot_mount_or_leave() {
 }
 
 #[test]
-fn a_null_device_that_was_swapped_misleads_nobody() {
+fn a_swapped_null_device_does_no_harm() {
     let report = report("swap", 0);
     let lines: Vec<_> = stdout(&report).lines().collect();
     assert_eq!(lines[0], "/proc/1/mem", "{report}");

@@ -191,7 +191,7 @@ fn a_url() {
 }
 
 #[test]
-fn the_download_of_a_program_is_told() {
+fn the_download_of_a_program_is_reported() {
     let mut large = program();
     large.resize(2 << 20, 0);
     let digest = Digest::of(&large).hex();
@@ -205,7 +205,7 @@ fn a_url_with_another_content() {
     let checkout = remote(&server, &"0".repeat(64));
     let said = checkout.fails(&["build"]).replace(&server.url(""), "URL");
     insta::assert_snapshot!(shown(&said), @r#"
-    error: the agent's program cannot be fetched: URL/agent is another file: expected sha256:DIGEST, got sha256:DIGEST
+    error: the agent's program cannot be fetched: URL/agent is damaged, or another file: its digest is sha256:DIGEST, not sha256:DIGEST
       --> Boxfile:3:12
        |
      3 |     binary "URL/agent" sha256="DIGEST"
@@ -222,7 +222,7 @@ fn a_url_that_the_store_lacks_while_offline() {
     let checkout = remote(&server, &Digest::of(&program()).hex());
     let said = checkout.fails(&["build", "--offline"]).replace(&server.url(""), "URL");
     insta::assert_snapshot!(shown(&said), @r#"
-    error: the agent's program cannot be fetched: URL/agent (sha256:DIGEST) is not in the store and --offline forbids the network
+    error: the agent's program cannot be fetched: URL/agent (sha256:DIGEST) is not in the store, and the network is off (--offline)
       --> Boxfile:3:12
        |
      3 |     binary "URL/agent" sha256="DIGEST"

@@ -73,7 +73,7 @@ fn limits_larger_than_the_machine() {
 #[test]
 fn a_missing_image() {
     insta::assert_snapshot!(with_boxfile("oci:images/agent", "oci:images/agnet"), @r#"
-    error: the image of `agent` cannot be read: images/agnet is not an OCI image layout: it does not exist
+    error: the image of `agent` cannot be read: images/agnet does not exist
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agnet"
@@ -86,13 +86,13 @@ fn a_missing_image() {
 #[test]
 fn a_missing_tag() {
     insta::assert_snapshot!(with_boxfile("oci:images/agent", "oci:images/agent:v2"), @r#"
-    error: the image of `agent` cannot be read: images/agent has no image tagged "v2"; its images are ["latest"]
+    error: the image of `agent` cannot be read: images/agent has no image tagged "v2"; it has latest
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent:v2"
        |           ^^^^^^^^^^^^^^^^^^^^^ named here
        |
-       = help: name one as "oci:PATH:TAG"
+       = help: name one of these, as "oci:PATH:TAG"
     "#);
 }
 
@@ -196,6 +196,8 @@ fn a_layer_that_ends_in_the_middle_of_a_file() {
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: the archive is cut off, as `umoci insert` leaves it after a file: build the layer again, with another program
     "#);
 }
 

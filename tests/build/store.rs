@@ -36,7 +36,7 @@ fn a_store_that_another_user_can_change_is_refused() {
     fs::create_dir_all(&actions).unwrap();
     fs::set_permissions(actions, fs::Permissions::from_mode(0o777)).unwrap();
     let errors = checkout.refused();
-    assert!(errors.contains("another user can change store/actions"), "{errors}");
+    assert!(errors.contains("another user can write to store/actions"), "{errors}");
     assert!(errors.contains("make it yours alone (chown, chmod go-w)"), "{errors}");
 }
 
@@ -209,7 +209,7 @@ fn damaged_data_of_layers_heals_where_images_are_merged() {
 }
 
 #[test]
-fn a_damaged_box_is_mended_where_it_lies() {
+fn a_damaged_box_is_repaired_in_place() {
     let checkout = Checkout::new();
     checkout.built(&[]);
     for (name, _) in files(&checkout.path("test.box/blobs/sha256")) {

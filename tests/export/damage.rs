@@ -50,7 +50,7 @@ fn a_file_in_blocks_of_its_own() {
 }
 
 #[test]
-fn a_file_behind_its_inode() {
+fn a_file_after_its_inode() {
     let made = Made::of(&small());
     damage(&made, b"not a program either");
     refused(

@@ -115,7 +115,7 @@ fn conflicts_as_data() {
 }
 
 #[test]
-fn a_toml_boxfile_is_told_toml() {
+fn a_toml_boxfile_gets_advice_in_toml() {
     let agent = Layer::new().file("/etc/motd", 0o644, "one");
     let business = Layer::new().file("/etc/motd", 0o644, "other");
     let scene = Scene::new(agent, business, "");
@@ -219,7 +219,7 @@ fn two_c_libraries_are_refused() {
 }
 
 #[test]
-fn accounts_that_clash_are_told_without_their_passwords() {
+fn conflicts_of_accounts_do_not_show_passwords() {
     let accounts = |uid: u32, hash: &str| {
         Layer::new()
             .file(

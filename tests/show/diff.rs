@@ -268,7 +268,7 @@ fn what_cannot_be_compared() {
     ");
     insta::assert_snapshot!(fails(&["test.box", "missing"]), @"error: cannot read missing: No such file or directory (os error 2)");
     insta::assert_snapshot!(fails(&["oci:images/missing", "test.box"]), @"
-    error: the image oci:images/missing cannot be read: images/missing is not an OCI image layout: it does not exist
+    error: the image oci:images/missing cannot be read: images/missing does not exist
       = help: copy an image there: skopeo copy docker://NAME oci:images/missing:latest
     ");
     insta::assert_snapshot!(fails(&["docker://registry.example.org/a:v1", "test.box"]), @r"

@@ -75,7 +75,7 @@ fn what_boxlaunch_would_refuse() {
     let refused = text.split("boxlaunch will").nth(1).unwrap().split("\n\n").next().unwrap();
     insta::assert_snapshot!(refused, @r#"
     not start this box
-     secret "KEY": this version hands over no secret
+     secret "KEY": not supported yet
     "#);
 }
 

@@ -78,7 +78,7 @@ fn a_damaged_listing() {
         }
     }
     insta::assert_snapshot!(shown(&checkout.fails(&["ls", "test.box"])), @r"
-    error: test.box/blobs/sha256/DIGEST has the digest sha256:DIGEST, and the box names sha256:DIGEST
+    error: test.box/blobs/sha256/DIGEST has the digest sha256:DIGEST, but its manifest says sha256:DIGEST
       = help: the file was damaged or changed after the build; build or copy the box again
     ");
     fs::remove_file(&path).unwrap();
@@ -109,7 +109,7 @@ fn a_listing_that_lies() {
     other[bytes.len() - 5] = 1;
     insta::assert_snapshot!(replace(&other), @r"
     error: the listing of test.box is not that of its rootfs
-      = help: somebody changed the box: do not use it
+      = help: the box was changed after the build: do not use it
     ");
 }
 

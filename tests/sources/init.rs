@@ -37,8 +37,8 @@ fn archives_are_named() {
     assert!(checkout.read("Boxfile").contains("oci-archive:images/agent.tar:v1"));
     fs::remove_file(checkout.path("Boxfile")).unwrap();
     insta::assert_snapshot!(checkout.fails(&["init", "docker-archive:images/business.tar:v2"]), @r#"
-    error: images/business.tar has no image "v2"; its images are ["app:v1"]
-      = help: name one as "docker-archive:FILE:NAME:TAG"
+    error: images/business.tar has no image "v2"; it has app:v1
+      = help: name one of these, as "docker-archive:FILE:NAME:TAG"
     "#);
     insta::assert_snapshot!(checkout.fails(&["init", "oci-archive:images/business.tar"]), @r#"
     error: images/business.tar is not an archive of an OCI image layout: `docker save` wrote it

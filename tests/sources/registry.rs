@@ -120,26 +120,26 @@ fn what_needs_the_network_says_so() {
     found.push(scene.fails(&["build", "--offline"]));
     found.push(scene.fails(&["update", "--offline"]));
     insta::assert_snapshot!(found.join("\n"), @r#"
-    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and no registry may be asked
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: the tag "v1" has not been resolved yet, and the network is off (--offline)
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
        |
-       = help: run the same command once without --offline
+       = help: run it once without --offline
 
-    error: the image of `agent` cannot be read: docker://HOST/team/agent: sha256:DIGEST is not in the store, and no registry may be asked
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: sha256:DIGEST is not in the store, and the network is off (--offline)
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
        |
-       = help: run the same command once without --offline
+       = help: run it once without --offline
 
-    error: the image of `agent` cannot be read: docker://HOST/team/agent: what the tag "v1" means is not in the store, and no registry may be asked
+    error: the image of `agent` cannot be read: docker://HOST/team/agent: the tag "v1" has not been resolved yet, and the network is off (--offline)
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
        |
-       = help: run the same command once without --offline
+       = help: run it once without --offline
     "#);
 }
 
@@ -153,7 +153,7 @@ fn init_looks_at_an_image_of_a_registry() {
     assert!(scene.checkout.read("Boxfile").contains(&reference));
     std::fs::remove_file(scene.checkout.path("Boxfile")).unwrap();
     let missing = format!("docker://{}/team/agnet:v1", scene.registry.host());
-    insta::assert_snapshot!(scene.fails(&["init", &missing]), @r"
-    error: docker://HOST/team/agnet: HOST does not have the manifest of HOST/team/agnet:v1
-    ");
+    insta::assert_snapshot!(scene.fails(&["init", &missing]), @r#"
+    error: registry HOST has no image team/agnet with the tag "v1"
+    "#);
 }

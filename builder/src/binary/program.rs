@@ -44,7 +44,7 @@ const MACHINES: [(u16, &str); 9] = [
     (elf::EM_MIPS, "MIPS"),
 ];
 
-/// What other files start with that are taken for binaries.
+/// The first bytes of other files that are taken for binaries.
 const OTHERS: [(&[u8], &str); 5] = [
     (b"version https://git-lfs", "a Git LFS pointer (run `git lfs pull`)"),
     (b"\xcf\xfa\xed\xfe", "a macOS program"),

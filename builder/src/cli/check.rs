@@ -87,9 +87,13 @@ fn report(args: &Args, loaded: &Loaded, warnings: &[Report]) {
         let warnings: Vec<_> = own.chain(further).collect();
         let report = json!({
             "name": loaded.boxfile().name, "profiles": loaded.profile_names(), "warnings": warnings,
+            "unsupported": boxbuild::compose::unsupported(loaded.boxfile()),
         });
         return terminal::json(&report.to_string());
     }
     loaded.show_warnings(warnings);
-    terminal::note(&format!("{} is right", loaded.project.file.display()));
+    for unsupported in boxbuild::compose::unsupported(loaded.boxfile()) {
+        terminal::note(&format!("warning: boxlaunch will not start this box: {unsupported}"));
+    }
+    terminal::note(&format!("{}: ok", loaded.project.file.display()));
 }

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// The directory of the box, as `boxbuild build` wrote it
     #[arg(value_name = "BOX")]
     directory: PathBuf,
-    /// What to write
+    /// The format to write
     #[arg(long, value_enum, default_value = "erofs")]
     format: Format,
     /// Take this component's root only; not with erofs
@@ -42,10 +42,10 @@ pub(crate) struct Args {
     /// [default: ./BOX.FORMAT, ./BOX-COMPONENT.FORMAT]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// With dir: make all files the caller's own, as is always done for others than root
+    /// With dir: make all files the caller's own, as always happens without root
     #[arg(long)]
     no_owner: bool,
-    /// Print JSON, errors included, but for a wrong command line
+    /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
 }

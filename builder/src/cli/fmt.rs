@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// The syntax of standard input: kdl or toml [default: as it looks]
     #[arg(long, value_name = "SYNTAX", value_parser = syntax(), hide_possible_values = true)]
     syntax: Option<Syntax>,
-    /// Print JSON, errors included, but for a wrong command line
+    /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Print the SBOM: an SPDX 2.3 document in JSON
     #[arg(long)]
     sbom: bool,
-    /// Print JSON, errors included, but for a wrong command line
+    /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -29,8 +29,7 @@ impl Fixed<'_> {
     ) -> Result<(), Failure> {
         let Some(lock) = &self.file.lock else {
             let help = format!("run `{}`, and check the lock in", self.command);
-            let message =
-                format!("there is no {}{}", self.file.path().display(), self.forbids("writing"));
+            let message = format!("there is no {}{}", self.file.path().display(), self.forbids());
             return Err(Failure::new((ErrorCode::LockMissing, help), message));
         };
         let found = loaded.declarations().mismatches(lock, loaded.target(platform));
@@ -42,11 +41,11 @@ impl Fixed<'_> {
         self.refuse(changes(self.file.lock.as_ref(), new).iter().map(of_change).collect())
     }
 
-    /// Returns the end of a message where a command would have changed the lock.
-    fn forbids(&self, doing: &str) -> String {
+    /// Returns the end of a message about an option that forbids what would help.
+    fn forbids(&self) -> String {
         match self.option {
             "--check" => String::new(),
-            option => format!(", and {option} forbids {doing} it"),
+            option => format!(", but {option} was given"),
         }
     }
 
@@ -60,7 +59,7 @@ impl Fixed<'_> {
             self.command
         );
         let path = self.file.path().display();
-        let message = format!("{path} is out of date{}", self.forbids("changing"));
+        let message = format!("{path} is out of date{}", self.forbids());
         let lines: String = entries.iter().map(|it| format!("\n  {}", it.line)).collect();
         let data = entries.into_iter().map(|it| it.data).collect();
         Err(Failure::new((ErrorCode::LockOutOfDate, help), message)

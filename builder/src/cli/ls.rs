@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Show where each came from: image and layer, skill, program, init, generated or merged
     #[arg(long)]
     origin: bool,
-    /// Print JSON, errors included, but for a wrong command line
+    /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -89,7 +89,7 @@ fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> S
     for PreviewImage { component, digest, layers } in &preview.images {
         lines.push((component.name(), digest.to_string()));
         for (number, LayerState { digest, size, decoded }) in (1..).zip(layers) {
-            let state = if *decoded { "was decoded before" } else { "decoded now" };
+            let state = if *decoded { "cached" } else { "decoded now" };
             lines.push(("", format!("layer {number} {digest}, {}, {state}", readable(*size))));
         }
     }

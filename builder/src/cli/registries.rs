@@ -1,14 +1,15 @@
 //! The client for registries: its configuration, credentials, certificates, a proxy.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use box_image::ErrorCode;
+use boxfile_spec::{Diagnostic, Source, Sources, Span};
 use download::{NetworkOptions, Retry, RetryObserver};
 use host_fs::FileError;
 use host_fs::read::{Links, ReadError, read_file};
-use oci_registry::{Options, Registry, RegistryConfig};
+use oci_registry::{ConfigError, Options, Registry, RegistryConfig};
 
 use super::failure::{Failure, chain};
 use super::locate::{config_home, path, xdg};
@@ -22,8 +23,10 @@ const CONFIG_BYTES_MAX: u64 = 1 << 20;
 /// Makes the client of this command. Progress is shown to people, unless a machine reads along.
 pub(crate) fn client(options: &RegistryOptions, as_json: bool) -> Result<Registry, Failure> {
     let search = env::var_os("PATH").unwrap_or_default();
+    let (config, config_file) = config(options)?;
     Ok(Registry::new(Options {
-        config: config(options)?,
+        config,
+        config_file,
         auth_files: auth_files(),
         helper_path: env::split_paths(&search).filter(|it| it.is_absolute()).collect(),
         network: network(as_json),
@@ -36,7 +39,7 @@ pub(crate) fn network(as_json: bool) -> NetworkOptions {
     let progress = Progress::new(as_json);
     NetworkOptions {
         proxy: text("HTTPS_PROXY").or_else(|| text("https_proxy")),
-        // Trusted certificates, in the place of the system's.
+        // Trusted certificates, instead of the system's.
         roots: path("SSL_CERT_FILE"),
         progress: Some(Arc::new(move |it| progress.tell(it))),
         retry: Some(RetryObserver::new(move |it| {
@@ -54,11 +57,20 @@ fn retrying(retry: &Retry) -> String {
     format!("note: {host} gave no usable answer; retrying ({attempt} of {tries})")
 }
 
-/// Reads the configuration that is named, or the user's, or none.
-fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
-    let users = || config_home().map(|it| it.join("boxbuild/registries.toml"));
-    let file = options.registry_config.clone().or_else(|| users().filter(|file| file.exists()));
-    let Some(file) = file else { return Ok(RegistryConfig::default()) };
+/// Reads the configuration that is named, or the user's. Returns it with the path of its file; the
+/// user's need not exist.
+fn config(options: &RegistryOptions) -> Result<(RegistryConfig, Option<PathBuf>), Failure> {
+    let named = options.registry_config.clone();
+    let users = config_home().map(|it| it.join("boxbuild/registries.toml"));
+    match (named, users) {
+        (Some(file), _) => Ok((read_config(&file)?, Some(file))),
+        (None, Some(file)) if file.exists() => Ok((read_config(&file)?, Some(file))),
+        (None, file) => Ok((RegistryConfig::default(), file)),
+    }
+}
+
+fn read_config(path: &Path) -> Result<RegistryConfig, Failure> {
+    let file = path.to_owned();
     let text = read_file(&file, Links::Follow, CONFIG_BYTES_MAX).map_err(|error| {
         let code = match error {
             ReadError::TooLong { .. } => ErrorCode::TooLarge,
@@ -66,16 +78,21 @@ fn config(options: &RegistryOptions) -> Result<RegistryConfig, Failure> {
         };
         Failure::new(code, chain(&FileError::of("read", &file)(error)))
     })?;
-    let unusable = |message: String| {
-        let help = "docs/registries.md says what can be there";
-        Failure::new((ErrorCode::RegistryConfig, help), message)
-    };
-    let text = host_fs::read::text(&file, text).map_err(|error| unusable(chain(&error)))?;
-    RegistryConfig::parse(&text).map_err(|error| unusable(format!("{}: {error}", file.display())))
+    let text = host_fs::read::text(&file, text)
+        .map_err(|error| Failure::new(ErrorCode::RegistryConfig, chain(&error)))?;
+    RegistryConfig::parse(&text).map_err(|ConfigError { message, span, help }| {
+        let place = Span::at(span.start, span.len());
+        let mut found = Diagnostic::new(message, place, "");
+        if let Some(help) = help {
+            found = found.with_help(help);
+        }
+        let sources = Sources::single(Source::new(file.display().to_string(), text));
+        Failure::diagnostics(ErrorCode::RegistryConfig, &[found], &sources)
+    })
 }
 
-/// Returns the files that may have credentials, the first to count first: as podman has it, then as
-/// docker has it.
+/// Returns the files that may have credentials, in the order in which they are searched: podman's,
+/// then docker's.
 fn auth_files() -> Vec<PathBuf> {
     let docker = path("DOCKER_CONFIG").or_else(|| path("HOME").map(|home| home.join(".docker")));
     let files = [

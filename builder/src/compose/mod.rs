@@ -15,7 +15,7 @@ use oci_image::Config;
 pub use error::ComposeError;
 pub use labels::ImageConfig;
 pub use merged::{Merge, MergeReport, merge};
-pub use plan::{Env, plan_of};
+pub use plan::{Env, plan_of, unsupported};
 pub use root::{ComponentRoot, Parts, compose};
 
 /// A component's image, flattened.

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use box_image::defaults::SEARCH_PATH;
-use box_image::{ComponentName, ComponentPlan, Health, Layout, RunPlan, SkillPlan};
-use boxfile_spec::{Boxfile, Component};
+use box_image::{
+    ComponentName, ComponentPlan, Health, Layout, Namespaces, Rlimits, RunPlan, SkillPlan,
+    Unsupported, User,
+};
+use boxfile_spec::{Boxfile, Component, Skill};
 
 use super::labels::ImageConfig;
 use super::root::root_of;
@@ -42,7 +45,41 @@ pub fn plan_of(
     let Some(agent) = agent.filter(|agent| !agent.argv.is_empty()) else {
         return Err(ComposeError::NoProgram);
     };
-    Ok(RunPlan {
+    Ok(declared(boxfile, skills, agent, business))
+}
+
+/// Returns what a Boxfile declares that boxlaunch does not support yet, as far as that does not
+/// follow from an image.
+pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
+    let skill = |it: &Skill| SkillPlan { name: it.name.clone(), mode: it.mode };
+    let skills = boxfile.skills.iter().map(skill).collect();
+    let agent = ComponentPlan {
+        root: String::new(),
+        argv: Vec::new(),
+        env: Vec::new(),
+        workdir: String::new(),
+        user: User::ROOT,
+        hostname: String::new(),
+        namespaces: Namespaces::default(),
+        limits: boxfile.agent.component.limits,
+        rlimits: Rlimits::default(),
+        autostart: false,
+        port: None,
+        health: None,
+    };
+    let business = boxfile.business.as_ref();
+    let business = business.map(|it| ComponentPlan { autostart: it.autostart, ..agent.clone() });
+    declared(boxfile, skills, agent, business).unsupported()
+}
+
+/// Returns the plan of what a Boxfile declares, for components that run as given.
+fn declared(
+    boxfile: &Boxfile,
+    skills: Vec<SkillPlan>,
+    agent: ComponentPlan,
+    business: Option<ComponentPlan>,
+) -> RunPlan {
+    RunPlan {
         name: boxfile.name.clone(),
         layout: boxfile.layout,
         agent_kind: boxfile.agent.kind,
@@ -60,7 +97,7 @@ pub fn plan_of(
         sandbox: boxfile.sandbox.clone(),
         vm: boxfile.vm,
         budget: boxfile.budget,
-    })
+    }
 }
 
 /// Adds what only the agent has.

@@ -33,7 +33,7 @@ pub struct Preview {
     pub known: Option<Digest>,
     /// The state of the images.
     pub composition: Composition,
-    /// The root tree: its digest, and how many entries it has; or why there is none.
+    /// The root tree: its digest, and how many entries it has; or why it cannot be made.
     pub root: Summary,
     /// The names of the origins, by number.
     pub origins: Origins,

@@ -145,6 +145,6 @@ mod tests {
         assert!(error(directory.path()).ends_with("it is not a regular file"));
         let file = directory.path().join("Boxfile");
         fs::write(&file, b"box \"x\"\xff").unwrap();
-        assert!(error(&file).ends_with("it is not UTF-8 text: see byte 7"));
+        assert!(error(&file).ends_with("not valid UTF-8 at line 1, column 8"));
     }
 }

@@ -56,6 +56,7 @@ macro_rules! error_codes {
 error_codes! {
     Usage "usage" "The command line is wrong",
     Io "io" "A file or directory cannot be read or written",
+    DiskFull "disk-full" "There is no space left for the store or the output",
     Busy "busy" "Another process uses or changed the same file or directory",
     OutputExists "output-exists" "Something is where the output would go, and is not replaced",
     Internal "internal" "The program failed in a way that no input explains",
@@ -92,7 +93,7 @@ error_codes! {
     MergeConflict "merge-conflict" "The images differ where nothing decides; `conflicts` says where",
 
     Offline "offline" "What is needed is not in the store, and `--offline` forbids the network",
-    ServerUnreachable "server-unreachable" "A server cannot be reached, or gives no answer",
+    ServerUnreachable "server-unreachable" "A server cannot be reached, or does not answer",
     ServerUntrusted "server-untrusted" "A server cannot be trusted: TLS, certificates, redirects",
     DownloadFailed "download-failed" "A server refuses a download, or it broke off",
     RegistryUnauthorized "registry-unauthorized" "The registry wants credentials, or refuses them",

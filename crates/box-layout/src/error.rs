@@ -38,7 +38,7 @@ pub enum OpenError {
     #[error("{0}")]
     Malformed(String),
     /// A file does not have the size or the content that the box names.
-    #[error("{} has {found}, and the box names {expected}", place(path))]
+    #[error("{} has {found}, but its manifest says {expected}", place(path))]
     Different { path: PathBuf, expected: String, found: String },
     /// The box is of another format epoch.
     #[error(

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_counts() {
+    fn every_field_changes_the_digest() {
         let base = sample().digest();
         let changes: [fn(&mut Meta); 6] = [
             |meta| meta.mode = 0o600,

@@ -1,4 +1,4 @@
-//! Why a download fails.
+//! The errors of a download.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use reqwest::StatusCode;
 use crate::http::HttpError;
 use crate::retry::Retryable;
 
-/// Why a download fails.
+/// An error of a download.
 ///
 /// `what` is the name of the file for messages. No message has a password, a token, or a part of a
 /// URL that could be one: of a redirect only the server is named.
@@ -50,13 +50,13 @@ pub enum DownloadError {
     #[error("{how}")]
     Interrupted { how: String, transient: bool, source: Option<io::Error> },
     /// The file is larger than allowed.
-    #[error("{what} has more than the {limit} bytes that it may have")]
+    #[error("{what} is larger than the {limit} bytes that it may have")]
     TooLarge { what: String, limit: u64 },
     /// The size is not the expected one; `found` may be what was received before the download ended.
     #[error("{what} should have {expected} bytes, but has {found}")]
     WrongSize { what: String, expected: u64, found: u64 },
     /// The content is not the expected one.
-    #[error("{what} is another file: expected {expected}, got {found}")]
+    #[error("{what} is damaged, or another file: its digest is {found}, not {expected}")]
     WrongDigest { what: String, expected: Digest, found: Digest },
     /// The bytes cannot be written to the store.
     #[error("the download of {what} cannot be written to the store")]

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_a_tree_says_counts() {
+    fn every_part_of_a_tree_is_in_its_uuid() {
         let plain = Meta::default();
         let file = |size, id| Node::File { size, content: Blake3Digest::from_bytes([id; 32]) };
         let link = |target: &[u8]| Node::Symlink { target: target.to_vec() };

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_does_not_fit_behind_its_inode_gets_a_block() {
+    fn a_target_that_does_not_fit_after_its_inode_gets_a_block() {
         let target = |length| Node::Symlink { target: vec![b'x'; length] };
         let layout = plain([target(4032), target(4033), target(4095)]);
         let data: Vec<_> = layout.places[1..].iter().map(|place| place.data.tail).collect();

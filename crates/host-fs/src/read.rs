@@ -115,8 +115,11 @@ pub fn read_file(path: &Path, links: Links, limit: u64) -> Result<Vec<u8>, ReadE
 /// That it is not UTF-8, with the place of the first byte that is not.
 pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let reason = format!("it is not UTF-8 text: see byte {at}");
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|it| **it == b'\n').count();
+        let start = valid.iter().rposition(|it| *it == b'\n').map_or(0, |at| at + 1);
+        let column = 1 + String::from_utf8_lossy(&valid[start..]).chars().count();
+        let reason = format!("not valid UTF-8 at line {line}, column {column}");
         FileError::of("read", path)(io::Error::new(io::ErrorKind::InvalidData, reason))
     })
 }

@@ -234,13 +234,13 @@ mod tests {
             refused(&typed, None),
         ];
         insta::assert_snapshot!(found.join("\n"), @r#"
-    it is a manifest and an index at once
-    it is a manifest and an index at once
-    it was named as an index, but is a manifest
-    it was named as a manifest, but is an index
-    it says of itself that it is "application/vnd.oci.image.index.v1+json", but "application/vnd.oci.image.manifest.v1+json" was named
-    it was named as an index, but is a manifest
-    "#);
+        it is a manifest and an index at once
+        it is a manifest and an index at once
+        it was named as an index, but is a manifest
+        it was named as a manifest, but is an index
+        it says of itself that it is "application/vnd.oci.image.index.v1+json", but "application/vnd.oci.image.manifest.v1+json" was named
+        it was named as an index, but is a manifest
+        "#);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Why an image cannot be read.
+//! The errors of reading an image.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use box_cache::StoreError;
 use box_digest::Digest;
@@ -11,13 +11,13 @@ use oci_registry::RegistryError;
 
 use super::form::{Form, Found};
 
-/// Why an image cannot be read. A `place` is where the image was looked for, an `at` where one of its
+/// An error of reading an image. A `place` is where the image was looked for, an `at` where one of its
 /// files or blobs is, and a `what` what that should be; all are for people.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum SourceError {
     /// The path has something else than the image that was named.
-    #[error("{} is not {}: {found}", path.display(), expected.name())]
+    #[error("{}", not_an_image(path, *expected, *found))]
     NotAnImage { path: PathBuf, expected: Form, found: Found },
     /// A file cannot be read.
     #[error(transparent)]
@@ -35,10 +35,17 @@ pub enum SourceError {
     /// A blob has another size or digest than the image names.
     #[error("{at} ({what}) has {found}, but the image names {expected}")]
     Damaged { at: String, what: &'static str, found: String, expected: String },
-    /// There are several images, or none of the wanted name. `count` is how many there are, and
-    /// `names` are all of theirs.
+    /// No image has the wanted name (`is_missing`), or several have it. `count` is how many images
+    /// there are, and `names` are all of their names.
     #[error("{place} has {found}{}", listed(names))]
-    Choice { place: String, found: String, count: usize, names: Vec<String>, form: Form },
+    Choice {
+        place: String,
+        found: String,
+        is_missing: bool,
+        count: usize,
+        names: Vec<String>,
+        form: Form,
+    },
     /// The image is for other platforms.
     #[error("the image in {place} is for {found}; the box needs {wanted}")]
     Platform { place: String, found: String, wanted: Platform },
@@ -48,11 +55,12 @@ pub enum SourceError {
     /// A layer is of a type that is not read; the lowest layer has the number 1.
     #[error("layer {number} of the image in {place} is of type {media_type:?}: {}", why.name())]
     LayerType { place: String, number: usize, media_type: String, why: Unread },
-    /// A registry does not give what is needed.
-    #[error("{place}")]
-    Registry { place: String, source: Box<RegistryError> },
-    /// Something is only in a registry, and none may be asked.
-    #[error("{place}: {what} is not in the store, and no registry may be asked")]
+    /// A request to a registry failed.
+    #[error("{0}")]
+    Registry(#[source] Box<RegistryError>),
+    /// Something is only in a registry, and the network must not be used. `what` is a statement, such
+    /// as `DIGEST is not in the store`.
+    #[error("{place}: {what}, and the network is off (--offline)")]
     NotAsked { place: String, what: String },
     /// The store could not be read or written.
     #[error("the store failed")]
@@ -84,6 +92,14 @@ impl SourceError {
     }
 }
 
+fn not_an_image(path: &Path, expected: Form, found: Found) -> String {
+    let (path, expected) = (path.display(), expected.name());
+    match found {
+        Found::Nothing => format!("{path} does not exist"),
+        found => format!("{path} is not {expected}: {found}"),
+    }
+}
+
 fn listed(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!("; its images are {names:?}") }
+    if names.is_empty() { String::new() } else { format!("; it has {}", names.join(", ")) }
 }

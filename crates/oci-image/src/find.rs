@@ -64,6 +64,7 @@ fn by_tag(place: &dyn Place, wanted: Wanted<'_>) -> Result<Next, SourceError> {
         count => Err(SourceError::Choice {
             place: place.title(),
             found: if count == 0 { "no image" } else { "several images" }.to_owned(),
+            is_missing: count == 0,
             count,
             names: chosen.iter().filter_map(tag).map(str::to_owned).collect(),
             form: place.form(),

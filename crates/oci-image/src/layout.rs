@@ -74,6 +74,7 @@ impl<F: Files> Place for Layout<F> {
         Err(SourceError::Choice {
             place: self.title(),
             found: format!("no image tagged {wanted:?}"),
+            is_missing: true,
             count,
             names,
             form: self.form,

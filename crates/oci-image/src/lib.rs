@@ -157,10 +157,7 @@ fn remote(
     wanted: Wanted<'_>,
     access: &Access<'_>,
 ) -> Result<Image, SourceError> {
-    let repository = Repository::new(host, name).map_err(|source| {
-        let place = format!("docker://{host}/{name}");
-        SourceError::Registry { place, source: Box::new(source) }
-    })?;
+    let repository = Repository::new(host, name).map_err(registry::failed)?;
     let repo = access.repo(&repository)?;
     let (identity, manifest) = find::find(&repo, wanted)?;
     let home = Home::Registry(repository.clone());

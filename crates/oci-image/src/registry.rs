@@ -44,7 +44,7 @@ impl Access<'_> {
     pub(super) fn repo<'r>(&'r self, repository: &'r Repository) -> Result<Repo<'r>, SourceError> {
         let registries = self.registries.ok_or_else(|| SourceError::NotAsked {
             place: format!("docker://{}/{}", repository.host(), repository.name()),
-            what: "the image".to_owned(),
+            what: "the image is not in the store".to_owned(),
         })?;
         Ok(Repo { repository, registries })
     }
@@ -105,7 +105,7 @@ impl Repo<'_> {
             return missing.map_or(Ok(()), |(digest, _)| Err(self.offline(digest)));
         }
         let fetched = self.registries.remote.fetch(self.repository, blobs, self.registries.store);
-        fetched.map_err(|source| self.failed(source))
+        fetched.map_err(failed)
     }
 
     /// Makes sure that the store holds layers.
@@ -117,8 +117,7 @@ impl Repo<'_> {
     /// Fetches a manifest or an index into the store, if it is sound, and names it.
     fn fetch_manifest(&self, reference: &Reference) -> Result<Descriptor, SourceError> {
         let fetched = self.registries.remote.manifest(self.repository, reference);
-        let Manifest { bytes, media_type, digest } =
-            fetched.map_err(|source| self.failed(source))?;
+        let Manifest { bytes, media_type, digest } = fetched.map_err(failed)?;
         let media_type = documents::media_type(&bytes, media_type).map_err(|message| {
             SourceError::malformed(&self.at(&digest), "a manifest or an index", &message)
         })?;
@@ -138,13 +137,15 @@ impl Repo<'_> {
         Ok(Opened { reader: Box::new(file), size })
     }
 
-    fn failed(&self, source: RegistryError) -> SourceError {
-        SourceError::Registry { place: self.title(), source: Box::new(source) }
-    }
-
     fn offline(&self, digest: &Digest) -> SourceError {
-        SourceError::NotAsked { place: self.title(), what: digest.to_string() }
+        let what = format!("{digest} is not in the store");
+        SourceError::NotAsked { place: self.title(), what }
     }
+}
+
+/// Returns the error of a request that failed.
+pub(super) fn failed(source: RegistryError) -> SourceError {
+    SourceError::Registry(Box::new(source))
 }
 
 impl Blobs for Repo<'_> {
@@ -173,10 +174,11 @@ impl Place for Repo<'_> {
     fn tagged(&self, tag: Option<&str>) -> Result<Vec<Descriptor>, SourceError> {
         let tag = tag.unwrap_or(DEFAULT_TAG);
         if self.registries.offline {
-            let (place, what) = (self.title(), format!("what the tag {tag:?} means"));
+            let what = format!("the tag {tag:?} has not been resolved yet");
+            let place = self.title();
             return Err(SourceError::NotAsked { place, what });
         }
-        let tag = Tag::new(tag).map_err(|source| self.failed(source))?;
+        let tag = Tag::new(tag).map_err(failed)?;
         Ok(vec![self.fetch_manifest(&Reference::Tag(tag))?])
     }
 
@@ -189,7 +191,7 @@ impl Place for Repo<'_> {
         }
         match self.fetch_manifest(&Reference::Digest(*digest)) {
             Ok(_) => self.stored(digest).map(Some),
-            Err(SourceError::Registry { source, .. })
+            Err(SourceError::Registry(source))
                 if matches!(*source, RegistryError::NotFound { .. }) =>
             {
                 Ok(None)

@@ -210,7 +210,7 @@ impl<W: Write> Indexer<'_, W> {
                 Action::Leaf(member.meta, device)
             }
             EntryType::Fifo => Action::Leaf(member.meta, Leaf::Fifo),
-            // A member of another type is none: `Member::new`.
+            // `Member::new` refuses a member of another type.
             _ => Action::Leaf(member.meta, Leaf::File(self.content(archive)?)),
         })
     }

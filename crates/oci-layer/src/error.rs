@@ -1,4 +1,4 @@
-//! Why a layer is refused.
+//! The errors of reading a layer.
 
 use std::borrow::Cow;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use box_digest::Digest;
 use box_tree::LookupError;
 
-/// Where a layer is refused. Why, its source says.
+/// The place of an error in a layer; its source says what is wrong there.
 #[derive(Debug, thiserror::Error)]
 #[error("layer {layer}{}", place(entry.as_ref()))]
 pub struct LayerError {

@@ -17,7 +17,7 @@ const HAS_EXTRA: u8 = 1 << 2;
 const HAS_NAME: u8 = 1 << 3;
 const HAS_COMMENT: u8 = 1 << 4;
 const RESERVED: u8 = 0b1110_0000;
-/// The longest name or comment, in bytes: nobody needs it.
+/// The longest name or comment, in bytes; neither is used.
 const TEXT_MAX: u64 = 64 << 10;
 
 /// Reads what a gzip stream holds.

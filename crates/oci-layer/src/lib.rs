@@ -56,7 +56,7 @@ impl LayerIndex {
 pub struct Change {
     /// Where.
     pub path: Vec<u8>,
-    /// What.
+    /// The thing that is limited.
     pub action: Action,
 }
 

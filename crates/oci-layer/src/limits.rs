@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_an_archive_gives_counts() {
+    fn everything_that_an_archive_yields_is_counted() {
         let mut meta = Meta::root_owned(0o755);
         meta.xattrs.insert(b"user.a".to_vec(), vec![0; 1000]);
         let link = Leaf::Symlink(vec![b't'; 30]);

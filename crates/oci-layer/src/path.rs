@@ -53,7 +53,7 @@ pub(super) fn marker(path: &[u8]) -> Result<Marker, LayerErrorKind> {
     match directory.split(|byte| *byte == b'/').position(|part| part.starts_with(b".wh.")) {
         Some(0) if directory == AUFS_LINKS => return Ok(Marker::None),
         Some(0) if directory.starts_with(b".wh..wh.") => return Ok(Marker::Skip),
-        Some(_) => return Err(refused("the path lies below a whiteout")),
+        Some(_) => return Err(refused("the path is below a whiteout")),
         None => {}
     }
     let Some(hidden) = name.strip_prefix(b".wh.") else { return Ok(Marker::None) };
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn whiteouts_are_told_from_names() {
+    fn whiteouts_are_distinguished_from_names() {
         let change = |path: &str, action| Marker::Change(path.as_bytes().to_vec(), action);
         assert_eq!(marker(b"a/.wh.b").unwrap(), change("a/b", Action::Whiteout));
         assert_eq!(marker(b".wh.b").unwrap(), change("b", Action::Whiteout));
@@ -114,10 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_below_a_marker() {
+    fn paths_below_a_whiteout_are_refused() {
         for below in [".wh.a/b", "a/.wh.b/c", "a/.wh.b/.wh.c", "a/.wh..wh.plnk/c", ".wh./a"] {
             let error = marker(below.as_bytes()).unwrap_err();
-            assert_eq!(error.to_string(), "the path lies below a whiteout");
+            assert_eq!(error.to_string(), "the path is below a whiteout");
         }
         assert_eq!(marker(b".wh..wh.plnk/1.2").unwrap(), Marker::None, "a target of hard links");
         for skipped in [".wh..wh.orph/a", ".wh..wh.plnk/a/b", ".wh..wh.aufs", "a/.wh..wh.x"] {

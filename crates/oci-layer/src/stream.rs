@@ -109,7 +109,7 @@ impl Read for Stream {
     }
 }
 
-/// Unpacks a blob piece by piece, until it ends or nobody wants more.
+/// Unpacks a blob piece by piece, until it ends or the reader stops.
 fn unpack(
     blob: &mut impl Read,
     compression: Compression,

@@ -16,7 +16,7 @@ const WINDOW_LOG_MAX: u32 = 27;
 const WINDOW_TOO_LARGE: usize =
     (ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge as usize).wrapping_neg();
 
-/// Reads the content of all frames of a stream; skippable frames are passed over. Behind the last one
+/// Reads the content of all frames of a stream; skippable frames are passed over. After the last one
 /// there must be nothing.
 pub(super) struct Zstd<R: BufRead>(Decoder<'static, R>);
 
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_may_be_behind_the_last_frame_or_missing_from_it() {
+    fn the_last_frame_is_complete_and_nothing_follows_it() {
         let whole = frame(&[7; 100_000]);
         for rest in [&b"\0"[..], b"\0\0\0\0\0\0\0\0", b"garbage garbage", &whole[..4]] {
             assert!(read(&[&whole, rest].concat()).is_err(), "{rest:?}");

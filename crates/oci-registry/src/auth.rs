@@ -8,7 +8,7 @@ use download::http::RemoteUrl;
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::challenge::{self, Challenge};
-use crate::credentials::{self, Credentials};
+use crate::credentials::{self, Credentials, Login};
 use crate::error::RegistryError;
 use crate::server::Server;
 use crate::token::{self, basic, bearer};
@@ -18,14 +18,14 @@ use crate::token::{self, basic, bearer};
 pub(crate) struct State {
     /// The `Authorization` header of each request.
     pub(crate) authorization: Option<HeaderValue>,
-    /// The credentials, if there are any, once they were looked for.
-    credentials: Option<Option<Credentials>>,
+    /// The login, if there is one, once it was looked for.
+    login: Option<Option<Login>>,
 }
 
 impl State {
-    /// Returns whether there are credentials for the server.
-    pub(crate) const fn has_credentials(&self) -> bool {
-        matches!(self.credentials, Some(Some(_)))
+    /// Returns the login for the server, if there is one.
+    pub(crate) fn login(&self) -> Option<&Login> {
+        self.login.as_ref()?.as_ref()
     }
 }
 
@@ -37,23 +37,23 @@ pub(crate) fn renew(
     headers: &HeaderMap,
 ) -> Result<(), RegistryError> {
     let challenge = challenge::read(headers).map_err(|why| unknown(server, why))?;
-    let credentials = match state.credentials.take() {
+    let login = match state.login.take() {
         Some(known) => known,
         None => credentials::find(&server.options, &server.repository)?,
     };
-    let credentials = state.credentials.insert(credentials).as_ref();
-    let authorization = match (&challenge, credentials) {
+    let login = state.login.insert(login).as_ref();
+    let authorization = match (&challenge, login.map(|it| &it.credentials)) {
         (_, Some(Credentials::Token(token))) => bearer(token),
         (Challenge::Basic, Some(Credentials::Password { user, password })) => basic(user, password),
-        (Challenge::Basic, _) => return Err(server.unauthorized(what, false)),
-        (Challenge::Bearer { realm, service }, credentials) => {
+        (Challenge::Basic, _) => return Err(server.unauthorized(what, None)),
+        (Challenge::Bearer { realm, service }, _) => {
             let realm = trusted(server, realm)?;
-            Some(token::fetch(server, what, &realm, service.as_deref(), credentials)?)
+            Some(token::fetch(server, what, &realm, service.as_deref(), login)?)
         }
     };
     // A header that was refused, or that cannot be sent, is of no use.
     if authorization.is_none() || authorization == state.authorization {
-        return Err(server.unauthorized(what, true));
+        return Err(server.unauthorized(what, login));
     }
     state.authorization = authorization;
     Ok(())
@@ -73,7 +73,8 @@ fn trusted(server: &Server, realm: &str) -> Result<RemoteUrl, RegistryError> {
     };
     let known = url.same_origin(&server.base) || server.host.realms.contains(&url.host());
     if Guard::Realm.catches(!known) {
-        return Err(RegistryError::Realm { host, realm: url.host() });
+        let config_file = server.options.config_file.clone();
+        return Err(RegistryError::Realm { host, realm: url.host(), config_file });
     }
     if Guard::PlainRealm.catches(!url.is_https() && server.base.is_https()) {
         return Err(RegistryError::PlainRealm { host });

@@ -113,7 +113,7 @@ impl Work<'_> {
 
     fn download(&self, session: &Session, digest: Digest, size: u64) -> Result<(), RegistryError> {
         let what = format!("the blob {digest} of {}", session.server.repository);
-        let resource = Resource { what, path: format!("blobs/{digest}") };
+        let resource = Resource { what, path: format!("blobs/{digest}"), reference: None };
         let download = Download {
             source: &Blob { session, resource },
             store: self.store,
@@ -142,7 +142,7 @@ impl Source for Blob<'_> {
     }
 
     fn refusal(&self, response: FinalResponse) -> RegistryError {
-        refusal::of(&self.session.server, &self.resource.what, response)
+        refusal::of(&self.session.server, &self.resource, response)
     }
 }
 

@@ -71,8 +71,9 @@ impl Registry {
                     failed.push(format!("{}: {}", server.repository.host(), with_causes(&error)));
                 }
                 Err(error) if !failed.is_empty() && !error.is_local() => {
-                    let (mirrors, source) = (failed.join("; "), Box::new(error));
-                    return Err(RegistryError::AfterMirrors { mirrors, source });
+                    let host = server.repository.host().to_owned();
+                    let source = Box::new(error);
+                    return Err(RegistryError::AfterMirrors { mirrors: failed, host, source });
                 }
                 done => return done,
             }

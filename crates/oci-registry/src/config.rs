@@ -11,12 +11,15 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use box_image::docker_name::{HUB, HUB_REALM, HUB_SERVER, registry_host};
 use box_image::rules::{host_and_port, is_repository};
 use download::http::RemoteUrl;
 use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 /// Settings for some registries.
 #[derive(Debug, Clone, Default)]
@@ -24,10 +27,17 @@ pub struct RegistryConfig {
     hosts: BTreeMap<String, Host>,
 }
 
-/// Why a text is no [`RegistryConfig`]: the line or the table, and what is wrong there.
+/// An error in the text of a [`RegistryConfig`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigError(String);
+#[error("{message}")]
+pub struct ConfigError {
+    /// The message for people.
+    pub message: String,
+    /// The bytes of the text that are wrong.
+    pub span: Range<usize>,
+    /// Advice on what to write instead.
+    pub help: Option<String>,
+}
 
 /// The settings of one registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,38 +61,35 @@ pub(super) struct Mirror {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    registry: BTreeMap<String, Table>,
+    registry: BTreeMap<Spanned<String>, Table>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Table {
     #[serde(default)]
-    mirrors: Vec<String>,
+    mirrors: Vec<Spanned<String>>,
     #[serde(default)]
     plain_http: bool,
     #[serde(default)]
-    auth_realm: Vec<String>,
-    ca_file: Option<PathBuf>,
+    auth_realm: Vec<Spanned<String>>,
+    ca_file: Option<Spanned<PathBuf>>,
 }
 
 impl RegistryConfig {
     /// Reads the text of a `registries.toml`.
     ///
     /// # Errors
-    /// [`ConfigError`]: also for keys that there are not.
+    /// [`ConfigError`]: also for unknown keys.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let file: File = toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start);
-            let line = 1 + text.bytes().take(start).filter(|it| *it == b'\n').count();
-            ConfigError(format!("line {line}: {}", error.message()))
-        })?;
+        check_quotes(text)?;
+        let file: File = toml::from_str(text).map_err(malformed)?;
         let mut hosts = BTreeMap::new();
         for (name, table) in file.registry {
-            let host =
-                registry_host(&name).ok_or_else(|| wrong(&name, &name, "HOST or HOST:PORT"))?;
-            if hosts.insert(host, table.checked(&name)?).is_some() {
-                return Err(in_table(&name, "there is another table for the same registry"));
+            let host = registry_host(name.get_ref());
+            let host = host.ok_or_else(|| wrong(&name, "HOST or HOST:PORT"))?;
+            if hosts.insert(host, table.checked()?).is_some() {
+                return Err(error(&name, "there is another table for the same registry"));
             }
         }
         Ok(Self { hosts })
@@ -99,23 +106,23 @@ impl RegistryConfig {
 }
 
 impl Table {
-    fn checked(self, registry: &str) -> Result<Host, ConfigError> {
-        let mirror = |text: &String| {
-            mirror(text).ok_or_else(|| wrong(registry, text, "a mirror: HOST or HOST/PREFIX"))
+    fn checked(self) -> Result<Host, ConfigError> {
+        let mirror = |text: &Spanned<String>| {
+            mirror(text.get_ref()).ok_or_else(|| wrong(text, "a mirror: HOST or HOST/PREFIX"))
         };
-        let realm = |text: &String| {
-            let host = host_and_port(text);
+        let realm = |text: &Spanned<String>| {
+            let host = host_and_port(text.get_ref());
             let url = host.and_then(|host| format!("https://{host}/").parse::<RemoteUrl>().ok());
-            url.map(|url| url.host()).ok_or_else(|| wrong(registry, text, "a realm's HOST"))
+            url.map(|url| url.host()).ok_or_else(|| wrong(text, "a realm: HOST or HOST:PORT"))
         };
-        if let Some(path) = self.ca_file.as_ref().filter(|path| !path.is_absolute()) {
-            return Err(in_table(registry, &format!("ca-file {path:?} is not absolute")));
+        if let Some(path) = self.ca_file.as_ref().filter(|path| !path.get_ref().is_absolute()) {
+            return Err(error(path, "`ca-file` is not an absolute path"));
         }
         Ok(Host {
             mirrors: self.mirrors.iter().map(mirror).collect::<Result<_, _>>()?,
             plain_http: self.plain_http,
             realms: self.auth_realm.iter().map(realm).collect::<Result<_, _>>()?,
-            ca_file: self.ca_file,
+            ca_file: self.ca_file.map(Spanned::into_inner),
         })
     }
 }
@@ -134,12 +141,43 @@ fn mirror(text: &str) -> Option<Mirror> {
     })
 }
 
-fn wrong(registry: &str, text: &str, what: &'static str) -> ConfigError {
-    in_table(registry, &format!("{text:?} is not {what}"))
+/// Refuses a table such as `[registry.docker.io]`: to TOML that is a table `io` in a table `docker`.
+fn check_quotes(text: &str) -> Result<(), ConfigError> {
+    let Ok(file) = DeTable::parse(text) else { return Ok(()) };
+    let Some(DeValue::Table(registries)) = file.get_ref().get("registry").map(Spanned::get_ref)
+    else {
+        return Ok(());
+    };
+    for (key, value) in registries {
+        let (mut name, mut end, mut inner) = (key.get_ref().to_string(), key.span().end, value);
+        while let DeValue::Table(table) = inner.get_ref()
+            && let Some((key, value)) = table.iter().find(|it| it.1.get_ref().is_table())
+        {
+            name = format!("{name}.{}", key.get_ref());
+            (end, inner) = (key.span().end, value);
+        }
+        if end != key.span().end {
+            let message = format!("the name of the registry {name} is not in quotes");
+            let help = Some(format!("write [registry.{name:?}]"));
+            return Err(ConfigError { message, span: key.span().start..end, help });
+        }
+    }
+    Ok(())
 }
 
-fn in_table(registry: &str, why: &str) -> ConfigError {
-    ConfigError(format!("[registry.{registry:?}]: {why}"))
+/// Returns the error of a text that is not TOML, or has unknown keys or values of another type.
+fn malformed(error: toml::de::Error) -> ConfigError {
+    let message = error.message().replace("a sequence", "a list, such as [\"a.example.org\"]");
+    let message = message.replace("a boolean", "true or false");
+    ConfigError { message, span: error.span().unwrap_or_default(), help: None }
+}
+
+fn wrong(text: &Spanned<String>, what: &'static str) -> ConfigError {
+    error(text, &format!("{:?} is not {what}", text.get_ref()))
+}
+
+fn error<T>(place: &Spanned<T>, message: &str) -> ConfigError {
+    ConfigError { message: message.to_owned(), span: place.span(), help: None }
 }
 
 #[cfg(test)]
@@ -187,35 +225,50 @@ mod tests {
         assert_eq!(config.host("docker.io").realms, ["auth.example.org", HUB_REALM]);
     }
 
+    /// Returns the error of a text, and the part of the text that it marks.
+    fn error_in(text: &str) -> String {
+        let ConfigError { message, span, help } = RegistryConfig::parse(text).unwrap_err();
+        let help = help.map(|it| format!("; {it}")).unwrap_or_default();
+        format!("{}: {message}{help}", &text[span])
+    }
+
     #[test]
-    fn mistakes_are_named() {
-        let said = |text: &str| RegistryConfig::parse(text).unwrap_err().to_string();
-        let table = |line: &str| said(&format!("[registry.\"a.example.org\"]\n{line}"));
-        let fields = "`mirrors`, `plain-http`, `auth-realm`, `ca-file`";
-        let unknown = format!("line 2: unknown field `mirror`, expected one of {fields}");
-        assert_eq!(table("mirror = []"), unknown);
-        assert_eq!(
-            table("plain-http = 1"),
-            "line 2: invalid type: integer `1`, expected a boolean"
-        );
-        assert_eq!(table("plain-http"), "line 2: key with no value, expected `=`");
-        for (line, what) in [
-            (r#"mirrors = ["https://m.example.org"]"#, "a mirror: HOST or HOST/PREFIX"),
-            (r#"mirrors = ["m.example.org/../x"]"#, "a mirror: HOST or HOST/PREFIX"),
-            (r#"auth-realm = ["m.example.org/token"]"#, "a realm's HOST"),
-        ] {
-            let text = line.split(['[', ']']).nth(1).unwrap();
-            let expected = format!("[registry.\"a.example.org\"]: {text} is not {what}");
-            assert_eq!(table(line), expected);
-        }
-        let relative = "[registry.\"a.example.org\"]: ca-file \"ca.pem\" is not absolute";
-        assert_eq!(table("ca-file = \"ca.pem\""), relative);
-        let url = "[registry.\"https://a.example.org\"]";
-        let expected = format!("{url}: \"https://a.example.org\" is not HOST or HOST:PORT");
-        assert_eq!(said(url), expected);
-        let twice = "[registry.\"a\"]: there is another table for the same registry";
-        assert_eq!(said("[registry.a]\n[registry.A]"), twice);
-        let registries = "line 1: unknown field `registries`, expected `registry`";
-        assert_eq!(said("[registries]"), registries);
+    fn mistakes_are_named_with_their_places() {
+        let found = [
+            "mirror = []",
+            "plain-http = 1",
+            "plain-http",
+            r#"mirrors = "m.example.org""#,
+            r#"mirrors = ["https://m.example.org"]"#,
+            r#"mirrors = ["m.example.org/../x"]"#,
+            r#"auth-realm = ["m.example.org/token"]"#,
+            r#"ca-file = "ca.pem""#,
+        ]
+        .map(|line| error_in(&format!("[registry.\"a.example.org\"]\n{line}")));
+        insta::assert_snapshot!(found.join("\n"), @r#"
+        mirror: unknown field `mirror`, expected one of `mirrors`, `plain-http`, `auth-realm`, `ca-file`
+        1: invalid type: integer `1`, expected true or false
+        : key with no value, expected `=`
+        "m.example.org": invalid type: string "m.example.org", expected a list, such as ["a.example.org"]
+        "https://m.example.org": "https://m.example.org" is not a mirror: HOST or HOST/PREFIX
+        "m.example.org/../x": "m.example.org/../x" is not a mirror: HOST or HOST/PREFIX
+        "m.example.org/token": "m.example.org/token" is not a realm: HOST or HOST:PORT
+        "ca.pem": `ca-file` is not an absolute path
+        "#);
+        let found = [
+            "[registry.\"https://a.example.org\"]",
+            "[registry.a]\n[registry.A]",
+            "[registries]",
+            "[registry.docker.io]\nplain-http = true",
+            "[registry.registry.example.org]",
+        ]
+        .map(error_in);
+        insta::assert_snapshot!(found.join("\n"), @r#"
+        "https://a.example.org": "https://a.example.org" is not HOST or HOST:PORT
+        a: there is another table for the same registry
+        registries: unknown field `registries`, expected `registry`
+        docker.io: the name of the registry docker.io is not in quotes; write [registry."docker.io"]
+        registry.example.org: the name of the registry registry.example.org is not in quotes; write [registry."registry.example.org"]
+        "#);
     }
 }

@@ -1,10 +1,11 @@
-//! Why a registry does not give what is asked for.
+//! The errors of requests to registries.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use download::{DownloadError, Retryable};
 
-/// Why a registry does not give what is asked for.
+/// An error of a request to a registry.
 ///
 /// No message has a password, a token, or what of a URL could be one: of other servers only the
 /// host is named.
@@ -17,25 +18,26 @@ pub enum RegistryError {
     /// The bytes could not be transferred.
     #[error(transparent)]
     Download(DownloadError),
-    /// The registry answers, but not with TLS.
+    /// The registry answers, but not with TLS. `config_file` is where plain http could be allowed.
     #[error("{host} answers, but not with TLS")]
-    NotTls { host: String },
-    /// The registry's tokens come from a server that nobody said is to be trusted with credentials.
+    NotTls { host: String, config_file: Option<PathBuf> },
+    /// The registry's tokens come from a server that the configuration does not trust with
+    /// credentials. `config_file` is where it could be trusted.
     #[error("{host} wants its tokens to be fetched from {realm}, which is another server")]
-    Realm { host: String, realm: String },
-    /// The registry's tokens would travel readable to anybody.
-    #[error("{host} wants its tokens to be fetched over http, where anybody could watch them")]
+    Realm { host: String, realm: String, config_file: Option<PathBuf> },
+    /// The registry's tokens would be sent without encryption.
+    #[error("{host} wants its tokens to be fetched over http, which is not encrypted")]
     PlainRealm { host: String },
-    /// The registry wants credentials, or refuses those that there are. Many say so of what they do
-    /// not have, too.
+    /// The registry wants credentials, or refuses `credentials`: whose they are, and where they come
+    /// from. Many registries answer the same for an image that does not exist.
     #[error(
-        "{host} does not give {what} {}, or does not have it",
-        if *has_credentials { "with the credentials that there are" } else { "without credentials" }
+        "{host} {} for {what}, or does not have it",
+        credentials.as_ref().map_or("wants credentials".to_owned(), |it| format!("refuses {it}"))
     )]
-    Unauthorized { what: String, host: String, has_credentials: bool },
-    /// The registry has no such thing.
-    #[error("{host} does not have {what}")]
-    NotFound { what: String, host: String },
+    Unauthorized { what: String, host: String, credentials: Option<String> },
+    /// The registry has no such repository, manifest or blob. `tag` is the tag that was requested.
+    #[error("registry {host} has no {what}")]
+    NotFound { what: String, host: String, tag: Option<String> },
     /// A response has something that no registry should send, or asks for credentials in an
     /// unknown way, or has no token. What it has is not repeated.
     #[error("{what}: {why}")]
@@ -45,8 +47,8 @@ pub enum RegistryError {
     #[error("{from}: {why}")]
     Credentials { from: String, why: String },
     /// Neither the mirrors nor the registry itself could help.
-    #[error("the mirrors failed ({mirrors}), and then the registry itself")]
-    AfterMirrors { mirrors: String, source: Box<Self> },
+    #[error("mirror {}; registry {host}", mirrors.join("; mirror "))]
+    AfterMirrors { mirrors: Vec<String>, host: String, source: Box<Self> },
 }
 
 impl RegistryError {

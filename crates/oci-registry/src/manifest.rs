@@ -43,7 +43,8 @@ pub struct Manifest {
 pub(crate) fn fetch(session: &Session, reference: &Reference) -> Result<Manifest, RegistryError> {
     let mark = if matches!(reference, Reference::Tag(_)) { ':' } else { '@' };
     let what = format!("the manifest of {}{mark}{reference}", session.server.repository);
-    let resource = Resource { what, path: format!("manifests/{reference}") };
+    let path = format!("manifests/{reference}");
+    let resource = Resource { what, path, reference: Some(reference.clone()) };
     retry(session.attempts(), &Cancel::default(), |attempts| {
         attempt(session, &resource, reference, attempts.deadline(0))
     })
@@ -62,7 +63,7 @@ fn attempt(
     }
     let response = session.send(resource, &accept)?;
     if response.response.status() != StatusCode::OK {
-        return Err(refusal::of(server, what, response));
+        return Err(refusal::of(server, resource, response));
     }
     let headers = response.response.headers().clone();
     let limit = if Guard::Limit.catches(true) { MANIFEST_LIMIT } else { u64::MAX };

@@ -5,7 +5,9 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use crate::error::RegistryError;
+use crate::name::Reference;
 use crate::server::Server;
+use crate::session::Resource;
 
 /// The most bytes of a refusal that are read.
 const LIMIT: u64 = 16 << 10;
@@ -28,12 +30,27 @@ const CODES: [&str; 14] = [
     "TOOMANYREQUESTS",
 ];
 
-/// Returns the error of a response that does not have what was asked for.
-pub(crate) fn of(server: &Server, what: &str, response: FinalResponse) -> RegistryError {
+/// Returns the error of a response that does not have the resource.
+pub(crate) fn of(server: &Server, resource: &Resource, response: FinalResponse) -> RegistryError {
     if response.response.status() == StatusCode::NOT_FOUND {
-        return RegistryError::NotFound { what: what.to_owned(), host: response.url.host() };
+        return not_found(server, resource, response);
     }
-    status(server, what, response)
+    status(server, &resource.what, response)
+}
+
+/// Returns the error of a missing resource. Few registries tell a missing repository from a missing
+/// tag.
+fn not_found(server: &Server, resource: &Resource, response: FinalResponse) -> RegistryError {
+    let (host, name) = (response.url.host(), server.repository.name());
+    let host = if response.same_origin { server.repository.host().to_owned() } else { host };
+    let code = code(server, &resource.what, response);
+    let (what, tag) = match &resource.reference {
+        None => (resource.what.trim_start_matches("the ").to_owned(), None),
+        Some(_) if code == Some("NAME_UNKNOWN") => (format!("repository {name}"), None),
+        Some(Reference::Digest(digest)) => (format!("image {name} with the digest {digest}"), None),
+        Some(tag) => (format!("image {name} with the tag \"{tag}\""), Some(tag.to_string())),
+    };
+    RegistryError::NotFound { what, host, tag }
 }
 
 /// Returns the error of a status, with the error code of the body where it has a known one.

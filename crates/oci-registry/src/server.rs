@@ -8,6 +8,7 @@ use download::NetworkOptions;
 use download::http::{Client, RemoteUrl};
 
 use crate::config::{Host, RegistryConfig};
+use crate::credentials::Login;
 use crate::error::RegistryError;
 use crate::name::Repository;
 
@@ -16,6 +17,8 @@ use crate::name::Repository;
 pub struct Options {
     /// Mirrors, plain http, and trusted realms.
     pub config: RegistryConfig,
+    /// The file that `config` is read from, or would be if it existed: errors name it.
+    pub config_file: Option<PathBuf>,
     /// Where credentials may be: files such as docker's `config.json` and podman's `auth.json`. The
     /// first that has some for a registry wins; one that does not exist is skipped.
     pub auth_files: Vec<PathBuf>,
@@ -35,6 +38,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             config: RegistryConfig::default(),
+            config_file: None,
             auth_files: Vec::new(),
             helper_path: Vec::new(),
             helper_patience: Duration::from_secs(60),
@@ -68,9 +72,9 @@ impl Server {
         self.base.join(&path).map_err(|_| RegistryError::Name { text: path, why })
     }
 
-    /// Returns the error of a server that does not accept the credentials, or has been given none.
-    pub(crate) fn unauthorized(&self, what: &str, has_credentials: bool) -> RegistryError {
+    /// Returns the error of a server that does not accept a login, or has been given none.
+    pub(crate) fn unauthorized(&self, what: &str, login: Option<&Login>) -> RegistryError {
         let (what, host) = (what.to_owned(), self.repository.host().to_owned());
-        RegistryError::Unauthorized { what, host, has_credentials }
+        RegistryError::Unauthorized { what, host, credentials: login.map(ToString::to_string) }
     }
 }

@@ -9,6 +9,7 @@ use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 
 use crate::auth::{self, State};
 use crate::error::RegistryError;
+use crate::name::Reference;
 use crate::server::Server;
 
 /// The attempts at a mirror, after which another server is asked.
@@ -28,6 +29,8 @@ pub(crate) struct Resource {
     pub(crate) what: String,
     /// Its path after the repository's name.
     pub(crate) path: String,
+    /// The reference to a manifest; `None` for a blob.
+    pub(crate) reference: Option<Reference>,
 }
 
 impl Session {
@@ -56,17 +59,17 @@ impl Session {
         if !asks_for_credentials(&response) {
             return Ok(response);
         }
-        let (renewed, has_credentials) = {
+        let (renewed, login) = {
             // One thread asks for the token; the others wait for it here.
             let mut state = self.state();
             if state.authorization == sent {
                 auth::renew(&self.server, &mut state, what, response.response.headers())?;
             }
-            (state.authorization.clone(), state.has_credentials())
+            (state.authorization.clone(), state.login().cloned())
         };
         let response = self.send_with(resource, headers, renewed)?;
         if asks_for_credentials(&response) {
-            return Err(self.server.unauthorized(what, has_credentials));
+            return Err(self.server.unauthorized(what, login.as_ref()));
         }
         Ok(response)
     }
@@ -77,12 +80,13 @@ impl Session {
         headers: &HeaderMap,
         authorization: Option<HeaderValue>,
     ) -> Result<FinalResponse, RegistryError> {
-        let Server { client, base, repository, .. } = &self.server;
+        let Server { client, base, repository, options, .. } = &self.server;
         let (what, url) = (resource.what.as_str(), self.server.url(&resource.path)?);
         let request = Request { what, url, headers: headers.clone(), authorization };
         let response = request.send(client).map_err(|error| match error {
             DownloadError::Http(HttpError::NotTls { host }) if host == base.host() => {
-                RegistryError::NotTls { host: repository.host().to_owned() }
+                let (host, config_file) = (repository.host(), options.config_file.clone());
+                RegistryError::NotTls { host: host.to_owned(), config_file }
             }
             error => error.into(),
         })?;

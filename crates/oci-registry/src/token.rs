@@ -12,7 +12,7 @@ use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Deserialize;
 
-use crate::credentials::{Credentials, Secret};
+use crate::credentials::{Credentials, Login, Secret};
 use crate::error::RegistryError;
 use crate::refusal;
 use crate::server::Server;
@@ -37,14 +37,12 @@ pub(crate) fn fetch(
     what: &str,
     realm: &RemoteUrl,
     service: Option<&str>,
-    credentials: Option<&Credentials>,
+    login: Option<&Login>,
 ) -> Result<HeaderValue, RegistryError> {
-    let response = request(server, realm, service, credentials)?;
+    let response = request(server, realm, service, login.map(|it| &it.credentials))?;
     match response.response.status() {
         StatusCode::OK => read(server, realm, response),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            Err(server.unauthorized(what, credentials.is_some()))
-        }
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(server.unauthorized(what, login)),
         status if status.is_redirection() => Err(useless(server, realm, "it redirects")),
         _ => {
             let what = format!("a token for {}", server.repository);
@@ -98,7 +96,7 @@ fn read(
 
 fn useless(server: &Server, realm: &RemoteUrl, why: &'static str) -> RegistryError {
     let (realm, host) = (realm.host(), server.repository.host());
-    let what = format!("{realm} gives no token that can be used for {host}");
+    let what = format!("{realm} returned no usable token for {host}");
     RegistryError::Response { what, why }
 }
 

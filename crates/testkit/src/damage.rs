@@ -87,7 +87,7 @@ pub const ALL: &[Damage] = &[
     damage("a descriptor of another artifact", "its artifactType is", |it| {
         it.edit_index(|index| index["manifests"][0]["artifactType"] = OTHER.into());
     }),
-    damage("a manifest of another size", "bytes, and the box names 7", |it| {
+    damage("a manifest of another size", "bytes, but its manifest says 7", |it| {
         it.edit_index(|index| index["manifests"][0]["size"] = 7.into());
     }),
     damage("a changed manifest", "has the digest", |it| flip(it, &it.manifest_path())),

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_counts_by_its_status_and_is_not_waited_for_for_ever() {
+    fn a_program_is_judged_by_its_status_and_has_a_time_limit() {
         assert!(ends_well(start("true", ""), PROGRAM_TIMEOUT_MS));
         assert!(!ends_well(start("false", ""), PROGRAM_TIMEOUT_MS));
         let endless = start("sleep", "infinity");

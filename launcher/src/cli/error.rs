@@ -11,15 +11,15 @@ use boxlaunch::{LaunchError, RunFailure};
 use error_report::{Explanation, Problem};
 use serde_json::json;
 
-/// The signal that ends a program whose output nobody reads (signal(7)).
+/// The signal that ends a program that writes to a closed pipe (signal(7)).
 const SIGPIPE: i32 = 13;
 
 /// A failed command.
 #[derive(Debug)]
 pub(crate) struct CommandError {
-    /// The error; `None` where nobody reads what the command prints.
+    /// The error; `None` if the reader closed the pipe.
     problem: Option<Problem>,
-    /// The machine's last words, for people.
+    /// The last lines of the guest's output, for people.
     said: String,
     /// The exit code.
     pub(crate) exit: u8,

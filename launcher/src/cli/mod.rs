@@ -27,8 +27,8 @@ use error::CommandError;
 #[command(name = "boxlaunch", version, after_help = exit::help() + "\n\n\
     Errors and their codes in --json: docs/errors.md.\n\
     `run` passes on the status of the program that it ran: the command's, or the agent's; it is\n\
-    128 + N where signal N stopped it. Where the program's output cannot be passed on, that ends\n\
-    it, and 0 becomes 1, or 141 where nobody reads it any more.")]
+    128 + N if signal N stopped it. If the program's output cannot be written, it is stopped, and a\n\
+    status of 0 becomes 1, or 141 if the reader closed the pipe.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -31,10 +31,10 @@ const MAX_TIMEOUT: i64 = 24 * 60 * 60;
 
 /// Boots a box and runs its agent, or a command beside it.
 ///
-/// Without CMD, the box runs until its agent ends, and the agent's status is boxlaunch's own. With
-/// CMD, that runs once the agent is ready, and the box is stopped after it. A signal (SIGINT, SIGTERM,
-/// SIGHUP) stops the box in order; a second one stops it at once. A box that declares what this
-/// version cannot enforce is not started.
+/// Without CMD, the box runs until its agent ends, and boxlaunch exits with the agent's status. With
+/// CMD, the command runs once the agent is ready, and the box is stopped after it. A signal (SIGINT,
+/// SIGTERM, SIGHUP) shuts the box down; a second one kills it. A box with declarations that this
+/// version does not support is not started.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
@@ -56,7 +56,7 @@ pub(crate) struct RunArgs {
     /// Write the guest's console to this file, at most 1 MiB of it.
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
-    /// Make the socket that leads to the agent's port here.
+    /// Create the Unix socket for the agent's port at this path.
     #[arg(long, value_name = "PATH")]
     agent_socket: Option<PathBuf>,
     /// How long the agent may take to be ready.
@@ -67,7 +67,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=MAX_TIMEOUT))]
     grace: u32,
-    /// The program to run, and its arguments.
+    /// The command to run, and its arguments.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }
@@ -85,7 +85,7 @@ Which files were hashed before is remembered in $BOXLAUNCH_STATE, else $XDG_STAT
 /// How to treat a start that takes longer than its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BudgetPolicy {
-    /// Print what each phase took, and go on.
+    /// Print what each phase took, and continue.
     Report,
     /// Stop the box before it runs anything, and exit with 4.
     Enforce,
@@ -100,7 +100,7 @@ fn component_name() -> impl TypedValueParser<Value = ComponentName> {
         .try_map(move |name| named(name).ok_or("there is no such component"))
 }
 
-/// How a run went on after its start.
+/// How a run ended after its start.
 enum Ending {
     OverBudget(Problem),
     Agent(u8),
@@ -275,7 +275,11 @@ fn create_console(path: &Path) -> Result<File, LaunchError> {
         fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
         Ok(file)
     };
-    make().map_err(|source| LaunchError::File { action: "make", path: path.to_owned(), source })
+    make().map_err(|source| LaunchError::File {
+        action: "write the console to",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 #[cfg(test)]

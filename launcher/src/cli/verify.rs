@@ -17,11 +17,11 @@ use serde_json::json;
 use super::error::{CommandError, exit_code};
 use super::{json_line, notice, paths, print};
 
-/// Checks that a box's files are the ones that it names.
+/// Verifies that the files of a box are undamaged.
 ///
-/// Hashes every blob that the manifest names, whatever earlier runs found out, and remembers the
-/// result for those that boot, so that the next `run` need not hash them. Exits with 5 where a file
-/// differs or is missing.
+/// Hashes every blob that the manifest names, even those that earlier runs verified, and remembers
+/// the result for those that boot, so that the next `run` need not hash them. Exits with 5 if a file
+/// is damaged or missing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch verify ./hello.box")]
 pub(crate) struct VerifyArgs {

@@ -79,7 +79,7 @@ fn who_does_not_know_the_nonce_is_not_init() {
 #[test]
 fn an_init_of_another_protocol_is_named() {
     let error = outcome(&bytes_of(&[hello(&"ab".repeat(32), 7)])).unwrap_err();
-    assert!(error.to_string().contains("its init speaks protocol 7"), "{error}");
+    assert!(error.to_string().contains("the box's init speaks protocol 7"), "{error}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn output(length: usize) -> Output {
 }
 
 #[test]
-fn signals_end_a_run_whose_output_nobody_takes() {
+fn signals_end_a_run_whose_output_is_not_read() {
     let (made, signals) = (TestBox::new(&config()), Rc::new(StopSignals::block().unwrap()));
     let (mut session, _reader) = unread(&made, &signals);
     interrupt();

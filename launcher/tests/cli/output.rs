@@ -57,7 +57,7 @@ fn to_nobody(mut command: Command) -> Ended {
 }
 
 #[test]
-fn a_signal_ends_a_run_whose_output_nobody_takes() {
+fn a_signal_ends_a_run_whose_output_is_not_read() {
     let scene = wordy();
     for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130), (Signal::SIGHUP, 129)] {
         let (mut child, _reader) = stuck(&scene);
@@ -106,7 +106,7 @@ fn a_reader_that_has_enough_is_no_failure() {
 }
 
 #[test]
-fn a_difference_is_told_by_the_code_where_nobody_reads() {
+fn a_difference_sets_the_exit_code_even_without_a_reader() {
     let scene = Scene::new(&config());
     let path = scene.made.blob(box_image::manifest::INIT_TYPE);
     File::options().append(true).open(path).unwrap().write_all(b"!").unwrap();

@@ -47,18 +47,18 @@ fn demanding() -> BoxConfig {
     config
 }
 
-const LINES: &str = r#"  agent tools: this version cannot choose an agent's tools
-  business autostart: this version starts no program in business
-  agent rlimits nproc: this version cannot hold root to it, as the kernel exempts root; use `limits pids`, or another `user`
-  skill "greet" mode="mount": this version can only bake a skill
-  share "data": this version shares no directory
-  scratch "tmp": this version makes no scratch disk
-  network "cap-only": this version gives a box loopback alone
-  secret "API_KEY": this version hands over no secret
-  task: this version makes no /task
-  logs: this version makes no /logs
-  cap "payments": this version makes no /cap
-  sandbox: this version holds commands to no rules
+const LINES: &str = r#"  agent tools: not supported yet
+  business autostart: not supported yet
+  agent rlimits nproc: it has no effect on root, and the component runs as root; use `limits pids`, or another `user`
+  skill "greet" mode="mount": not supported yet; skills can only be baked
+  share "data": not supported yet
+  scratch "tmp": not supported yet
+  network "cap-only": not supported yet; boxes only have loopback
+  secret "API_KEY": not supported yet
+  task: not supported yet
+  logs: not supported yet
+  cap "payments": not supported yet
+  sandbox: not supported yet
 "#;
 
 #[test]
@@ -68,7 +68,7 @@ fn run_names_every_declaration_and_starts_nothing() {
     assert_eq!(
         ended.stderr,
         format!(
-            "error: this version of boxlaunch cannot enforce what the box declares:\n{LINES}\
+            "error: this version of boxlaunch cannot run a box with these declarations:\n{LINES}\
              \x20 = help: remove these declarations from the Boxfile and build the box again, or use a \
              newer boxlaunch\n"
         )
@@ -102,7 +102,7 @@ fn inspect_shows_what_is_not_enforced() {
     assert_eq!(
         declared[6],
         serde_json::json!(
-            {"declaration": "network \"cap-only\"", "lacks": "gives a box loopback alone"}
+            {"declaration": "network \"cap-only\"", "lacks": "not supported yet; boxes only have loopback"}
         )
     );
 }

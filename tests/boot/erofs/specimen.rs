@@ -210,7 +210,7 @@ fn add_directories(model: &mut Model) {
     model.add(b"/directories", directory(), Node::Directory);
     let fifo = model.add(b"/directories/fifo", meta(), Node::Fifo);
     // `.`, `..` and 14 names of 241 leave 527 bytes: two entries of 12 bytes and names of 251 and
-    // up to 252 bytes. Behind an inode is room for 64 bytes less, so for a name of up to 188.
+    // up to 252 bytes. After an inode is room for 64 bytes less, so for a name of up to 188.
     for last in [187, 188, 189, 251, 252, 253, 255] {
         let path = format!("/directories/{last}");
         model.add(path.as_bytes(), directory(), Node::Directory);

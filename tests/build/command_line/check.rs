@@ -9,7 +9,7 @@ use crate::checkout::{BOXFILE, Checkout};
 #[test]
 fn a_boxfile_that_is_right() {
     let checkout = Checkout::new();
-    assert_eq!(checkout.notes(&["check"]), "Boxfile is right\n");
+    assert_eq!(checkout.notes(&["check"]), "Boxfile: ok\n");
     let report = checkout.run(&["check", "--json"]).json();
     assert_eq!(report, json!({ "name": "test", "profiles": [], "warnings": [] }));
     assert!(!checkout.path("store").exists() && !checkout.path("Boxfile.lock").exists());

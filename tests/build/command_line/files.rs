@@ -29,7 +29,7 @@ fn a_boxfile_that_cannot_be_read() {
     ");
     checkout.write("Boxfile", b"box \"\xff\"");
     insta::assert_snapshot!(checkout.fails(&["check"]), @r"
-    error: cannot read the Boxfile Boxfile: it is not UTF-8 text: see byte 5
+    error: cannot read the Boxfile Boxfile: not valid UTF-8 at line 1, column 6
     ");
 }
 
@@ -40,10 +40,10 @@ fn the_first_of_several_and_a_warning() {
     let notes = checkout.notes(&["check"]);
     insta::assert_snapshot!(notes, @r"
     warning: Boxfile.kdl is not read: Boxfile comes first
-    Boxfile is right
+    Boxfile: ok
     ");
     fs::rename(checkout.path("Boxfile"), checkout.path("Boxfile.kdl")).unwrap();
-    assert_eq!(checkout.notes(&["check"]), "Boxfile.kdl is right\n");
+    assert_eq!(checkout.notes(&["check"]), "Boxfile.kdl: ok\n");
 }
 
 #[test]

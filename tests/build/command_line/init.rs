@@ -218,20 +218,20 @@ fn a_directory_that_a_boxfile_cannot_name() {
 fn references_that_cannot_be_looked_at() {
     let checkout = checkout();
     insta::assert_snapshot!(checkout.fails(&["init", "oci:images/agnet"]), @"
-    error: images/agnet is not an OCI image layout: it does not exist
+    error: images/agnet does not exist
       = help: copy an image there: skopeo copy docker://NAME oci:images/agnet:latest
     ");
     insta::assert_snapshot!(checkout.fails(&["init", "oci:images/agent:v2"]), @r#"
-    error: images/agent has no image tagged "v2"; its images are ["latest"]
-      = help: name one as "oci:PATH:TAG"
+    error: images/agent has no image tagged "v2"; it has latest
+      = help: name one of these, as "oci:PATH:TAG"
     "#);
     insta::assert_snapshot!(checkout.fails(&["init", "oci:/images/agent"]), @"
-    error: /images/agent is not an OCI image layout: it does not exist
+    error: /images/agent does not exist
       = help: copy an image there: skopeo copy docker://NAME oci:/images/agent:latest
     ");
     insta::assert_snapshot!(checkout.fails(&["init", "docker://Registry/App"]), @r#"
-    error: `docker://Registry/App` is not an image that can be read
-      = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps followed by `:TAG`
+    error: `docker://Registry/App` is not a valid image reference
+      = help: a repository name has lower-case letters only: "docker://registry/app"
     "#);
     insta::assert_snapshot!(checkout.fails(&["init", "--name", "My Agent"]), @r#"
     error: "My Agent" is not a valid name

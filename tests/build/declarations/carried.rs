@@ -183,7 +183,7 @@ fn limits_and_namespaces_of_each_component() {
 }
 
 #[test]
-fn without_a_health_check_the_agent_counts_as_ready_when_it_runs() {
+fn without_a_health_check_a_running_agent_is_ready() {
     let checkout = Checkout::new();
     checkout.edit("Boxfile", "health \"tcp\"", "health \"none\"");
     assert_eq!(checkout.built_plan()["agent"].get("health"), None);

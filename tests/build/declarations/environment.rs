@@ -111,7 +111,7 @@ fn a_file_that_is_wrong() {
     bytes.write("a.env", b"A=\xff\n");
     assert_eq!(
         bytes.fails(&["check"]),
-        "error: cannot read a.env: it is not UTF-8 text: see byte 2\n"
+        "error: cannot read a.env: not valid UTF-8 at line 1, column 3\n"
     );
 }
 

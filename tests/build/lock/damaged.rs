@@ -85,7 +85,7 @@ fn bytes_that_are_no_text() {
     let lock = locked(&checkout);
     checkout.write(LOCK, [b"# \xff\n", lock.as_bytes()].concat());
     insta::assert_snapshot!(checkout.fails(&["build"]), @r"
-    error: cannot read Boxfile.lock: it is not UTF-8 text: see byte 2
+    error: cannot read Boxfile.lock: not valid UTF-8 at line 1, column 3
       = help: run `boxbuild update` to resolve everything again
     ");
     rebuilt(&checkout);
@@ -226,7 +226,7 @@ fn an_entry_from_another_platform() {
     let ran = checkout.run(&["build", "--locked"]);
     assert_eq!(ran.code, 3);
     insta::assert_snapshot!(shown(&ran.notes), @r"
-    error: Boxfile.lock is out of date, and --locked forbids changing it
+    error: Boxfile.lock is out of date, but --locked was given
       agent (linux/amd64): not locked yet
       agent (linux/arm64): no longer declared
       = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in

@@ -54,7 +54,7 @@ fn a_missing_lock() {
     let checkout = checkout();
     fs::remove_file(checkout.path(LOCK)).unwrap();
     insta::assert_snapshot!(refused(&checkout, &[]), @r"
-    error: there is no Boxfile.lock, and --locked forbids writing it
+    error: there is no Boxfile.lock, but --locked was given
       = help: run `boxbuild lock`, and check the lock in
     ");
 }
@@ -64,7 +64,7 @@ fn a_changed_skill() {
     let checkout = checkout();
     checkout.write("skills/greet/notes.md", "more");
     insta::assert_snapshot!(refused(&checkout, &[]), @r"
-    error: Boxfile.lock is out of date, and --locked forbids changing it
+    error: Boxfile.lock is out of date, but --locked was given
       skill:greet: locked blake3:DIG, found blake3:DIG
       = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
     ");
@@ -105,7 +105,7 @@ fn another_reference() {
     let checkout = checkout();
     checkout.edit("Boxfile", "oci:images/agent", "oci:images/agent:latest");
     insta::assert_snapshot!(refused(&checkout, &[]), @r#"
-    error: Boxfile.lock is out of date, and --locked forbids changing it
+    error: Boxfile.lock is out of date, but --locked was given
       agent (linux/amd64): locked "oci:images/agent", found "oci:images/agent:latest"
       = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
     "#);
@@ -121,7 +121,7 @@ fn another_tag_is_refused_before_its_registry_is_asked() {
     checkout.edit("Boxfile", "oci:images/agent", &reference);
     let said = refused(&checkout, &[]).replace(&reference, "REGISTRY/agent:v2");
     insta::assert_snapshot!(said, @r#"
-    error: Boxfile.lock is out of date, and --locked forbids changing it
+    error: Boxfile.lock is out of date, but --locked was given
       agent (linux/amd64): locked "oci:images/agent", found "docker://REGISTRY/agent:v2"
       = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
     "#);
@@ -161,7 +161,7 @@ fn a_removed_and_an_added_declaration() {
     checkout.write("b.env", "B=1\n");
     checkout.edit("Boxfile", "env-file \"a.env\"", "env-file \"b.env\"");
     insta::assert_snapshot!(refused(&checkout, &[]), @r"
-    error: Boxfile.lock is out of date, and --locked forbids changing it
+    error: Boxfile.lock is out of date, but --locked was given
       env:a.env: no longer declared
       env:b.env: not locked yet
       skill:greet: no longer declared
@@ -176,7 +176,7 @@ fn as_data() {
     let ran = checkout.run(&["build", "--locked", "--json"]);
     assert_eq!((ran.code, ran.notes.as_str()), (3, ""));
     let error = &ran.json()["errors"][0];
-    assert_eq!(error["message"], "Boxfile.lock is out of date, and --locked forbids changing it");
+    assert_eq!(error["message"], "Boxfile.lock is out of date, but --locked was given");
     assert!(error["help"].as_str().unwrap().contains("boxbuild lock"));
     assert_eq!(error["entries"][0]["name"], "skill:greet");
     assert_eq!(error["entries"][0]["change"], "changed");
@@ -186,6 +186,6 @@ fn as_data() {
     assert_eq!(ran.code, 3);
     assert_eq!(
         ran.json()["errors"][0]["message"],
-        "there is no Boxfile.lock, and --locked forbids writing it"
+        "there is no Boxfile.lock, but --locked was given"
     );
 }

@@ -104,7 +104,7 @@ fn it_is_left_alone_while_nothing_changes() {
 }
 
 #[test]
-fn only_what_changed_is_written_anew() {
+fn only_changed_files_are_written_again() {
     let checkout = Checkout::new();
     let before = locked(&checkout);
     // The images' tags moved, too; but nobody asked for them.
@@ -127,7 +127,7 @@ fn only_what_changed_is_written_anew() {
 }
 
 #[test]
-fn what_is_declared_anew_is_added_and_what_is_not_goes() {
+fn new_declarations_are_added_and_old_ones_removed() {
     let checkout = Checkout::new();
     locked(&checkout);
     checkout.write("a.env", "A=1\n");
@@ -145,7 +145,7 @@ fn what_is_declared_anew_is_added_and_what_is_not_goes() {
 }
 
 #[test]
-fn another_reference_is_resolved_anew() {
+fn another_reference_is_resolved_again() {
     let checkout = Checkout::new();
     locked(&checkout);
     let layout = checkout.path("images/agent");

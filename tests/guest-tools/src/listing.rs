@@ -172,7 +172,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn names_are_safe_and_told_apart() {
+    fn names_are_safe_and_distinct() {
         assert_eq!(escape("/é b\"".as_bytes()), "/é b\"");
         assert_eq!(escape(b"a\xff\n\\x41"), "a\\xff\\x0a\\x5cx41");
         assert_eq!(escape("\u{85}".as_bytes()), "\\xc2\\x85");

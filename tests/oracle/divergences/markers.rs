@@ -66,7 +66,7 @@ fn markers_behind_a_link_that_is_replaced() {
 #[test]
 fn directories_that_are_named_like_markers() {
     let (ours, theirs) = both(&[Layer::new().file(".wh.d/a", 0o644, "")]);
-    assert!(ours.unwrap_err().kind.to_string().contains("lies below a whiteout"));
+    assert!(ours.unwrap_err().kind.to_string().contains("is below a whiteout"));
     assert!(theirs.unwrap().contains_key(b"/.wh.d/a".as_slice()));
 }
 

@@ -10,7 +10,7 @@ use super::Outcome;
 use crate::say;
 
 /// The most places that comments and documents may have together.
-const MOST: usize = 110;
+const MOST: usize = 25;
 
 /// Phrases that have a plainer one: `behind` for after, `anew` for again, `goes on` for continues.
 const PHRASES: [&str; 7] =

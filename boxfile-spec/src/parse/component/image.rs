@@ -51,6 +51,7 @@ pub(super) fn binary(reader: &mut Reader<'_>) -> Option<Binary> {
 
 fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
     let whole = value::path(value, name)?.value;
+    check_password(value, &whole)?;
     let (text, digest) = split_digest(value, &whole)?;
     let form = WITH_PATH.into_iter().find_map(|form| Some((form, text.strip_prefix(form)?)));
     match form {
@@ -75,8 +76,35 @@ fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
     }
 }
 
+/// Refuses a user or a password in front of a registry's host, without showing it.
+fn check_password(value: &Value, text: &str) -> Result<(), Diagnostic> {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let host = rest.split('/').next().unwrap_or(rest);
+    let has_user = host.split_once('@').is_some_and(|(_, after)| !is_digest(after));
+    if !has_user || WITH_PATH.iter().any(|form| text.starts_with(form)) {
+        return Ok(());
+    }
+    let message = "an image reference takes no user or password";
+    let help = "leave out what is in front of the `@`, and log in: docker login HOST";
+    Err(error(value, message, "it would be in the checkout").with_help(help).hiding(value.span))
+}
+
+/// Returns `true` for what could be a digest: an algorithm and hexadecimal digits.
+fn is_digest(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(algorithm, digits)| {
+        algorithm.starts_with("sha") && digits.bytes().all(|it| it.is_ascii_hexdigit())
+    })
+}
+
 /// Splits off what follows an `@`.
 fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Digest>), Diagnostic> {
+    let after = text.rsplit_once('@').map(|(_, after)| after);
+    if let Some(after) = after.filter(|it| is_digest(it) && !it.starts_with("sha256:")) {
+        let algorithm = after.split(':').next().unwrap_or_default();
+        let message = format!("a digest of the algorithm {algorithm} is not supported");
+        return Err(error(value, &message, "after the `@`")
+            .with_help("write the image's sha256: `@sha256:` and 64 hexadecimal digits"));
+    }
     let Some((text, digest)) = text.rsplit_once("@sha256:") else { return Ok((text, None)) };
     match Digest::from_hex(digest) {
         Some(digest) => Ok((text, Some(digest))),
@@ -128,17 +156,17 @@ fn checked_tag(value: &Value, tag: &str) -> Result<String, Diagnostic> {
 fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRef, Diagnostic> {
     let explicit = text.strip_prefix(REGISTRY);
     let refuse = |label: &str| {
-        let message = format!("{} is not an image that can be read", quote(text));
+        let message = format!("{} is not a valid image reference", quote(text));
         Err(error(value, &message, label).with_help(intended(text).unwrap_or_else(forms)))
     };
     if explicit.is_none() && (text.contains("://") || misspelt_kind(text).is_some()) {
-        return refuse("no such kind of reference");
+        return refuse("unknown scheme");
     }
     let name = DockerName::parse(explicit.unwrap_or(text));
     let Some(DockerName { host, repository, tag }) =
         name.filter(|name| is_repository(&name.repository))
     else {
-        return refuse("not a repository of a registry");
+        return refuse("not a repository name");
     };
     let tag = tag.map(|tag| checked_tag(value, tag)).transpose()?;
     let tag = tag.or_else(|| digest.is_none().then(|| DEFAULT_TAG.to_owned()));
@@ -158,12 +186,16 @@ fn intended(text: &str) -> Option<String> {
     if let Some(meant) = misspelt_kind(text) {
         return Some(format!("did you mean \"{meant}\"?"));
     }
+    if let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) {
+        return Some(format!("an image of a registry is \"{REGISTRY}{rest}\""));
+    }
     if text.starts_with(['.', '/']) {
         return Some(format!("a directory with an OCI image layout is \"{OCI}{text}\""));
     }
     let lower = text.to_ascii_lowercase();
-    (lower != text && is_repository(&lower))
-        .then(|| format!("a repository has lower-case letters only: \"{lower}\""))
+    let name = DockerName::parse(lower.strip_prefix(REGISTRY).unwrap_or(&lower));
+    (lower != text && name.is_some_and(|name| is_repository(&name.repository)))
+        .then(|| format!("a repository name has lower-case letters only: \"{lower}\""))
 }
 
 fn error(value: &Value, message: &str, label: &str) -> Diagnostic {

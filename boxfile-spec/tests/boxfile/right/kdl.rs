@@ -13,7 +13,7 @@ fn kdl_comments_texts_and_line_ends_are_understood() {
          // in between
          vm cpus=99
          agent { /- image \"oci:other\"
-             image \\ // goes on
+             image \\ // continued
                  #\"oci:raw\\path\"#
              args \"\"\"
                two

@@ -51,47 +51,65 @@ fn image_error(reference: &str) -> String {
 #[test]
 fn images_of_no_kind() {
     assert_snapshot!(image_error("https://example.com/agent"), @r#"
-    error: `https://example.com/agent` is not an image that can be read
+    error: `https://example.com/agent` is not a valid image reference
       --> Boxfile:2:15
        |
      2 | agent { image "https://example.com/agent"; }
-       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^ no such kind of reference
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^ unknown scheme
        |
-       = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps followed by `:TAG`
+       = help: an image of a registry is "docker://example.com/agent"
+    "#);
+    assert_snapshot!(image_error("docker://bob:hunter2@example.com/x"), @r#"
+    error: an image reference takes no user or password
+      --> Boxfile:2:15
+       |
+     2 | agent { image "**********************************"; }
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout
+       |
+       = help: leave out what is in front of the `@`, and log in: docker login HOST
+    "#);
+    assert_snapshot!(image_error("example.com/x@sha512:12ab"), @r#"
+    error: a digest of the algorithm sha512 is not supported
+      --> Boxfile:2:15
+       |
+     2 | agent { image "example.com/x@sha512:12ab"; }
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^ after the `@`
+       |
+       = help: write the image's sha256: `@sha256:` and 64 hexadecimal digits
     "#);
     assert_snapshot!(image_error("oic:images/agent"), @r#"
-    error: `oic:images/agent` is not an image that can be read
+    error: `oic:images/agent` is not a valid image reference
       --> Boxfile:2:15
        |
      2 | agent { image "oic:images/agent"; }
-       |               ^^^^^^^^^^^^^^^^^^ no such kind of reference
+       |               ^^^^^^^^^^^^^^^^^^ unknown scheme
        |
        = help: did you mean "oci:images/agent"?
     "#);
     assert_snapshot!(image_error("./images/agent"), @r#"
-    error: `./images/agent` is not an image that can be read
+    error: `./images/agent` is not a valid image reference
       --> Boxfile:2:15
        |
      2 | agent { image "./images/agent"; }
-       |               ^^^^^^^^^^^^^^^^ not a repository of a registry
+       |               ^^^^^^^^^^^^^^^^ not a repository name
        |
        = help: a directory with an OCI image layout is "oci:./images/agent"
     "#);
     assert_snapshot!(image_error("MyAgent"), @r#"
-    error: `MyAgent` is not an image that can be read
+    error: `MyAgent` is not a valid image reference
       --> Boxfile:2:15
        |
      2 | agent { image "MyAgent"; }
-       |               ^^^^^^^^^ not a repository of a registry
+       |               ^^^^^^^^^ not a repository name
        |
-       = help: a repository has lower-case letters only: "myagent"
+       = help: a repository name has lower-case letters only: "myagent"
     "#);
     assert_snapshot!(image_error("docker://example.com/Agent//x"), @r#"
-    error: `docker://example.com/Agent//x` is not an image that can be read
+    error: `docker://example.com/Agent//x` is not a valid image reference
       --> Boxfile:2:15
        |
      2 | agent { image "docker://example.com/Agent//x"; }
-       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not a repository of a registry
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not a repository name
        |
        = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps followed by `:TAG`
     "#);
@@ -127,13 +145,13 @@ fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
        = help: an image is "oci:DIR", "oci-archive:FILE", "docker-archive:FILE" or "docker://HOST/NAME", each perhaps followed by `:TAG`
     "#);
     assert_snapshot!(image_error("docker-archive:a.tar:Team//App"), @r#"
-    error: `Team/App` is not an image that can be read
+    error: `Team/App` is not a valid image reference
       --> Boxfile:2:15
        |
      2 | agent { image "docker-archive:a.tar:Team//App"; }
-       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not a repository of a registry
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not a repository name
        |
-       = help: a repository has lower-case letters only: "team/app"
+       = help: a repository name has lower-case letters only: "team/app"
     "#);
     assert_snapshot!(image_error("oci:a:b/c"), @r#"
     error: `b/c` is not a tag

@@ -2,10 +2,13 @@
 //! themselves only state facts.
 
 use std::borrow::Cow;
+use std::env;
 use std::error::Error;
 use std::io;
+use std::path::Path;
 
 use box_cache::StoreError;
+use box_image::DEFAULT_TAG;
 use box_image::ErrorCode::{self, *};
 use box_inspect::opened;
 use box_tree::listing::FindError;
@@ -28,6 +31,9 @@ use oci_registry::RegistryError;
 
 /// The help for a file that differs from a checksum in the Boxfile.
 const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
+
+/// The help where the store's file system is full.
+const FREE_SPACE: &str = "free some space there, or name another directory with --store";
 
 /// Returns a row with a help.
 pub(super) fn help(code: ErrorCode, text: impl Into<Cow<'static, str>>) -> Explanation {
@@ -182,6 +188,7 @@ impl Explain for StoreError {
     fn explain(&self) -> Explanation {
         match self {
             Self::File(source) => source.explain(),
+            Self::Full(_) => help(DiskFull, FREE_SPACE),
             Self::NotAStore { .. } => help(StoreInvalid, "name another directory with --store"),
             Self::Shared(_) => help(StoreInvalid, "make it yours alone (chown, chmod go-w)"),
             Self::Missing(_) => StoreDamaged.into(),
@@ -200,6 +207,10 @@ impl Explain for LayerError {
             }
             LayerErrorKind::TooLarge { .. } => return TooLarge.into(),
             LayerErrorKind::Store(_) => return Io.into(),
+            LayerErrorKind::Unreadable(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                "the archive is cut off, as `umoci insert` leaves it after a file: build the layer \
+                 again, with another program"
+            }
             LayerErrorKind::NoHeader(_) => "the archive is damaged: build the layer again",
             LayerErrorKind::Sparse => "build the layer without --sparse",
             LayerErrorKind::UnexpectedData(_) => "build the layer again with a current tar program",
@@ -275,28 +286,34 @@ impl Explain for PackageError {
     }
 }
 
+/// Returns which lines to write into the configuration of registries.
+fn in_config(file: Option<&Path>, host: &str, setting: &str) -> String {
+    let file = file.unwrap_or(Path::new("registries.toml")).display();
+    format!("write into {file}:\n[registry.{host:?}]\n{setting}")
+}
+
 impl Explain for RegistryError {
     fn explain(&self) -> Explanation {
         match self {
             Self::Download(source) => source.explain(),
             Self::AfterMirrors { source, .. } => source.explain(),
-            Self::NotTls { host } => help(
-                ServerUntrusted,
-                format!(
-                    "if it speaks http, write plain-http = true under [registry.{host:?}] in \
-                     registries.toml"
-                ),
-            ),
-            Self::Realm { host, realm } => help(
-                RegistryUnauthorized,
-                format!(
-                    "if that is right, write auth-realm = [{realm:?}] under [registry.{host:?}] in \
-                     registries.toml"
-                ),
-            ),
-            Self::Unauthorized { host, .. } => {
-                help(RegistryUnauthorized, format!("check the name, or run: docker login {host}"))
+            Self::NotTls { host, config_file } => {
+                let line = in_config(config_file.as_deref(), host, "plain-http = true");
+                help(ServerUntrusted, format!("if it speaks http, {line}"))
             }
+            Self::Realm { host, realm, config_file } => {
+                let setting = format!("auth-realm = [{realm:?}]");
+                let lines = in_config(config_file.as_deref(), host, &setting);
+                help(RegistryUnauthorized, format!("if you trust it with your password, {lines}"))
+            }
+            Self::Unauthorized { host, .. } => help(
+                RegistryUnauthorized,
+                format!("check the name of the image, or log in: docker login {host}"),
+            ),
+            Self::NotFound { tag: Some(tag), .. } if tag == DEFAULT_TAG => help(
+                ImageNotFound,
+                "a reference without a tag means `latest`; name a tag that the registry has",
+            ),
             Self::NotFound { .. } => ImageNotFound.into(),
             Self::Name { .. } => BoxfileInvalid.into(),
             Self::PlainRealm { .. } => ServerUntrusted.into(),
@@ -314,7 +331,7 @@ impl Explain for opened::OpenError {
                 help(BoxMalformed, "build it again with this version of boxbuild")
             }
             Self::WrongListing { .. } => {
-                help(BoxDamaged, "somebody changed the box: do not use it")
+                help(BoxDamaged, "the box was changed after the build: do not use it")
             }
             _ => BoxMalformed.into(),
         }
@@ -337,9 +354,26 @@ impl Explain for FindError {
     }
 }
 
+/// Returns what names a file: an environment variable, or else an option or the Boxfile.
+fn named_by(path: &Path, variable: &str, option: &str) -> String {
+    match env::var_os(variable) {
+        Some(value) if Path::new(&value) == path => {
+            format!("the environment variable {variable} names it")
+        }
+        _ => format!("{option} or the Boxfile names it"),
+    }
+}
+
 impl Explain for FileError {
     fn explain(&self) -> Explanation {
+        let is_absent = self.source.kind() == io::ErrorKind::NotFound;
         match self.source.kind() {
+            _ if is_absent && self.doing == "read the kernel" => {
+                help(KernelNotFound, named_by(&self.path, "BOXBUILD_KERNEL", "--kernel"))
+            }
+            _ if is_absent && self.doing == "read the init" => {
+                help(InitNotFound, named_by(&self.path, "BOXBUILD_INIT", "--init"))
+            }
             // It could be read, and is not what it should be.
             io::ErrorKind::InvalidData => FileInvalid.into(),
             _ => self.source.explain(),
@@ -351,6 +385,9 @@ impl Explain for io::Error {
     fn explain(&self) -> Explanation {
         match self.kind() {
             io::ErrorKind::FileTooLarge => TooLarge.into(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                help(DiskFull, "free some space, or write to another file system")
+            }
             _ => Io.into(),
         }
     }

@@ -14,7 +14,7 @@ use super::explain::help;
 impl Explain for SourceError {
     fn explain(&self) -> Explanation {
         let (code, text) = match self {
-            Self::Registry { source, .. } => return source.explain(),
+            Self::Registry(source) => return source.explain(),
             Self::Store(source) => return source.explain(),
             Self::NotAnImage { path, expected, found } => {
                 let code = match found {
@@ -26,9 +26,10 @@ impl Explain for SourceError {
                     help: instead(path, *expected, *found).map(Into::into),
                 };
             }
-            Self::Choice { count: 0, .. } => (ImageAmbiguous, "put an image into it"),
-            Self::Choice { names, form, .. } if !names.is_empty() => {
-                return help(ImageAmbiguous, format!("name one as {:?}", form.reference()));
+            Self::Choice { count: 0, .. } => (ImageNotFound, "copy an image into it"),
+            Self::Choice { names, form, is_missing, .. } if !names.is_empty() => {
+                let code = if *is_missing { ImageNotFound } else { ImageAmbiguous };
+                return help(code, format!("name one of these, as {:?}", form.reference()));
             }
             Self::Choice { count: 1, .. } => {
                 (ImageAmbiguous, "its only image has no name: leave the name out of the reference")
@@ -48,7 +49,7 @@ impl Explain for SourceError {
             Self::LayerType { why: Unread::Encrypted, .. } => {
                 (ImageMalformed, "decrypt the image when it is copied")
             }
-            Self::NotAsked { .. } => (Offline, "run the same command once without --offline"),
+            Self::NotAsked { .. } => (Offline, "run it once without --offline"),
             Self::Gone { .. } => return ImageNotFound.into(),
             Self::Platform { .. } => return ImagePlatform.into(),
             Self::File(source) => return source.explain(),
@@ -97,7 +98,8 @@ fn instead(path: &Path, expected: Form, found: Found) -> Option<String> {
     let path = path.display();
     Some(match (found, expected) {
         (Found::Nothing, Form::OciArchive | Form::DockerArchive) => {
-            "a relative path starts from the directory of the file that names it".to_owned()
+            "a relative path starts from the directory of the file that has the reference"
+                .to_owned()
         }
         (Found::Nothing | Found::Lacks(_), Form::Layout) => {
             format!("copy an image there: skopeo copy docker://NAME oci:{path}:latest")

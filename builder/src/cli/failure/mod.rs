@@ -7,6 +7,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use box_cache::StoreError;
 use box_image::text::with_causes;
 use box_image::{ErrorCode, exit};
 use boxbuild::BuildError;
@@ -32,9 +33,9 @@ pub(crate) struct Failure {
     truncated: Option<usize>,
 }
 
-impl<E: Explain> From<E> for Failure {
+impl<E: Explain + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::new(error.explain(), chain(&error))
+        Self::of_full_store(&error).unwrap_or_else(|| Self::new(error.explain(), chain(&error)))
     }
 }
 
@@ -83,6 +84,13 @@ impl Failure {
         Self { exit: code.exit(), errors, truncated }
     }
 
+    /// Returns the failure of a full store, where that is the cause of an error. What was read or
+    /// built at that moment has nothing to do with it.
+    fn of_full_store(error: &(dyn Error + 'static)) -> Option<Self> {
+        let full = StoreError::Full(StoreError::full(error)?.to_owned());
+        Some(Self::new(full.explain(), chain(&full)))
+    }
+
     /// Returns the failure of a build. An error that the Boxfile is to blame for shows its place
     /// there.
     pub(crate) fn of_build(error: &BuildError, sources: &Sources) -> Self {
@@ -91,6 +99,9 @@ impl Failure {
         }
         if let BuildError::Conflicts(conflicts) = error {
             return conflicts::failure(&error.to_string(), conflicts, sources);
+        }
+        if let Some(failure) = Self::of_full_store(error) {
+            return failure;
         }
         let explanation = error.explain();
         let [span, other] = error.spans();
@@ -259,6 +270,25 @@ mod tests {
         let long = chain(&std::io::Error::other("é".repeat(5000)));
         assert!(long.ends_with("é… (1808 more bytes)"), "{}", &long[8000..]);
         assert_eq!(long.chars().filter(|it| *it == 'é').count(), MESSAGE_MAX);
+    }
+
+    #[test]
+    fn a_full_store_is_not_blamed_on_the_image() {
+        let full = StoreError::Full("/x/store".into());
+        let write = io::Error::new(io::ErrorKind::StorageFull, full);
+        let error = BuildError::from(oci_layer::LayerError {
+            layer: box_digest::Digest::of(b"layer"),
+            entry: Some((b"usr/bin/git".to_vec(), Some(512))),
+            kind: Box::new(oci_layer::LayerErrorKind::Store(write.into())),
+        });
+        let sources = Sources::single(boxfile_spec::Source::new("Boxfile", "x"));
+        let failure = Failure::of_build(&error, &sources);
+        assert_eq!(
+            error_report::text(&failure.errors),
+            "error: no space left in the store /x/store\n  \
+             = help: free some space there, or name another directory with --store"
+        );
+        assert_eq!(json!(failure.errors)[0]["code"], "disk-full");
     }
 
     #[test]

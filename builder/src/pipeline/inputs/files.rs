@@ -137,10 +137,12 @@ pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
 /// Reads the kernel, which must be the one that the Boxfile names, if it names one.
 pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
     let kernel = Tool::new(read_file("read the kernel", &request.kernel)?.1);
-    let declared = request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256);
+    let declared = request.boxfile.kernel.as_ref();
+    let declared_at = declared.and_then(|kernel| Some(kernel.path.as_ref()?.span));
+    let declared = declared.and_then(|kernel| kernel.sha256);
     match declared {
         Some(expected) if expected != kernel.sha256 => Err(BuildError::WrongFile {
-            span: None,
+            span: declared_at,
             what: format!("the kernel {}", request.kernel.display()),
             expected,
             found: kernel.sha256,

@@ -1,9 +1,10 @@
 //! The images: as the lock pins them, or as their references lead to them.
 
 use box_cache::Store;
+use box_digest::Digest;
 use box_image::ComponentName;
 use boxfile_spec::{ImageRef, Spanned};
-use oci_image::{Access, Image, Registries, SourceError};
+use oci_image::{Access, Found, Image, Registries, SourceError};
 
 use crate::BuildError;
 use crate::pipeline::request::Request;
@@ -34,16 +35,28 @@ fn open(
     let pinned = pin.map(|entry| super::entries::image_digest(entry, span)).transpose()?;
     let access = access(request, store);
     let image = oci_image::open(&reference.value, pinned, request.platform, &access);
-    let image = image.map_err(|source| match (source, pin) {
-        (SourceError::Gone { place, digest }, Some(entry)) if Some(digest) == pinned => {
-            BuildError::PinGone { span, name: entry.name.clone(), place, digest }
-        }
-        (source, _) => BuildError::image(component, span, source),
-    })?;
+    let image =
+        image.map_err(|source| match (pin.zip(pinned), place_without(&source, pinned)) {
+            (Some((entry, digest)), Some(place)) => {
+                BuildError::PinGone { span, name: entry.name.clone(), place, digest }
+            }
+            _ => BuildError::image(component, span, source),
+        })?;
     if let Some(entry) = pin {
         super::entries::check_image(entry, &image, span)?;
     }
     Ok(image)
+}
+
+/// Returns the place of an image if an error is that the pinned image is no longer there.
+fn place_without(error: &SourceError, pinned: Option<Digest>) -> Option<String> {
+    match error {
+        SourceError::Gone { place, digest } if Some(*digest) == pinned => Some(place.clone()),
+        SourceError::NotAnImage { path, found: Found::Nothing, .. } => {
+            Some(path.display().to_string())
+        }
+        _ => None,
+    }
 }
 
 /// Returns what is needed to get at the images of a build.

@@ -134,7 +134,7 @@ fn the_kernel_does_not_hold_root_to_a_number_of_processes() {
     assert_eq!(declared(&plan), ["agent rlimits nproc", "business rlimits nproc"]);
     assert_eq!(
         plan.unsupported()[0].to_string(),
-        "agent rlimits nproc: this version cannot hold root to it, as the kernel exempts root; use \
+        "agent rlimits nproc: it has no effect on root, and the component runs as root; use \
          `limits pids`, or another `user`"
     );
 }
@@ -143,10 +143,7 @@ fn the_kernel_does_not_hold_root_to_a_number_of_processes() {
 fn a_name_cannot_speak_to_the_terminal() {
     let plan =
         grown(r#"{"secrets": [{"name": "\u001b[2J", "scope": "agent", "delivery": "env"}]}"#);
-    assert_eq!(
-        plan.unsupported()[0].to_string(),
-        r#"secret "\u{1b}[2J": this version hands over no secret"#
-    );
+    assert_eq!(plan.unsupported()[0].to_string(), r#"secret "\u{1b}[2J": not supported yet"#);
 }
 
 #[test]

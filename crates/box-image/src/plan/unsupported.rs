@@ -6,18 +6,21 @@ use serde::Serialize;
 
 use super::{ComponentName, NetworkPlan, RunPlan, SkillMode, SkillPlan};
 
+/// The reason of most declarations.
+const NOT_YET: &str = "not supported yet";
+
 /// A declaration that this version carries from the Boxfile into the plan, and does not enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unsupported {
     /// The declaration as the Boxfile spells it.
     pub declaration: String,
-    /// The lack of this version; completes "this version …".
+    /// Why a box with it is not started.
     pub lacks: &'static str,
 }
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: this version {}", self.declaration, self.lacks)
+        write!(f, "{}: {}", self.declaration, self.lacks)
     }
 }
 
@@ -37,18 +40,18 @@ impl RunPlan {
             declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })
         };
         let mut found = Vec::new();
-        found.extend(one(!tools.is_empty(), "agent tools", "cannot choose an agent's tools"));
-        found.extend(one(autostart, "business autostart", "starts no program in business"));
+        found.extend(one(!tools.is_empty(), "agent tools", NOT_YET));
+        found.extend(one(autostart, "business autostart", NOT_YET));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unheld(name)));
         found.extend(skills.iter().filter_map(mounted));
-        found.extend(shares.iter().map(|it| named("share", &it.name, "shares no directory")));
-        found.extend(scratch.iter().map(|it| named("scratch", &it.name, "makes no scratch disk")));
+        found.extend(shares.iter().map(|it| named("share", &it.name, NOT_YET)));
+        found.extend(scratch.iter().map(|it| named("scratch", &it.name, NOT_YET)));
         found.extend(reached(network));
-        found.extend(secrets.iter().map(|it| named("secret", &it.name, "hands over no secret")));
-        found.extend(one(task.is_some(), "task", "makes no /task"));
-        found.extend(one(logs.is_some(), "logs", "makes no /logs"));
-        found.extend(caps.iter().map(|it| named("cap", it.name(), "makes no /cap")));
-        found.extend(one(sandbox.is_some(), "sandbox", "holds commands to no rules"));
+        found.extend(secrets.iter().map(|it| named("secret", &it.name, NOT_YET)));
+        found.extend(one(task.is_some(), "task", NOT_YET));
+        found.extend(one(logs.is_some(), "logs", NOT_YET));
+        found.extend(caps.iter().map(|it| named("cap", it.name(), NOT_YET)));
+        found.extend(one(sandbox.is_some(), "sandbox", NOT_YET));
         found
     }
 
@@ -58,7 +61,7 @@ impl RunPlan {
         let plan = self.component(name)?;
         (plan.rlimits.nproc.is_some() && plan.user.uid == 0).then(|| Unsupported {
             declaration: format!("{} rlimits nproc", name.name()),
-            lacks: "cannot hold root to it, as the kernel exempts root; use `limits pids`, or \
+            lacks: "it has no effect on root, and the component runs as root; use `limits pids`, or \
                     another `user`",
         })
     }
@@ -71,11 +74,14 @@ fn named(declaration: &str, name: &str, lacks: &'static str) -> Unsupported {
 
 fn mounted(skill: &SkillPlan) -> Option<Unsupported> {
     let declaration = format!("skill {:?} mode={:?}", skill.name, skill.mode.name());
-    (skill.mode == SkillMode::Mounted)
-        .then_some(Unsupported { declaration, lacks: "can only bake a skill" })
+    (skill.mode == SkillMode::Mounted).then_some(Unsupported {
+        declaration,
+        lacks: "not supported yet; skills can only be baked",
+    })
 }
 
 fn reached(network: &NetworkPlan) -> Option<Unsupported> {
-    let named = || named("network", network.mode.name(), "gives a box loopback alone");
+    let named =
+        || named("network", network.mode.name(), "not supported yet; boxes only have loopback");
     (*network != NetworkPlan::default()).then(named)
 }

@@ -68,7 +68,7 @@ fn a_tree_does_not_differ_from_itself() {
 }
 
 #[test]
-fn what_only_one_side_has_is_told_in_order() {
+fn entries_of_one_side_are_reported_in_order() {
     let mut other = sample();
     other.unlink(Tree::ROOT, b"etc");
     file(&mut other, "/etc.d/x", "");
@@ -80,7 +80,7 @@ fn what_only_one_side_has_is_told_in_order() {
 }
 
 #[test]
-fn the_first_field_that_differs_is_told() {
+fn the_first_field_that_differs_is_reported() {
     type Edit = fn(&mut Tree);
     fn done<T>(_: T) {}
     fn meta<'t>(tree: &'t mut Tree, path: &str) -> &'t mut Meta {

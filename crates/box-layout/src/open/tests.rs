@@ -43,7 +43,7 @@ fn a_changed_document_is_named_with_both_digests() {
     assert!(matches!(error, OpenError::Different { .. }));
     let found = testkit::digest::of_bytes(&fs::read(&path).unwrap());
     let message =
-        format!("{} has the digest {found}, and the box names {expected}", path.display());
+        format!("{} has the digest {found}, but its manifest says {expected}", path.display());
     assert_eq!(error.to_string(), message);
 }
 
@@ -56,12 +56,12 @@ fn a_truncated_document_is_named_with_both_sizes() {
     let error = refusal(&made);
     assert!(matches!(error, OpenError::Different { .. }));
     let (found, expected) = (bytes.len() - 1, bytes.len());
-    let message = format!("{} has {found} bytes, and the box names {expected}", path.display());
+    let message = format!("{} has {found} bytes, but its manifest says {expected}", path.display());
     assert_eq!(error.to_string(), message);
 }
 
 #[test]
-fn what_is_not_a_layout_is_told_apart() {
+fn errors_say_what_is_there_instead_of_a_layout() {
     let dir = tempfile::tempdir().unwrap();
     let message = |path: &Path| OpenBox::open(path).unwrap_err().to_string();
     let missing = dir.path().join("missing");

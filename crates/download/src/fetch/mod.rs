@@ -52,7 +52,7 @@ pub struct Fetched {
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum FetchError {
     /// The store has no sound copy, and the network may not be used.
-    #[error("{url} ({sha256}) is {held} and --offline forbids the network")]
+    #[error("{url} ({sha256}) is {held}, and the network is off (--offline)")]
     Offline { url: RemoteUrl, sha256: Digest, held: &'static str },
     /// The download failed.
     #[error(transparent)]

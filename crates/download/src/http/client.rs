@@ -132,7 +132,7 @@ impl Client {
                 HttpError::NotTls { host }
             }
             _ => {
-                let what = format!("{host} cannot be reached or gives no answer");
+                let what = format!("{host} cannot be reached or does not answer");
                 HttpError::Unreachable { what, source: Some(source.into()) }
             }
         }

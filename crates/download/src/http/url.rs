@@ -111,7 +111,7 @@ impl FromStr for RemoteUrl {
         let url = Self::checked(url)?;
         match text.split_once("://") {
             Some((_, rest)) if !rest.starts_with(['/', '?', '#']) => Ok(url),
-            _ => Err(malformed(text, "it has no host behind \"://\"")),
+            _ => Err(malformed(text, "it has no host after \"://\"")),
         }
     }
 }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_redirect_only_the_server_is_told() {
+    fn errors_of_a_redirect_name_only_the_server() {
         let at = "https://a.example.org/x".parse::<RemoteUrl>().unwrap();
         for (location, told) in [
             ("/secret", "https://a.example.org"),

@@ -116,9 +116,10 @@ fn by_name(
 ) -> Result<Entry, SourceError> {
     let names: Vec<String> = entries.iter().flat_map(|it| it.names.clone()).collect();
     let count = entries.len();
-    let choice = |found| SourceError::Choice {
+    let choice = |found, is_missing| SourceError::Choice {
         place: archive.title(),
         found,
+        is_missing,
         count,
         names: names.clone(),
         form: Form::DockerArchive,
@@ -129,10 +130,10 @@ fn by_name(
     };
     match (found.len(), wanted) {
         (1, _) => Ok(found.remove(0)),
-        (0, Some(wanted)) => Err(choice(format!("no image {wanted:?}"))),
-        (0, None) => Err(choice("no image".to_owned())),
-        (_, Some(wanted)) => Err(choice(format!("several images {wanted:?}"))),
-        (_, None) => Err(choice(format!("{count} images"))),
+        (0, Some(wanted)) => Err(choice(format!("no image {wanted:?}"), true)),
+        (0, None) => Err(choice("no image".to_owned(), true)),
+        (_, Some(wanted)) => Err(choice(format!("several images {wanted:?}"), false)),
+        (_, None) => Err(choice(format!("{count} images"), false)),
     }
 }
 

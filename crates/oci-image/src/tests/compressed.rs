@@ -26,7 +26,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_stream_may_have_several_parts_and_nothing_behind_them() {
+fn a_stream_may_have_several_parts_and_nothing_after_them() {
     let content = layer("name", "content");
     let (one, two) = content.bytes().split_at(700);
     for (compression, compress) in

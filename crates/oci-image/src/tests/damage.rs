@@ -69,7 +69,7 @@ proptest! {
 #[test]
 fn an_archive_that_ends_before_its_last_file_does_is_refused() {
     for (text, archive, _) in &*ARCHIVES {
-        // Behind the last file there are at most its padding and two blocks of zeros.
+        // After the last file there are at most its padding and two blocks of zeros.
         for end in [0, 1, 511, 512, archive.len() / 2, archive.len() - 512 - 1024] {
             assert_eq!(outcome(text, &archive[..end]), None, "{text} {end}");
         }

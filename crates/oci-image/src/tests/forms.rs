@@ -95,9 +95,9 @@ fn an_image_of_several_is_named_as_docker_has_it() {
     let found =
         ["", ":v1", ":app:v3"].map(|name| refusal(base, &format!("docker-archive:a.tar{name}")));
     insta::assert_snapshot!(found.join("\n"), @r#"
-    a.tar has 3 images; its images are ["docker.io/library/app:v1", "app:latest", "registry.example.org/team/app:v2", "other:v1"]
-    a.tar has several images "v1"; its images are ["docker.io/library/app:v1", "app:latest", "registry.example.org/team/app:v2", "other:v1"]
-    a.tar has no image "app:v3"; its images are ["docker.io/library/app:v1", "app:latest", "registry.example.org/team/app:v2", "other:v1"]
+    a.tar has 3 images; it has docker.io/library/app:v1, app:latest, registry.example.org/team/app:v2, other:v1
+    a.tar has several images "v1"; it has docker.io/library/app:v1, app:latest, registry.example.org/team/app:v2, other:v1
+    a.tar has no image "app:v3"; it has docker.io/library/app:v1, app:latest, registry.example.org/team/app:v2, other:v1
     "#);
 }
 

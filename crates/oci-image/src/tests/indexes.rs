@@ -99,7 +99,7 @@ fn the_image_for_the_platform_is_taken() {
 }
 
 #[test]
-fn an_entry_without_a_platform_counts_where_none_has_the_right_one() {
+fn an_entry_without_a_platform_is_the_fallback() {
     let built = Built::new();
     let open = built.image("amd64", Value::Null);
     let expected = digest_of(&open);
@@ -118,19 +118,15 @@ fn the_platforms_that_there_are_are_listed() {
         attestation(&built),
     ]);
     built.finish(json!([built.index(OCI_INDEX_TYPE, entries)]));
-    insta::assert_snapshot!(built.refusal(), @r"
-    the image in a is for linux/arm/v7, linux/arm64; the box needs linux/amd64
-    ");
+    insta::assert_snapshot!(built.refusal(), @"the image in a is for linux/arm/v7, linux/arm64; the box needs linux/amd64");
     // The config counts, whatever the index says.
     let built = Built::new();
     built.finish(json!([built.image("s390x", platform("amd64"))]));
-    insta::assert_snapshot!(built.refusal(), @r"
-    the image in a is for linux/s390x; the box needs linux/amd64
-    ");
+    insta::assert_snapshot!(built.refusal(), @"the image in a is for linux/s390x; the box needs linux/amd64");
 }
 
 #[test]
-fn the_variant_of_the_config_counts_too() {
+fn the_variant_of_the_config_is_checked_too() {
     let refused =
         |variant: &str| super::refused::with(|_, config| config["variant"] = json!(variant));
     insta::assert_snapshot!(refused("v3"), @"the image in a is for linux/amd64/v3; the box needs linux/amd64");
@@ -149,9 +145,7 @@ fn indexes_are_followed_so_far() {
     built.finish(json!([entry]));
     built.opened(Platform::LinuxAmd64).unwrap();
     built.finish(json!([built.index(OCI_INDEX_TYPE, json!([entry]))]));
-    insta::assert_snapshot!(built.refusal(), @r"
-    a/blobs/sha256/DIGEST does not read as an image index: more than 4 indexes lead to it
-    ");
+    insta::assert_snapshot!(built.refusal(), @"a/blobs/sha256/DIGEST does not read as an image index: more than 4 indexes lead to it");
 }
 
 #[test]
@@ -177,7 +171,7 @@ fn an_index_without_an_image_is_refused() {
 }
 
 #[test]
-fn several_images_are_told_apart_by_their_tags() {
+fn several_images_are_distinguished_by_their_tags() {
     let built = Built::new();
     let tagged = |tag: &str, architecture| {
         let mut entry = built.image(architecture, platform("amd64"));
@@ -185,7 +179,7 @@ fn several_images_are_told_apart_by_their_tags() {
         entry
     };
     built.finish(json!([tagged("v1", "amd64"), tagged("v2", "x")]));
-    insta::assert_snapshot!(built.refusal(), @r#"a has several images; its images are ["v1", "v2"]"#);
+    insta::assert_snapshot!(built.refusal(), @"a has several images; it has v1, v2");
     // Two tags of one image are no choice.
     built.finish(json!([tagged("v1", "amd64"), tagged("latest", "amd64")]));
     built.opened(Platform::LinuxAmd64).unwrap();

@@ -142,7 +142,7 @@ fn paths_that_hold_something_else() {
     .map(|text| format!("{text}\n    {}", refusal(base, text)));
     insta::assert_snapshot!(found.join("\n"), @r#"
     oci:nothing
-        nothing is not an OCI image layout: it does not exist
+        nothing does not exist
     oci:empty
         empty is not an OCI image layout: it has no file "oci-layout"
     oci:dir
@@ -150,9 +150,9 @@ fn paths_that_hold_something_else() {
     oci:docker.tar
         docker.tar is not an OCI image layout: it is a file
     oci:layout:v2
-        layout has no image tagged "v2"; its images are ["v1"]
+        layout has no image tagged "v2"; it has v1
     oci-archive:nothing.tar
-        nothing.tar is not an archive of an OCI image layout: it does not exist
+        nothing.tar does not exist
     oci-archive:layout
         layout is not an archive of an OCI image layout: it is a directory
     oci-archive:docker.tar
@@ -162,9 +162,9 @@ fn paths_that_hold_something_else() {
     oci-archive:text
         text is not an archive of an OCI image layout: it does not begin like a tar archive
     oci-archive:oci.tar:v2
-        oci.tar has no image tagged "v2"; its images are ["v1"]
+        oci.tar has no image tagged "v2"; it has v1
     docker-archive:nothing.tar
-        nothing.tar is not an archive of `docker save`: it does not exist
+        nothing.tar does not exist
     docker-archive:oci.tar
         oci.tar is not an archive of `docker save`: it is an archive of an OCI image layout
     docker-archive:docker.tar.gz
@@ -176,7 +176,7 @@ fn paths_that_hold_something_else() {
     docker-archive:docker.tar:v1
         docker.tar has no image "v1"
     docker://registry.example.org/app
-        docker://registry.example.org/app: the image is not in the store, and no registry may be asked
+        docker://registry.example.org/app: the image is not in the store, and the network is off (--offline)
     "#);
 }
 

@@ -62,6 +62,7 @@ impl Remote for Shelf {
         let bytes = self.blobs.get(&digest).cloned().ok_or_else(|| RegistryError::NotFound {
             what: digest.to_string(),
             host: "registry.example.org".to_owned(),
+            tag: None,
         })?;
         Ok(Manifest { bytes, media_type: self.media_type, digest })
     }
@@ -157,9 +158,9 @@ fn a_tag_is_asked_for_each_time_and_never_offline() {
             .replace(&image.layers[0].digest.to_string(), "sha256:DIGEST"),
     ];
     insta::assert_snapshot!(found.join("\n"), @r#"
-    docker://registry.example.org/team/app: what the tag "v1" means is not in the store, and no registry may be asked
-    docker://registry.example.org/team/app: sha256:7777777777777777777777777777777777777777777777777777777777777777 is not in the store, and no registry may be asked
-    docker://registry.example.org/team/app: sha256:DIGEST is not in the store, and no registry may be asked
+    docker://registry.example.org/team/app: the tag "v1" has not been resolved yet, and the network is off (--offline)
+    docker://registry.example.org/team/app: sha256:7777777777777777777777777777777777777777777777777777777777777777 is not in the store, and the network is off (--offline)
+    docker://registry.example.org/team/app: sha256:DIGEST is not in the store, and the network is off (--offline)
     "#);
     assert_eq!(scene.shelf.asked(), [""; 0]);
 }

@@ -8,12 +8,12 @@
 //! |---|---|
 //! | "If the entry and the existing path are both directories, then the existing path's attributes MUST be replaced" – and its children stay | `a_directory_over_a_directory_takes_its_attributes_and_keeps_its_children` |
 //! | "In all other cases": remove the path, then create it; of a directory with all below it | `anything_else_replaces_what_was_there` |
-//! | "the archive is extracted like a regular tar archive": of entries with one path the last counts. "MUST NOT include duplicate entries" binds those who write layers, and some do it | `the_last_of_equal_paths_counts` |
+//! | "the archive is extracted like a regular tar archive": of entries with one path the last counts. "MUST NOT include duplicate entries" binds those who write layers, and some do it | `the_last_of_equal_paths_wins` |
 //! | "A whiteout … signifies a path should be deleted", with all below it | `a_whiteout_hides_what_is_below_it` |
 //! | "Whiteout files MUST only apply to resources in lower/parent layers"; "files … in the same layer … can only be hidden by … subsequent layers" | `a_whiteout_never_hides_its_own_layer`, `the_order_of_markers_means_nothing` |
-//! | "Once a whiteout is applied, the whiteout itself MUST also be hidden" | `path.rs`, `whiteouts_are_told_from_names` |
-//! | "A `.wh.` file, without a basename to delete, is invalid"; neither is `.` or `..` one | `path.rs`, `whiteouts_are_told_from_names` |
-//! | "it is not possible to create a filesystem which has a file or directory with a name beginning with `.wh.`" | `path.rs`, `nothing_lies_below_a_marker` |
+//! | "Once a whiteout is applied, the whiteout itself MUST also be hidden" | `path.rs`, `whiteouts_are_distinguished_from_names` |
+//! | "A `.wh.` file, without a basename to delete, is invalid"; neither is `.` or `..` one | `path.rs`, `whiteouts_are_distinguished_from_names` |
+//! | "it is not possible to create a filesystem which has a file or directory with a name beginning with `.wh.`" | `path.rs`, `paths_below_a_whiteout_are_refused` |
 //! | "all siblings are hidden in the lower layer", "and all descendants" | `an_opaque_marker_hides_all_that_is_below` |
 //! | the opaque marker "is applied first … regardless of the ordering" | `the_order_of_markers_means_nothing`, the document's example included |
 //! | "MUST accept both" kinds of whiteouts | both of the above |

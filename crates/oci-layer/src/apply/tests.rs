@@ -79,7 +79,7 @@ fn anything_else_replaces_what_was_there() {
 }
 
 #[test]
-fn the_last_of_equal_paths_counts() {
+fn the_last_of_equal_paths_wins() {
     check(&[&["f a 1", "f a 22"]], &["/a =2"]);
     check(&[&["d a", "f a/b 1", "f a 22"]], &["/a =2"]);
     check(&[&["f a 1", "d a", "f a/b 1"]], &["/a/", "/a/b =1"]);

@@ -79,7 +79,7 @@ fn gzip_and_plain_layers_give_the_same_changes() {
 }
 
 #[test]
-fn the_wrong_bytes_are_told_from_unreadable_ones() {
+fn wrong_bytes_are_distinguished_from_unreadable_ones() {
     let tar = one(named(header(EntryType::Regular, 5), b"a"), b"hello");
     let blob = gzip(&tar);
     let right = source(&blob, &tar, Compression::Gzip);
@@ -238,7 +238,7 @@ fn device_numbers_are_those_of_linux() {
 }
 
 #[test]
-fn data_behind_what_has_none_and_sparse_files_are_refused_under_any_name() {
+fn data_after_entries_without_content_and_sparse_files_are_refused() {
     for name in [b"d".as_slice(), b".wh.d", b".wh..wh.x"] {
         for kind in *b"123456" {
             let entry = one(named(header(EntryType::new(kind), 512), name), &[0; 512]);

@@ -64,8 +64,7 @@ impl AuthFile {
         }
     }
 
-    /// Reads the text of a file. Of what is wrong only the place is told, as the text around it may
-    /// be a password.
+    /// Reads the text of a file. Errors name only a place, as the text around it may be a password.
     fn parse(text: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
@@ -73,7 +72,7 @@ impl AuthFile {
         })
     }
 
-    /// Returns who has the credentials for a repository: a helper for this registry, then the file
+    /// Returns where the credentials for a repository are: a helper for this registry, then the file
     /// itself with the longest key that fits, then the helper for all registries.
     pub(super) fn find(
         &self,
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_key_counts() {
+    fn the_longest_key_wins() {
         let text = format!(
             "{{\"auths\": {{{}, {}, {}}}}}",
             entry("registry.example.org", "host"),
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_told_without_its_text() {
+    fn the_error_of_a_malformed_file_does_not_repeat_its_text() {
         for bad in ["", "[1]", r#"{"auths": "canary"}"#, r#"{"auths": {"a": {"auth": canary}}}"#] {
             let said = AuthFile::parse(bad.as_bytes()).unwrap_err();
             assert!(said.starts_with("line ") && !said.contains("canary"), "{said}");
@@ -264,7 +263,7 @@ mod tests {
         std::fs::File::create(&large).unwrap().set_len(LIMIT + 1).unwrap();
         let said = AuthFile::read(&large).unwrap_err().to_string();
         assert!(
-            said.ends_with("large.json has more than the 1048576 bytes that it may have"),
+            said.ends_with("large.json is larger than the 1048576 bytes that it may have"),
             "{said}"
         );
     }

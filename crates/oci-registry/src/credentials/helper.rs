@@ -2,7 +2,7 @@
 //!
 //! The protocol is that of docker's credential helpers: the registry goes to the standard input,
 //! and a JSON object with `Username` and `Secret` comes from the standard output. A helper that has
-//! nothing ends with a failure and says so in a fixed text.
+//! none exits with an error and prints a fixed message.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -18,9 +18,9 @@ use super::{Credentials, Secret};
 use crate::error::RegistryError;
 use crate::server::Options;
 
-/// The most bytes that a helper may say.
+/// The most bytes of a helper's output.
 const LIMIT: u64 = 64 << 10;
-/// The message of a helper that has nothing for a registry.
+/// The messages of a helper that has no credentials for a registry.
 const NOTHING: [&str; 2] = ["credentials not found", "no credentials server URL"];
 /// The user name that marks an identity token.
 const IDENTITY: &str = "<token>";
@@ -38,15 +38,20 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 64 && text.bytes().all(inner)
 }
 
+/// Returns the name of a helper's program.
+pub(super) fn program(name: &str) -> String {
+    format!("docker-credential-{name}")
+}
+
 /// Asks a helper for a registry's credentials.
 pub(super) fn ask(
     options: &Options,
     name: &str,
     host: &str,
 ) -> Result<Option<Credentials>, RegistryError> {
-    let program = format!("docker-credential-{name}");
+    let program = program(name);
     let failed = |why: String| {
-        let from = format!("{program} gives no credentials for {host}");
+        let from = format!("{program} returned no credentials for {host}");
         RegistryError::Credentials { from, why }
     };
     // A relative directory could be anybody's checkout.
@@ -60,7 +65,7 @@ pub(super) fn ask(
     };
     let (success, said) = run(&path, &server, options.helper_patience).map_err(failed)?;
     if success {
-        return parse(&said).map(Some).ok_or_else(|| failed("what it says is no answer".into()));
+        return parse(&said).map(Some).ok_or_else(|| failed("its output is malformed".into()));
     }
     let said = String::from_utf8_lossy(&said);
     if NOTHING.iter().any(|nothing| said.contains(nothing)) {
@@ -80,7 +85,7 @@ fn parse(text: &[u8]) -> Option<Credentials> {
         .then_some(Credentials::Password { user, password })
 }
 
-/// Runs a helper; returns whether it ended well, and what it said.
+/// Runs a helper; returns whether it succeeded, and its output.
 fn run(path: &Path, server: &str, patience: Duration) -> Result<(bool, Vec<u8>), String> {
     let mut command = Command::new(path);
     command.arg("get").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -94,10 +99,10 @@ fn run(path: &Path, server: &str, patience: Duration) -> Result<(bool, Vec<u8>),
     Ok((status.success(), said?))
 }
 
-/// Tells a helper the registry, and returns what it says until it closes its output.
+/// Writes the registry to a helper's input, and returns its output.
 fn listen(child: &mut Child, server: &str, patience: Duration) -> Result<Vec<u8>, String> {
     if let Some(mut stdin) = child.stdin.take() {
-        // A helper that does not listen says what it says.
+        // A helper that does not read its input may still answer.
         writeln!(stdin, "{server}").ok();
     }
     let Some(stdout) = child.stdout.take() else { return Ok(Vec::new()) };
@@ -105,8 +110,8 @@ fn listen(child: &mut Child, server: &str, patience: Duration) -> Result<Vec<u8>
     // The thread may outlive a helper that left its output to another program.
     thread::spawn(move || sender.send(read(stdout)));
     let said = receiver.recv_timeout(patience);
-    let said = said.map_err(|_| format!("it says nothing for {patience:?}"))?;
-    said.map_err(|error| error.to_string())?.ok_or_else(|| "it says too much".to_owned())
+    let said = said.map_err(|_| format!("no output for {patience:?}"))?;
+    said.map_err(|error| error.to_string())?.ok_or_else(|| "its output is too long".to_owned())
 }
 
 fn read(stdout: ChildStdout) -> std::io::Result<Option<Vec<u8>>> {
@@ -171,19 +176,19 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_is_told_without_what_was_said() {
+    fn errors_of_a_helper_do_not_repeat_its_output() {
         let said = |script| asked(script, "a.example.org").unwrap_err();
-        let prefix = "docker-credential-test gives no credentials for a.example.org: ";
+        let prefix = "docker-credential-test returned no credentials for a.example.org: ";
         for (script, why) in [
             (
                 "echo canary; echo canary >&2; exit 1",
                 "it fails; to see why, run: echo a.example.org | docker-credential-test get",
             ),
-            ("echo canary", "what it says is no answer"),
-            (r#"printf '{"Username":"a","Secret":"canary\\n"}'"#, "what it says is no answer"),
-            (r#"echo '{"Username":"a:b","Secret":"canary"}'"#, "what it says is no answer"),
-            ("yes canary", "it says too much"),
-            ("exec sleep 1000", "it says nothing for 100ms"),
+            ("echo canary", "its output is malformed"),
+            (r#"printf '{"Username":"a","Secret":"canary\\n"}'"#, "its output is malformed"),
+            (r#"echo '{"Username":"a:b","Secret":"canary"}'"#, "its output is malformed"),
+            ("yes canary", "its output is too long"),
+            ("exec sleep 1000", "no output for 100ms"),
         ] {
             assert_eq!(said(script), format!("{prefix}{why}"));
         }

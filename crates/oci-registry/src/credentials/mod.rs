@@ -1,4 +1,4 @@
-//! Credentials: who has some for a registry.
+//! Looks up the credentials for a registry.
 //!
 //! They are looked up by the registry's host as it is written, and for some files by the
 //! repository, and only once the registry asks for them.
@@ -26,6 +26,24 @@ pub(super) enum Credentials {
     Token(Secret),
 }
 
+/// Credentials, and where they come from: written as `the password of "bob" from FILE`.
+#[derive(Debug, Clone)]
+pub(super) struct Login {
+    pub(super) credentials: Credentials,
+    /// A file, or the program that keeps them.
+    from: String,
+}
+
+impl fmt::Display for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { credentials, from } = self;
+        match credentials {
+            Credentials::Password { user, .. } => write!(f, "the password of {user:?} from {from}"),
+            Credentials::Identity(_) | Credentials::Token(_) => write!(f, "the token from {from}"),
+        }
+    }
+}
+
 /// A password or token, which `{:?}` does not show.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Secret(Box<str>);
@@ -51,14 +69,15 @@ impl fmt::Debug for Secret {
 pub(super) fn find(
     options: &Options,
     repository: &Repository,
-) -> Result<Option<Credentials>, RegistryError> {
+) -> Result<Option<Login>, RegistryError> {
     for path in &options.auth_files {
         let Some(file) = AuthFile::read(path)? else { continue };
         let found = match file.find(path, repository)? {
             None => None,
-            Some(Found::Here(credentials)) => Some(credentials),
+            Some(Found::Here(credentials)) => Some((credentials, path.display().to_string())),
             Some(Found::Helper(name)) if helper::is_name(&name) => {
-                helper::ask(options, &name, repository.host())?
+                let given = helper::ask(options, &name, repository.host())?;
+                given.map(|credentials| (credentials, helper::program(&name)))
             }
             Some(Found::Helper(_)) => {
                 let why =
@@ -66,8 +85,8 @@ pub(super) fn find(
                 return Err(file::bad(path, why));
             }
         };
-        if found.is_some() {
-            return Ok(found);
+        if let Some((credentials, from)) = found {
+            return Ok(Some(Login { credentials, from }));
         }
     }
     Ok(None)

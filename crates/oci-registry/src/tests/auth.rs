@@ -103,7 +103,7 @@ cases! {
         let to = foreign.url("/token");
         Plan { foreign: vec![foreign], ..Plan::new() }.at("/token", move |_| Some(redirect(&to)))
     } => |outcome, stage| {
-        seen(stage) == 0 && is!(outcome, RegistryError::Response { what, .. } if what.contains("gives no token"))
+        seen(stage) == 0 && is!(outcome, RegistryError::Response { what, .. } if what.contains("returned no usable token"))
     };
     a_realm_that_is_no_url: challenge("Bearer realm=\"token\"")
         => fails!(RegistryError::Response { what, .. } if what.contains("asks for credentials"));
@@ -114,7 +114,7 @@ cases! {
         => fails!(RegistryError::Response { what, .. } if what.contains("asks for credentials"));
     a_name_and_a_password: challenge("Basic realm=\"reg\"") => succeeds;
     a_wrong_password: token(|_| Some(unauthorized("Basic realm=\"reg\"")))
-        => fails!(RegistryError::Unauthorized { has_credentials: true, .. });
+        => fails!(RegistryError::Unauthorized { credentials: Some(_), .. });
     a_wrong_password_without_tokens: {
         let asks = || unauthorized("Basic realm=\"reg\"");
         challenge("Basic realm=\"reg\"").at("/v2/app/manifests/v1", move |_| Some(asks()))
@@ -122,12 +122,12 @@ cases! {
         // Asking more often could lock the account.
         let requests = stage.registry.requests();
         let sent = requests.iter().filter(|it| it.header("authorization").is_some());
-        sent.count() == 1 && is!(outcome, RegistryError::Unauthorized { has_credentials: true, .. })
+        sent.count() == 1 && is!(outcome, RegistryError::Unauthorized { credentials: Some(_), .. })
     };
-    no_password: auth(json!({})) => fails!(RegistryError::Unauthorized { has_credentials: false, .. });
+    no_password: auth(json!({})) => fails!(RegistryError::Unauthorized { credentials: None, .. });
     no_password_without_tokens: {
         Plan { challenge: Some("Basic realm=\"reg\"".into()), ..auth(json!({})) }
-    } => fails!(RegistryError::Unauthorized { has_credentials: false, .. });
+    } => fails!(RegistryError::Unauthorized { credentials: None, .. });
     nothing_is_sent_unasked: Plan { open: true, ..Plan::new() } => |outcome, stage| {
         let requests = stage.registry.requests();
         outcome.is_ok() && requests.iter().all(|it| it.header("authorization").is_none())
@@ -169,18 +169,18 @@ cases! {
             }
         })
     } => |outcome, stage| {
-        tokens(stage) == 1 && is!(outcome, RegistryError::Unauthorized { has_credentials: true, .. })
+        tokens(stage) == 1 && is!(outcome, RegistryError::Unauthorized { credentials: Some(_), .. })
     };
     a_realm_that_repeats_the_token: asks_again("https://a.example.org/canary-token?canary-token")
         => fails!(RegistryError::Realm { .. });
     no_url_that_repeats_the_token: asks_again("canary-token")
         => fails!(RegistryError::Response { what, .. } if what.contains("asks for credentials"));
-    an_answer_without_a_token: token(|_| Some(file(b"{}"))) => fails!(RegistryError::Response { what, .. } if what.contains("gives no token"));
+    an_answer_without_a_token: token(|_| Some(file(b"{}"))) => fails!(RegistryError::Response { what, .. } if what.contains("returned no usable token"));
     an_answer_that_does_not_read: token(|_| Some(file(b"{\"token\": canary-token}")))
-        => fails!(RegistryError::Response { what, .. } if what.contains("gives no token"));
+        => fails!(RegistryError::Response { what, .. } if what.contains("returned no usable token"));
     a_token_with_a_new_line: granted("canary-token\r\nX-Header: x")
-        => fails!(RegistryError::Response { what, .. } if what.contains("gives no token"));
-    an_empty_token: granted("") => fails!(RegistryError::Response { what, .. } if what.contains("gives no token"));
+        => fails!(RegistryError::Response { what, .. } if what.contains("returned no usable token"));
+    an_empty_token: granted("") => fails!(RegistryError::Response { what, .. } if what.contains("returned no usable token"));
     an_endless_token: token(|_| Some(file(&vec![b' '; 200 << 10])))
         => fails!(RegistryError::Download(DownloadError::TooLarge { .. }));
     a_busy_realm: token(|before| {

@@ -17,7 +17,7 @@ const STORED: &str = "the store has";
 const LATE: &str = "the outcome is Err";
 
 #[test]
-fn credentials_behind_a_redirect_are_noticed() {
+fn credentials_after_a_redirect_are_noticed() {
     let cases = [
         redirects::a_redirect_to_another_server::case(),
         redirects::a_redirect_from_https_to_https::case(),

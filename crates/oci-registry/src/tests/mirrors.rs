@@ -1,4 +1,4 @@
-//! Mirrors: asked first, believed no more than others, and told no secret.
+//! Mirrors: they are asked first, are trusted no more than others, and get no credentials.
 
 use std::sync::Arc;
 
@@ -92,8 +92,8 @@ fn when_all_fail_all_are_named() {
     let error = registry.manifest(&stage.repository(), &tag).unwrap_err();
     let (mirror, host) = (stage.foreign[0].host(), stage.registry.host());
     let text = format!(
-        "the mirrors failed ({mirror}: {mirror} does not have the manifest of {mirror}/app:v2), \
-         and then the registry itself: {host} does not have the manifest of {host}/app:v2"
+        "mirror {mirror}: registry {mirror} has no image app with the tag \"v2\"; \
+         registry {host}: registry {host} has no image app with the tag \"v2\""
     );
     assert_eq!(box_image::text::with_causes(&error), text);
 }
@@ -108,13 +108,13 @@ fn the_default_registry_has_a_server_of_its_own() {
     let asked: Vec<_> = servers.iter().map(|it| it.server.url("").unwrap().to_string()).collect();
     let hub = "https://registry-1.docker.io/v2/library/debian/";
     assert_eq!(asked, ["https://mirror.example.org/v2/hub/library/debian/", hub]);
-    // The mirror is another host, for which nobody else may have tokens.
+    // The mirror is another host, and no realm is trusted for it.
     assert_eq!(servers[0].server.host.realms, [""; 0]);
     assert_eq!(servers[1].server.host.realms, ["auth.docker.io"]);
 }
 
 #[test]
-fn a_failed_store_is_nobody_elses_fault() {
+fn a_store_error_is_not_retried_on_another_server() {
     let stage = mirrored(vec![mirror("", |_| None)], "");
     let registry = stage.client(quick());
     let blobs = [(digest(&stage.image.layer), 17)];

@@ -255,5 +255,5 @@ fn a_registry_that_speaks_http_is_recognized() {
     let blob = (digest(b"x"), 1);
     let error = registry.fetch_blobs(&repository, &[blob], &stage.store).unwrap_err();
     assert!(server.join().unwrap() > 0);
-    assert!(matches!(error, RegistryError::NotTls { host: named } if named == host));
+    assert!(matches!(error, RegistryError::NotTls { host: named, .. } if named == host));
 }

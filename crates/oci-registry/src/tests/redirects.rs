@@ -1,4 +1,4 @@
-//! Redirects: to others, back again, and to where nobody should go.
+//! Redirects to other servers, back again, and to forbidden places.
 
 use test_server::{Request, Server};
 

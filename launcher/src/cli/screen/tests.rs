@@ -28,7 +28,7 @@ fn full() -> File {
     File::options().write(true).open("/dev/full").unwrap()
 }
 
-/// Closes a screen; returns the code, and what was told.
+/// Closes a screen; returns the exit code and the messages.
 fn closed((screen, mut stderr): (Screen, PipeReader), code: u8) -> (u8, String) {
     let code = screen.close(code);
     drop(screen);
@@ -38,7 +38,7 @@ fn closed((screen, mut stderr): (Screen, PipeReader), code: u8) -> (u8, String) 
 }
 
 #[test]
-fn a_programs_output_for_nobody_is_no_success_however_short() {
+fn a_programs_lost_output_is_a_failure_however_short() {
     let short = screen(gone(), &signals());
     short.0.stdout.program().write_all(b"x").unwrap();
     assert_eq!(closed(short, 0), (141, String::new()));
@@ -68,7 +68,7 @@ fn a_notice_that_takes_the_error_does_not_hide_it() {
 }
 
 #[test]
-fn what_only_boxlaunch_wrote_may_be_for_nobody() {
+fn boxlaunchs_own_output_may_be_lost() {
     let result = screen(gone(), &signals());
     result.0.stdout.program().write_all(b"").unwrap();
     for text in ["{}\n".to_owned(), "x".repeat(TOO_MUCH)] {
@@ -95,7 +95,7 @@ fn a_programs_status_outlives_its_output() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_no_success() {
+fn a_full_disk_is_reported_as_a_failure() {
     for length in [1, TOO_MUCH] {
         let told = "error: cannot write the result to standard output: No space left on device";
         for (before, after) in [(0, 1), (7, 7)] {

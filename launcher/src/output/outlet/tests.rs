@@ -150,7 +150,7 @@ fn the_pump_counts_what_was_taken_and_no_more() {
 }
 
 #[test]
-fn a_failure_is_told_once() {
+fn a_failure_is_reported_once() {
     let signals = signals();
     let (mut outlet, reader) = outlet(&signals);
     drop(reader);
@@ -161,7 +161,7 @@ fn a_failure_is_told_once() {
 }
 
 #[test]
-fn a_full_disk_is_told_at_the_end() {
+fn a_full_disk_is_reported_at_the_end() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut outlet = Outlet::new(full, &signals());
     outlet.write_all(b"result").unwrap();

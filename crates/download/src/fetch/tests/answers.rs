@@ -67,7 +67,7 @@ fn pieces_come_in_chunks_and_are_counted() {
 }
 
 #[test]
-fn the_total_is_told_where_the_server_tells_it() {
+fn progress_has_the_total_where_the_server_sends_it() {
     let server = Server::http(|_| vec![file(DATA)]);
     let last = Arc::new(Mutex::new(None));
     let log = Arc::clone(&last);
@@ -93,7 +93,7 @@ fn another_file_is_refused() {
     let error = fetch_new(&url, &quick()).unwrap_err();
     assert!(matches!(error, FetchError::Download(DownloadError::WrongDigest { .. })));
     let (expected, found) = (digest(DATA), digest(b"another"));
-    let text = format!("{url} is another file: expected {expected}, got {found}");
+    let text = format!("{url} is damaged, or another file: its digest is {found}, not {expected}");
     assert_eq!(error.to_string(), text);
 }
 
@@ -165,7 +165,7 @@ fn a_file_may_not_be_too_large() {
         let server = Server::http(|_| vec![reply.clone()]);
         let url = server.url("/");
         let error = fetch_new(&url, &options).unwrap_err();
-        let text = format!("{url} has more than the 10 bytes that it may have");
+        let text = format!("{url} is larger than the 10 bytes that it may have");
         assert_eq!(error.to_string(), text);
     }
 }

@@ -214,7 +214,7 @@ fn nobody_there() {
         FetchError::Download(DownloadError::Http(HttpError::Unreachable { .. }))
     ));
     let text = chain(&error);
-    let start = format!("127.0.0.1:{port} cannot be reached or gives no answer: ");
+    let start = format!("127.0.0.1:{port} cannot be reached or does not answer: ");
     assert!(text.starts_with(&start) && text.contains("refused"), "{text}");
     assert!(!text.contains("secret"), "{text}");
 }

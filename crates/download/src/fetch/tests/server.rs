@@ -20,7 +20,7 @@ impl Server {
         Self::start(Identity::Valid, replies)
     }
 
-    /// `replies` makes the script, which may name the server's port. Behind its end nothing is
+    /// `replies` makes the script, which may name the server's port. After its end nothing is
     /// answered.
     fn start(identity: Identity, replies: impl FnOnce(u16) -> Vec<Reply>) -> Self {
         Self(test_server::Server::start(identity, |port| {

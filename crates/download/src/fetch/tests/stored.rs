@@ -31,11 +31,11 @@ fn a_file_is_asked_for_once_whatever_its_url() {
 }
 
 #[test]
-fn offline_only_the_store_counts() {
+fn offline_only_the_store_is_used() {
     let sha256 = digest(DATA);
     let case = Case::new();
     let error = case.fetch(NOWHERE, &offline()).unwrap_err();
-    let text = |held| format!("{NOWHERE} ({sha256}) is {held} and --offline forbids the network");
+    let text = |held| format!("{NOWHERE} ({sha256}) is {held}, and the network is off (--offline)");
     assert_eq!(error.to_string(), text("not in the store"));
     case.store.put(DATA).unwrap();
     damage(&case);
@@ -54,7 +54,7 @@ fn a_damaged_copy_is_replaced() {
 }
 
 #[test]
-fn the_known_size_counts_for_a_stored_file_too() {
+fn a_stored_file_must_have_the_known_size_too() {
     let case = Case::new();
     case.store.put(DATA).unwrap();
     let options = FetchOptions { size: Size::Exactly(1), ..offline() };
