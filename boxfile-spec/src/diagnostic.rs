@@ -84,6 +84,7 @@ pub struct Diagnostic {
     labels: Vec<Label>,
     help: Option<String>,
     too_large: bool,
+    hidden: Option<Span>,
 }
 
 impl Diagnostic {
@@ -91,7 +92,7 @@ impl Diagnostic {
     pub fn new(message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
         let labels = vec![Label { span, text: shown(&label.into()) }];
         let (severity, message) = (Severity::Error, shown(&message.into()));
-        Self { severity, message, labels, help: None, too_large: false }
+        Self { severity, message, labels, help: None, too_large: false, hidden: None }
     }
 
     /// Makes a warning about `span`, its primary place.
@@ -136,6 +137,17 @@ impl Diagnostic {
         self
     }
 
+    /// Says that a place holds a secret, which must not be shown: see [`crate::Document::sources`].
+    pub(crate) const fn hiding(mut self, secret: Span) -> Self {
+        self.hidden = Some(secret);
+        self
+    }
+
+    /// Returns the place that must not be shown.
+    pub(crate) const fn hidden(&self) -> Option<Span> {
+        self.hidden
+    }
+
     /// Returns whether it is an error or a warning.
     pub const fn severity(&self) -> Severity {
         self.severity
@@ -177,7 +189,8 @@ impl Diagnostic {
 
     /// Returns the same with every place moved to another source.
     pub(crate) fn in_source(mut self, source: u32) -> Self {
-        self.labels.iter_mut().for_each(|label| label.span.source = source);
+        let labels = self.labels.iter_mut().map(|label| &mut label.span);
+        labels.chain(&mut self.hidden).for_each(|span| span.source = source);
         self
     }
 }

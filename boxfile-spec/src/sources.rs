@@ -65,6 +65,24 @@ impl Sources {
         u32::try_from(self.list.len() - 1).unwrap_or(u32::MAX)
     }
 
+    /// Overwrites what is between the quotes at a place with asterisks. Line ends, and with them
+    /// every other place, stay where they are.
+    pub(crate) fn hide(&mut self, place: Span) {
+        let source = usize::try_from(place.source).ok().and_then(|it| self.list.get_mut(it));
+        let Some(Source { text, .. }) = source else { return };
+        let Some(written) = text.get(place.offset..place.end()) else { return };
+        let is_quote = |c: char| matches!(c, '"' | '\'' | '#');
+        let start = written.len() - written.trim_start_matches(is_quote).len();
+        let inside = written[start..].trim_end_matches(is_quote);
+        let asterisks = |c: char| match c {
+            '\r' | '\n' => c.to_string(),
+            c => "*".repeat(c.len_utf8()),
+        };
+        let hidden: String = inside.chars().map(asterisks).collect();
+        let start = place.offset + start;
+        text.replace_range(start..start + hidden.len(), &hidden);
+    }
+
     /// Returns the texts in their order.
     pub fn as_slice(&self) -> &[Source] {
         &self.list

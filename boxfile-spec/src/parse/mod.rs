@@ -14,6 +14,7 @@ mod profile;
 mod reader;
 mod rebase;
 mod run;
+mod secrets;
 mod vm;
 
 pub use load::MAX_SOURCE;
@@ -23,7 +24,8 @@ use crate::{Boxfile, Diagnostic, Diagnostics, Severity, Source, Sources, Span};
 /// The result of reading a Boxfile.
 #[derive(Debug)]
 pub struct Document {
-    /// The texts that were read: the file, and what it extends.
+    /// The texts that were read: the file, and what it extends. Secrets in them that are reported
+    /// as such are overwritten with asterisks, so that no message shows one.
     pub sources: Sources,
     /// The model, if nothing is wrong.
     pub boxfile: Option<Boxfile>,
@@ -102,6 +104,9 @@ pub fn read(
     if document.found.iter().any(is_error) {
         document.boxfile = None;
         document.variants.clear();
+    }
+    for hidden in document.found.iter().filter_map(Diagnostic::hidden) {
+        document.sources.hide(hidden);
     }
     document.profiles.sort_unstable();
     document.found.sort_by_key(Diagnostic::span);

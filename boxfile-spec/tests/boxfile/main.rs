@@ -3,7 +3,7 @@
 //! `wrong` has the files that are refused, and the texts that say so; `right` those that are read,
 //! and the models that they give; `hostile` and `linear` what nobody would write by accident.
 
-use boxfile_spec::{Document, Source, Sources};
+use boxfile_spec::{Document, Source};
 
 mod both;
 mod hostile;
@@ -29,8 +29,9 @@ fn shown(document: &Document) -> String {
 
 /// Parses a Boxfile that must be wrong, and shows what a user reads.
 fn errors(source: &str) -> String {
-    let diagnostics = boxfile_spec::parse(source).expect_err("the file is wrong");
-    diagnostics.render(&Sources::single(Source::new("Boxfile", source)))
+    let document = read(&[("Boxfile", source)], None);
+    assert!(document.boxfile.is_none(), "the file is wrong");
+    shown(&document)
 }
 
 /// As [`errors`], for lines inside of an otherwise valid `agent { … }`.

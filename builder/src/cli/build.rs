@@ -68,6 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     set_threads(args.jobs)?;
     let resolved = resolve(&request, &tools.store).map_err(failed)?;
     loaded.show_warnings(resolved.warnings());
+    loaded.show(resolved.image_warnings());
     let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
     if args.locked {
         locking::check_locked(&lock_file, &lock, &lock_command(args))?;

@@ -91,7 +91,7 @@ fn a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed() {
 #[test]
 fn a_text_by_itself_extends_nothing() {
     assert_snapshot!(crate::errors("box b\nextends \"base.Boxfile\"\n"), @r#"
-    error: cannot extend `base.Boxfile`: a text by itself extends nothing
+    error: cannot extend `base.Boxfile`: there is no such file
       --> Boxfile:2:9
        |
      2 | extends "base.Boxfile"
