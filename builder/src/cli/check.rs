@@ -91,5 +91,5 @@ fn report(args: &Args, loaded: &Loaded, warnings: &[Report]) {
         return terminal::json(&report.to_string());
     }
     loaded.show_warnings(warnings);
-    terminal::note(&format!("{} is right", loaded.project.file.display()));
+    terminal::note(&format!("{}: ok", loaded.project.file.display()));
 }

@@ -158,10 +158,10 @@ fn an_unknown_key_is_worth_a_look() {
        | ^^^^^^ nothing reads this
        |
        = help: the keys here are name, description, version, author, tags, kind, lane, system_prompt, requires, tools, allowed-tools, disable-model-invocation, license, compatibility, metadata
-    Boxfile is right
+    Boxfile: ok
     ");
     let build = checkout.notes(&["build"]);
-    assert!(build.starts_with(notes.split("Boxfile is right").next().unwrap()), "{build}");
+    assert!(build.starts_with(notes.split("Boxfile: ok").next().unwrap()), "{build}");
     let warning = &checkout.run(&["check", "--json"]).json()["warnings"][0];
     assert_eq!(warning["severity"], "warning");
     let place = &warning["labels"][0];

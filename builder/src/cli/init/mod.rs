@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// The box's name [default: this directory's]
     #[arg(long)]
     name: Option<String>,
+    /// The agent's program, where its image names none
+    #[arg(long, value_name = "PROGRAM")]
+    entrypoint: Option<String>,
     /// Write Boxfile.toml instead of Boxfile
     #[arg(long)]
     toml: bool,
@@ -53,16 +56,25 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(there) = NAMES.iter().map(Path::new).find(|path| path.exists()) {
         return Err(already_there(there));
     }
-    let look = |reference: &String| inspect(reference, args);
+    let look = |component| move |reference: &String| inspect(reference, component, args);
     let (agent, business) = match &args.agent {
-        Some(agent) => (look(agent)?, args.business.as_ref().map(look).transpose()?),
+        Some(agent) => {
+            let business = args.business.as_ref().map(look(ComponentName::Business)).transpose()?;
+            (look(ComponentName::Agent)(agent)?, business)
+        }
         None => discover()?,
     };
+    if agent.program.is_none() && args.entrypoint.is_none() {
+        let help = "name a program of the image: --entrypoint /path/to/program";
+        let message = format!("the image {} names no program for the agent", agent.reference);
+        return Err(Failure::new((ErrorCode::ImageUnusable, help), message));
+    }
     let name = match &args.name {
         Some(name) => checked_name(name)?,
         None => locate::directory_name(),
     };
-    let scaffold = Scaffold { name, agent, business, skills: has_skills() };
+    let (entrypoint, skills) = (args.entrypoint.clone(), has_skills());
+    let scaffold = Scaffold { name, agent, business, entrypoint, skills };
     let (file, text) = match args.toml {
         true => ("Boxfile.toml", scaffold.toml()),
         false => ("Boxfile", scaffold.kdl()),
@@ -90,15 +102,17 @@ fn has_skills() -> bool {
 }
 
 /// Reads a reference as the language does, and opens the image.
-fn inspect(reference: &str, args: &Args) -> Result<Found, Failure> {
+fn inspect(reference: &str, component: ComponentName, args: &Args) -> Result<Found, Failure> {
     let parsed = parse(reference)?;
-    if !matches!(parsed, ImageRef::Registry { .. }) {
-        return Ok(Found::new(reference, &open(&parsed, None)?));
-    }
-    let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
-    let remote = registries::client(&args.registries, false)?;
-    let registries = Registries { store: &store, remote: &remote, offline: false };
-    let image = open(&parsed, Some(registries))?;
+    let image = if matches!(parsed, ImageRef::Registry { .. }) {
+        let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
+        let remote = registries::client(&args.registries, false)?;
+        open(&parsed, Some(Registries { store: &store, remote: &remote, offline: false }))?
+    } else {
+        open(&parsed, None)?
+    };
+    // A build would refuse the image for another component.
+    ImageConfig { component, process: &image.process }.check_type()?;
     Ok(Found::new(reference, &image))
 }
 
