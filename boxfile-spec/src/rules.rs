@@ -142,7 +142,48 @@ pub fn looks_secret(name: &str, value: &str) -> bool {
     !harmless && SECRET_ENDS.iter().any(|end| name.ends_with(end))
 }
 
-/// Returns the message about a variable that [`looks_secret`].
+/// A secret in a command line or a text.
+pub(crate) struct Leak {
+    /// The option or variable that it is the value of, as it is written.
+    pub(crate) option: Option<String>,
+}
+
+impl Leak {
+    /// Returns the name of a variable that could hold the secret.
+    pub(crate) fn variable(&self) -> String {
+        let name = self.option.as_deref().map(variable_of).filter(|name| is_variable(name));
+        name.unwrap_or_else(|| "API_TOKEN".to_owned())
+    }
+}
+
+/// Returns the name of the variable that says the same as an option: `--api-key` → `API_KEY`.
+fn variable_of(option: &str) -> String {
+    option.trim_start_matches('-').replace(['-', '.'], "_").to_ascii_uppercase()
+}
+
+/// Finds a secret in an argument of a command line, or in a text: a well-known token, or what by
+/// the rule of [`looks_secret`] is one under the name of its option, as in `--password=…`,
+/// `PASSWORD=…`, or an argument that follows `--password`.
+///
+/// A value that begins with `$` is a variable of a shell, and no secret.
+pub(crate) fn secret_in(before: Option<&str>, argument: &str) -> Option<Leak> {
+    let leak = |option: &str, value: &str| {
+        (!value.starts_with('$') && looks_secret(&variable_of(option), value))
+            .then(|| Leak { option: Some(option.to_owned()).filter(|it| !it.is_empty()) })
+    };
+    let bare = |text: &'_ str| text.trim_matches(|c: char| "\"'`,;()".contains(c)).to_owned();
+    let word = |word: &str| match bare(word).split_once('=') {
+        Some((option, value)) if is_variable(&variable_of(option)) => leak(option, &bare(value)),
+        _ => leak("", &bare(word)),
+    };
+    let is_option = |it: &&str| it.starts_with('-') && !it.contains(['=', ' ']);
+    let option = before.filter(is_option).filter(|_| !argument.starts_with('-'));
+    leak("", argument)
+        .or_else(|| leak(option?, argument))
+        .or_else(|| argument.split_whitespace().find_map(word))
+}
+
+/// Returns the message about a variable or option that [`looks_secret`].
 pub fn plain_secret(name: &str) -> String {
     format!("{} looks like a secret written as a plain value", quote(name))
 }
@@ -152,7 +193,8 @@ fn has_password(value: &str) -> bool {
     let Some((_, rest)) = value.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
-    user.is_some_and(|(_, password)| !password.is_empty())
+    // A shell or a program puts the value of `$PASSWORD` in its place.
+    user.is_some_and(|(_, password)| !password.is_empty() && !password.starts_with('$'))
 }
 
 /// Returns whether a text is a private key in PEM (RFC 7468, section 2): public keys and certificates
@@ -325,10 +367,45 @@ mod tests {
             ("KEY", "x"),
             ("EOS_TOKEN", "</s>"),
             ("DATABASE_URL", "postgres://u@db/x"),
+            ("DATABASE_URL", "postgres://u:${DB_PASSWORD}@db/x"),
             ("X", "sk-short"),
         ] {
             assert!(!looks_secret(name, value), "{name}={value}");
         }
+    }
+
+    #[test]
+    fn secrets_are_found_in_command_lines() {
+        for (before, argument, option) in [
+            (None, "--password=hunter2", Some("--password")),
+            (None, "--api-key=x", Some("--api-key")),
+            (Some("--db.password"), "hunter2", Some("--db.password")),
+            (None, "exec app --token='x y'", Some("--token")),
+            (None, "TOKEN=x exec app", Some("TOKEN")),
+            (None, "use ghp_0123456789abcdef for it", None),
+            (Some("-v"), "AKIA0123456789ABCDEF", None),
+            (None, "--header=AKIA0123456789ABCDEF", Some("--header")),
+            (None, "--url=postgres://u:hunter2@db/x", None),
+        ] {
+            let leak = secret_in(before, argument).unwrap_or_else(|| panic!("{argument}"));
+            assert_eq!(leak.option.as_deref(), option, "{argument}");
+        }
+        for (before, argument) in [
+            (None, "--password"),
+            (Some("--password"), "--verbose"),
+            (Some("--password"), "$PASSWORD"),
+            (None, "exec app --password=$PASSWORD --token=\"${TOKEN}\""),
+            (None, "--password-file=/run/secrets/password"),
+            (None, "explain what --password does"),
+            (Some("--password=$X"), "input"),
+            (None, "--max-token=4096"),
+            (None, "a=b"),
+        ] {
+            assert!(secret_in(before, argument).is_none(), "{argument}");
+        }
+        let variable = |option: Option<&str>| Leak { option: option.map(str::to_owned) }.variable();
+        assert_eq!(variable(Some("--api-key")), "API_KEY");
+        assert_eq!([variable(None), variable(Some("-"))], ["API_TOKEN"; 2]);
     }
 
     #[test]

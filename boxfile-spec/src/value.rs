@@ -109,7 +109,8 @@ pub(crate) fn some_duration(value: &Value, name: &str) -> Result<u64, Diagnostic
     match duration(value, name)? {
         0 => {
             let least = form::write_text(value.syntax, name, "1ms");
-            Err(Diagnostic::new("nothing is done in no time", value.span, "must be at least 1ms")
+            let message = format!("`{name}` must be at least 1ms");
+            Err(Diagnostic::new(message, value.span, "no time at all")
                 .with_help(format!("{least} or more, or leave `{name}` out")))
         }
         ms => Ok(ms),

@@ -51,8 +51,8 @@ pub enum BuildError {
     Platform { platform: Platform },
     /// Two images that are to have one root differ where nothing decides.
     #[error(
-        "the images have something different at {}, and layout \"merged\" has each path once",
-        match .0.conflicts.len() { 1 => "a path".to_owned(), count => format!("{count} paths") }
+        "the images conflict at {}",
+        match .0.conflicts.len() { 1 => "1 path".to_owned(), count => format!("{count} paths") }
     )]
     Conflicts(Box<MergeConflicts>),
     /// The init is not a static program for the platform.

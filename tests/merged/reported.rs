@@ -20,7 +20,7 @@ fn three_conflicts() {
     let [agent, business] = three();
     let scene = Scene::new(agent, business, "");
     assert_snapshot!(scene.refused(), @r#"
-    error: the images have something different at 3 paths, and layout "merged" has each path once
+    error: the images conflict at 3 paths
       --> Boxfile:3:11
        |
      3 |     image "oci:agent"
@@ -39,9 +39,10 @@ fn three_conflicts() {
         agent     directory, layer 2 DIG
         business  directory, layer 2 DIG
 
-      = help: decide in the Boxfile, with lines like these. Choose each policy: prefer-agent,
-        prefer-business or drop; merge unites accounts. The first pattern that fits decides, so
-        put them above other `conflict`s:
+      = help: layout "merged" has each path once. Decide in the Boxfile: these lines are enough, and
+        each policy is yours to choose: prefer-agent, prefer-business or drop; `merge` combines
+        both files (passwd, group, shadow and gshadow only). The first pattern that matches
+        decides, so put them above other `conflict`s:
           conflict "/etc/motd" policy="prefer-agent"
           conflict "/usr/bin/tool" policy="prefer-agent"
           conflict "/var/data" policy="prefer-agent"
@@ -147,9 +148,10 @@ fn more_than_fifty_conflicts() {
         business  file of 14 bytes, layer 2 DIG
     and 9 more; `--json` has all of them
 
-      = help: decide in the Boxfile, with lines like these. Choose each policy: prefer-agent,
-        prefer-business or drop; merge unites accounts. The first pattern that fits decides, so
-        put them above other `conflict`s:
+      = help: layout "merged" has each path once. Decide in the Boxfile: these lines are enough, and
+        each policy is yours to choose: prefer-agent, prefer-business or drop; `merge` combines
+        both files (passwd, group, shadow and gshadow only). The first pattern that matches
+        decides, so put them above other `conflict`s:
           conflict "/etc/motd" policy="prefer-agent"
           conflict "/usr/share/doc/**" policy="prefer-agent"  // 58 paths
         or keep each image whole: `layout "split"`
@@ -170,7 +172,7 @@ fn what_describes_a_system_is_named_or_refused() {
     };
     let scene = Scene::new(system("a"), system("bb"), "conflict \"/**\" policy=\"prefer-agent\"\n");
     assert_snapshot!(scene.refused(), @r#"
-    error: the images have something different at 2 paths, and layout "merged" has each path once
+    error: the images conflict at 2 paths
       --> Boxfile:3:11
        |
      3 |     image "oci:agent"
@@ -188,9 +190,10 @@ fn what_describes_a_system_is_named_or_refused() {
         business  file of 2 bytes, layer 2 DIG
         note      the database of dpkg lists the packages of one image only, and nothing unites two: what installs, removes or scans packages would be misled. Layout "split" keeps both. If nothing in the box asks dpkg, name the file itself in a `conflict`; no pattern with a star decides it
 
-      = help: decide in the Boxfile, with lines like these. Choose each policy: prefer-agent,
-        prefer-business or drop; merge unites accounts. The first pattern that fits decides, so
-        put them above other `conflict`s:
+      = help: layout "merged" has each path once. Decide in the Boxfile: these lines are enough, and
+        each policy is yours to choose: prefer-agent, prefer-business or drop; `merge` combines
+        both files (passwd, group, shadow and gshadow only). The first pattern that matches
+        decides, so put them above other `conflict`s:
           conflict "/etc/ld.so.cache" policy="drop"
           conflict "/var/lib/dpkg/status" policy="prefer-agent"
         or keep each image whole: `layout "split"`
@@ -237,7 +240,7 @@ fn conflicts_of_accounts_do_not_show_passwords() {
     let said = scene.refused();
     assert!(!said.contains("$y$"), "{said}");
     assert_snapshot!(said, @r#"
-    error: the images have something different at 2 paths, and layout "merged" has each path once
+    error: the images conflict at 2 paths
       --> Boxfile:3:11
        |
      3 |     image "oci:agent"
@@ -249,11 +252,11 @@ fn conflicts_of_accounts_do_not_show_passwords() {
     /etc/passwd: content is blake3:DIG and blake3:DIG
         agent     file of 52 bytes, layer 2 DIG
         business  file of 52 bytes, layer 2 DIG
-        note      both have a line for `app` (agent: line 2, business: line 2), and the uid is `1000` and `1001`. Let the images agree, or write `prefer-agent` or `prefer-business` in the place of `merge`
+        note      `merge` cannot combine the files: both have a line for `app` (agent: line 2, business: line 2), and the uid is `1000` and `1001`. Let the images agree, or write `prefer-agent` or `prefer-business`
     /etc/shadow: size is 45 and 44
         agent     file of 45 bytes, layer 2 DIG
         business  file of 44 bytes, layer 2 DIG
-        note      both have a line for `app` (agent: line 2, business: line 2), and the password differs. Let the images agree, or write `prefer-agent` or `prefer-business` in the place of `merge`
+        note      `merge` cannot combine the files: both have a line for `app` (agent: line 2, business: line 2), and the password differs. Let the images agree, or write `prefer-agent` or `prefer-business`
 
       = help: do as the notes say, or keep each image whole: `layout "split"`
     "#);
@@ -272,19 +275,19 @@ fn a_policy_that_decides_nothing_is_a_warning_each_time() {
     assert!(first.notes.contains(&again.notes), "{}", first.notes);
     assert_eq!(again.json()["cached"], true);
     assert_snapshot!(again.notes, @r#"
-    warning: this policy decides nothing: an earlier one does, each time
+    warning: unused `conflict`: an earlier one decides every path that it matches
        --> Boxfile:10:10
         |
      10 | conflict "/etc/motd" policy="drop"
-        |          ^^^^^^^^^^^ fits only what an earlier pattern fits
+        |          ^^^^^^^^^^^ matches only what an earlier pattern matches
         |
-        = help: remove it, or put it above the other: the first pattern that fits decides
+        = help: remove it, or move it above the other: the first pattern that matches decides
 
-    warning: this policy decides nothing: no conflict is where it fits
+    warning: unused `conflict`: no conflict matches this pattern
        --> Boxfile:11:10
         |
      11 | conflict "/srv/**" policy="drop"
-        |          ^^^^^^^^^ fits no conflict
+        |          ^^^^^^^^^ matches no conflict
         |
         = help: remove it
     "#);

@@ -76,7 +76,7 @@ pub struct Component {
     /// The image that holds the component's files; nothing only for an agent that is a binary.
     pub image: Option<Spanned<ImageRef>>,
     /// Replaces the image's entrypoint; at least the program.
-    pub entrypoint: Option<Vec<String>>,
+    pub entrypoint: Option<Spanned<Vec<String>>>,
     /// Replaces the image's command; may be empty.
     pub args: Option<Vec<String>>,
     /// Files of the checkout with environment variables, read in this order, over those of the
@@ -119,6 +119,16 @@ pub enum Health {
     /// This program, run inside the component, exits with 0.
     Exec {
         /// The program and its arguments; at least the program.
-        argv: Vec<String>,
+        argv: Spanned<Vec<String>>,
     },
+}
+
+impl Health {
+    /// Returns where the program of the check is named, if it has one.
+    pub const fn span(&self) -> Option<Span> {
+        match self {
+            Self::Exec { argv } => Some(argv.span),
+            Self::Tcp { .. } | Self::Http { .. } => None,
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::parse::component;
 use crate::parse::names::{place_inside, plain_name};
 use crate::parse::reader::Reader;
 use crate::parse::run::secret::Secret;
-use crate::parse::{budget, layout, run, vm};
+use crate::parse::{budget, layout, run, secrets, vm};
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
@@ -25,8 +25,8 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     let agent = top.one_or(&schema::AGENT, "a box has exactly one agent");
     let business = top.one_or(&schema::BUSINESS, "a box has at most one business application");
     let checkout = Checkout { climb, sink };
-    let secrets = run::secret::read(&top, sink);
-    [agent, business].into_iter().for_each(|it| component::check_secrets(it, &secrets, sink));
+    let declared = run::secret::read(&top, sink);
+    secrets::check([agent, business], top.one(&schema::TASK), &declared, sink);
     let (agent, agent_share) = component::agent(agent, sink);
     let (business, business_share) = component::business(business, sink);
     let skills_dir = Reader::sole(&top, &schema::SKILLS, read_skills_dir);
@@ -34,7 +34,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     let skills: Vec<Skill> = skills.filter_map(|node| read_skill(node, sink)).collect();
     let shares = run::mounts::shares(&top, checkout);
     let scratch = run::mounts::scratch(&top, sink);
-    run::mounts::check_apart(&shares, &scratch, &secrets, sink);
+    run::mounts::check_apart(&shares, &scratch, &declared, sink);
     checkout.components(agent.as_ref(), business.as_ref());
     checkout.skills(skills_dir.as_ref(), &skills);
     // A binary with no image under it is the small mode, for which less time is allowed.
@@ -54,7 +54,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
         shares,
         scratch,
         network: run::network::read(&top, sink),
-        secrets: secrets.into_iter().filter_map(Secret::plan).collect(),
+        secrets: declared.into_iter().filter_map(Secret::plan).collect(),
         task: top.one(&schema::TASK).and_then(|node| run::task::read(node, sink)),
         logs: Reader::sole(&top, &schema::LOGS, |it| Some(read_logs(it))),
         caps: run::cap::read(&top, sink),

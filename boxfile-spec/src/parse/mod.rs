@@ -14,6 +14,7 @@ mod profile;
 mod reader;
 mod rebase;
 mod run;
+mod secrets;
 mod vm;
 
 pub use load::MAX_SOURCE;

@@ -54,6 +54,11 @@ impl<'n> Reader<'n> {
         self.node.name.span
     }
 
+    /// Returns the place of the next argument; of the declaration's name where there is none.
+    pub(super) fn next_span(&self) -> Span {
+        self.args.first().map_or(self.span(), |value| value.span)
+    }
+
     /// Returns the declaration's name.
     pub(super) const fn name(&self) -> &'static str {
         self.declaration.name

@@ -986,11 +986,11 @@ fn helps_are_in_toml() {
        |
        = help: the output of `sha256sum` begins with them
 
-    error: nothing is done in no time
+    error: `total` must be at least 1ms
       --> Boxfile.toml:4:16
        |
      4 | budget.total = "0s"
-       |                ^^^^ must be at least 1ms
+       |                ^^^^ no time at all
        |
        = help: write `total = "1ms"` or more, or leave `total` out
     "#);

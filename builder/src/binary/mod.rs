@@ -24,6 +24,7 @@ use host_fs::read::{Links, open_regular};
 use crate::checkout::inside;
 use crate::pack::ContentMap;
 pub use error::{BinaryError, ProgramError};
+pub(crate) use program::inspect_head;
 pub use program::{Program, inspect};
 
 /// Where the file is in the agent's root.

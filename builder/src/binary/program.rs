@@ -72,7 +72,19 @@ fn machine_name(number: u16) -> String {
 /// # Errors
 /// [`ProgramError`] where it would not.
 pub fn inspect(file: &File, platform: Platform) -> Result<Program, ProgramError> {
-    let head = read_up_to(file, 0, HEAD as u64)?;
+    inspect_bytes(file, platform)
+}
+
+/// As [`inspect`], for a file of which only the first bytes are known.
+///
+/// # Errors
+/// As [`inspect`], and where more is needed than is known.
+pub(crate) fn inspect_head(head: &[u8], platform: Platform) -> Result<Program, ProgramError> {
+    inspect_bytes(&head, platform)
+}
+
+fn inspect_bytes(file: &dyn ReadAt, platform: Platform) -> Result<Program, ProgramError> {
+    let head = file.read_up_to(0, HEAD as u64)?;
     if let Some(line) = head.strip_prefix(b"#!") {
         return script(line, head.len() == HEAD);
     }
@@ -112,7 +124,7 @@ fn script(line: &[u8], cut: bool) -> Result<Program, ProgramError> {
 
 /// An ELF file's header, as far as it matters, and its program headers.
 struct Elf<'file> {
-    file: &'file File,
+    file: &'file dyn ReadAt,
     kind: u16,
     entry: u64,
     segments: Vec<Segment>,
@@ -126,7 +138,11 @@ struct Segment {
 }
 
 impl<'file> Elf<'file> {
-    fn parse(file: &'file File, head: &[u8], platform: Platform) -> Result<Self, ProgramError> {
+    fn parse(
+        file: &'file dyn ReadAt,
+        head: &[u8],
+        platform: Platform,
+    ) -> Result<Self, ProgramError> {
         const SHORT: ProgramError = ProgramError::Elf("its header is cut off");
         let identity = head.get(..20).ok_or(SHORT)?;
         check_machine(identity, platform)?;
@@ -218,20 +234,35 @@ fn at<const SIZE: usize>(bytes: &[u8], offset: usize) -> [u8; SIZE] {
     number
 }
 
-fn read_exact(file: &File, offset: u64, size: u64) -> Result<Vec<u8>, ProgramError> {
-    let bytes = read_up_to(file, offset, size)?;
+fn read_exact(file: &dyn ReadAt, offset: u64, size: u64) -> Result<Vec<u8>, ProgramError> {
+    let bytes = file.read_up_to(offset, size)?;
     if bytes.len() as u64 == size {
         return Ok(bytes);
     }
     Err(ProgramError::Elf("it is cut off"))
 }
 
-/// Reads a part of a file, less where the file ends.
-fn read_up_to(file: &File, offset: u64, size: u64) -> io::Result<Vec<u8>> {
-    let size = size.min(file.metadata()?.len().saturating_sub(offset));
-    let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
-    if !bytes.is_empty() {
-        file.read_exact_at(&mut bytes, offset)?;
+/// The bytes of a file.
+trait ReadAt {
+    /// Reads a part of the file, less where the file ends.
+    fn read_up_to(&self, offset: u64, size: u64) -> io::Result<Vec<u8>>;
+}
+
+impl ReadAt for File {
+    fn read_up_to(&self, offset: u64, size: u64) -> io::Result<Vec<u8>> {
+        let size = size.min(self.metadata()?.len().saturating_sub(offset));
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+        if !bytes.is_empty() {
+            self.read_exact_at(&mut bytes, offset)?;
+        }
+        Ok(bytes)
     }
-    Ok(bytes)
+}
+
+impl ReadAt for &[u8] {
+    fn read_up_to(&self, offset: u64, size: u64) -> io::Result<Vec<u8>> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len());
+        let size = usize::try_from(size).unwrap_or(usize::MAX).min(self.len() - start);
+        Ok(self[start..start + size].to_vec())
+    }
 }

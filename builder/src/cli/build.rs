@@ -75,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let observer = stages.observer();
     let resolved = resolved.observed(&observer);
     loaded.show_warnings(resolved.warnings());
+    loaded.show(resolved.image_warnings());
     let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
     if locked.locked {
         fixed.check_resolved(&lock)?;

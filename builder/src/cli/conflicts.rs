@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::entry::path_json;
 use super::failure::Failure;
 
-/// So many lines are advised to a person.
-const MOST_LINES: usize = 20;
+/// The most conflicts in the data of an error or a plan.
+const MOST_AS_DATA: usize = 1000;
 
 /// Returns the failure of a build whose images differ where nothing decides.
 pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Sources) -> Failure {
@@ -23,14 +23,20 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
     let syntax = sources.as_slice()[0].syntax;
     let text = format!("\n\n{}", text(conflicts, origins, syntax));
     let (all, advice) = (all_json(conflicts, origins), advice_json(conflicts, syntax));
-    Failure::diagnostics(ErrorCode::MergeConflict, &[diagnostic], sources)
-        .with_details(&text, &[("conflicts", all), ("advice", advice)])
+    Failure::diagnostics(ErrorCode::MergeConflict, &[diagnostic], sources).with_details(
+        &text,
+        &[("conflict_count", conflicts.len().into()), ("conflicts", all), ("advice", advice)],
+    )
 }
 
 /// Describes conflicts to a person, and what to write.
 pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) -> String {
     let shown = conflicts.iter().map(|it| it.describe(origins));
-    let list = error_report::first(shown, "\n", "more; `--json` has all of them");
+    let more = match conflicts.len() {
+        0..=MOST_AS_DATA => "more; `--json` has all of them",
+        _ => "more; `--json` has the first 1000",
+    };
+    let list = error_report::first(shown, "\n", more);
     let split = match syntax {
         Syntax::Kdl => "`layout \"split\"`",
         Syntax::Toml => "`layout = \"split\"`",
@@ -52,19 +58,16 @@ fn lines(advice: &[Advice], syntax: Syntax) -> String {
             (paths, Syntax::Toml) => format!("\n      {declaration}  # {paths} paths"),
         }
     };
-    let shown: String = advice.iter().take(MOST_LINES).map(line).collect();
-    let rest = match advice.len().saturating_sub(MOST_LINES) {
-        0 => String::new(),
-        rest => format!("\n      and {rest} more; `--json` has all of them"),
-    };
+    let lines: String = advice.iter().map(line).collect();
     format!(
-        "decide in the Boxfile, with lines like these. Choose each policy: prefer-agent,\n    \
-         prefer-business or drop; merge unites accounts. The first pattern that fits decides, so\n    \
-         put them above other `conflict`s:{shown}{rest}"
+        "layout \"merged\" has each path once. Decide in the Boxfile: these lines are enough, and\n    \
+         each policy is yours to choose: prefer-agent, prefer-business or drop; `merge` combines\n    \
+         both files (passwd, group, shadow and gshadow only). The first pattern that matches\n    \
+         decides, so put them above other `conflict`s:{lines}"
     )
 }
 
-/// Returns conflicts as data.
+/// Returns conflicts as data: the first [`MOST_AS_DATA`] of them.
 pub(crate) fn all_json(conflicts: &[Conflict], origins: &Origins) -> Value {
     let side = |Side { kind, size, below, origin }: &Side, value: &str| {
         let origin = origins.named(*origin);
@@ -79,7 +82,7 @@ pub(crate) fn all_json(conflicts: &[Conflict], origins: &Origins) -> Value {
         json["note"] = json!(it.note.as_ref().map(ToString::to_string));
         json
     };
-    conflicts.iter().map(one).collect()
+    conflicts.iter().take(MOST_AS_DATA).map(one).collect()
 }
 
 /// Writes down which declarations would decide conflicts.

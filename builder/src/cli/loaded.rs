@@ -99,7 +99,11 @@ impl Loaded {
 
     /// Shows which policies decided nothing.
     pub(crate) fn show_unused(&self, unused: &[Unused]) {
-        let found = unused.iter().filter_map(|unused| unused.warning(self.boxfile()));
+        self.show(unused.iter().filter_map(|unused| unused.warning(self.boxfile())));
+    }
+
+    /// Shows warnings about places of the Boxfile.
+    pub(crate) fn show(&self, found: impl IntoIterator<Item = Diagnostic>) {
         if let Some(report) = Report::new(self.sources.clone(), found) {
             terminal::note(&report.render());
         }

@@ -50,6 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
     let changes = locking::describe(old, &lock);
     loaded.show_warnings(resolved.warnings());
+    loaded.show(resolved.image_warnings());
     if let Composition::Merged(report) = &preview.composition {
         loaded.show_unused(&Unused::of(&report.policies));
     }
@@ -149,6 +150,7 @@ fn report(loaded: &Loaded, platform: Platform, preview: &Preview, changes: &[Str
     let mut composition = json!(preview.composition);
     if let Composition::Merged(MergeReport { conflicts, .. }) = &preview.composition {
         let syntax = loaded.sources.as_slice()[0].syntax;
+        composition["conflict_count"] = conflicts.len().into();
         composition["conflicts"] = conflicts::all_json(conflicts, &preview.origins);
         composition["advice"] = conflicts::advice_json(conflicts, syntax);
     }

@@ -22,8 +22,22 @@ pub enum ComposeError {
         component: &'static str,
         user: String,
         file: &'static str,
+        /// The name that was probably meant.
+        near: Option<String>,
         /// Where the Boxfile names the user, if it does.
         span: Option<Span>,
+    },
+    /// Something that a component runs is not in its root, or cannot be executed.
+    #[error("{message}")]
+    NoSuchProgram {
+        component: &'static str,
+        message: String,
+        /// The program that was probably meant.
+        near: Option<String>,
+        /// The words of a command line that was written as one text, each in quotes.
+        words: Option<String>,
+        /// Where the Boxfile names the program, or the image that names it.
+        span: Span,
     },
     /// A file of the image cannot be read.
     #[error("cannot read {file} of the {component} image")]
@@ -57,6 +71,7 @@ impl ComposeError {
             Self::NoProgram | Self::Libc { .. } => ComponentName::Agent.name(),
             Self::Config { component, .. }
             | Self::UnknownUser { component, .. }
+            | Self::NoSuchProgram { component, .. }
             | Self::Unreadable { component, .. }
             | Self::Hidden { component, .. }
             | Self::WrongType { component, .. } => component,
@@ -69,6 +84,7 @@ impl ComposeError {
     pub const fn span(&self) -> Option<Span> {
         match self {
             Self::Hidden { span, .. } | Self::UnknownUser { span, .. } => *span,
+            Self::NoSuchProgram { span, .. } => Some(*span),
             _ => None,
         }
     }

@@ -27,7 +27,10 @@ pub struct ImageConfig<'p> {
 
 impl<'p> ImageConfig<'p> {
     /// Checks that the image does not say that it is for another component.
-    pub(super) fn check_type(&self) -> Result<(), ComposeError> {
+    ///
+    /// # Errors
+    /// [`ComposeError::WrongType`] where it does.
+    pub fn check_type(&self) -> Result<(), ComposeError> {
         let found = match self.declared_type() {
             None => return Ok(()),
             Some(Ok(component)) if component == self.component => return Ok(()),

@@ -5,6 +5,7 @@ mod labels;
 pub mod merged;
 mod mounts;
 mod plan;
+mod programs;
 mod root;
 mod user;
 
@@ -16,6 +17,7 @@ pub use error::ComposeError;
 pub use labels::ImageConfig;
 pub use merged::{Merge, MergeReport, merge};
 pub use plan::{Env, plan_of, unsupported};
+pub use programs::check_programs;
 pub use root::{ComponentRoot, Parts, compose};
 
 /// A component's image, flattened.

@@ -158,7 +158,7 @@ fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {
         boxfile_spec::Health::Http { port, path } => {
             Health::Http { port: port.unwrap_or(agent_port), path }
         }
-        boxfile_spec::Health::Exec { argv } => Health::Exec { argv },
+        boxfile_spec::Health::Exec { argv } => Health::Exec { argv: argv.value },
     }
 }
 
@@ -166,7 +166,7 @@ fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {
 /// the CMD and keep the entrypoint.
 fn argv(declared: &Component, image: ImageConfig<'_>) -> Vec<String> {
     let (program, default_args) = match &declared.entrypoint {
-        Some(entrypoint) => (entrypoint.clone(), Vec::new()),
+        Some(entrypoint) => (entrypoint.value.clone(), Vec::new()),
         None => image.program(),
     };
     [program, declared.args.clone().unwrap_or(default_args)].concat()

@@ -6,7 +6,7 @@
 use box_image::User;
 use box_image::rules::{GROUP, PASSWD};
 use box_tree::{ReadContent, Tree};
-use boxfile_spec::Span;
+use boxfile_spec::{Span, nearest};
 
 use super::ComposeError;
 use crate::pack::PackReader;
@@ -30,11 +30,13 @@ pub(super) fn resolve(
 ) -> Result<Account, ComposeError> {
     let mut read = |file| lines(component, file, tree, packs);
     let (passwd, group) = (read(PASSWD)?, read(GROUP)?);
-    let unknown = |file| {
-        let user = wanted.to_owned();
-        ComposeError::UnknownUser { component, user, file, span }
-    };
     let (user, named_group) = wanted.split_once(':').unwrap_or((wanted, ""));
+    let unknown = |file| {
+        let (lines, name) = if file == GROUP { (&group, named_group) } else { (&passwd, user) };
+        let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+        let near = nearest(name, &names).map(str::to_owned);
+        ComposeError::UnknownUser { component, user: wanted.to_owned(), file, near, span }
+    };
     let named_group = Some(named_group).filter(|group| !group.is_empty());
     let user = if user.is_empty() { "0" } else { user };
     let number: Option<u32> = user.parse().ok();

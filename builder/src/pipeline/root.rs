@@ -19,7 +19,7 @@ use super::step::Step;
 use crate::BuildError;
 use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
 use crate::compose::{
-    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, compose, plan_of,
+    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, check_programs, compose, plan_of,
 };
 use crate::pack::ContentMap;
 
@@ -108,6 +108,11 @@ pub(super) fn composed(
     let roots = ComponentRoot::all(&images, merged.as_ref());
     let parts = Parts { roots, skills, plan: plan_content };
     let tree = compose(&parts, boxfile, &plan).map_err(|source| unfit(boxfile, source))?;
+    for root in &parts.roots {
+        let mut packs = contents.reader(store);
+        check_programs(root, boxfile, &plan, request.platform, &mut packs)
+            .map_err(|source| unfit(boxfile, source))?;
+    }
     Ok(Root { tree, contents, plan, unused })
 }
 

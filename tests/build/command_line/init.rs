@@ -125,10 +125,13 @@ fn what_an_image_says_in_its_labels_is_left_to_it() {
 }
 
 #[test]
-fn an_image_without_a_program_gets_one() {
+fn an_image_without_a_program_needs_one() {
     let checkout = checkout();
     checkout.image("agent", &image(&[]));
-    checkout.result(&["init"]);
+    let refused = checkout.fails(&["init"]);
+    assert!(refused.contains("oci:images/agent names no program for the agent"), "{refused}");
+    assert!(!checkout.path("Boxfile").exists());
+    checkout.result(&["init", "--entrypoint", "/bin/agent"]);
     let text = checkout.read("Boxfile");
     assert!(text.contains("    entrypoint \"/bin/agent\"\n"), "{text}");
     good(&checkout);

@@ -21,6 +21,7 @@ fn checkout(lines: &str) -> Checkout {
     let passwd = "root:x:0:0::/root:/bin/sh\napp:x:1000:1000::/home/app:/bin/sh\n";
     let layer = Layer::new()
         .file("/bin/agent", 0o755, "agent")
+        .file("/bin/other", 0o755, "other")
         .file("/etc/passwd", 0o644, passwd)
         .file("/etc/group", 0o644, "root:x:0:\napp:x:1000:\nwheel:x:10:app\n");
     checkout.image("agent", &Image::new(config).with(layer.to_tar()));

@@ -15,7 +15,11 @@ fn image(checkout: &Checkout, name: &str, entrypoint: &[&str], labels: &[(&str, 
         labels: labels.iter().map(owned).collect::<BTreeMap<_, _>>(),
         ..Config::default()
     };
-    let layer = Layer::new().file("/bin/agent", 0o755, name);
+    let layer = Layer::new().file("/bin/agent", 0o755, name).file("/bin/own", 0o755, name).file(
+        "/agent/venv/bin/python",
+        0o755,
+        name,
+    );
     checkout.image(name, &Image::new(config).with(layer.to_tar()));
 }
 

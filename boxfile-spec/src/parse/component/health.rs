@@ -7,7 +7,7 @@ use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, Health, Syntax, form, rules, schema, value};
+use crate::{Diagnostic, Health, Spanned, Syntax, form, rules, schema, value};
 
 /// Where OpenCode answers that it is well.
 const OPENCODE_PATH: &str = "/global/health";
@@ -47,6 +47,7 @@ fn default(kind: AgentKind) -> Health {
 
 fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
     reader.refuse(&["port", "path"]);
+    let span = reader.next_span();
     let mut argv = reader.read_args(value::owned_text)?;
     if argv.first().is_none_or(String::is_empty) {
         let example = match reader.syntax() {
@@ -57,7 +58,7 @@ fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
         reader.report_missing_as(message, "without a program", &format!("write `{example}`"));
         argv.clear();
     }
-    (!argv.is_empty()).then_some(Health::Exec { argv })
+    (!argv.is_empty()).then_some(Health::Exec { argv: Spanned { value: argv, span } })
 }
 
 fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {

@@ -19,7 +19,6 @@ use crate::syntax::tree::{Node, Value};
 use crate::units::MIB;
 use crate::{Agent, Binary, Business, Component, Diagnostic, Spanned, Syntax, form, rules, value};
 
-pub(super) use env::check_secrets;
 pub(super) use limits::Share;
 
 const AGENT_LIMITS: Limits =
@@ -155,10 +154,11 @@ fn agreed_kind(
 }
 
 /// Reads a program, which must be there, and its arguments.
-fn argv(reader: &mut Reader<'_>) -> Option<Vec<String>> {
-    let program = reader.read_arg(value::filled_text);
+fn argv(reader: &mut Reader<'_>) -> Option<Spanned<Vec<String>>> {
+    let program = reader.read_arg(value::spanned_text);
     let args = reader.read_args(value::owned_text);
-    Some([vec![program?.to_owned()], args?].concat())
+    let Spanned { value, span } = program?;
+    Some(Spanned { value: [vec![value], args?].concat(), span })
 }
 
 fn workdir(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {

@@ -59,14 +59,17 @@ fn every_kind_of_health_check() {
         health("health \"http\" path=\"/h\" port=80"),
         Some(Health::Http { port: Some(80), path: "/h".to_owned() })
     );
-    assert_eq!(health("health \"exec\" \"/bin/check\" \"-q\" \"\""), Some(Health::Exec { argv }));
+    match health("health \"exec\" \"/bin/check\" \"-q\" \"\"") {
+        Some(Health::Exec { argv: found }) => assert_eq!(found.value, argv),
+        other => panic!("{other:?}"),
+    }
     assert_eq!(health("health \"none\""), None);
 }
 
 #[test]
 fn argv_is_a_list_and_may_be_empty() {
     let component = agent("entrypoint \"/bin/a b\" \"\"\nargs").component;
-    assert_eq!(component.entrypoint, Some(strings(&["/bin/a b", ""])));
+    assert_eq!(component.entrypoint.map(|it| it.value), Some(strings(&["/bin/a b", ""])));
     assert_eq!(component.args, Some(Vec::new()));
 }
 

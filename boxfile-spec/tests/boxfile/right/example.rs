@@ -77,7 +77,7 @@ fn example_agent() -> Agent {
         health: Some(Health::Http { port: None, path: "/health".to_owned() }),
         tools: None,
         component: Component {
-            entrypoint: Some(strings(&["/agent/bin/agent"])),
+            entrypoint: Some(at(strings(&["/agent/bin/agent"]), "\"/agent/bin/agent\"")),
             args: Some(strings(&["--greeting", "hello"])),
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             workdir: Some(at("/agent".to_owned(), "\"/agent\"")),

@@ -133,11 +133,11 @@ fn budgets() {
        = help: a duration is a number and ms or s, down to the millisecond: "500ms", "3s", "1.5s"
     "#);
     assert_snapshot!(file_errors(r#"budget total="0s" kernel="1.2345s""#), @r#"
-    error: nothing is done in no time
+    error: `total` must be at least 1ms
       --> Boxfile:3:14
        |
      3 | budget total="0s" kernel="1.2345s"
-       |              ^^^^ must be at least 1ms
+       |              ^^^^ no time at all
        |
        = help: write `total="1ms"` or more, or leave `total` out
 

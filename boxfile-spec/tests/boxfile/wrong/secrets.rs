@@ -10,7 +10,7 @@ fn a_variable_with_the_name_of_a_secret() {
     error: `OPENAI_API_KEY` looks like a secret written as a plain value
       --> Boxfile:4:24
        |
-     4 |     env OPENAI_API_KEY="abc" LOG="info" db_password="x"
+     4 |     env OPENAI_API_KEY="***" LOG="info" db_password="*"
        |                        ^^^^^ it would be in the checkout and in every box
        |
        = help: declare it by name alone, outside of the component: `secret "OPENAI_API_KEY"`; if it is no secret, write `plain-env OPENAI_API_KEY=…`
@@ -18,7 +18,7 @@ fn a_variable_with_the_name_of_a_secret() {
     error: `db_password` looks like a secret written as a plain value
       --> Boxfile:4:53
        |
-     4 |     env OPENAI_API_KEY="abc" LOG="info" db_password="x"
+     4 |     env OPENAI_API_KEY="***" LOG="info" db_password="*"
        |                                                     ^^^ it would be in the checkout and in every box
        |
        = help: declare it by name alone, outside of the component: `secret "db_password"`; if it is no secret, write `plain-env db_password=…`
@@ -31,7 +31,7 @@ fn a_variable_with_the_value_of_a_token() {
     error: `GITHUB` looks like a secret written as a plain value
       --> Boxfile:4:16
        |
-     4 |     env GITHUB="ghp_0123456789abcdef0123456789abcdef0123"
+     4 |     env GITHUB="****************************************"
        |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
        |
        = help: declare it by name alone, outside of the component: `secret "GITHUB"`; if it is no secret, write `plain-env GITHUB=…`
@@ -57,7 +57,7 @@ secret API_KEY path="/run/api-key""#), @r#"
     error: `DB` is a secret and a plain value at once
       --> Boxfile:2:36
        |
-     2 | agent { image "oci:i"; env LOG="x" DB="a"; plain-env API_KEY="b"; }
+     2 | agent { image "oci:i"; env LOG="x" DB="*"; plain-env API_KEY="*"; }
        |                                    ^^ a plain value here
     ...
      4 | secret DB component=both
@@ -68,7 +68,7 @@ secret API_KEY path="/run/api-key""#), @r#"
     error: `API_KEY` is a secret and a plain value at once
       --> Boxfile:2:54
        |
-     2 | agent { image "oci:i"; env LOG="x" DB="a"; plain-env API_KEY="b"; }
+     2 | agent { image "oci:i"; env LOG="x" DB="*"; plain-env API_KEY="*"; }
        |                                                      ^^^^^^^ a plain value here
     ...
      5 | secret API_KEY path="/run/api-key"
@@ -79,7 +79,7 @@ secret API_KEY path="/run/api-key""#), @r#"
     error: `DB` is a secret and a plain value at once
       --> Boxfile:3:31
        |
-     3 | business { image "oci:j"; env DB="c" LOG="d"; plain-env API_KEY="e"; }
+     3 | business { image "oci:j"; env DB="*" LOG="d"; plain-env API_KEY="e"; }
        |                               ^^ a plain value here
      4 | secret DB component=both
        |        -- declared as a secret
@@ -106,7 +106,7 @@ fn a_secret_of_the_base_and_a_variable_over_it() {
     error: `DB` is a secret and a plain value at once
       --> Boxfile:3:13
        |
-     3 | agent { env DB="x"; }
+     3 | agent { env DB="*"; }
        |             ^^ a plain value here
        |
       ::: base:2:8
@@ -197,5 +197,123 @@ secret "TOKEN" component="agnet""#), @r#"
        | ^^^^^^^ no such declaration here
        |
        = help: did you mean `secret`?
+    "#);
+}
+
+#[test]
+fn secrets_in_command_lines_and_tasks_are_errors_and_not_shown() {
+    assert_snapshot!(errors(r#"box "x"
+agent {
+    image "oci:a"
+    entrypoint "/bin/agent" "--api-key=hunter2"
+    args "--password" "hunter2" "--verbose"
+    health "exec" "/bin/check" "-H" "ghp_0123456789abcdef0123"
+}
+business {
+    image "oci:b"
+    args "/bin/sh" "-c" "exec app --token=hunter2"
+    env DB_PASSWORD="hunter2" LOG="info"
+}
+task "t" type="fix" description="clone with AKIA0123456789ABCDEF"
+"#), @r#"
+    error: `--api-key` looks like a secret written as a plain value
+      --> Boxfile:4:29
+       |
+     4 |     entrypoint "/bin/agent" "*****************"
+       |                             ^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `secret "API_KEY"`; the program then has it as the environment variable `API_KEY`
+
+    error: `--password` looks like a secret written as a plain value
+      --> Boxfile:5:23
+       |
+     5 |     args "--password" "*******" "--verbose"
+       |                       ^^^^^^^^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `secret "PASSWORD"`; the program then has it as the environment variable `PASSWORD`
+
+    error: `health` has what looks like a secret in it
+      --> Boxfile:6:37
+       |
+     6 |     health "exec" "/bin/check" "-H" "************************"
+       |                                     ^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `secret "API_TOKEN"`; the program then has it as the environment variable `API_TOKEN`
+
+    error: `--token` looks like a secret written as a plain value
+       --> Boxfile:10:25
+        |
+     10 |     args "/bin/sh" "-c" "************************"
+        |                         ^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
+        |
+        = help: declare it by name alone, outside of the component: `secret "TOKEN" component="business"`; the program then has it as the environment variable `TOKEN`
+
+    error: `DB_PASSWORD` looks like a secret written as a plain value
+       --> Boxfile:11:21
+        |
+     11 |     env DB_PASSWORD="*******" LOG="info"
+        |                     ^^^^^^^^^ it would be in the checkout and in every box
+        |
+        = help: declare it by name alone, outside of the component: `secret "DB_PASSWORD" component="business"`; if it is no secret, write `plain-env DB_PASSWORD=…`
+
+    error: `description` has what looks like a secret in it
+       --> Boxfile:13:33
+        |
+     13 | task "t" type="fix" description="*******************************"
+        |                                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
+        |
+        = help: declare it by name alone, outside of the component: `secret "API_TOKEN"`; the program then has it as the environment variable `API_TOKEN`
+    "#);
+}
+
+#[test]
+fn a_secret_of_both_components_is_declared_for_both() {
+    assert_snapshot!(errors(r#"box "x"
+agent {
+    image "oci:a"
+    env API_TOKEN="hunter2"
+}
+business {
+    image "oci:b"
+    env API_TOKEN="hunter2"
+}
+"#), @r#"
+    error: `API_TOKEN` looks like a secret written as a plain value
+      --> Boxfile:4:19
+       |
+     4 |     env API_TOKEN="*******"
+       |                   ^^^^^^^^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `secret "API_TOKEN" component="both"`; if it is no secret, write `plain-env API_TOKEN=…`
+
+    error: `API_TOKEN` looks like a secret written as a plain value
+      --> Boxfile:8:19
+       |
+     8 |     env API_TOKEN="*******"
+       |                   ^^^^^^^^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `secret "API_TOKEN" component="both"`; if it is no secret, write `plain-env API_TOKEN=…`
+    "#);
+    let document = read(
+        &[(
+            "Boxfile.toml",
+            r#"box = "x"
+[agent]
+image = "oci:a"
+[business]
+image = "oci:b"
+env = { DB_PASSWORD = 'hunter2' }
+"#,
+        )],
+        None,
+    );
+    assert_snapshot!(shown(&document), @r#"
+    error: `DB_PASSWORD` looks like a secret written as a plain value
+      --> Boxfile.toml:6:23
+       |
+     6 | env = { DB_PASSWORD = '*******' }
+       |                       ^^^^^^^^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `[secret.DB_PASSWORD]` with `component = "business"`; if it is no secret, put it under `plain-env` instead of `env`
     "#);
 }

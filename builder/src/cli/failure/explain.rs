@@ -96,6 +96,21 @@ impl Explain for ComposeError {
     fn explain(&self) -> Explanation {
         let text = match self {
             Self::NoProgram => "write `entrypoint \"/path/to/program\"` in `agent`",
+            Self::NoSuchProgram { words: Some(words), .. } => {
+                let text =
+                    format!("each word is a text of its own, as no shell splits them: {words}");
+                return help(ProgramInvalid, text);
+            }
+            Self::NoSuchProgram { near: Some(near), .. } => {
+                return help(ProgramInvalid, format!("did you mean {near:?}?"));
+            }
+            Self::NoSuchProgram { .. } => {
+                let text = "name a program that the image has, or add it to the image";
+                return help(ProgramInvalid, text);
+            }
+            Self::UnknownUser { near: Some(near), .. } => {
+                return help(ImageUnusable, format!("did you mean {near:?}?"));
+            }
             Self::UnknownUser { .. } => {
                 "declare a `user` that the image has, or one by number, such as \"1000:1000\""
             }

@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// The box's name [default: this directory's]
     #[arg(long)]
     name: Option<String>,
+    /// The agent's program, where its image names none
+    #[arg(long, value_name = "PROGRAM")]
+    entrypoint: Option<String>,
     /// Write Boxfile.toml instead of Boxfile
     #[arg(long)]
     toml: bool,
@@ -65,11 +68,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         None => discover()?,
     };
+    if agent.program.is_none() && args.entrypoint.is_none() {
+        let help = "name a program of the image: --entrypoint /path/to/program";
+        let message = format!("the image {} names no program for the agent", agent.reference);
+        return Err(Failure::new((ErrorCode::ImageUnusable, help), message));
+    }
     let name = match &args.name {
         Some(name) => checked_name(name)?,
         None => locate::directory_name(),
     };
-    let scaffold = Scaffold { name, agent, business, skills: has_skills() };
+    let (entrypoint, skills) = (args.entrypoint.clone(), has_skills());
+    let scaffold = Scaffold { name, agent, business, entrypoint, skills };
     let text = if args.toml { scaffold.toml() } else { scaffold.kdl() };
     check_text(file, &text)?;
     write(Path::new(file), &text, args.force)?;
@@ -93,34 +102,12 @@ fn has_skills() -> bool {
     entries.into_iter().any(|entry| is_skill(&entry.path()))
 }
 
-/// Reads a reference as the language does, and opens the image, which must be one for the component.
+/// Reads a reference as the language does, and opens the image, which must be one for the component:
+/// a build would refuse another.
 fn inspect(component: ComponentName, reference: &str, args: &Args) -> Result<Found, Failure> {
     let image = open_named(reference, args)?;
-    check_type(component, &image, reference)?;
+    ImageConfig { component, process: &image.process }.check_type()?;
     Ok(Found::new(reference, &image))
-}
-
-/// Refuses an image that is labelled for something else, as a build does.
-fn check_type(component: ComponentName, image: &Image, reference: &str) -> Result<(), Failure> {
-    let config = ImageConfig { component, process: &image.process };
-    let (labelled, help) = match config.declared_type() {
-        Some(Ok(other)) if other != component => {
-            let order = match other {
-                ComponentName::Business => format!("oci:PATH/OF/AGENT {reference}"),
-                ComponentName::Agent => format!("{reference} oci:PATH/OF/BUSINESS"),
-            };
-            (other.name(), format!("name the agent's image first: boxbuild init {order}"))
-        }
-        Some(Err(other)) => {
-            (other, "name another image, or rebuild it without the label".to_owned())
-        }
-        _ => return Ok(()),
-    };
-    let message = format!(
-        "{reference} cannot be the {} image: its label a3s.type is {labelled:?}",
-        component.name()
-    );
-    Err(Failure::new((ErrorCode::ImageUnusable, help), message))
 }
 
 fn open_named(reference: &str, args: &Args) -> Result<Image, Failure> {

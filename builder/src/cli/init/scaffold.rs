@@ -10,7 +10,7 @@ use oci_image::Image;
 pub(super) struct Found {
     pub(super) reference: String,
     /// The program and arguments of its config.
-    program: Option<String>,
+    pub(super) program: Option<String>,
     user: Option<String>,
     workdir: Option<String>,
     /// The TCP port that it names, or the only one that it exposes.
@@ -74,6 +74,8 @@ pub(super) struct Scaffold {
     pub(super) name: String,
     pub(super) agent: Found,
     pub(super) business: Option<Found>,
+    /// The agent's program, in the place of the image's.
+    pub(super) entrypoint: Option<String>,
     /// Whether there is a directory `skills`.
     pub(super) skills: bool,
 }
@@ -92,8 +94,9 @@ impl Scaffold {
             in_quotes(Syntax::Kdl, &agent.reference),
             name = self.name,
         );
-        if agent.program.is_none() {
-            text += "    // The program, which the image does not name.\n    entrypoint \"/bin/agent\"\n";
+        if let Some(program) = &self.entrypoint {
+            let program = in_quotes(Syntax::Kdl, program);
+            text += &format!("    // The program that is started.\n    entrypoint {program}\n");
         }
         let (why, port) = agent.listens();
         text += &format!("    // {why}\n    port {port}\n    health \"tcp\"\n");
@@ -131,8 +134,9 @@ impl Scaffold {
             agent.described(),
             in_quotes(Syntax::Toml, &agent.reference)
         );
-        if agent.program.is_none() {
-            text += "# The program, which the image does not name.\nentrypoint = \"/bin/agent\"\n";
+        if let Some(program) = &self.entrypoint {
+            let program = in_quotes(Syntax::Toml, program);
+            text += &format!("# The program that is started.\nentrypoint = {program}\n");
         }
         let (why, port) = agent.listens();
         text += &format!("# {why}\nport = {port}\nhealth = \"tcp\"\n");

@@ -64,16 +64,14 @@ impl fmt::Display for AccountClash {
         let Self { name, lines: [one, other], field, values } = self;
         write!(
             f,
-            "both have a line for `{name}` (agent: line {one}, business: line {other}), and "
+            "`merge` cannot combine the files: both have a line for `{name}` (agent: line {one}, \
+             business: line {other}), and "
         )?;
         match values {
             Some([one, other]) => write!(f, "the {field} is `{one}` and `{other}`")?,
             None => write!(f, "the {field} differs")?,
         }
-        f.write_str(
-            ". Let the images agree, or write `prefer-agent` or `prefer-business` in the place of \
-             `merge`",
-        )
+        f.write_str(". Let the images agree, or write `prefer-agent` or `prefer-business`")
     }
 }
 
@@ -175,9 +173,9 @@ mod tests {
     fn one_name_is_one_account() {
         assert_eq!(
             united("root:x:0:0\napp:x:1000:1000::/a:/bin/sh\n", "app:x:1001:1000::/a:/bin/sh\n"),
-            Err("both have a line for `app` (agent: line 2, business: line 1), and the uid is \
-                 `1000` and `1001`. Let the images agree, or write `prefer-agent` or \
-                 `prefer-business` in the place of `merge`"
+            Err("`merge` cannot combine the files: both have a line for `app` (agent: line 2, \
+                 business: line 1), and the uid is `1000` and `1001`. Let the images agree, or write \
+                 `prefer-agent` or `prefer-business`"
                 .to_owned())
         );
         let clash = united("a:x:1:1:::", "a:x:1:1:::\u{1b}[2J").unwrap_err();

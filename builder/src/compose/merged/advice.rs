@@ -5,21 +5,34 @@ use std::collections::HashMap;
 use box_tree::path::join;
 use boxfile_spec::{ConflictPolicy, Syntax, in_quotes, shown};
 
-use super::accounts::unitable;
-use super::special::special;
-use super::{Conflict, Special};
+use super::Conflict;
 
-/// So many lines for paths of one directory are tolerable; instead of more there is one pattern.
-const MOST_LINES: usize = 3;
-/// A directory with fewer parts is no group: what is in `/etc` or `/usr` has nothing in common.
-const LEAST_PARTS: usize = 2;
+/// The most declarations that are advised. Beside one pattern for everything, there are at most as
+/// many as there are files that only their own name decides, which are fewer.
+pub const MOST_ADVICE: usize = 20;
+
+/// Where paths of one directory get one pattern.
+struct Grouping {
+    /// A directory with fewer parts is no group: what is in `/etc` or `/usr` has nothing in common.
+    least_parts: usize,
+    /// More lines than that for the paths below a directory are replaced by a pattern.
+    most_lines: usize,
+}
+
+/// The ways to group, of which the first is taken that leaves at most [`MOST_ADVICE`] declarations.
+const GROUPINGS: [Grouping; 4] = [
+    Grouping { least_parts: 2, most_lines: 3 },
+    Grouping { least_parts: 1, most_lines: 3 },
+    Grouping { least_parts: 1, most_lines: 1 },
+    Grouping { least_parts: 0, most_lines: 1 },
+];
 
 /// A declaration that decides conflicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
     /// The pattern.
     pub pattern: String,
-    /// A policy; which one is right, only a person can know.
+    /// A policy that can be carried out; which one is right, only a person can know.
     pub policy: ConflictPolicy,
     /// How many of the conflicts it decides.
     pub paths: usize,
@@ -40,33 +53,27 @@ impl Advice {
     }
 }
 
-/// Returns declarations that decide the conflicts, but for those that the Boxfile names already.
-/// Special files come first, then the others by path; where many lie in one
-/// directory, one pattern stands for them.
+/// Returns declarations that decide the conflicts, but for those that the Boxfile names already: at
+/// most [`MOST_ADVICE`].
+///
+/// Files that only their own name decides come first, then the others by path; where a directory
+/// has many, one pattern is for all of them.
 pub fn advice(conflicts: &[Conflict]) -> Vec<Advice> {
-    let (mut own, mut plain) = (Vec::new(), Vec::new());
-    for conflict in conflicts.iter().filter(|it| !it.declared) {
-        let files = conflict.sides.iter().all(|side| side.size.is_some());
-        let same_attributes = matches!(conflict.difference.field.as_str(), "size" | "content");
-        match special(&conflict.path) {
-            Some(Special::LoaderCache) => {
-                own.push(Advice::one(&conflict.path, ConflictPolicy::Drop));
-            }
-            Some(Special::Packages(_)) => {
-                own.push(Advice::one(&conflict.path, ConflictPolicy::PreferAgent));
-            }
-            None if files && same_attributes && unitable(&conflict.path).is_some() => {
-                own.push(Advice::one(&conflict.path, ConflictPolicy::Merge));
-            }
-            None => plain.push(conflict.path.as_slice()),
-        }
-    }
+    let open = || conflicts.iter().filter(|it| !it.declared);
+    let named: Vec<Advice> =
+        open().filter_map(|it| Some(Advice::one(&it.path, it.named?))).collect();
+    let mut plain: Vec<&[u8]> =
+        open().filter(|it| it.named.is_none()).map(|it| it.path.as_slice()).collect();
     // So that what lies below a directory follows it at once.
     let parts =
         |path: &'_ [u8]| path.split(|byte| *byte == b'/').map(<[u8]>::to_vec).collect::<Vec<_>>();
     plain.sort_by_cached_key(|path| parts(path));
-    own.extend(grouped(&plain, b"/", 0));
-    distinct(own)
+    let by = |grouping: &Grouping| {
+        distinct(named.iter().cloned().chain(grouping.group(&plain, b"/", 0)).collect())
+    };
+    let fewest = GROUPINGS.len() - 1;
+    let fits = GROUPINGS[..fewest].iter().map(by).find(|it| it.len() <= MOST_ADVICE);
+    fits.unwrap_or_else(|| by(&GROUPINGS[fewest]))
 }
 
 /// Puts declarations with the same pattern into one: a star can stand for several names.
@@ -85,36 +92,38 @@ fn distinct(advice: Vec<Advice>) -> Vec<Advice> {
     distinct
 }
 
-/// Advises on paths at or below a directory, which are sorted.
-fn grouped(paths: &[&[u8]], directory: &[u8], parts: usize) -> Vec<Advice> {
-    let mut advice = Vec::new();
-    let mut rest = paths;
-    while let [first, ..] = rest {
-        if *first == directory {
-            advice.push(Advice::one(first, ConflictPolicy::PreferAgent));
-            rest = &rest[1..];
-            continue;
+impl Grouping {
+    /// Advises on paths at or below a directory, which are sorted.
+    fn group(&self, paths: &[&[u8]], directory: &[u8], parts: usize) -> Vec<Advice> {
+        let mut advice = Vec::new();
+        let mut rest = paths;
+        while let [first, ..] = rest {
+            if *first == directory {
+                advice.push(Advice::one(first, ConflictPolicy::PreferAgent));
+                rest = &rest[1..];
+                continue;
+            }
+            let child = join(directory, part(first, directory));
+            let inside = |path: &&&[u8]| join(directory, part(path, directory)) == child;
+            let count = rest.iter().take_while(inside).count();
+            advice.extend(self.group(&rest[..count], &child, parts + 1));
+            rest = &rest[count..];
         }
-        let child = join(directory, part(first, directory));
-        let inside = |path: &&&[u8]| join(directory, part(path, directory)) == child;
-        let count = rest.iter().take_while(inside).count();
-        advice.extend(grouped(&rest[..count], &child, parts + 1));
-        rest = &rest[count..];
+        let mut advice = distinct(advice);
+        // The directory itself is not in the pattern for what it holds.
+        let own = usize::from(paths.first() == Some(&directory));
+        if parts < self.least_parts || advice.len() - own <= self.most_lines {
+            return advice;
+        }
+        let all = Advice {
+            pattern: format!("{}/**", pattern(directory).trim_end_matches('/')),
+            policy: ConflictPolicy::PreferAgent,
+            paths: paths.len() - own,
+        };
+        advice.truncate(own);
+        advice.push(all);
+        advice
     }
-    let mut advice = distinct(advice);
-    if parts < LEAST_PARTS || advice.len() <= MOST_LINES {
-        return advice;
-    }
-    // The directory itself is not in it.
-    let own = usize::from(paths.first() == Some(&directory));
-    let all = Advice {
-        pattern: format!("{}/**", pattern(directory)),
-        policy: ConflictPolicy::PreferAgent,
-        paths: paths.len() - own,
-    };
-    advice.truncate(own);
-    advice.push(all);
-    advice
 }
 
 /// Returns the part of a path that follows a directory.

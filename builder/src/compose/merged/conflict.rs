@@ -4,7 +4,7 @@ use std::fmt;
 
 use box_tree::listing::Origins;
 use box_tree::{FieldDifference, Inode, Origin};
-use boxfile_spec::{Span, shown};
+use boxfile_spec::{ConflictPolicy, Span, shown};
 
 use super::accounts::AccountClash;
 use super::special::Special;
@@ -31,6 +31,9 @@ pub struct Conflict {
     pub sides: [Side; 2],
     /// Why it is not as simple as that.
     pub note: Option<Note>,
+    /// The policy to advise where the file's own name is to decide: it describes a whole system, or
+    /// both files can be united.
+    pub named: Option<ConflictPolicy>,
     /// Whether the Boxfile has a policy for this very path.
     pub declared: bool,
 }
@@ -87,7 +90,7 @@ impl fmt::Display for Side {
 pub enum Note {
     /// The file describes a whole system.
     Special(Special),
-    /// The policy is `merge`, and two lines clash.
+    /// The files cannot be united, as two lines clash.
     Accounts(AccountClash),
     /// The policy is `merge`, and there are not two files with the same attributes.
     NotUnitable,
@@ -101,8 +104,8 @@ impl fmt::Display for Note {
             Self::Special(special) => fmt::Display::fmt(special, f),
             Self::Accounts(clash) => fmt::Display::fmt(clash, f),
             Self::NotUnitable => f.write_str(
-                "`merge` unites two regular files with the same mode, owner and attributes; write \
-                 `prefer-agent` or `prefer-business` in its place",
+                "`merge` combines two regular files with the same mode, owner and attributes; write \
+                 `prefer-agent` or `prefer-business` instead",
             ),
             Self::DroppedAttributes => f.write_str(
                 "both have this directory, and only its attributes differ: what is in it is \

@@ -36,7 +36,7 @@ use serde::Serialize;
 
 use super::{ComposeError, FlatImage};
 pub use accounts::AccountClash;
-pub use advice::{Advice, advice};
+pub use advice::{Advice, MOST_ADVICE, advice};
 pub use conflict::{Conflict, MergeConflicts, Note, Side};
 use join::join;
 pub use policies::{PolicyUse, Unused};

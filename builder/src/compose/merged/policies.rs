@@ -38,14 +38,14 @@ impl Unused {
         let span = boxfile.conflicts.get(self.number)?.pattern.span;
         let (what, label, help) = if self.late {
             (
-                "this policy decides nothing: an earlier one does, each time",
-                "fits only what an earlier pattern fits",
-                "remove it, or put it above the other: the first pattern that fits decides",
+                "unused `conflict`: an earlier one decides every path that it matches",
+                "matches only what an earlier pattern matches",
+                "remove it, or move it above the other: the first pattern that matches decides",
             )
         } else {
             (
-                "this policy decides nothing: no conflict is where it fits",
-                "fits no conflict",
+                "unused `conflict`: no conflict matches this pattern",
+                "matches no conflict",
                 "remove it",
             )
         };

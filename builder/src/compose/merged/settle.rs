@@ -12,7 +12,7 @@ use super::accounts::{unitable, unite};
 use super::conflict::{Conflict, Note, Side};
 use super::policies::decide;
 use super::shared::Shared;
-use super::special::special;
+use super::special::{Special, special};
 
 /// The attributes, in the order in which they are compared; times do not count.
 const ATTRIBUTES: [Field; 4] = [Field::Mode, Field::Uid, Field::Gid, Field::Xattrs];
@@ -99,18 +99,39 @@ impl<'a> Settler<'a> {
             self.report.agent -= below[0];
             self.report.business -= below[1];
         }
-        let note = match decide(&mut self.report.policies, &shared.path) {
-            None => special(&shared.path).map(Note::Special),
+        let (named, note) = match decide(&mut self.report.policies, &shared.path) {
+            None => self.proposed(shared)?,
             Some(policy) => match self.apply(shared, policy)? {
                 None => return Ok(()),
-                note => note,
+                note => (None, note),
             },
         };
         let sides = [Side::of(agent, below[0]), Side::of(business, below[1])];
         let path = shared.path.clone();
         let declared = self.report.policies.iter().any(|it| it.names(&path));
-        self.report.conflicts.push(Conflict { path, difference, sides, note, declared });
+        self.report.conflicts.push(Conflict { path, difference, sides, note, named, declared });
         Ok(())
+    }
+
+    /// Returns the policy to advise for a file that is best decided by its own name, and what there
+    /// is to know about it. Only `merge` can be impossible, and it is advised only where it is not.
+    fn proposed(
+        &mut self,
+        shared: &Shared,
+    ) -> Result<(Option<ConflictPolicy>, Option<Note>), ComposeError> {
+        Ok(match special(&shared.path) {
+            Some(it @ Special::LoaderCache) => {
+                (Some(ConflictPolicy::Drop), Some(Note::Special(it)))
+            }
+            Some(it @ Special::Packages(_)) => {
+                (Some(ConflictPolicy::PreferAgent), Some(Note::Special(it)))
+            }
+            None => match self.united(shared)? {
+                Ok(_) => (Some(ConflictPolicy::Merge), None),
+                Err(Note::NotUnitable) => (None, None),
+                Err(note) => (None, Some(note)),
+            },
+        })
     }
 
     /// Carries out a policy; returns why it cannot be.
@@ -140,36 +161,42 @@ impl<'a> Settler<'a> {
         Ok(None)
     }
 
-    /// Unites two files; returns why they cannot be.
+    /// Carries out `merge`; returns why it cannot be.
     fn unite(
         &mut self,
         shared: &Shared,
         directory: InodeId,
         name: Name,
     ) -> Result<Option<Note>, ComposeError> {
+        let united = match self.united(shared)? {
+            Ok(united) => united,
+            Err(note) => return Ok(Some(note)),
+        };
+        let (like, content) = (shared.found[0], Content::of(&united));
+        self.edits.push(Edit::Unite { directory, name, like, content });
+        self.united.push(united);
+        Ok(None)
+    }
+
+    /// Returns the union of two files, or why there is none.
+    fn united(&mut self, shared: &Shared) -> Result<Result<Vec<u8>, Note>, ComposeError> {
         let [agent, business] = self.found(shared);
+        let small = |inode: &Inode| inode.content().copied().filter(|it| it.size <= ACCOUNTS_MAX);
         let (Some(database), Some(one), Some(other), true) = (
             unitable(&shared.path),
-            agent.content(),
-            business.content(),
+            small(agent),
+            small(business),
             same_attributes(agent, business),
         ) else {
-            return Ok(Some(Note::NotUnitable));
+            return Ok(Err(Note::NotUnitable));
         };
         let mut read = |component: &'static str, content| {
             let file = database.path;
             let unreadable = |source| ComposeError::Unreadable { component, file, source };
             self.read.read(content, ACCOUNTS_MAX).map_err(unreadable)
         };
-        let (one, other) = (read("agent", *one)?, read("business", *other)?);
-        let united = match unite(database, &one, &other) {
-            Ok(united) => united,
-            Err(clash) => return Ok(Some(Note::Accounts(clash))),
-        };
-        let (like, content) = (shared.found[0], Content::of(&united));
-        self.edits.push(Edit::Unite { directory, name, like, content });
-        self.united.push(united);
-        Ok(None)
+        let (one, other) = (read("agent", one)?, read("business", other)?);
+        Ok(unite(database, &one, &other).map_err(Note::Accounts))
     }
 }
 

@@ -201,6 +201,28 @@ fn advice_groups_what_lies_in_one_directory() {
 }
 
 #[test]
+fn advice_has_one_line_for_a_directory_however_many_paths_are_in_it() {
+    let lines = |content| (0..30_000).map(|it| format!("f m/{it} {content}")).collect::<Vec<_>>();
+    let [agent, business] = [lines("1"), lines("22")];
+    let [agent, business] =
+        [&agent, &business].map(|it| it.iter().map(String::as_str).collect::<Vec<_>>());
+    let advice = advice(&left(&agent, &business, &[]));
+    let said: Vec<_> = advice.iter().map(|it| (it.pattern.as_str(), it.paths)).collect();
+    assert_eq!(said, [("/m/**", 30_000)]);
+}
+
+#[test]
+fn only_accounts_that_can_be_united_are_advised_to_be() {
+    let (one, other) = ("root:x:0\n", "root:x:7\n");
+    let lines = [one, other].map(|text| format!("f etc/passwd {}", text.replace('\n', "|")));
+    let images = both(&[&lines[0]], &[&lines[1]]);
+    let conflicts = merged(&images, &[], &[one, other]).report.conflicts;
+    let note = conflicts[0].note.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert!(note.starts_with("`merge` cannot combine the files: both have"), "{note}");
+    assert_eq!(advice(&conflicts)[0].policy, ConflictPolicy::PreferAgent);
+}
+
+#[test]
 fn names_that_a_boxfile_cannot_spell_are_advised_on_once() {
     let paths = ["opt/a/\u{fffd}", "opt/a/\u{fffd}\u{fffd}", "opt/b\u{fffd}/x", "opt/c/x"];
     let lines = |content| paths.map(|path| format!("f {path} {content}"));

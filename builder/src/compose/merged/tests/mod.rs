@@ -106,7 +106,7 @@ fn root(agent: &[&str], business: &[&str], declared: &[&str]) -> Vec<String> {
 
 /// Merges two images, and returns what is left of conflicts.
 fn left(agent: &[&str], business: &[&str], declared: &[&str]) -> Vec<Conflict> {
-    merged(&both(agent, business), declared, &[]).report.conflicts
+    merged(&both(agent, business), declared, &["1", "22"]).report.conflicts
 }
 
 /// Says where conflicts are, and in what they are.

@@ -6,6 +6,7 @@ use box_tree::listing::{Listing, Origins};
 use box_tree::{Inode, Origin};
 use proptest::prelude::*;
 
+use super::super::MOST_ADVICE;
 use super::*;
 use box_tree::FieldDifference;
 
@@ -41,6 +42,36 @@ fn layers() -> impl Strategy<Value = Vec<LayerIndex>> {
         }
         layers
     })
+}
+
+/// Account files: some can be united, some have two lines of one name.
+const ACCOUNTS: [&str; 3] = ["root:x:0|", "root:x:0|app:x:1|", "root:x:0|app:x:2|"];
+
+/// Makes lines of files in few directories, and some of those that only their own name decides.
+fn files() -> impl Strategy<Value = Vec<String>> {
+    let path = prop_oneof![
+        4 => "[ab]/[a-f]{1,2}(/[a-f]){0,2}",
+        1 => "[a-z]{2}",
+        1 => Just("etc/ld.so.cache".to_owned()),
+        1 => Just("var/lib/dpkg/status".to_owned()),
+    ];
+    let file = (path, "[xy]").prop_map(|(path, text)| format!("f {path} {text}"));
+    let mode = ("[ab](/[a-f]{1,2})?", "7[05]5").prop_map(|(path, mode)| format!("d {path} {mode}"));
+    let account = (prop_oneof!["etc/passwd", "etc/group"], prop::sample::select(&ACCOUNTS[..]))
+        .prop_map(|(path, text)| format!("f {path} {text}"));
+    prop::collection::vec(prop_oneof![20 => file, 3 => mode, 2 => account], 1..120)
+}
+
+/// Makes an image of those lines that can be applied after the ones before them.
+fn image_of(component: ComponentName, lines: &[String]) -> FlatImage {
+    let mut layer = LayerIndex::default();
+    for line in lines {
+        layer.changes.push(change(line));
+        if flatten(component, [(Digest::from_bytes([0; 32]), &layer)]).is_err() {
+            layer.changes.pop();
+        }
+    }
+    flat(component, &[layer])
 }
 
 fn images() -> impl Strategy<Value = [FlatImage; 2]> {
@@ -87,6 +118,25 @@ proptest! {
             prop_assert_eq!(&one.report, &other.report);
             prop_assert_eq!(bytes(&one), bytes(&other));
         }
+    }
+
+    #[test]
+    fn what_is_advised_is_short_and_decides_everything(agent in files(), business in files()) {
+        let images = [
+            image_of(ComponentName::Agent, &agent),
+            image_of(ComponentName::Business, &business),
+        ];
+        let texts = ACCOUNTS.map(|text| text.replace('|', "\n"));
+        let texts = texts.each_ref().map(String::as_str);
+        let conflicts = merged(&images, &[], &texts).report.conflicts;
+        let advice = advice(&conflicts);
+        prop_assert!(advice.len() <= MOST_ADVICE);
+        prop_assert!(advice.len() <= conflicts.len());
+        prop_assert_eq!(advice.iter().map(|it| it.paths).sum::<usize>(), conflicts.len());
+        let declared: Vec<_> =
+            advice.iter().map(|it| format!("{} {}", it.pattern, it.policy.name())).collect();
+        let declared: Vec<_> = declared.iter().map(String::as_str).collect();
+        prop_assert_eq!(merged(&images, &declared, &texts).report.conflicts, []);
     }
 
     #[test]

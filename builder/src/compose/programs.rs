@@ -1,0 +1,448 @@
+//! Checks that a component's root has the programs that the box runs in it, and what starts them.
+//!
+//! A program is looked up as init does: one with a slash from the working directory on, any other in
+//! the directories of `PATH`. What is below a mount exists only when the box runs, and is not looked
+//! for: a share, a scratch disk, the skills, and the kernel's and init's own directories.
+
+use std::io::{self, Write};
+
+use box_image::defaults::SEARCH_PATH;
+use box_image::plan::SKILLS_PATH;
+use box_image::rules::KERNEL_DIRECTORIES;
+use box_image::{ComponentName, ComponentPlan, Health, RunPlan};
+use box_tree::{Content, InodeId, ReadContent, Tree, path};
+use boxfile_spec::{Boxfile, Platform, Span, nearest};
+
+use super::{ComponentRoot, ComposeError};
+use crate::binary::{Program, inspect_head};
+
+/// How many symbolic links a path may lead through, as in Linux (path_resolution(7)).
+const MAX_LINKS: usize = 40;
+/// How often a program is started by another: Linux refuses more (`exec_binprm`).
+const MAX_INTERPRETERS: usize = 5;
+/// The bytes of a program that are read: headers, and the first line of a script.
+const HEAD_MAX: usize = 64 << 10;
+
+/// Checks the programs of the components that have a root: their own, if they are started, and the
+/// health check.
+///
+/// # Errors
+/// [`ComposeError::NoSuchProgram`]; [`ComposeError::Unreadable`] where a program cannot be read.
+pub fn check_programs(
+    root: &ComponentRoot<'_>,
+    boxfile: &Boxfile,
+    plan: &RunPlan,
+    platform: Platform,
+    read: &mut dyn ReadContent,
+) -> Result<(), ComposeError> {
+    for component in root.components.iter().copied() {
+        let (Some(own), Some(declared)) = (plan.component(component), boxfile.component(component))
+        else {
+            continue;
+        };
+        let mut finder = Finder { root: root.tree, component, own, plan, platform, read };
+        let span = declared.entrypoint.as_ref().map(|it| it.span);
+        let is_started = component == ComponentName::Agent || own.autostart || span.is_some();
+        if let Some(program) = own.argv.first().filter(|_| is_started) {
+            let span = span.unwrap_or_else(|| boxfile.root_span(component));
+            finder.check(&format!("the {}", component.name()), program, span)?;
+        }
+        if let Some(Health::Exec { argv }) = &own.health
+            && let Some(program) = argv.first()
+        {
+            let span = boxfile.agent.health.as_ref().and_then(boxfile_spec::Health::span);
+            finder.check("the health check", program, span.unwrap_or_default())?;
+        }
+    }
+    Ok(())
+}
+
+/// Where a path leads.
+enum Place {
+    /// To an entry.
+    Entry(InodeId),
+    /// Into something that is mounted when the box runs.
+    Mounted,
+    /// Nowhere.
+    Nowhere,
+}
+
+/// Looks for the programs of one component.
+struct Finder<'a> {
+    root: &'a Tree,
+    component: ComponentName,
+    own: &'a ComponentPlan,
+    plan: &'a RunPlan,
+    platform: Platform,
+    read: &'a mut dyn ReadContent,
+}
+
+impl Finder<'_> {
+    /// Checks that a program is there and can be executed, and what starts it as well.
+    fn check(&mut self, what: &str, program: &str, span: Span) -> Result<(), ComposeError> {
+        let mut pending = vec![(format!("{what} runs {program:?}"), program.to_owned())];
+        for _ in 0..MAX_INTERPRETERS {
+            let Some((who, wanted)) = pending.pop() else { break };
+            let content = self
+                .find(&wanted)
+                .map_err(|reason| self.missing(&wanted, format!("{who}, {reason}"), span))?;
+            for it in content.map(|it| self.interpreters(it)).transpose()?.unwrap_or_default() {
+                pending.push((format!("{wanted:?} is run by {it:?}"), it));
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self, wanted: &str, message: String, span: Span) -> ComposeError {
+        let (component, near) = (self.component.name(), self.near(wanted));
+        ComposeError::NoSuchProgram { component, message, near, words: split(wanted), span }
+    }
+
+    /// Finds a program's content, which is unknown where something is mounted. Otherwise returns
+    /// the end of a sentence.
+    fn find(&self, program: &str) -> Result<Option<Content>, String> {
+        let mut reason = None;
+        for path in self.candidates(program) {
+            match self.follow(path.as_bytes()) {
+                Place::Mounted => return Ok(None),
+                Place::Nowhere => {}
+                Place::Entry(id) => {
+                    let inode = self.root.inode(id);
+                    match inode.content() {
+                        Some(content) if inode.meta.mode & 0o111 != 0 => return Ok(Some(*content)),
+                        Some(_) => reason = Some("which is not executable"),
+                        None => reason = Some("which is not a file"),
+                    }
+                }
+            }
+        }
+        Err(match reason {
+            Some(reason) => reason.to_owned(),
+            None if program.contains('/') => {
+                format!("which is not in the image of `{}`", self.component.name())
+            }
+            None => format!("which is in no directory of its PATH: {}", self.search_path()),
+        })
+    }
+
+    /// Returns the absolute paths at which a program is looked for.
+    fn candidates(&self, program: &str) -> Vec<String> {
+        let absolute = |path: String| match path.starts_with('/') {
+            true => path,
+            false => format!("{}/{path}", self.own.workdir),
+        };
+        if program.contains('/') {
+            return vec![absolute(program.to_owned())];
+        }
+        let directories = self.search_path().split(':');
+        directories.map(|directory| absolute(format!("{directory}/{program}"))).collect()
+    }
+
+    fn search_path(&self) -> &str {
+        let path = self.own.env.iter().find_map(|variable| variable.strip_prefix("PATH="));
+        path.unwrap_or(SEARCH_PATH)
+    }
+
+    /// Follows a path and the symbolic links on it, as a process in the component does.
+    fn follow(&self, path: &[u8]) -> Place {
+        let parts = |path: &[u8]| path::names(path).rev().map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let (mut left, mut links) = (parts(path), 0);
+        let mut trail: Vec<(Vec<u8>, InodeId)> = Vec::new();
+        while let Some(name) = left.pop() {
+            let here = trail.last().map_or(Tree::ROOT, |(_, id)| *id);
+            match &*name {
+                b"." => continue,
+                b".." => {
+                    trail.pop();
+                    continue;
+                }
+                _ => {}
+            }
+            let walked = trail.iter().map(|(name, _)| name).chain([&name]);
+            let mut path: Vec<u8> = walked.flat_map(|it| [b"/", &it[..]].concat()).collect();
+            let child = self.root.child(here, &name);
+            if child.is_none() {
+                // A mount point need not be in the image.
+                path.extend(left.iter().rev().flat_map(|it| [b"/", &it[..]].concat()));
+            }
+            if self.is_mounted(&path) {
+                return Place::Mounted;
+            }
+            let Some(child) = child else { return Place::Nowhere };
+            match self.root.inode(child).target() {
+                None => trail.push((name, child)),
+                Some(_) if links == MAX_LINKS => return Place::Nowhere,
+                Some(target) => {
+                    links += 1;
+                    if target.starts_with(b"/") {
+                        trail.clear();
+                    }
+                    left.extend(parts(target));
+                }
+            }
+        }
+        Place::Entry(trail.last().map_or(Tree::ROOT, |(_, id)| *id))
+    }
+
+    /// Returns whether something is mounted at a path or above it when the box runs.
+    fn is_mounted(&self, path: &[u8]) -> bool {
+        let sees = |scope: box_image::Scope| scope.includes(self.component);
+        let shares = self.plan.shares.iter().filter(|it| sees(it.scope)).map(|it| &*it.guest);
+        let disks = self.plan.scratch.iter().filter(|it| sees(it.scope)).map(|it| &*it.guest);
+        let own = KERNEL_DIRECTORIES.into_iter().chain(["/run", SKILLS_PATH]);
+        shares.chain(disks).chain(own).any(|mount| {
+            let rest = path.strip_prefix(mount.as_bytes());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        })
+    }
+
+    /// Returns what starts a program: the dynamic linker, or the interpreter of a script; with `env`,
+    /// what that starts, too.
+    fn interpreters(&mut self, content: Content) -> Result<Vec<String>, ComposeError> {
+        let mut head = Head(Vec::new());
+        if let Err(source) = self.read.copy_content(content, &mut head)
+            && head.0.len() < HEAD_MAX
+        {
+            let (component, file) = (self.component.name(), "a program");
+            return Err(ComposeError::Unreadable { component, file, source });
+        }
+        // Of what is not a program, this check says nothing.
+        let Ok(Program::By(interpreter)) = inspect_head(&head.0, self.platform) else {
+            return Ok(Vec::new());
+        };
+        let by_env = by_env(&head.0, &interpreter);
+        Ok(String::from_utf8(interpreter).into_iter().chain(by_env).collect())
+    }
+
+    /// Returns the program that was probably meant: of the same name elsewhere, or of a similar one.
+    fn near(&self, program: &str) -> Option<String> {
+        let name = program.rsplit('/').next().unwrap_or_default();
+        let is_program = |path: &str| path != program && matches!(self.find(path), Ok(Some(_)));
+        let (directories, is_path) = match program.rsplit_once('/') {
+            Some((directory, _)) => (vec![directory], true),
+            None => (self.search_path().split(':').collect(), false),
+        };
+        let elsewhere = self.candidates(name).into_iter().find(|path| is_program(path));
+        elsewhere.filter(|_| is_path).or_else(|| {
+            directories.iter().find_map(|directory| {
+                let Place::Entry(id) = self.follow(directory.as_bytes()) else { return None };
+                let names = self.root.inode(id).names()?.keys();
+                let names = names.filter_map(|it| std::str::from_utf8(it).ok());
+                let names: Vec<&str> =
+                    names.filter(|it| is_program(&format!("{directory}/{it}"))).collect();
+                let near = nearest(name, &names)?;
+                Some(if is_path { format!("{directory}/{near}") } else { near.to_owned() })
+            })
+        })
+    }
+}
+
+/// Returns the program that `env` starts, where that is the interpreter of a script and its first
+/// line names one: `#!/usr/bin/env python3`.
+fn by_env(script: &[u8], interpreter: &[u8]) -> Option<String> {
+    let line = script.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = std::str::from_utf8(line).ok()?.split_whitespace().skip(1);
+    let program = words.find(|word| *word != "-S").filter(|_| interpreter.ends_with(b"/env"))?;
+    (!program.starts_with('-') && !program.contains('=')).then(|| program.to_owned())
+}
+
+/// Keeps the first bytes of what is written to it, and fails as soon as it has [`HEAD_MAX`].
+struct Head(Vec<u8>);
+
+impl Write for Head {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let free = HEAD_MAX - self.0.len();
+        if free == 0 {
+            return Err(io::Error::other("enough was read"));
+        }
+        let taken = bytes.len().min(free);
+        self.0.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Splits a command line at blanks, as a shell would, and returns its words in double quotes. What
+/// only a shell can do is left to one: then there is no result.
+fn split(line: &str) -> Option<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, '\\' | '$' | '`') => return None,
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    let quoted = |word: &String| boxfile_spec::in_quotes(boxfile_spec::Syntax::Kdl, word);
+    (quote.is_none() && words.len() > 1)
+        .then(|| words.iter().map(quoted).collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use box_image::Layout;
+    use box_tree::{Inode, Leaf, Meta};
+    use boxfile_spec::parse;
+
+    use super::*;
+
+    struct Texts(BTreeMap<Content, &'static str>);
+
+    impl ReadContent for Texts {
+        fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
+            out.write_all(self.0[&content].as_bytes())
+        }
+    }
+
+    /// An image with a shell, scripts, and what is none of both.
+    fn image() -> (Tree, Texts) {
+        let (mut tree, mut texts) = (Tree::default(), BTreeMap::new());
+        for (directory, name, mode, text) in [
+            ("bin", "bash", 0o755, "a shell"),
+            ("bin", "env", 0o755, "env"),
+            ("app", "run", 0o755, "#!/bin/bash -e\n"),
+            ("app", "py", 0o755, "#!/usr/bin/python3\n"),
+            ("app", "env-py", 0o755, "#!/bin/env -S python3\n"),
+            ("app", "notes", 0o644, "to do"),
+        ] {
+            let directory = tree.ensure_directory(Tree::ROOT, directory.as_bytes());
+            let content = Content::of(text.as_bytes());
+            let meta = Meta::root_owned(mode);
+            let file = tree.add(Inode::leaf(meta, Leaf::File(content)));
+            tree.link(directory, name.as_bytes(), file);
+            texts.insert(content, text);
+        }
+        let mut link = |directory: &[u8], name: &[u8], target: &[u8]| {
+            let leaf = Leaf::Symlink(target.to_vec());
+            let link = tree.add(Inode::leaf(Meta::root_owned(0o777), leaf));
+            let directory = tree.ensure_directory(Tree::ROOT, directory);
+            tree.link(directory, name, link);
+        };
+        link(b"bin", b"sh", b"bash");
+        link(b"bin", b"loop", b"loop");
+        link(b"app", b"shared", b"../srv/tool");
+        (tree, Texts(texts))
+    }
+
+    /// Checks a box whose agent has these lines, and returns the error with what is near.
+    fn checked(lines: &str) -> Option<(String, Option<String>, Option<String>)> {
+        let (tree, mut texts) = image();
+        let text = format!(
+            "box b\nagent {{\n image \"oci:i\"\n workdir \"/app\"\n {lines}\n}}\nshare s host=\".\" \
+             guest=\"/srv\"\n"
+        );
+        let boxfile = parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        let plan = plan(&boxfile);
+        let components = vec![ComponentName::Agent];
+        let root = ComponentRoot { components, name: "agent", tree: &tree };
+        match check_programs(&root, &boxfile, &plan, Platform::BUILT, &mut texts) {
+            Ok(()) => None,
+            Err(ComposeError::NoSuchProgram { message, near, words, .. }) => {
+                Some((message, near, words))
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn plan(boxfile: &Boxfile) -> RunPlan {
+        let image = super::super::FlatImage {
+            component: ComponentName::Agent,
+            process: oci_image::Config::default(),
+            tree: Tree::default(),
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let store = box_cache::Store::open(dir.path()).unwrap();
+        let contents = crate::pack::ContentMap::default();
+        assert_eq!(boxfile.layout, Layout::Split);
+        let mut packs = contents.reader(&store);
+        super::super::plan_of(boxfile, &BTreeMap::new(), Vec::new(), &[image], &mut packs).unwrap()
+    }
+
+    #[test]
+    fn what_the_image_has_is_found() {
+        for lines in [
+            "entrypoint \"/bin/bash\"",
+            "entrypoint \"sh\"",
+            "entrypoint \"./run\"",
+            "entrypoint \"/app/run\"; health exec \"../bin/sh\" \"-c\" \"true\"",
+            "entrypoint \"mine\"; env PATH=\"/nowhere:/srv\"",
+            "entrypoint \"/srv/any\"",
+            "entrypoint \"/app/shared\"",
+            "entrypoint \"/a3s/skills/greet/run\"",
+        ] {
+            assert_eq!(checked(lines), None, "{lines}");
+        }
+    }
+
+    #[test]
+    fn what_the_image_lacks_is_an_error() {
+        let of_agent = "which is not in the image of `agent`";
+        for (lines, message, near) in [
+            (
+                "entrypoint \"/bin/bahs\"",
+                format!("the agent runs \"/bin/bahs\", {of_agent}"),
+                Some("/bin/bash"),
+            ),
+            (
+                "entrypoint \"/usr/bin/bash\"",
+                format!("the agent runs \"/usr/bin/bash\", {of_agent}"),
+                Some("/bin/bash"),
+            ),
+            (
+                "entrypoint \"bahs\"; env PATH=\"/bin\"",
+                "the agent runs \"bahs\", which is in no directory of its PATH: /bin".to_owned(),
+                Some("bash"),
+            ),
+            (
+                "entrypoint \"/app/notes\"",
+                "the agent runs \"/app/notes\", which is not executable".to_owned(),
+                None,
+            ),
+            (
+                "entrypoint \"/app\"",
+                "the agent runs \"/app\", which is not a file".to_owned(),
+                None,
+            ),
+            ("entrypoint \"/bin/loop\"", format!("the agent runs \"/bin/loop\", {of_agent}"), None),
+            (
+                "entrypoint \"/app/py\"",
+                format!("\"/app/py\" is run by \"/usr/bin/python3\", {of_agent}"),
+                None,
+            ),
+            (
+                "entrypoint \"/app/env-py\"; env PATH=\"/bin\"",
+                "\"/app/env-py\" is run by \"python3\", which is in no directory of its PATH: /bin"
+                    .to_owned(),
+                None,
+            ),
+            (
+                "entrypoint sh; health exec \"/nope\"",
+                format!("the health check runs \"/nope\", {of_agent}"),
+                None,
+            ),
+        ] {
+            let (found, suggested, words) = checked(lines).unwrap_or_else(|| panic!("{lines}"));
+            assert_eq!((found, suggested.as_deref(), words), (message, near, None), "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_command_line_in_one_text_is_split() {
+        let (.., words) = checked("entrypoint \"/bin/sh -c 'sleep 9'\"").unwrap();
+        assert_eq!(words.as_deref(), Some("\"/bin/sh\" \"-c\" \"sleep 9\""));
+        for line in ["sh -c \"a\\\"b\"", "sh $HOME", "sh 'a", "sh", ""] {
+            assert_eq!(split(line), None, "{line}");
+        }
+    }
+}
