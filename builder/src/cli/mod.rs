@@ -2,6 +2,7 @@
 //! and [`terminal`] the only one that prints.
 
 mod build;
+mod cat;
 mod check;
 mod conflicts;
 mod diff;
@@ -51,6 +52,7 @@ enum Command {
     Update(lock::UpdateArgs),
     Export(export::Args),
     Ls(ls::Args),
+    Cat(cat::Args),
     Diff(diff::Args),
     Inspect(inspect::Args),
     Fmt(fmt::Args),
@@ -71,6 +73,7 @@ impl Command {
             Self::Update(args) => (lock::update(args), args.project.json),
             Self::Export(args) => (export::run(args), args.json),
             Self::Ls(args) => (ls::run(args), args.json),
+            Self::Cat(args) => (cat::run(args), false),
             Self::Diff(args) => (diff::run(args), args.json),
             Self::Inspect(args) => (inspect::run(args), args.json),
             Self::Fmt(args) => (fmt::run(args), args.json),

@@ -75,6 +75,11 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
+/// Returns whether results go to a terminal.
+pub(crate) fn is_result_watched() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Shows how far something is, on a line that the next such text, or any other, replaces.
 pub(crate) fn status(text: &str) {
     let mut out = io::stderr().lock();

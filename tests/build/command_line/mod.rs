@@ -7,7 +7,7 @@ mod generated;
 mod init;
 
 /// Every subcommand.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "init",
     "check",
     "build",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 14] = [
     "lock",
     "update",
     "ls",
+    "cat",
     "diff",
     "export",
     "inspect",
