@@ -10,3 +10,7 @@ mod language;
 mod listing;
 mod merged;
 mod scenario;
+#[path = "../show/schema.rs"]
+mod schema;
+#[path = "../../boxfile-spec/src/schema/json/validator.rs"]
+mod validator;

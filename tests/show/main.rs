@@ -10,7 +10,11 @@ mod diff;
 mod fixture;
 mod foreign;
 mod inspect;
+mod json;
 mod ls;
 mod real;
 mod refused;
 mod sbom;
+mod schema;
+#[path = "../../boxfile-spec/src/schema/json/validator.rs"]
+mod validator;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use box_image::text::readable;
 use box_image::{ErrorCode, exit};
 use boxbuild::project::LockFile;
 use boxbuild::{Build, output, resolve};
@@ -12,6 +13,7 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
+use super::warnings::Warnings;
 use super::{locate, locking, terminal};
 
 /// Builds a box from a Boxfile and prints its digest.
@@ -48,6 +50,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.output.as_deref().map_or(Ok(()), check_directory)?;
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
     let lock_file = loaded.lock_file(&args.inputs).map_err(|error| {
@@ -67,7 +70,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     locate::check_output(&directory)?;
     set_threads(args.jobs)?;
     let resolved = resolve(&request, &tools.store).map_err(failed)?;
-    loaded.show_warnings(resolved.warnings());
+    let mut warnings = Warnings::new(args.project.json);
+    loaded.add_warnings(resolved.warnings(), &mut warnings);
     let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
     if args.locked {
         locking::check_locked(&lock_file, &lock, &lock_command(args))?;
@@ -77,12 +81,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let built = resolved.build().map_err(failed)?;
     let written = save(&lock_file, &lock)?;
     let swap = output::write(&tools.store, &built.sealed, &directory)?;
-    note_swap(swap, &directory);
-    loaded.show_unused(&built.unused);
-    note_unenforced(&tools, &built)?;
+    warn_of_swap(swap, &directory, &mut warnings);
+    loaded.add_unused(&built.unused, &mut warnings);
+    warn_of_unenforced(&tools, &built, &mut warnings)?;
     let lock = locking::report(&lock_file, &lock, written);
-    report(args, &loaded, &built, &directory, &lock);
+    report(args, &loaded, &built, &directory, &lock, &warnings);
     Ok(())
+}
+
+/// Refuses an output that is meant to be a file: a box is a directory.
+fn check_directory(output: &Path) -> Result<(), Failure> {
+    let archives = ["tar", "gz", "tgz", "zst"];
+    let extension = output.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let meant = match output.to_str() {
+        Some("-") => "standard output",
+        _ if archives.contains(&extension) => "an archive",
+        _ => return Ok(()),
+    };
+    let message = format!("a box is a directory, and cannot be written to {meant}");
+    let help = "name a directory with --output; `boxbuild export --format tar` or `oci` makes an \
+                archive of a box";
+    Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
 /// Writes the lock, and says so where it changed.
@@ -100,10 +119,10 @@ fn save(file: &LockFile, lock: &Lock) -> Result<bool, Failure> {
 }
 
 /// Warns where the box was not replaced in one step.
-fn note_swap(swap: Swap, directory: &Path) {
+fn warn_of_swap(swap: Swap, directory: &Path, warnings: &mut Warnings) {
     if swap == Swap::InSteps {
-        terminal::note(&format!(
-            "warning: the file system of {} cannot exchange two directories: a build that is killed \
+        warnings.add_message(&format!(
+            "the file system of {} cannot exchange two directories: a build that is killed \
              while it replaces a box there may leave none",
             directory.display()
         ));
@@ -111,10 +130,14 @@ fn note_swap(swap: Swap, directory: &Path) {
 }
 
 /// Says what of the box today's launcher does not enforce, and so refuses to start.
-fn note_unenforced(tools: &Tools<'_>, built: &Build) -> Result<(), Failure> {
+fn warn_of_unenforced(
+    tools: &Tools<'_>,
+    built: &Build,
+    warnings: &mut Warnings,
+) -> Result<(), Failure> {
     let plan = built.sealed.plan(&tools.store)?;
     for unsupported in plan.unsupported() {
-        terminal::note(&format!("warning: boxlaunch will not start this box: {unsupported}"));
+        warnings.add_message(&format!("boxlaunch will not start this box: {unsupported}"));
     }
     Ok(())
 }
@@ -136,7 +159,14 @@ fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
     built.map_err(|error| Failure::new(ErrorCode::Internal, error))
 }
 
-fn report(args: &Args, loaded: &Loaded, built: &Build, directory: &Path, lock: &Value) {
+fn report(
+    args: &Args,
+    loaded: &Loaded,
+    built: &Build,
+    directory: &Path,
+    lock: &Value,
+    warnings: &Warnings,
+) {
     let sealed = &built.sealed;
     if args.project.json {
         let report = serde_json::json!({
@@ -147,11 +177,12 @@ fn report(args: &Args, loaded: &Loaded, built: &Build, directory: &Path, lock: &
             "rootfs_bytes": sealed.rootfs_size,
             "cached": built.cached,
             "lock": lock,
+            "warnings": warnings.json(),
         });
         return terminal::json(&report.to_string());
     }
     let how = if built.cached { "from the store" } else { "built" };
-    let mib = sealed.rootfs_size.div_ceil(1 << 20);
-    terminal::note(&format!("{how}: {} (rootfs {mib} MiB)", directory.display()));
+    let size = readable(sealed.rootfs_size);
+    terminal::note(&format!("{how}: {} (rootfs {size})", directory.display()));
     terminal::result(&sealed.manifest.to_string());
 }

@@ -14,7 +14,8 @@ use oci_registry::Registry;
 
 use super::failure::Failure;
 use super::options::{InputOptions, ProjectOptions};
-use super::{locate, registries, terminal};
+use super::warnings::Warnings;
+use super::{locate, registries};
 
 /// A Boxfile without errors, as one of its profiles makes it.
 #[derive(Clone)]
@@ -91,18 +92,20 @@ impl Loaded {
 
     /// Shows what is worth a look, in the Boxfile and in further texts.
     pub(crate) fn show_warnings(&self, further: &[Report]) {
-        let own = Report::new(self.sources.clone(), self.warnings.clone());
-        for report in own.iter().chain(further) {
-            terminal::note(&report.render());
-        }
+        self.add_warnings(further, &mut Warnings::default());
     }
 
-    /// Shows which policies decided nothing.
-    pub(crate) fn show_unused(&self, unused: &[Unused]) {
+    /// Adds what is worth a look, in the Boxfile and in further texts, to the warnings of a command.
+    pub(crate) fn add_warnings(&self, further: &[Report], to: &mut Warnings) {
+        let own = Report::new(self.sources.clone(), self.warnings.clone());
+        own.iter().chain(further).for_each(|report| to.add(report));
+    }
+
+    /// Adds the policies that decided nothing to the warnings of a command.
+    pub(crate) fn add_unused(&self, unused: &[Unused], to: &mut Warnings) {
         let found = unused.iter().filter_map(|unused| unused.warning(self.boxfile()));
-        if let Some(report) = Report::new(self.sources.clone(), found) {
-            terminal::note(&report.render());
-        }
+        let report = Report::new(self.sources.clone(), found);
+        report.iter().for_each(|report| to.add(report));
     }
 
     /// Reads the lock.

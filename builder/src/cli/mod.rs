@@ -23,6 +23,7 @@ mod plan;
 mod progress;
 mod registries;
 mod terminal;
+mod warnings;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -65,7 +66,7 @@ impl Command {
     /// Runs the command. Returns how it ended, and whether it reports as JSON.
     fn run(&self) -> (Result<(), failure::Failure>, bool) {
         match self {
-            Self::Init(args) => (init::run(args), false),
+            Self::Init(args) => (init::run(args), args.json),
             Self::Check(args) => (check::run(args), args.project.json),
             Self::Build(args) => (build::run(args), args.project.json),
             Self::Plan(args) => (plan::run(args), args.project.json),

@@ -13,7 +13,9 @@ use boxbuild::skill::is_skill;
 use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes};
 use host_fs::publish::PublishError;
 use oci_image::{Access, Image, Registries, SourceError};
+use serde_json::{Value, json};
 
+use super::entry::with_fields;
 use super::failure::{Failure, chain};
 use super::options::{RegistryOptions, StoreOption};
 use super::{locate, registries, terminal};
@@ -42,6 +44,9 @@ pub(crate) struct Args {
     /// Write Boxfile.toml instead of Boxfile
     #[arg(long)]
     toml: bool,
+    /// Print JSON, errors included, but for a wrong command line
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     store: StoreOption,
     #[command(flatten)]
@@ -62,6 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(name) => checked_name(name)?,
         None => locate::directory_name(),
     };
+    let report = report(&name, &agent, business.as_ref());
     let scaffold = Scaffold { name, agent, business, skills: has_skills() };
     let (file, text) = match args.toml {
         true => ("Boxfile.toml", scaffold.toml()),
@@ -69,8 +75,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     check_text(file, &text)?;
     write_new(Path::new(file), &text)?;
-    terminal::note(&format!("wrote {file}; look at it, then run `boxbuild build`"));
+    if args.json {
+        terminal::json(&with_fields(report, [("file", json!(file))]).to_string());
+    } else {
+        terminal::note(&format!("wrote {file}; look at it, then run `boxbuild build`"));
+    }
     Ok(())
+}
+
+/// Reports as data what a Boxfile is written for.
+fn report(name: &str, agent: &Found, business: Option<&Found>) -> Value {
+    let image = |component: ComponentName, image: &Found| json!({ "component": component, "image": image.reference });
+    let agent = image(ComponentName::Agent, agent);
+    let business = business.map(|it| image(ComponentName::Business, it));
+    let images: Vec<Value> = [Some(agent), business].into_iter().flatten().collect();
+    json!({ "name": name, "images": images })
 }
 
 /// Checks that a text is a Boxfile: names from outside are in it.
@@ -96,7 +115,7 @@ fn inspect(reference: &str, args: &Args) -> Result<Found, Failure> {
         return Ok(Found::new(reference, &open(&parsed, None)?));
     }
     let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
-    let remote = registries::client(&args.registries, false)?;
+    let remote = registries::client(&args.registries, args.json)?;
     let registries = Registries { store: &store, remote: &remote, offline: false };
     let image = open(&parsed, Some(registries))?;
     Ok(Found::new(reference, &image))
