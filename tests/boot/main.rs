@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
+mod components;
 mod debian;
 mod erofs;
 mod hello;
@@ -12,5 +13,6 @@ mod merged;
 mod scenario;
 #[path = "../show/schema.rs"]
 mod schema;
+mod tutorial;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;

@@ -1,9 +1,9 @@
 //! `cargo xtask`: the daily work on this repository.
 //!
-//! `demo` builds the example and boots it; `test` runs every check; `docs` writes what is generated;
-//! `fuzz` looks for inputs that break a parser; `bench` compares with other programs; `lines` and
-//! `cycles` measure the code itself. One file per subcommand is in `commands/`; all output goes
-//! through [`say`].
+//! `demo` builds the example and boots it; `install` puts the programs in place; `test` runs every
+//! check; `docs` writes what is generated; `fuzz` looks for inputs that break a parser; `bench`
+//! compares with other programs; `lines` and `cycles` measure the code itself. One file per subcommand
+//! is in `commands/`; all output goes through [`say`].
 #![forbid(unsafe_code)]
 
 mod cargo;
@@ -15,7 +15,9 @@ mod source;
 use std::process::ExitCode;
 
 use clap::Parser;
-use commands::{bench, box_init, cycles, demo, docs, fuzz, lines, setup, test, vmhost, words};
+use commands::{
+    bench, box_init, cycles, demo, docs, fuzz, install, lines, setup, test, vmhost, words,
+};
 
 /// The daily work on this repository.
 #[derive(Debug, Parser)]
@@ -26,6 +28,9 @@ enum Task {
     /// Build examples/hello and boot it: under this machine's KVM where that works, else on the
     /// virtual host. Leaves target/demo/report.json.
     Demo,
+    /// Build boxbuild, boxlaunch and box-init, install them with manual pages and completions, and get
+    /// a guest kernel.
+    Install(install::Options),
     /// Build box-init, PID 1 of the guest, with the same bytes in every directory; prints its path.
     BoxInit,
     /// Write the documents that are generated from the code: docs/boxfile.md and its JSON Schema.
@@ -52,6 +57,7 @@ fn main() -> ExitCode {
     let outcome = match Task::parse() {
         Task::Setup => setup::run(),
         Task::Demo => demo::run(),
+        Task::Install(options) => install::run(&options),
         Task::BoxInit => box_init::run(),
         Task::Docs => docs::run(),
         Task::Test => test::run(),

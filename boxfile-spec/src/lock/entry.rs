@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use box_digest::AnyDigest;
+use box_digest::{AnyDigest, Digest};
 use box_image::named_enum;
 use serde::Deserialize;
 
@@ -36,12 +36,12 @@ pub struct LockEntry {
     pub size: u64,
     /// The digests of an image's layers, lowest first; empty for all other kinds.
     #[serde(default)]
-    pub layers: Vec<AnyDigest>,
+    pub layers: Vec<Digest>,
 }
 
 impl LockEntry {
     /// Returns the layers that another entry lacks, lowest first.
-    pub fn layers_not_in(&self, other: &Self) -> Vec<AnyDigest> {
+    pub fn layers_not_in(&self, other: &Self) -> Vec<Digest> {
         self.layers.iter().filter(|layer| !other.layers.contains(layer)).copied().collect()
     }
 
@@ -90,7 +90,6 @@ impl fmt::Display for PinKind {
 
 #[cfg(test)]
 mod tests {
-    use box_digest::Digest;
 
     use super::*;
 
@@ -112,7 +111,7 @@ mod tests {
             platform: None,
             digest: Digest::from_bytes([0; 32]).into(),
             size: 0,
-            layers: layers.iter().map(|byte| Digest::from_bytes([*byte; 32]).into()).collect(),
+            layers: layers.iter().map(|byte| Digest::from_bytes([*byte; 32])).collect(),
         };
         let (old, new) = (entry(&[1, 2, 3]), entry(&[1, 4, 5]));
         assert_eq!(new.layers_not_in(&old), entry(&[4, 5]).layers);

@@ -15,7 +15,7 @@ use oci_registry::Registry;
 use super::failure::Failure;
 use super::options::{InputOptions, ProjectOptions};
 use super::warnings::Warnings;
-use super::{locate, registries};
+use super::{installed, locate, registries};
 
 /// A Boxfile without errors, as one of its profiles makes it.
 #[derive(Clone)]
@@ -160,7 +160,7 @@ impl<'a> Tools<'a> {
         Ok(Self {
             store: Store::open(&store)?,
             options,
-            init: locate::init(options.init.as_deref())?,
+            init: installed::init(options.init.as_deref())?,
             builder: builder_identity()?,
             remote: registries::client(&options.registries, as_json)?,
         })
@@ -188,7 +188,7 @@ impl<'a> Tools<'a> {
             },
             remote: Some(&self.remote),
             init: &self.init,
-            kernel: locate::kernel(self.options.kernel.as_deref(), boxfile, base)?,
+            kernel: installed::kernel(self.options.kernel.as_deref(), boxfile, base)?,
             builder: self.builder,
         })
     }

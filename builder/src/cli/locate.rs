@@ -1,25 +1,13 @@
-//! Finding what the command line does not name: the Boxfile, the store, the init, the kernel.
+//! Finding what the command line does not name: the Boxfile, the store, the user's directories.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use boxbuild::project::NAMES;
-use boxfile_spec::Boxfile;
 
 use super::failure::Failure;
 use super::terminal;
-
-/// Where distributions install shared libraries.
-const LIBRARY_DIRECTORIES: [&str; 6] = [
-    "/usr/local/lib64",
-    "/usr/local/lib",
-    "/usr/lib64",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib",
-    "/opt/homebrew/lib",
-];
-const KERNEL_LIBRARY: &str = "libkrunfw.so.5";
 
 /// Returns the Boxfile to use.
 pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
@@ -84,43 +72,6 @@ pub(crate) fn xdg(name: &str) -> Option<PathBuf> {
 /// Returns the path in an environment variable, unless it is empty.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
-}
-
-/// Returns the init: as named, or beside this program.
-pub(crate) fn init(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    if let Some(path) = named {
-        return Ok(path.to_owned());
-    }
-    let program = env::current_exe().unwrap_or_default();
-    let directory = program.parent().unwrap_or(Path::new("/"));
-    let places = [directory.join("box-init"), directory.join("../lib/boxbuild/box-init")];
-    places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-        let help =
-            "name it with --init PATH or BOXBUILD_INIT; it is built by\ncargo xtask box-init";
-        Failure::new((ErrorCode::InitNotFound, help), "box-init is not beside boxbuild")
-    })
-}
-
-/// Returns the kernel: as the Boxfile names it, as named on the command line, or as installed.
-pub(crate) fn kernel(
-    named: Option<&Path>,
-    boxfile: &Boxfile,
-    base: &Path,
-) -> Result<PathBuf, Failure> {
-    let declared = boxfile.kernel.as_ref().and_then(|kernel| kernel.path.as_ref());
-    if let Some(path) = declared {
-        return Ok(base.join(&path.value));
-    }
-    if let Some(path) = named {
-        return Ok(path.to_owned());
-    }
-    let places = LIBRARY_DIRECTORIES.iter().map(|it| Path::new(it).join(KERNEL_LIBRARY));
-    places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-        let help = "install your distribution's libkrunfw, or name its libkrunfw.so.5 with \
-                    --kernel PATH or BOXBUILD_KERNEL";
-        let message = "no guest kernel: libkrunfw is not installed";
-        Failure::new((ErrorCode::KernelNotFound, help), message)
-    })
 }
 
 /// Returns a box's name made of the current directory's.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use box_digest::AnyDigest;
+use box_digest::{AnyDigest, Digest};
 use box_image::ErrorCode;
 use boxbuild::project::{LockFile, Mismatch};
 use boxfile_spec::lock::{Change, LockEntry};
@@ -114,8 +114,9 @@ fn lines(change: &Change<'_>) -> Vec<String> {
         Change::Removed(entry) => vec![format!("{}: removed", titled(entry.key()))],
         Change::Changed { old, new } => {
             let changed = differences(old, new, |before, after| format!("{before} → {after}"));
-            let layers = |sign, layers: Vec<AnyDigest>| -> Vec<String> {
-                layers.iter().map(|layer| format!("  {sign} layer {}", layer.short())).collect()
+            let layers = |sign, layers: Vec<Digest>| -> Vec<String> {
+                let line = |layer| format!("  {sign} layer {}", AnyDigest::from(layer).short());
+                layers.into_iter().map(line).collect()
             };
             let mut lines = vec![format!("{}: {}", titled(new.key()), changed.join(", "))];
             lines.extend(layers('-', old.layers_not_in(new)));
@@ -211,7 +212,7 @@ mod tests {
             platform: Some(platform),
             digest: Digest::from_bytes([byte; 32]).into(),
             size: 7,
-            layers: vec![Digest::from_bytes([byte + 1; 32]).into()],
+            layers: vec![Digest::from_bytes([byte + 1; 32])],
         }
     }
 

@@ -13,6 +13,7 @@ mod fmt;
 mod generate;
 mod init;
 mod inspect;
+mod installed;
 mod loaded;
 mod locate;
 mod lock;
@@ -22,6 +23,7 @@ mod options;
 mod plan;
 mod progress;
 mod registries;
+mod setup;
 mod terminal;
 mod warnings;
 
@@ -57,6 +59,7 @@ enum Command {
     Diff(diff::Args),
     Inspect(inspect::Args),
     Fmt(fmt::Args),
+    Setup(setup::Args),
     Schema(generate::Schema),
     Completions(generate::Completions),
     Man(generate::Man),
@@ -78,6 +81,7 @@ impl Command {
             Self::Diff(args) => (diff::run(args), args.json),
             Self::Inspect(args) => (inspect::run(args), args.json),
             Self::Fmt(args) => (fmt::run(args), args.json),
+            Self::Setup(args) => (setup::run(args), args.json),
             Self::Schema(args) => (generate::schema(args), false),
             Self::Completions(args) => (generate::completions(args), false),
             Self::Man(args) => (generate::man(args), false),

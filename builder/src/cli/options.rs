@@ -23,11 +23,11 @@ pub(crate) struct InputOptions {
     /// The lock [default: Boxfile.lock beside the Boxfile]
     #[arg(long, value_name = "PATH")]
     pub(crate) lock_file: Option<PathBuf>,
-    /// The init [default: box-init beside this program]
+    /// The init, a static box-init [default: ../lib/boxbuild/box-init or box-init beside this program]
     #[arg(long, value_name = "PATH", env = "BOXBUILD_INIT", hide_env_values = true)]
     pub(crate) init: Option<PathBuf>,
     /// The guest kernel, if the Boxfile names no file: libkrunfw.so.5 or an ELF kernel
-    /// [default: as installed]
+    /// [default: that of `boxbuild setup`, else libkrunfw.so.5 among the system's libraries]
     #[arg(long, value_name = "PATH", env = "BOXBUILD_KERNEL", hide_env_values = true)]
     pub(crate) kernel: Option<PathBuf>,
     #[command(flatten)]

@@ -20,22 +20,26 @@ const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// Makes the client of this command. Progress is shown to people, unless a machine reads along.
 pub(crate) fn client(options: &RegistryOptions, as_json: bool) -> Result<Registry, Failure> {
-    let progress = Progress::new(as_json);
-    let network = NetworkOptions {
-        proxy: text("HTTPS_PROXY").or_else(|| text("https_proxy")),
-        // Trusted certificates, in the place of the system's.
-        roots: path("SSL_CERT_FILE"),
-        progress: Some(Arc::new(move |it| progress.tell(it))),
-        ..NetworkOptions::default()
-    };
     let search = env::var_os("PATH").unwrap_or_default();
     Ok(Registry::new(Options {
         config: config(options)?,
         auth_files: auth_files(),
         helper_path: env::split_paths(&search).filter(|it| it.is_absolute()).collect(),
-        network,
+        network: network(as_json),
         ..Options::default()
     }))
+}
+
+/// Returns how this command uses the network.
+pub(crate) fn network(as_json: bool) -> NetworkOptions {
+    let progress = Progress::new(as_json);
+    NetworkOptions {
+        proxy: text("HTTPS_PROXY").or_else(|| text("https_proxy")),
+        // Trusted certificates, in the place of the system's.
+        roots: path("SSL_CERT_FILE"),
+        progress: Some(Arc::new(move |it| progress.tell(it))),
+        ..NetworkOptions::default()
+    }
 }
 
 /// Reads the configuration that is named, or the user's, or none.

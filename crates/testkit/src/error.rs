@@ -48,6 +48,9 @@ pub enum KitError {
         /// The file's digest, in hexadecimal.
         found: String,
     },
+    /// The package with the guest kernel cannot be had.
+    #[error(transparent)]
+    Package(#[from] guest_kernel::PackageError),
     /// A document or image does not have the form that it should have.
     #[error("{what} is malformed: {why}")]
     Malformed { what: String, why: String },

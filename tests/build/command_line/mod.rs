@@ -5,9 +5,10 @@ mod files;
 mod format;
 mod generated;
 mod init;
+mod setup;
 
 /// Every subcommand.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "init",
     "check",
     "build",
@@ -20,6 +21,7 @@ const COMMANDS: [&str; 15] = [
     "export",
     "inspect",
     "fmt",
+    "setup",
     "schema",
     "completions",
     "man",

@@ -47,7 +47,8 @@ pub(super) fn for_tests(workspace: &Workspace) -> Result<()> {
     for_demo(workspace)?;
     for_virtual_host(workspace)?;
     say::watch(|| {
-        packages(&[Package::Umoci, Package::Skopeo, Package::Mmdebstrap], &mut say::note)?;
+        let wanted = [Package::Umoci, Package::Skopeo, Package::Mmdebstrap, Package::Curl];
+        packages(&wanted, &mut say::note)?;
         docker_registry(workspace, &mut say::note)?;
         spdx_validator(workspace, &mut say::note).map(drop)
     })

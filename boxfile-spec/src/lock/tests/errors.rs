@@ -297,12 +297,12 @@ fn values_of_the_wrong_type() {
         |
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
-    assert_snapshot!(after("sha256:22", "md5:22"), @r#"
+    assert_snapshot!(after("sha256:22", "blake3:22"), @r#"
     error: `layers` of the entry `agent` must be a list of digests: `sha256:` and 64 lower-case hexadecimal digits
        --> Boxfile.lock:15:5
         |
-     15 |     "md5:2222222222222222222222222222222222222222222222222222222222222222",
-        |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+     15 |     "blake3:2222222222222222222222222222222222222222222222222222222222222222",
+        |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         |
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);

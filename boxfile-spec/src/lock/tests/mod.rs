@@ -37,7 +37,7 @@ fn lock(entries: impl IntoIterator<Item = LockEntry>) -> Lock {
 
 fn entry(name: &str, kind: PinKind, source: &str, platform: Option<Platform>) -> LockEntry {
     let layers = match kind {
-        PinKind::Image => [[0x11; 32], [0x22; 32]].map(|it| Digest::from_bytes(it).into()).to_vec(),
+        PinKind::Image => [[0x11; 32], [0x22; 32]].map(Digest::from_bytes).to_vec(),
         _ => Vec::new(),
     };
     let digest = match kind {

@@ -38,7 +38,7 @@ fn any_entry() -> impl Strategy<Value = LockEntry> {
         option::of(select(&Platform::ALL[..])),
         any_digest(),
         any::<u64>(),
-        proptest::collection::vec(any_digest(), 0..4),
+        proptest::collection::vec(any::<[u8; 32]>().prop_map(Digest::from_bytes), 0..4),
     )
         .prop_map(|(name, kind, source, platform, digest, size, layers)| LockEntry {
             name,

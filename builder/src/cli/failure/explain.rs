@@ -21,6 +21,7 @@ use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
 use error_report::Explanation;
+use guest_kernel::PackageError;
 use host_fs::FileError;
 use host_fs::publish::PublishError;
 use oci_layer::{LayerError, LayerErrorKind};
@@ -254,6 +255,25 @@ impl Explain for HttpError {
             Self::Client(_) => Internal.into(),
             Self::Untrusted { .. } | Self::NotTls { .. } => ServerUntrusted.into(),
             Self::Unreachable { .. } => ServerUnreachable.into(),
+        }
+    }
+}
+
+impl Explain for PackageError {
+    fn explain(&self) -> Explanation {
+        const OR_FROM: &str = "or name a kernel with --from FILE or URL";
+        match self {
+            Self::NoPip => help(
+                KernelNotFound,
+                format!("install pip (Debian: apt-get install python3-pip), {OR_FROM}"),
+            ),
+            Self::Pip { .. } | Self::NoWheel { .. } => help(
+                DownloadFailed,
+                format!("check the network and the configuration of pip, {OR_FROM}"),
+            ),
+            Self::File { source, .. } => source.explain(),
+            Self::WrongDigest { .. } => DigestMismatch.into(),
+            Self::NotAWheel | Self::NoMember { .. } => KernelInvalid.into(),
         }
     }
 }

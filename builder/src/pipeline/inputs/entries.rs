@@ -56,8 +56,8 @@ pub(in crate::pipeline) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock 
 }
 
 /// Returns the layers of an image as an entry lists them.
-fn layers(image: &Image) -> Vec<AnyDigest> {
-    image.layers.iter().map(|layer| layer.digest.into()).collect()
+fn layers(image: &Image) -> Vec<Digest> {
+    image.layers.iter().map(|layer| layer.digest).collect()
 }
 
 /// Returns the digest that an entry pins an image to.

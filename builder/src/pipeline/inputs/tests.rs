@@ -192,7 +192,7 @@ fn the_lock_has_an_entry_for_each_input() {
     let lock = super::lock(&inputs(), &request(&boxfile));
     let business = lock.get("business", Some(Platform::LinuxAmd64)).unwrap();
     assert_eq!(business.digest, digest(2).into());
-    assert_eq!(business.layers, [digest(11).into(), digest(12).into()]);
+    assert_eq!(business.layers, [digest(11), digest(12)]);
     assert!(matches!(lock.get("skill:greet", None).unwrap().digest, AnyDigest::Blake3(_)));
 }
 

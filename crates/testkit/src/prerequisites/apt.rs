@@ -39,6 +39,8 @@ pub enum Package {
     Python,
     /// Mounts a directory by FUSE, with times that can be set back.
     Bindfs,
+    /// Connects to an agent through its socket on the host.
+    Curl,
 }
 
 impl Package {
@@ -59,6 +61,7 @@ impl Package {
             Self::Strace => "strace",
             Self::Python => "python3",
             Self::Bindfs => "bindfs",
+            Self::Curl => "curl",
         }
     }
 
@@ -79,6 +82,7 @@ impl Package {
             Self::Strace => "strace",
             Self::Python => "python3",
             Self::Bindfs => "bindfs",
+            Self::Curl => "curl",
         }
     }
 

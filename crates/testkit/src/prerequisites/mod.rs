@@ -17,7 +17,7 @@ use std::path::Path;
 
 use crate::{KitError, Result};
 pub use apt::{Package, packages};
-pub use bundle::{kernel_bundle, microsandbox};
+pub use bundle::{kernel_bundle, microsandbox, pip};
 pub use docker_registry::docker_registry;
 pub(crate) use download::download;
 pub use host_kernel::host_kernel;

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::bundle::has_pip;
-use super::{Package, Say, lock, packages};
+use super::{Say, lock, pip};
 use crate::{KitError, Result, Workspace, program};
 
 /// The validator, and of what it needs that which it needs for JSON: 2 MB of plain Python.
@@ -54,17 +53,15 @@ pub fn spdx_validator(workspace: &Workspace, say: Say<'_>) -> Result<SpdxValidat
 }
 
 fn fetch(folder: &Path, say: Say<'_>) -> Result<()> {
-    if !has_pip() {
-        packages(&[Package::Pip], say)?;
-    }
+    pip(say)?;
     say("fetching the SPDX validator: pip install spdx-tools==0.8.3");
     let parent = folder.parent().unwrap_or(folder);
     let scratch = tempfile::tempdir_in(parent).map_err(KitError::file("make", parent))?;
     let (list, draft) = (scratch.path().join("requirements.txt"), scratch.path().join("ready"));
     fs::write(&list, REQUIREMENTS).map_err(KitError::file("write", &list))?;
-    let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]);
-    pip.args(["--require-hashes", "--no-warn-script-location", "--target"]).arg(&draft);
-    program::run(pip.arg("--requirement").arg(&list))?;
+    let mut python = Command::new("python3");
+    python.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]);
+    python.args(["--require-hashes", "--no-warn-script-location", "--target"]).arg(&draft);
+    program::run(python.arg("--requirement").arg(&list))?;
     fs::rename(&draft, folder).map_err(KitError::file("rename", &draft))
 }

@@ -1,0 +1,214 @@
+//! Finding what every box has and no Boxfile has to name: box-init and the guest kernel.
+
+use std::env;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use box_image::ErrorCode;
+use boxbuild::binary::{Program, inspect};
+use boxfile_spec::{Boxfile, Platform};
+
+use super::failure::{Failure, chain};
+use super::locate;
+
+/// Where distributions install shared libraries.
+const LIBRARY_DIRECTORIES: [&str; 6] = [
+    "/usr/local/lib64",
+    "/usr/local/lib",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib",
+    "/opt/homebrew/lib",
+];
+const KERNEL_LIBRARY: &str = "libkrunfw.so.5";
+/// The kernel of `boxbuild setup`, below the user's data directory.
+const SET_UP_KERNEL: &str = "boxbuild/guest-kernel";
+/// The file by which a directory is known as cargo's output.
+const CARGO_NOTES: &str = ".rustc_info.json";
+
+/// Returns the init: as named, or the first that is installed and static. `cargo build` leaves a
+/// dynamic one beside boxbuild, which no guest could start.
+pub(crate) fn init(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let program = || env::current_exe().unwrap_or_default();
+    named.map_or_else(|| first_static(&init_places(&program())), |path| Ok(path.to_owned()))
+}
+
+/// Returns where box-init may be: as installed, beside this program, or where `cargo xtask box-init`
+/// leaves it.
+fn init_places(program: &Path) -> Vec<PathBuf> {
+    let beside = program.parent().unwrap_or(program);
+    let above = beside.parent().unwrap_or(beside);
+    let mut places = vec![above.join("lib/boxbuild/box-init"), beside.join("box-init")];
+    if above.join(CARGO_NOTES).is_file() {
+        places.push(above.join("x86_64-unknown-linux-musl/release/box-init"));
+    }
+    places
+}
+
+fn first_static(places: &[PathBuf]) -> Result<PathBuf, Failure> {
+    let mut skipped = Vec::new();
+    for place in places.iter().filter(|place| place.is_file()) {
+        match unusable(place) {
+            None => return Ok(place.clone()),
+            Some(why) => skipped.push(format!("{} was skipped: {why}", place.display())),
+        }
+    }
+    let message = match skipped.is_empty() {
+        true => "box-init is not installed".to_owned(),
+        false => format!("no static box-init is installed; {}", skipped.join("; ")),
+    };
+    let help = "run `cargo xtask install` in the checkout of boxbuild, or `cargo xtask box-init` \
+                there and name its result with --init PATH or BOXBUILD_INIT";
+    Err(Failure::new((ErrorCode::InitNotFound, help), message))
+}
+
+/// Returns why a file cannot be PID 1 of a box, or `None` if it can.
+fn unusable(path: &Path) -> Option<String> {
+    let inspected = match File::open(path) {
+        Ok(file) => inspect(&file, Platform::BUILT),
+        Err(error) => return Some(error.to_string()),
+    };
+    match inspected {
+        Ok(Program::Static) => None,
+        Ok(Program::By(_)) => Some("it is linked dynamically".to_owned()),
+        Err(error) => Some(chain(&error)),
+    }
+}
+
+/// Returns the kernel: as the Boxfile names it, as named on the command line, as `boxbuild setup` put
+/// it, or as the system has it. What a user has set up comes before what happens to be installed.
+pub(crate) fn kernel(
+    named: Option<&Path>,
+    boxfile: &Boxfile,
+    base: &Path,
+) -> Result<PathBuf, Failure> {
+    let declared = boxfile.kernel.as_ref().and_then(|kernel| kernel.path.as_ref());
+    if let Some(path) = declared {
+        return Ok(base.join(&path.value));
+    }
+    if let Some(path) = named {
+        return Ok(path.to_owned());
+    }
+    let of_system = LIBRARY_DIRECTORIES.iter().map(|it| Path::new(it).join(KERNEL_LIBRARY));
+    first_kernel(set_up_kernel().into_iter().chain(of_system))
+}
+
+fn first_kernel(places: impl IntoIterator<Item = PathBuf>) -> Result<PathBuf, Failure> {
+    places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+        let help = "run `boxbuild setup`, which gets one, or name a libkrunfw.so.5 or an ELF \
+                    kernel with --kernel PATH or BOXBUILD_KERNEL";
+        Failure::new((ErrorCode::KernelNotFound, help), "no guest kernel is installed")
+    })
+}
+
+/// Returns where `boxbuild setup` puts the kernel, if there is a directory for the user's data.
+pub(crate) fn set_up_kernel() -> Option<PathBuf> {
+    let home = || locate::path("HOME").map(|home| home.join(".local/share"));
+    locate::xdg("XDG_DATA_HOME").or_else(home).map(|data| data.join(SET_UP_KERNEL))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// An ELF program for x86-64 with one segment of a kind: `PT_LOAD`, or `PT_INTERP` as well.
+    fn program(dynamic: bool) -> Vec<u8> {
+        let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+        file.resize(16, 0);
+        file.extend([2, 0, 62, 0, 1, 0, 0, 0]); // ET_EXEC, EM_X86_64, version
+        file.extend([1u64, 64, 0].iter().flat_map(|it| it.to_le_bytes())); // entry, phoff, shoff
+        file.extend([0, 0, 0, 0, 64, 0, 56, 0, 1 + u8::from(dynamic), 0, 0, 0, 0, 0, 0, 0]);
+        let segment = |kind: u32, offset: u64, size: u64| {
+            let fields = [offset, 0, 0, size, size, 1];
+            let words = fields.iter().flat_map(|it| it.to_le_bytes());
+            [kind, 4].iter().flat_map(|it| it.to_le_bytes()).chain(words).collect::<Vec<u8>>()
+        };
+        file.extend(segment(1, 0, 64));
+        if dynamic {
+            file.extend(segment(3, 176, 8));
+            file.extend(b"/lib/ld\0");
+        }
+        file
+    }
+
+    fn write(path: &Path, bytes: &[u8]) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    /// An empty directory, and where in it the program would be.
+    fn layout(program: &str) -> (tempfile::TempDir, PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let program = root.path().join(program);
+        (root, program)
+    }
+
+    #[test]
+    fn a_named_init_is_taken_as_it_is() {
+        assert_eq!(init(Some(Path::new("own"))), Ok(PathBuf::from("own")));
+    }
+
+    #[test]
+    fn an_installed_init_comes_before_one_beside_the_program() {
+        let (root, boxbuild) = layout("bin/boxbuild");
+        let beside = root.path().join("bin/box-init");
+        write(&beside, &program(false));
+        assert_eq!(first_static(&init_places(&boxbuild)), Ok(beside));
+        let installed = root.path().join("lib/boxbuild/box-init");
+        write(&installed, &program(false));
+        assert_eq!(first_static(&init_places(&boxbuild)), Ok(installed));
+    }
+
+    #[test]
+    fn a_dynamic_init_is_skipped_for_the_static_one_of_a_checkout() {
+        let (root, boxbuild) = layout("target/release/boxbuild");
+        write(&root.path().join("target/release/box-init"), &program(true));
+        let built = root.path().join("target/x86_64-unknown-linux-musl/release/box-init");
+        write(&built, &program(false));
+        assert!(first_static(&init_places(&boxbuild)).is_err(), "nothing says that cargo made it");
+        write(&root.path().join("target/.rustc_info.json"), b"{}");
+        assert_eq!(first_static(&init_places(&boxbuild)), Ok(built));
+    }
+
+    #[test]
+    fn where_no_init_can_be_used_the_error_says_why() {
+        let (root, boxbuild) = layout("bin/boxbuild");
+        let failed = || format!("{:?}", first_static(&init_places(&boxbuild)).unwrap_err());
+        assert!(failed().contains("\"box-init is not installed\""), "{}", failed());
+        let dynamic = root.path().join("lib/boxbuild/box-init");
+        let text = boxbuild.with_file_name("box-init");
+        write(&dynamic, &program(true));
+        write(&text, b"text");
+        let (dynamic, text) = (dynamic.display(), text.display());
+        let expected = format!(
+            "no static box-init is installed; {dynamic} was skipped: it is linked dynamically; \
+             {text} was skipped: it is nothing that Linux starts"
+        );
+        assert!(failed().contains(&expected), "{}", failed());
+    }
+
+    #[test]
+    fn the_first_kernel_that_is_there_is_taken() {
+        let root = tempfile::tempdir().unwrap();
+        let places = ["set-up", "system"].map(|it| root.path().join(it));
+        let missing = format!("{:?}", first_kernel(places.clone()).unwrap_err());
+        assert!(missing.contains("run `boxbuild setup`"), "{missing}");
+        for place in places.iter().rev() {
+            write(place, b"kernel");
+            assert_eq!(first_kernel(places.clone()), Ok(place.clone()));
+        }
+    }
+
+    #[test]
+    fn a_boxfile_decides_before_the_command_line() {
+        let kernel = |more: &str| {
+            let text = format!("box \"x\"\nagent {{\n    image \"oci:agent\"\n}}\n{more}");
+            let boxfile = boxfile_spec::parse(&text).unwrap();
+            kernel(Some(Path::new("named")), &boxfile, Path::new("/base"))
+        };
+        assert_eq!(kernel(""), Ok("named".into()));
+        assert_eq!(kernel("kernel \"own.so\"\n"), Ok("/base/own.so".into()));
+    }
+}

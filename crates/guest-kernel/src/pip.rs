@@ -1,0 +1,72 @@
+//! Downloading the package with pip.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::{PACKAGE, PackageError, check};
+
+/// Returns whether this machine has a python3 with pip.
+pub fn has_pip() -> bool {
+    run(pip().arg("--version")).is_ok_and(|output| output.status.success())
+}
+
+/// Downloads [`PACKAGE`] into an empty directory and returns its wheel's bytes. Takes as long as the
+/// network does; pip writes to nobody's terminal.
+///
+/// # Errors
+/// There is no pip, it fails, or what came has another sha256.
+pub fn download(directory: &Path) -> Result<Vec<u8>, PackageError> {
+    let requirement = PACKAGE.requirement();
+    let command = format!("pip download {requirement}");
+    let mut pip = pip();
+    pip.args(["download", "--quiet", "--no-deps", "--only-binary=:all:"]);
+    pip.args(["--platform", "manylinux_2_28_x86_64", "--python-version", "3.11"]);
+    let output = run(pip.arg("--dest").arg(directory).arg(&requirement))?;
+    if !output.status.success() && !has_pip() {
+        return Err(PackageError::NoPip);
+    }
+    if !output.status.success() {
+        return Err(PackageError::Pip { command, output: last_line(&output.stderr) });
+    }
+    let wheel = wheel_in(directory)?.ok_or(PackageError::NoWheel { command })?;
+    let bytes = fs::read(&wheel).map_err(|source| PackageError::File { path: wheel, source })?;
+    check(&requirement, &bytes, PACKAGE.sha256)?;
+    Ok(bytes)
+}
+
+fn pip() -> Command {
+    let mut python = Command::new("python3");
+    python.args(["-m", "pip", "--disable-pip-version-check", "--no-input"]);
+    python
+}
+
+fn run(command: &mut Command) -> Result<Output, PackageError> {
+    command.stdin(Stdio::null()).output().map_err(|_| PackageError::NoPip)
+}
+
+/// Returns the last line of what pip wrote, which has its error.
+fn last_line(written: &[u8]) -> String {
+    let text = String::from_utf8_lossy(written);
+    let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    last.unwrap_or("it says nothing about it").trim_start_matches("ERROR: ").to_owned()
+}
+
+fn wheel_in(directory: &Path) -> Result<Option<PathBuf>, PackageError> {
+    let failed = |source| PackageError::File { path: directory.to_owned(), source };
+    let entries = fs::read_dir(directory).map_err(failed)?;
+    let mut files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    Ok(files.find(|file| file.extension().is_some_and(|it| it == "whl")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_pip_is_its_last_line() {
+        let written = b"WARNING: retrying\nERROR: No matching distribution found for x==1\n\n";
+        assert_eq!(last_line(written), "No matching distribution found for x==1");
+        assert_eq!(last_line(b""), "it says nothing about it");
+    }
+}

@@ -1,0 +1,192 @@
+//! docs/tutorial.md: every command of the page is run, in the order of the page, and prints what the
+//! page shows. What starts a box runs in the virtual host; the rest runs on this machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::prerequisites::{Package, packages};
+
+use crate::scenario::{Scenario, tools};
+
+/// Images of the page that are not fetched in this test, and where it has their like.
+const IMAGES: [(&str, &str); 2] = [
+    ("docker://registry.example.com/team/agent:v1", "agent"),
+    ("docker://docker.io/library/busybox:stable", "business"),
+];
+
+/// A command of the page.
+#[derive(Debug)]
+struct Shown {
+    command: String,
+    /// Lines that the page shows of its output.
+    output: Vec<String>,
+}
+
+/// A start of the page's box, and the commands that run meanwhile in another terminal.
+struct Start {
+    shown: Shown,
+    meanwhile: Vec<Shown>,
+    /// The box as it was then.
+    bundle: PathBuf,
+}
+
+/// Returns the lines of all code blocks of a language.
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}");
+    let mut lines = page.lines();
+    let mut found = Vec::new();
+    while lines.any(|line| line == fence) {
+        found.extend(lines.by_ref().take_while(|line| *line != "```"));
+    }
+    found
+}
+
+fn commands(page: &str) -> Vec<Shown> {
+    let mut found: Vec<Shown> = Vec::new();
+    for line in blocks(page, "console") {
+        if let Some(command) = line.strip_prefix("$ ") {
+            found.push(Shown { command: command.to_owned(), output: Vec::new() });
+        } else if let Some(more) = line.strip_prefix('>') {
+            let more = more.strip_prefix(' ').unwrap_or(more);
+            let command = &mut found.last_mut().unwrap().command;
+            *command = format!("{command}\n{more}");
+        } else {
+            found.last_mut().unwrap().output.push(line.to_owned());
+        }
+    }
+    found
+}
+
+/// Checks that the lines of the page are in the output, in their order.
+fn assert_shown(shown: &Shown, output: &str) {
+    let mut lines = output.lines();
+    for expected in &shown.output {
+        let found = lines.any(|line| match expected.as_str() {
+            "sha256:…" => line.parse::<box_digest::Digest>().is_ok(),
+            text => line == text,
+        });
+        assert!(found, "{}\nprints no line {expected:?}:\n{output}", shown.command);
+    }
+}
+
+/// The machine that the page is read on.
+struct Reader {
+    home: tempfile::TempDir,
+    directory: PathBuf,
+}
+
+impl Reader {
+    /// Installs the programs. `boxbuild` finds the init beside itself.
+    fn new() -> Self {
+        packages(&[Package::Skopeo, Package::Curl], &mut |line| println!("{line}")).unwrap();
+        let programs = &tools().programs;
+        let home = tempfile::tempdir().unwrap();
+        let path = |name: &str| home.path().join(name);
+        fs::create_dir(path("bin")).unwrap();
+        for program in [&programs.boxbuild, &programs.boxlaunch, &programs.box_init] {
+            fs::copy(program, path("bin").join(program.file_name().unwrap())).unwrap();
+        }
+        testkit::hello::write_images(&programs.hello_agent, &path("images")).unwrap();
+        Self { directory: home.path().to_owned(), home }
+    }
+
+    /// Runs a command, which must succeed and print what the page shows.
+    fn run(&mut self, shown: &Shown) {
+        let mut command = shown.command.clone();
+        for (source, name) in IMAGES {
+            let image = self.home.path().join("images").join(name);
+            command = command.replace(source, &format!("oci:{}:latest", image.display()));
+        }
+        assert!(!command.contains("docker://"), "no image for {command}");
+        if let Some(directory) = command.strip_prefix("cd ") {
+            self.directory.push(directory);
+            return;
+        }
+        let path = format!(
+            "{}:{}",
+            self.home.path().join("bin").display(),
+            std::env::var("PATH").unwrap()
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command]).current_dir(&self.directory).env_clear();
+        shell.env("PATH", path).env("HOME", self.home.path());
+        shell.env("BOXBUILD_KERNEL", &tools().kernel);
+        let ran = shell.output().unwrap();
+        let output =
+            String::from_utf8([ran.stdout, ran.stderr].concat()).expect("only text is printed");
+        assert!(ran.status.success(), "{command}\n{output}");
+        assert_shown(shown, &output);
+    }
+
+    /// Keeps the box as it is now.
+    fn keep_box(&self, number: usize) -> PathBuf {
+        let kept = self.home.path().join(format!("box-{number}"));
+        let mut copy = Command::new("cp");
+        copy.arg("-R").arg(self.directory.join("greeter.box")).arg(&kept);
+        assert!(copy.status().unwrap().success());
+        kept
+    }
+}
+
+/// Returns the script that does on the virtual host what the page does with a started box.
+fn script(start: &Start) -> String {
+    let command = &start.shown.command;
+    if command.contains(" -- ") {
+        assert!(start.meanwhile.is_empty(), "{command} does not run meanwhile");
+        return format!("{command}\n");
+    }
+    let meanwhile: Vec<_> = start.meanwhile.iter().map(|it| it.command.as_str()).collect();
+    format!(
+        "rm -f log\n{command} 2>log &\nrun=$!\ntrap \"kill $run\" TERM\n\
+         until grep -s 'ready after' log; do sleep 0.1; done\n{}\nkill -TERM $run\nwait $run\n\
+         [ $? = 143 ]\n",
+        meanwhile.join("\n")
+    )
+}
+
+/// Runs what starts boxes, each in a directory with the box of its time.
+fn boot(starts: &[Start], home: &Path) {
+    let curl = testkit::program::find("curl").unwrap();
+    let mut host = tools().host.clone().memory(2048).file(curl, "/bin/curl");
+    let mut scenario = Scenario::default();
+    for (number, start) in starts.iter().enumerate() {
+        let path = home.join(format!("script-{number}"));
+        fs::write(&path, format!("cd /{number}\n{}", script(start))).unwrap();
+        host = host.file(&start.bundle, format!("/{number}/greeter.box"));
+        host = host.file(path, format!("/{number}/script"));
+        scenario = scenario.step(&number.to_string(), &format!("sh /{number}/script"));
+    }
+    let steps = scenario.start(&host);
+    for (number, start) in starts.iter().enumerate() {
+        let step = &steps[&number.to_string()];
+        assert_eq!(step.status, 0, "{}: {step:?}", start.shown.command);
+        let shown = std::iter::once(&start.shown).chain(&start.meanwhile);
+        shown.for_each(|shown| assert_shown(shown, &step.stdout));
+    }
+}
+
+#[test]
+fn every_command_of_the_tutorial_does_what_the_page_shows() {
+    let page = fs::read_to_string(tools().workspace.path("docs/tutorial.md")).unwrap();
+    let mut reader = Reader::new();
+    let mut starts: Vec<Start> = Vec::new();
+    for shown in commands(&page) {
+        if shown.command.starts_with("boxlaunch run ") {
+            let bundle = reader.keep_box(starts.len());
+            starts.push(Start { shown, meanwhile: Vec::new(), bundle });
+        } else if shown.command.starts_with("curl ") {
+            starts.last_mut().unwrap().meanwhile.push(shown);
+        } else {
+            let is_init = shown.command.starts_with("boxbuild init");
+            reader.run(&shown);
+            if is_init {
+                let boxfile = fs::read_to_string(reader.directory.join("Boxfile")).unwrap();
+                let output = blocks(&page, "kdl").iter().map(|line| (*line).to_owned()).collect();
+                assert_shown(&Shown { command: "cat Boxfile".to_owned(), output }, &boxfile);
+            }
+        }
+    }
+    assert_eq!(starts.len(), 2, "the boxes of the page are started");
+    boot(&starts, reader.home.path());
+}

@@ -1,0 +1,79 @@
+//! `boxbuild setup`: the kernel that every build finds without a flag.
+
+use std::fs;
+
+use serde_json::json;
+use test_server::{Identity, Server, file};
+
+use crate::checkout::{Checkout, Ran, tools};
+
+/// Runs `boxbuild` with a directory for the user's data, and without a kernel named otherwise.
+fn run(checkout: &Checkout, args: &[&str]) -> Ran {
+    let mut command = checkout.boxbuild(args);
+    command.env_remove("BOXBUILD_KERNEL").env("XDG_DATA_HOME", checkout.path("data"));
+    Ran::of(command.env("PATH", checkout.path("no-programs")))
+}
+
+#[test]
+fn a_build_takes_the_kernel_that_was_set_up() {
+    let checkout = Checkout::new();
+    let expected = checkout.built(&[])["box"].clone();
+    let from = tools().kernel.to_str().unwrap();
+    let ran = run(&checkout, &["setup", "--from", from]);
+    assert!(ran.result.starts_with("guest kernel Linux version "), "{}{}", ran.result, ran.notes);
+    let place = checkout.path("data/boxbuild/guest-kernel");
+    assert!(ran.result.ends_with(&format!(" is now in {}\n", place.display())), "{}", ran.result);
+    assert_eq!(fs::read(&place).unwrap(), fs::read(from).unwrap());
+    let built = run(&checkout, &["build", "--json", "-o", "again.box"]).json();
+    assert_eq!(built["box"], expected);
+
+    let again = run(&checkout, &["setup", "--from", from]);
+    assert!(again.result.contains(" is already in "), "{}", again.result);
+    let report = run(&checkout, &["setup", "--from", from, "--json"]).json();
+    assert_eq!((&report["kernel"], &report["changed"]), (&json!(place), &json!(false)));
+    let version = report["version"].as_str().unwrap();
+    assert!(again.result.starts_with(&format!("guest kernel {version} ")), "{report}");
+}
+
+#[test]
+fn what_is_no_kernel_leaves_the_one_that_is_there() {
+    let checkout = Checkout::new();
+    let place = checkout.path("data/boxbuild/guest-kernel");
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    fs::write(&place, "the kernel before").unwrap();
+    let ran = run(&checkout, &["setup", "--from", "Boxfile"]);
+    insta::assert_snapshot!(ran.notes, @"error: Boxfile has no guest kernel: it is neither libkrunfw.so for x86-64 nor an uncompressed ELF kernel");
+    let ran = run(&checkout, &["setup", "--from", "missing", "--json"]).json();
+    assert_eq!(ran["errors"][0]["code"], "io");
+    let other = "0".repeat(64);
+    let ran = run(&checkout, &["setup", "--from", "Boxfile", "--sha256", &other, "--json"]).json();
+    assert_eq!(ran["errors"][0]["code"], "digest-mismatch");
+    assert_eq!(fs::read(&place).unwrap(), b"the kernel before");
+    assert_eq!(fs::read_dir(place.parent().unwrap()).unwrap().count(), 1);
+}
+
+#[test]
+fn without_pip_the_error_names_the_other_ways() {
+    let checkout = Checkout::new();
+    let ran = run(&checkout, &["setup"]);
+    insta::assert_snapshot!(ran.notes, @"
+    downloading microsandbox==0.7.11, which has libkrunfw 5.6.1, with pip
+    error: there is no python3 with pip
+      = help: install pip (Debian: apt-get install python3-pip), or name a kernel with --from FILE or URL
+    ");
+    assert_eq!(run(&checkout, &["setup", "--sha256", &"0".repeat(64)]).code, 2);
+}
+
+#[test]
+fn a_kernel_from_a_server_must_have_its_sha256() {
+    let checkout = Checkout::new();
+    let kernel = fs::read(&tools().kernel).unwrap();
+    let sha256 = testkit::digest::of_bytes(&kernel).hex();
+    let server = Server::start(Identity::None, |_| move |_: &_| file(&kernel));
+    let url = server.url("/libkrunfw.so.5");
+    let ran = run(&checkout, &["setup", "--from", &url, "--json"]).json();
+    assert_eq!(ran["errors"][0]["code"], "digest-mismatch", "the package's is expected");
+    let ran = run(&checkout, &["setup", "--from", &url, "--sha256", &sha256, "--json"]).json();
+    assert_eq!(ran["sha256"], format!("sha256:{sha256}"));
+    assert_eq!(run(&checkout, &["setup", "--from", "ftp://host/kernel"]).code, 2);
+}

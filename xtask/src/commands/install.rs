@@ -1,0 +1,140 @@
+//! `cargo xtask install`: builds the programs and puts them where a user runs them from.
+
+use std::env;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use tempfile::NamedTempFile;
+use testkit::prerequisites::{musl_target, pip};
+use testkit::{Artefacts, KitError, Result, Workspace, program};
+
+use super::Outcome;
+use crate::{cargo, say};
+
+/// Where each shell looks for completions below a prefix such as /usr or ~/.local.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "share/bash-completion/completions/boxbuild"),
+    ("zsh", "share/zsh/site-functions/_boxbuild"),
+    ("fish", "share/fish/vendor_completions.d/boxbuild.fish"),
+];
+
+/// Where to install.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The directory for bin, lib and share [default: ~/.local]
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let workspace = Workspace::find();
+    let root = root(options.root.as_deref())?;
+    say::watch(|| {
+        musl_target(&mut say::note)?;
+        pip(&mut say::note)
+    })?;
+    say::note("compiling boxbuild, boxlaunch and box-init; minutes the first time");
+    say::step("compiling", || compile(&workspace))?;
+    say::step("installing", || install(&Artefacts::locate(&workspace), &root))?;
+    let boxbuild = root.join("bin/boxbuild");
+    let kernel =
+        say::step("boxbuild setup", || program::run(Command::new(&boxbuild).arg("setup")))?;
+    say::result(&format!("{}{}", installed(&root), String::from_utf8_lossy(&kernel).trim_end()));
+    if !is_in_path(&root.join("bin"), env::var_os("PATH")) {
+        let bin = root.join("bin");
+        say::note(&format!("{0} is not in PATH; add it: export PATH=\"{0}:$PATH\"", bin.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the absolute path of the directory to install in.
+fn root(named: Option<&Path>) -> Result<PathBuf> {
+    let root = match named {
+        Some(root) => root.to_owned(),
+        None => env::home_dir().unwrap_or_default().join(".local"),
+    };
+    std::path::absolute(&root).map_err(KitError::file("find", &root))
+}
+
+fn compile(workspace: &Workspace) -> Result<()> {
+    cargo::run(&mut Artefacts::host_build(workspace, &["boxbuild", "boxlaunch"]))?;
+    cargo::run(&mut Artefacts::guest_build(workspace, &["box-init"]))
+}
+
+/// Puts the programs, their manual pages and completions below `root`.
+fn install(artefacts: &Artefacts, root: &Path) -> Result<()> {
+    // First what boxbuild needs, so that a new boxbuild never finds an old box-init.
+    put_program(&artefacts.box_init, &root.join("lib/boxbuild/box-init"))?;
+    put_program(&artefacts.boxlaunch, &root.join("bin/boxlaunch"))?;
+    put_program(&artefacts.boxbuild, &root.join("bin/boxbuild"))?;
+    let boxbuild = || Command::new(&artefacts.boxbuild);
+    program::run(boxbuild().args(["man", "--output"]).arg(root.join("share/man/man1")))?;
+    for (shell, to) in COMPLETIONS {
+        let text = program::run(boxbuild().args(["completions", shell]))?;
+        put(&root.join(to), 0o644, |file| io::copy(&mut text.as_slice(), file))?;
+    }
+    Ok(())
+}
+
+fn put_program(from: &Path, to: &Path) -> Result<()> {
+    let mut program = File::open(from).map_err(KitError::file("open", from))?;
+    put(to, 0o755, |file| io::copy(&mut program, file))
+}
+
+/// Writes a file beside its destination and renames it, so that a program that runs keeps the bytes
+/// that it was started with.
+fn put(to: &Path, mode: u32, write: impl FnOnce(&mut File) -> io::Result<u64>) -> Result<()> {
+    let folder = to.parent().unwrap_or(to);
+    fs::create_dir_all(folder).map_err(KitError::file("make", folder))?;
+    let mut draft = NamedTempFile::new_in(folder).map_err(KitError::file("write to", folder))?;
+    write(draft.as_file_mut()).map_err(KitError::file("write", to))?;
+    let permissions = Permissions::from_mode(mode);
+    draft.as_file().set_permissions(permissions).map_err(KitError::file("make readable", to))?;
+    draft.persist(to).map_err(|failed| KitError::file("write", to)(failed.error)).map(drop)
+}
+
+fn installed(root: &Path) -> String {
+    let lines = ["bin/boxbuild", "bin/boxlaunch", "lib/boxbuild/box-init"]
+        .map(|it| format!("installed {}\n", root.join(it).display()));
+    lines.concat()
+}
+
+/// Returns whether a shell looks for programs in a directory.
+fn is_in_path(directory: &Path, path: Option<std::ffi::OsString>) -> bool {
+    path.is_some_and(|path| env::split_paths(&path).any(|it| it == directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_runs_keeps_its_bytes() {
+        let directory = tempfile::tempdir().unwrap();
+        let to = directory.path().join("bin/program");
+        put(&to, 0o755, |file| io::copy(&mut b"old".as_slice(), file)).unwrap();
+        let mut running = File::open(&to).unwrap();
+        put(&to, 0o755, |file| io::copy(&mut b"new".as_slice(), file)).unwrap();
+        assert_eq!(io::read_to_string(&mut running).unwrap(), "old");
+        assert_eq!(fs::read(&to).unwrap(), b"new");
+        assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o755);
+        assert_eq!(fs::read_dir(to.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_directory_outside_of_path_is_noticed() {
+        let bin = Path::new("/home/user/.local/bin");
+        assert!(is_in_path(bin, Some("/usr/bin:/home/user/.local/bin/".into())));
+        assert!(!is_in_path(bin, Some("/usr/bin".into())));
+        assert!(!is_in_path(bin, None));
+    }
+
+    #[test]
+    fn a_root_is_absolute() {
+        assert!(root(Some(Path::new("here"))).unwrap().is_absolute());
+        assert!(root(None).unwrap().ends_with(".local"));
+    }
+}
