@@ -26,5 +26,5 @@ pub mod verify;
 pub mod vmm;
 
 pub use error::{LaunchError, RunFailure};
-pub use open::{check_enforced, open};
+pub use open::{check_enforced, check_owner, open};
 pub use session::{Session, Setup};

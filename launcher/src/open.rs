@@ -32,7 +32,10 @@ pub fn check_enforced(opened: &OpenBox) -> Result<(), LaunchError> {
 
 /// Refuses a file that somebody other than root and this user could change: it is read as long as
 /// the box runs, long after it was hashed.
-fn check_owner(blob: &Blob) -> Result<(), LaunchError> {
+///
+/// # Errors
+/// [`LaunchError::Writable`].
+pub fn check_owner(blob: &Blob) -> Result<(), LaunchError> {
     let private = is_private(&blob.file).map_err(LaunchError::file("examine", &blob.path))?;
     if private { Ok(()) } else { Err(LaunchError::Writable(blob.path.clone())) }
 }

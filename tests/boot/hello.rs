@@ -8,6 +8,7 @@ use box_image::manifest::KERNEL_TYPE;
 use serde_json::Value;
 
 use crate::scenario::{Scenario, Step, assert_ready, bake, blob, manifest, tools};
+use crate::schema::assert_fits;
 
 /// Says who and where it is, and looks for the agent.
 const LOOK: &str = "hostname; ls -d /workspace /agent; cat /proc/1/comm; ls /proc | grep -c '^[0-9]'; \
@@ -84,7 +85,9 @@ fn step(name: &str) -> &'static Step {
 fn report(name: &str, status: i32) -> Value {
     let step = step(name);
     assert_eq!(step.status, status, "{step:?}");
-    step.json()
+    let report = step.json();
+    assert_fits("run", &report);
+    report
 }
 
 fn stdout(report: &Value) -> &str {

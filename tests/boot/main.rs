@@ -11,4 +11,8 @@ mod language;
 mod listing;
 mod merged;
 mod scenario;
+#[path = "../show/schema.rs"]
+mod schema;
 mod tutorial;
+#[path = "../../boxfile-spec/src/schema/json/validator.rs"]
+mod validator;

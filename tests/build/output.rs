@@ -153,3 +153,14 @@ fn a_box_is_not_built_into_another() {
         assert_eq!(files(&checkout.path("test.box")), before);
     }
 }
+
+#[test]
+fn an_output_that_is_meant_to_be_a_file_is_refused() {
+    let checkout = Checkout::new();
+    for (output, meant) in [("-", "standard output"), ("out.tar", "an archive")] {
+        let ran = checkout.run(&["build", "-o", output]);
+        let message = format!("error: a box is a directory, and cannot be written to {meant}\n");
+        assert!(ran.code == 2 && ran.notes.starts_with(&message), "{}", ran.notes);
+        assert!(!checkout.path(output).exists());
+    }
+}

@@ -60,6 +60,23 @@ fn a_file_after_its_inode() {
 }
 
 #[test]
+fn a_part_of_the_image_that_is_not_exported() {
+    let made = Made::of(&small());
+    let digest = made.opened().manifest.blob(ROOTFS_TYPE).unwrap().digest;
+    let path = made.blob(&digest);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    // The first 1024 bytes belong to no file.
+    File::options().write(true).open(&path).unwrap().write_all_at(b"X", 7).unwrap();
+    fs::create_dir(made.path("out")).unwrap();
+    let script = "for form in erofs tar dir 'oci --component agent' 'tar -o -'; do \
+                  \"$0\" export ../made.box --format $form; echo $? $(ls -A); done";
+    let output = shell(&made.path("out"), script, &[]).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout.clone()).unwrap(), "1\n1\n1\n1\n1\n");
+    let said = said(&output);
+    assert_eq!(said.matches("has the digest sha256:").count(), 5, "{said}");
+}
+
+#[test]
 fn damage_between_two_readings_of_an_image() {
     let made = Made::of(&small());
     let export = made.component(ComponentName::Agent);

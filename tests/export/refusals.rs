@@ -94,7 +94,7 @@ fn a_box_without_the_component() {
     let made = Made::of(&specimen);
     let said = refused(&made, &["made.box", "--format", "dir", "--component", "business"]);
     insta::assert_snapshot!(said, @r"
-    1: error: the box has no component `business`
+    1: error: the box made.box has no business component
       = help: leave out `--component`, or name the other
     ");
     let said = export(&made.path(""), &["made.box", "--format", "oci"]);

@@ -263,7 +263,7 @@ fn what_cannot_be_compared() {
     let checkout = built();
     let fails = |args: &[&str]| shown(&checkout.fails(&[&["diff"], args].concat()));
     insta::assert_snapshot!(fails(&["test.box", "images/agent"]), @r"
-    error: images/agent is an OCI image layout, and not of a box
+    error: images/agent is an OCI image, not a box
       = help: compare an image in it: oci:images/agent
     ");
     insta::assert_snapshot!(fails(&["test.box", "missing"]), @"error: cannot read missing: No such file or directory (os error 2)");
@@ -285,7 +285,10 @@ fn what_cannot_be_compared() {
     ");
     checkout.write("Boxfile", "box \"alone\"\nagent {\n    image \"oci:images/agent\"\n}\n");
     checkout.built(&[]);
-    insta::assert_snapshot!(fails(&["alone.box", "test.box", "--component", "business"]), @"error: the box alone.box has no business component");
+    insta::assert_snapshot!(fails(&["alone.box", "test.box", "--component", "business"]), @"
+    error: the box alone.box has no business component
+      = help: leave out `--component`, or name the other
+    ");
     for args in [&["a"][..], &["a", "b", "--component", "x"], &["a", "b", "--ignore", "type"]] {
         assert_eq!(checkout.run(&[&["diff"], args].concat()).code, 2);
     }

@@ -25,7 +25,7 @@ fn copied(checkout: &Checkout, to: &str) -> BoxFiles {
     BoxFiles::of(&to)
 }
 
-fn boxlaunch(checkout: &Checkout, args: &[&str]) -> Ran {
+pub(crate) fn boxlaunch(checkout: &Checkout, args: &[&str]) -> Ran {
     let program = Artefacts::locate(&Workspace::find()).boxlaunch;
     let mut command = Command::new(program);
     command.args(args).current_dir(checkout.root()).env_clear();

@@ -1,6 +1,8 @@
 //! `boxbuild inspect`.
 
-use crate::checkout::{BOXFILE, shown};
+use testkit::images::{Config, Image, Layer};
+
+use crate::checkout::{BOXFILE, Checkout, shown};
 use crate::fixture::built;
 
 /// Replaces the sizes of init and kernel, which follow the compiler, and the kernel's line.
@@ -37,6 +39,8 @@ fn a_box_for_people() {
       root        /roots/agent
       hostname    agent-host
       program     ["/agent/run"] in /
+      env         HOME=/
+                  PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
       user        0:0
       namespaces  mount, pid, ipc, uts
       limits      64.0 MiB of memory, CPU weight 20, 32 processes
@@ -47,6 +51,8 @@ fn a_box_for_people() {
       root        /roots/business
       hostname    business-host
       program     [] in /
+      env         HOME=/
+                  PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
       user        0:0
       namespaces  mount, pid, ipc, uts
       limits      64.0 MiB of memory, CPU weight 39, 32 processes
@@ -77,6 +83,23 @@ fn what_boxlaunch_would_refuse() {
     not start this box
      secret "KEY": not supported yet
     "#);
+}
+
+#[test]
+fn a_value_that_looks_like_a_secret_is_hidden() {
+    let checkout = Checkout::new();
+    let env = ["API_KEY=abc123", "EMPTY=", "LANG=C"].map(str::to_owned).to_vec();
+    let layer = Layer::new().file("/agent", 0o755, "#!/bin/sh\n").to_tar();
+    let entrypoint = vec!["/agent".to_owned()];
+    let image = Image::new(Config { entrypoint, env, ..Config::default() }).with(layer);
+    std::fs::remove_dir_all(checkout.path("images/agent")).unwrap();
+    checkout.image("agent", &image);
+    checkout.built(&[]);
+    let text = checkout.result(&["inspect", "test.box"]);
+    for line in ["env         API_KEY=****\n", "            EMPTY=\n", "            LANG=C\n"] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert!(!text.contains("abc123"), "{text}");
 }
 
 #[test]

@@ -262,3 +262,62 @@ fn a_result_that_is_lost_is_a_failure() {
         assert!(errors.contains("error: cannot write to standard output"), "{errors}");
     }
 }
+
+#[test]
+fn a_component_has_its_own_root() {
+    let checkout = built();
+    let ls = |args: &[&str]| checkout.result(&[&["ls", "test.box"], args].concat());
+    insta::assert_snapshot!(ls(&["--component", "business"]), @r"
+    /
+    /app
+    /app/main
+    /usr
+    /usr/base
+    ");
+    assert_eq!(ls(&["--component", "agent", "/usr"]), "/usr\n/usr/base\n");
+    let report = checkout.run(&["ls", "test.box", "--component", "agent", "--json"]).json();
+    assert_eq!(report["component"], "agent");
+    let missing = checkout.fails(&["ls", "test.box", "--component", "agent", "/app/main"]);
+    assert_eq!(missing, "error: there is no /app\n");
+}
+
+#[test]
+fn a_depth_bounds_the_levels_below_the_path() {
+    let checkout = built();
+    let ls = |args: &[&str]| checkout.result(&[&["ls", "test.box"], args].concat());
+    assert_eq!(ls(&["/roots", "--depth", "0"]), "/roots\n");
+    assert_eq!(ls(&["/roots", "--depth", "1"]), "/roots\n/roots/agent\n/roots/business\n");
+    let two = ls(&["/roots/business", "--depth", "1"]);
+    assert_eq!(two, "/roots/business\n/roots/business/app\n/roots/business/usr\n");
+    assert_eq!(ls(&["--depth", "9"]), ls(&[]));
+}
+
+#[test]
+fn links_in_the_directories_of_a_path_are_followed() {
+    let checkout = Checkout::new();
+    let layer = Layer::new()
+        .file("/agent", 0o755, "#!/bin/sh\n")
+        .symlink("/bin", "usr/bin")
+        .symlink("/absolute", "/usr/bin")
+        .file("/usr/bin/tool", 0o755, "tool\n")
+        .symlink("/usr/bin/alias", "tool");
+    checkout.agent_of(layer.to_tar());
+    checkout.built(&[]);
+    let ls = |args: &[&str]| checkout.result(&[&["ls", "test.box"], args].concat());
+    for path in ["/roots/agent/bin/tool", "/roots/agent/absolute/tool"] {
+        assert_eq!(ls(&[path]), "/roots/agent/usr/bin/tool\n", "{path}");
+    }
+    assert_eq!(ls(&["--component", "agent", "/absolute/tool"]), "/usr/bin/tool\n");
+    assert_eq!(ls(&["/roots/agent/bin"]), "/roots/agent/bin\n", "the link itself");
+    let cat = |path| checkout.result(&["cat", "test.box", "--component", "agent", path]);
+    assert_eq!(cat("/bin/alias"), "tool\n");
+    let ran = checkout.run(&[
+        "diff",
+        "test.box",
+        "oci:images/agent",
+        "--component",
+        "agent",
+        "/bin/tool",
+    ]);
+    assert_eq!((ran.code, ran.notes.as_str()), (0, "no difference\n"));
+}

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
+mod cat;
 #[path = "../build/checkout.rs"]
 #[allow(dead_code, reason = "the tests of the build use the rest")]
 mod checkout;
@@ -9,7 +10,11 @@ mod diff;
 mod fixture;
 mod foreign;
 mod inspect;
+mod json;
 mod ls;
 mod real;
 mod refused;
 mod sbom;
+mod schema;
+#[path = "../../boxfile-spec/src/schema/json/validator.rs"]
+mod validator;

@@ -16,8 +16,8 @@ fn what_is_no_box() {
       = help: name the directory that `boxbuild build` wrote, such as NAME.box
     ");
     insta::assert_snapshot!(ls("images/agent"), @r"
-    error: images/agent is not a box: it is an OCI image layout of something else
-      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+    error: images/agent is an OCI image, not a box
+      = help: name the directory that `boxbuild build` wrote, such as NAME.box; `boxbuild diff` reads images, too
     ");
     insta::assert_snapshot!(ls("Boxfile"), @r"
     error: Boxfile is not a box: it is not a directory
@@ -52,10 +52,15 @@ fn a_path_that_is_not_in_the_box() {
       = help: did you mean /roots/agent?
     ");
     insta::assert_snapshot!(ls("/etc"), @"error: there is no /etc");
-    insta::assert_snapshot!(ls("/roots/agent/agent/link/x"), @"
-    error: /roots/agent/agent/link is a symbolic link to notes
-      = help: name the place that it leads to
+    insta::assert_snapshot!(ls("/usr/base"), @"
+    error: there is no /usr
+      = help: did you mean /roots/agent/usr/base or /roots/business/usr/base?
     ");
+    insta::assert_snapshot!(ls("/agent/link"), @"
+    error: there is no /agent
+      = help: did you mean /roots/agent/agent/link?
+    ");
+    insta::assert_snapshot!(ls("/roots/agent/agent/link/x"), @"error: /roots/agent/agent/notes is not a directory");
     insta::assert_snapshot!(ls("/roots/agent/agent/run/x"), @"error: /roots/agent/agent/run is not a directory");
     insta::assert_snapshot!(ls("/roots/agent/agent/wild\u{fffd}\u{1b}[2J"), @"error: there is no /roots/agent/agent/wild��[2J");
 }

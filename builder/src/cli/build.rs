@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
+use box_image::text::readable;
 use boxbuild::project::LockFile;
 use boxbuild::{Build, output, resolve};
 use boxfile_spec::{Lock, Platform};
@@ -16,6 +17,7 @@ use super::options::{
     InputOptions, LockedOption, ProfileOption, ProjectOptions, lock_command, platform,
 };
 use super::stages::Stages;
+use super::warnings::Warnings;
 use super::{locate, locking, terminal};
 
 /// Builds a box from a Boxfile and prints its digest.
@@ -51,6 +53,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.output.as_deref().map_or(Ok(()), check_directory)?;
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
     let locked = &args.locked;
@@ -74,8 +77,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let resolved = resolve(&request, &tools.store).map_err(failed)?;
     let observer = stages.observer();
     let resolved = resolved.observed(&observer);
-    loaded.show_warnings(resolved.warnings());
-    loaded.show(resolved.image_warnings());
+    let mut warnings = Warnings::new(args.project.json);
+    loaded.add_warnings(resolved.warnings(), &mut warnings);
+    loaded.add(resolved.image_warnings(), &mut warnings);
     let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
     if locked.locked {
         fixed.check_resolved(&lock)?;
@@ -87,12 +91,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     stages.begin(&format!("writing {}", directory.display()));
     let swap = output::write(&tools.store, &built.sealed, &directory)?;
     stages.end();
-    note_swap(swap, &directory);
-    loaded.show_unused(&built.unused);
-    note_unenforced(&tools, &built)?;
+    warn_of_swap(swap, &directory, &mut warnings);
+    loaded.add_unused(&built.unused, &mut warnings);
+    warn_of_unenforced(&tools, &built, &mut warnings)?;
     let lock = locking::report(&lock_file, &lock, written);
-    report(args, &loaded, &built, &directory, &lock);
+    report(args, &loaded, &built, &directory, &lock, &warnings);
     Ok(())
+}
+
+/// Refuses an output that is meant to be a file: a box is a directory.
+fn check_directory(output: &Path) -> Result<(), Failure> {
+    let archives = ["tar", "gz", "tgz", "zst"];
+    let extension = output.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let meant = match output.to_str() {
+        Some("-") => "standard output",
+        _ if archives.contains(&extension) => "an archive",
+        _ => return Ok(()),
+    };
+    let message = format!("a box is a directory, and cannot be written to {meant}");
+    let help = "name a directory with --output; `boxbuild export --format tar` or `oci` makes an \
+                archive of a box";
+    Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
 /// Writes the lock, and says so where it changed.
@@ -110,10 +129,10 @@ fn save(file: &LockFile, lock: &Lock) -> Result<bool, Failure> {
 }
 
 /// Warns where the box was not replaced in one step.
-fn note_swap(swap: Swap, directory: &Path) {
+fn warn_of_swap(swap: Swap, directory: &Path, warnings: &mut Warnings) {
     if swap == Swap::InSteps {
-        terminal::note(&format!(
-            "warning: the file system of {} cannot exchange two directories: a build that is killed \
+        warnings.add_message(&format!(
+            "the file system of {} cannot exchange two directories: a build that is killed \
              while it replaces a box there may leave none",
             directory.display()
         ));
@@ -121,10 +140,14 @@ fn note_swap(swap: Swap, directory: &Path) {
 }
 
 /// Says what of the box today's launcher does not enforce, and so refuses to start.
-fn note_unenforced(tools: &Tools<'_>, built: &Build) -> Result<(), Failure> {
+fn warn_of_unenforced(
+    tools: &Tools<'_>,
+    built: &Build,
+    warnings: &mut Warnings,
+) -> Result<(), Failure> {
     let plan = built.sealed.plan(&tools.store)?;
     for unsupported in plan.unsupported() {
-        terminal::note(&format!("warning: boxlaunch will not start this box: {unsupported}"));
+        warnings.add_message(&format!("boxlaunch will not start this box: {unsupported}"));
     }
     Ok(())
 }
@@ -136,7 +159,14 @@ fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
     built.map_err(|error| Failure::new(ErrorCode::Internal, error))
 }
 
-fn report(args: &Args, loaded: &Loaded, built: &Build, directory: &Path, lock: &Value) {
+fn report(
+    args: &Args,
+    loaded: &Loaded,
+    built: &Build,
+    directory: &Path,
+    lock: &Value,
+    warnings: &Warnings,
+) {
     let sealed = &built.sealed;
     if args.project.json {
         let report = serde_json::json!({
@@ -147,11 +177,12 @@ fn report(args: &Args, loaded: &Loaded, built: &Build, directory: &Path, lock: &
             "rootfs_bytes": sealed.rootfs_size,
             "cached": built.cached,
             "lock": lock,
+            "warnings": warnings.json(),
         });
         return terminal::json(&report.to_string());
     }
     let how = if built.cached { "from the store" } else { "built" };
-    let mib = sealed.rootfs_size.div_ceil(1 << 20);
-    terminal::note(&format!("{how}: {} (rootfs {mib} MiB)", directory.display()));
+    let size = readable(sealed.rootfs_size);
+    terminal::note(&format!("{how}: {} (rootfs {size})", directory.display()));
     terminal::result(&sealed.manifest.to_string());
 }

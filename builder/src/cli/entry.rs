@@ -20,7 +20,7 @@ pub(crate) fn path_json(path: &[u8]) -> Value {
     with_fields(readable, [("path_base64", json!(lossless(path)))])
 }
 
-/// Adds the fields of an entry to an object: docs/inspecting.md describes them.
+/// Adds the fields of an entry to an object: docs/json.md describes them.
 pub(crate) fn entry_json(object: Value, entry: &Entry<'_>) -> Value {
     let (inode, meta, content) = (entry.inode, &entry.inode.meta, entry.inode.content());
     let xattr = |(name, value): (&Vec<u8>, &Vec<u8>)| {

@@ -100,6 +100,9 @@ fn check_usage(args: &Args) -> Result<(), Failure> {
             "the erofs image holds all components; take --format dir, tar or oci with --component"
         }
         Format::Dir if stream => "a directory cannot go to standard output; take --format tar",
+        _ if stream && terminal::is_result_watched() => {
+            "standard output is a terminal; name a file with --output, or write to a pipe"
+        }
         _ if stream && args.json => "standard output cannot take both the data and the JSON",
         Format::Oci if args.output.as_deref().is_some_and(is_compressed) => {
             "an OCI archive is not compressed here; name it .tar, or write `-o - | gzip`"
@@ -160,6 +163,8 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
         let written = to_file(args, &exported.output, |out| copy_rootfs(opened, out))?;
         return Ok(Exported { written: Some(written), ..exported });
     }
+    // Before anything is written: what is exported are parts of the image only.
+    opened::verify_rootfs(opened)?;
     let export = match component {
         Some(component) => Export::component(opened, component)?,
         None => Export::whole(opened)?,

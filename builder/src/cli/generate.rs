@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use box_image::ErrorCode;
 use clap::CommandFactory;
 use clap_complete::Shell;
+use cli_manual::Manual;
 
 use super::failure::Failure;
 use super::{Cli, terminal};
@@ -49,24 +50,44 @@ pub(crate) fn schema(args: &Schema) -> Result<(), Failure> {
 
 /// Runs `boxbuild completions`.
 pub(crate) fn completions(args: &Completions) -> Result<(), Failure> {
-    let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "boxbuild", &mut text);
-    terminal::result(String::from_utf8_lossy(&text).trim_end());
+    terminal::result(cli_manual::completions(args.shell, Cli::command()).trim_end());
     Ok(())
 }
+
+/// What the manual says beside what the command line does.
+const MANUAL: Manual = Manual {
+    environment: &[
+        ("BOXBUILD_STORE", "The directory of the store, unless --store names one."),
+        ("BOXBUILD_INIT", "The init, unless --init names one."),
+        ("BOXBUILD_KERNEL", "The guest kernel, unless --kernel or the Boxfile names one."),
+        ("BOXBUILD_REGISTRIES", "The file registries.toml, unless --registry-config names one."),
+        ("XDG_CACHE_HOME, XDG_CONFIG_HOME, HOME", "Where the store and the configuration are."),
+        (
+            "REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR",
+            "Where credentials of registries are, as for podman and docker.",
+        ),
+        ("HTTPS_PROXY", "The proxy for downloads and registries."),
+        ("SSL_CERT_FILE", "Trusted certificates, in place of the system's."),
+    ],
+    files: &[
+        ("Boxfile, Boxfile.kdl, Boxfile.toml", "The declaration of a box."),
+        ("Boxfile.lock", "What a Boxfile's images and files are pinned to. Check it in."),
+        ("NAME.box", "A box: an OCI image layout directory."),
+        ("~/.cache/boxbuild", "The store. It can be removed when no build runs."),
+        ("~/.config/boxbuild/registries.toml", "Mirrors and certificates of registries."),
+    ],
+    see_also: &["boxlaunch(1)", "podman(1)", "skopeo(1)"],
+};
 
 /// Runs `boxbuild man`.
 pub(crate) fn man(args: &Man) -> Result<(), Failure> {
     if let Some(directory) = &args.output {
-        let failed = |error| {
+        return MANUAL.write_pages(Cli::command(), directory).map_err(|error| {
             Failure::new(ErrorCode::Io, format!("cannot write to {}: {error}", directory.display()))
-        };
-        std::fs::create_dir_all(directory).map_err(failed)?;
-        return clap_mangen::generate_to(Cli::command(), directory).map_err(failed);
+        });
     }
-    let mut text = Vec::new();
     let failed = |error| Failure::new(ErrorCode::Io, format!("cannot write the manual: {error}"));
-    clap_mangen::Man::new(Cli::command()).render(&mut text).map_err(failed)?;
-    terminal::result(String::from_utf8_lossy(&text).trim_end());
+    let page = MANUAL.page(Cli::command()).map_err(failed)?;
+    terminal::result(String::from_utf8_lossy(&page).trim_end());
     Ok(())
 }

@@ -14,6 +14,7 @@ use oci_registry::Registry;
 
 use super::failure::Failure;
 use super::options::{InputOptions, ProjectOptions};
+use super::warnings::Warnings;
 use super::{installed, locate, registries, search, terminal};
 
 /// A Boxfile without errors, as one of its profiles makes it.
@@ -91,22 +92,24 @@ impl Loaded {
 
     /// Shows what is worth a look, in the Boxfile and in further texts.
     pub(crate) fn show_warnings(&self, further: &[Report]) {
+        self.add_warnings(further, &mut Warnings::default());
+    }
+
+    /// Adds what is worth a look, in the Boxfile and in further texts, to the warnings of a command.
+    pub(crate) fn add_warnings(&self, further: &[Report], to: &mut Warnings) {
         let own = Report::new(self.sources.clone(), self.warnings.clone());
-        for report in own.iter().chain(further) {
-            terminal::note(&report.render());
-        }
+        own.iter().chain(further).for_each(|report| to.add(report));
     }
 
-    /// Shows which policies decided nothing.
-    pub(crate) fn show_unused(&self, unused: &[Unused]) {
-        self.show(unused.iter().filter_map(|unused| unused.warning(self.boxfile())));
+    /// Adds the policies that decided nothing to the warnings of a command.
+    pub(crate) fn add_unused(&self, unused: &[Unused], to: &mut Warnings) {
+        self.add(unused.iter().filter_map(|unused| unused.warning(self.boxfile())), to);
     }
 
-    /// Shows warnings about places of the Boxfile.
-    pub(crate) fn show(&self, found: impl IntoIterator<Item = Diagnostic>) {
-        if let Some(report) = Report::new(self.sources.clone(), found) {
-            terminal::note(&report.render());
-        }
+    /// Adds what is worth a look at places of the Boxfile to the warnings of a command.
+    pub(crate) fn add(&self, found: impl IntoIterator<Item = Diagnostic>, to: &mut Warnings) {
+        let report = Report::new(self.sources.clone(), found);
+        report.iter().for_each(|report| to.add(report));
     }
 
     /// Reads the lock.

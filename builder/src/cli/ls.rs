@@ -4,25 +4,32 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use box_image::ComponentName;
 use box_inspect::diff::{Entry, Side};
 use box_inspect::opened;
+use box_tree::listing::Follow;
+use box_tree::path::names;
 use serde_json::json;
 
 use super::entry::{entry_json, origin, path_json, permissions, shown_bytes};
 use super::failure::Failure;
+use super::options::component;
 use super::terminal;
 
 /// Lists the files of a box.
 ///
 /// Paths are those of the rootfs: the files of the agent's image are below /roots/agent, with layout
-/// "merged" those of both images below /roots/merged. Nothing is mounted or unpacked: a box carries
-/// the list. What boots is not hashed; `boxlaunch verify` does that.
+/// "merged" those of both images below /roots/merged. With --component they are those that the
+/// component sees. Symbolic links in the directories of PATH are followed. Nothing is mounted or
+/// unpacked: a box carries the list. What boots is not hashed; `boxlaunch verify` does that.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild ls hello.box                              every file\n  \
-    boxbuild ls hello.box /roots/agent/etc --long      with permissions, owner, size and time\n  \
+    boxbuild ls hello.box --component agent --depth 1  the top of the agent's root\n  \
+    boxbuild ls hello.box --component agent /etc -l    with permissions, owner, size and time\n  \
+    boxbuild ls hello.box /roots/agent/etc             the same directory, as the rootfs has it\n  \
     boxbuild ls hello.box --origin | grep skill        where each came from\n  \
-    boxbuild ls hello.box --json | jq '.entries[0]'    as JSON: docs/inspecting.md")]
+    boxbuild ls hello.box --json | jq '.entries[0]'    as JSON: docs/json.md")]
 pub(crate) struct Args {
     /// The box's directory
     #[arg(value_name = "BOX")]
@@ -30,6 +37,12 @@ pub(crate) struct Args {
     /// List this file, or this directory and all below it
     #[arg(value_name = "PATH", default_value = "/")]
     path: OsString,
+    /// Take this component's root as /
+    #[arg(long, value_parser = component())]
+    component: Option<ComponentName>,
+    /// List at most this many levels below PATH; 0 is PATH alone
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
     /// Show type and permissions, owner, size, time (UTC) and the targets of links
     #[arg(short, long)]
     long: bool,
@@ -44,17 +57,19 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = opened::open(&args.directory)?;
-    let side = Side::of_box(&opened, None)?;
-    let Some(side) = side else { return Ok(()) };
-    let path = args.path.as_bytes();
-    side.find(path)?;
+    let side = Side::of_box(&opened, args.component)?;
+    let path = side.find(args.path.as_bytes(), Follow::Parents)?.path;
+    let most = args.depth.map(|depth| depth.saturating_add(names(&path).count()));
+    let is_listed = |path: &[u8]| most.is_none_or(|most| names(path).count() <= most);
+    let entries = side.entries(&path).filter(|(path, _)| is_listed(path));
     if args.json {
-        let head = json!({ "box": opened.digest, "tree": opened.config.tree });
-        let entries = side.entries(path);
+        let head = json!({
+            "box": opened.digest, "tree": opened.config.tree, "component": args.component,
+        });
         let entries = entries.map(|(path, entry)| entry_json(path_json(&path), &entry));
         terminal::json_list(&head, "entries", entries);
     } else {
-        terminal::pieces(side.entries(path).map(|(path, entry)| text(args, &path, &entry)));
+        terminal::pieces(entries.map(|(path, entry)| text(args, &path, &entry)));
     }
     Ok(())
 }

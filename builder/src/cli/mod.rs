@@ -2,6 +2,7 @@
 //! and [`terminal`] the only one that prints.
 
 mod build;
+mod cat;
 mod check;
 mod conflicts;
 mod diff;
@@ -28,6 +29,7 @@ mod search;
 mod setup;
 mod stages;
 mod terminal;
+mod warnings;
 
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -61,6 +63,7 @@ enum Command {
     Fetch(fetch::Args),
     Export(export::Args),
     Ls(ls::Args),
+    Cat(cat::Args),
     Diff(diff::Args),
     Inspect(inspect::Args),
     Fmt(fmt::Args),
@@ -84,7 +87,7 @@ impl Command {
     /// Runs the command. Returns how it ended, and whether it reports as JSON.
     fn run(&self) -> (Result<(), failure::Failure>, bool) {
         match self {
-            Self::Init(args) => (init::run(args), false),
+            Self::Init(args) => (init::run(args), args.json),
             Self::Check(args) => (check::run(args), args.project.json),
             Self::Build(args) => (build::run(args), args.project.json),
             Self::Plan(args) => (plan::run(args), args.project.json),
@@ -93,6 +96,7 @@ impl Command {
             Self::Fetch(args) => (fetch::run(args), args.project.json),
             Self::Export(args) => (export::run(args), args.json),
             Self::Ls(args) => (ls::run(args), args.json),
+            Self::Cat(args) => (cat::run(args), false),
             Self::Diff(args) => (diff::run(args), args.json),
             Self::Inspect(args) => (inspect::run(args), args.json),
             Self::Fmt(args) => (fmt::run(args), args.json),

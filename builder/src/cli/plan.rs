@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
+use super::warnings::Warnings;
 use super::{conflicts, locking, terminal};
 
 /// Shows what a build will do, without making a box.
@@ -49,13 +50,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let preview = resolved.preview().map_err(failed)?;
     let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
     let changes = locking::describe(old, &lock);
-    loaded.show_warnings(resolved.warnings());
-    loaded.show(resolved.image_warnings());
+    let mut warnings = Warnings::new(args.project.json);
+    loaded.add_warnings(resolved.warnings(), &mut warnings);
+    loaded.add(resolved.image_warnings(), &mut warnings);
     if let Composition::Merged(report) = &preview.composition {
-        loaded.show_unused(&Unused::of(&report.policies));
+        loaded.add_unused(&Unused::of(&report.policies), &mut warnings);
     }
     if args.project.json {
-        terminal::json(&report(&loaded, platform, &preview, &changes).to_string());
+        let mut report = report(&loaded, platform, &preview, &changes);
+        report["warnings"] = warnings.json();
+        terminal::json(&report.to_string());
     } else {
         let lock = lock_text(old, &changes);
         terminal::result(text(&loaded, platform, &preview, &lock).trim_end());

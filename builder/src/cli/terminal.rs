@@ -116,6 +116,11 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
+/// Returns whether results go to a terminal.
+pub(crate) fn is_result_watched() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Returns whether somebody who watches is to see how far something is.
 pub(crate) fn shows_status() -> bool {
     is_watched() && settings().loudness > Loudness::Quiet

@@ -9,7 +9,7 @@ use box_tree::listing::Origins;
 use box_tree::{Tree, entries};
 use oci_image::Image;
 use oci_layer::LayerSource;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::inputs::SkillInput;
 use super::layers;
@@ -66,10 +66,15 @@ pub struct LayerState {
 pub struct PreviewSkill {
     /// Its name.
     pub name: String,
-    /// Whether it is baked or mounted.
+    /// Whether it is to be baked or mounted; as data, the word of the Boxfile.
+    #[serde(serialize_with = "mode_name")]
     pub mode: SkillMode,
     /// The bytes of its files.
     pub bytes: u64,
+}
+
+fn mode_name<S: Serializer>(mode: &SkillMode, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(mode.name())
 }
 
 /// The state of the images.

@@ -109,6 +109,7 @@ error_codes! {
     BoxEpoch "box-epoch" "The box is of another format epoch",
     ComponentNotFound "component-not-found" "The box has no such component, or which one is unclear",
     PathNotFound "path-not-found" "The box or image has nothing at this path",
+    PathNotFile "path-not-file" "What is at the path is no file with content",
     ExportUnsupported "export-unsupported" "The format has no place for something in the box",
 
     BoxWritable "box-writable" "Another user could change the box while it runs",

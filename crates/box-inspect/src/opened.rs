@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use box_image::manifest::LISTING_TYPE;
+use box_image::{ComponentName, ComponentPlan};
 pub use box_layout::OpenBox;
 use box_tree::listing::{LISTING_BYTES, Listing, ListingError};
 
@@ -23,6 +24,9 @@ pub enum OpenError {
     /// The listing is malformed.
     #[error("the listing of {} is damaged", path.display())]
     Listing { path: PathBuf, source: ListingError },
+    /// The box lacks the component.
+    #[error("the box {} has no {} component", path.display(), component.name())]
+    NoComponent { path: PathBuf, component: ComponentName },
     /// The listing is not that of the rootfs.
     #[error("the listing of {} is not that of its rootfs", path.display())]
     WrongListing { path: PathBuf },
@@ -34,6 +38,15 @@ pub enum OpenError {
 /// [`OpenError::Layout`].
 pub fn open(directory: &Path) -> Result<OpenBox, OpenError> {
     Ok(OpenBox::open(directory)?)
+}
+
+/// Returns the plan of a component.
+///
+/// # Errors
+/// [`OpenError::NoComponent`].
+pub fn component(opened: &OpenBox, component: ComponentName) -> Result<&ComponentPlan, OpenError> {
+    let missing = || OpenError::NoComponent { path: opened.directory.clone(), component };
+    opened.config.plan.component(component).ok_or_else(missing)
 }
 
 /// Reads the listing, which must be that of the rootfs.
@@ -52,6 +65,14 @@ pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
         return Ok(listing);
     }
     Err(OpenError::WrongListing { path: path() })
+}
+
+/// Hashes the rootfs, which must be the one that the box names.
+///
+/// # Errors
+/// [`OpenError::Layout`].
+pub fn verify_rootfs(opened: &OpenBox) -> Result<(), OpenError> {
+    Ok(opened.rootfs.verify()?)
 }
 
 /// Opens the rootfs, of which only the size is checked.

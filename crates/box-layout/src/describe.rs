@@ -26,7 +26,9 @@ impl OpenBox {
     }
 
     /// Describes the box in lines, each of them safe for a terminal and with its line end.
-    pub fn describe(&self) -> String {
+    /// `variable` shows a variable of a component's environment, given its name and value, which may
+    /// be a secret's.
+    pub fn describe(&self, variable: impl Fn(&str, &str) -> String) -> String {
         let (config, plan) = (&self.config, self.plan());
         let mut lines = vec![
             format!("name        {}", plan.name),
@@ -39,7 +41,10 @@ impl OpenBox {
         ];
         let skills = plan.skills.iter();
         lines.extend(skills.map(|it| format!("skill       {}, mode {}", it.name, it.mode.name())));
-        lines.extend(plan.components().flat_map(|(name, plan)| component(name, plan)));
+        for (name, plan) in plan.components() {
+            let env = plan.env.iter().map(|it| it.split_once('=').unwrap_or((it, "")));
+            lines.extend(component(name, plan, env.map(|(name, value)| variable(name, value))));
+        }
         let unsupported = plan.unsupported();
         if !unsupported.is_empty() {
             lines.extend([String::new(), "boxlaunch will not start this box".to_owned()]);
@@ -54,12 +59,17 @@ impl OpenBox {
     }
 }
 
-fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<String> {
+fn component(
+    name: ComponentName,
+    plan: &ComponentPlan,
+    env: impl Iterator<Item = String>,
+) -> Vec<String> {
     let mut lines = vec![String::new(), name.name().to_owned()];
     let mut line = |label: &str, value: &str| lines.push(format!("  {label:<12}{value}"));
     line("root", &plan.root);
     line("hostname", &plan.hostname);
     line("program", &format!("{:?} in {}", plan.argv, plan.workdir));
+    env.enumerate().for_each(|(at, it)| line(if at == 0 { "env" } else { "" }, &it));
     line("user", &format!("{}:{}", plan.user.uid, plan.user.gid));
     line("namespaces", &namespaces(plan.namespaces));
     let limits = plan.limits;
@@ -73,8 +83,10 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<String> {
     if let Some(port) = plan.port {
         line("port", &port.to_string());
     }
-    if let Some(check) = &plan.health {
-        line("health", &health(check));
+    match &plan.health {
+        Some(check) => line("health", &health(check)),
+        None if name == ComponentName::Agent => line("health", "none: ready once it is started"),
+        None => {}
     }
     lines
 }

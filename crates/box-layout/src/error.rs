@@ -18,8 +18,8 @@ pub enum OpenError {
     /// The path is not that of an OCI image layout, or there is nothing.
     #[error("{0}")]
     NotALayout(String),
-    /// It is an OCI image layout of something else.
-    #[error("{} is not a box: {}", place(path), other_artifact(found.as_deref()))]
+    /// It is an OCI image layout of something else: of an image, where no artifact type is found.
+    #[error("{} is {}", place(path), other_artifact(found.as_deref()))]
     OtherArtifact {
         path: PathBuf,
         /// The artifact type of its manifest, if it has one.
@@ -90,8 +90,9 @@ pub(crate) fn place(path: &Path) -> String {
 fn other_artifact(found: Option<&str>) -> String {
     match found {
         Some(found) => {
-            format!("its artifactType is {:?}, and a box has {ARTIFACT_TYPE:?}", shown(found))
+            let found = shown(found);
+            format!("not a box: its artifactType is {found:?}, and a box has {ARTIFACT_TYPE:?}")
         }
-        None => "it is an OCI image layout of something else".to_owned(),
+        None => "an OCI image, not a box".to_owned(),
     }
 }

@@ -26,7 +26,7 @@ use box_digest::Digest;
 use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, blob_name};
 
 pub use error::OpenError;
-pub use open::{Blob, OpenBox, names_one_box};
+pub use open::{Blob, Documents, OpenBox, names_one_box};
 
 /// Returns the path of a blob of the box in `directory`.
 pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {

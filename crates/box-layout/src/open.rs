@@ -10,7 +10,8 @@ use box_image::manifest::{
     LAYOUT_VERSION, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
 use box_image::{BoxConfig, Descriptor, Index, Manifest, OciLayout, RunPlan};
-use host_fs::read::{Links, open_regular};
+use host_fs::read::{Links, Section, open_regular};
+use serde_json::Value;
 
 use crate::blob_path;
 use crate::error::{OpenError, place};
@@ -46,36 +47,74 @@ pub struct Blob {
     pub file: File,
 }
 
-impl OpenBox {
-    /// Opens the box in a directory.
+/// The documents of a box, verified. Of the blobs nothing is opened.
+#[derive(Debug)]
+pub struct Documents {
+    /// The directory, as the caller named it.
+    pub directory: PathBuf,
+    /// The box digest: sha256 of the manifest.
+    pub digest: Digest,
+    /// Verified against the digest in the index. Names exactly one rootfs, init and kernel.
+    pub manifest: Manifest,
+    /// Verified against the digest in the manifest.
+    pub config: BoxConfig,
+}
+
+impl Documents {
+    /// Reads the documents of the box in a directory.
     ///
     /// # Errors
-    /// When a document is missing, too long, malformed or not the one that the box names, when a
-    /// blob that boots cannot be opened, or when no start could carry out the plan (see
-    /// [`RunPlan::check`]).
-    pub fn open(directory: &Path) -> Result<Self, OpenError> {
+    /// When a document is missing, too long, malformed or not the one that the box names, or when no
+    /// start could carry out the plan (see [`RunPlan::check`]).
+    pub fn read(directory: &Path) -> Result<Self, OpenError> {
         check_layout(directory)?;
         let named = manifest_descriptor(directory)?;
         let document = Document::named(directory, &named, DOCUMENT_LIMIT)?;
         let manifest = parse_manifest(directory, &document)?;
         let config = read_config(directory, &manifest.config)?;
         config.plan.check().map_err(|error| OpenError::plan(&error))?;
-        let open = |role, media_type| {
-            let Some(descriptor) = manifest.blob(media_type) else {
+        for (role, media_type) in BOOT_BLOBS {
+            if manifest.blob(media_type).is_none() {
                 let reason = format!("it does not name exactly one {role} ({media_type})");
                 return Err(document.malformed(reason));
-            };
-            open_blob(directory, descriptor)
+            }
+        }
+        Ok(Self { directory: directory.to_owned(), digest: named.digest, manifest, config })
+    }
+
+    /// Returns `true` for the descriptor of a blob that boots.
+    pub fn boots(&self, descriptor: &Descriptor) -> bool {
+        BOOT_BLOBS.iter().any(|(_, media_type)| self.manifest.blob(media_type) == Some(descriptor))
+    }
+
+    /// Opens the file of a blob that the manifest names.
+    ///
+    /// # Errors
+    /// [`OpenError::File`] or [`OpenError::NotRegular`].
+    pub fn open_blob(&self, descriptor: &Descriptor) -> Result<Blob, OpenError> {
+        open_blob(&self.directory, descriptor)
+    }
+}
+
+/// The roles and media types of the blobs that boot.
+const BOOT_BLOBS: [(&str, &str); 3] =
+    [("rootfs", ROOTFS_TYPE), ("init", INIT_TYPE), ("kernel", KERNEL_TYPE)];
+
+impl OpenBox {
+    /// Opens the box in a directory.
+    ///
+    /// # Errors
+    /// Those of [`Documents::read`], and when a blob that boots cannot be opened.
+    pub fn open(directory: &Path) -> Result<Self, OpenError> {
+        let documents = Documents::read(directory)?;
+        let open = |media_type| {
+            let named = documents.manifest.blob(media_type);
+            let missing = || OpenError::malformed(directory, "its manifest lacks a blob");
+            documents.open_blob(named.ok_or_else(missing)?)
         };
-        Ok(Self {
-            rootfs: open("rootfs", ROOTFS_TYPE)?,
-            init: open("init", INIT_TYPE)?,
-            kernel: open("kernel", KERNEL_TYPE)?,
-            directory: directory.to_owned(),
-            digest: named.digest,
-            manifest,
-            config,
-        })
+        let [rootfs, init, kernel] = [open(ROOTFS_TYPE)?, open(INIT_TYPE)?, open(KERNEL_TYPE)?];
+        let Documents { directory, digest, manifest, config } = documents;
+        Ok(Self { directory, digest, manifest, config, rootfs, init, kernel })
     }
 
     /// Returns the run plan.
@@ -110,6 +149,26 @@ impl Blob {
     /// Returns what the blob is in the box; see [`Descriptor::role`].
     pub fn role(&self) -> &str {
         self.descriptor.role()
+    }
+
+    /// Compares the file with the size and the digest that the box names.
+    ///
+    /// # Errors
+    /// [`OpenError::Different`], or [`OpenError::File`].
+    pub fn verify(&self) -> Result<(), OpenError> {
+        self.check_size()?;
+        // Other holders of the descriptor share its position.
+        let hashed = Digest::of_reader(Section::new(&self.file, 0, u64::MAX));
+        let (found, _) = hashed.map_err(|error| OpenError::File {
+            action: "read",
+            path: self.path.clone(),
+            error,
+        })?;
+        let expected = self.descriptor.digest;
+        if found == expected {
+            return Ok(());
+        }
+        Err(OpenError::digest(self.path.clone(), expected, found))
     }
 
     /// Compares the length of the file with the size that the box names.
@@ -151,6 +210,9 @@ fn missing(directory: &Path, error: OpenError) -> OpenError {
 /// Finds the one manifest in the index.
 fn manifest_descriptor(directory: &Path) -> Result<Descriptor, OpenError> {
     let document = Document::unnamed(directory, INDEX_FILE)?;
+    if is_of_images(&document.value()?) {
+        return Err(OpenError::OtherArtifact { path: directory.to_owned(), found: None });
+    }
     let index: Index = document.parse()?;
     document.expect("schemaVersion", &index.schema_version.to_string(), "2")?;
     document.expect("mediaType", &index.media_type, OCI_INDEX_TYPE)?;
@@ -165,6 +227,15 @@ fn manifest_descriptor(directory: &Path) -> Result<Descriptor, OpenError> {
         }
         _ => Ok(named),
     }
+}
+
+/// Returns `true` for the index of a layout of images: it names no box, and has several manifests or
+/// lacks the media type, which the OCI image-spec does not ask for and every box has.
+fn is_of_images(index: &Value) -> bool {
+    let manifests = index["manifests"].as_array().map_or(&[][..], Vec::as_slice);
+    let names_box = manifests.iter().any(|it| it["artifactType"] == ARTIFACT_TYPE);
+    let several = manifests.len() > 1 || index["mediaType"].is_null();
+    !manifests.is_empty() && !names_box && several
 }
 
 /// Returns `true` if the index of an image layout names one box and nothing else. Of the box itself

@@ -31,7 +31,7 @@ use crate::encoding::{DIRECTORY, FURTHER_NAME, Reader, Truncated, Writer};
 use crate::{Inode, InodeId, Meta, Tree, entries, is_name};
 use bounds::Totals;
 pub use bounds::{LISTING_BYTES, METADATA_BYTES_MAX};
-pub use find::FindError;
+pub use find::{FindError, Follow, Found};
 pub use named::{NamedOrigin, Origin};
 
 const MAGIC: &[u8] = b"boxbuild listing 1\n";
@@ -341,7 +341,8 @@ mod tests {
     #[test]
     fn origins_are_named() {
         let listing = sample();
-        let named = |path| listing.origin(listing.find(path).unwrap()).unwrap().to_string();
+        let found = |path: &[u8]| listing.find(b"", path, Follow::Parents).unwrap().id;
+        let named = |path: &[u8]| listing.origin(found(path)).unwrap().to_string();
         assert_eq!(named(b"etc"), "business layer 4 020202020202");
         assert_eq!(named(b"/link"), "agent layer 1 020202020202");
         assert_eq!(named(b"//etc/./etc.conf"), "skill greet");
@@ -352,15 +353,44 @@ mod tests {
     #[test]
     fn a_path_that_leads_nowhere_says_where_it_ends() {
         let listing = sample();
-        let error = |path| listing.find(path).unwrap_err().to_string();
+        let find = |path: &[u8]| listing.find(b"", path, Follow::Parents);
+        let error = |path: &[u8]| find(path).unwrap_err().to_string();
         assert_eq!(error(b"/etc/nul"), "there is no /etc/nul");
-        let Err(FindError::Missing { siblings, .. }) = listing.find(b"/etc/nul") else { panic!() };
+        let Err(FindError::Missing { siblings, .. }) = find(b"/etc/nul") else { panic!() };
         assert!(siblings.contains(&"null".to_owned()));
         assert_eq!(error(b"/wholly/other"), "there is no /wholly");
-        assert_eq!(error(b"/etc/../etc"), "there is no /etc/..");
         assert_eq!(error(b"/null/x"), "/null is not a directory");
-        assert_eq!(error(b"/link/null"), "/link is a symbolic link to etc");
-        assert!(listing.find(b"/link").is_ok());
+        assert_eq!(error(b"/link/nul"), "there is no /etc/nul");
+    }
+
+    #[test]
+    fn links_are_followed_in_the_directories_of_a_path() {
+        let mut listing = sample();
+        let mut add = |root: &[u8], name: &[u8], target: &[u8]| {
+            let leaf = Leaf::Symlink(target.to_vec());
+            let link = listing.tree.add(Inode::leaf(Meta::root_owned(0o777), leaf));
+            let root = listing.tree.reach(root).unwrap();
+            listing.tree.link(root, name, link);
+        };
+        add(b"/etc", b"up", b"/../..//etc");
+        add(b"/etc", b"self", b"/");
+        add(b"/etc", b"loop", b"loop");
+        let find = |root: &[u8], path: &[u8], follow| {
+            let found = listing.find(root, path, follow).map_err(|error| error.to_string())?;
+            Ok::<_, String>(String::from_utf8(found.path).unwrap())
+        };
+        let parents = |path: &[u8]| find(b"", path, Follow::Parents).unwrap();
+        assert_eq!(parents(b"/link"), "/link");
+        assert_eq!(parents(b"link/null"), "/etc/null");
+        assert_eq!(parents(b"/etc/up/up//null"), "/etc/null");
+        assert_eq!(parents(b"/link/../null"), "/null");
+        assert_eq!(parents(b"../.."), "");
+        assert_eq!(find(b"", b"/link", Follow::All).unwrap(), "/etc");
+        // Of a process whose root is /etc.
+        assert_eq!(find(b"/etc", b"/self/self/null", Follow::Parents).unwrap(), "/null");
+        assert_eq!(find(b"/etc", b"up", Follow::All).unwrap_err(), "there is no /etc");
+        let endless = find(b"", b"/etc/loop/x", Follow::Parents).unwrap_err();
+        assert_eq!(endless, "/etc/loop/x leads through too many symbolic links");
     }
 
     #[test]

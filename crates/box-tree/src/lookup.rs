@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::{InodeId, Kind, Leaf, Tree, is_name, path};
 
 /// How many symbolic links one path may lead through, as in Linux (path_resolution(7)).
-const MAX_LINKS: usize = 40;
+pub(crate) const MAX_LINKS: usize = 40;
 /// How many parts one path may have, those of the links in it included.
 const MAX_PARTS: usize = 4096;
 /// How many parts all paths of an image may have that are those of links in them. Each entry of a

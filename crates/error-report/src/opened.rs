@@ -10,6 +10,11 @@ use crate::Explanation;
 impl From<&OpenError> for Explanation {
     fn from(error: &OpenError) -> Self {
         let (code, help) = match error {
+            OpenError::OtherArtifact { found: None, .. } => (
+                BoxNotFound,
+                "name the directory that `boxbuild build` wrote, such as NAME.box; `boxbuild diff` \
+                 reads images, too",
+            ),
             OpenError::NotALayout(_) | OpenError::OtherArtifact { .. } => {
                 (BoxNotFound, "name the directory that `boxbuild build` wrote, such as NAME.box")
             }

@@ -95,7 +95,7 @@ pub const ALL: &[Damage] = &[
     damage("a manifest of another artifact", "its artifactType is", |it| {
         it.edit_manifest(|manifest| manifest["artifactType"] = OTHER.into());
     }),
-    damage("an image's manifest", "it is an OCI image layout of something else", |it| {
+    damage("an image's manifest", "is an OCI image, not a box", |it| {
         it.edit_manifest(|manifest| drop(manifest.as_object_mut().unwrap().remove("artifactType")));
     }),
     damage("a manifest of another media type", "its mediaType is", |it| {
@@ -104,7 +104,7 @@ pub const ALL: &[Damage] = &[
     damage("a manifest of another schema", "its schemaVersion is \"1\"", |it| {
         it.edit_manifest(|manifest| manifest["schemaVersion"] = 1.into());
     }),
-    damage("a list for the manifest", "it is an OCI image layout of something else", |it| {
+    damage("a list for the manifest", "is an OCI image, not a box", |it| {
         it.edit_manifest(|manifest| *manifest = json!([ARTIFACT_TYPE]));
     }),
     damage("a list for a blob", LIST, |it| {

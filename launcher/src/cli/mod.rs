@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand, and one for what errors become.
 
 mod error;
+mod generate;
 mod inspect;
 mod paths;
 mod run;
@@ -39,6 +40,8 @@ enum Command {
     Run(run::RunArgs),
     Verify(verify::VerifyArgs),
     Inspect(inspect::InspectArgs),
+    Completions(generate::CompletionsArgs),
+    Man(generate::ManArgs),
 }
 
 impl Command {
@@ -48,6 +51,8 @@ impl Command {
             Self::Run(args) => (run::run(args, started), args.json),
             Self::Verify(args) => (verify::verify(args), args.json),
             Self::Inspect(args) => (inspect::inspect(args), args.json),
+            Self::Completions(args) => (generate::completions(args), false),
+            Self::Man(args) => (generate::man(args), false),
         }
     }
 }

@@ -1,15 +1,16 @@
 //! `boxlaunch verify`: hashes everything that a box is made of.
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use box_digest::Digest;
 use box_image::Descriptor;
 use box_image::text::shown;
-use box_layout::{Blob, OpenBox, OpenError};
-use boxlaunch::LaunchError;
+use box_layout::{Documents, OpenError};
 use boxlaunch::receipt::Receipts;
 use boxlaunch::verify::{self, Trust};
+use boxlaunch::{LaunchError, check_owner};
 use error_report::Problem;
 use serde::Serialize;
 use serde_json::json;
@@ -49,12 +50,14 @@ struct BlobReport {
     digest: Digest,
     size: u64,
     ok: bool,
+    #[serde(skip)]
+    missing: bool,
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
-    let opened = boxlaunch::open(&args.directory)?;
+    let documents = Documents::read(&args.directory).map_err(LaunchError::from)?;
     let receipts = Receipts::new(&paths::state()?);
-    let report = report(&opened, &receipts)?;
+    let report = report(&documents, &receipts)?;
     if args.json {
         print(&json_line(&report)?)?;
     } else {
@@ -66,45 +69,51 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
     Ok(report.errors.iter().map(|it| exit_code(it.code)).max().unwrap_or(0))
 }
 
-fn report(opened: &OpenBox, receipts: &Receipts) -> Result<Report, CommandError> {
+fn report(documents: &Documents, receipts: &Receipts) -> Result<Report, CommandError> {
     let (mut blobs, mut errors) = (Vec::new(), Vec::new());
     let mut checked = HashSet::new();
-    for descriptor in [&opened.manifest.config].into_iter().chain(&opened.manifest.layers) {
+    let manifest = &documents.manifest;
+    for descriptor in [&manifest.config].into_iter().chain(&manifest.layers) {
         // A manifest may name one large blob a thousand times.
         if !checked.insert((descriptor.digest, descriptor.size)) {
             continue;
         }
-        let wrong = check(opened, descriptor, receipts)?;
+        let wrong = check(documents, descriptor, receipts)?;
         let Descriptor { digest, size, .. } = *descriptor;
         blobs.push(BlobReport {
             name: shown(descriptor.role()),
             digest,
             size,
             ok: wrong.is_none(),
+            missing: wrong.as_ref().is_some_and(is_missing),
         });
         errors.extend(wrong.map(|error| {
             Problem::new(&error, shown(&error.to_string()))
                 .with_details("", &[("blob", json!(digest))])
         }));
     }
-    Ok(Report { digest: opened.digest, ok: errors.is_empty(), blobs, errors })
+    Ok(Report { digest: documents.digest, ok: errors.is_empty(), blobs, errors })
 }
 
-/// Hashes a blob, and returns what is wrong with it. One that boots is open already, and gets a
-/// receipt.
+/// Returns `true` where there is no file.
+fn is_missing(error: &OpenError) -> bool {
+    matches!(error, OpenError::File { error, .. } if error.kind() == ErrorKind::NotFound)
+}
+
+/// Hashes a blob, and returns what is wrong with it. One that boots gets a receipt.
 fn check(
-    opened: &OpenBox,
+    documents: &Documents,
     descriptor: &Descriptor,
     receipts: &Receipts,
 ) -> Result<Option<OpenError>, CommandError> {
-    let boots = |blob: &&Blob| blob.descriptor == *descriptor;
-    let verified = match opened.boot_blobs().into_iter().find(boots) {
-        Some(blob) => verify::blob(blob, receipts, Trust::Nothing).map(drop),
-        None => opened
-            .open_blob(descriptor)
-            .map_err(LaunchError::from)
-            .and_then(|blob| verify::hashed(&blob).map(drop)),
-    };
+    let opened = documents.open_blob(descriptor).map_err(LaunchError::from);
+    let verified = opened.and_then(|blob| match documents.boots(descriptor) {
+        true => {
+            check_owner(&blob)?;
+            verify::blob(&blob, receipts, Trust::Nothing).map(drop)
+        }
+        false => verify::hashed(&blob).map(drop),
+    });
     match verified {
         Ok(()) => Ok(None),
         Err(LaunchError::Open(error)) => Ok(Some(error)),
@@ -115,7 +124,11 @@ fn check(
 fn lines(report: &Report) -> String {
     let mut text = format!("{:<9}ok       {}\n", "manifest", report.digest);
     for blob in &report.blobs {
-        let verdict = if blob.ok { "ok" } else { "DIFFERS" };
+        let verdict = match (blob.ok, blob.missing) {
+            (true, _) => "ok",
+            (false, false) => "DIFFERS",
+            (false, true) => "MISSING",
+        };
         // The media type of a blob that this version does not know is longer than a name.
         text += &format!("{:<8} {verdict:<9}{}\n", blob.name, blob.digest);
     }

@@ -101,6 +101,21 @@ fn a_missing_blob_hides_no_other_finding() {
 }
 
 #[test]
+fn a_missing_blob_that_boots_is_reported_among_the_others() {
+    let scene = Scene::new(&config());
+    let manifest = scene.made.manifest();
+    let kernel = manifest.layers.iter().find(|it| it.role() == "kernel").unwrap();
+    std::fs::remove_file(scene.made.blob_path(&kernel.digest)).unwrap();
+    let ended = scene.run(&["verify"]);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!(lines.len(), 1 + ROLES.len());
+    let missing: Vec<&&str> = lines.iter().filter(|line| !line.contains(" ok ")).collect();
+    assert_eq!(missing, [&format!("kernel   MISSING  {}", kernel.digest)]);
+    assert!(ended.stderr.starts_with("error: cannot open "), "{}", ended.stderr);
+    assert_eq!(ended.code, Some(5));
+}
+
+#[test]
 fn a_blob_that_is_named_often_is_hashed_once() {
     let scene = Scene::new(&config());
     let mut manifest = scene.made.manifest();

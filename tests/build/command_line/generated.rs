@@ -43,7 +43,7 @@ fn completions_and_manuals_know_every_command() {
     checkout.result(&["man", "--output", "share/man1"]);
     for command in COMMANDS {
         let page = checkout.read(&format!("share/man1/boxbuild-{command}.1"));
-        assert!(page.contains("Examples:"), "{page}");
+        assert!(page.contains(&format!(".SH EXAMPLES\n.nf\nboxbuild {command}")), "{page}");
     }
 }
 

@@ -9,7 +9,7 @@ mod init;
 mod setup;
 
 /// Every subcommand.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 17] = [
     "init",
     "check",
     "build",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 15] = [
     "update",
     "fetch",
     "ls",
+    "cat",
     "diff",
     "export",
     "inspect",

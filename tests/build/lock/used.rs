@@ -115,7 +115,7 @@ fn only_changed_files_are_written_again() {
     insta::assert_snapshot!(shown(&notes), @r"
     updated Boxfile.lock
       skill:greet: blake3:DIG → blake3:DIG
-    built: test.box (rootfs 1 MiB)
+    built: test.box (rootfs 168.0 KiB)
     ");
     let after = checkout.read(LOCK);
     let changed: Vec<&str> = names(&before)
@@ -157,7 +157,7 @@ fn another_reference_is_resolved_again() {
       agent (linux/amd64): "oci:images/agent" → "oci:images/agent:v2", sha256:DIG → sha256:DIG
         - layer sha256:DIG
         + layer sha256:DIG
-    built: test.box (rootfs 1 MiB)
+    built: test.box (rootfs 168.0 KiB)
     "#);
     checkout.edit("Boxfile", "oci:images/agent:v2", "oci:images/agent:latest");
     let second = checkout.built(&[])["box"].clone();

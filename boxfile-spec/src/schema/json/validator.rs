@@ -1,5 +1,5 @@
-//! A validator for the keywords that [`super`] writes. It knows nothing of the language, and
-//! refuses a keyword that it does not know.
+//! A validator for the keywords that our schemas have: that of Boxfiles, and that of the programs'
+//! JSON in the integration tests. It panics at a keyword that it does not know.
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -14,6 +14,7 @@ impl Validator {
     }
 
     /// Returns whether a value fits the whole schema.
+    #[allow(dead_code, reason = "the integration tests use definitions only")]
     pub(super) fn accepts(&self, value: &Value) -> bool {
         self.fits(&self.root, value)
     }
@@ -47,10 +48,14 @@ impl Validator {
             "if" => self.fits(rule, value) || self.fits(&schema["else"], value),
             "anyOf" => rule.as_array().unwrap().iter().any(|it| self.fits(it, value)),
             "const" => rule == value,
-            "type" => is(value, rule.as_str().unwrap()),
+            "enum" => rule.as_array().unwrap().contains(value),
+            "type" => match rule {
+                Value::Array(kinds) => kinds.iter().any(|kind| is(value, kind.as_str().unwrap())),
+                kind => is(value, kind.as_str().unwrap()),
+            },
             _ => match value {
                 Value::String(text) => text_keeps(keyword, rule, text),
-                Value::Number(number) => number_keeps(keyword, rule, number.as_i64().unwrap()),
+                Value::Number(number) => number_keeps(keyword, rule, number.as_f64().unwrap()),
                 Value::Array(list) => self.list_keeps(schema, keyword, rule, list),
                 Value::Object(table) => self.table_keeps(schema, keyword, rule, table),
                 Value::Null | Value::Bool(_) => true,
@@ -109,7 +114,9 @@ impl Validator {
 fn is(value: &Value, kind: &str) -> bool {
     match kind {
         "string" => value.is_string(),
-        "integer" => value.is_i64(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "null" => value.is_null(),
         "boolean" => value.is_boolean(),
         "array" => value.is_array(),
         "object" => value.is_object(),
@@ -125,10 +132,10 @@ fn text_keeps(keyword: &str, rule: &Value, text: &str) -> bool {
     }
 }
 
-fn number_keeps(keyword: &str, rule: &Value, number: i64) -> bool {
+fn number_keeps(keyword: &str, rule: &Value, number: f64) -> bool {
     match keyword {
-        "minimum" => number >= rule.as_i64().unwrap(),
-        "maximum" => number <= rule.as_i64().unwrap(),
+        "minimum" => number >= rule.as_f64().unwrap(),
+        "maximum" => number <= rule.as_f64().unwrap(),
         other => of_another_type(other),
     }
 }

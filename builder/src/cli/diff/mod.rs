@@ -6,9 +6,10 @@ mod text;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use box_image::{ComponentName, exit};
+use box_image::{ComponentName, ErrorCode, exit};
 use box_inspect::diff::{Change, Difference, Side, SideKind, compare};
 use box_tree::Field;
+use box_tree::listing::Follow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -62,12 +63,9 @@ fn field(text: &str) -> Result<Field, String> {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let open = |word| Operand::open(word, args.component);
     let (a, b) = (open(&args.a)?, open(&args.b)?);
-    let path = args.path.as_bytes();
-    if let (Err(error), Err(_)) = (a.side.find(path), b.side.find(path)) {
-        return Err(error.into());
-    }
-    let differences = compare(&a.side, &b.side, path, &args.ignore);
-    let whole = args.component.is_none() && path == b"/";
+    let path = path(args, &a.side, &b.side)?;
+    let differences = compare(&a.side, &b.side, &path, &args.ignore);
+    let whole = args.component.is_none() && path.is_empty();
     let parts = if whole { operand::parts(&a, &b, differences.is_empty()) } else { Vec::new() };
     let counts = Counts::of(&differences);
     if args.json {
@@ -86,6 +84,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // A result that is lost is a failure: see `main`.
     let same = differences.is_empty() && parts.is_empty();
     if same || terminal::lost() { Ok(()) } else { Err(Failure::reported(exit::DIFFERENT)) }
+}
+
+/// Returns the path to compare, with the links in its directories followed. One side may lack it.
+fn path(args: &Args, a: &Side, b: &Side) -> Result<Vec<u8>, Failure> {
+    let path = args.path.as_bytes();
+    match [a, b].map(|side| side.find(path, Follow::Parents)) {
+        [Ok(a), Ok(b)] if a.path != b.path => {
+            let [a, b] = [a, b].map(|it| shown_bytes(&it.path));
+            let message = format!("{} is {a} in A and {b} in B", shown_bytes(path));
+            Err(Failure::new((ErrorCode::PathNotFound, "name one of the two"), message))
+        }
+        [Ok(found), _] | [_, Ok(found)] => Ok(found.path),
+        [Err(error), Err(_)] => Err(error.into()),
+    }
 }
 
 /// Returns whether a whole box is compared with an image, which is like a part of it.

@@ -53,17 +53,12 @@ impl Operand {
             OpenError::Layout(error) if is_of_another(&error) => {
                 let path = path.display();
                 let help = format!("compare an image in it: oci:{path}");
-                let message = format!("{path} is an OCI image layout, and not of a box");
+                let message = format!("{path} is an OCI image, not a box");
                 Failure::new((ErrorCode::BoxNotFound, help), message)
             }
             error => error.into(),
         })?;
-        let Some(side) = Side::of_box(&opened, component)? else {
-            let component = component.map_or("such", ComponentName::name);
-            let message = format!("the box {} has no {component} component", path.display());
-            return Err(Failure::new(ErrorCode::ComponentNotFound, message));
-        };
-        Ok(Self { side, opened: Some(opened) })
+        Ok(Self { side: Side::of_box(&opened, component)?, opened: Some(opened) })
     }
 }
 

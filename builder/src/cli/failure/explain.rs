@@ -10,6 +10,7 @@ use std::path::Path;
 use box_cache::StoreError;
 use box_image::DEFAULT_TAG;
 use box_image::ErrorCode::{self, *};
+use box_inspect::diff::PathError;
 use box_inspect::opened;
 use box_tree::listing::FindError;
 use boxbuild::binary::{BinaryError, ProgramError};
@@ -28,6 +29,8 @@ use host_fs::FileError;
 use host_fs::publish::PublishError;
 use oci_layer::{LayerError, LayerErrorKind};
 use oci_registry::RegistryError;
+
+use crate::cli::entry::shown_bytes;
 
 /// The help for a file that differs from a checksum in the Boxfile.
 const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
@@ -348,6 +351,9 @@ impl Explain for opened::OpenError {
             Self::WrongListing { .. } => {
                 help(BoxDamaged, "the box was changed after the build: do not use it")
             }
+            Self::NoComponent { .. } => {
+                help(ComponentNotFound, "leave out `--component`, or name the other")
+            }
             _ => BoxMalformed.into(),
         }
     }
@@ -363,8 +369,17 @@ impl Explain for FindError {
                     None => PathNotFound.into(),
                 }
             }
-            Self::Link { .. } => help(PathNotFound, "name the place that it leads to"),
-            Self::NotADirectory { .. } => PathNotFound.into(),
+            Self::NotADirectory { .. } | Self::TooManyLinks { .. } => PathNotFound.into(),
+        }
+    }
+}
+
+impl Explain for PathError {
+    fn explain(&self) -> Explanation {
+        let paths: Vec<_> = self.elsewhere.iter().map(|path| shown_bytes(path)).collect();
+        match paths.as_slice() {
+            [] => self.error.explain(),
+            paths => help(PathNotFound, format!("did you mean {}?", paths.join(" or "))),
         }
     }
 }

@@ -74,9 +74,6 @@ impl Explain for ExportError {
         let (code, text) = match self {
             Self::Open(source) => return source.explain(),
             Self::Publish(source) => return source.explain(),
-            Self::NoComponent { .. } => {
-                (ComponentNotFound, "leave out `--component`, or name the other")
-            }
             Self::WhichComponent => {
                 (ComponentNotFound, "say which with `--component agent` or `--component business`")
             }

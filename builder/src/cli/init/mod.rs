@@ -13,7 +13,9 @@ use boxbuild::skill::is_skill;
 use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes};
 use host_fs::publish::PublishError;
 use oci_image::{Access, Image, Registries, SourceError};
+use serde_json::{Value, json};
 
+use super::entry::with_fields;
 use super::failure::{Failure, chain};
 use super::options::{RegistryOptions, StoreOption};
 use super::{locate, registries, terminal};
@@ -49,6 +51,9 @@ pub(crate) struct Args {
     /// Replace the Boxfile that is there
     #[arg(long)]
     force: bool,
+    /// Print JSON, also for errors (except usage errors)
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     store: StoreOption,
     #[command(flatten)]
@@ -77,13 +82,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(name) => checked_name(name)?,
         None => locate::directory_name(),
     };
+    let report = report(&name, &agent, business.as_ref());
     let (entrypoint, skills) = (args.entrypoint.clone(), has_skills());
     let scaffold = Scaffold { name, agent, business, entrypoint, skills };
     let text = if args.toml { scaffold.toml() } else { scaffold.kdl() };
     check_text(file, &text)?;
     write(Path::new(file), &text, args.force)?;
-    terminal::note(&format!("wrote {file}; look at it, then run `boxbuild build`"));
+    if args.json {
+        terminal::json(&with_fields(report, [("file", json!(file))]).to_string());
+    } else {
+        terminal::note(&format!("wrote {file}; look at it, then run `boxbuild build`"));
+    }
     Ok(())
+}
+
+/// Reports as data what a Boxfile is written for.
+fn report(name: &str, agent: &Found, business: Option<&Found>) -> Value {
+    let image = |component: ComponentName, image: &Found| json!({ "component": component, "image": image.reference });
+    let agent = image(ComponentName::Agent, agent);
+    let business = business.map(|it| image(ComponentName::Business, it));
+    let images: Vec<Value> = [Some(agent), business].into_iter().flatten().collect();
+    json!({ "name": name, "images": images })
 }
 
 /// Checks that a text is a Boxfile: names from outside are in it.
@@ -116,7 +135,7 @@ fn open_named(reference: &str, args: &Args) -> Result<Image, Failure> {
         return Ok(open(&parsed, None)?);
     }
     let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
-    let remote = registries::client(&args.registries, false)?;
+    let remote = registries::client(&args.registries, args.json)?;
     let registries = Registries { store: &store, remote: &remote, offline: false };
     Ok(open(&parsed, Some(registries))?)
 }

@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use box_tree::Field;
 
 pub use image::{ImageError, ImageFault};
-pub use side::{Entry, Side, SideKind};
+pub use side::{Entry, PathError, Side, SideKind};
 
 /// A path at which two trees differ.
 #[derive(Debug)]

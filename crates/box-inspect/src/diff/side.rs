@@ -1,8 +1,8 @@
 //! One side of a comparison: the tree of a box, of an image or of a directory.
 
 use box_digest::Digest;
-use box_image::ComponentName;
-use box_tree::listing::{Listing, NamedOrigin};
+use box_image::{ComponentName, ComponentPlan};
+use box_tree::listing::{FindError, Follow, Found, Listing, NamedOrigin};
 use box_tree::{Field, Inode, InodeId, entries, path};
 
 use crate::links::HardLinks;
@@ -28,31 +28,35 @@ pub struct Side {
     pub listing: Listing,
     /// The directory of the tree that is compared, as the root of what is compared.
     root: Vec<u8>,
+    /// The roots of the components below the root, each once; of a whole box only.
+    components: Vec<Vec<u8>>,
     /// The inodes with several names below the root.
     links: HardLinks,
 }
 
 impl Side {
-    /// Takes the rootfs of a box, or what is in it of one component; nothing where the box has no
-    /// such component.
+    /// Takes the rootfs of a box, or the root of one component in it.
     ///
     /// # Errors
-    /// [`OpenError`] where the box's listing cannot be read.
-    pub fn of_box(
-        opened: &OpenBox,
-        component: Option<ComponentName>,
-    ) -> Result<Option<Self>, OpenError> {
-        let root = match component.map(|name| opened.config.plan.component(name)) {
-            None => Vec::new(),
-            Some(None) => return Ok(None),
-            Some(Some(component)) => path::normalize(component.root.as_bytes()),
-        };
-        Ok(Some(Self::new(SideKind::Box(opened.digest), opened::listing(opened)?, root)))
+    /// [`OpenError`] where the box has no such component, or its listing cannot be read.
+    pub fn of_box(opened: &OpenBox, component: Option<ComponentName>) -> Result<Self, OpenError> {
+        let root = |plan: &ComponentPlan| path::normalize(plan.root.as_bytes());
+        let kind = SideKind::Box(opened.digest);
+        if let Some(name) = component {
+            let root = root(opened::component(opened, name)?);
+            return Ok(Self::new(kind, opened::listing(opened)?, root));
+        }
+        let mut components: Vec<_> =
+            opened.config.plan.components().map(|(_, plan)| root(plan)).collect();
+        // With layout "merged" they are one.
+        components.dedup();
+        let side = Self::new(kind, opened::listing(opened)?, Vec::new());
+        Ok(Self { components, ..side })
     }
 
     pub(super) fn new(kind: SideKind, listing: Listing, root: Vec<u8>) -> Self {
         let links = HardLinks::of(below(&listing, &root, b""));
-        Self { kind, listing, root, links }
+        Self { kind, listing, root, components: Vec::new(), links }
     }
 
     /// Lists the entries at a path of the compared root and below, in the canonical order.
@@ -80,13 +84,47 @@ impl Side {
         }
     }
 
-    /// Finds what a path of the compared root names.
+    /// Finds what a path of the compared root names. A link leads to what it leads to in the running
+    /// component: in a box, an absolute one starts at the component's root.
     ///
     /// # Errors
-    /// [`FindError`](box_tree::listing::FindError), which names the place where the path ends.
-    pub fn find(&self, path: &[u8]) -> Result<InodeId, box_tree::listing::FindError> {
-        self.listing.find(&[self.root.as_slice(), b"/", path].concat())
+    /// [`PathError`].
+    pub fn find(&self, path: &[u8], follow: Follow) -> Result<Found, PathError> {
+        let path = path::normalize(path);
+        for root in &self.components {
+            let below = path.strip_prefix(root.as_slice());
+            if let Some(below) = below.filter(|it| it.is_empty() || it.starts_with(b"/")) {
+                return self.find_below(root, below, follow);
+            }
+        }
+        self.find_below(b"", &path, follow).map_err(|error| {
+            let has = |root: &&Vec<u8>| self.find_below(root, &path, follow).is_ok();
+            let elsewhere = self.components.iter().filter(has);
+            let shown = |root: &Vec<u8>| [root.as_slice(), path.as_slice()].concat();
+            PathError { elsewhere: elsewhere.map(shown).collect(), ..error }
+        })
     }
+
+    /// Finds a path below a directory of the compared root, and returns it from the compared root on.
+    fn find_below(&self, top: &[u8], path: &[u8], follow: Follow) -> Result<Found, PathError> {
+        let root = [self.root.as_slice(), top].concat();
+        let below = |error: FindError| PathError {
+            error: error.below(&String::from_utf8_lossy(top)),
+            elsewhere: Vec::new(),
+        };
+        let Found { id, path } = self.listing.find(&root, path, follow).map_err(below)?;
+        Ok(Found { id, path: [top, path.as_slice()].concat() })
+    }
+}
+
+/// A path names nothing in a tree that is compared or listed.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct PathError {
+    /// Where the path ends, and why.
+    pub error: FindError,
+    /// The same path below the root of each component that has it.
+    pub elsewhere: Vec<Vec<u8>>,
 }
 
 /// Lists what is at a path below the root that is compared, in the canonical order.

@@ -37,7 +37,10 @@ impl Contents {
     }
 
     /// Writes a file's content to `out` and verifies it; `path` is the file's, for people.
-    pub(super) fn copy(
+    ///
+    /// # Errors
+    /// [`ExportError`]; what was written then is not the content.
+    pub fn copy(
         &self,
         path: &[u8],
         content: Content,

@@ -14,9 +14,6 @@ pub enum ExportError {
     /// The box cannot be read.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The box lacks the component.
-    #[error("the box has no component `{component}`")]
-    NoComponent { component: &'static str },
     /// An OCI image holds one component, and the box has two.
     #[error("the box has an agent and a business application, and an OCI image holds one of them")]
     WhichComponent,

@@ -61,8 +61,7 @@ impl Export {
     /// # Errors
     /// [`ExportError`] where the box cannot be read or has no such component.
     pub fn component(opened: &OpenBox, name: ComponentName) -> Result<Self, ExportError> {
-        let plan = opened.config.plan.component(name);
-        let plan = plan.ok_or(ExportError::NoComponent { component: name.name() })?;
+        let plan = opened::component(opened, name)?;
         let mut export = Self::whole(opened)?;
         let root = export.tree.reach(plan.root.as_bytes()).ok();
         let root = root.filter(|root| export.tree.inode(*root).names().is_some());

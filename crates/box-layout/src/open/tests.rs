@@ -111,3 +111,28 @@ fn a_blob_is_read_within_its_bound_and_compared() {
     assert!(matches!(opened.read_blob(listing, 100), Err(OpenError::Different { .. })));
     assert!(opened.open_blob(listing).unwrap().check_size().is_ok());
 }
+
+#[test]
+fn an_image_is_named_as_what_it_is() {
+    let says = |edit: fn(&mut serde_json::Value)| {
+        let made = TestBox::new(&config());
+        made.edit_index(edit);
+        refusal(&made).to_string()
+    };
+    // The OCI image-spec asks for no media type, and skopeo writes none.
+    let plain: fn(&mut serde_json::Value) = |index| {
+        index.as_object_mut().unwrap().remove("mediaType");
+        index["manifests"][0].as_object_mut().unwrap().remove("artifactType");
+    };
+    let several: fn(&mut serde_json::Value) = |index| {
+        index["manifests"][0].as_object_mut().unwrap().remove("artifactType");
+        let first = index["manifests"][0].clone();
+        index["manifests"].as_array_mut().unwrap().push(first);
+    };
+    for edit in [plain, several] {
+        assert!(says(edit).ends_with(" is an OCI image, not a box"), "{}", says(edit));
+    }
+    // Of a box, the index is wrong.
+    let damaged = says(|index| drop(index.as_object_mut().unwrap().remove("mediaType")));
+    assert!(damaged.contains("missing field `mediaType`"), "{damaged}");
+}

@@ -1,0 +1,80 @@
+//! `boxbuild cat`: the content of a file in a box.
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use box_image::{ComponentName, ErrorCode};
+use box_inspect::diff::Side;
+use box_inspect::export::{Contents, ExportError};
+use box_inspect::opened;
+use box_tree::Content;
+use box_tree::listing::{Follow, Found};
+
+use super::entry::shown_bytes;
+use super::failure::Failure;
+use super::options::component;
+use super::terminal;
+
+/// Prints the content of a file in a box.
+///
+/// Paths are as in `boxbuild ls`; symbolic links are followed, as they lead in the running component.
+/// The bytes are printed as they are, also to a terminal: for a box of a stranger, write to a file or
+/// to `cat -v`. They are verified on their way; an exit code other than 0 says that they are not to be
+/// used.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild cat hello.box --component agent /etc/os-release\n  \
+    boxbuild cat hello.box /roots/agent/etc/os-release         the same file\n  \
+    boxbuild cat hello.box /boxbuild/plan.json | jq .agent     what init is told\n  \
+    boxbuild cat hello.box /a3s/skills/greet/SKILL.md > SKILL.md")]
+pub(crate) struct Args {
+    /// The box's directory
+    #[arg(value_name = "BOX")]
+    directory: PathBuf,
+    /// The file
+    #[arg(value_name = "PATH")]
+    path: OsString,
+    /// Take this component's root as /
+    #[arg(long, value_parser = component())]
+    component: Option<ComponentName>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let opened = opened::open(&args.directory)?;
+    let side = Side::of_box(&opened, args.component)?;
+    let found = side.find(args.path.as_bytes(), Follow::All)?;
+    let content = content(args, &side, &found)?;
+    let contents = Contents::open(&opened, &side.listing.tree)?;
+    let mut out = BufWriter::with_capacity(1 << 20, terminal::data());
+    let written = contents.copy(&found.path, content, &mut out);
+    match written.and_then(|()| out.flush().map_err(ExportError::Write)) {
+        // The reader has seen what it wanted to see.
+        Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
+/// Returns the content of a file, and refuses what is none.
+fn content(args: &Args, side: &Side, found: &Found) -> Result<Content, Failure> {
+    let inode = side.listing.tree.inode(found.id);
+    if let Some(content) = inode.content() {
+        return Ok(*content);
+    }
+    let path = if found.path.is_empty() { "/".into() } else { shown_bytes(&found.path) };
+    let is = match inode.type_name() {
+        "directory" => "a directory",
+        "fifo" => "a pipe",
+        _ => "a device",
+    };
+    let message = format!("{path} is {is}, and not a file");
+    if is != "a directory" {
+        return Err(Failure::new(ErrorCode::PathNotFile, message));
+    }
+    let component = args.component.map(|it| format!(" --component {}", it.name()));
+    let (of, component) = (args.directory.display(), component.unwrap_or_default());
+    let help = format!("list it with `boxbuild ls {of}{component} {path}`");
+    Err(Failure::new((ErrorCode::PathNotFile, help), message))
+}

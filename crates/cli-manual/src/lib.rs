@@ -1,0 +1,176 @@
+//! Manual pages and shell completions of boxbuild and boxlaunch.
+//!
+//! A page has the sections of man-pages(7): NAME, SYNOPSIS, DESCRIPTION, OPTIONS, COMMANDS, EXAMPLES,
+//! NOTES, ENVIRONMENT, FILES, EXIT STATUS, SEE ALSO. The examples and notes are the help that a command
+//! shows after its options.
+#![forbid(unsafe_code)]
+
+mod help;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use box_image::exit;
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use help::Help;
+
+/// What the manual of a program says beside what its command line does.
+#[derive(Debug, Clone, Copy)]
+pub struct Manual {
+    /// The variables that the program reads, and what each is for.
+    pub environment: &'static [(&'static str, &'static str)],
+    /// The files that the program reads and writes.
+    pub files: &'static [(&'static str, &'static str)],
+    /// Other pages, such as `boxlaunch(1)`.
+    pub see_also: &'static [&'static str],
+}
+
+impl Manual {
+    /// Returns the page of a program, in roff.
+    ///
+    /// # Errors
+    /// None in practice: writing to memory.
+    pub fn page(&self, mut program: Command) -> io::Result<Vec<u8>> {
+        program.build();
+        self.render(&program, &program)
+    }
+
+    /// Writes the pages of a program and of all its commands into a directory, which is made where it
+    /// is missing: `PROGRAM.1`, `PROGRAM-COMMAND.1`.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn write_pages(&self, program: Command, directory: &Path) -> io::Result<()> {
+        let mut program = program.disable_help_subcommand(true);
+        program.build();
+        fs::create_dir_all(directory)?;
+        let commands = program.get_subcommands().filter(|it| !it.is_hide_set());
+        for command in commands.chain([&program]) {
+            let name = Man::new(command.clone()).get_filename();
+            fs::write(directory.join(name), self.render(command, &program)?)?;
+        }
+        Ok(())
+    }
+
+    fn render(&self, command: &Command, program: &Command) -> io::Result<Vec<u8>> {
+        let is_program = command.get_name() == program.get_name();
+        let version = program.get_version().unwrap_or_default();
+        // A date that is empty would be no argument at all, and the version take its place.
+        let man = Man::new(command.clone())
+            .date(" ")
+            .source(format!("{} {version}", program.get_name()))
+            .manual(format!("{} manual", program.get_name()));
+        let mut page = Vec::new();
+        man.render_title(&mut page)?;
+        man.render_name_section(&mut page)?;
+        man.render_synopsis_section(&mut page)?;
+        man.render_description_section(&mut page)?;
+        man.render_options_section(&mut page)?;
+        if command.has_subcommands() {
+            man.render_subcommands_section(&mut page)?;
+        }
+        let mut roff = Roff::new();
+        let help = Help::of(command);
+        literal(&mut roff, "EXAMPLES", &help.examples);
+        literal(&mut roff, "NOTES", &help.notes);
+        if is_program {
+            terms(&mut roff, "ENVIRONMENT", self.environment);
+            terms(&mut roff, "FILES", self.files);
+        }
+        let codes: Vec<_> =
+            exit::ALL.iter().map(|(code, text)| (code.to_string(), *text)).collect();
+        terms(&mut roff, "EXIT STATUS", &codes);
+        let own = (!is_program).then(|| format!("{}(1)", program.get_name()));
+        let pages = own.iter().map(String::as_str).chain(self.see_also.iter().copied());
+        roff.control("SH", ["SEE ALSO"]);
+        roff.text([roman(pages.collect::<Vec<_>>().join(", "))]);
+        roff.to_writer(&mut page)?;
+        Ok(page)
+    }
+}
+
+/// Adds a section whose lines are shown as they are.
+fn literal(roff: &mut Roff, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    roff.control("SH", [title]);
+    roff.control("nf", []);
+    for line in lines {
+        roff.text([roman(line.as_str())]);
+    }
+    roff.control("fi", []);
+}
+
+/// Adds a section of terms, each with its meaning.
+fn terms<T: AsRef<str>>(roff: &mut Roff, title: &str, terms: &[(T, &str)]) {
+    if terms.is_empty() {
+        return;
+    }
+    roff.control("SH", [title]);
+    for (term, meaning) in terms {
+        roff.control("TP", []);
+        roff.text([bold(term.as_ref())]);
+        roff.text([roman(*meaning)]);
+    }
+}
+
+/// Returns the completions of a program for a shell.
+pub fn completions(shell: Shell, mut program: Command) -> String {
+    let mut text = Vec::new();
+    let name = program.get_name().to_owned();
+    clap_complete::generate(shell, &mut program, name, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Arg;
+
+    use super::*;
+
+    const MANUAL: Manual = Manual {
+        environment: &[("TOOL_DIR", "Where it works.")],
+        files: &[("~/.tool", "What it knows.")],
+        see_also: &["other(1)"],
+    };
+
+    fn tool() -> Command {
+        let command = Command::new("run")
+            .about("Runs it")
+            .arg(Arg::new("fast").long("fast").help("Be fast"))
+            .after_help("Examples:\n  tool run --fast      at once\n  .hidden 'quoted'\n\nA note.");
+        Command::new("tool").about("Does it").subcommand(command)
+    }
+
+    #[test]
+    fn examples_are_not_filled_and_every_section_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let to = directory.path().join("man1");
+        MANUAL.write_pages(tool(), &to).unwrap();
+        let page = fs::read_to_string(to.join("tool-run.1")).unwrap();
+        let examples = page.split(".SH EXAMPLES\n").nth(1).unwrap();
+        let shown = ".nf\ntool run \\-\\-fast      at once\n\\&.hidden \\*(Aqquoted\\*(Aq\n.fi\n";
+        assert!(examples.starts_with(shown), "{examples}");
+        for section in ["NOTES\n.nf\nA note.", "\"EXIT STATUS\"", "\"SEE ALSO\"\ntool(1), other(1)"]
+        {
+            assert!(page.contains(&format!(".SH {section}")), "{section}: {page}");
+        }
+        let page = fs::read_to_string(to.join("tool.1")).unwrap();
+        for text in ["\\fBTOOL_DIR\\fR", "\\fB~/.tool\\fR", "tool\\-run(1)"] {
+            assert!(page.contains(text), "{text}: {page}");
+        }
+    }
+
+    #[test]
+    fn completions_name_the_commands() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            assert!(completions(shell, tool()).contains("run"), "{shell}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Everything that the programs print with `--json` fits `docs/json.schema.json`.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use box_image::manifest::{KERNEL_TYPE, ROOTFS_TYPE};
+use serde_json::{Value, json};
+use testkit::images::Layer;
+
+use crate::checkout::{BOXFILE, Checkout};
+use crate::fixture::{blob, built, checkout, manifest};
+use crate::foreign::boxlaunch;
+use crate::schema::assert_fits;
+
+/// Runs `boxbuild`, whose report must fit the definition.
+#[track_caller]
+fn fits(checkout: &Checkout, definition: &str, args: &[&str]) -> Value {
+    let report = checkout.run(&[args, &["--json"]].concat()).json();
+    assert_fits(definition, &report);
+    report
+}
+
+#[test]
+fn reports_of_what_a_build_does() {
+    let checkout = checkout();
+    fits(&checkout, "check", &["check"]);
+    let lock = fits(&checkout, "lock", &["lock"]);
+    assert_eq!(lock["changes"][0]["change"], "added");
+    fits(&checkout, "plan", &["plan"]);
+    fits(&checkout, "build", &["build"]);
+    checkout.write("Boxfile", format!("{BOXFILE}secret \"KEY\"\n"));
+    checkout.write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Other.\n---\n");
+    checkout.agent_of(Layer::new().file("/agent", 0o755, "new").to_tar());
+    let update = fits(&checkout, "lock", &["update", "--dry-run"]);
+    assert_eq!(update["changes"][0]["change"], "changed");
+    let ran = checkout.run(&["build", "--json"]);
+    assert_fits("failure", &ran.json());
+    let ran = checkout.run(&["update", "--json"]);
+    assert_fits("lock", &ran.json());
+    let ran = checkout.run(&["build", "--json"]);
+    assert_fits("build", &ran.json());
+    let warnings = ran.json()["warnings"].as_array().unwrap().clone();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0]["message"].as_str().unwrap().contains("will not start"), "{warnings:?}");
+    assert_eq!(ran.notes, "", "as data, warnings are in the report");
+    fits(&checkout, "fmt", &["fmt"]);
+}
+
+#[test]
+fn a_first_boxfile() {
+    let checkout = Checkout::new();
+    fs::remove_file(checkout.path("Boxfile")).unwrap();
+    let report = fits(&checkout, "init", &["init", "oci:images/agent"]);
+    let images = json!([{ "component": "agent", "image": "oci:images/agent" }]);
+    assert_eq!((&report["file"], &report["images"]), (&json!("Boxfile"), &images));
+}
+
+#[test]
+fn reports_on_boxes() {
+    let checkout = built();
+    fits(&checkout, "ls", &["ls", "test.box"]);
+    fits(&checkout, "inspect", &["inspect", "test.box"]);
+    for format in ["erofs", "tar", "dir", "oci"] {
+        let component = ["--component", "agent"];
+        let component = if format == "oci" { &component[..] } else { &[] };
+        fits(
+            &checkout,
+            "export",
+            &[&["export", "test.box", "--format", format], component].concat(),
+        );
+    }
+    let agent = ["diff", "test.box", "oci:images/business", "--component", "agent"];
+    let report = fits(&checkout, "diff", &agent);
+    let changes: BTreeSet<_> = report["differences"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["change"].to_string())
+        .collect();
+    assert_eq!(changes.len(), 3, "{changes:?}");
+    fits(&checkout, "diff", &["diff", "test.box", "skills"]);
+    let inspect = boxlaunch(&checkout, &["inspect", "test.box", "--json"]);
+    assert_fits("launch-inspect", &inspect.json());
+    assert_fits("verify", &boxlaunch(&checkout, &["verify", "test.box", "--json"]).json());
+    let manifest = manifest(&checkout);
+    fs::remove_file(blob(&checkout, &manifest.blob(KERNEL_TYPE).unwrap().digest)).unwrap();
+    let wrong = boxlaunch(&checkout, &["verify", "test.box", "--json"]);
+    assert_fits("verify", &wrong.json());
+    assert_eq!((wrong.code, &wrong.json()["ok"]), (5, &json!(false)));
+    assert!(blob(&checkout, &manifest.blob(ROOTFS_TYPE).unwrap().digest).is_file());
+}
+
+#[test]
+fn failures() {
+    let checkout = checkout();
+    fits(&checkout, "failure", &["inspect", "images/agent"]);
+    fits(&checkout, "failure", &["build", "--locked"]);
+    assert_fits("failure", &boxlaunch(&checkout, &["run", "nothing", "--json"]).json());
+    checkout.write("Boxfile", format!("{BOXFILE}layout \"merged\"\n"));
+    let conflicts = fits(&checkout, "failure", &["build"]);
+    assert!(conflicts["errors"][0]["advice"][0]["declaration"].is_string(), "{conflicts:#}");
+    let plan = fits(&checkout, "plan", &["plan"]);
+    assert!(plan["composition"]["conflicts"][0]["path"].is_string(), "{plan:#}");
+    checkout.write("Boxfile", format!("{BOXFILE}  colour \"red\"\n"));
+    let wrong = fits(&checkout, "failure", &["check"]);
+    assert_eq!(wrong["errors"][0]["labels"][0]["primary"], true);
+    checkout.write("Boxfile", BOXFILE.replace("    ", " "));
+    let unformatted = fits(&checkout, "failure", &["fmt", "--check"]);
+    assert_eq!(unformatted["errors"][0]["files"], json!(["Boxfile"]));
+}
+
+#[test]
+fn the_schema_refuses_what_it_does_not_know() {
+    let report = json!({ "errors": [] });
+    assert_fits("failure", &report);
+    for other in [json!({ "errors": [], "more": 1 }), json!({}), json!([])] {
+        assert!(std::panic::catch_unwind(|| assert_fits("failure", &other)).is_err(), "{other}");
+    }
+}
+
+#[test]
+fn every_reference_of_the_schema_resolves() {
+    let schema: Value = serde_json::from_str(include_str!("../../docs/json.schema.json")).unwrap();
+    let mut open = vec![&schema];
+    while let Some(value) = open.pop() {
+        if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(schema.pointer(pointer).is_some(), "{reference}");
+        }
+        match value {
+            Value::Array(list) => open.extend(list),
+            Value::Object(table) => open.extend(table.values()),
+            _ => {}
+        }
+    }
+    // What the tests here do not print: it needs a machine that boots.
+    let page = include_str!("../../docs/json.md");
+    for definition in schema["$defs"].as_object().unwrap().keys() {
+        let command = schema["$defs"][definition]["description"].as_str().unwrap();
+        let is_command = command.starts_with("`boxbuild") || command.starts_with("`boxlaunch");
+        assert!(!is_command || page.contains(&format!("`{definition}`")), "{definition}");
+    }
+}
