@@ -43,7 +43,7 @@ fn python_gets_ready_and_node_runs_beside_it() {
     let dir = tempfile::tempdir().unwrap();
     let both = rootfs_size(dir.path(), "both", &boxfile(&images));
     let alone = |image: &Path| {
-        format!("box \"one\"\nagent {{ image \"oci:{}\"; entrypoint \"x\"; }}", image.display())
+        format!("box \"one\"\nagent {{ image \"oci:{}\"; entrypoint \"sh\"; }}", image.display())
     };
     let agent = rootfs_size(dir.path(), "agent", &alone(&images.agent));
     let business = rootfs_size(dir.path(), "business", &alone(&images.business));

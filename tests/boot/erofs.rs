@@ -24,7 +24,7 @@ vm memory="256MiB"
 
 /// Builds a small box around list-init.
 fn build(directory: &Path) {
-    let layer = Layer::new().dir("/empty", 0o755);
+    let layer = Layer::new().dir("/empty", 0o755).file("/none", 0o755, "");
     let image = Image::new(Config::default()).with(layer.to_tar());
     image.write_layout(&directory.join("agent"), "latest", Compression::None).unwrap();
     fs::write(directory.join("Boxfile"), BOXFILE).unwrap();

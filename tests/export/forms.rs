@@ -82,7 +82,7 @@ fn links_lead_nothing_out_of_the_directory() {
 
 #[test]
 fn memory_does_not_grow_with_the_data() {
-    let layer = Layer::new().file("/large", 0o644, vec![7; 128 << 20]);
+    let layer = Layer::new().file("/large", 0o755, vec![7; 128 << 20]);
     let config = Config { entrypoint: vec!["/large".to_owned()], ..Config::default() };
     let made = Made::of(&Specimen {
         boxfile: "box \"large\"\nagent { image \"oci:agent\"; }\n",

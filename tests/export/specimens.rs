@@ -78,6 +78,7 @@ fn business() -> Image {
 
 fn many() -> Image {
     let mut layer = Layer::new().mtime(1_650_000_000).dir("/sizes", 0o755);
+    layer = layer.file("/bin/agent", 0o755, "not a program");
     for power in 0..16u32 {
         for size in [(1usize << power) - 1, 1 << power, (1 << power) + 1] {
             let byte = u8::try_from(power).unwrap();

@@ -14,8 +14,8 @@ const PAIRS: [[&str; 2]; 6] = [
     ["python", "node"],
     ["tools", "git"],
     ["essential", "edited"],
-    ["login", "tools"],
-    ["git", "python"],
+    ["tools", "edited"],
+    ["python", "tools"],
     ["node", "edited"],
 ];
 
@@ -36,7 +36,9 @@ fn composition(scene: &Scene, file: &str, text: &str) -> Value {
     scene.write(file, text);
     let ran = scene.run(&["plan", "--json", "-f", file]);
     assert!(ran.code <= 1, "{}{}", ran.notes, ran.result);
-    ran.json()["composition"].clone()
+    let report = ran.json();
+    assert!(report["composition"].is_object(), "{text}\n{report}");
+    report["composition"].clone()
 }
 
 #[test]

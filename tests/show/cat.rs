@@ -17,7 +17,7 @@ fn a_file_is_printed_byte_for_byte() {
     // More than is read at once, and no text.
     let noise: Vec<u8> =
         (0u32..500_000).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
-    let layer = Layer::new().file("/agent", 0o755, "#!/bin/sh\n").file("/empty", 0o644, "").file(
+    let layer = Layer::new().file("/agent", 0o755, "# /bin/sh\n").file("/empty", 0o644, "").file(
         "/noise",
         0o644,
         noise.clone(),

@@ -33,7 +33,7 @@ fn changed() -> Checkout {
     let program = Layer::new()
         .mtime(1_700_000_001)
         .dir("/agent", 0o755)
-        .file("/agent/run", 0o4755, "#!/bin/sh\nexit 1\n")
+        .file("/agent/run", 0o4755, "# /bin/sh\nexit 1\n")
         .owner(1000, 1001)
         .file("/agent/notes", 0o600, "notes")
         .xattr("user.note", "kept\n")

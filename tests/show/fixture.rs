@@ -21,7 +21,7 @@ pub(crate) fn checkout() -> Checkout {
     let program = Layer::new()
         .mtime(1_700_000_001)
         .dir("/agent", 0o755)
-        .file("/agent/run", 0o4755, "#!/bin/sh\n")
+        .file("/agent/run", 0o4755, "# /bin/sh\n")
         .hardlink("/agent/alias", "/agent/run")
         .owner(1000, 1001)
         .file("/agent/notes", 0o600, "notes")

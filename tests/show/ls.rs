@@ -223,7 +223,7 @@ fn an_empty_directory_has_itself_and_is_json() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let checkout = Checkout::new();
-    let mut layer = Layer::new().file("/agent", 0o755, "#!/bin/sh\n");
+    let mut layer = Layer::new().file("/agent", 0o755, "# /bin/sh\n");
     for number in 0..4000 {
         layer = layer.file(&format!("/many/with-a-longer-name/{number}"), 0o644, "");
     }
@@ -296,7 +296,7 @@ fn a_depth_bounds_the_levels_below_the_path() {
 fn links_in_the_directories_of_a_path_are_followed() {
     let checkout = Checkout::new();
     let layer = Layer::new()
-        .file("/agent", 0o755, "#!/bin/sh\n")
+        .file("/agent", 0o755, "# /bin/sh\n")
         .symlink("/bin", "usr/bin")
         .symlink("/absolute", "/usr/bin")
         .file("/usr/bin/tool", 0o755, "tool\n")

@@ -25,7 +25,7 @@ fn built() -> Checkout {
             0o644,
             "Name: a\nVersion: 1\nLicense: Own\n",
         );
-    let app = Layer::new().file("/agent", 0o755, "#!/bin/sh\n").file(
+    let app = Layer::new().file("/agent", 0o755, "# /bin/sh\n").file(
         "/app/node_modules/@s/p/package.json",
         0o644,
         r#"{"name":"@s/p","version":"2"}"#,

@@ -15,7 +15,7 @@ use super::terminal::{self, Loudness};
 pub(crate) struct GlobalOptions {
     /// Change to DIR before anything else, so that relative paths start there
     #[arg(short = 'C', value_name = "DIR", global = true)]
-    directory: Option<PathBuf>,
+    working_directory: Option<PathBuf>,
     /// Print errors and results only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
@@ -42,7 +42,7 @@ impl GlobalOptions {
             _ => Loudness::Normal,
         };
         terminal::configure(loudness, has_colour(self.color));
-        let Some(directory) = &self.directory else { return Ok(()) };
+        let Some(directory) = &self.working_directory else { return Ok(()) };
         env::set_current_dir(directory).map_err(|error| {
             let message = format!("cannot change to {}: {error}", directory.display());
             Failure::new(ErrorCode::Io, message)
@@ -80,6 +80,19 @@ fn has_colour(choice: ColorChoice) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
+
+    /// clap would take one for the other, without a word.
+    #[test]
+    fn no_command_has_an_argument_with_the_name_of_a_global_one() {
+        let cli = crate::cli::Cli::command();
+        let global: Vec<_> = cli.get_arguments().map(|it| it.get_id().clone()).collect();
+        assert!(global.iter().any(|id| id == "working_directory"));
+        for command in cli.get_subcommands() {
+            let same = command.get_arguments().find(|it| global.contains(it.get_id()));
+            assert_eq!(same.map(clap::Arg::get_id), None, "{}", command.get_name());
+        }
+    }
 
     #[test]
     fn the_colour_is_found_before_the_command_line_is_read() {

@@ -20,7 +20,7 @@ fn a_directory_is_entered_first() {
     let checkout = Checkout::new();
     for args in [["-C", "..", "check"], ["check", "-C", ".."]] {
         let ran = Ran::of(&mut below(&checkout, "elsewhere", &args));
-        assert_eq!((ran.code, ran.notes.as_str()), (0, "Boxfile is right\n"));
+        assert_eq!((ran.code, ran.notes.as_str()), (0, "Boxfile: ok\n"));
     }
     let said = checkout.fails(&["-C", "nowhere", "check"]);
     assert!(said.starts_with("error: cannot change to nowhere: No such file"), "{said}");

@@ -105,7 +105,8 @@ fn from_images_that_are_named() {
     );
     good(&checkout);
     let checkout = self::checkout();
-    checkout.result(&["init", "oci:images/business", "oci:images/agent"]);
+    checkout.image("two", &agent_with("two"));
+    checkout.result(&["init", "oci:images/two", "oci:images/agent"]);
     let text = checkout.read("Boxfile");
     assert!(text.contains("business {\n    image \"oci:images/agent\""), "{text}");
 }
@@ -142,7 +143,7 @@ fn labels_tell_the_images_apart() {
     let checkout = checkout();
     fs::remove_dir_all(checkout.path("images")).unwrap();
     checkout.image("one", &image(&[("a3s.type", "business")]));
-    checkout.image("two", &image(&[("a3s.type", "agent")]));
+    checkout.image("two", &image(&[("a3s.type", "agent"), ("a3s.entrypoint", "/bin/agent")]));
     checkout.result(&["init"]);
     let text = checkout.read("Boxfile");
     assert!(text.contains("business {\n    image \"oci:images/one\""), "{text}");
@@ -271,8 +272,8 @@ fn an_image_that_is_labelled_for_the_other_component() {
     let checkout = checkout();
     checkout.image("one", &image(&[("a3s.type", "business")]));
     insta::assert_snapshot!(checkout.fails(&["init", "oci:images/one"]), @r#"
-    error: oci:images/one cannot be the agent image: its label a3s.type is "business"
-      = help: name the agent's image first: boxbuild init oci:PATH/OF/AGENT oci:images/one
+    error: the image of `agent` says that it is for "business" (label `a3s.type`)
+      = help: declare it as "business", or rebuild it with the label "agent"
     "#);
     assert!(!checkout.path("Boxfile").exists());
 }

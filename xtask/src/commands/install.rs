@@ -14,11 +14,12 @@ use testkit::{Artefacts, KitError, Result, Workspace, program};
 use super::Outcome;
 use crate::{cargo, say};
 
-/// Where each shell looks for completions below a prefix such as /usr or ~/.local.
-const COMPLETIONS: [(&str, &str); 3] = [
-    ("bash", "share/bash-completion/completions/boxbuild"),
-    ("zsh", "share/zsh/site-functions/_boxbuild"),
-    ("fish", "share/fish/vendor_completions.d/boxbuild.fish"),
+/// The directory below a prefix, such as /usr or ~/.local, in which a shell looks for completions, and
+/// what comes before and after a program's name there.
+const COMPLETIONS: [(&str, &str, &str, &str); 3] = [
+    ("bash", "share/bash-completion/completions", "", ""),
+    ("zsh", "share/zsh/site-functions", "_", ""),
+    ("fish", "share/fish/vendor_completions.d", "", ".fish"),
 ];
 
 /// Where to install.
@@ -70,11 +71,18 @@ fn install(artefacts: &Artefacts, root: &Path) -> Result<()> {
     put_program(&artefacts.box_init, &root.join("lib/boxbuild/box-init"))?;
     put_program(&artefacts.boxlaunch, &root.join("bin/boxlaunch"))?;
     put_program(&artefacts.boxbuild, &root.join("bin/boxbuild"))?;
-    let boxbuild = || Command::new(&artefacts.boxbuild);
-    program::run(boxbuild().args(["man", "--output"]).arg(root.join("share/man/man1")))?;
-    for (shell, to) in COMPLETIONS {
-        let text = program::run(boxbuild().args(["completions", shell]))?;
-        put(&root.join(to), 0o644, |file| io::copy(&mut text.as_slice(), file))?;
+    document(&artefacts.boxbuild, "boxbuild", root)?;
+    document(&artefacts.boxlaunch, "boxlaunch", root)
+}
+
+/// Puts the manual pages and completions that a program prints of itself below `root`.
+fn document(program: &Path, name: &str, root: &Path) -> Result<()> {
+    let call = || Command::new(program);
+    program::run(call().args(["man", "--output"]).arg(root.join("share/man/man1")))?;
+    for (shell, folder, before, after) in COMPLETIONS {
+        let text = program::run(call().args(["completions", shell]))?;
+        let to = root.join(folder).join(format!("{before}{name}{after}"));
+        put(&to, 0o644, |file| io::copy(&mut text.as_slice(), file))?;
     }
     Ok(())
 }
