@@ -14,7 +14,8 @@ use crate::client::Registry;
 use crate::error::RegistryError;
 use crate::name::Repository;
 use crate::refusal;
-use crate::session::{Resource, Session};
+use crate::server::Resource;
+use crate::session::Session;
 
 /// The state that the threads of one call share.
 struct Work<'w> {

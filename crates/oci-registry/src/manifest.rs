@@ -9,7 +9,8 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use crate::error::RegistryError;
 use crate::name::Reference;
 use crate::refusal;
-use crate::session::{Resource, Session};
+use crate::server::Resource;
+use crate::session::Session;
 
 /// The most bytes that a manifest or an index may have: what registries must take (OCI
 /// distribution-spec, "Pushing Manifests").

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use crate::error::RegistryError;
 use crate::name::Reference;
-use crate::server::Server;
-use crate::session::Resource;
+use crate::server::{Resource, Server};
 
 /// The most bytes of a refusal that are read.
 const LIMIT: u64 = 16 << 10;

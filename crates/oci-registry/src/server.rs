@@ -10,7 +10,7 @@ use download::http::{Client, RemoteUrl};
 use crate::config::{Host, RegistryConfig};
 use crate::credentials::Login;
 use crate::error::RegistryError;
-use crate::name::Repository;
+use crate::name::{Reference, Repository};
 
 /// How registries are asked.
 #[derive(Debug, Clone)]
@@ -77,4 +77,15 @@ impl Server {
         let (what, host) = (what.to_owned(), self.repository.host().to_owned());
         RegistryError::Unauthorized { what, host, credentials: login.map(ToString::to_string) }
     }
+}
+
+/// A manifest or a blob of the repository.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    /// Its name for messages.
+    pub(crate) what: String,
+    /// Its path after the repository's name.
+    pub(crate) path: String,
+    /// The reference to a manifest; `None` for a blob.
+    pub(crate) reference: Option<Reference>,
 }

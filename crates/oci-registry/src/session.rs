@@ -9,8 +9,7 @@ use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 
 use crate::auth::{self, State};
 use crate::error::RegistryError;
-use crate::name::Reference;
-use crate::server::Server;
+use crate::server::{Resource, Server};
 
 /// The attempts at a mirror, after which another server is asked.
 const MIRROR_TRIES: u32 = 2;
@@ -20,17 +19,6 @@ const MIRROR_TRIES: u32 = 2;
 pub(crate) struct Session {
     pub(crate) server: Server,
     state: Mutex<State>,
-}
-
-/// A manifest or a blob of the repository.
-#[derive(Debug)]
-pub(crate) struct Resource {
-    /// Its name for messages.
-    pub(crate) what: String,
-    /// Its path after the repository's name.
-    pub(crate) path: String,
-    /// The reference to a manifest; `None` for a blob.
-    pub(crate) reference: Option<Reference>,
 }
 
 impl Session {
