@@ -94,8 +94,8 @@ pub(crate) mod tests {
         assert_eq!(
             error,
             "check the run plan: the box's init cannot enforce what the Boxfile declares; remove it \
-             there, or build the box with an init that does: network \"shared\": this version gives a \
-             box loopback alone; task: this version makes no /task"
+             there, or build the box with an init that does: network \"shared\": not supported yet; \
+             boxes only have loopback; task: not supported yet"
         );
     }
 
