@@ -10,7 +10,8 @@ use box_inspect::diff::Side;
 use box_inspect::export::{Contents, ExportError};
 use box_inspect::opened;
 use box_tree::Content;
-use box_tree::listing::{Follow, Found};
+use box_tree::Follow;
+use box_tree::listing::Found;
 
 use super::entry::shown_bytes;
 use super::failure::Failure;

@@ -4,24 +4,20 @@
 //! the directories of `PATH`. What is below a mount exists only when the box runs, and is not looked
 //! for: a share, a scratch disk, the skills, and the kernel's and init's own directories.
 
-use std::io::{self, Write};
-
 use box_image::defaults::SEARCH_PATH;
 use box_image::plan::SKILLS_PATH;
 use box_image::rules::KERNEL_DIRECTORIES;
 use box_image::{ComponentName, ComponentPlan, Health, RunPlan};
-use box_tree::{Content, InodeId, ReadContent, Tree, path};
+use box_tree::{Content, Follow, InodeId, ReadContent, Step, Tree, Walk};
 use boxfile_spec::{Boxfile, Platform, Span, nearest};
 
 use super::{ComponentRoot, ComposeError};
 use crate::binary::{Program, inspect_head};
 
-/// How many symbolic links a path may lead through, as in Linux (path_resolution(7)).
-const MAX_LINKS: usize = 40;
 /// How often a program is started by another: Linux refuses more (`exec_binprm`).
 const MAX_INTERPRETERS: usize = 5;
 /// The bytes of a program that are read: headers, and the first line of a script.
-const HEAD_MAX: usize = 64 << 10;
+const HEAD_MAX: u64 = 64 << 10;
 
 /// Checks the programs of the components that have a root: their own, if they are started, and the
 /// health check.
@@ -145,43 +141,18 @@ impl Finder<'_> {
 
     /// Follows a path and the symbolic links on it, as a process in the component does.
     fn follow(&self, path: &[u8]) -> Place {
-        let parts = |path: &[u8]| path::names(path).rev().map(<[u8]>::to_vec).collect::<Vec<_>>();
-        let (mut left, mut links) = (parts(path), 0);
-        let mut trail: Vec<(Vec<u8>, InodeId)> = Vec::new();
-        while let Some(name) = left.pop() {
-            let here = trail.last().map_or(Tree::ROOT, |(_, id)| *id);
-            match &*name {
-                b"." => continue,
-                b".." => {
-                    trail.pop();
-                    continue;
-                }
-                _ => {}
-            }
-            let walked = trail.iter().map(|(name, _)| name).chain([&name]);
-            let mut path: Vec<u8> = walked.flat_map(|it| [b"/", &it[..]].concat()).collect();
-            let child = self.root.child(here, &name);
-            if child.is_none() {
-                // A mount point need not be in the image.
-                path.extend(left.iter().rev().flat_map(|it| [b"/", &it[..]].concat()));
-            }
-            if self.is_mounted(&path) {
+        let mut walk = Walk::new(self.root, Tree::ROOT, path, Follow::All);
+        loop {
+            // A mount point need not be in the image.
+            if self.is_mounted(&walk.path_ahead()) {
                 return Place::Mounted;
             }
-            let Some(child) = child else { return Place::Nowhere };
-            match self.root.inode(child).target() {
-                None => trail.push((name, child)),
-                Some(_) if links == MAX_LINKS => return Place::Nowhere,
-                Some(target) => {
-                    links += 1;
-                    if target.starts_with(b"/") {
-                        trail.clear();
-                    }
-                    left.extend(parts(target));
-                }
+            match walk.step() {
+                Ok(Step::Taken) => {}
+                Ok(Step::End) => return Place::Entry(walk.here()),
+                Ok(Step::Missing) | Err(_) => return Place::Nowhere,
             }
         }
-        Place::Entry(trail.last().map_or(Tree::ROOT, |(_, id)| *id))
     }
 
     /// Returns whether something is mounted at a path or above it when the box runs.
@@ -196,21 +167,17 @@ impl Finder<'_> {
         })
     }
 
-    /// Returns what starts a program: the dynamic linker, or the interpreter of a script; with `env`,
-    /// what that starts, too.
+    /// Returns the programs that start a program: its dynamic linker, or the interpreter of a script
+    /// and, where that is `env`, also the program that `env` starts.
     fn interpreters(&mut self, content: Content) -> Result<Vec<String>, ComposeError> {
-        let mut head = Head(Vec::new());
-        if let Err(source) = self.read.copy_content(content, &mut head)
-            && head.0.len() < HEAD_MAX
-        {
-            let (component, file) = (self.component.name(), "a program");
-            return Err(ComposeError::Unreadable { component, file, source });
-        }
-        // Of what is not a program, this check says nothing.
-        let Ok(Program::By(interpreter)) = inspect_head(&head.0, self.platform) else {
+        let head = self.read.read_head(content, HEAD_MAX).map_err(|source| {
+            ComposeError::Unreadable { component: self.component.name(), file: "a program", source }
+        })?;
+        // A file that is not a program is not checked.
+        let Ok(Program::By(interpreter)) = inspect_head(&head, self.platform) else {
             return Ok(Vec::new());
         };
-        let by_env = by_env(&head.0, &interpreter);
+        let by_env = by_env(&head, &interpreter);
         Ok(String::from_utf8(interpreter).into_iter().chain(by_env).collect())
     }
 
@@ -246,25 +213,6 @@ fn by_env(script: &[u8], interpreter: &[u8]) -> Option<String> {
     (!program.starts_with('-') && !program.contains('=')).then(|| program.to_owned())
 }
 
-/// Keeps the first bytes of what is written to it, and fails as soon as it has [`HEAD_MAX`].
-struct Head(Vec<u8>);
-
-impl Write for Head {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let free = HEAD_MAX - self.0.len();
-        if free == 0 {
-            return Err(io::Error::other("enough was read"));
-        }
-        let taken = bytes.len().min(free);
-        self.0.extend_from_slice(&bytes[..taken]);
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Splits a command line at blanks, as a shell would, and returns its words in double quotes. What
 /// only a shell can do is left to one: then there is no result.
 fn split(line: &str) -> Option<String> {
@@ -290,6 +238,7 @@ fn split(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::io::{self, Read, Write};
 
     use box_image::Layout;
     use box_tree::{Inode, Leaf, Meta};
@@ -300,12 +249,12 @@ mod tests {
     struct Texts(BTreeMap<Content, &'static str>);
 
     impl ReadContent for Texts {
-        fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
-            out.write_all(self.0[&content].as_bytes())
+        fn copy_head(&mut self, content: Content, limit: u64, out: &mut dyn Write) -> io::Result<()> {
+            io::copy(&mut self.0[&content].as_bytes().take(limit), out).map(drop)
         }
     }
 
-    /// An image with a shell, scripts, and what is none of both.
+    /// An image with a shell, scripts, and a file that is neither.
     fn image() -> (Tree, Texts) {
         let (mut tree, mut texts) = (Tree::default(), BTreeMap::new());
         for (directory, name, mode, text) in [

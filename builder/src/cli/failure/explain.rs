@@ -369,7 +369,9 @@ impl Explain for FindError {
                     None => PathNotFound.into(),
                 }
             }
-            Self::NotADirectory { .. } | Self::TooManyLinks { .. } => PathNotFound.into(),
+            Self::NotADirectory { .. } | Self::TooManyLinks { .. } | Self::TooLong { .. } => {
+                PathNotFound.into()
+            }
         }
     }
 }
