@@ -249,7 +249,12 @@ mod tests {
     struct Texts(BTreeMap<Content, &'static str>);
 
     impl ReadContent for Texts {
-        fn copy_head(&mut self, content: Content, limit: u64, out: &mut dyn Write) -> io::Result<()> {
+        fn copy_head(
+            &mut self,
+            content: Content,
+            limit: u64,
+            out: &mut dyn Write,
+        ) -> io::Result<()> {
             io::copy(&mut self.0[&content].as_bytes().take(limit), out).map(drop)
         }
     }
