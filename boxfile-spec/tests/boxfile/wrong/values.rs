@@ -68,6 +68,18 @@ fn images_of_no_kind() {
        |
        = help: leave out what is in front of the `@`, and log in: docker login HOST
     "#);
+    let host = image_error("docker://bob:hunter2@shanghai.example:5000/x");
+    assert!(host.starts_with("error: an image reference takes no user or password"), "{host}");
+    assert!(!host.contains("hunter2"), "{host}");
+    assert_snapshot!(image_error("debian@sha256:12xy"), @r#"
+    error: the image's digest is not a sha256
+      --> Boxfile:2:15
+       |
+     2 | agent { image "debian@sha256:12xy"; }
+       |               ^^^^^^^^^^^^^^^^^^^^ after the `@`
+       |
+       = help: write `@sha256:` and 64 hexadecimal digits in lower case
+    "#);
     assert_snapshot!(image_error("example.com/x@sha512:12ab"), @r#"
     error: a digest of the algorithm sha512 is not supported
       --> Boxfile:2:15
