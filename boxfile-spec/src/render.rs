@@ -51,7 +51,8 @@ fn place(span: Span, sources: &Sources) -> String {
 struct Mark<'d> {
     label: &'d Label,
     line: Line<'d>,
-    /// The marked characters of the line, from 0; the place after the last one for a label at the end of the line.
+    /// The first marked character of the line, from 0; for a label at the end of the line, the place
+    /// after its last character.
     from: usize,
     to: usize,
     /// `^` for the primary place, `-` for the others.

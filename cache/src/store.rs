@@ -37,7 +37,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`]; [`StoreError::NotAStore`] where the directory
-    /// holds something else, and [`StoreError::Shared`] where another user can change what it holds.
+    /// holds something else; [`StoreError::Shared`] where another user can change what it holds.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         Self::open_or_create(root).map_err(|error| error.within(root))
     }
@@ -84,7 +84,7 @@ impl Store {
         Ok(blob)
     }
 
-    /// Hashes a blob that the store holds, without holding it in memory, and returns its size in bytes.
+    /// Hashes a blob that the store holds, piece by piece, and returns its size in bytes.
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::File`].
@@ -172,7 +172,7 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Opens the file whose lock is the store's, and creates it if necessary; a link there leads nowhere.
+/// Opens the file whose lock is the store's, and creates it if necessary. A link there is refused.
 fn open_lock(path: &Path) -> Result<File, StoreError> {
     match File::create_new(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -419,8 +419,8 @@ mod tests {
     /// In the process that has it: the directory of a file system of 64 KiB.
     const SMALL_DISK: &str = "BOX_CACHE_TEST_SMALL_DISK";
 
-    /// Runs a test of this program once more, in mount and, without root, user namespaces in which a
-    /// directory is a file system of 64 KiB. The mount ends with the process.
+    /// Runs a test of this program once more, in a mount namespace (for users other than root, also a
+    /// user namespace) in which a directory is a file system of 64 KiB. It ends with the process.
     fn run_on_a_small_disk(test: &str) {
         let directory = tempfile::tempdir().unwrap();
         let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;

@@ -54,7 +54,7 @@ impl<'n> Reader<'n> {
         self.node.name.span
     }
 
-    /// Returns the place of the next argument; of the declaration's name where there is none.
+    /// Returns the place of the next argument, or that of the declaration's name after the last one.
     pub(super) fn next_span(&self) -> Span {
         self.args.first().map_or(self.span(), |value| value.span)
     }

@@ -58,7 +58,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Returns the content of a file, and refuses what is none.
+/// Returns the content of a file.
+///
+/// # Errors
+/// [`ErrorCode::PathNotFile`] for a directory, a pipe or a device.
 fn content(args: &Args, side: &Side, found: &Found) -> Result<Content, Failure> {
     let inode = side.listing.tree.inode(found.id);
     if let Some(content) = inode.content() {

@@ -43,7 +43,7 @@ impl Progress {
         Self { silent, watched: terminal::shows_status(), state: Mutex::default() }
     }
 
-    /// Tells of one more piece. Called often, and from several threads.
+    /// Adds a piece, and shows or prints the progress. Called often, and from several threads.
     pub(crate) fn tell(&self, piece: Piece) {
         if self.silent {
             return;
