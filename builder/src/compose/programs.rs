@@ -2,7 +2,7 @@
 //!
 //! A program is looked up as init does: one with a slash from the working directory on, any other in
 //! the directories of `PATH`. What is below a mount exists only when the box runs, and is not looked
-//! for: a share, a scratch disk, the skills, and the kernel's and init's own directories.
+//! for: a share, a scratch disk, the skills, and the kernel's own directories.
 
 use box_image::defaults::SEARCH_PATH;
 use box_image::plan::SKILLS_PATH;
@@ -160,7 +160,7 @@ impl Finder<'_> {
         let sees = |scope: box_image::Scope| scope.includes(self.component);
         let shares = self.plan.shares.iter().filter(|it| sees(it.scope)).map(|it| &*it.guest);
         let disks = self.plan.scratch.iter().filter(|it| sees(it.scope)).map(|it| &*it.guest);
-        let own = KERNEL_DIRECTORIES.into_iter().chain(["/run", SKILLS_PATH]);
+        let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH]);
         shares.chain(disks).chain(own).any(|mount| {
             let rest = path.strip_prefix(mount.as_bytes());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
@@ -368,6 +368,8 @@ mod tests {
                 "the agent runs \"/app\", which is not a file".to_owned(),
                 None,
             ),
+            // The `/run` of init is not that of a component.
+            ("entrypoint \"/run/any\"", format!("the agent runs \"/run/any\", {of_agent}"), None),
             ("entrypoint \"/bin/loop\"", format!("the agent runs \"/bin/loop\", {of_agent}"), None),
             (
                 "entrypoint \"/app/py\"",
