@@ -36,16 +36,6 @@ fn nibble(digit: u8) -> Option<u8> {
     }
 }
 
-/// Returns the algorithm of a text that is meant as a digest, of an algorithm that is supported here
-/// or not: `blake3:`, or `sha` with a number and a colon (OCI image-spec descriptor.md, "Registered
-/// algorithms"). What follows the colon may be anything.
-pub fn algorithm(text: &str) -> Option<&str> {
-    let (algorithm, _) = text.split_once(':')?;
-    let number = algorithm.strip_prefix("sha").unwrap_or_default();
-    let is_sha = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    (is_sha || algorithm == Blake3::NAME).then_some(algorithm)
-}
-
 impl<A> TypedDigest<A> {
     /// Reads 64 lower-case hexadecimal digits; returns `None` for any other text.
     pub fn from_hex(text: &str) -> Option<Self> {
@@ -135,6 +125,16 @@ impl<T: FromStr<Err = ParseDigestError>> Visitor<'_> for TextVisitor<T> {
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
         text.parse().map_err(E::custom)
     }
+}
+
+/// Returns the algorithm of a text that is meant as a digest, of an algorithm that is supported here
+/// or not: `blake3:`, or `sha` with a number and a colon (OCI image-spec descriptor.md, "Registered
+/// algorithms"). What follows the colon may be anything.
+pub fn algorithm(text: &str) -> Option<&str> {
+    let (algorithm, _) = text.split_once(':')?;
+    let number = algorithm.strip_prefix("sha").unwrap_or_default();
+    let is_sha = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_sha || algorithm == Blake3::NAME).then_some(algorithm)
 }
 
 #[cfg(test)]

@@ -26,8 +26,8 @@ pub use erofs_writer::{MAX_NAME, MAX_TARGET};
 pub use field::{Field, FieldDifference};
 pub use graft::Absorbed;
 pub use listing::Origin;
-pub use lookup::{LookupError, Unreached};
-pub use walk::{Follow, Step, Walk};
+pub use lookup::Unreached;
+pub use walk::{Follow, LookupError, Step, Walk};
 
 /// Reads the bytes of the files of a tree.
 pub trait ReadContent {

@@ -1,30 +1,13 @@
 //! Finding what a path names in a tree, and making the directories of a path.
 
 use super::{InodeId, Tree, is_name, path};
-use crate::walk::{Follow, Step, Walk};
+use crate::walk::{Follow, LookupError, Step, Walk};
 
 /// How many parts all paths of an image may have that are those of links in them. Each entry of a
 /// real image has two or three; without a bound, a million entries could have thousands each.
 const MAX_DETOURS: usize = 1 << 23;
 /// How many directories may be above one that an archive does not name.
 const MAX_DEPTH: usize = 1024;
-
-/// Why a path leads nowhere.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LookupError {
-    /// A part of the path is a file, a device or a pipe.
-    #[error("{:?} is not a directory", String::from_utf8_lossy(.0))]
-    NotADirectory(Vec<u8>),
-    /// More than 40 symbolic links.
-    #[error("too many symbolic links")]
-    TooManyLinks,
-    /// More parts, or directories, than any path of a real image has.
-    #[error("the path is too long once its links are followed")]
-    TooLong,
-    /// More parts of links than all paths of a real image have.
-    #[error("the image's paths lead through too many symbolic links in all")]
-    TooManyDetours,
-}
 
 /// Where a path ends that is followed without symbolic links.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,12 +2,29 @@
 
 use std::collections::VecDeque;
 
-use crate::{InodeId, LookupError, Tree, path};
+use crate::{InodeId, Tree, path};
 
 /// How many symbolic links one path may lead through: `MAXSYMLINKS` of Linux (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 /// How many parts one path may have, those of the links in it included.
 const MAX_PARTS: usize = 4096;
+
+/// Why a path leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LookupError {
+    /// A part of the path is a file, a device or a pipe.
+    #[error("{:?} is not a directory", String::from_utf8_lossy(.0))]
+    NotADirectory(Vec<u8>),
+    /// More than 40 symbolic links.
+    #[error("too many symbolic links")]
+    TooManyLinks,
+    /// More parts, or directories, than any path of a real image has.
+    #[error("the path is too long once its links are followed")]
+    TooLong,
+    /// More parts of links than all paths of a real image have.
+    #[error("the image's paths lead through too many symbolic links in all")]
+    TooManyDetours,
+}
 
 /// Which symbolic links of a path are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
