@@ -11,12 +11,14 @@
 mod apk;
 mod database;
 mod dpkg;
+mod kept;
 mod license;
 mod npm;
 mod package;
 mod parts;
 mod python;
 mod release;
+mod root;
 mod scan;
 mod spdx;
 #[cfg(test)]
@@ -30,6 +32,7 @@ use box_tree::listing::Listing;
 use box_tree::{ReadContent, entries};
 
 use database::Installed;
+pub use kept::keep_databases;
 use scan::Scan;
 use spdx::Document;
 
@@ -46,6 +49,8 @@ const METADATA_MAX: u64 = 1 << 20;
 /// The input of an SBOM.
 #[derive(Debug)]
 pub struct Subject<'a> {
+    /// The box digest.
+    pub digest: Digest,
     /// How the box runs, which names the components' roots.
     pub plan: &'a RunPlan,
     /// Every entry, and where it came from.
@@ -64,14 +69,15 @@ pub struct Subject<'a> {
 /// A pack's.
 pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Result<Vec<u8>> {
     let mut scan = Scan::new(subject.listing, contents);
-    for root in parts::roots(subject.plan) {
-        let distribution = release::read(&mut scan, &root)?;
+    for root in root::all(subject) {
+        let distribution = release::read(&mut scan, &root.databases)?;
         let installed = Installed { root: &root, distribution };
         dpkg::read(&mut scan, &installed)?;
         apk::read(&mut scan, &installed)?;
     }
     modules(&mut scan)?;
-    let (packages, notes) = scan.finish();
+    let (mut packages, notes) = scan.finish();
+    kept::find_common_layers(&mut packages, &subject.listing.origins);
     let mut document = Document::new(subject.plan.name.clone(), subject.tree, &notes);
     parts::add(&mut document, subject);
     for package in &packages {
