@@ -8,7 +8,10 @@ use std::rc::Rc;
 use super::database::{self, Format, Installed, Paragraph, value};
 use super::package::{Package, is_word, purl, supplier};
 use super::scan::Scan;
-use crate::APK_DATABASES;
+
+/// Where apk has its database: apk-tools 2, the same on a merged `/usr`, and apk-tools 3.
+pub const APK_DATABASES: [&str; 3] =
+    ["/lib/apk/db/installed", "/usr/lib/apk/db/installed", "/var/lib/apk/db/installed"];
 
 const INSTALLED: Format = Format { limit: 64 << 20, take, is_installed: |_| true, package };
 

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use super::database::{self, Format, Installed, Paragraph, take_first, value};
 use super::package::{Package, is_word, purl, supplier};
 use super::scan::Scan;
-use crate::DPKG_DATABASE;
+
+/// Where dpkg has its database.
+pub const DPKG_DATABASE: &str = "/var/lib/dpkg/status";
 
 const FOLDER: &str = "/var/lib/dpkg";
 /// The files of images without dpkg, one for each package.

@@ -12,9 +12,11 @@ use box_image::plan::PACKAGES_PATH;
 use box_tree::listing::{NamedOrigin, Origins};
 use box_tree::{Inode, InodeId, Leaf, Meta, Tree, path};
 
+use super::apk::APK_DATABASES;
+use super::dpkg::DPKG_DATABASE;
 use super::package::Package;
 use super::scan::{LINKS_MAX, PACKAGES_MAX};
-use super::{APK_DATABASES, DPKG_DATABASE, dpkg, release};
+use super::{dpkg, release};
 
 /// Puts the package databases of images that were merged into the root tree of a box, below
 /// [`PACKAGES_PATH`]. The data of their files is that in the images.

@@ -31,17 +31,12 @@ use box_image::RunPlan;
 use box_tree::listing::Listing;
 use box_tree::{ReadContent, entries};
 
+pub use apk::APK_DATABASES;
 use database::Installed;
+pub use dpkg::DPKG_DATABASE;
 pub use kept::keep_databases;
 use scan::Scan;
 use spdx::Document;
-
-/// Where dpkg has its database.
-pub const DPKG_DATABASE: &str = "/var/lib/dpkg/status";
-
-/// Where apk has its database: apk-tools 2, the same on a merged `/usr`, and apk-tools 3.
-pub const APK_DATABASES: [&str; 3] =
-    ["/lib/apk/db/installed", "/usr/lib/apk/db/installed", "/var/lib/apk/db/installed"];
 
 /// The most bytes of one file of Python's or npm's metadata.
 const METADATA_MAX: u64 = 1 << 20;
@@ -69,7 +64,7 @@ pub struct Subject<'a> {
 /// A pack's.
 pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Result<Vec<u8>> {
     let mut scan = Scan::new(subject.listing, contents);
-    for root in root::all(subject) {
+    for root in root::all(subject.plan, &subject.listing.tree) {
         let distribution = release::read(&mut scan, &root.databases)?;
         let installed = Installed { root: &root, distribution };
         dpkg::read(&mut scan, &installed)?;

@@ -19,7 +19,7 @@ pub(super) struct Package<'a> {
     pub(super) purl: String,
     /// The license as the package declares it.
     pub(super) license: Option<String>,
-    /// Who distributes it, as SPDX writes that.
+    /// The supplier, as SPDX writes one.
     pub(super) supplier: Option<String>,
     pub(super) path: Rc<[u8]>,
     /// The part that brought it into the box.

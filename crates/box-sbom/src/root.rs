@@ -1,10 +1,10 @@
 //! Where the files of components and their package databases are.
 
-use box_image::ComponentName;
 use box_image::plan::PACKAGES_PATH;
+use box_image::{ComponentName, RunPlan};
+use box_tree::Tree;
 use box_tree::listing::NamedOrigin;
 
-use super::Subject;
 use super::scan::Scan;
 
 /// A component's root, or that of both components.
@@ -34,10 +34,10 @@ impl Root {
 
 /// Returns the roots whose databases are read. In a box with [kept](super::keep_databases) databases
 /// each component has its own; else each directory that is a root counts once.
-pub(super) fn all(subject: &Subject<'_>) -> Vec<Root> {
-    let has_kept = subject.listing.tree.reach(PACKAGES_PATH.as_bytes()).is_ok();
+pub(super) fn all(plan: &RunPlan, tree: &Tree) -> Vec<Root> {
+    let has_kept = tree.reach(PACKAGES_PATH.as_bytes()).is_ok();
     let mut roots: Vec<Root> = Vec::new();
-    for (name, component) in subject.plan.components() {
+    for (name, component) in plan.components() {
         let files = component.root.trim_end_matches('/').to_owned();
         if has_kept {
             let databases = format!("{PACKAGES_PATH}/{}", name.name());
