@@ -188,7 +188,7 @@ fn what_describes_a_system_is_named_or_refused() {
     /var/lib/dpkg/status: size is 1 and 2
         agent     file of 1 bytes, layer 2 DIG
         business  file of 2 bytes, layer 2 DIG
-        note      the database of dpkg lists the packages of one image only, and nothing unites two: what installs, removes or scans packages would be misled. Layout "split" keeps both. If nothing in the box asks dpkg, name the file itself in a `conflict`; no pattern with a star decides it
+        note      the database of dpkg lists the packages of one image only, and nothing unites two: what installs, removes or scans packages would be misled. Layout "split" keeps both. If nothing in the box asks dpkg, name the file itself in a `conflict`; no pattern with a star decides it. The box's SBOM lists both images' packages
 
       = help: layout "merged" has each path once. Decide in the Boxfile: these lines are enough, and
         each policy is yours to choose: prefer-agent, prefer-business or drop; `merge` combines

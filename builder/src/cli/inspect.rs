@@ -59,6 +59,7 @@ fn variable(name: &str, value: &str) -> String {
 /// Returns the SBOM of a box, made of its listing and of the package databases in its rootfs.
 fn sbom(opened: &OpenBox, listing: &Listing) -> Result<String, Failure> {
     let subject = Subject {
+        digest: opened.digest,
         plan: &opened.config.plan,
         listing,
         tree: opened.config.tree,
