@@ -4,8 +4,9 @@ use std::fmt;
 
 use box_cache::Store;
 use box_image::ComponentName;
+use box_image::secrets::looks_secret;
 use box_tree::listing::{ImageOrigin, Origins};
-use boxfile_spec::{Diagnostic, Lock, Span, looks_secret};
+use boxfile_spec::{Diagnostic, Lock, Span};
 use oci_image::Image;
 
 use super::inputs::{self, ComponentImage, Inputs};

@@ -4,6 +4,7 @@
 
 mod errors;
 mod foreign;
+mod inspect;
 mod output;
 mod refusal;
 mod verify;
