@@ -11,6 +11,8 @@ use boxlaunch::{LaunchError, RunFailure};
 use error_report::{Explanation, Problem};
 use serde_json::json;
 
+use super::terminal::{self, painted};
+
 /// The signal that ends a program that writes to a closed pipe (signal(7)).
 const SIGPIPE: i32 = 13;
 
@@ -37,15 +39,16 @@ impl CommandError {
     /// Prints the error and returns the exit code. One that standard output does not take is printed
     /// to standard error instead.
     pub(crate) fn report(&self, as_json: bool) -> u8 {
-        if !as_json || super::print(&self.json()).is_err() {
-            super::notice(&self.text());
+        if !as_json || terminal::print(&self.json()).is_err() {
+            terminal::notice(&self.text());
         }
         self.exit
     }
 
     /// Returns what a person reads: the error below the machine's last words.
     pub(crate) fn text(&self) -> String {
-        let text = |it: &Problem| format!("{}{}\n", self.said, it.text());
+        // The words of the guest have no colours, whatever they look like.
+        let text = |it: &Problem| format!("{}{}\n", self.said, painted(&it.text()));
         self.problem.as_ref().map_or_else(String::new, text)
     }
 
@@ -102,7 +105,7 @@ pub(crate) fn usage(error: &clap::Error) -> Result<u8, CommandError> {
         // There is nowhere to report an error of standard error.
         return Ok(exit::USAGE);
     }
-    super::printed(printed.and_then(|()| io::stdout().flush())).map(|()| 0)
+    terminal::printed(printed.and_then(|()| io::stdout().flush())).map(|()| 0)
 }
 
 /// Returns the exit code of a command that fails with this error.

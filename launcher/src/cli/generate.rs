@@ -7,8 +7,9 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use cli_manual::Manual;
 
+use super::Cli;
 use super::error::CommandError;
-use super::{Cli, print};
+use super::terminal::print;
 
 /// Prints the completions for a shell.
 #[derive(Debug, clap::Args)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::error::CommandError;
-use super::{json_line, print};
+use super::terminal::{json_line, print};
 
 /// Shows what a box is: digest, components, limits, budget, sizes.
 ///

@@ -22,8 +22,9 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::json;
 
 use super::error::{CommandError, signal_code};
+use super::paths;
 use super::screen::Screen;
-use super::{json_line, paths};
+use super::terminal::{is_quiet, json_line, painted};
 
 /// The program to start as the VMM: this one, whatever its path is now.
 const SELF: &str = "/proc/self/exe";
@@ -195,7 +196,7 @@ fn serve(
             screen.notice(&budget_table(&plan.budget, &phases));
             let message = "the start took longer than the box's budget allows";
             let error = Problem::new(ErrorCode::OverBudget, message);
-            screen.notice(&(error.text() + "\n"));
+            screen.notice(&(painted(&error.text()) + "\n"));
             return Ok(Ending::OverBudget(error));
         }
         BudgetPolicy::Report => screen.notice(&budget_table(&plan.budget, &phases)),
@@ -233,12 +234,12 @@ fn conclude(
 
 /// Tells the user of a terminal that the agent can be used, and where.
 fn announce(args: &RunArgs, session: &Session<'_>, screen: &Screen) {
-    if args.json {
+    if args.json || is_quiet() {
         return;
     }
     let socket = session
         .agent_socket()
-        .map_or_else(String::new, |path| format!("; its port is {}", path.display()));
+        .map_or_else(String::new, |path| format!("; the agent's socket is {}", path.display()));
     screen
         .notice(&format!("boxlaunch: ready after {:.0} ms{socket}\n", session.facts.phases.total));
 }

@@ -10,7 +10,7 @@ use boxlaunch::output::{Outlet, Sink};
 use boxlaunch::signals::StopSignals;
 
 use super::error::{CommandError, signal_code};
-use super::printed;
+use super::terminal::printed;
 
 /// Where a run writes to. Nothing of it keeps the run from a signal.
 ///

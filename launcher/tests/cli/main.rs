@@ -4,6 +4,7 @@
 
 mod errors;
 mod foreign;
+mod global;
 mod inspect;
 mod output;
 mod refusal;
