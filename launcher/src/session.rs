@@ -14,6 +14,7 @@ use box_image::wire::{
 };
 use box_image::{ComponentName, Phases};
 use box_layout::OpenBox;
+use nix::unistd::{AccessFlags, access};
 
 use crate::clock;
 use crate::console::Console;
@@ -98,17 +99,14 @@ impl<'a> Session<'a> {
         // Early, as without it no machine can be started here at all.
         File::options().read(true).write(true).open("/dev/kvm").map_err(LaunchError::Kvm)?;
         let runtime = RuntimeDir::create(&setup.runtime_base)?;
+        let port = setup.opened.plan().agent.port;
+        let agent_socket =
+            port.map(|it| AgentSocket::plan(it, setup.agent_socket, &runtime)).transpose()?;
         let listener = Listener::bind(runtime.socket("control.sock")?)?;
         let mut vmm = Vmm::spawn(setup.program, setup.opened)?;
-        let verified = verify::boot_blobs(setup.opened, setup.receipts, setup.trust)?;
+        let verified =
+            verify::boot_blobs(setup.opened, setup.receipts, setup.trust, setup.signals)?;
         let nonce = Nonce::random()?;
-        let agent_socket = setup
-            .opened
-            .plan()
-            .agent
-            .port
-            .map(|port| AgentSocket::plan(port, setup.agent_socket, &runtime))
-            .transpose()?;
         vmm.configure(&VmmConfig {
             supervisor: nix::unistd::getpid().as_raw(),
             size: setup.opened.plan().vm,
@@ -329,11 +327,19 @@ impl AgentSocket {
         };
         let path = std::path::absolute(&wanted).map_err(LaunchError::file("find", &wanted))?;
         let path = checked_socket_path(path)?;
-        match fs::symlink_metadata(&path) {
-            Ok(_) => Err(LaunchError::file("make", &path)(io::ErrorKind::AlreadyExists.into())),
-            Err(_) => Ok(Self(AgentPort { port, socket: path })),
-        }
+        let free = may_be_made(&path);
+        free.map(|()| Self(AgentPort { port, socket: path.clone() }))
+            .map_err(LaunchError::file("make the agent's socket", &path))
     }
+}
+
+/// Checks that there is no file at a path, but a directory that one can be made in.
+fn may_be_made(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists already"));
+    }
+    let directory = path.parent().unwrap_or(path).join(".");
+    Ok(access(&directory, AccessFlags::W_OK)?)
 }
 
 impl Drop for AgentSocket {

@@ -1,7 +1,7 @@
 //! The table of errors, with the code of each and what to do about it; and a failed command.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io;
 use std::slice;
 
 use box_image::ErrorCode::{self, *};
@@ -9,6 +9,7 @@ use box_image::exit;
 use box_image::text::{shown, shown_json};
 use boxlaunch::{LaunchError, RunFailure};
 use error_report::{Explanation, Problem};
+use nix::errno::Errno;
 use serde_json::json;
 
 use super::terminal::{self, painted};
@@ -95,19 +96,6 @@ impl From<RunFailure> for CommandError {
     }
 }
 
-/// Prints what clap has to say: help and versions to standard output, with success.
-///
-/// # Errors
-/// Standard output's, where that is the result.
-pub(crate) fn usage(error: &clap::Error) -> Result<u8, CommandError> {
-    let printed = error.print();
-    if error.use_stderr() {
-        // There is nowhere to report an error of standard error.
-        return Ok(exit::USAGE);
-    }
-    terminal::printed(printed.and_then(|()| io::stdout().flush())).map(|()| 0)
-}
-
 /// Returns the exit code of a command that fails with this error.
 pub(crate) const fn exit_code(code: ErrorCode) -> u8 {
     match code {
@@ -148,6 +136,12 @@ fn explain(error: &LaunchError) -> Explanation {
         ),
         LaunchError::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
             (OutputExists, "remove the file, or name another")
+        }
+        LaunchError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            (Io, "make its directory first, or name another place")
+        }
+        LaunchError::File { source, .. } if source.raw_os_error() == Some(Errno::ENXIO as i32) => {
+            (Io, "it is a pipe that nobody reads: start its reader first")
         }
         LaunchError::SocketPath { .. } => (
             Usage,
@@ -225,7 +219,7 @@ mod tests {
         assert_eq!(object(&timeout)["code"], "startup-timeout");
         assert_eq!(object(&timeout)["said"], json!(said));
         let signal = failed(LaunchError::Signal(2));
-        assert_eq!(signal.text(), "error: stopped by signal 2\n");
+        assert_eq!(signal.text(), "error: stopped by SIGINT\n");
         assert_eq!(object(&signal)["said"], Value::Null);
     }
 }

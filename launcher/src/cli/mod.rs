@@ -7,6 +7,7 @@ mod paths;
 mod run;
 mod screen;
 mod terminal;
+mod usage;
 mod verify;
 
 use std::env;
@@ -18,8 +19,7 @@ use std::time::Instant;
 use box_image::exit;
 use boxlaunch::clock::process_start;
 use boxlaunch::vmm;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use cli_manual::color::color_of;
+use clap::{Parser, Subcommand};
 use error_report::Problem;
 
 use error::CommandError;
@@ -69,13 +69,6 @@ impl Command {
     }
 }
 
-/// Reads the command line.
-fn parse() -> Result<Cli, clap::Error> {
-    let args = env::args_os().map(|arg| arg.to_string_lossy().into_owned());
-    let command = Cli::command().color(color_of(args));
-    Cli::from_arg_matches(&command.try_get_matches()?)
-}
-
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
     ExitCode::from(guarded(dispatch))
@@ -96,8 +89,8 @@ fn dispatch() -> u8 {
         notice(&format!("boxlaunch: {}\n", vmm::enter(io::stdin().lock())));
         return exit::FAILED;
     }
-    let (result, as_json) = match (process_start(), parse()) {
-        (_, Err(error)) => (error::usage(&error), false),
+    let (result, as_json) = match (process_start(), usage::parse()) {
+        (_, Err(error)) => (usage::report(error), false),
         (Err(error), Ok(_)) => (Err(error.into()), false),
         (Ok(started), Ok(cli)) => cli.run(started),
     };

@@ -28,7 +28,8 @@ use super::terminal::{is_quiet, json_line, painted};
 
 /// The program to start as the VMM: this one, whatever its path is now.
 const SELF: &str = "/proc/self/exe";
-const MAX_TIMEOUT: i64 = 24 * 60 * 60;
+/// The longest timeout, in seconds: a day.
+const MAX_TIMEOUT: u32 = 24 * 60 * 60;
 
 /// Boots a box and runs its agent, or a command beside it.
 ///
@@ -62,11 +63,11 @@ pub(crate) struct RunArgs {
     agent_socket: Option<PathBuf>,
     /// How long the agent may take to be ready.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_TIMEOUT))]
+    #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
     startup_timeout: u32,
     /// How long programs may take to end when the box is stopped.
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
-    #[arg(value_parser = clap::value_parser!(u32).range(0..=MAX_TIMEOUT))]
+    #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
     grace: u32,
     /// The command to run, and its arguments.
     #[arg(last = true, value_name = "CMD")]
@@ -99,6 +100,14 @@ fn component_name() -> impl TypedValueParser<Value = ComponentName> {
     let named = |name: String| ComponentName::ALL.into_iter().find(|it| it.name() == name);
     PossibleValuesParser::new(ComponentName::ALL.map(ComponentName::name))
         .try_map(move |name| named(name).ok_or("there is no such component"))
+}
+
+/// Reads a number of seconds, from `least` on.
+fn seconds(least: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|it| (least..=MAX_TIMEOUT).contains(it));
+        number.ok_or_else(|| format!("write a number of seconds from {least} to {MAX_TIMEOUT}"))
+    }
 }
 
 /// How a run ended after its start.
@@ -140,6 +149,11 @@ fn boot(
     // Before anything is made on the host; a session does so, too.
     boxlaunch::check_enforced(&opened)?;
     let component = component(args, opened.plan())?;
+    if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
+        let help = "declare the agent's `port` in the Boxfile, and build the box again";
+        let message = "--agent-socket leads nowhere: the agent of this box has no port";
+        return Err(CommandError::new((ErrorCode::Usage, help), message));
+    }
     let receipts = Receipts::new(&paths::state()?);
     let mut session = Session::start(Setup {
         opened: &opened,

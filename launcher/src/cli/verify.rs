@@ -111,9 +111,9 @@ fn check(
     let verified = opened.and_then(|blob| match documents.boots(descriptor) {
         true => {
             check_owner(&blob)?;
-            verify::blob(&blob, receipts, Trust::Nothing).map(drop)
+            verify::blob(&blob, receipts, Trust::Nothing, None).map(drop)
         }
-        false => verify::hashed(&blob).map(drop),
+        false => verify::hashed(&blob, None).map(drop),
     });
     match verified {
         Ok(()) => Ok(None),
