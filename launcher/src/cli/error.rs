@@ -1,4 +1,4 @@
-//! The table of errors, with the code of each and what to do about it; and a failed command.
+//! A failed command: its error, its report and its exit code.
 
 use std::fmt::Display;
 use std::io;
@@ -9,9 +9,9 @@ use box_image::exit;
 use box_image::text::{shown, shown_json};
 use boxlaunch::{LaunchError, RunFailure};
 use error_report::{Explanation, Problem};
-use nix::errno::Errno;
 use serde_json::json;
 
+use super::explain::explain;
 use super::terminal::{self, painted};
 
 /// The signal that ends a program that writes to a closed pipe (signal(7)).
@@ -107,69 +107,6 @@ pub(crate) const fn exit_code(code: ErrorCode) -> u8 {
 /// Returns the exit code of a program that a signal ended, as shells count it.
 pub(crate) fn signal_code(signal: i32) -> u8 {
     u8::try_from(signal).map_or(u8::MAX, |number| number.saturating_add(128))
-}
-
-/// Returns the row of an error in the table.
-fn explain(error: &LaunchError) -> Explanation {
-    let row = match error {
-        LaunchError::Open(error) => return error.into(),
-        LaunchError::Kvm(source) if source.kind() == io::ErrorKind::PermissionDenied => (
-            KvmUnavailable,
-            "add your user to the group of /dev/kvm (`sudo usermod -aG kvm $USER`), and log in \
-             again",
-        ),
-        LaunchError::Kvm(_) => (
-            KvmUnavailable,
-            "a box needs hardware virtualization: switch it on in the firmware, load the module \
-             (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, \
-             pass /dev/kvm through",
-        ),
-        LaunchError::KvmInternal => (
-            KvmUnavailable,
-            "run the box on a machine whose KVM uses the processor's own virtualization; a KVM that \
-             emulates it in software cannot run every kernel",
-        ),
-        LaunchError::Writable(_) => (
-            BoxWritable,
-            "what boots must belong to you or to root, and only its owner may write to it: copy the \
-             box, or `chmod go-w` and `chown` its blobs",
-        ),
-        LaunchError::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-            (OutputExists, "remove the file, or name another")
-        }
-        LaunchError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-            (Io, "make its directory first, or name another place")
-        }
-        LaunchError::File { source, .. } if source.raw_os_error() == Some(Errno::ENXIO as i32) => {
-            (Io, "it is a pipe that nobody reads: start its reader first")
-        }
-        LaunchError::SocketPath { .. } => (
-            Usage,
-            "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket",
-        ),
-        LaunchError::OtherProtocol(_) => {
-            (BoxUnsupported, "use the boxlaunch of the boxbuild that built the box")
-        }
-        LaunchError::Unsupported(_) => (
-            BoxUnsupported,
-            "remove these declarations from the Boxfile and build the box again, or use a newer \
-             boxlaunch",
-        ),
-        LaunchError::Timeout(_) => (
-            StartupTimeout,
-            "look at the agent's output and its health check; --startup-timeout gives it more time",
-        ),
-        LaunchError::AgentEnded(_) => {
-            (AgentFailed, "look at the agent's output above, and at its program in the Boxfile")
-        }
-        LaunchError::NoComponent(_) => return ComponentNotFound.into(),
-        LaunchError::Krun(_) | LaunchError::VmmEnded { .. } => return VmmFailed.into(),
-        LaunchError::Guest { .. } | LaunchError::Protocol(_) => return GuestFailed.into(),
-        LaunchError::File { .. } | LaunchError::Output(_) => return Io.into(),
-        LaunchError::Signal(_) => return Interrupted.into(),
-        LaunchError::System { .. } => return Internal.into(),
-    };
-    row.into()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand, and one for what errors become.
 
 mod error;
+mod explain;
 mod generate;
 mod inspect;
 mod paths;

@@ -146,14 +146,7 @@ fn boot(
     screen: &Screen,
 ) -> Result<u8, CommandError> {
     let opened = boxlaunch::open(&args.directory)?;
-    // Before anything is made on the host; a session does so, too.
-    boxlaunch::check_enforced(&opened)?;
-    let component = component(args, opened.plan())?;
-    if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
-        let help = "declare the agent's `port` in the Boxfile, and build the box again";
-        let message = "--agent-socket leads nowhere: the agent of this box has no port";
-        return Err(CommandError::new((ErrorCode::Usage, help), message));
-    }
+    let component = checked(args, &opened)?;
     let receipts = Receipts::new(&paths::state()?);
     let mut session = Session::start(Setup {
         opened: &opened,
@@ -177,6 +170,19 @@ fn boot(
     let code = after_stop(ending.code(), stopped, screen)?;
     conclude(args, &opened, &session, ending, screen)?;
     Ok(code)
+}
+
+/// Checks that the box can do what the command line asks for, before anything is made on the host.
+/// Returns the component that a command runs in.
+fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandError> {
+    // A session does so, too.
+    boxlaunch::check_enforced(opened)?;
+    if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
+        let help = "declare the agent's `port` in the Boxfile, and build the box again";
+        let message = "--agent-socket leads nowhere: the agent of this box has no port";
+        return Err(CommandError::new((ErrorCode::Usage, help), message));
+    }
+    Ok(component(args, opened.plan())?)
 }
 
 /// Returns the exit code of a run that was stopped. Output that was lost at the last moment does
