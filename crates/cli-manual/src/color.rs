@@ -4,6 +4,10 @@ use std::ffi::OsString;
 
 use clap::{ColorChoice, ValueEnum as _};
 
+/// The variables that `--color=auto` follows, for the manual of a program.
+pub const VARIABLES: (&str, &str) =
+    ("NO_COLOR, CLICOLOR_FORCE", "Whether messages have colours, unless `--color` says so.");
+
 /// The option `--color`, of every command.
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Global options")]

@@ -119,7 +119,7 @@ enum Ending {
 }
 
 impl Ending {
-    /// Returns the exit code that it stands for.
+    /// Returns the exit code of the run.
     fn code(&self) -> u8 {
         match self {
             Self::OverBudget(error) => error.code.exit(),
@@ -252,7 +252,7 @@ fn conclude(
     Ok(())
 }
 
-/// Tells the user of a terminal that the agent can be used, and where.
+/// Says that the agent can be used, and where.
 fn announce(args: &RunArgs, session: &Session<'_>, screen: &Screen) {
     if args.json || is_quiet() {
         return;

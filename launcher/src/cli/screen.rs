@@ -59,7 +59,7 @@ impl Screen {
         Self { stdout, stderr, signals: Rc::clone(signals) }
     }
 
-    /// Tells the user something that is not the result.
+    /// Prints something that is not the result.
     pub(crate) fn notice(&self, text: &str) {
         self.stderr.write(text);
     }

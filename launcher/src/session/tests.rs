@@ -39,8 +39,12 @@ fn unread<'a>(made: &TestBox, signals: &'a Rc<StopSignals>) -> (Session<'a>, Pip
 fn the_agents_socket_needs_a_free_place() {
     let (made, runtime) = (TestBox::new(&config()), tempfile::tempdir().unwrap());
     let runtime = RuntimeDir::create(runtime.path()).unwrap();
-    let plan = |path: &str| AgentSocket::plan(80, Some(made.path().join(path)), &runtime);
-    assert_eq!(plan("a.sock").unwrap().0.socket, made.path().join("a.sock"));
+    let plan = |path: &str| agent_port(80, Some(made.path().join(path)), &runtime);
+    let free = plan("a.sock").unwrap();
+    assert_eq!(free.socket, made.path().join("a.sock"));
+    fs::write(&free.socket, "another run's").unwrap();
+    assert!(AgentSocket::new(free).is_err());
+    assert!(made.path().join("a.sock").exists());
     for (path, reason) in [
         ("index.json", "it exists already"),
         ("missing/a.sock", "No such file or directory (os error 2)"),
