@@ -7,6 +7,7 @@ use box_image::ErrorCode;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use cli_manual::Manual;
+use cli_manual::color::VARIABLES;
 
 use super::failure::Failure;
 use super::{Cli, terminal};
@@ -68,6 +69,7 @@ const MANUAL: Manual = Manual {
         ),
         ("HTTPS_PROXY", "The proxy for downloads and registries."),
         ("SSL_CERT_FILE", "Trusted certificates, in place of the system's."),
+        VARIABLES,
     ],
     files: &[
         ("Boxfile, Boxfile.kdl, Boxfile.toml", "The declaration of a box."),

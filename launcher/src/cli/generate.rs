@@ -6,9 +6,11 @@ use box_image::ErrorCode;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use cli_manual::Manual;
+use cli_manual::color::VARIABLES;
 
+use super::Cli;
 use super::error::CommandError;
-use super::{Cli, print};
+use super::terminal::print;
 
 /// Prints the completions for a shell.
 #[derive(Debug, clap::Args)]
@@ -31,12 +33,13 @@ pub(crate) struct ManArgs {
     output: Option<PathBuf>,
 }
 
-/// What the manual says beside what the command line does.
+/// The parts of the manual that the command line does not say.
 const MANUAL: Manual = Manual {
     environment: &[
         ("BOXLAUNCH_STATE", "The directory that remembers which files were hashed."),
         ("XDG_STATE_HOME, HOME", "Where that directory is, unless BOXLAUNCH_STATE is set."),
         ("XDG_RUNTIME_DIR", "Where sockets are made while a box runs."),
+        VARIABLES,
     ],
     files: &[
         ("/dev/kvm", "Hardware virtualization, which a box needs."),
