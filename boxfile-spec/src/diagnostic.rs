@@ -117,7 +117,7 @@ impl Diagnostic {
         if text.len() <= most {
             return Ok(());
         }
-        let message = format!("the file has {} bytes, which is more than {most}", text.len());
+        let message = format!("the file has more than {most} bytes");
         let error = Self::new(message, Span::default(), "not read").with_help(help);
         Err(Self { too_large: true, ..error })
     }

@@ -8,6 +8,7 @@ use box_image::text::shown;
 use box_image::wire::PROTOCOL;
 use box_image::{ComponentName, Unsupported};
 use box_layout::OpenError;
+use nix::sys::signal::Signal;
 use serde::Serialize;
 
 use crate::krun::KrunError;
@@ -75,7 +76,7 @@ pub enum LaunchError {
     #[error("the agent was not ready after {0} s")]
     Timeout(u64),
     /// A signal asked for the end.
-    #[error("stopped by signal {0}")]
+    #[error("stopped by {}", signal_name(*.0))]
     Signal(i32),
     /// A program's output could not be passed on.
     #[error("cannot pass on the program's output: {0}")]
@@ -96,6 +97,11 @@ impl LaunchError {
     pub(crate) fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
         move |source| Self::System { action, source: source.into() }
     }
+}
+
+/// Returns the name of a signal, such as `SIGTERM`.
+fn signal_name(number: i32) -> String {
+    Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |it| it.to_string())
 }
 
 /// Lists declarations, each on a line of its own.

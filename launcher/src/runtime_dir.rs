@@ -1,6 +1,7 @@
 //! The private directory of one run, which holds its sockets.
 
 use std::fs::{self, DirBuilder};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -43,11 +44,15 @@ impl Drop for RuntimeDir {
     }
 }
 
-/// Passes a path on, if it fits a socket's address.
+/// Returns a path that a socket can have.
 ///
 /// # Errors
-/// When it does not.
+/// When it does not fit a socket's address, or is not UTF-8, which libkrun wants.
 pub fn checked_socket_path(path: PathBuf) -> Result<PathBuf, LaunchError> {
+    if path.to_str().is_none() {
+        let reason = io::Error::new(io::ErrorKind::InvalidInput, "its path is not valid UTF-8");
+        return Err(LaunchError::file("make the socket", &path)(reason));
+    }
     if path.as_os_str().len() > MAX_SOCKET_PATH {
         return Err(LaunchError::SocketPath { path, limit: MAX_SOCKET_PATH });
     }
@@ -57,6 +62,8 @@ pub fn checked_socket_path(path: PathBuf) -> Result<PathBuf, LaunchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -75,5 +82,8 @@ mod tests {
     fn a_path_that_no_socket_can_have_is_refused() {
         assert!(checked_socket_path("a".repeat(MAX_SOCKET_PATH).into()).is_ok());
         assert!(checked_socket_path("a".repeat(MAX_SOCKET_PATH + 1).into()).is_err());
+        let error = checked_socket_path(OsStr::from_bytes(b"a\xff").into()).unwrap_err();
+        let expected = "cannot make the socket a\u{fffd}: its path is not valid UTF-8";
+        assert_eq!(error.to_string(), expected);
     }
 }

@@ -14,6 +14,7 @@ use box_image::wire::{
 };
 use box_image::{ComponentName, Phases};
 use box_layout::OpenBox;
+use nix::unistd::{AccessFlags, access};
 
 use crate::clock;
 use crate::console::Console;
@@ -47,15 +48,15 @@ pub struct Setup<'a> {
     pub program: &'a Path,
     /// The receipts of earlier verifications.
     pub receipts: &'a Receipts,
-    /// Whether they count.
+    /// Whether they are used.
     pub trust: Trust,
     /// Where the run's private directory is made.
     pub runtime_base: PathBuf,
-    /// Where the agent's socket is made; nothing: in the private directory.
+    /// Where the agent's socket is made; by default in the private directory.
     pub agent_socket: Option<PathBuf>,
-    /// Where the start of the console goes.
+    /// The file for the start of the console.
     pub console: Option<File>,
-    /// Where the agent's output goes.
+    /// What is done with the agent's output.
     pub agent_output: Route,
     /// The signals that end the run early.
     pub signals: &'a StopSignals,
@@ -68,7 +69,7 @@ pub struct Setup<'a> {
 /// A machine whose agent is ready.
 #[derive(Debug)]
 pub struct Session<'a> {
-    // Dropped in this order: the machine ends before its directory goes.
+    // Dropped in this order: the machine ends before its directory is removed.
     events: Events<'a>,
     agent_socket: Option<AgentSocket>,
     _runtime: RuntimeDir,
@@ -98,17 +99,14 @@ impl<'a> Session<'a> {
         // Early, as without it no machine can be started here at all.
         File::options().read(true).write(true).open("/dev/kvm").map_err(LaunchError::Kvm)?;
         let runtime = RuntimeDir::create(&setup.runtime_base)?;
+        let port = setup.opened.plan().agent.port;
+        let agent = port.map(|it| agent_port(it, setup.agent_socket, &runtime)).transpose()?;
         let listener = Listener::bind(runtime.socket("control.sock")?)?;
         let mut vmm = Vmm::spawn(setup.program, setup.opened)?;
-        let verified = verify::boot_blobs(setup.opened, setup.receipts, setup.trust)?;
+        let verified =
+            verify::boot_blobs(setup.opened, setup.receipts, setup.trust, setup.signals)?;
         let nonce = Nonce::random()?;
-        let agent_socket = setup
-            .opened
-            .plan()
-            .agent
-            .port
-            .map(|port| AgentSocket::plan(port, setup.agent_socket, &runtime))
-            .transpose()?;
+        let agent_socket = agent.map(AgentSocket::new).transpose()?;
         vmm.configure(&VmmConfig {
             supervisor: nix::unistd::getpid().as_raw(),
             size: setup.opened.plan().vm,
@@ -323,17 +321,41 @@ impl<'a> Session<'a> {
 struct AgentSocket(AgentPort);
 
 impl AgentSocket {
-    fn plan(port: u16, wanted: Option<PathBuf>, runtime: &RuntimeDir) -> Result<Self, LaunchError> {
-        let Some(wanted) = wanted else {
-            return Ok(Self(AgentPort { port, socket: runtime.socket("agent.sock")? }));
-        };
-        let path = std::path::absolute(&wanted).map_err(LaunchError::file("find", &wanted))?;
-        let path = checked_socket_path(path)?;
-        match fs::symlink_metadata(&path) {
-            Ok(_) => Err(LaunchError::file("make", &path)(io::ErrorKind::AlreadyExists.into())),
-            Err(_) => Ok(Self(AgentPort { port, socket: path })),
-        }
+    /// Takes charge of a socket that libkrun is about to make.
+    fn new(agent: AgentPort) -> Result<Self, LaunchError> {
+        // Verifying takes time, in which another run may have made its socket here.
+        check_free(&agent.socket)?;
+        Ok(Self(agent))
     }
+}
+
+/// Returns where the agent is reached: at `wanted`, else in the private directory.
+fn agent_port(
+    port: u16,
+    wanted: Option<PathBuf>,
+    runtime: &RuntimeDir,
+) -> Result<AgentPort, LaunchError> {
+    let Some(wanted) = wanted else {
+        return Ok(AgentPort { port, socket: runtime.socket("agent.sock")? });
+    };
+    let path = std::path::absolute(&wanted).map_err(LaunchError::file("find", &wanted))?;
+    let socket = checked_socket_path(path)?;
+    check_free(&socket)?;
+    Ok(AgentPort { port, socket })
+}
+
+/// Checks that nothing is at the path of a socket, and that its directory can take one.
+fn check_free(socket: &Path) -> Result<(), LaunchError> {
+    may_be_made(socket).map_err(LaunchError::file("make the agent's socket", socket))
+}
+
+/// Checks that there is no file at a path, but a directory that one can be made in.
+fn may_be_made(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists already"));
+    }
+    let directory = path.parent().unwrap_or(path).join(".");
+    Ok(access(&directory, AccessFlags::W_OK)?)
 }
 
 impl Drop for AgentSocket {

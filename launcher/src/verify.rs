@@ -1,6 +1,7 @@
 //! Verification of blobs: sha256 over the open files, or a receipt for it.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::time::SystemTime;
 
 use box_digest::Digest;
@@ -11,6 +12,7 @@ use serde::Serialize;
 
 use crate::LaunchError;
 use crate::receipt::Receipts;
+use crate::signals::StopSignals;
 
 /// How it was found that a blob is the one that the box names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -34,15 +36,17 @@ pub enum Trust {
 /// Verifies the blobs of a box that boot. The result is [`Verified::Hashed`] where any was hashed.
 ///
 /// # Errors
-/// The first blob's that differs or cannot be read.
+/// The first blob's that differs or cannot be read; [`LaunchError::Signal`] when one of `signals`
+/// arrives.
 pub fn boot_blobs(
     opened: &OpenBox,
     receipts: &Receipts,
     trust: Trust,
+    signals: &StopSignals,
 ) -> Result<Verified, LaunchError> {
     let mut found = Verified::Receipt;
     for each in opened.boot_blobs() {
-        found = found.max(blob(each, receipts, trust)?);
+        found = found.max(blob(each, receipts, trust, Some(signals))?);
     }
     Ok(found)
 }
@@ -50,8 +54,14 @@ pub fn boot_blobs(
 /// Verifies one blob. A receipt that cannot be written is no error: the next start hashes again.
 ///
 /// # Errors
-/// When the blob differs in size or content, changes while it is hashed, or cannot be read.
-pub fn blob(blob: &Blob, receipts: &Receipts, trust: Trust) -> Result<Verified, LaunchError> {
+/// When the blob differs in size or content, changes while it is hashed, or cannot be read; and when
+/// one of `signals` arrives.
+pub fn blob(
+    blob: &Blob,
+    receipts: &Receipts,
+    trust: Trust,
+    signals: Option<&StopSignals>,
+) -> Result<Verified, LaunchError> {
     let digest = &blob.descriptor.digest;
     if trust == Trust::Receipts {
         blob.check_size()?;
@@ -59,7 +69,7 @@ pub fn blob(blob: &Blob, receipts: &Receipts, trust: Trust) -> Result<Verified, 
             return Ok(Verified::Receipt);
         }
     }
-    if let Some(record) = hashed(blob)? {
+    if let Some(record) = hashed(blob, signals)? {
         // A state directory that cannot be written costs time, not safety.
         drop(receipts.note(digest, record));
     }
@@ -70,13 +80,11 @@ pub fn blob(blob: &Blob, receipts: &Receipts, trust: Trust) -> Result<Verified, 
 ///
 /// # Errors
 /// As [`blob`].
-pub fn hashed(blob: &Blob) -> Result<Option<String>, LaunchError> {
+pub fn hashed(blob: &Blob, signals: Option<&StopSignals>) -> Result<Option<String>, LaunchError> {
     blob.check_size()?;
     let stamp = self::stamp(blob)?;
     let began = SystemTime::now();
-    // Other holders of the descriptor share its position.
-    let (found, _) = Digest::of_reader(Section::new(&blob.file, 0, u64::MAX))
-        .map_err(LaunchError::file("read", &blob.path))?;
+    let found = digest(blob, signals)?;
     let expected = blob.descriptor.digest;
     if found != expected {
         return Err(OpenError::digest(blob.path.clone(), expected, found).into());
@@ -88,6 +96,40 @@ pub fn hashed(blob: &Blob) -> Result<Option<String>, LaunchError> {
     Ok(stamp.record(&blob.file, began))
 }
 
+/// Computes the digest of a blob, which takes seconds for a large one.
+fn digest(blob: &Blob, signals: Option<&StopSignals>) -> Result<Digest, LaunchError> {
+    // Other holders of the descriptor share its position.
+    let section = Section::new(&blob.file, 0, u64::MAX);
+    let mut content = Interruptible { section, signals, signal: None };
+    let read = Digest::of_reader(&mut content);
+    if let Some(signal) = content.signal {
+        return Err(LaunchError::Signal(signal));
+    }
+    read.map(|(digest, _)| digest).map_err(LaunchError::file("read", &blob.path))
+}
+
+/// The content of a file, until one of the signals arrives: they are blocked, and would otherwise wait
+/// until everything was read.
+struct Interruptible<'a> {
+    section: Section<&'a File>,
+    signals: Option<&'a StopSignals>,
+    /// The signal that arrived.
+    signal: Option<i32>,
+}
+
+impl Read for Interruptible<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(signals) = self.signals {
+            self.signal = signals.next().map_err(io::Error::other)?;
+        }
+        match self.signal {
+            // Not `Interrupted`, which readers answer with another attempt.
+            Some(_) => Err(io::Error::other("a signal arrived")),
+            None => self.section.read(buffer),
+        }
+    }
+}
+
 fn stamp(blob: &Blob) -> Result<Stamp, LaunchError> {
     Stamp::of(&blob.file).map_err(LaunchError::file("examine", &blob.path))
 }
@@ -96,6 +138,8 @@ fn stamp(blob: &Blob) -> Result<Stamp, LaunchError> {
 mod tests {
     use super::*;
     use box_image::manifest::{KERNEL_TYPE, ROOTFS_TYPE};
+    use nix::sys::pthread::{pthread_kill, pthread_self};
+    use nix::sys::signal::Signal;
     use std::fs;
     use std::path::Path;
     use std::thread::sleep;
@@ -117,7 +161,8 @@ mod tests {
         }
 
         fn verify(&self, trust: Trust) -> Result<Verified, LaunchError> {
-            boot_blobs(&crate::open(self.made.path()).unwrap(), &self.receipts, trust)
+            let opened = crate::open(self.made.path()).unwrap();
+            boot_blobs(&opened, &self.receipts, trust, &StopSignals::block().unwrap())
         }
     }
 
@@ -156,7 +201,24 @@ mod tests {
         let receipts = Receipts::new(Path::new("/proc/no-such-place"));
         let opened = crate::open(fixture.made.path()).unwrap();
         for _ in 0..2 {
-            assert_eq!(boot_blobs(&opened, &receipts, Trust::Receipts).unwrap(), Verified::Hashed);
+            let signals = StopSignals::block().unwrap();
+            let verified = boot_blobs(&opened, &receipts, Trust::Receipts, &signals);
+            assert_eq!(verified.unwrap(), Verified::Hashed);
         }
+    }
+
+    #[test]
+    fn a_signal_ends_the_hashing() {
+        let fixture = Fixture::new();
+        let signals = StopSignals::block().unwrap();
+        let opened = crate::open(fixture.made.path()).unwrap();
+        pthread_kill(pthread_self(), Signal::SIGTERM).unwrap();
+        let verified = boot_blobs(&opened, &fixture.receipts, Trust::Receipts, &signals);
+        assert!(matches!(verified, Err(LaunchError::Signal(15))), "{verified:?}");
+        assert_eq!(
+            fixture.verify(Trust::Receipts).unwrap(),
+            Verified::Hashed,
+            "no receipt is left"
+        );
     }
 }

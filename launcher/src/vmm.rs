@@ -118,7 +118,7 @@ impl Vmm {
     /// Tells the process what to run, once.
     ///
     /// # Errors
-    /// When the process is gone, or a path is not valid UTF-8.
+    /// When the process is gone, or was configured before.
     pub fn configure(&mut self, config: &VmmConfig) -> Result<(), LaunchError> {
         let action = "configure the VMM process";
         let json = serde_json::to_vec(config).map_err(LaunchError::system(action))?;

@@ -147,7 +147,7 @@ fn an_agent_alone_is_reached_from_the_host_and_its_status_is_passed_on() {
     assert_eq!(step.status, 9, "{step:?}");
     let expected = ["user 1000:100, 2 CPUs", "ending", "mode 600", "the socket is gone"];
     assert_eq!(lines(step), expected, "{step:?}");
-    assert!(step.stderr.contains("its port is /tmp/alone.sock"), "{step:?}");
+    assert!(step.stderr.contains("the agent's socket is /tmp/alone.sock"), "{step:?}");
 }
 
 #[test]

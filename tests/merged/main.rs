@@ -7,4 +7,5 @@ mod advice;
 mod built;
 mod plan;
 mod reported;
+mod sbom;
 mod scene;

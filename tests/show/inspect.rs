@@ -100,6 +100,11 @@ fn a_value_that_looks_like_a_secret_is_hidden() {
         assert!(text.contains(line), "{text}");
     }
     assert!(!text.contains("abc123"), "{text}");
+    let report = checkout.run(&["inspect", "test.box", "--json"]).json();
+    let variable = serde_json::json!({ "component": "agent", "variable": "API_KEY" });
+    assert_eq!(report["masked"], serde_json::json!([variable]));
+    assert_eq!(report["plan"]["agent"]["env"][0], "API_KEY=****");
+    assert_eq!(checkout.plan("test.box")["agent"]["env"][0], "API_KEY=abc123", "the box has it");
 }
 
 #[test]
@@ -111,6 +116,7 @@ fn a_box_as_data() {
     assert_eq!(report["plan"], checkout.plan("test.box"));
     assert_eq!(report["epoch"], 2);
     assert_eq!(report["unsupported"], serde_json::json!([]));
+    assert_eq!(report["masked"], serde_json::json!([]));
     let entries = checkout.result(&["ls", "test.box"]).lines().count();
     assert_eq!(report["entries"], entries);
     let images = report["images"].as_array().unwrap();

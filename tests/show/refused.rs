@@ -17,7 +17,7 @@ fn what_is_no_box() {
     ");
     insta::assert_snapshot!(ls("images/agent"), @r"
     error: images/agent is an OCI image, not a box
-      = help: name the directory that `boxbuild build` wrote, such as NAME.box; `boxbuild diff` reads images, too
+      = help: a box is what `boxbuild build` writes, such as NAME.box; `boxbuild init oci:DIR` begins one from this image, and `boxbuild diff` reads it as oci:DIR
     ");
     insta::assert_snapshot!(ls("Boxfile"), @r"
     error: Boxfile is not a box: it is not a directory

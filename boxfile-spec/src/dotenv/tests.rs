@@ -211,7 +211,7 @@ fn all_errors_come_at_once() {
 fn more_than_a_mebibyte_is_not_read() {
     assert!(parse(&"#".repeat(MAX_DOTENV)).unwrap().is_empty());
     let error = parse(&"#".repeat(MAX_DOTENV + 1)).unwrap_err();
-    assert_eq!(error.to_string(), "the file has 1048577 bytes, which is more than 1048576");
+    assert_eq!(error.to_string(), "the file has more than 1048576 bytes");
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use box_image::secrets::looks_secret;
 use box_image::{ComponentName, Scope};
 
 use crate::diagnostic::quote;
@@ -59,7 +60,7 @@ fn props<'n>(component: &'n Node, declaration: &Declaration) -> impl Iterator<It
 /// Returns whether a variable of `env` looks like a secret.
 fn leaks(prop: &Prop) -> bool {
     let Data::Text(value) = &prop.value.data else { return false };
-    rules::is_variable(&prop.name.value) && rules::looks_secret(&prop.name.value, value)
+    rules::is_variable(&prop.name.value) && looks_secret(&prop.name.value, value)
 }
 
 fn leaking_names(component: Option<&Node>) -> HashSet<&str> {

@@ -2,6 +2,7 @@
 //! command line for shells and manuals.
 
 use clap::CommandFactory;
+use cli_manual::color::VARIABLES;
 use cli_manual::{CompletionsArgs, ManArgs, Manual};
 
 use super::failure::Failure;
@@ -43,6 +44,7 @@ const MANUAL: Manual = Manual {
         ),
         ("HTTPS_PROXY", "The proxy for downloads and registries."),
         ("SSL_CERT_FILE", "Trusted certificates, in place of the system's."),
+        VARIABLES,
     ],
     files: &[
         ("Boxfile, Boxfile.kdl, Boxfile.toml", "The declaration of a box."),

@@ -7,7 +7,6 @@ use box_inspect::opened::{self, OpenBox};
 use box_sbom::Subject;
 use box_tree::entries;
 use box_tree::listing::Listing;
-use boxfile_spec::looks_secret;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -15,8 +14,8 @@ use super::terminal;
 
 /// Shows what a box is and what it was made of: digests, images and layers, components, sizes.
 ///
-/// The value of a variable that looks like a secret is shown as `****`; --json has the run plan as
-/// it is.
+/// The value of a variable that looks like a secret is shown as `****`. The box itself has it:
+/// `boxbuild cat BOX /boxbuild/plan.json` prints it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild inspect hello.box\n  \
@@ -45,20 +44,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         terminal::json(&report(&opened, &listing).to_string());
     } else {
-        terminal::pieces([opened.describe(variable), origins(&listing)]);
+        terminal::pieces([opened.describe(), origins(&listing)]);
     }
     Ok(())
-}
-
-/// Shows a variable of a component, but not the value of one that looks like a secret.
-fn variable(name: &str, value: &str) -> String {
-    let value = if looks_secret(name, value) { "****" } else { value };
-    format!("{name}={value}")
 }
 
 /// Returns the SBOM of a box, made of its listing and of the package databases in its rootfs.
 fn sbom(opened: &OpenBox, listing: &Listing) -> Result<String, Failure> {
     let subject = Subject {
+        digest: opened.digest,
         plan: &opened.config.plan,
         listing,
         tree: opened.config.tree,

@@ -2,6 +2,7 @@
 
 use box_digest::{AnyDigest, Digest};
 use box_image::ErrorCode;
+use box_image::text::bytes;
 use boxbuild::project::{LockFile, Mismatch};
 use boxfile_spec::lock::{Change, LockEntry};
 use boxfile_spec::{Lock, Platform};
@@ -162,7 +163,7 @@ fn differences(
         .collect();
     if differences.is_empty() {
         let [before, after] =
-            [old, new].map(|it| format!("{} bytes, layers: {}", it.size, it.layers.len()));
+            [old, new].map(|it| format!("{}, layers: {}", bytes(it.size), it.layers.len()));
         differences.push(shown(&before, &after));
     }
     differences

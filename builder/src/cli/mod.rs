@@ -37,6 +37,7 @@ use std::process::ExitCode;
 
 use box_image::exit;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use cli_manual::color::color_of;
 use cli_manual::{CompletionsArgs, ManArgs};
 use error_report::Problem;
 
@@ -114,7 +115,7 @@ impl Command {
 /// Reads the command line.
 fn parse() -> Result<Cli, clap::Error> {
     let args = env::args_os().map(|arg| arg.to_string_lossy().into_owned());
-    let command = Cli::command().color(global::color_of(args));
+    let command = Cli::command().color(color_of(args));
     Cli::from_arg_matches(&command.try_get_matches()?)
 }
 

@@ -6,6 +6,7 @@
 //! /roots/merged     both images          layout "merged": both components have this root
 //! /a3s/skills/NAME  the skills
 //! /boxbuild/plan.json
+//! /boxbuild/packages  layout "merged": the package databases of each image, for the SBOM
 //! /dev /proc /sys /run   empty: init mounts there
 //! ```
 //!

@@ -3,10 +3,8 @@
 use std::fmt;
 
 use box_cache::Store;
-use box_image::ComponentName;
 use box_tree::listing::{ImageOrigin, Origins};
-use boxfile_spec::{Diagnostic, Lock, Span, looks_secret};
-use oci_image::Image;
+use boxfile_spec::{Diagnostic, Lock};
 
 use super::inputs::{self, ComponentImage, Inputs};
 use super::request::Request;
@@ -63,22 +61,7 @@ impl Resolved<'_> {
     /// Returns the warnings about images whose own variables look like secrets: they become a part
     /// of the box. No value is in a warning.
     pub fn image_warnings(&self) -> Vec<Diagnostic> {
-        let boxfile = self.request.boxfile;
-        let of_image = |(component, image): &(ComponentName, Image)| {
-            let declared = boxfile.component(*component).map(|it| &it.env);
-            let layers = [declared, self.inputs.env.get(component)];
-            let replaced = move |name: &str| {
-                layers.into_iter().flatten().any(|variables| variables.contains_key(name))
-            };
-            let env = image.process.env().clone().unwrap_or_default();
-            let secrets = env.into_iter().filter_map(move |entry| {
-                let (name, value) = entry.split_once('=')?;
-                (!replaced(name) && looks_secret(name, value)).then(|| name.to_owned())
-            });
-            let (component, span) = (*component, boxfile.root_span(*component));
-            secrets.map(move |name| image_secret(component, &name, span)).collect::<Vec<_>>()
-        };
-        self.inputs.images.iter().flat_map(of_image).collect()
+        self.inputs.image_secrets(self.request.boxfile)
     }
 
     /// Returns the warnings about files of the checkout.
@@ -98,15 +81,4 @@ impl Resolved<'_> {
             skills: self.inputs.baked_skills().map(|skill| skill.name.clone()).collect(),
         }
     }
-}
-
-fn image_secret(component: ComponentName, name: &str, span: Span) -> Diagnostic {
-    let of = component.name();
-    let message = format!("the image of `{of}` sets `{name}`, which looks like a secret");
-    let whose = if component == ComponentName::Agent { "" } else { " for the business component" };
-    Diagnostic::warning(message, span, "its value is in the image, and will be in the box")
-        .with_help(format!(
-            "build the image without it, and declare the secret `{name}`{whose} in the Boxfile; if \
-             it is no secret, `plain-env` with `{name}` says so"
-        ))
 }

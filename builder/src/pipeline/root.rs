@@ -107,7 +107,11 @@ pub(super) fn composed(
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
     let roots = ComponentRoot::all(&images, merged.as_ref());
     let parts = Parts { roots, skills, plan: plan_content };
-    let tree = compose(&parts, boxfile, &plan).map_err(|source| unfit(boxfile, source))?;
+    let mut tree = compose(&parts, boxfile, &plan).map_err(|source| unfit(boxfile, source))?;
+    if merged.is_some() && images.len() > 1 {
+        let images = images.iter().map(|image| (image.component, &image.tree));
+        box_sbom::keep_databases(&mut tree, images);
+    }
     for root in &parts.roots {
         let mut packs = contents.reader(store);
         check_programs(root, boxfile, &plan, request.platform, &mut packs)

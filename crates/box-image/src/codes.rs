@@ -67,7 +67,8 @@ error_codes! {
     PlatformUnsupported "platform-unsupported" "Nothing is built for this platform",
     FileInvalid "file-invalid" "A file that the Boxfile names has the wrong content",
     SkillInvalid "skill-invalid" "A skill cannot be used",
-    ProgramInvalid "program-invalid" "The agent's program cannot be used",
+    ProgramInvalid "program-invalid" "A program that a component starts is missing or unusable: its \
+        own, its health check's, or an interpreter",
     KernelNotFound "kernel-not-found" "No guest kernel is installed or named",
     KernelInvalid "kernel-invalid" "The guest kernel cannot be used",
     InitNotFound "init-not-found" "box-init is not installed or named",

@@ -7,8 +7,8 @@
 //! boots.
 //!
 //! [`defaults`] are the values that hold unless a Boxfile says otherwise, [`rules`] bounds what it may
-//! ask for, [`text`] makes foreign text
-//! safe to print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
+//! ask for, [`secrets`] knows which variables look like secrets, [`text`] makes foreign text safe to
+//! print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
 //! [`wire`]'s framing over any reader or writer that it is given.
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,7 @@ pub mod docker_name;
 pub mod manifest;
 pub mod plan;
 pub mod rules;
+pub mod secrets;
 pub mod text;
 pub mod wire;
 

@@ -69,8 +69,13 @@ pub fn readable(bytes: u64) -> String {
             let tenths = u128::from(bytes) * 10 / u128::from(size);
             format!("{}.{} {unit}", tenths / 10, tenths % 10)
         }
-        None => format!("{bytes} bytes"),
+        None => self::bytes(bytes),
     }
+}
+
+/// Writes an exact number of bytes.
+pub fn bytes(count: u64) -> String {
+    if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
 }
 
 #[cfg(test)]
@@ -121,9 +126,16 @@ mod tests {
 
     #[test]
     fn sizes_are_readable() {
-        let sizes = [0, 1023, 1024, 1_572_864, 1 << 33, u64::MAX].map(readable);
-        let expected =
-            ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 MiB", "8.0 GiB", "17179869183.9 GiB"];
+        let sizes = [0, 1, 1023, 1024, 1_572_864, 1 << 33, u64::MAX].map(readable);
+        let expected = [
+            "0 bytes",
+            "1 byte",
+            "1023 bytes",
+            "1.0 KiB",
+            "1.5 MiB",
+            "8.0 GiB",
+            "17179869183.9 GiB",
+        ];
         assert_eq!(sizes, expected);
     }
 }

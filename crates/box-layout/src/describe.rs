@@ -1,14 +1,20 @@
 //! Describes an open box, as data and for people: what both programs' `inspect` shows.
 
+use box_image::secrets::looks_secret;
 use box_image::text::{readable, shown};
-use box_image::{ComponentName, ComponentPlan, Descriptor, Health, Namespaces, Rlimits};
+use box_image::{ComponentName, ComponentPlan, Descriptor, Health, Namespaces, Rlimits, RunPlan};
 use serde_json::{Value, json};
 
 use crate::OpenBox;
 
+/// The text in place of a value that looks like a secret.
+const MASK: &str = "****";
+
 impl OpenBox {
-    /// Returns the digests, the run plan and the blobs of the box as a JSON object.
+    /// Returns the digests, the run plan and the blobs of the box as a JSON object. In the plan, values
+    /// of variables that look like secrets are masked, and `masked` lists these variables.
     pub fn report(&self) -> Value {
+        let (plan, masked) = masked(self.plan());
         let blob = |blob: &Descriptor| {
             json!({ "name": blob.role(), "digest": blob.digest, "size": blob.size,
                     "media_type": blob.media_type })
@@ -19,17 +25,17 @@ impl OpenBox {
             "tree": self.config.tree,
             "epoch": self.config.epoch,
             "kernel_version": self.config.kernel_version,
-            "plan": self.plan(),
+            "plan": plan,
+            "masked": masked,
             "unsupported": self.plan().unsupported(),
             "blobs": self.manifest.layers.iter().map(blob).collect::<Vec<_>>(),
         })
     }
 
-    /// Describes the box in lines, each of them safe for a terminal and with its line end.
-    /// `variable` shows a variable of a component's environment, given its name and value, which may
-    /// be a secret's.
-    pub fn describe(&self, variable: impl Fn(&str, &str) -> String) -> String {
-        let (config, plan) = (&self.config, self.plan());
+    /// Describes the box in lines, each of them safe for a terminal and with its line end. Values of
+    /// variables that look like secrets are masked.
+    pub fn describe(&self) -> String {
+        let (config, plan) = (&self.config, masked(self.plan()).0);
         let mut lines = vec![
             format!("name        {}", plan.name),
             format!("box         {}", self.digest),
@@ -42,8 +48,7 @@ impl OpenBox {
         let skills = plan.skills.iter();
         lines.extend(skills.map(|it| format!("skill       {}, mode {}", it.name, it.mode.name())));
         for (name, plan) in plan.components() {
-            let env = plan.env.iter().map(|it| it.split_once('=').unwrap_or((it, "")));
-            lines.extend(component(name, plan, env.map(|(name, value)| variable(name, value))));
+            lines.extend(component(name, plan));
         }
         let unsupported = plan.unsupported();
         if !unsupported.is_empty() {
@@ -59,17 +64,32 @@ impl OpenBox {
     }
 }
 
-fn component(
-    name: ComponentName,
-    plan: &ComponentPlan,
-    env: impl Iterator<Item = String>,
-) -> Vec<String> {
+/// Returns the plan with [`MASK`] in place of values that look like secrets, and the variables that have
+/// them as JSON objects.
+fn masked(plan: &RunPlan) -> (RunPlan, Vec<Value>) {
+    let (mut plan, mut variables) = (plan.clone(), Vec::new());
+    let business = plan.business.as_mut().map(|it| (ComponentName::Business, it));
+    for (component, plan) in [(ComponentName::Agent, &mut plan.agent)].into_iter().chain(business) {
+        for entry in &mut plan.env {
+            if let Some((name, value)) = entry.split_once('=')
+                && looks_secret(name, value)
+            {
+                variables.push(json!({ "component": component.name(), "variable": name }));
+                *entry = format!("{name}={MASK}");
+            }
+        }
+    }
+    (plan, variables)
+}
+
+fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<String> {
     let mut lines = vec![String::new(), name.name().to_owned()];
     let mut line = |label: &str, value: &str| lines.push(format!("  {label:<12}{value}"));
     line("root", &plan.root);
     line("hostname", &plan.hostname);
     line("program", &format!("{:?} in {}", plan.argv, plan.workdir));
-    env.enumerate().for_each(|(at, it)| line(if at == 0 { "env" } else { "" }, &it));
+    let env = plan.env.iter().enumerate();
+    env.for_each(|(at, it)| line(if at == 0 { "env" } else { "" }, it));
     line("user", &format!("{}:{}", plan.user.uid, plan.user.gid));
     line("namespaces", &namespaces(plan.namespaces));
     let limits = plan.limits;

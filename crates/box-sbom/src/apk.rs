@@ -1,13 +1,17 @@
 //! apk's database (apk-tools, `apk-package(5)` and `db/installed`): paragraphs of one-letter fields.
-//! `P` name, `V` version, `A` architecture, `L` license, `F` a directory, `R` a file in it.
+//! `P` name, `V` version, `A` architecture, `L` license, `m` maintainer, `F` a directory, `R` a file
+//! in it.
 
 use std::io;
 use std::rc::Rc;
 
 use super::database::{self, Format, Installed, Paragraph, value};
-use super::package::{Package, is_word, purl};
+use super::package::{Package, is_word, purl, supplier};
 use super::scan::Scan;
-use crate::APK_DATABASES;
+
+/// Where apk has its database: apk-tools 2, the same on a merged `/usr`, and apk-tools 3.
+pub const APK_DATABASES: [&str; 3] =
+    ["/lib/apk/db/installed", "/usr/lib/apk/db/installed", "/var/lib/apk/db/installed"];
 
 const INSTALLED: Format = Format { limit: 64 << 20, take, is_installed: |_| true, package };
 
@@ -30,13 +34,14 @@ fn package<'a>(
         [("arch", field("A").unwrap_or_default()), ("distro", distribution.release.as_str())];
     // Every layer that installs something writes the whole database; the package's files stay
     // where they were.
-    let origin = first_file(paragraph).and_then(|file| scan.origin(root, &file));
+    let origin = first_file(paragraph).and_then(|file| root.origin(scan, &file));
     Some(Package {
         kind: "apk",
         purl: purl("apk", namespace, name, version, &qualifiers),
         name: name.to_owned(),
         version: version.to_owned(),
         license: value(paragraph, "L").map(str::to_owned),
+        supplier: value(paragraph, "m").and_then(supplier),
         origin,
         path: Rc::clone(file),
     })
@@ -47,7 +52,7 @@ fn package<'a>(
 fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
     let at = |name: &str| paragraph.iter().position(|(found, _)| *found == name);
     match (name, at(name)) {
-        ("P" | "V" | "A" | "L" | "F" | "R", None) if name != "F" || at("R").is_none() => {
+        ("P" | "V" | "A" | "L" | "m" | "F" | "R", None) if name != "F" || at("R").is_none() => {
             paragraph.push((name, value));
         }
         ("F", Some(folder)) if at("R").is_none() => paragraph[folder].1 = value,

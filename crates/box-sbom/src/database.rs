@@ -6,13 +6,13 @@ use std::rc::Rc;
 
 use super::package::Package;
 use super::release::Distribution;
+use super::root::Root;
 use super::scan::Scan;
 
 /// A component whose databases are read.
 #[derive(Debug)]
 pub(super) struct Installed<'i> {
-    /// Its root's path; empty where that is the rootfs.
-    pub(super) root: &'i str,
+    pub(super) root: &'i Root,
     /// The distribution that its packages are made for.
     pub(super) distribution: Distribution,
 }
@@ -40,7 +40,7 @@ pub(super) fn read(
     path: &str,
     format: &Format,
 ) -> io::Result<()> {
-    let root = installed.root;
+    let root = installed.root.databases.as_str();
     let Some(text) = scan.file(root, path, format.limit)? else { return Ok(()) };
     let (whole, origin) = (format!("{root}{path}"), scan.origin(root, path));
     let file = Rc::from(whole.as_bytes());

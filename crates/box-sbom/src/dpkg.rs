@@ -5,11 +5,15 @@ use std::io;
 use std::rc::Rc;
 
 use super::database::{self, Format, Installed, Paragraph, take_first, value};
-use super::package::{Package, is_word, purl};
+use super::package::{Package, is_word, purl, supplier};
 use super::scan::Scan;
-use crate::DPKG_DATABASE;
+
+/// Where dpkg has its database.
+pub const DPKG_DATABASE: &str = "/var/lib/dpkg/status";
 
 const FOLDER: &str = "/var/lib/dpkg";
+/// The files of images without dpkg, one for each package.
+pub(super) const FILES: &str = "/var/lib/dpkg/status.d";
 /// Ten times what a desktop has.
 const STATUS: Format = Format { limit: 64 << 20, take, is_installed, package };
 const ONE: Format = Format { limit: 1 << 20, ..STATUS };
@@ -17,18 +21,25 @@ const ONE: Format = Format { limit: 1 << 20, ..STATUS };
 /// Reads the database of a component.
 pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Result<()> {
     database::read(scan, installed, DPKG_DATABASE, &STATUS)?;
-    let folder = format!("{FOLDER}/status.d");
-    for name in scan.names(installed.root, &folder) {
-        // Beside them are the digests of the packages' files.
-        if !name.ends_with(".md5sums") {
-            database::read(scan, installed, &format!("{folder}/{name}"), &ONE)?;
-        }
-    }
-    Ok(())
+    let names = scan.names(&installed.root.databases, FILES).into_iter();
+    names
+        .filter(|it| is_file(it))
+        .try_for_each(|name| database::read(scan, installed, &format!("{FILES}/{name}"), &ONE))
+}
+
+/// Returns whether a file in [`FILES`] is that of a package. Beside them are the digests of the
+/// packages' files.
+pub(super) fn is_file(name: &str) -> bool {
+    !name.ends_with(".md5sums")
 }
 
 fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
-    take_first(&["Package", "Status", "Version", "Architecture"], paragraph, name, value);
+    take_first(
+        &["Package", "Status", "Version", "Architecture", "Maintainer"],
+        paragraph,
+        name,
+        value,
+    );
 }
 
 /// Returns whether a package is there: it may be removed but for its settings. In `status.d` nothing
@@ -48,8 +59,8 @@ fn package<'a>(
     let arch = field("Architecture").unwrap_or_default();
     // dpkg writes this list when it unpacks the package, so that its layer is the package's.
     let info = format!("{FOLDER}/info/{name}");
-    let origin = scan.origin(root, &format!("{info}.list"));
-    let origin = origin.or_else(|| scan.origin(root, &format!("{info}:{arch}.list")));
+    let origin = root.origin(scan, &format!("{info}.list"));
+    let origin = origin.or_else(|| root.origin(scan, &format!("{info}:{arch}.list")));
     let namespace = if distribution.id.is_empty() { "debian" } else { &distribution.id };
     let qualifiers = [("arch", arch), ("distro", &distribution.release)];
     Some(Package {
@@ -58,6 +69,7 @@ fn package<'a>(
         name: name.to_owned(),
         version: version.to_owned(),
         license: None,
+        supplier: value(paragraph, "Maintainer").and_then(supplier),
         origin,
         path: Rc::clone(file),
     })

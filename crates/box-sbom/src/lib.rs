@@ -11,12 +11,14 @@
 mod apk;
 mod database;
 mod dpkg;
+mod kept;
 mod license;
 mod npm;
 mod package;
 mod parts;
 mod python;
 mod release;
+mod root;
 mod scan;
 mod spdx;
 #[cfg(test)]
@@ -29,16 +31,12 @@ use box_image::RunPlan;
 use box_tree::listing::Listing;
 use box_tree::{ReadContent, entries};
 
+pub use apk::APK_DATABASES;
 use database::Installed;
+pub use dpkg::DPKG_DATABASE;
+pub use kept::keep_databases;
 use scan::Scan;
 use spdx::Document;
-
-/// Where dpkg has its database.
-pub const DPKG_DATABASE: &str = "/var/lib/dpkg/status";
-
-/// Where apk has its database: apk-tools 2, the same on a merged `/usr`, and apk-tools 3.
-pub const APK_DATABASES: [&str; 3] =
-    ["/lib/apk/db/installed", "/usr/lib/apk/db/installed", "/var/lib/apk/db/installed"];
 
 /// The most bytes of one file of Python's or npm's metadata.
 const METADATA_MAX: u64 = 1 << 20;
@@ -46,6 +44,8 @@ const METADATA_MAX: u64 = 1 << 20;
 /// The input of an SBOM.
 #[derive(Debug)]
 pub struct Subject<'a> {
+    /// The box digest.
+    pub digest: Digest,
     /// How the box runs, which names the components' roots.
     pub plan: &'a RunPlan,
     /// Every entry, and where it came from.
@@ -64,14 +64,15 @@ pub struct Subject<'a> {
 /// A pack's.
 pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Result<Vec<u8>> {
     let mut scan = Scan::new(subject.listing, contents);
-    for root in parts::roots(subject.plan) {
-        let distribution = release::read(&mut scan, &root)?;
+    for root in root::all(subject.plan, &subject.listing.tree) {
+        let distribution = release::read(&mut scan, &root.databases)?;
         let installed = Installed { root: &root, distribution };
         dpkg::read(&mut scan, &installed)?;
         apk::read(&mut scan, &installed)?;
     }
     modules(&mut scan)?;
-    let (packages, notes) = scan.finish();
+    let (mut packages, notes) = scan.finish();
+    kept::find_common_layers(&mut packages, &subject.listing.origins);
     let mut document = Document::new(subject.plan.name.clone(), subject.tree, &notes);
     parts::add(&mut document, subject);
     for package in &packages {

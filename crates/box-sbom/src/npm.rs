@@ -48,7 +48,16 @@ pub(super) fn package<'a>(
     };
     let purl = purl("npm", scope, bare, &version, &[]);
     let license = manifest.license.as_ref().or(manifest.licenses.as_ref()).and_then(license);
-    Some(Package { kind: "npm", name, version, purl, license, path: Rc::from(path), origin })
+    Some(Package {
+        kind: "npm",
+        name,
+        version,
+        purl,
+        license,
+        supplier: None,
+        path: Rc::from(path),
+        origin,
+    })
 }
 
 /// Reads a license: a text, an object with a type, or several of them, of which any may be chosen.

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use box_image::plan::PACKAGES_PATH;
+use box_image::text::shown;
 use box_tree::listing::NamedOrigin;
 
 /// The most characters of a name or a version.
@@ -17,15 +19,38 @@ pub(super) struct Package<'a> {
     pub(super) purl: String,
     /// The license as the package declares it.
     pub(super) license: Option<String>,
+    /// The supplier, as SPDX writes one.
+    pub(super) supplier: Option<String>,
     pub(super) path: Rc<[u8]>,
     /// The part that brought it into the box.
     pub(super) origin: Option<NamedOrigin<'a>>,
+}
+
+impl Package<'_> {
+    /// Returns whether its database is one that a merged root could not keep at its path.
+    pub(super) fn is_kept(&self) -> bool {
+        self.path.starts_with(PACKAGES_PATH.as_bytes())
+    }
 }
 
 /// Returns whether a name or version is one that a package can have. The bounds of the databases
 /// differ; none has a space or anything that is not in ASCII.
 pub(super) fn is_word(text: &str) -> bool {
     (1..=WORD_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Writes a maintainer, `NAME <EMAIL>`, as SPDX wants a supplier: `Organization: NAME (EMAIL)`. A
+/// database does not say whether it is a person; most are teams. Returns `None` for what has no name.
+pub(super) fn supplier(maintainer: &str) -> Option<String> {
+    let text = shown(maintainer.trim());
+    let (name, email) = match text.strip_suffix('>').and_then(|it| it.split_once('<')) {
+        Some((name, email)) => (name.trim(), email.trim()),
+        None => (text.as_str(), ""),
+    };
+    // SPDX would read a name in parentheses as the address of nobody.
+    let has_name = !name.is_empty() && !name.starts_with('(') && text.len() <= WORD_MAX;
+    let email = if email.is_empty() { String::new() } else { format!(" ({email})") };
+    has_name.then(|| format!("Organization: {name}{email}"))
 }
 
 /// Writes `pkg:KIND/NAMESPACE/NAME@VERSION?KEY=VALUE&…`; empty values are left out. The keys must be
@@ -67,6 +92,24 @@ fn encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_maintainer_with_a_name_is_a_supplier() {
+        for (maintainer, expected) in [
+            (
+                "Debian GCC Maintainers <gcc@d.org>",
+                "Organization: Debian GCC Maintainers (gcc@d.org)",
+            ),
+            ("Jo (at home) <jo@d.org>", "Organization: Jo (at home) (jo@d.org)"),
+            ("Team ", "Organization: Team"),
+            ("A\u{1b}B <>", "Organization: A\u{fffd}B"),
+        ] {
+            assert_eq!(supplier(maintainer).as_deref(), Some(expected));
+        }
+        for nobody in ["", " ", "<jo@d.org>", "(x)", &"x".repeat(300)] {
+            assert_eq!(supplier(nobody), None, "{nobody}");
+        }
+    }
 
     #[test]
     fn the_specification_s_forms() {

@@ -1,25 +1,17 @@
 //! The parts of a box: images, skills, a program, kernel and init.
 
-use box_image::{ComponentName, RunPlan};
+use box_image::ComponentName;
 use box_tree::listing::{ImageOrigin, NamedOrigin};
 
 use super::Subject;
 use super::spdx::{Document, Item, item_id};
-
-/// Returns the directories that are roots of components, each once; `""` is the rootfs itself.
-pub(super) fn roots(plan: &RunPlan) -> Vec<String> {
-    let components = plan.components();
-    let mut roots: Vec<String> =
-        components.map(|(_, it)| it.root.trim_end_matches('/').to_owned()).collect();
-    roots.dedup();
-    roots
-}
 
 /// Adds the box and its parts.
 pub(super) fn add(document: &mut Document, subject: &Subject<'_>) {
     let whole = box_id();
     let mut of_box = Item::new("box", "box");
     of_box.name.clone_from(&subject.plan.name);
+    of_box.version_info = subject.digest.to_string();
     of_box.source_info = format!("tree {}", subject.tree);
     document.describe(of_box);
     let origins = &subject.listing.origins;
@@ -30,14 +22,14 @@ pub(super) fn add(document: &mut Document, subject: &Subject<'_>) {
         document.contain(&whole, Item::new("skill", name));
     }
     if let Some(digest) = &origins.program {
-        document.contain(&whole, Item::new("program", "agent").with_sha256(digest));
+        document.contain(&whole, Item::new("program", "agent").known_by(digest));
     }
     let (digest, line) = &subject.kernel;
     let mut kernel = Item::new("kernel", "linux").with_sha256(digest);
     kernel.version_info = kernel_version(line);
     kernel.primary_package_purpose = Some("OPERATING-SYSTEM");
     document.contain(&whole, kernel);
-    document.contain(&whole, Item::new("init", "box-init").with_sha256(&subject.init));
+    document.contain(&whole, Item::new("init", "box-init").known_by(&subject.init));
 }
 
 fn of_image(image: &ImageOrigin) -> Item {

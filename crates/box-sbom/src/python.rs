@@ -31,6 +31,7 @@ pub(super) fn package<'a>(
         name: name.to_owned(),
         version: version.to_owned(),
         license: license(&paragraph).map(str::to_owned),
+        supplier: None,
         path: Rc::from(path),
         origin,
     })

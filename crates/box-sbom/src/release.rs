@@ -6,7 +6,7 @@ use super::package::is_word;
 use super::scan::Scan;
 
 /// Where it is, in the order of precedence. The first is mostly a link to the second.
-const FILES: [&str; 2] = ["/etc/os-release", "/usr/lib/os-release"];
+pub(super) const FILES: [&str; 2] = ["/etc/os-release", "/usr/lib/os-release"];
 const FILE_MAX: u64 = 64 << 10;
 
 /// A distribution; empty where nothing says which.

@@ -13,7 +13,7 @@ const ALL_MAX: u64 = 512 << 20;
 /// The packages of a box. A desktop with everything has some 5000.
 pub(super) const PACKAGES_MAX: usize = 100_000;
 /// The parts of the links that lead to all files. A real image's have one or two each.
-const LINKS_MAX: usize = 1 << 20;
+pub(super) const LINKS_MAX: usize = 1 << 20;
 /// How many of the files that do not read are named.
 const NOTES_MAX: usize = 50;
 

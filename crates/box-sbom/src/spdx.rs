@@ -1,6 +1,6 @@
 //! The SPDX document (SPDX specification 2.3), as far as it is written here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use box_digest::{Blake3Digest, Digest};
 use box_image::text::shown;
@@ -24,6 +24,8 @@ pub(super) struct Document {
     licenses: Licenses,
     items: BTreeMap<String, Item>,
     relationships: BTreeSet<Relationship>,
+    /// The items of packages from the kept databases, by their URLs.
+    kept: HashMap<String, String>,
 }
 
 /// A package in the sense of SPDX: anything that is distributed as a whole.
@@ -35,6 +37,7 @@ pub(super) struct Item {
     pub(super) name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) version_info: String,
+    supplier: String,
     download_location: &'static str,
     files_analyzed: bool,
     license_concluded: &'static str,
@@ -83,6 +86,7 @@ impl Item {
             id: item_id(kind, name),
             name: shown(name),
             version_info: String::new(),
+            supplier: UNSAID.to_owned(),
             download_location: UNSAID,
             files_analyzed: false,
             license_concluded: UNSAID,
@@ -100,6 +104,12 @@ impl Item {
         self.checksums.push(json!({ "algorithm": "SHA256", "checksumValue": digest.hex() }));
         self
     }
+
+    /// Adds the sha256 of its bytes, which is its version, too: nothing else tells it from others.
+    pub(super) fn known_by(mut self, digest: &Digest) -> Self {
+        self.version_info = digest.to_string();
+        self.with_sha256(digest)
+    }
 }
 
 impl Document {
@@ -115,6 +125,7 @@ impl Document {
             licenses: Licenses::default(),
             items: BTreeMap::new(),
             relationships: BTreeSet::new(),
+            kept: HashMap::new(),
         }
     }
 
@@ -130,10 +141,25 @@ impl Document {
         self.items.insert(item.id.clone(), item);
     }
 
-    /// Adds a package of a database.
+    /// Adds a package of a database. One that both images of a merged root have is one item, which
+    /// both contain.
     pub(super) fn add(&mut self, package: &Package<'_>) {
-        let Package { kind, name, version, purl, license, path, origin } = package;
-        let container = parts::container(origin.as_ref());
+        let container = parts::container(package.origin.as_ref());
+        let known = self.kept.get(&package.purl).filter(|_| package.is_kept()).cloned();
+        if let Some(item) = known.as_ref().and_then(|id| self.items.get_mut(id)) {
+            item.source_info += &format!("; {}", source(package));
+            let id = item.id.clone();
+            return self.relate(&container, "CONTAINS", &id);
+        }
+        let item = self.item(package, &container);
+        if package.is_kept() {
+            self.kept.insert(package.purl.clone(), item.id.clone());
+        }
+        self.contain(&container, item);
+    }
+
+    fn item(&mut self, package: &Package<'_>, container: &str) -> Item {
+        let Package { kind, name, version, purl, license, supplier, path, .. } = package;
         let place = [container.as_bytes(), b"\0", purl.as_bytes(), b"\0", path.as_ref()].concat();
         let mut item = Item::new(kind, name);
         item.id = id(kind, &[name, version], &place);
@@ -142,10 +168,11 @@ impl Document {
         item.external_refs.push(json!({
             "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl,
         }));
-        let from = origin.map(|origin| format!(", from {}", parts::whole(&origin)));
-        let path = String::from_utf8_lossy(path);
-        item.source_info = shown(&format!("{path}{}", from.unwrap_or_default()));
-        self.contain(&container, item);
+        if let Some(supplier) = supplier {
+            item.supplier.clone_from(supplier);
+        }
+        item.source_info = source(package);
+        item
     }
 
     fn relate(&mut self, element: &str, relationship_type: &'static str, related: &str) {
@@ -184,6 +211,13 @@ impl Document {
                 .collect(),
         }
     }
+}
+
+/// Says which file names a package, and what brought it.
+fn source(package: &Package<'_>) -> String {
+    let from = package.origin.map(|origin| format!(", from {}", parts::whole(&origin)));
+    let path = String::from_utf8_lossy(&package.path);
+    shown(&format!("{path}{}", from.unwrap_or_default()))
 }
 
 /// Makes the identifier of an item that its kind and name tell from all others.

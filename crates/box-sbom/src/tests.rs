@@ -12,6 +12,8 @@ use serde_json::Value;
 
 use super::*;
 
+mod merged;
+
 fn plan() -> RunPlan {
     let mut plan = testkit::test_box::config().plan;
     plan.name = "test".to_owned();
@@ -55,21 +57,25 @@ impl Fixture {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let image = |component, number: u8| ImageOrigin {
+        self.bytes_of(&plan(), [[0x11, 0x12], [0x21, 0x22]])
+    }
+
+    /// Writes the document of a box whose images have layers of these digests.
+    fn bytes_of(&self, plan: &RunPlan, layers: [[u8; 2]; 2]) -> Vec<u8> {
+        let digest = |byte| Digest::from_bytes([byte; 32]);
+        let image = |(component, layers): (_, [u8; 2])| ImageOrigin {
             component,
-            layers: vec![
-                Digest::from_bytes([number + 1; 32]),
-                Digest::from_bytes([number + 2; 32]),
-            ],
+            layers: layers.map(digest).to_vec(),
         };
         let origins = Origins {
-            images: vec![image(ComponentName::Agent, 0x10), image(ComponentName::Business, 0x20)],
+            images: ComponentName::ALL.into_iter().zip(layers).map(image).collect(),
             program: None,
             skills: vec!["greet".to_owned()],
         };
         let listing = Listing { tree: self.tree.clone(), origins };
         let subject = Subject {
-            plan: &plan(),
+            digest: Digest::from_bytes([5; 32]),
+            plan,
             listing: &listing,
             tree: Blake3Digest::from_bytes([0; 32]),
             kernel: (Digest::from_bytes([3; 32]), "Linux version 6.12.34 (me@here) #1\n"),
@@ -82,25 +88,30 @@ impl Fixture {
         serde_json::from_slice(&self.bytes()).unwrap()
     }
 
-    /// Lists the packages of databases: purl, license, and where they came from.
     fn packages(&self) -> Vec<String> {
-        let document = self.document();
-        let packages = document["packages"].as_array().unwrap().iter();
-        let text = |it: &Value| it.as_str().unwrap().to_owned();
-        let mut packages: Vec<String> = packages
-            .filter_map(|it| {
-                let purl = text(&it["externalRefs"].get(0)?["referenceLocator"]);
-                let from = text(&it["sourceInfo"]).split(" sha256:").next().unwrap().to_owned();
-                Some(format!("{purl} {} {from}", text(&it["licenseDeclared"])))
-            })
-            .collect();
-        packages.sort();
-        packages
+        packages(&self.document())
     }
 
     fn comment(&self) -> String {
         self.document()["comment"].as_str().unwrap().to_owned()
     }
+}
+
+/// Lists the packages of databases: purl, license, and where they came from.
+fn packages(document: &Value) -> Vec<String> {
+    let packages = document["packages"].as_array().unwrap().iter();
+    let text = |it: &Value| it.as_str().unwrap().to_owned();
+    let mut packages: Vec<String> = packages
+        .filter_map(|it| {
+            let purl = text(&it["externalRefs"].get(0)?["referenceLocator"]);
+            let from = text(&it["sourceInfo"]);
+            let from: Vec<_> = from.split("; ").map(|it| it.split(" sha256:").next()).collect();
+            let from = from.into_iter().flatten().collect::<Vec<_>>().join("; ");
+            Some(format!("{purl} {} {from}", text(&it["licenseDeclared"])))
+        })
+        .collect();
+    packages.sort();
+    packages
 }
 
 const AGENT: [Origin; 2] =
@@ -149,6 +160,9 @@ fn dpkg() {
             "Package: tzdata\nVersion: 2024a-0\n",
         )
         .file(AGENT[1], "/roots/agent/var/lib/dpkg/status.d/tzdata.md5sums", "00  usr/x\n");
+    let document = fixture.document();
+    let libc = document["packages"].as_array().unwrap().iter().find(|it| it["name"] == "libc6");
+    assert_eq!(libc.unwrap()["supplier"], "Organization: Somebody (somebody@example.org)");
     insta::assert_snapshot!(fixture.packages().join("\n"), @r"
     pkg:deb/debian/base-files@12.4%2Bdeb12u5?arch=amd64&distro=debian-12 NOASSERTION /roots/agent/var/lib/dpkg/status, from agent image layer 1
     pkg:deb/debian/libc6@2.36-9%2Bdeb12u4?arch=amd64&distro=debian-12 NOASSERTION /roots/agent/var/lib/dpkg/status, from agent image layer 1
@@ -270,16 +284,16 @@ fn a_whole_document() {
     comment: "The box has the tree blake3:0000000000000000000000000000000000000000000000000000000000000000."
     creationInfo: {"comment":"The time is not that of a build: the same input gives the same bytes.","created":"1970-01-01T00:00:00Z","creators":["Tool: boxbuild"]}
     dataLicense: "CC0-1.0"
-    documentNamespace: "urn:boxbuild:sbom:1a82c77ecb183b4f5bd3d4264f6efc459c399074f50d5d0f44ec36ea403759fa"
+    documentNamespace: "urn:boxbuild:sbom:6589f726a1377190276f90b2c627efc661c8767c85ddba59cec90315d3f649e6"
     hasExtractedLicensingInfos: {"extractedText":"Beerware","licenseId":"LicenseRef-ab108a2a14d206d0"}
     name: "test"
-    packages: {"SPDXID":"SPDXRef-box-box-6a00edf385bdb672","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"test","sourceInfo":"tree blake3:0000000000000000000000000000000000000000000000000000000000000000"}
-    packages: {"SPDXID":"SPDXRef-image-agent-ed46138788b87ab9","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"agent","primaryPackagePurpose":"CONTAINER","sourceInfo":"layers, the lowest first: sha256:11…, sha256:12…"}
-    packages: {"SPDXID":"SPDXRef-image-business-adca5f6c0480f90c","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"business","primaryPackagePurpose":"CONTAINER","sourceInfo":"layers, the lowest first: sha256:21…, sha256:22…"}
-    packages: {"SPDXID":"SPDXRef-init-box-init-1c78426cee81b8c4","checksums":[{"algorithm":"SHA256","checksumValue":"04…"}],"copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"box-init"}
-    packages: {"SPDXID":"SPDXRef-kernel-linux-65df69a785a31041","checksums":[{"algorithm":"SHA256","checksumValue":"03…"}],"copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"linux","primaryPackagePurpose":"OPERATING-SYSTEM","versionInfo":"6.12.34"}
-    packages: {"SPDXID":"SPDXRef-npm-pad-1.0.0-00c89fe9806c188b","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","externalRefs":[{"referenceCategory":"PACKAGE-MANAGER","referenceLocator":"pkg:npm/pad@1.0.0","referenceType":"purl"}],"filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"LicenseRef-ab108a2a14d206d0","name":"pad","sourceInfo":"/roots/agent/node_modules/pad/package.json, from agent image layer 2 sha256:12…","versionInfo":"1.0.0"}
-    packages: {"SPDXID":"SPDXRef-skill-greet-011788819c5809ad","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"greet"}
+    packages: {"SPDXID":"SPDXRef-box-box-6a00edf385bdb672","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"test","sourceInfo":"tree blake3:0000000000000000000000000000000000000000000000000000000000000000","supplier":"NOASSERTION","versionInfo":"sha256:0505050505050505050505050505050505050505050505050505050505050505"}
+    packages: {"SPDXID":"SPDXRef-image-agent-ed46138788b87ab9","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"agent","primaryPackagePurpose":"CONTAINER","sourceInfo":"layers, the lowest first: sha256:11…, sha256:12…","supplier":"NOASSERTION"}
+    packages: {"SPDXID":"SPDXRef-image-business-adca5f6c0480f90c","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"business","primaryPackagePurpose":"CONTAINER","sourceInfo":"layers, the lowest first: sha256:21…, sha256:22…","supplier":"NOASSERTION"}
+    packages: {"SPDXID":"SPDXRef-init-box-init-1c78426cee81b8c4","checksums":[{"algorithm":"SHA256","checksumValue":"04…"}],"copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"box-init","supplier":"NOASSERTION","versionInfo":"sha256:04…"}
+    packages: {"SPDXID":"SPDXRef-kernel-linux-65df69a785a31041","checksums":[{"algorithm":"SHA256","checksumValue":"03…"}],"copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"linux","primaryPackagePurpose":"OPERATING-SYSTEM","supplier":"NOASSERTION","versionInfo":"6.12.34"}
+    packages: {"SPDXID":"SPDXRef-npm-pad-1.0.0-00c89fe9806c188b","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","externalRefs":[{"referenceCategory":"PACKAGE-MANAGER","referenceLocator":"pkg:npm/pad@1.0.0","referenceType":"purl"}],"filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"LicenseRef-ab108a2a14d206d0","name":"pad","sourceInfo":"/roots/agent/node_modules/pad/package.json, from agent image layer 2 sha256:12…","supplier":"NOASSERTION","versionInfo":"1.0.0"}
+    packages: {"SPDXID":"SPDXRef-skill-greet-011788819c5809ad","copyrightText":"NOASSERTION","downloadLocation":"NOASSERTION","filesAnalyzed":false,"licenseConcluded":"NOASSERTION","licenseDeclared":"NOASSERTION","name":"greet","supplier":"NOASSERTION"}
     relationships: {"relatedSpdxElement":"SPDXRef-box-box-6a00edf385bdb672","relationshipType":"DESCRIBES","spdxElementId":"SPDXRef-DOCUMENT"}
     relationships: {"relatedSpdxElement":"SPDXRef-image-agent-ed46138788b87ab9","relationshipType":"CONTAINS","spdxElementId":"SPDXRef-box-box-6a00edf385bdb672"}
     relationships: {"relatedSpdxElement":"SPDXRef-image-business-adca5f6c0480f90c","relationshipType":"CONTAINS","spdxElementId":"SPDXRef-box-box-6a00edf385bdb672"}

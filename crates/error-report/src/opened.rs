@@ -12,8 +12,8 @@ impl From<&OpenError> for Explanation {
         let (code, help) = match error {
             OpenError::OtherArtifact { found: None, .. } => (
                 BoxNotFound,
-                "name the directory that `boxbuild build` wrote, such as NAME.box; `boxbuild diff` \
-                 reads images, too",
+                "a box is what `boxbuild build` writes, such as NAME.box; `boxbuild init oci:DIR` \
+                 begins one from this image, and `boxbuild diff` reads it as oci:DIR",
             ),
             OpenError::NotALayout(_) | OpenError::OtherArtifact { .. } => {
                 (BoxNotFound, "name the directory that `boxbuild build` wrote, such as NAME.box")

@@ -1,7 +1,7 @@
-//! The table of errors, with the code of each and what to do about it; and a failed command.
+//! A failed command: its error, its report and its exit code.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io;
 use std::slice;
 
 use box_image::ErrorCode::{self, *};
@@ -10,6 +10,9 @@ use box_image::text::{shown, shown_json};
 use boxlaunch::{LaunchError, RunFailure};
 use error_report::{Explanation, Problem};
 use serde_json::json;
+
+use super::explain::explain;
+use super::terminal::{self, painted};
 
 /// The signal that ends a program that writes to a closed pipe (signal(7)).
 const SIGPIPE: i32 = 13;
@@ -37,15 +40,16 @@ impl CommandError {
     /// Prints the error and returns the exit code. One that standard output does not take is printed
     /// to standard error instead.
     pub(crate) fn report(&self, as_json: bool) -> u8 {
-        if !as_json || super::print(&self.json()).is_err() {
-            super::notice(&self.text());
+        if !as_json || terminal::print(&self.json()).is_err() {
+            terminal::notice(&self.text());
         }
         self.exit
     }
 
     /// Returns what a person reads: the error below the machine's last words.
     pub(crate) fn text(&self) -> String {
-        let text = |it: &Problem| format!("{}{}\n", self.said, it.text());
+        // The words of the guest have no colours, whatever they look like.
+        let text = |it: &Problem| format!("{}{}\n", self.said, painted(&it.text()));
         self.problem.as_ref().map_or_else(String::new, text)
     }
 
@@ -92,19 +96,6 @@ impl From<RunFailure> for CommandError {
     }
 }
 
-/// Prints what clap has to say: help and versions to standard output, with success.
-///
-/// # Errors
-/// Standard output's, where that is the result.
-pub(crate) fn usage(error: &clap::Error) -> Result<u8, CommandError> {
-    let printed = error.print();
-    if error.use_stderr() {
-        // There is nowhere to report an error of standard error.
-        return Ok(exit::USAGE);
-    }
-    super::printed(printed.and_then(|()| io::stdout().flush())).map(|()| 0)
-}
-
 /// Returns the exit code of a command that fails with this error.
 pub(crate) const fn exit_code(code: ErrorCode) -> u8 {
     match code {
@@ -116,63 +107,6 @@ pub(crate) const fn exit_code(code: ErrorCode) -> u8 {
 /// Returns the exit code of a program that a signal ended, as shells count it.
 pub(crate) fn signal_code(signal: i32) -> u8 {
     u8::try_from(signal).map_or(u8::MAX, |number| number.saturating_add(128))
-}
-
-/// Returns the row of an error in the table.
-fn explain(error: &LaunchError) -> Explanation {
-    let row = match error {
-        LaunchError::Open(error) => return error.into(),
-        LaunchError::Kvm(source) if source.kind() == io::ErrorKind::PermissionDenied => (
-            KvmUnavailable,
-            "add your user to the group of /dev/kvm (`sudo usermod -aG kvm $USER`), and log in \
-             again",
-        ),
-        LaunchError::Kvm(_) => (
-            KvmUnavailable,
-            "a box needs hardware virtualization: switch it on in the firmware, load the module \
-             (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, \
-             pass /dev/kvm through",
-        ),
-        LaunchError::KvmInternal => (
-            KvmUnavailable,
-            "run the box on a machine whose KVM uses the processor's own virtualization; a KVM that \
-             emulates it in software cannot run every kernel",
-        ),
-        LaunchError::Writable(_) => (
-            BoxWritable,
-            "what boots must belong to you or to root, and only its owner may write to it: copy the \
-             box, or `chmod go-w` and `chown` its blobs",
-        ),
-        LaunchError::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-            (OutputExists, "remove the file, or name another")
-        }
-        LaunchError::SocketPath { .. } => (
-            Usage,
-            "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket",
-        ),
-        LaunchError::OtherProtocol(_) => {
-            (BoxUnsupported, "use the boxlaunch of the boxbuild that built the box")
-        }
-        LaunchError::Unsupported(_) => (
-            BoxUnsupported,
-            "remove these declarations from the Boxfile and build the box again, or use a newer \
-             boxlaunch",
-        ),
-        LaunchError::Timeout(_) => (
-            StartupTimeout,
-            "look at the agent's output and its health check; --startup-timeout gives it more time",
-        ),
-        LaunchError::AgentEnded(_) => {
-            (AgentFailed, "look at the agent's output above, and at its program in the Boxfile")
-        }
-        LaunchError::NoComponent(_) => return ComponentNotFound.into(),
-        LaunchError::Krun(_) | LaunchError::VmmEnded { .. } => return VmmFailed.into(),
-        LaunchError::Guest { .. } | LaunchError::Protocol(_) => return GuestFailed.into(),
-        LaunchError::File { .. } | LaunchError::Output(_) => return Io.into(),
-        LaunchError::Signal(_) => return Interrupted.into(),
-        LaunchError::System { .. } => return Internal.into(),
-    };
-    row.into()
 }
 
 #[cfg(test)]
@@ -222,7 +156,7 @@ mod tests {
         assert_eq!(object(&timeout)["code"], "startup-timeout");
         assert_eq!(object(&timeout)["said"], json!(said));
         let signal = failed(LaunchError::Signal(2));
-        assert_eq!(signal.text(), "error: stopped by signal 2\n");
+        assert_eq!(signal.text(), "error: stopped by SIGINT\n");
         assert_eq!(object(&signal)["said"], Value::Null);
     }
 }

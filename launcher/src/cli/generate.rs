@@ -2,10 +2,12 @@
 
 use box_image::ErrorCode;
 use clap::CommandFactory;
+use cli_manual::color::VARIABLES;
 use cli_manual::{CompletionsArgs, ManArgs, Manual};
 
+use super::Cli;
 use super::error::CommandError;
-use super::{Cli, print};
+use super::terminal::print;
 
 /// The sections of the manual that do not follow from the command line.
 const MANUAL: Manual = Manual {
@@ -13,6 +15,7 @@ const MANUAL: Manual = Manual {
         ("BOXLAUNCH_STATE", "The directory that remembers which files were hashed."),
         ("XDG_STATE_HOME, HOME", "Where that directory is, unless BOXLAUNCH_STATE is set."),
         ("XDG_RUNTIME_DIR", "Where sockets are made while a box runs."),
+        VARIABLES,
     ],
     files: &[
         ("/dev/kvm", "Hardware virtualization, which a box needs."),

@@ -22,12 +22,14 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::json;
 
 use super::error::{CommandError, signal_code};
+use super::paths;
 use super::screen::Screen;
-use super::{json_line, paths};
+use super::terminal::{is_quiet, json_line, painted};
 
 /// The program to start as the VMM: this one, whatever its path is now.
 const SELF: &str = "/proc/self/exe";
-const MAX_TIMEOUT: i64 = 24 * 60 * 60;
+/// The longest timeout, in seconds: a day.
+const MAX_TIMEOUT: u32 = 24 * 60 * 60;
 
 /// Boots a box and runs its agent, or a command beside it.
 ///
@@ -61,11 +63,11 @@ pub(crate) struct RunArgs {
     agent_socket: Option<PathBuf>,
     /// How long the agent may take to be ready.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_TIMEOUT))]
+    #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
     startup_timeout: u32,
     /// How long programs may take to end when the box is stopped.
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
-    #[arg(value_parser = clap::value_parser!(u32).range(0..=MAX_TIMEOUT))]
+    #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
     grace: u32,
     /// The command to run, and its arguments.
     #[arg(last = true, value_name = "CMD")]
@@ -100,6 +102,14 @@ fn component_name() -> impl TypedValueParser<Value = ComponentName> {
         .try_map(move |name| named(name).ok_or("there is no such component"))
 }
 
+/// Reads a number of seconds, from `least` on.
+fn seconds(least: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|it| (least..=MAX_TIMEOUT).contains(it));
+        number.ok_or_else(|| format!("write a number of seconds from {least} to {MAX_TIMEOUT}"))
+    }
+}
+
 /// How a run ended after its start.
 enum Ending {
     OverBudget(Problem),
@@ -109,7 +119,7 @@ enum Ending {
 }
 
 impl Ending {
-    /// Returns the exit code that it stands for.
+    /// Returns the exit code of the run.
     fn code(&self) -> u8 {
         match self {
             Self::OverBudget(error) => error.code.exit(),
@@ -136,9 +146,7 @@ fn boot(
     screen: &Screen,
 ) -> Result<u8, CommandError> {
     let opened = boxlaunch::open(&args.directory)?;
-    // Before anything is made on the host; a session does so, too.
-    boxlaunch::check_enforced(&opened)?;
-    let component = component(args, opened.plan())?;
+    let component = checked(args, &opened)?;
     let receipts = Receipts::new(&paths::state()?);
     let mut session = Session::start(Setup {
         opened: &opened,
@@ -162,6 +170,19 @@ fn boot(
     let code = after_stop(ending.code(), stopped, screen)?;
     conclude(args, &opened, &session, ending, screen)?;
     Ok(code)
+}
+
+/// Checks that the box can do what the command line asks for, before anything is made on the host.
+/// Returns the component that a command runs in.
+fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandError> {
+    // A session does so, too.
+    boxlaunch::check_enforced(opened)?;
+    if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
+        let help = "declare the agent's `port` in the Boxfile, and build the box again";
+        let message = "--agent-socket leads nowhere: the agent of this box has no port";
+        return Err(CommandError::new((ErrorCode::Usage, help), message));
+    }
+    Ok(component(args, opened.plan())?)
 }
 
 /// Returns the exit code of a run that was stopped. Output that was lost at the last moment does
@@ -195,7 +216,7 @@ fn serve(
             screen.notice(&budget_table(&plan.budget, &phases));
             let message = "the start took longer than the box's budget allows";
             let error = Problem::new(ErrorCode::OverBudget, message);
-            screen.notice(&(error.text() + "\n"));
+            screen.notice(&(painted(&error.text()) + "\n"));
             return Ok(Ending::OverBudget(error));
         }
         BudgetPolicy::Report => screen.notice(&budget_table(&plan.budget, &phases)),
@@ -231,14 +252,14 @@ fn conclude(
     Ok(())
 }
 
-/// Tells the user of a terminal that the agent can be used, and where.
+/// Says that the agent can be used, and where.
 fn announce(args: &RunArgs, session: &Session<'_>, screen: &Screen) {
-    if args.json {
+    if args.json || is_quiet() {
         return;
     }
     let socket = session
         .agent_socket()
-        .map_or_else(String::new, |path| format!("; its port is {}", path.display()));
+        .map_or_else(String::new, |path| format!("; the agent's socket is {}", path.display()));
     screen
         .notice(&format!("boxlaunch: ready after {:.0} ms{socket}\n", session.facts.phases.total));
 }

@@ -10,7 +10,7 @@ use boxlaunch::output::{Outlet, Sink};
 use boxlaunch::signals::StopSignals;
 
 use super::error::{CommandError, signal_code};
-use super::printed;
+use super::terminal::printed;
 
 /// Where a run writes to. Nothing of it keeps the run from a signal.
 ///
@@ -59,7 +59,7 @@ impl Screen {
         Self { stdout, stderr, signals: Rc::clone(signals) }
     }
 
-    /// Tells the user something that is not the result.
+    /// Prints something that is not the result.
     pub(crate) fn notice(&self, text: &str) {
         self.stderr.write(text);
     }

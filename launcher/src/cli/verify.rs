@@ -16,7 +16,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::error::{CommandError, exit_code};
-use super::{json_line, notice, paths, print};
+use super::paths;
+use super::terminal::{is_quiet, json_line, notice, painted, print};
 
 /// Verifies that the files of a box are undamaged.
 ///
@@ -63,7 +64,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
     } else {
         print(&lines(&report))?;
         if !report.ok {
-            notice(&(error_report::text(&report.errors) + "\n"));
+            notice(&(painted(&error_report::text(&report.errors)) + "\n"));
         }
     }
     Ok(report.errors.iter().map(|it| exit_code(it.code)).max().unwrap_or(0))
@@ -110,9 +111,9 @@ fn check(
     let verified = opened.and_then(|blob| match documents.boots(descriptor) {
         true => {
             check_owner(&blob)?;
-            verify::blob(&blob, receipts, Trust::Nothing).map(drop)
+            verify::blob(&blob, receipts, Trust::Nothing, None).map(drop)
         }
-        false => verify::hashed(&blob).map(drop),
+        false => verify::hashed(&blob, None).map(drop),
     });
     match verified {
         Ok(()) => Ok(None),
@@ -123,7 +124,10 @@ fn check(
 
 fn lines(report: &Report) -> String {
     let mut text = format!("{:<9}ok       {}\n", "manifest", report.digest);
-    for blob in &report.blobs {
+    if is_quiet() {
+        text.clear();
+    }
+    for blob in report.blobs.iter().filter(|it| !it.ok || !is_quiet()) {
         let verdict = match (blob.ok, blob.missing) {
             (true, _) => "ok",
             (false, false) => "DIFFERS",

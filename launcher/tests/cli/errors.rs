@@ -71,6 +71,25 @@ fn a_component_that_the_box_lacks_is_a_failure() {
 }
 
 #[test]
+fn a_socket_to_no_port_is_a_usage_error() {
+    let mut config = config();
+    (config.plan.agent.port, config.plan.agent.health) = (None, None);
+    let scene = Scene::new(&config);
+    let (code, error) = failed(&scene.run(&["run", "--json", "--agent-socket", "a.sock"]));
+    assert_eq!((code, &error["code"]), (Some(2), &"usage".into()));
+    assert!(error["message"].as_str().unwrap().contains("has no port"), "{error}");
+}
+
+#[test]
+fn a_number_of_seconds_is_asked_for() {
+    for (option, value, least) in [("--startup-timeout", "5s", 1), ("--grace", "-1", 0)] {
+        let ended = ended(boxlaunch(&["run", "x.box", option, value]));
+        let asked = format!("write a number of seconds from {least} to 86400");
+        assert!(ended.code == Some(2) && ended.stderr.contains(&asked), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_state_directory_that_cannot_be_found_is_a_usage_error() {
     let scene = Scene::new(&config());
     let mut command = scene.command(&["verify", "--json"]);

@@ -1,9 +1,13 @@
 //! Boxes from strangers: refused by every command, and harmless to the terminal.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+
 use testkit::damage;
 use testkit::test_box::config;
 
-use crate::Scene;
+use crate::{Scene, boxlaunch, ended};
 
 const COMMANDS: [&str; 3] = ["inspect", "verify", "run"];
 
@@ -21,6 +25,30 @@ fn every_command_refuses_every_damaged_box() {
             let is_report = command == "verify" && ended.stdout.starts_with("manifest ok");
             assert!(is_report || ended.stdout.is_empty(), "{what}: {}", ended.stdout);
             damage::assert_one_harmless_error(&ended.stderr, &what);
+        }
+    }
+}
+
+#[test]
+fn a_box_may_be_at_any_path() {
+    for name in [&b"a b.box"[..], b"new\nline.box", b"\xff\x1b[31m.box"] {
+        let scene = Scene::new(&config());
+        let path = scene.state.path().join(OsStr::from_bytes(name));
+        symlink(scene.made.path(), &path).unwrap();
+        let run = |command: &str| {
+            let mut command = boxlaunch(&[command]);
+            command.arg(&path).env("BOXLAUNCH_STATE", scene.state.path());
+            ended(command)
+        };
+        for command in ["inspect", "verify"] {
+            assert_eq!((run(command).code, run(command).stderr), (Some(0), String::new()));
+        }
+        let kernel = scene.made.blob(box_image::manifest::KERNEL_TYPE);
+        std::fs::write(kernel, "short").unwrap();
+        for command in ["verify", "run"] {
+            let ended = run(command);
+            assert_eq!(ended.code, Some(5), "{}", ended.stderr);
+            damage::assert_one_harmless_error(&ended.stderr, command);
         }
     }
 }

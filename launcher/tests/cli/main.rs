@@ -4,6 +4,8 @@
 
 mod errors;
 mod foreign;
+mod global;
+mod inspect;
 mod output;
 mod refusal;
 mod verify;

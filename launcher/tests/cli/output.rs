@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use crate::{Ended, Scene, boxlaunch, ended};
 use testkit::test_box::config;
 
-const FULL: &str = "cannot write the result to standard output: No space left on device";
+const FULL: &str = "cannot write to standard output: No space left on device";
 
 /// A box whose refusal is far longer than a pipe holds.
 fn wordy() -> Scene {

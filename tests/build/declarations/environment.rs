@@ -147,6 +147,31 @@ fn a_secret_in_a_file() {
     ");
 }
 
+/// An image is made already, and may be somebody else's.
+#[test]
+fn a_secret_of_an_image_is_a_warning() {
+    let checkout = Checkout::new();
+    let env = vec!["API_KEY=abc123".to_owned(), "LOG=info".to_owned()];
+    let entrypoint = vec!["/bin/agent".to_owned()];
+    let layer = Layer::new().file("/bin/agent", 0o755, "agent").to_tar();
+    let config = Config { entrypoint, env, ..Config::default() };
+    std::fs::remove_dir_all(checkout.path("images/agent")).unwrap();
+    checkout.image("agent", &Image::new(config).with(layer));
+    let said = checkout.notes(&["plan"]);
+    insta::assert_snapshot!(said, @r#"
+    warning: the image of `agent` sets `API_KEY`, which looks like a secret
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ its value is in the image, and will be in the box
+       |
+       = help: build the image without it, and declare the secret `API_KEY` in the Boxfile; if it is no secret, `plain-env` with `API_KEY` says so
+    "#);
+    assert!(checkout.notes(&["build"]).starts_with(&said));
+    checkout.edit("Boxfile", "    health", "    plain-env API_KEY=\"x\"\n    health");
+    assert_eq!(checkout.notes(&["plan"]), "");
+}
+
 /// A secret of the agent may be a plain value of the business component, in the Boxfile as in a file.
 #[test]
 fn another_components_secret_is_no_secret() {

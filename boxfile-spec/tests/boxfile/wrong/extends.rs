@@ -287,7 +287,7 @@ fn a_declaration_that_stands_twice_in_one_file_is_wrong_over_a_base_too() {
 fn a_base_that_is_too_long_or_not_closed() {
     let long = format!("//{}", "x".repeat(boxfile_spec::MAX_SOURCE));
     assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\n"), ("a", &long)]).replace(&"x".repeat(40), "x"), @r"
-    error: the file has 1048578 bytes, which is more than 1048576
+    error: the file has more than 1048576 bytes
       --> a:1:1
        |
      1 | //xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…

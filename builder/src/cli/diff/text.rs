@@ -1,5 +1,6 @@
 //! Differences as people read them.
 
+use box_image::text::bytes;
 use box_inspect::diff::{Change, Difference, Entry};
 use box_tree::Field;
 
@@ -81,7 +82,7 @@ fn one(Shown { difference, below }: &Shown<'_>) -> String {
 
 /// Says what an entry is: type, size, origin.
 fn about(entry: &Entry<'_>, below: &str) -> String {
-    let size = entry.inode.content().map_or_else(String::new, |it| format!(", {} bytes", it.size));
+    let size = entry.inode.content().map_or_else(String::new, |it| format!(", {}", bytes(it.size)));
     format!("{}{size}{below}, {}", entry.inode.type_name(), origin(entry))
 }
 

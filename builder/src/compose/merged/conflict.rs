@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use box_image::text::bytes;
 use box_tree::listing::Origins;
 use box_tree::{FieldDifference, Inode, Origin};
 use boxfile_spec::{ConflictPolicy, Span, shown};
@@ -77,7 +78,7 @@ impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind)?;
         match (self.size, self.below) {
-            (Some(size), _) => write!(f, " of {size} bytes"),
+            (Some(size), _) => write!(f, " of {}", bytes(size)),
             (None, 0) => Ok(()),
             (None, 1) => f.write_str(" with 1 entry"),
             (None, below) => write!(f, " with {below} entries"),

@@ -45,7 +45,12 @@ impl fmt::Display for Special {
                 "the database of {manager} lists the packages of one image only, and nothing \
                  unites two: what installs, removes or scans packages would be misled. Layout \
                  \"split\" keeps both. If nothing in the box asks {manager}, name the file itself \
-                 in a `conflict`; no pattern with a star decides it"
+                 in a `conflict`; no pattern with a star decides it. The box's SBOM {}",
+                if *manager == "rpm" {
+                    "has no rpm packages"
+                } else {
+                    "lists both images' packages"
+                }
             ),
             Self::LoaderCache => f.write_str(
                 "the loader's cache lists the libraries of one image only. Dropped, programs find \

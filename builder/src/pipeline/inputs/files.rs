@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use box_digest::Digest;
+use box_image::secrets::looks_secret;
 use box_image::{ComponentName, SecretPlan};
 use boxfile_spec::{Boxfile, Diagnostic, Source, Sources, Spanned, dotenv};
 use host_fs::FileError;
@@ -91,7 +92,7 @@ fn secrets(
     let error = |(name, value): (&String, &Spanned<String>)| {
         let message = if declared(name) {
             format!("`{name}` is declared as a secret, and has a value here")
-        } else if boxfile_spec::looks_secret(name, &value.value) {
+        } else if looks_secret(name, &value.value) {
             boxfile_spec::plain_secret(name)
         } else {
             return None;

@@ -5,6 +5,7 @@ mod files;
 mod image;
 mod key;
 mod program;
+mod secrets;
 mod skills;
 #[cfg(test)]
 mod tests;

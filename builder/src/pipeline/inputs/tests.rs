@@ -240,3 +240,25 @@ fn an_entry_must_fit_its_image() {
     let error = entries::image_digest(&wrong, Span::default()).unwrap_err();
     assert!(matches!(error, BuildError::PinMismatch { .. }), "{error}");
 }
+
+#[test]
+fn secrets_of_an_image_are_warnings_unless_they_are_replaced() {
+    let mut inputs = inputs();
+    let set = |process: &mut Config, env: &[&str]| {
+        process.set_env(Some(env.iter().map(|&it| it.to_owned()).collect()));
+    };
+    set(
+        &mut inputs.images[0].1.process,
+        &["API_KEY=abc123", "LOG=info", "TOKEN=x", "A=ghp_0123456789abc"],
+    );
+    set(&mut inputs.images[1].1.process, &["DB=postgres://u:hunter2@db/x", "A_PASSWORD="]);
+    let text = BOXFILE.replacen("agent {", "agent { plain-env TOKEN=\"mine\"; ", 1);
+    let warnings = inputs.image_secrets(&read(&text, None));
+    let messages: Vec<_> = warnings.iter().map(|it| it.message()).collect();
+    // `A` is set by the agent's file, `TOKEN` by the Boxfile.
+    let expected = ["the image of `agent` sets `API_KEY`", "the image of `business` sets `DB`"];
+    assert_eq!(messages, expected.map(|it| format!("{it}, which looks like a secret")));
+    assert!(
+        !format!("{warnings:?}").contains("abc123") && !format!("{warnings:?}").contains("hunter2")
+    );
+}

@@ -32,6 +32,9 @@ pub use unsupported::Unsupported;
 
 /// Where the plan lies in the rootfs, as JSON.
 pub const PLAN_PATH: &str = "/boxbuild/plan.json";
+/// Where a rootfs of the layout "merged" has the package databases of the images, below a directory
+/// for each component: `/boxbuild/packages/agent/var/lib/dpkg/status`.
+pub const PACKAGES_PATH: &str = "/boxbuild/packages";
 /// Where skills lie in each component, and baked ones in the rootfs.
 pub const SKILLS_PATH: &str = "/a3s/skills";
 /// The directory of the rootfs that holds the components' roots: one for each component, or in the

@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::diff::layer_between;
 use super::kept::kept;
-use super::tree::{SOURCE_DATE_EPOCH, SUITE, debian_tree};
+use super::tree::{Base, SOURCE_DATE_EPOCH, SUITE};
 use super::{SEARCH_PATH, TAG};
 use crate::images::{Compression, Config, Image, LayerTar};
 use crate::prerequisites::Say;
 use crate::{Result, Workspace};
 
-const RECIPE: &str = "1";
+const RECIPE: &str = "2";
 /// The variant that debootstrap installs by default.
 const OPTIONS: [&str; 1] = ["--variant=important"];
 const PYTHON_PACKAGES: &str = "python3,python3-numpy";
@@ -44,14 +43,12 @@ impl BenchImages {
 }
 
 fn write_images(scratch: &Path, draft: &Path, say: Say<'_>) -> Result<()> {
-    let base = debian_tree(&OPTIONS, "", scratch, say)?;
+    let base = Base::make(&OPTIONS, scratch, say)?;
     for (name, packages, program) in
         [("python", PYTHON_PACKAGES, "/usr/bin/python3"), ("node", NODE_PACKAGES, "/usr/bin/node")]
     {
-        let full = debian_tree(&OPTIONS, packages, scratch, say)?;
-        let upper = layer_between(&base, &full)?;
-        drop(full);
-        write_image(&draft.join(name), [base.clone(), upper], program)?;
+        let upper = base.layer_of(packages, scratch, say)?;
+        write_image(&draft.join(name), [base.layer.clone(), upper], program)?;
     }
     Ok(())
 }

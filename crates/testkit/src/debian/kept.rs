@@ -34,6 +34,11 @@ pub(super) fn kept(
     Ok(made)
 }
 
+/// Returns the key of a folder that [`kept`] returned, for the recipe of what is made from it.
+pub(super) fn key_of(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 fn key(recipe: &[&str]) -> String {
     digest::of_bytes(recipe.join("\0").as_bytes()).hex()[..16].to_owned()
 }

@@ -1,9 +1,8 @@
 //! Images of the size and shape that real ones have, made of Debian packages.
 //!
 //! [`DebianImages`] are for the tests that start them, [`RealImages`] for those that compare trees,
-//! [`BenchImages`] for the benchmark. Those that belong together stand on the same base layer, byte
-//! for byte. Images are made once and kept in the build output, in a folder that is named by a
-//! digest of their recipe:
+//! [`BenchImages`] for the benchmark. The first two share their base layer, byte for byte. Images are
+//! made once and kept in the build output, in a folder that is named by a digest of their recipe:
 //!
 //! ```text
 //! target/debian-images/KEY/agent       an OCI image layout, tag "latest"

@@ -3,26 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::diff::layer_between;
-use super::kept::kept;
-use super::tree::{SOURCE_DATE_EPOCH, SUITE, debian_tree};
+use super::kept::{kept, key_of};
+use super::tree::{Base, slim_base};
 use super::{SEARCH_PATH, TAG};
 use crate::images::{Compression, Config, Image, Layer};
 use crate::prerequisites::Say;
 use crate::{Result, Workspace};
 
-const RECIPE: &str = "1";
+const RECIPE: &str = "2";
 const AGENT_PACKAGES: &str = "python3";
 const BUSINESS_PACKAGES: &str = "nodejs";
 const AGENT: &str = include_str!("agent.py");
-/// Nobody reads manuals here.
-const OPTIONS: [&str; 4] = [
-    "--variant=essential",
-    "--dpkgopt=path-exclude=/usr/share/doc/*",
-    "--dpkgopt=path-exclude=/usr/share/man/*",
-    "--dpkgopt=path-exclude=/usr/share/locale/*",
-];
-
 /// The OCI image layouts of the two images; the tag of each is [`DebianImages::TAG`].
 #[derive(Debug, Clone)]
 pub struct DebianImages {
@@ -42,26 +33,27 @@ impl DebianImages {
     /// # Errors
     /// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.
     pub fn make(workspace: &Workspace, say: Say<'_>) -> Result<Self> {
+        let base = slim_base(workspace, say)?;
+        let key = key_of(&base);
         let packages = [AGENT_PACKAGES, BUSINESS_PACKAGES];
-        let recipe = [&[RECIPE, SUITE, AGENT, SOURCE_DATE_EPOCH][..], &OPTIONS, &packages].concat();
-        let made = kept(workspace, &recipe, say, write_images)?;
+        let recipe = [&["pair", RECIPE, AGENT, &key][..], &packages].concat();
+        let made = kept(workspace, &recipe, say, |scratch, draft, say| {
+            write_images(&Base::read(&base)?, scratch, draft, say)
+        })?;
         Ok(Self { agent: made.join("agent"), business: made.join("business") })
     }
 }
 
-fn write_images(scratch: &Path, draft: &Path, say: Say<'_>) -> Result<()> {
-    let base = debian_tree(&OPTIONS, "", scratch, say)?;
-    let python = debian_tree(&OPTIONS, AGENT_PACKAGES, scratch, say)?;
+fn write_images(base: &Base, scratch: &Path, draft: &Path, say: Say<'_>) -> Result<()> {
     let agent = Layer::new().dir("/agent", 0o755).file("/agent/agent.py", 0o755, AGENT).to_tar();
     Image::new(agent_config())
-        .with(base.clone())
-        .with(layer_between(&base, &python)?)
+        .with(base.layer.clone())
+        .with(base.layer_of(AGENT_PACKAGES, scratch, say)?)
         .with(agent)
         .write_layout(&draft.join("agent"), TAG, Compression::Gzip)?;
-    let node = debian_tree(&OPTIONS, BUSINESS_PACKAGES, scratch, say)?;
     Image::new(business_config())
-        .with(base.clone())
-        .with(layer_between(&base, &node)?)
+        .with(base.layer.clone())
+        .with(base.layer_of(BUSINESS_PACKAGES, scratch, say)?)
         .write_layout(&draft.join("business"), TAG, Compression::Gzip)
         .map(drop)
 }

@@ -1,18 +1,17 @@
-//! Images to compare unpackers on: whole Debian trees, and Debian packages as layers.
+//! Images to compare unpackers on: Debian trees, and Debian packages as layers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::diff::layer_between;
-use super::kept::kept;
-use super::tree::{SOURCE_DATE_EPOCH, SUITE, debian_tree};
+use super::kept::{kept, key_of};
+use super::tree::{Base, slim_base};
 use super::{DebianImages, TAG};
 use crate::images::{Compression, Config, Image, Layer, LayerTar};
 use crate::prerequisites::{Say, download};
 use crate::{Result, Workspace, program};
 
-const RECIPE: &str = "1";
-const OPTIONS: [&str; 1] = ["--variant=essential"];
+const RECIPE: &str = "2";
 /// Set-uid and set-gid programs, a program with a file capability (ping), and perl.
 const TOOLS: &str = "iputils-ping,libcap2-bin,sudo,openssh-client,perl,man-db";
 /// Images whose upper layers are packages as Debian ships them, each a layer: what the image is
@@ -48,15 +47,15 @@ impl RealImages {
     /// or the disk is full.
     pub fn make(workspace: &Workspace, say: Say<'_>) -> Result<Self> {
         let pair = DebianImages::make(workspace, say)?;
+        let base = slim_base(workspace, say)?;
+        let key = key_of(&base);
         let packages = format!("{PACKAGES:?}");
         let edits = [edits(), more_edits()].map(|layer| layer.to_tar().diff_id().hex());
         let [first, second] = &edits;
-        let recipe = [
-            &["real", RECIPE, SUITE, SOURCE_DATE_EPOCH, OPTIONS[0], TOOLS, &packages][..],
-            &[first, second],
-        ]
-        .concat();
-        let layout = kept(workspace, &recipe, say, write_images)?;
+        let recipe = [&["real", RECIPE, &key, TOOLS, &packages][..], &[first, second]].concat();
+        let layout = kept(workspace, &recipe, say, |scratch, draft, say| {
+            write_images(&Base::read(&base)?, scratch, draft, say)
+        })?;
         let names = DEBIAN.into_iter().chain(PACKAGES.map(|(name, ..)| name));
         let mut images: Vec<_> = names.map(|name| (name, layout.clone(), name)).collect();
         images.push(("python", pair.agent, TAG));
@@ -68,14 +67,13 @@ impl RealImages {
 /// The images of [`write_debian`].
 const DEBIAN: [&str; 5] = ["essential", "tools", "removed", "again", "edited"];
 
-fn write_images(scratch: &Path, layout: &Path, say: Say<'_>) -> Result<()> {
-    let base = debian_tree(&OPTIONS, "", scratch, say)?;
-    write_debian(&base, &debian_tree(&OPTIONS, TOOLS, scratch, say)?, layout)?;
+fn write_images(base: &Base, scratch: &Path, layout: &Path, say: Say<'_>) -> Result<()> {
+    write_debian(&base.layer, &base.tree_with(TOOLS, scratch, say)?, layout)?;
     let names = PACKAGES.map(|(.., packages)| packages).concat();
     let files = download(&names, scratch, say)?;
     let mut files = files.iter();
     for (name, on_base, packages) in PACKAGES {
-        let below = on_base.then(|| base.clone());
+        let below = on_base.then(|| base.layer.clone());
         let above = files.by_ref().take(packages.len()).map(|file| package_layer(file));
         let above: Vec<LayerTar> = above.collect::<Result<_>>()?;
         write_image(layout, name, below.into_iter().chain(above))?;
@@ -102,12 +100,12 @@ fn edits() -> Layer {
     Layer::new()
         .dir("./", 0o555)
         .mtime(1_700_000_000)
-        .dir("usr/share/doc", 0o750)
-        .opaque("usr/share/doc")
-        .file("usr/share/doc/README", 0o644, "made again\n")
+        .dir("usr/share/perl5", 0o750)
+        .opaque("usr/share/perl5")
+        .file("usr/share/perl5/README", 0o644, "made again\n")
         .whiteout("var/lib/apt/lists")
         .whiteout("etc/apt")
-        .symlink("usr/share/man", "/usr/share/doc")
+        .symlink("usr/share/man", "/usr/share/perl5")
         .dir("etc/hostname", 0o711)
         .owner(1000, 3_000_000_000)
         .file("etc/hostname/name", 0o2640, "box\n")
@@ -122,7 +120,7 @@ fn more_edits() -> Layer {
     Layer::new()
         .whiteout("usr/bin/perl")
         .opaque("etc/hostname")
-        .file("usr/share/man/through-a-link", 0o644, "this lies in /usr/share/doc\n")
+        .file("usr/share/man/through-a-link", 0o644, "this is in /usr/share/perl5\n")
         .file("usr/local/bin/sh", 0o755, "#!/bin/dash\n")
 }
 

@@ -1,34 +1,108 @@
-//! A Debian tree, made by mmdebstrap.
+//! Debian trees, made by mmdebstrap: a base, and what packages add to it.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::diff::layer_between;
+use super::kept::kept;
 use crate::images::LayerTar;
 use crate::prerequisites::Say;
-use crate::{Result, program};
+use crate::{KitError, Result, Workspace, program};
 
 /// The Debian release of all trees.
 pub(super) const SUITE: &str = "bookworm";
 /// No file is newer than this: 2026-01-01, in seconds since 1970.
 pub(super) const SOURCE_DATE_EPOCH: &str = "1767225600";
+const SLIM: &str = "1";
+/// Nobody reads manuals here.
+const SLIM_OPTIONS: [&str; 4] = [
+    "--variant=essential",
+    "--dpkgopt=path-exclude=/usr/share/doc/*",
+    "--dpkgopt=path-exclude=/usr/share/man/*",
+    "--dpkgopt=path-exclude=/usr/share/locale/*",
+];
 
-/// Makes a tree of the packages that the options choose and of those named (with commas between),
-/// as a tar stream. Nobody needs the tree after a crash, so nothing waits for the disk.
-pub(super) fn debian_tree(
-    options: &[&str],
-    include: &str,
-    scratch: &Path,
-    say: Say<'_>,
-) -> Result<LayerTar> {
-    let tar = scratch.join(format!("{SUITE}-{include}.tar"));
+/// Returns the folder of the base that all images of the tests share, for [`Base::read`], after it was made
+/// where it was missing: the essential packages without documentation.
+///
+/// # Errors
+/// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.
+pub(super) fn slim_base(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
+    let recipe = [&["slim", SLIM, SUITE, SOURCE_DATE_EPOCH][..], &SLIM_OPTIONS].concat();
+    kept(workspace, &recipe, say, |_, draft, say| {
+        fs::create_dir(draft).map_err(KitError::file("make", draft))?;
+        mmdebstrap(&SLIM_OPTIONS, &draft.join(TAR), say)
+    })
+}
+
+const TAR: &str = "base.tar";
+
+/// A tree that packages can be installed in.
+pub(super) struct Base {
+    tar: PathBuf,
+    /// The whole tree as a layer.
+    pub(super) layer: LayerTar,
+}
+
+impl Base {
+    /// Makes a tree of the packages that the options choose, and writes it into a folder.
+    ///
+    /// # Errors
+    /// mmdebstrap fails, or the disk is full.
+    pub(super) fn make(options: &[&str], folder: &Path, say: Say<'_>) -> Result<Self> {
+        mmdebstrap(options, &folder.join(TAR), say)?;
+        Self::read(folder)
+    }
+
+    /// Reads the tree of a folder.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let tar = folder.join(TAR);
+        Ok(Self { layer: LayerTar::read(&tar)?, tar })
+    }
+
+    /// Installs packages (with commas between) in a copy of the tree, and returns the whole tree. Only
+    /// what the tree lacks is downloaded and configured.
+    ///
+    /// # Errors
+    /// mmdebstrap fails, or the disk is full.
+    pub(super) fn tree_with(
+        &self,
+        packages: &str,
+        scratch: &Path,
+        say: Say<'_>,
+    ) -> Result<LayerTar> {
+        let tar = scratch.join(format!("{packages}.tar"));
+        let unpack = format!("--setup-hook=tar-in '{}' /", self.tar.display());
+        let include = format!("--include={packages}");
+        // mmdebstrap makes the devices itself, before the hook.
+        let options = ["--variant=custom", "--skip=tar-in/mknod", &unpack, &include];
+        mmdebstrap(&options, &tar, say)?;
+        LayerTar::read(&tar)
+    }
+
+    /// Returns the layer that packages (with commas between) are over the tree.
+    ///
+    /// # Errors
+    /// As for [`Base::tree_with`].
+    pub(super) fn layer_of(
+        &self,
+        packages: &str,
+        scratch: &Path,
+        say: Say<'_>,
+    ) -> Result<LayerTar> {
+        layer_between(&self.layer, &self.tree_with(packages, scratch, say)?)
+    }
+}
+
+/// Runs mmdebstrap. Nobody needs the tree after a crash, so nothing waits for the disk.
+fn mmdebstrap(options: &[&str], tar: &Path, say: Say<'_>) -> Result<()> {
     let mut command = Command::new("mmdebstrap");
     command.env("SOURCE_DATE_EPOCH", SOURCE_DATE_EPOCH).arg("--quiet").args(options);
-    command.arg("--dpkgopt=force-unsafe-io");
-    if !include.is_empty() {
-        command.arg(format!("--include={include}"));
-    }
-    command.arg(SUITE).arg(&tar);
+    command.args(["--dpkgopt=force-unsafe-io", SUITE]).arg(tar);
     say(&format!("making a Debian tree: {}", program::shown(&command)));
-    program::run(&mut command)?;
-    LayerTar::read(&tar)
+    program::run(&mut command).map(drop)
 }

@@ -97,7 +97,7 @@ fn a_programs_status_outlives_its_output() {
 #[test]
 fn a_full_disk_is_reported_as_a_failure() {
     for length in [1, TOO_MUCH] {
-        let told = "error: cannot write the result to standard output: No space left on device";
+        let told = "error: cannot write to standard output: No space left on device";
         for (before, after) in [(0, 1), (7, 7)] {
             let screen = screen(full(), &signals());
             screen.0.print(&"x".repeat(length));

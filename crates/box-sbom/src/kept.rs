@@ -1,0 +1,83 @@
+//! The package databases of two images that became one root.
+//!
+//! A path of a merged root has the file of one image, so that of two databases at least one is lost,
+//! while the files of both images' packages are there. The databases of both are therefore kept in
+//! the box, where no component sees them and only the SBOM reads them.
+
+use std::collections::{HashMap, HashSet};
+
+use box_digest::Digest;
+use box_image::ComponentName;
+use box_image::plan::PACKAGES_PATH;
+use box_tree::listing::{NamedOrigin, Origins};
+use box_tree::{Inode, InodeId, Leaf, Meta, Tree, path};
+
+use super::apk::APK_DATABASES;
+use super::dpkg::DPKG_DATABASE;
+use super::package::Package;
+use super::scan::{LINKS_MAX, PACKAGES_MAX};
+use super::{dpkg, release};
+
+/// Puts the package databases of images that were merged into the root tree of a box, below
+/// [`PACKAGES_PATH`]. The data of their files is that in the images.
+///
+/// Each file has the origin that it has in its image, and the path that a package manager reads it
+/// by, symbolic links followed. An image without a database has nothing there.
+pub fn keep_databases<'t>(
+    root: &mut Tree,
+    images: impl IntoIterator<Item = (ComponentName, &'t Tree)>,
+) {
+    for (component, image) in images {
+        for (file, id) in databases(image) {
+            let inode = image.inode(id);
+            let Some(content) = inode.content() else { continue };
+            let whole = format!("{PACKAGES_PATH}/{}{file}", component.name());
+            let (folder, name) = path::split(whole.as_bytes());
+            let ensure = |folder, name| root.ensure_directory(folder, name);
+            let folder = path::names(folder).fold(Tree::ROOT, ensure);
+            let copy = Inode::leaf(Meta::root_owned(0o644), Leaf::File(*content));
+            let copy = root.add(copy.from(inode.origin));
+            root.link(folder, name, copy);
+        }
+    }
+}
+
+/// Lists the files of an image's package databases, each by one of its paths, and the one that names
+/// its distribution; nothing where there is no database.
+fn databases(image: &Tree) -> Vec<(String, InodeId)> {
+    let mut links_left = LINKS_MAX;
+    let mut seen = HashSet::new();
+    let mut find = |path: &str| {
+        let id = image.lookup_in(Tree::ROOT, path.as_bytes(), &mut links_left)?;
+        (image.inode(id).content().is_some() && seen.insert(id)).then(|| (path.to_owned(), id))
+    };
+    let names = image.lookup(dpkg::FILES.as_bytes()).and_then(|id| image.inode(id).names());
+    let names = names.into_iter().flatten().filter_map(|(name, _)| str::from_utf8(name).ok());
+    let names = names.filter(|it| dpkg::is_file(it)).map(|it| format!("{}/{it}", dpkg::FILES));
+    // One more than is read, so that the reader knows that there are more.
+    let names = names.take(PACKAGES_MAX + 1);
+    let fixed = [DPKG_DATABASE].into_iter().chain(APK_DATABASES).map(str::to_owned);
+    let mut found: Vec<_> = fixed.chain(names).filter_map(|path| find(&path)).collect();
+    if !found.is_empty() {
+        found.extend(release::FILES.into_iter().find_map(find));
+    }
+    found
+}
+
+/// Finds the layer of each package that both images have. The merged root says of a file that is the
+/// same in both which layer of the agent's image it came from; where the business image has the
+/// same layer, it is that one there.
+pub(super) fn find_common_layers(packages: &mut [Package<'_>], origins: &Origins) {
+    let mut layers: HashMap<String, Digest> = HashMap::new();
+    for package in packages.iter_mut().filter(|it| it.is_kept()) {
+        let Some(NamedOrigin::Image { component, layer, diff_id }) = &mut package.origin else {
+            continue;
+        };
+        let first = *layers.entry(package.purl.clone()).or_insert(*diff_id);
+        let image = origins.images.iter().find(|it| Some(it.component) == *component);
+        let common = image.and_then(|it| it.layers.iter().position(|layer| *layer == first));
+        if let Some(number) = common.filter(|_| *diff_id != first) {
+            (*layer, *diff_id) = (number + 1, first);
+        }
+    }
+}

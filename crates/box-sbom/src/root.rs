@@ -1,0 +1,50 @@
+//! Where the files of components and their package databases are.
+
+use box_image::plan::PACKAGES_PATH;
+use box_image::{ComponentName, RunPlan};
+use box_tree::Tree;
+use box_tree::listing::NamedOrigin;
+
+use super::scan::Scan;
+
+/// A component's root, or that of both components.
+#[derive(Debug)]
+pub(super) struct Root {
+    /// The path of the root with the component's files; empty where that is the rootfs.
+    files: String,
+    /// The path of the root in which its package databases are looked for: mostly the same.
+    pub(super) databases: String,
+    /// The component whose files these are, where the root has those of another one, too.
+    component: Option<ComponentName>,
+}
+
+impl Root {
+    /// Returns the origin of what is at a path of the component, links followed; `None` where it is
+    /// another component's.
+    pub(super) fn origin<'a>(
+        &self,
+        scan: &mut Scan<'a, '_>,
+        path: &str,
+    ) -> Option<NamedOrigin<'a>> {
+        let origin = scan.origin(&self.files, path)?;
+        let NamedOrigin::Image { component, .. } = origin else { return Some(origin) };
+        (self.component.is_none() || component == self.component).then_some(origin)
+    }
+}
+
+/// Returns the roots whose databases are read. In a box with [kept](super::keep_databases) databases
+/// each component has its own; else each directory that is a root counts once.
+pub(super) fn all(plan: &RunPlan, tree: &Tree) -> Vec<Root> {
+    let has_kept = tree.reach(PACKAGES_PATH.as_bytes()).is_ok();
+    let mut roots: Vec<Root> = Vec::new();
+    for (name, component) in plan.components() {
+        let files = component.root.trim_end_matches('/').to_owned();
+        if has_kept {
+            let databases = format!("{PACKAGES_PATH}/{}", name.name());
+            roots.push(Root { files, databases, component: Some(name) });
+        } else if roots.last().is_none_or(|last| last.files != files) {
+            roots.push(Root { databases: files.clone(), files, component: None });
+        }
+    }
+    roots
+}

@@ -1,0 +1,95 @@
+//! The option `--color`, and when messages have colours.
+
+use std::ffi::OsString;
+
+use clap::{ColorChoice, ValueEnum as _};
+
+/// The variables that `--color=auto` follows, for the manual of a program.
+pub const VARIABLES: (&str, &str) =
+    ("NO_COLOR, CLICOLOR_FORCE", "Whether messages have colours, unless `--color` says so.");
+
+/// The option `--color`, of every command.
+#[derive(Debug, Clone, Copy, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub struct ColorOption {
+    /// Colour messages: auto, always or never. auto follows NO_COLOR and CLICOLOR_FORCE
+    #[arg(
+        long,
+        value_name = "WHEN",
+        global = true,
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    color: ColorChoice,
+}
+
+impl ColorOption {
+    /// Returns whether messages have colours. Without the option, that depends on where they go, and on
+    /// variables that mean what they mean to cargo: <https://no-color.org>,
+    /// <https://bixense.com/clicolors>.
+    pub fn has_colour(
+        self,
+        to_terminal: bool,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> bool {
+        let set = |name| variable(name).filter(|value| !value.is_empty());
+        let forced = set("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+        let dumb = set("TERM").is_some_and(|value| value == "dumb");
+        match self.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto if set("NO_COLOR").is_some() => false,
+            ColorChoice::Auto => forced || (to_terminal && !dumb),
+        }
+    }
+}
+
+/// Returns when a command line wants colours, for the help and the errors that are printed before it
+/// is read as a whole.
+pub fn color_of(args: impl IntoIterator<Item = String>) -> ColorChoice {
+    let mut args = args.into_iter().take_while(|arg| arg != "--");
+    let named = args.by_ref().find_map(|arg| match arg.strip_prefix("--color") {
+        Some("") => Some(None),
+        Some(rest) => rest.strip_prefix('=').map(|value| Some(value.to_owned())),
+        None => None,
+    });
+    let value = named.and_then(|value| value.or_else(|| args.next()));
+    value.and_then(|value| ColorChoice::from_str(&value, false).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_option_overrides_the_variables_and_these_the_terminal() {
+        let has = |color, to_terminal, set: &[(&str, &str)]| {
+            let find = |name: &str| set.iter().find(|it| it.0 == name).map(|it| it.1.into());
+            ColorOption { color }.has_colour(to_terminal, find)
+        };
+        let (always, never, auto) = (ColorChoice::Always, ColorChoice::Never, ColorChoice::Auto);
+        assert!(has(always, false, &[("NO_COLOR", "1")]));
+        assert!(!has(never, true, &[("CLICOLOR_FORCE", "1")]));
+        assert!(has(auto, true, &[]) && !has(auto, false, &[]));
+        assert!(has(auto, false, &[("CLICOLOR_FORCE", "1"), ("TERM", "dumb")]));
+        for set in [("TERM", "dumb"), ("NO_COLOR", "1")] {
+            assert!(!has(auto, true, &[set]), "{set:?}");
+        }
+        assert!(has(auto, true, &[("NO_COLOR", "")]), "set to nothing");
+        for set in [("CLICOLOR_FORCE", "0"), ("CLICOLOR_FORCE", "")] {
+            assert!(!has(auto, false, &[set]), "{set:?}");
+        }
+    }
+
+    #[test]
+    fn the_colour_is_found_before_the_command_line_is_read() {
+        let of = |line: &str| color_of(line.split(' ').map(str::to_owned));
+        assert_eq!(of("boxbuild --color never --help"), ColorChoice::Never);
+        assert_eq!(of("boxbuild check --color=always"), ColorChoice::Always);
+        for auto in
+            ["boxbuild", "boxbuild --color", "boxbuild --color=x", "boxbuild -- --color=always"]
+        {
+            assert_eq!(of(auto), ColorChoice::Auto, "{auto}");
+        }
+    }
+}

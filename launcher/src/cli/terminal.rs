@@ -1,0 +1,99 @@
+//! How this process prints: results to standard output, everything else to standard error, in colour
+//! and as much of it as the command line asks for. While a box runs, [`super::screen`] does the writing.
+
+use std::borrow::Cow;
+use std::env;
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
+
+use box_image::ErrorCode;
+use box_image::text::shown_json;
+use cli_manual::color::ColorOption;
+use error_report::paint::paint;
+use serde::Serialize;
+
+use super::error::CommandError;
+
+/// The settings of this process.
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Settings {
+    quiet: bool,
+    colour: bool,
+}
+
+/// The options of every command.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct GlobalOptions {
+    /// Print less: neither that the box is ready, nor which files are undamaged.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    #[command(flatten)]
+    color: ColorOption,
+}
+
+impl GlobalOptions {
+    /// Applies the options to this process: once, before anything is printed.
+    pub(crate) fn apply(&self) {
+        let to_terminal = io::stderr().is_terminal();
+        let colour = self.color.has_colour(to_terminal, |name| env::var_os(name));
+        // The first settings stay.
+        let _ = SETTINGS.set(Settings { quiet: self.quiet, colour });
+    }
+}
+
+fn settings() -> Settings {
+    SETTINGS.get().copied().unwrap_or_default()
+}
+
+/// Returns whether only what went wrong is to be printed, and results.
+pub(crate) fn is_quiet() -> bool {
+    settings().quiet
+}
+
+/// Adds colours to a text of errors, where they are wanted.
+pub(crate) fn painted(text: &str) -> Cow<'_, str> {
+    if settings().colour { paint(text).into() } else { text.into() }
+}
+
+/// Prints a result to standard output.
+pub(crate) fn print(text: &str) -> Result<(), CommandError> {
+    let mut stdout = io::stdout().lock();
+    printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+/// Judges the printing of a result. A reader that goes away has seen what it wanted to see.
+pub(crate) fn printed(result: io::Result<()>) -> Result<(), CommandError> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let message = format!("cannot write to standard output: {error}");
+            Err(CommandError::new(ErrorCode::Io, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns a result as one JSON object, on one line.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<String, CommandError> {
+    let json = serde_json::to_string(value)
+        .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
+    Ok(shown_json(&json) + "\n")
+}
+
+/// Prints something that is not the result. Nothing can be done where that fails.
+pub(crate) fn notice(text: &str) {
+    drop(io::stderr().lock().write_all(text.as_bytes()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_reader_that_goes_away_may_miss_the_result() {
+        assert!(printed(Err(io::ErrorKind::BrokenPipe.into())).is_ok());
+        assert_eq!(printed(Err(io::ErrorKind::StorageFull.into())).unwrap_err().exit, 1);
+    }
+}

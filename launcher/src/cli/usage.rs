@@ -1,0 +1,74 @@
+//! Reads the command line, and says what is wrong with one.
+
+use std::env;
+use std::io::{self, Write};
+
+use box_image::exit;
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory as _, FromArgMatches as _};
+use cli_manual::color::color_of;
+
+use super::error::CommandError;
+use super::{Cli, terminal};
+
+/// Commands of boxbuild that somebody may look for here.
+const BUILDERS: [&str; 8] = ["build", "cat", "check", "diff", "export", "init", "ls", "plan"];
+
+/// Reads the command line.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let args = env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+    let command = Cli::command().color(color_of(args));
+    Cli::from_arg_matches(&command.try_get_matches()?)
+}
+
+/// Prints what clap has to say: help and versions to standard output, with success.
+///
+/// # Errors
+/// Standard output's, where that is the result.
+pub(crate) fn report(mut error: clap::Error) -> Result<u8, CommandError> {
+    if let Some(tip) = tip(&error) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    let printed = error.print();
+    if error.use_stderr() {
+        // There is nowhere to report an error of standard error.
+        return Ok(exit::USAGE);
+    }
+    terminal::printed(printed.and_then(|()| io::stdout().flush())).map(|()| 0)
+}
+
+/// Returns what was probably meant, where clap does not know it.
+fn tip(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    if let Some(name) = text(ContextKind::InvalidSubcommand).filter(|it| BUILDERS.contains(it)) {
+        return Some(format!("boxbuild builds boxes and looks into them: `boxbuild {name}`"));
+    }
+    let word = text(ContextKind::InvalidArg).filter(|it| !it.starts_with('-'))?;
+    let usage = error.get(ContextKind::Usage)?.to_string();
+    usage
+        .contains("[-- <CMD>")
+        .then(|| format!("a command to run in the box comes after `--`: `-- {word}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tip_for(line: &str) -> Option<String> {
+        tip(&Cli::command().try_get_matches_from(line.split(' ')).unwrap_err())
+    }
+
+    #[test]
+    fn a_wrong_command_line_has_a_tip() {
+        let command = tip_for("boxlaunch run x.box ls -l").unwrap();
+        assert_eq!(command, "a command to run in the box comes after `--`: `-- ls`");
+        let other = tip_for("boxlaunch build").unwrap();
+        assert_eq!(other, "boxbuild builds boxes and looks into them: `boxbuild build`");
+        for without in ["boxlaunch run x.box --ls", "boxlaunch verify x y", "boxlaunch rn x"] {
+            assert_eq!(tip_for(without), None, "{without}");
+        }
+    }
+}
