@@ -24,10 +24,11 @@ pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
         let message = "nothing can conflict in the layout `split`";
         let error = Diagnostic::new(message, first.name.span, "has no effect");
         let merged = form::declaration(first.syntax, "layout", "\"merged\"");
-        let error = declared
-            .iter()
-            .fold(error, |error, layout| error.with_label(layout.name.span, "the layout"));
-        sink.report(error.with_help(format!("remove it, or write `{merged}`")));
+        let error = error.with_help(format!("remove it, or write `{merged}`"));
+        match declared {
+            Some(layout) => sink.report(error.with_label(layout.name.span, "the layout")),
+            None => sink.report_missing(error),
+        }
     }
     (layout.unwrap_or_default(), conflicts)
 }

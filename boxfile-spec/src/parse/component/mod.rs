@@ -144,12 +144,16 @@ fn agreed_kind(
     }
     let message = "the agent's kind does not fit what it is made of";
     let error = Diagnostic::new(message, declared.span, "declared here");
-    sink.report(match binary {
-        Some(binary) => error
-            .with_label(binary.name.span, format!("makes it a `{word}`"))
-            .with_help(format!("write `{word}`, or remove `kind` or `binary`")),
-        None => error.with_help("this kind needs a `binary`; add one, or remove `kind`"),
-    });
+    match binary {
+        Some(binary) => sink.report(
+            error
+                .with_label(binary.name.span, format!("makes it a `{word}`"))
+                .with_help(format!("write `{word}`, or remove `kind` or `binary`")),
+        ),
+        None => sink.report_missing(
+            error.with_help("this kind needs a `binary`; add one, or remove `kind`"),
+        ),
+    }
     found
 }
 

@@ -235,7 +235,7 @@ fn list_header(statement: &Statement) -> Diagnostic {
     })
 }
 
-/// Says how a declaration is written.
+/// Gives an example of a declaration.
 pub(super) fn written(declaration: &Declaration) -> String {
-    form::imperative("write", &declaration.usage(Syntax::Toml))
+    form::imperative("for example", &declaration.usage(Syntax::Toml))
 }

@@ -171,7 +171,7 @@ fn a_value_behind_an_equals_sign() {
      7 |     env = { }
        |           ^ opened here
        |
-       = help: write `env LOG_LEVEL="info" LANG="C.UTF-8"`
+       = help: for example `env LOG_LEVEL="info" LANG="C.UTF-8"`
 
     error: this text is never closed
       --> Boxfile:8:16

@@ -42,7 +42,7 @@ fn two_errors_that_read_alike_are_two() {
      3 | [profile.a.skill.x]
        |                  ^ without `path`
        |
-       = help: write
+       = help: for example
              [skill.greet]
              path = "skills/greet"
 
@@ -52,7 +52,7 @@ fn two_errors_that_read_alike_are_two() {
      4 | [profile.a.skill.y]
        |                  ^ without `path`
        |
-       = help: write
+       = help: for example
              [skill.greet]
              path = "skills/greet"
     "#);
@@ -179,7 +179,7 @@ fn a_profile_has_a_name_and_nothing_beside_it() {
      3 | profile { vm cpus=1; }
        | ^^^^^^^ without a name
        |
-       = help: write
+       = help: for example
              profile "ci" {
                  budget total="10s"
              }
@@ -198,10 +198,7 @@ fn a_profile_has_a_name_and_nothing_beside_it() {
      4 | profile "CI" cpus=1
        |              ^^^^ no such property
        |
-       = help: write
-             profile "ci" {
-                 budget total="10s"
-             }
+       = help: remove it
     "#);
 }
 

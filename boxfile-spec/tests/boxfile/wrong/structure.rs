@@ -146,7 +146,7 @@ vm"#), @r#"
      5 | vm
        | ^^ nothing is given
        |
-       = help: write `vm cpus=2 memory="2GiB"`
+       = help: for example `vm cpus=2 memory="2GiB"`
 
     error: `vm` is declared twice
       --> Boxfile:6:1
@@ -209,7 +209,7 @@ fn a_block_where_none_belongs() {
      3 | vm { cpus 2; }
        |    ^ opened here
        |
-       = help: write `vm cpus=2 memory="2GiB"`
+       = help: for example `vm cpus=2 memory="2GiB"`
     "#);
 }
 
@@ -230,7 +230,7 @@ fn an_unknown_property() {
      4 |     limits memroy="64MiB" swap=1
        |                           ^^^^ no such property
        |
-       = help: write `limits memory="512MiB" pids=100 cpu-weight=20`
+       = help: its properties are `memory`, `pids`, `cpu-weight` and `cpu-shares`
     "#);
 }
 
@@ -243,16 +243,16 @@ fn one_argument_too_many() {
      3 | layout "split" "merged"
        |                ^^^^^^^^ one too many
        |
-       = help: write `layout "split"`
+       = help: remove it: `layout` takes one value
     "#);
     assert_snapshot!(agent_errors(r#"    env "A=1""#), @r#"
-    error: `env` takes no value, but got the text `A=1`
+    error: `env` takes variables
       --> Boxfile:4:9
        |
      4 |     env "A=1"
-       |         ^^^^^ one too many
+       |         ^^^^^ no variable
        |
-       = help: write `env LOG_LEVEL="info" LANG="C.UTF-8"`
+       = help: write `env A="1"`
     "#);
 }
 
@@ -456,6 +456,6 @@ fn every_error_of_a_file_at_once() {
      9 | skill
        | ^^^^^ without a name and `path`
        |
-       = help: write `skill "greet" path="skills/greet"`
+       = help: for example `skill "greet" path="skills/greet"`
     "#);
 }
