@@ -110,17 +110,17 @@ fn a_line_that_is_no_variable() {
 
 #[test]
 fn blanks_around_the_sign() {
-    assert_snapshot!(errors("A =1\n"), @r"
-    error: blanks stand in front of `=`
+    assert_snapshot!(errors("A =1\n"), @"
+    error: there are blanks before `=`
       --> .env:1:1
        |
      1 | A =1
        | ^^ with blanks
        |
-       = help: write `A=`, without a blank
+       = help: remove the blanks: `A=`
     ");
     assert_snapshot!(errors("A= 1\n"), @"
-    error: blanks follow `=`
+    error: there are blanks after `=`
       --> .env:1:3
        |
      1 | A= 1
@@ -129,7 +129,7 @@ fn blanks_around_the_sign() {
        = help: write `A=value`, or `A=' value'` if the blanks belong to it
     ");
     assert_snapshot!(errors("A= \"1\"\n"), @r#"
-    error: blanks follow `=`
+    error: there are blanks after `=`
       --> .env:1:3
        |
      1 | A= "1"

@@ -1,6 +1,8 @@
 //! The helps for arguments and properties that a declaration does not take: what was probably meant,
 //! built from what is written.
 
+use box_image::rules::is_label;
+
 use crate::rules::{is_variable, looks_secret};
 use crate::schema::{Declaration, Kind, Property};
 use crate::syntax::tree::{Data, Node, Value};
@@ -86,7 +88,7 @@ fn meant(
 }
 
 /// Returns a value as a property of a kind has it; `None` if it does not fit.
-fn fitting(kind: Kind, arg: &Value) -> Option<String> {
+pub(super) fn fitting(kind: Kind, arg: &Value) -> Option<String> {
     let text = match (&arg.data, kind) {
         (Data::Integer(number), Kind::Integer { .. }) => return Some(number.to_string()),
         (Data::Text(text), _) => text,
@@ -96,6 +98,7 @@ fn fitting(kind: Kind, arg: &Value) -> Option<String> {
         Kind::OneOf(words) => words.contains(&text.as_str()),
         Kind::Duration => units::duration(text).is_some(),
         Kind::GuestPath => text.starts_with('/'),
+        Kind::Hostname => is_label(text),
         Kind::Sha256 => text.len() == 64,
         Kind::Size { .. } => {
             return units::intended_size(text).map(|it| form::in_quotes(arg.syntax, &it));

@@ -41,9 +41,9 @@ fn read_conflict(node: &Node, sink: &Sink) -> Option<Conflict> {
     reader.finish();
     let (pattern, policy) = (pattern?, policy?);
     if policy == ConflictPolicy::Merge && !ACCOUNT_FILES.contains(&pattern.value.as_str()) {
-        let message = format!("{} cannot be united from two images", quote(&pattern.value));
+        let message = format!("`merge` cannot combine {}", quote(&pattern.value));
         let span = policy_value.map_or(pattern.span, |value| value.span);
-        let error = Diagnostic::new(message, span, "only for files that can be united");
+        let error = Diagnostic::new(message, span, "only for four files of accounts");
         let [passwd, group, shadow, gshadow] = ACCOUNT_FILES;
         let help = format!(
             "`merge` is for {passwd}, {group}, {shadow} and {gshadow}; choose one image's file, or \

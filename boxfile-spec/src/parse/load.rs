@@ -170,13 +170,17 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
     let path = reader.read_arg(value::path);
     reader.finish();
     let path = path?;
-    if path.value.starts_with('/') {
-        let message = "a base file must lie inside the checkout";
-        sink.report(Diagnostic::new(message, path.span, "an absolute path").with_help(
-            "a base is checked in with what extends it: name it relative to this file, such as \
-             \"../base.Boxfile\"",
-        ));
-        return None;
-    }
-    Some(path)
+    let label = if path.value.starts_with('/') {
+        "an absolute path"
+    } else if path.value.contains("://") {
+        "a URL"
+    } else {
+        return Some(path);
+    };
+    let message = "a base file must lie inside the checkout";
+    sink.report(Diagnostic::new(message, path.span, label).with_help(
+        "a base is checked in with what extends it: name it relative to this file, such as \
+         \"../base.Boxfile\"",
+    ));
+    None
 }

@@ -19,6 +19,7 @@ mod run;
 mod secrets;
 mod vm;
 
+pub use component::words;
 pub use load::MAX_SOURCE;
 
 use crate::{Boxfile, Diagnostic, Diagnostics, Severity, Source, Sources, Span};

@@ -30,6 +30,18 @@ pub fn shown(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
+/// The most characters of a message that are shown: a file can have a name of megabytes. The longest
+/// path of Linux fits.
+const MESSAGE_MAX: usize = 4096;
+
+/// Cuts a message that is longer than 4096 characters, and says how much is left out.
+pub fn clipped(text: String) -> String {
+    match text.char_indices().nth(MESSAGE_MAX) {
+        None => text,
+        Some((end, _)) => format!("{}… ({} more bytes)", &text[..end], text.len() - end),
+    }
+}
+
 /// Joins the texts of an error and of its causes; one that only repeats the text before is left out.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut texts = vec![error.to_string()];

@@ -9,7 +9,8 @@ use crate::diagnostic::quote;
 use crate::model::image::{DOCKER_ARCHIVE, OCI, OCI_ARCHIVE, REGISTRY, WITH_PATH};
 use crate::parse::reader::Reader;
 use crate::suggest::nearest;
-use crate::syntax::tree::Value;
+use crate::syntax::tree::{Data, Value};
+use crate::syntax::word::TYPOGRAPHIC;
 use crate::{Binary, Diagnostic, ImageRef, Spanned, form, value};
 
 /// Returns the help that lists the forms of a reference.
@@ -50,6 +51,10 @@ pub(super) fn binary(reader: &mut Reader<'_>) -> Option<Binary> {
 }
 
 fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
+    if matches!(&value.data, Data::Text(text) if text.is_empty()) {
+        return Err(error(value, &format!("`{name}` is empty"), "nothing between the quotes")
+            .with_help("name an image, such as \"oci:images/agent\""));
+    }
     let whole = value::path(value, name)?.value;
     check_password(value, &whole)?;
     let (text, digest) = split_digest(value, &whole)?;
@@ -80,7 +85,8 @@ fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
 fn check_password(value: &Value, text: &str) -> Result<(), Diagnostic> {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let host = rest.split('/').next().unwrap_or(rest);
-    let has_user = host.split_once('@').is_some_and(|(_, after)| !is_digest(after));
+    let has_user = host.split_once('@').is_some_and(|(_, after)| !is_digest(after))
+        || rest.rsplit_once('@').is_some_and(|(_, after)| after.contains('/'));
     if !has_user || WITH_PATH.iter().any(|form| text.starts_with(form)) {
         return Ok(());
     }
@@ -99,8 +105,12 @@ fn is_digest(text: &str) -> bool {
 /// Splits off what follows an `@`.
 fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Digest>), Diagnostic> {
     let after = text.rsplit_once('@').map(|(_, after)| after);
-    if let Some(after) = after.filter(|it| is_digest(it) && !it.starts_with("sha256:")) {
-        let algorithm = after.split(':').next().unwrap_or_default();
+    let in_registry = !WITH_PATH.iter().any(|form| text.starts_with(form));
+    if let Some((algorithm, _)) = after
+        .filter(|it| in_registry || is_digest(it))
+        .and_then(|it| it.split_once(':'))
+        .filter(|(algorithm, _)| *algorithm != "sha256")
+    {
         let message = format!("a digest of the algorithm {algorithm} is not supported");
         return Err(error(value, &message, "after the `@`")
             .with_help("write the image's sha256: `@sha256:` and 64 hexadecimal digits"));
@@ -146,10 +156,13 @@ fn checked_tag(value: &Value, tag: &str) -> Result<String, Diagnostic> {
     if is_tag(tag) {
         return Ok(tag.to_owned());
     }
-    let message = format!("{} is not a tag", quote(tag));
-    Err(error(value, &message, "what follows the colon").with_help(
+    // A password could be in front of an `@`.
+    let hidden = tag.contains('@');
+    let shown = if hidden { "what follows the colon".to_owned() } else { quote(tag) };
+    let error = error(value, &format!("{shown} is not a tag"), "what follows the colon").with_help(
         "a tag has letters, digits, `_`, `.` and `-`, at most 128, and begins with none of the last two",
-    ))
+    );
+    Err(if hidden { error.hiding(value.span) } else { error })
 }
 
 /// Reads `docker://HOST/NAME[:TAG]` and what people type: `NAME[:TAG]`.
@@ -188,6 +201,10 @@ fn intended(text: &str) -> Option<String> {
     }
     if let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) {
         return Some(format!("an image of a registry is \"{REGISTRY}{rest}\""));
+    }
+    if text.contains(TYPOGRAPHIC) {
+        let plain = text.replace(TYPOGRAPHIC, "");
+        return Some(format!("remove the typographic quotes: \"{plain}\""));
     }
     if text.starts_with(['.', '/']) {
         return Some(format!("a directory with an OCI image layout is \"{OCI}{text}\""));

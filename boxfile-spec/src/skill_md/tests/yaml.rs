@@ -436,12 +436,12 @@ fn tags() {
        = help: put it in quotes: "1"
     "#);
     assert_snapshot!(errors("name: !!binary Z3J"), @"
-    error: the frontmatter cannot be read: invalid !!binary base64 at line 2, column 16
+    error: the value of `!!binary` is not base64
       --> SKILL.md:2:16
        |
      2 | name: !!binary Z3J
-       |                ^^^ here
+       |                ^^^ not base64
        |
-       = help: put a text with special characters in quotes, and indent with spaces
+       = help: leave the tag out, and write the text itself
     ");
 }

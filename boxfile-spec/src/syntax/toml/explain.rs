@@ -140,6 +140,9 @@ impl Explainer<'_> {
         if matches!(self.of(extra), "]" | "}") {
             return self.stray(extra, None);
         }
+        if self.of(extra) == "," && self.line.trim_end().ends_with(',') {
+            return SYNTAX.at("toml-comma", extra);
+        }
         SYNTAX.about("second-value", &quote(self.of(extra)), extra)
     }
 

@@ -100,11 +100,11 @@ conflict "etc/motd" policy="drop"
 conflict "/usr/../x" policy="prefer"
 conflict "/usr/**"
 conflict "/etc/passwd" policy="drop""#), @r#"
-    error: `/etc/ld.so.cache` cannot be united from two images
+    error: `merge` cannot combine `/etc/ld.so.cache`
       --> Boxfile:5:36
        |
      5 | conflict "/etc/ld.so.cache" policy="merge"
-       |                                    ^^^^^^^ only for files that can be united
+       |                                    ^^^^^^^ only for four files of accounts
        |
        = help: `merge` is for /etc/passwd, /etc/group, /etc/shadow and /etc/gshadow; choose one image's file, or neither
 
@@ -183,7 +183,7 @@ fn a_kernel_is_a_path_a_sha256_or_both() {
        = help: write `sha256="e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"`
     "#);
     assert_snapshot!(file_errors(r#"kernel "" "k""#), @r#"
-    error: the text of `kernel` is empty
+    error: `kernel` is empty
       --> Boxfile:3:8
        |
      3 | kernel "" "k"
@@ -215,7 +215,7 @@ skills "skills""#), @r#"
        |
        = help: for example `skill "greet" path="skills/greet"`
 
-    error: the text of `path` is empty
+    error: `path` is empty
       --> Boxfile:4:16
        |
      4 | skill "d" path="" mode="baked"

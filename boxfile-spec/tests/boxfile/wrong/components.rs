@@ -150,7 +150,7 @@ fn a_binary_is_the_agents() {
        = help: it belongs to the agent alone; write it inside `agent { … }`
     "#);
     assert_snapshot!(errors("box b\nagent { binary \"\"; }\n"), @r#"
-    error: the text of `binary` is empty
+    error: `binary` is empty
       --> Boxfile:2:16
        |
      2 | agent { binary ""; }
@@ -284,13 +284,13 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
 #[test]
 fn a_limit_on_processes_does_not_hold_root() {
     assert_snapshot!(agent_errors("    user \"0:app\"\n    rlimits nofile=9 nproc=512"), @r#"
-    error: `nproc` does not hold root
+    error: `nproc` has no effect on root
       --> Boxfile:5:28
        |
      4 |     user "0:app"
        |          ------- the component runs as root
      5 |     rlimits nofile=9 nproc=512
-       |                            ^^^ has no effect here
+       |                            ^^^ root is exempt from it
        |
        = help: remove `nproc`, and write `pids=512` in `limits`, which holds everyone
     "#);
@@ -308,11 +308,11 @@ fn a_limit_on_processes_does_not_hold_root() {
         ],
         None,
     )), @r#"
-    error: `nproc` does not hold root
+    error: `nproc` has no effect on root
       --> Boxfile.toml:4:17
        |
      4 | rlimits.nproc = 9
-       |                 ^ has no effect here
+       |                 ^ root is exempt from it
        |
       ::: base:1:29
        |

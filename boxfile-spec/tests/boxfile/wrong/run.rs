@@ -226,7 +226,7 @@ fn a_task_says_what_it_is() {
     tag "a"
     tags ""
 }"#), @r#"
-    error: the text of `task` is empty
+    error: `task` is empty
       --> Boxfile:3:6
        |
      3 | task "" type="code" description="x" timeout="10m" input="{files: 1}" {
@@ -258,7 +258,7 @@ fn a_task_says_what_it_is() {
        |
        = help: did you mean `tags`?
 
-    error: the text of `tags` is empty
+    error: `tags` is empty
       --> Boxfile:5:10
        |
      5 |     tags ""
@@ -449,7 +449,7 @@ fn nothing_is_writable_that_is_denied() {
        |
        = help: write "/secrets"
 
-    error: the text of `allow` is empty
+    error: `allow` is empty
       --> Boxfile:7:11
        |
      7 |     allow ""

@@ -212,7 +212,7 @@ fn argument_lists() {
        = help: for example `entrypoint "/bin/agent" "--option"`
     "#);
     assert_snapshot!(agent_errors(r#"    entrypoint """#), @r#"
-    error: the text of `entrypoint` is empty
+    error: `entrypoint` is empty
       --> Boxfile:4:16
        |
      4 |     entrypoint ""
@@ -306,7 +306,7 @@ fn directories() {
        = help: write "/work"
     "#);
     assert_snapshot!(agent_errors(r#"    workdir """#), @r#"
-    error: the text of `workdir` is empty
+    error: `workdir` is empty
       --> Boxfile:4:13
        |
      4 |     workdir ""

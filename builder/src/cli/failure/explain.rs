@@ -384,13 +384,13 @@ impl Explain for PathError {
     }
 }
 
-/// Returns what names a file: an environment variable, or else an option or the Boxfile.
+/// Returns what names a file: an environment variable, or else an option.
 fn named_by(path: &Path, variable: &str, option: &str) -> String {
     match env::var_os(variable) {
         Some(value) if Path::new(&value) == path => {
             format!("the environment variable {variable} names it")
         }
-        _ => format!("{option} or the Boxfile names it"),
+        _ => format!("{option} names it"),
     }
 }
 
@@ -400,6 +400,11 @@ impl Explain for FileError {
         match self.source.kind() {
             _ if is_absent && self.doing == "read the kernel" => {
                 help(KernelNotFound, named_by(&self.path, "BOXBUILD_KERNEL", "--kernel"))
+            }
+            _ if is_absent && self.doing == "read the declared kernel" => {
+                let text = "a relative path starts from the directory of the file that has it; \
+                            leave the path out to use the installed kernel";
+                help(KernelNotFound, text)
             }
             _ if is_absent && self.doing == "read the init" => {
                 help(InitNotFound, named_by(&self.path, "BOXBUILD_INIT", "--init"))
