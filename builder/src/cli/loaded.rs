@@ -7,7 +7,7 @@ use box_digest::Blake3Digest;
 use box_image::ErrorCode;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
-use boxbuild::{Pins, Report, Request, Variant};
+use boxbuild::{BuildError, Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
 use download::fetch::FetchOptions;
 use oci_registry::Registry;
@@ -131,6 +131,9 @@ impl Loaded {
         match named {
             None => Ok(declared.first().copied().unwrap_or(Platform::BUILT)),
             Some(platform) if declared.contains(&platform) => Ok(platform),
+            Some(platform) if platform != Platform::BUILT => {
+                Err(BuildError::Platform { platform }.into())
+            }
             Some(platform) => Err(self.undeclared(&declared, platform)),
         }
     }

@@ -100,6 +100,19 @@ fn a_text_by_itself_extends_nothing() {
 }
 
 #[test]
+fn a_base_is_no_url() {
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"https://x/base\"\n")]), @r#"
+    error: a base file must lie inside the checkout
+      --> Boxfile:2:9
+       |
+     2 | extends "https://x/base"
+       |         ^^^^^^^^^^^^^^^^ a URL
+       |
+       = help: a base is checked in with what extends it: name it relative to this file, such as "../base.Boxfile"
+    "#);
+}
+
+#[test]
 fn extends_names_one_path() {
     assert_snapshot!(show(&[("Boxfile", "box b\nextends\n")]), @r#"
     error: `extends` needs a path

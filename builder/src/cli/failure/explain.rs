@@ -19,7 +19,7 @@ use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::skill::SkillError;
 use boxbuild::{BuildError, Cause};
 use boxfile_spec::lock::REBUILD;
-use boxfile_spec::nearest;
+use boxfile_spec::{Platform, nearest};
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
@@ -68,7 +68,14 @@ impl Explain for BuildError {
             }
             Self::NotAnInit { .. } => help(InitInvalid, "build it with `cargo xtask box-init`"),
             Self::Rejected(_) => FileInvalid.into(),
-            Self::Platform { .. } => PlatformUnsupported.into(),
+            Self::Platform { .. } => help(
+                PlatformUnsupported,
+                format!(
+                    "declare `platform \"{built}\"`, or choose it with `--platform {built}`; others \
+                     can be declared and locked, but not built",
+                    built = Platform::BUILT
+                ),
+            ),
             Self::Conflicts(_) => MergeConflict.into(),
         }
     }
@@ -78,6 +85,10 @@ impl Explain for Cause {
     fn explain(&self) -> Explanation {
         match self {
             Self::Image(source) => source.explain(),
+            Self::Unprefixed { path, source } => help(
+                source.explain().code,
+                format!("{path} is a directory here; for the image in it, write \"oci:{path}\""),
+            ),
             Self::Layer(source) => source.explain(),
             Self::Skill(source) => source.explain(),
             Self::Binary(source) => source.explain(),
