@@ -45,15 +45,6 @@ pub(crate) fn with_props(syntax: Syntax, name: &str, props: &str) -> String {
     }
 }
 
-/// Joins words as a sentence lists them: `a, b and c`.
-pub(crate) fn listed(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => one.clone(),
-        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
-    }
-}
-
 /// Writes a declaration with a key, and no more: `skill "greet"`; in TOML `[skill.greet]`.
 pub(crate) fn keyed(syntax: Syntax, name: &str, key: &str) -> String {
     match syntax {

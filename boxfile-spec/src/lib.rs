@@ -52,7 +52,7 @@ pub use model::{
     Agent, Binary, Boxfile, Business, Component, Conflict, ConflictPolicy, Health, ImageRef,
     Kernel, Skill, SkillsDir,
 };
-pub use parse::{Document, MAX_SOURCE, parse, read, words};
+pub use parse::{Document, MAX_SOURCE, parse, read};
 pub use platform::{Platform, UnknownPlatform};
 pub use recognize::{likely_syntax, looks_like_boxfile};
 pub use rules::{NAME_FORM, intended_name, is_name, looks_secret, plain_secret};

@@ -148,10 +148,9 @@ impl<'n> Children<'n> {
             if !node.broken {
                 self.sink.report(match elsewhere(node) {
                     Some(place) => misplaced(node, place),
-                    None => match self.as_property(node) {
-                        Some(help) => unknown(node).with_help(help),
-                        None => unknown(node).with_help(known(node, intended, &names)),
-                    },
+                    None => unknown(node).with_help(
+                        self.as_property(node).unwrap_or_else(|| known(node, intended, &names)),
+                    ),
                 });
             }
         }

@@ -34,9 +34,6 @@ pub(super) fn argument(
     });
     Diagnostic::new(message, arg.span, "one too many").with_help(match written {
         Some(written) => format!("write `{written}`"),
-        None if declaration.props.is_empty() && declaration.first.is_some() => {
-            format!("remove it: `{name}` takes one value")
-        }
         None if declaration.props.is_empty() => "remove it".to_owned(),
         None => format!("{verb}; {}", properties(declaration, refused)),
     })
@@ -63,10 +60,10 @@ pub(super) fn properties(declaration: &Declaration, refused: &[&str]) -> String 
     let names = declaration.props.iter().map(|prop| prop.name);
     let names: Vec<String> =
         names.filter(|it| !refused.contains(it)).map(|it| format!("`{it}`")).collect();
-    match names.as_slice() {
-        [] => "remove it".to_owned(),
-        [one] => format!("its only property is {one}"),
-        names => format!("its properties are {}", form::listed(names)),
+    if names.is_empty() {
+        "remove it".to_owned()
+    } else {
+        format!("its properties: {}", names.join(", "))
     }
 }
 

@@ -19,7 +19,6 @@ mod run;
 mod secrets;
 mod vm;
 
-pub use component::words;
 pub use load::MAX_SOURCE;
 
 use crate::{Boxfile, Diagnostic, Diagnostics, Severity, Source, Sources, Span};

@@ -345,10 +345,9 @@ impl<'n> Reader<'n> {
 impl Drop for Reader<'_> {
     /// Reports what is missing, wherever the reading ended.
     fn drop(&mut self) {
-        if self.missing.is_empty() {
-            return;
-        }
-        let what = form::listed(&self.missing);
+        let Some((last, rest)) = self.missing.split_last() else { return };
+        let what =
+            if rest.is_empty() { last.clone() } else { format!("{} and {last}", rest.join(", ")) };
         let message = format!("`{}` needs {what}", self.name());
         let error = Diagnostic::new(message, self.span(), format!("without {what}"));
         let error = error.with_help(self.usage());

@@ -1,5 +1,7 @@
 //! `entrypoint` and `args`: what a component runs.
 
+use box_image::text::words;
+
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::syntax::tree::{Data, Value};
@@ -50,24 +52,4 @@ fn several(only: &Value) -> Option<Diagnostic> {
     let message = "`args` is one argument with spaces in it, and no shell splits it";
     let warning = Diagnostic::warning(message, only.span, "one argument");
     Some(warning.with_help(format!("for {} arguments, write `{written}`", words.len())))
-}
-
-/// Splits a command line at blanks, as a shell would. Returns `None` for a single word, and for what
-/// only a shell can read.
-pub fn words(line: &str) -> Option<Vec<String>> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    for c in line.chars() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (None, '"' | '\'') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (_, '\\' | '$' | '`') => return None,
-            (_, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    (quote.is_none() && words.len() > 1).then_some(words)
 }

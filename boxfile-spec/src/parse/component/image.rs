@@ -156,13 +156,10 @@ fn checked_tag(value: &Value, tag: &str) -> Result<String, Diagnostic> {
     if is_tag(tag) {
         return Ok(tag.to_owned());
     }
-    // A password could be in front of an `@`.
-    let hidden = tag.contains('@');
-    let shown = if hidden { "what follows the colon".to_owned() } else { quote(tag) };
-    let error = error(value, &format!("{shown} is not a tag"), "what follows the colon").with_help(
+    let message = format!("{} is not a tag", quote(tag));
+    Err(error(value, &message, "what follows the colon").with_help(
         "a tag has letters, digits, `_`, `.` and `-`, at most 128, and begins with none of the last two",
-    );
-    Err(if hidden { error.hiding(value.span) } else { error })
+    ))
 }
 
 /// Reads `docker://HOST/NAME[:TAG]` and what people type: `NAME[:TAG]`.

@@ -20,7 +20,6 @@ use crate::syntax::tree::{Node, Value};
 use crate::units::MIB;
 use crate::{Agent, Binary, Business, Component, Diagnostic, Spanned, Syntax, form, rules, value};
 
-pub use command::words;
 pub(super) use limits::Share;
 
 const AGENT_LIMITS: Limits =

@@ -197,7 +197,7 @@ fn a_kernel_is_a_path_a_sha256_or_both() {
      3 | kernel "" "k"
        |           ^^^ one too many
        |
-       = help: remove it; its only property is `sha256`
+       = help: remove it; its properties: `sha256`
     "#);
 }
 

@@ -260,7 +260,7 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
        |                                                                            ^^^^^ no such property
        |
-       = help: its properties are `nofile`, `nproc`, `address-space`, `cpu`, `core` and `file-size`
+       = help: its properties: `nofile`, `nproc`, `address-space`, `cpu`, `core`, `file-size`
     "#);
     assert_snapshot!(agent_errors("    rlimits nofiles=1024 1024"), @"
     error: `rlimits` has no property `nofiles`

@@ -130,7 +130,7 @@ fn extends_names_one_path() {
      2 | extends "a" "b"
        |             ^^^ one too many
        |
-       = help: remove it: `extends` takes one value
+       = help: remove it
     "#);
     assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\nextends \"b\"\n"), ("a", BASE)]), @r#"
     error: a file extends one other file

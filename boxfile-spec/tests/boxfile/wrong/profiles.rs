@@ -142,7 +142,7 @@ fn what_is_the_same_in_every_profile() {
      6 |     profile "inner" { vm cpus=1; }
        |     ^^^^^^^ in the wrong place
        |
-       = help: a profile cannot hold another; write both side by side, each with all that it changes
+       = help: profiles cannot be nested; write it beside this one
 
     error: `limits` does not belong here
       --> Boxfile:7:5

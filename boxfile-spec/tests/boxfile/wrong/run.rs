@@ -167,7 +167,7 @@ fn a_share_is_read_or_written_by_those_that_there_are() {
      3 | share "a" guest="/a" access="wr" component="all" readonly=#true
        |                                                  ^^^^^^^^ no such property
        |
-       = help: its properties are `guest`, `host`, `access` and `component`
+       = help: its properties: `guest`, `host`, `access`, `component`
     "#);
 }
 
@@ -286,7 +286,7 @@ fn a_log_is_on_or_off() {
      3 | logs stdout="yes" stdin=#true
        |                   ^^^^^ no such property
        |
-       = help: its properties are `stdout`, `stderr`, `events` and `atif`
+       = help: its properties: `stdout`, `stderr`, `events`, `atif`
     "#);
 }
 

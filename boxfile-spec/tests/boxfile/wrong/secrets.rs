@@ -163,7 +163,7 @@ secret "KEY" value="sk-1""#), @r#"
      7 | secret "KEY" value="sk-1"
        |              ^^^^^ no such property
        |
-       = help: its properties are `path` and `component`
+       = help: its properties: `path`, `component`
     "#);
 }
 

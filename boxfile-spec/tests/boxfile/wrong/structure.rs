@@ -230,7 +230,7 @@ fn an_unknown_property() {
      4 |     limits memroy="64MiB" swap=1
        |                           ^^^^ no such property
        |
-       = help: its properties are `memory`, `pids`, `cpu-weight` and `cpu-shares`
+       = help: its properties: `memory`, `pids`, `cpu-weight`, `cpu-shares`
     "#);
 }
 
@@ -243,7 +243,7 @@ fn one_argument_too_many() {
      3 | layout "split" "merged"
        |                ^^^^^^^^ one too many
        |
-       = help: remove it: `layout` takes one value
+       = help: remove it
     "#);
     assert_snapshot!(agent_errors(r#"    env "A=1""#), @r#"
     error: `env` takes variables

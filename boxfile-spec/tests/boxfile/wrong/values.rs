@@ -427,7 +427,7 @@ fn namespaces() {
      4 |     namespaces net="true" user=#true
        |                           ^^^^ no such property
        |
-       = help: its properties are `mount`, `pid`, `ipc`, `uts`, `net` and `hostname`
+       = help: its properties: `mount`, `pid`, `ipc`, `uts`, `net`, `hostname`
     "#);
     assert_snapshot!(agent_errors(r#"    namespaces hostname="my.host""#), @r#"
     error: `my.host` is not a host name

@@ -70,11 +70,7 @@ impl Explain for BuildError {
             Self::Rejected(_) => FileInvalid.into(),
             Self::Platform { .. } => help(
                 PlatformUnsupported,
-                format!(
-                    "declare `platform \"{built}\"`, or choose it with `--platform {built}`; others \
-                     can be declared and locked, but not built",
-                    built = Platform::BUILT
-                ),
+                format!("declare `platform \"{}\"`, too", Platform::BUILT),
             ),
             Self::Conflicts(_) => MergeConflict.into(),
         }
@@ -413,9 +409,7 @@ impl Explain for FileError {
                 help(KernelNotFound, named_by(&self.path, "BOXBUILD_KERNEL", "--kernel"))
             }
             _ if is_absent && self.doing == "read the declared kernel" => {
-                let text = "a relative path starts from the directory of the file that has it; \
-                            leave the path out to use the installed kernel";
-                help(KernelNotFound, text)
+                help(KernelNotFound, "leave the path out to use the installed kernel")
             }
             _ if is_absent && self.doing == "read the init" => {
                 help(InitNotFound, named_by(&self.path, "BOXBUILD_INIT", "--init"))
