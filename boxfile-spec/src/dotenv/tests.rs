@@ -79,7 +79,7 @@ fn a_line_that_is_no_variable() {
        |
        = help: remove one of them
     ");
-    assert_snapshot!(errors("PATH\n"), @r"
+    assert_snapshot!(errors("PATH\n"), @"
     error: `PATH` has no value
       --> .env:1:1
        |
@@ -88,7 +88,7 @@ fn a_line_that_is_no_variable() {
        |
        = help: write `NAME=value`; nothing is taken from the environment of a build
     ");
-    assert_snapshot!(errors("MY-NAME=1\n"), @r"
+    assert_snapshot!(errors("MY-NAME=1\n"), @"
     error: `MY-NAME` cannot name an environment variable
       --> .env:1:1
        |
@@ -97,7 +97,7 @@ fn a_line_that_is_no_variable() {
        |
        = help: a variable's name has letters, digits and `_`, and does not begin with a digit
     ");
-    assert_snapshot!(errors("=1\n"), @r"
+    assert_snapshot!(errors("=1\n"), @"
     error: a variable has no name
       --> .env:1:1
        |
@@ -181,7 +181,7 @@ fn quotes_that_do_not_fit() {
 
 #[test]
 fn other_mistakes() {
-    assert_snapshot!(errors("A=a\0b\n"), @r"
+    assert_snapshot!(errors("A=a\0b\n"), @"
     error: the value of `A` contains a NUL character
       --> .env:1:1
        |
@@ -190,7 +190,7 @@ fn other_mistakes() {
        |
        = help: remove it
     ");
-    assert_snapshot!(errors("A: 1\n"), @r"
+    assert_snapshot!(errors("A: 1\n"), @"
     error: `A: 1` has no value
       --> .env:1:1
        |

@@ -201,7 +201,7 @@ fn what_belongs_to_one_component_is_refused_in_the_other() {
        |
        = help: it belongs to the agent alone; write it inside `agent { … }`
     "#);
-    assert_snapshot!(agent_errors("    autostart #true"), @r"
+    assert_snapshot!(agent_errors("    autostart #true"), @"
     error: `autostart` does not belong here
       --> Boxfile:4:5
        |

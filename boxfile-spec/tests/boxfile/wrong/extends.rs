@@ -299,7 +299,7 @@ fn a_declaration_that_stands_twice_in_one_file_is_wrong_over_a_base_too() {
 #[test]
 fn a_base_that_is_too_long_or_not_closed() {
     let long = format!("//{}", "x".repeat(boxfile_spec::MAX_SOURCE));
-    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\n"), ("a", &long)]).replace(&"x".repeat(40), "x"), @r"
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\n"), ("a", &long)]).replace(&"x".repeat(40), "x"), @"
     error: the file has 1048578 bytes, which is more than 1048576
       --> a:1:1
        |
@@ -308,7 +308,7 @@ fn a_base_that_is_too_long_or_not_closed() {
        |
        = help: a Boxfile holds declarations only; put files into images and skills
     ");
-    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\n"), ("a", "agent {\n")]), @r"
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\n"), ("a", "agent {\n")]), @"
     error: this block is never closed
       --> a:1:7
        |

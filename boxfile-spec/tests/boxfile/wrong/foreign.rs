@@ -17,7 +17,7 @@ fn a_toml_text_under_the_name_of_a_kdl_file() {
        = help: give it a name that ends with `.toml`: `Boxfile.toml`
     "#);
     // Whatever else is wrong, brackets at the beginning leave no doubt.
-    assert_snapshot!(errors("[agent]\nimage = oci:i\n"), @r"
+    assert_snapshot!(errors("[agent]\nimage = oci:i\n"), @"
     error: the file's name says KDL, but it is written in TOML
       --> Boxfile:1:1
        |
@@ -69,7 +69,7 @@ fn a_kdl_text_with_some_toml_in_it_is_kdl() {
 
 #[test]
 fn a_comment_as_in_a_shell() {
-    assert_snapshot!(file_errors("# what it's for (and why), x = y\n#vm cpus=2"), @r"
+    assert_snapshot!(file_errors("# what it's for (and why), x = y\n#vm cpus=2"), @"
     error: this is not a comment
       --> Boxfile:3:1
        |

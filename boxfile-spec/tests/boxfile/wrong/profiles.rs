@@ -17,12 +17,8 @@ fn choose(profile: &str, lines: &str) -> String {
 
 #[test]
 fn a_profile_that_the_file_does_not_have() {
-    assert_snapshot!(choose("cl", "profile \"ci\" { vm cpus=1; }"), @r"
-    the file has no profile `cl`; did you mean `ci`?
-    ");
-    assert_snapshot!(choose("production", "profile \"ci\" { vm cpus=1; }\nprofile \"dev\" { vm cpus=1; }"), @r"
-    the file has no profile `production`; its profiles are `ci`, `dev`
-    ");
+    assert_snapshot!(choose("cl", "profile \"ci\" { vm cpus=1; }"), @"the file has no profile `cl`; did you mean `ci`?");
+    assert_snapshot!(choose("production", "profile \"ci\" { vm cpus=1; }\nprofile \"dev\" { vm cpus=1; }"), @"the file has no profile `production`; its profiles are `ci`, `dev`");
     assert_snapshot!(choose("ci", ""), @r#"the file has no profile `ci`; it has none: declare one, such as `profile "ci"`, or name none"#);
 }
 
@@ -84,7 +80,7 @@ fn an_error_of_a_profile_that_is_not_chosen() {
 fn an_error_of_the_file_is_said_once_however_many_profiles_there_are() {
     assert_snapshot!(file_errors(r#"vm cpus=0
 profile "a" { layout "split"; }
-profile "b" { layout "merged"; }"#), @r"
+profile "b" { layout "merged"; }"#), @"
     error: `cpus` is out of range
       --> Boxfile:3:9
        |

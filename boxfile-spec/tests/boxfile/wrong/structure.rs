@@ -30,7 +30,7 @@ fn an_empty_file_lacks_everything() {
 
 #[test]
 fn a_misspelt_declaration_is_recognised() {
-    assert_snapshot!(errors("box \"b\"\n\nagnet {\n    image \"oci:i\"\n}\n"), @r"
+    assert_snapshot!(errors("box \"b\"\n\nagnet {\n    image \"oci:i\"\n}\n"), @"
     error: unknown declaration `agnet`
       --> Boxfile:3:1
        |
@@ -96,7 +96,7 @@ fn a_declaration_in_the_wrong_place_is_sent_to_the_right_one() {
        |
        = help: it belongs inside `agent { … }` or `business { … }`
     "#);
-    assert_snapshot!(agent_errors(r#"    vm cpus=1"#), @r"
+    assert_snapshot!(agent_errors(r#"    vm cpus=1"#), @"
     error: `vm` does not belong here
       --> Boxfile:4:5
        |
@@ -258,7 +258,7 @@ fn one_argument_too_many() {
 
 #[test]
 fn a_property_given_twice() {
-    assert_snapshot!(agent_errors(r#"    limits pids=1 pids=2"#), @r"
+    assert_snapshot!(agent_errors(r#"    limits pids=1 pids=2"#), @"
     error: `pids` is given twice
       --> Boxfile:4:19
        |

@@ -318,14 +318,14 @@ fn directories() {
 
 #[test]
 fn ports() {
-    assert_snapshot!(agent_errors(r#"    port 0"#), @r"
+    assert_snapshot!(agent_errors(r#"    port 0"#), @"
     error: `port` is out of range
       --> Boxfile:4:10
        |
      4 |     port 0
        |          ^ must be from 1 to 65535
     ");
-    assert_snapshot!(agent_errors(r#"    port 65536"#), @r"
+    assert_snapshot!(agent_errors(r#"    port 65536"#), @"
     error: `port` is out of range
       --> Boxfile:4:10
        |
