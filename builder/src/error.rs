@@ -66,6 +66,12 @@ pub enum BuildError {
 #[allow(missing_docs, reason = "a variant is named as the error in it")]
 pub enum Cause {
     Image(#[from] SourceError),
+    /// A reference to an image of a registry that is also the path of a directory.
+    #[error("{source}")]
+    Unprefixed {
+        path: String,
+        source: SourceError,
+    },
     Layer(#[from] LayerError),
     Skill(#[from] SkillError),
     Binary(#[from] BinaryError),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Blake3Digest;
 use boxbuild::{BuildError, Pins, Report, Request};
-use boxfile_spec::Platform;
+use boxfile_spec::{Diagnostic, Platform};
 use download::fetch::FetchOptions;
 use serde_json::json;
 
@@ -38,7 +38,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (mut warnings, mut failures) = (Vec::new(), Vec::new());
     let all = if loaded.variant().is_some() { vec![loaded.clone()] } else { loaded.variants() };
     for variant in &all {
-        let (errors, found) = check(variant);
+        let (errors, mut found) = check(variant);
+        found.extend(unbuildable(variant));
         failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
         warnings.extend(found);
     }
@@ -73,6 +74,15 @@ fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
         kernel: PathBuf::new(),
         builder: Blake3Digest::from_bytes([0; 32]),
     })
+}
+
+/// Returns the warning about a box that this version can build for none of its platforms.
+fn unbuildable(loaded: &Loaded) -> Option<Report> {
+    let platforms = &loaded.boxfile().platforms;
+    let first =
+        platforms.first().filter(|_| platforms.iter().all(|it| it.value != Platform::BUILT))?;
+    let message = BuildError::Platform { platform: first.value }.to_string();
+    Report::new(loaded.sources.clone(), [Diagnostic::warning(message, first.span, "declared here")])
 }
 
 fn report(args: &Args, loaded: &Loaded, warnings: &[Report]) {

@@ -7,8 +7,8 @@ use box_digest::Blake3Digest;
 use box_image::ErrorCode;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
-use boxbuild::{Pins, Report, Request, Variant};
-use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
+use boxbuild::{BuildError, Pins, Report, Request, Variant};
+use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources};
 use download::fetch::FetchOptions;
 use oci_registry::Registry;
 
@@ -131,22 +131,15 @@ impl Loaded {
         match named {
             None => Ok(declared.first().copied().unwrap_or(Platform::BUILT)),
             Some(platform) if declared.contains(&platform) => Ok(platform),
-            Some(platform) => Err(self.undeclared(&declared, platform)),
+            Some(platform) if platform != Platform::BUILT => {
+                Err(BuildError::Platform { platform }.into())
+            }
+            Some(platform) => {
+                let message = format!("the Boxfile is not for {platform}");
+                let help = format!("add \"{platform}\" to its `platform`");
+                Err(Failure::new((ErrorCode::PlatformUnsupported, help), message))
+            }
         }
-    }
-
-    fn undeclared(&self, declared: &[Platform], platform: Platform) -> Failure {
-        let names: Vec<&str> = declared.iter().map(|it| it.name()).collect();
-        let all: Vec<String> =
-            names.iter().chain([&platform.name()]).map(|it| format!("\"{it}\"")).collect();
-        let line = match self.sources.as_slice()[0].syntax {
-            Syntax::Kdl => format!("platform {}", all.join(" ")),
-            Syntax::Toml => format!("platform = [{}]", all.join(", ")),
-        };
-        let names = names.join(" and ");
-        let help = format!("to have it for {platform} too, write `{line}` in the Boxfile");
-        let message = format!("the Boxfile is for {names}, not for {platform}");
-        Failure::new((ErrorCode::PlatformUnsupported, help), message)
     }
 }
 

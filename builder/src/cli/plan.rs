@@ -29,7 +29,7 @@ pub(crate) struct Args {
     pub(crate) project: ProjectOptions,
     #[command(flatten)]
     profile: ProfileOption,
-    /// Plan for this platform of the Boxfile [default: its first]
+    /// Plan for this platform of the Boxfile, today linux/amd64 only [default: its first]
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
     platform: Option<Platform>,
     #[command(flatten)]

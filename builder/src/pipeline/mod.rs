@@ -97,7 +97,7 @@ impl Resolved<'_> {
     fn kernel(&self) -> Result<(Stored, String), BuildError> {
         let kernel = kernel::extract(&self.inputs.kernel.bytes).map_err(|source| {
             let what = format!("the kernel {} cannot be used", self.request.kernel.display());
-            BuildError::unusable(what, None, source)
+            BuildError::unusable(what, self.request.kernel_span(), source)
         })?;
         Ok((Stored::put(self.store, &kernel.elf)?, kernel.version))
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use box_digest::Blake3Digest;
-use boxfile_spec::{Boxfile, Platform};
+use boxfile_spec::{Boxfile, Platform, Span};
 use download::fetch::FetchOptions;
 use oci_image::Remote;
 
@@ -36,6 +36,11 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
+    /// Returns where the Boxfile names the kernel's file, if it does.
+    pub(super) fn kernel_span(&self) -> Option<Span> {
+        Some(self.boxfile.kernel.as_ref()?.path.as_ref()?.span)
+    }
+
     /// Checks that this version can build for the platform.
     ///
     /// # Errors

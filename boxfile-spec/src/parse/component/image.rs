@@ -9,7 +9,8 @@ use crate::diagnostic::quote;
 use crate::model::image::{DOCKER_ARCHIVE, OCI, OCI_ARCHIVE, REGISTRY, WITH_PATH};
 use crate::parse::reader::Reader;
 use crate::suggest::nearest;
-use crate::syntax::tree::Value;
+use crate::syntax::tree::{Data, Value};
+use crate::syntax::word::TYPOGRAPHIC;
 use crate::{Binary, Diagnostic, ImageRef, Spanned, form, value};
 
 /// Returns the help that lists the forms of a reference.
@@ -50,6 +51,10 @@ pub(super) fn binary(reader: &mut Reader<'_>) -> Option<Binary> {
 }
 
 fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
+    if matches!(&value.data, Data::Text(text) if text.is_empty()) {
+        return Err(error(value, &format!("`{name}` is empty"), "nothing between the quotes")
+            .with_help("name an image, such as \"oci:images/agent\""));
+    }
     let whole = value::path(value, name)?.value;
     check_password(value, &whole)?;
     let (text, digest) = split_digest(value, &whole)?;
@@ -80,7 +85,8 @@ fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
 fn check_password(value: &Value, text: &str) -> Result<(), Diagnostic> {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let host = rest.split('/').next().unwrap_or(rest);
-    let has_user = host.split_once('@').is_some_and(|(_, after)| algorithm(after).is_none());
+    let has_user = host.split_once('@').is_some_and(|(_, after)| algorithm(after).is_none())
+        || rest.rsplit_once('@').is_some_and(|(_, after)| after.contains('/'));
     if !has_user || WITH_PATH.iter().any(|form| text.starts_with(form)) {
         return Ok(());
     }
@@ -95,7 +101,9 @@ fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Dig
     let malformed = |message: &str, help: &str| {
         error(value, message, "after the `@`").with_help(format!("write {help}"))
     };
-    match (algorithm(digest), digest.parse()) {
+    let in_registry = !WITH_PATH.iter().any(|form| text.starts_with(form));
+    let before_colon = || digest.split_once(':').map(|(it, _)| it).filter(|_| in_registry);
+    match (algorithm(digest).or_else(before_colon), digest.parse()) {
         (None, _) => Ok((text, None)),
         (Some(_), Ok(digest)) => Ok((name, Some(digest))),
         (Some(Sha256::NAME), Err(_)) => Err(malformed(
@@ -184,6 +192,10 @@ fn intended(text: &str) -> Option<String> {
     }
     if let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) {
         return Some(format!("an image of a registry is \"{REGISTRY}{rest}\""));
+    }
+    if text.contains(TYPOGRAPHIC) {
+        let plain = text.replace(TYPOGRAPHIC, "");
+        return Some(format!("remove the typographic quotes: \"{plain}\""));
     }
     if text.starts_with(['.', '/']) {
         return Some(format!("a directory with an OCI image layout is \"{OCI}{text}\""));

@@ -7,7 +7,7 @@ use crate::skill_md::{MAX_SKILL_MD, parse};
 
 #[test]
 fn names() {
-    assert_snapshot!(errors("name: hello"), @r"
+    assert_snapshot!(errors("name: hello"), @"
     error: the skill's name `hello` differs from its directory's, `greet`
       --> SKILL.md:2:7
        |
@@ -43,7 +43,7 @@ fn names() {
        |
        = help: write a value, or leave it out
     ");
-    assert_snapshot!(errors("name: greet\nauthor: a\nname: greet"), @r"
+    assert_snapshot!(errors("name: greet\nauthor: a\nname: greet"), @"
     error: `name` is given twice
       --> SKILL.md:4:1
        |
@@ -288,7 +288,7 @@ fn what_a_tool_runs() {
        |
        = help: keep what the tool is to run, and remove the other
     ");
-    assert_snapshot!(tool_errors("    script: ../a.sh"), @r"
+    assert_snapshot!(tool_errors("    script: ../a.sh"), @"
     error: `script` must name a file inside of the skill's directory
       --> SKILL.md:5:13
        |
@@ -297,7 +297,7 @@ fn what_a_tool_runs() {
        |
        = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
-    assert_snapshot!(tool_errors("    script: |\n      echo 1\n      echo 2"), @r"
+    assert_snapshot!(tool_errors("    script: |\n      echo 1\n      echo 2"), @"
     error: `script` must name a file inside of the skill's directory
       --> SKILL.md:6:7
        |
@@ -306,7 +306,7 @@ fn what_a_tool_runs() {
        |
        = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
-    assert_snapshot!(tool_errors("    script: ''"), @r"
+    assert_snapshot!(tool_errors("    script: ''"), @"
     error: `script` must name a file inside of the skill's directory
       --> SKILL.md:5:13
        |
@@ -324,7 +324,7 @@ fn what_a_tool_runs() {
        |
        = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
     ");
-    assert_snapshot!(tool_errors("    backend: {type: binary, path: a/../b}"), @r"
+    assert_snapshot!(tool_errors("    backend: {type: binary, path: a/../b}"), @"
     error: `path` must name a file inside of the skill's directory
       --> SKILL.md:5:35
        |
@@ -337,7 +337,7 @@ fn what_a_tool_runs() {
 
 #[test]
 fn paths() {
-    assert_snapshot!(errors("system_prompt: /etc/prompt.md"), @r"
+    assert_snapshot!(errors("system_prompt: /etc/prompt.md"), @"
     error: `system_prompt` must name a file inside of the skill's directory
       --> SKILL.md:2:16
        |
@@ -346,7 +346,7 @@ fn paths() {
        |
        = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
-    assert_snapshot!(errors("system_prompt: prompts/../../other.md"), @r"
+    assert_snapshot!(errors("system_prompt: prompts/../../other.md"), @"
     error: `system_prompt` must name a file inside of the skill's directory
       --> SKILL.md:2:16
        |
@@ -355,7 +355,7 @@ fn paths() {
        |
        = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
-    assert_snapshot!(errors("system_prompt: ./"), @r"
+    assert_snapshot!(errors("system_prompt: ./"), @"
     error: `system_prompt` must name a file inside of the skill's directory
       --> SKILL.md:2:16
        |
@@ -389,7 +389,7 @@ fn built_in_tools() {
 
 #[test]
 fn unknown_keys_are_warnings() {
-    assert_snapshot!(warnings("name: greet\nauthr: Somebody\nmodel: x"), @r"
+    assert_snapshot!(warnings("name: greet\nauthr: Somebody\nmodel: x"), @"
     warning: the frontmatter has no key `authr`
       --> SKILL.md:3:1
        |
@@ -408,7 +408,7 @@ fn unknown_keys_are_warnings() {
     ");
     assert_snapshot!(
         warnings("tools:\n  - name: a\n    scirpt: b\n    parameters: {type: string}\n4: x"),
-        @r"
+        @"
     warning: a tool has no key `scirpt`
       --> SKILL.md:4:5
        |

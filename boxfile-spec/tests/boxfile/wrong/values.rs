@@ -22,7 +22,7 @@ fn names() {
      1 | box
        | ^^^ without a name
        |
-       = help: write `box "my-agent"`
+       = help: for example `box "my-agent"`
     "#);
     assert_snapshot!(errors("box 5\nagent { image \"oci:i\"; }\n"), @r#"
     error: `box` takes a text, not the number 5
@@ -132,7 +132,7 @@ fn images_of_no_kind() {
      2 | agent { image; }
        |         ^^^^^ without a reference
        |
-       = help: write `image "oci:images/agent"`
+       = help: for example `image "oci:images/agent"`
     "#);
 }
 
@@ -221,10 +221,10 @@ fn argument_lists() {
      4 |     entrypoint
        |     ^^^^^^^^^^ without a program
        |
-       = help: write `entrypoint "/bin/agent" "--option"`
+       = help: for example `entrypoint "/bin/agent" "--option"`
     "#);
     assert_snapshot!(agent_errors(r#"    entrypoint """#), @r#"
-    error: the text of `entrypoint` is empty
+    error: `entrypoint` is empty
       --> Boxfile:4:16
        |
      4 |     entrypoint ""
@@ -293,7 +293,7 @@ fn environment() {
      4 |     env
        |     ^^^ without a variable
        |
-       = help: write `env LOG_LEVEL="info" LANG="C.UTF-8"`
+       = help: for example `env LOG_LEVEL="info" LANG="C.UTF-8"`
     "#);
     assert_snapshot!(agent_errors(r#"    env A=#true"#), @r#"
     error: `A` takes a text, not `#true`
@@ -318,7 +318,7 @@ fn directories() {
        = help: write "/work"
     "#);
     assert_snapshot!(agent_errors(r#"    workdir """#), @r#"
-    error: the text of `workdir` is empty
+    error: `workdir` is empty
       --> Boxfile:4:13
        |
      4 |     workdir ""
@@ -330,14 +330,14 @@ fn directories() {
 
 #[test]
 fn ports() {
-    assert_snapshot!(agent_errors(r#"    port 0"#), @r"
+    assert_snapshot!(agent_errors(r#"    port 0"#), @"
     error: `port` is out of range
       --> Boxfile:4:10
        |
      4 |     port 0
        |          ^ must be from 1 to 65535
     ");
-    assert_snapshot!(agent_errors(r#"    port 65536"#), @r"
+    assert_snapshot!(agent_errors(r#"    port 65536"#), @"
     error: `port` is out of range
       --> Boxfile:4:10
        |
@@ -353,14 +353,14 @@ fn ports() {
        |
        = help: write it without quotes: 4088
     "#);
-    assert_snapshot!(agent_errors(r#"    port"#), @r"
+    assert_snapshot!(agent_errors(r#"    port"#), @"
     error: `port` needs a number
       --> Boxfile:4:5
        |
      4 |     port
        |     ^^^^ without a number
        |
-       = help: write `port 4088`
+       = help: for example `port 4088`
     ");
 }
 
@@ -391,7 +391,7 @@ fn health_checks() {
      4 |     health "http"
        |     ^^^^^^ without `path`
        |
-       = help: write `health "http" path="/health"`
+       = help: for example `health "http" path="/health"`
     "#);
     assert_snapshot!(agent_errors(r#"    health "http" path="health""#), @r#"
     error: `health` is not the path of a request
@@ -439,7 +439,7 @@ fn namespaces() {
      4 |     namespaces net="true" user=#true
        |                           ^^^^ no such property
        |
-       = help: write `namespaces net=#true hostname="my-host"`
+       = help: its properties: `mount`, `pid`, `ipc`, `uts`, `net`, `hostname`
     "#);
     assert_snapshot!(agent_errors(r#"    namespaces hostname="my.host""#), @r#"
     error: `my.host` is not a host name

@@ -19,7 +19,7 @@ use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::skill::SkillError;
 use boxbuild::{BuildError, Cause};
 use boxfile_spec::lock::REBUILD;
-use boxfile_spec::nearest;
+use boxfile_spec::{Platform, nearest};
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
@@ -68,7 +68,10 @@ impl Explain for BuildError {
             }
             Self::NotAnInit { .. } => help(InitInvalid, "build it with `cargo xtask box-init`"),
             Self::Rejected(_) => FileInvalid.into(),
-            Self::Platform { .. } => PlatformUnsupported.into(),
+            Self::Platform { .. } => help(
+                PlatformUnsupported,
+                format!("declare `platform \"{}\"`, too", Platform::BUILT),
+            ),
             Self::Conflicts(_) => MergeConflict.into(),
         }
     }
@@ -78,6 +81,10 @@ impl Explain for Cause {
     fn explain(&self) -> Explanation {
         match self {
             Self::Image(source) => source.explain(),
+            Self::Unprefixed { path, source } => help(
+                source.explain().code,
+                format!("{path} is a directory here; for the image in it, write \"oci:{path}\""),
+            ),
             Self::Layer(source) => source.explain(),
             Self::Skill(source) => source.explain(),
             Self::Binary(source) => source.explain(),
@@ -386,13 +393,13 @@ impl Explain for PathError {
     }
 }
 
-/// Returns what names a file: an environment variable, or else an option or the Boxfile.
+/// Returns what names a file: an environment variable, or else an option.
 fn named_by(path: &Path, variable: &str, option: &str) -> String {
     match env::var_os(variable) {
         Some(value) if Path::new(&value) == path => {
             format!("the environment variable {variable} names it")
         }
-        _ => format!("{option} or the Boxfile names it"),
+        _ => format!("{option} names it"),
     }
 }
 
@@ -402,6 +409,9 @@ impl Explain for FileError {
         match self.source.kind() {
             _ if is_absent && self.doing == "read the kernel" => {
                 help(KernelNotFound, named_by(&self.path, "BOXBUILD_KERNEL", "--kernel"))
+            }
+            _ if is_absent && self.doing == "read the declared kernel" => {
+                help(KernelNotFound, "leave the path out to use the installed kernel")
             }
             _ if is_absent && self.doing == "read the init" => {
                 help(InitNotFound, named_by(&self.path, "BOXBUILD_INIT", "--init"))

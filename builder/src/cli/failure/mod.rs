@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use box_cache::StoreError;
-use box_image::text::with_causes;
+use box_image::text::{clipped, with_causes};
 use box_image::{ErrorCode, exit};
 use boxbuild::BuildError;
 use boxbuild::project::LockFileError;
@@ -19,9 +19,6 @@ use serde_json::{Value, json};
 
 use super::{conflicts, terminal};
 pub(crate) use explain::Explain;
-
-/// So many characters of a message are shown: an image can have a name of megabytes.
-const MESSAGE_MAX: usize = 4096;
 
 /// A failed command.
 #[derive(Debug, PartialEq)]
@@ -220,11 +217,7 @@ pub(crate) fn usage(mut error: clap::Error) -> ExitCode {
 /// Joins an error and its causes. Names from outside can be in them, so that what would move the
 /// cursor or begin a line is replaced.
 pub(crate) fn chain(error: &dyn Error) -> String {
-    let text = shown(&with_causes(error));
-    match text.char_indices().nth(MESSAGE_MAX) {
-        None => text,
-        Some((end, _)) => format!("{}… ({} more bytes)", &text[..end], text.len() - end),
-    }
+    clipped(shown(&with_causes(error)))
 }
 
 #[cfg(test)]
@@ -269,7 +262,7 @@ mod tests {
     fn a_message_is_cut_where_it_becomes_too_long() {
         let long = chain(&std::io::Error::other("é".repeat(5000)));
         assert!(long.ends_with("é… (1808 more bytes)"), "{}", &long[8000..]);
-        assert_eq!(long.chars().filter(|it| *it == 'é').count(), MESSAGE_MAX);
+        assert_eq!(long.chars().filter(|it| *it == 'é').count(), 4096);
     }
 
     #[test]

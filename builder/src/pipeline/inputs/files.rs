@@ -141,11 +141,11 @@ pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
 
 /// Reads the kernel, which must be the one that the Boxfile names, if it names one.
 pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
-    let kernel = Tool::new(read_file("read the kernel", &request.kernel)?.1);
-    let declared = request.boxfile.kernel.as_ref();
-    let declared_at = declared.and_then(|kernel| Some(kernel.path.as_ref()?.span));
-    let declared = declared.and_then(|kernel| kernel.sha256);
-    match declared {
+    let declared_at = request.kernel_span();
+    let doing = if declared_at.is_some() { "read the declared kernel" } else { "read the kernel" };
+    let read = read_file(doing, &request.kernel);
+    let kernel = Tool::new(read.map_err(|source| BuildError::at(declared_at, source))?.1);
+    match request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256) {
         Some(expected) if expected != kernel.sha256 => Err(BuildError::WrongFile {
             span: declared_at,
             what: format!("the kernel {}", request.kernel.display()),
@@ -157,13 +157,13 @@ pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
 }
 
 /// Reads a whole file, and returns it opened, too.
-fn read_file(doing: &'static str, path: &Path) -> Result<(File, Vec<u8>), BuildError> {
+fn read_file(doing: &'static str, path: &Path) -> Result<(File, Vec<u8>), FileError> {
     let read = || {
         let file = open_regular(path, Links::Follow)?;
         let bytes = read_open(&file, FILE_MAX)?;
         Ok((file, bytes))
     };
-    Ok(read().map_err(FileError::of::<ReadError>(doing, path))?)
+    read().map_err(FileError::of::<ReadError>(doing, path))
 }
 
 #[cfg(test)]

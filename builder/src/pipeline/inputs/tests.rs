@@ -262,3 +262,41 @@ fn secrets_of_an_image_are_warnings_unless_they_are_replaced() {
         !format!("{warnings:?}").contains("abc123") && !format!("{warnings:?}").contains("hunter2")
     );
 }
+
+#[test]
+fn a_kernel_that_the_boxfile_names_is_blamed_there() {
+    let span = |kernel: &str| {
+        let boxfile = read(&format!("{BOXFILE}{kernel}"), None);
+        let request = Request { kernel: PathBuf::from("/nowhere/k.so"), ..request(&boxfile) };
+        let error = files::kernel(&request).err().unwrap();
+        error.spans()[0].map(|span| span.len)
+    };
+    assert_eq!(span("kernel \"k.so\"\n"), Some("\"k.so\"".len()));
+    assert_eq!(span(""), None);
+}
+
+#[test]
+fn a_failed_reference_to_a_registry_that_is_a_directory_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("images/web")).unwrap();
+    std::fs::create_dir(dir.path().join("web")).unwrap();
+    let store = Store::open(&dir.path().join("store")).unwrap();
+    for (image, expected) in [
+        ("images/web", Some("images/web")),
+        ("web:v1", Some("web")),
+        ("images/agent", None),
+        ("docker://example.com/images/web", None),
+        ("oci:images/agent", None),
+    ] {
+        let boxfile = read(&format!("box b\nagent {{ image \"{image}\"; }}"), None);
+        let request = Request { base: dir.path(), ..request(&boxfile) };
+        let Err(BuildError::Unusable { source, .. }) = image::read(&request, &store) else {
+            panic!("{image} is no image")
+        };
+        let found = match *source {
+            crate::Cause::Unprefixed { path, .. } => Some(path),
+            _ => None,
+        };
+        assert_eq!(found.as_deref(), expected, "{image}");
+    }
+}
