@@ -6,6 +6,7 @@ use box_cache::StoreError;
 use box_digest::Digest;
 use box_image::ComponentName;
 use box_image::plan::PlanError;
+use box_skill::SkillError;
 use box_tree::listing::ListingError;
 use boxfile_spec::{Platform, Span};
 use download::fetch::{FetchError, UrlError};
@@ -18,7 +19,6 @@ use crate::compose::ComposeError;
 use crate::compose::merged::MergeConflicts;
 use crate::kernel::KernelError;
 use crate::report::Report;
-use crate::skill::SkillError;
 
 /// Why a box cannot be built. A `span` is where the Boxfile names what is to blame.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,6 @@
 #![forbid(unsafe_code)]
 
 pub mod binary;
-mod checkout;
 pub mod compose;
 mod error;
 pub mod kernel;
@@ -30,7 +29,6 @@ mod pipeline;
 pub mod project;
 mod report;
 mod seal;
-pub mod skill;
 
 pub use compose::merged::MergeConflicts;
 pub use error::{BuildError, Cause};

@@ -73,7 +73,11 @@ fn many() -> Image {
 fn checkout(directory: &Path) {
     fs::write(directory.join("Boxfile"), BOXFILE).unwrap();
     fs::create_dir(directory.join("greet")).unwrap();
-    fs::write(directory.join("greet/SKILL.md"), "---\nname: greet\n---\n# Greet\n").unwrap();
+    fs::write(
+        directory.join("greet/SKILL.md"),
+        "---\nname: greet\ndescription: Greets.\n---\n# Greet\n",
+    )
+    .unwrap();
     specimen().write_layout(&directory.join("agent"), "latest", Compression::Gzip).unwrap();
     many().write_layout(&directory.join("business"), "latest", Compression::None).unwrap();
 }

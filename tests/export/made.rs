@@ -28,7 +28,8 @@ impl Made {
             image.write_layout(&made.path(name), "latest", Compression::None).unwrap();
         }
         fs::create_dir(made.path("greet")).unwrap();
-        fs::write(made.path("greet/SKILL.md"), "---\nname: greet\n---\nGreets.\n").unwrap();
+        fs::write(made.path("greet/SKILL.md"), "---\nname: greet\ndescription: Greets.\n---\n")
+            .unwrap();
         fs::write(made.path("program"), program()).unwrap();
         made.build(specimen.boxfile);
         made

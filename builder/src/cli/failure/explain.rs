@@ -12,11 +12,11 @@ use box_image::DEFAULT_TAG;
 use box_image::ErrorCode::{self, *};
 use box_inspect::diff::PathError;
 use box_inspect::opened;
+use box_skill::SkillError;
 use box_tree::listing::FindError;
 use boxbuild::binary::{BinaryError, ProgramError};
 use boxbuild::compose::ComposeError;
 use boxbuild::project::{LockFileError, ProjectError};
-use boxbuild::skill::SkillError;
 use boxbuild::{BuildError, Cause};
 use boxfile_spec::lock::REBUILD;
 use boxfile_spec::nearest;
@@ -156,7 +156,7 @@ impl Explain for SkillError {
         let text = match self {
             Self::Outside(_) => "a skill is part of the checkout: copy it there",
             Self::Name(_) => "rename it",
-            Self::Unusable(..) | Self::Rejected(_) => return SkillInvalid.into(),
+            Self::Unusable(..) => return SkillInvalid.into(),
             Self::File(source) => return source.explain(),
             Self::TooLarge(_) => return TooLarge.into(),
         };

@@ -8,13 +8,13 @@ use std::path::Path;
 use box_digest::Digest;
 use box_image::{ComponentName, SecretPlan};
 use boxfile_spec::{Boxfile, Diagnostic, Source, Sources, Spanned, dotenv};
-use host_fs::FileError;
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
+use host_fs::{FileError, inside};
 
 use crate::binary::{self, Program};
 use crate::compose::Env;
 use crate::pipeline::request::Request;
-use crate::{BuildError, Report, checkout};
+use crate::{BuildError, Report};
 
 /// The most bytes that an init or a kernel may have.
 const FILE_MAX: u64 = 512 << 20;
@@ -46,7 +46,7 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
         for file in &declared.env_files {
             let path = request.base.join(&file.value);
             let read = || {
-                checkout::check(&request.checkout, &path)?;
+                inside::check(&request.checkout, &path)?;
                 Ok(read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)?)
             };
             let bytes = read().map_err(|error: io::Error| {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use box_cache::ActionKey;
 use box_digest::{AnyDigest, Blake3Digest, Digest};
 use box_image::SkillMode;
+use box_skill::Skill;
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
 use boxfile_spec::lock::PinKind;
 use boxfile_spec::{Boxfile, Platform, Source, Span};
@@ -15,7 +16,6 @@ use oci_layer::Compression;
 
 use super::*;
 use crate::project::{Pins, Variant};
-use crate::skill::Skill;
 
 const BOXFILE: &str = r#"box "x"
 agent { image "oci:a"; env-file "a.env"; }
