@@ -33,8 +33,8 @@ mod seal;
 pub use compose::merged::MergeConflicts;
 pub use error::{BuildError, Cause};
 pub use pipeline::{
-    Build, Composition, LayerState, Observer, Preview, PreviewImage, PreviewSkill, Request,
-    Resolved, Step, check, resolve,
+    Build, Composition, InputError, InputFile, InputKind, LayerState, NamedBy, Observer, Preview,
+    PreviewImage, PreviewSkill, Request, Resolved, Step, check, resolve,
 };
 pub use project::{Pins, Variant};
 pub use report::Report;

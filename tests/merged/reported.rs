@@ -182,11 +182,11 @@ fn what_describes_a_system_is_named_or_refused() {
        |           -------------- the business component's files
 
     /etc/ld.so.cache: size is 1 and 2
-        agent     file of 1 bytes, layer 2 DIG
+        agent     file of 1 byte, layer 2 DIG
         business  file of 2 bytes, layer 2 DIG
         note      the loader's cache lists the libraries of one image only. Dropped, programs find theirs in the loader's own directories (/lib, /usr/lib), and no longer in those that only /etc/ld.so.conf names. Name the file itself in a `conflict`; no pattern with a star decides it
     /var/lib/dpkg/status: size is 1 and 2
-        agent     file of 1 bytes, layer 2 DIG
+        agent     file of 1 byte, layer 2 DIG
         business  file of 2 bytes, layer 2 DIG
         note      the database of dpkg lists the packages of one image only, and nothing unites two: what installs, removes or scans packages would be misled. Layout "split" keeps both. If nothing in the box asks dpkg, name the file itself in a `conflict`; no pattern with a star decides it
 

@@ -7,7 +7,7 @@ use box_digest::Blake3Digest;
 use box_image::ErrorCode;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
-use boxbuild::{Pins, Report, Request, Variant};
+use boxbuild::{InputFile, Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
 use download::fetch::FetchOptions;
 use oci_registry::Registry;
@@ -156,7 +156,7 @@ pub(crate) struct Tools<'a> {
     /// Whether a machine reads what the command prints.
     pub(crate) as_json: bool,
     options: &'a InputOptions,
-    init: PathBuf,
+    init: InputFile,
     builder: Blake3Digest,
     remote: Registry,
 }
@@ -167,7 +167,7 @@ impl<'a> Tools<'a> {
         let store = locate::store(options.store.store.as_deref())?;
         terminal::detail("store", store.display());
         let init = installed::init(options.init.as_deref())?;
-        terminal::detail("init", init.display());
+        terminal::detail("init", init.path.display());
         Ok(Self {
             store: Store::open(&store)?,
             as_json,
@@ -188,7 +188,7 @@ impl<'a> Tools<'a> {
     ) -> Result<Request<'r>, Failure> {
         let (boxfile, base) = (loaded.boxfile(), &loaded.project.base);
         let kernel = installed::kernel(self.options.kernel.as_deref(), boxfile, base)?;
-        terminal::detail("kernel", kernel.display());
+        terminal::detail("kernel", kernel.path.display());
         Ok(Request {
             boxfile,
             base,
@@ -201,7 +201,7 @@ impl<'a> Tools<'a> {
                 ..FetchOptions::default()
             },
             remote: Some(&self.remote),
-            init: &self.init,
+            init: self.init.clone(),
             kernel,
             builder: self.builder,
         })

@@ -108,12 +108,17 @@ pub(super) fn composed(
     let roots = ComponentRoot::all(&images, merged.as_ref());
     let parts = Parts { roots, skills, plan: plan_content };
     let tree = compose(&parts, boxfile, &plan).map_err(|source| unfit(boxfile, source))?;
+    let mut missing = Vec::new();
     for root in &parts.roots {
         let mut packs = contents.reader(store);
-        check_programs(root, boxfile, &plan, request.platform, &mut packs)
+        let found = check_programs(root, boxfile, &plan, request.platform, &mut packs)
             .map_err(|source| unfit(boxfile, source))?;
+        missing.extend(found.into_iter().map(|source| unfit(boxfile, source)));
     }
-    Ok(Root { tree, contents, plan, unused })
+    match missing.is_empty() {
+        true => Ok(Root { tree, contents, plan, unused }),
+        false => Err(BuildError::Several(missing)),
+    }
 }
 
 /// Returns the run plan, which some start can carry out.

@@ -69,6 +69,7 @@ pub fn readable(bytes: u64) -> String {
             let tenths = u128::from(bytes) * 10 / u128::from(size);
             format!("{}.{} {unit}", tenths / 10, tenths % 10)
         }
+        None if bytes == 1 => "1 byte".to_owned(),
         None => format!("{bytes} bytes"),
     }
 }

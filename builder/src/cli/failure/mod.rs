@@ -24,7 +24,7 @@ pub(crate) use explain::Explain;
 const MESSAGE_MAX: usize = 4096;
 
 /// A failed command.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failure {
     exit: u8,
     /// Empty where the command's result already says what is wrong.
@@ -97,6 +97,10 @@ impl Failure {
         if let BuildError::Rejected(report) = error {
             return Self::diagnostics(ErrorCode::FileInvalid, &report.found, &report.sources);
         }
+        if let BuildError::Several(errors) = error {
+            let all = errors.iter().map(|error| Self::of_build(error, sources)).collect();
+            return Self::all(all).err().unwrap_or_else(|| Self::reported(exit::FAILED));
+        }
         if let BuildError::Conflicts(conflicts) = error {
             return conflicts::failure(&error.to_string(), conflicts, sources);
         }
@@ -130,11 +134,14 @@ impl Failure {
         self
     }
 
-    /// Puts several failures into one.
+    /// Puts several failures into one. Its exit code is theirs, or that of a failure where they
+    /// differ.
     pub(crate) fn all(failures: Vec<Self>) -> Result<(), Self> {
         let truncated = failures.iter().find_map(|it| it.truncated);
+        let same = failures.windows(2).all(|pair| pair[0].exit == pair[1].exit);
+        let exit = failures.first().filter(|_| same).map_or(exit::FAILED, |it| it.exit);
         let errors: Vec<_> = failures.into_iter().flat_map(|it| it.errors).collect();
-        if errors.is_empty() { Ok(()) } else { Err(Self { exit: exit::FAILED, errors, truncated }) }
+        if errors.is_empty() { Ok(()) } else { Err(Self { exit, errors, truncated }) }
     }
 
     /// Shows the failure, as text or as data, and returns the exit code.
@@ -236,8 +243,11 @@ mod tests {
         Failure::all(Vec::new()).unwrap();
         let both = ["one", "two"].map(|it| Failure::new(ErrorCode::LockOutOfDate, it));
         assert_eq!(both[0].exit, exit::LOCKED);
-        let both = Failure::all(both.into()).unwrap_err();
-        assert_eq!((both.errors.len(), both.exit), (2, exit::FAILED));
+        let mut three = Vec::from(both);
+        let both = Failure::all(three.clone()).unwrap_err();
+        assert_eq!((both.errors.len(), both.exit), (2, exit::LOCKED));
+        three.push(Failure::new(ErrorCode::Io, "three"));
+        assert_eq!(Failure::all(three).unwrap_err().exit, exit::FAILED);
     }
 
     #[test]

@@ -77,6 +77,7 @@ impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind)?;
         match (self.size, self.below) {
+            (Some(1), _) => f.write_str(" of 1 byte"),
             (Some(size), _) => write!(f, " of {size} bytes"),
             (None, 0) => Ok(()),
             (None, 1) => f.write_str(" with 1 entry"),

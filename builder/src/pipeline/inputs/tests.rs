@@ -15,6 +15,7 @@ use oci_image::Config;
 use oci_layer::Compression;
 
 use super::*;
+use crate::pipeline::{InputFile, NamedBy};
 use crate::project::{Pins, Variant};
 
 const BOXFILE: &str = r#"box "x"
@@ -25,6 +26,8 @@ profile "ci" {
     agent { image "oci:ci"; }
 }
 "#;
+
+const INIT: InputFile = InputFile { path: PathBuf::new(), named_by: NamedBy::Nothing };
 
 fn read(text: &str, profile: Option<&str>) -> Boxfile {
     let none = |_: &str| Err(String::new());
@@ -41,8 +44,8 @@ fn request(boxfile: &Boxfile) -> Request<'_> {
         pins: Pins::default(),
         fetch: FetchOptions::default(),
         remote: None,
-        init: Path::new("init"),
-        kernel: PathBuf::from("kernel"),
+        init: INIT,
+        kernel: INIT,
         builder: Blake3Digest::from_bytes([0; 32]),
     }
 }
