@@ -54,7 +54,7 @@ pub(crate) struct Args {
     inputs: InputOptions,
 }
 
-/// What was found.
+/// The findings of the command.
 #[derive(Default)]
 struct Found {
     failures: Vec<Failure>,

@@ -152,6 +152,6 @@ mod tests {
         let mut state = State::default();
         assert!(state.is_time());
         assert!(!state.is_time(), "within a tenth of a second");
-        assert_eq!(fetched(piece(0xab, 1, 1)), "fetched sha256:abababababab (1 bytes)");
+        assert_eq!(fetched(piece(0xab, 1, 1)), "fetched sha256:abababababab (1 byte)");
     }
 }

@@ -55,11 +55,11 @@ impl Request<'_> {
 pub struct InputFile {
     /// Where it is.
     pub path: PathBuf,
-    /// What names this path.
+    /// How this path was named.
     pub named_by: NamedBy,
 }
 
-/// What names the path of a file that every box has.
+/// How the path of such a file was named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
     /// An option of the command line.
