@@ -7,7 +7,7 @@ use std::path::Path;
 use box_cache::Store;
 use box_digest::{Blake3Digest, hex};
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
-use boxbuild::{Pins, Request, resolve};
+use boxbuild::{InputFile, Pins, Request, resolve};
 use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
 use serde_json::{Value, json};
@@ -94,8 +94,8 @@ fn computed(directory: &Path) -> Vec<Value> {
         pins: Pins::default(),
         fetch: FetchOptions { offline: true, ..FetchOptions::default() },
         remote: None,
-        init: &tools.programs.list_init,
-        kernel: tools.kernel.clone(),
+        init: InputFile::found(&tools.programs.list_init),
+        kernel: InputFile::found(&tools.kernel),
         builder: Blake3Digest::from_bytes([0; 32]),
     };
     let store = Store::open(&directory.join("another-store")).unwrap();

@@ -1,11 +1,9 @@
 //! `boxbuild check`: is the Boxfile right, without building it.
 
-use std::path::PathBuf;
-
 use box_digest::Blake3Digest;
 use box_image::plan::Unsupported;
 use boxbuild::compose::unsupported;
-use boxbuild::{BuildError, InputFile, NamedBy, Pins, Report, Request};
+use boxbuild::{BuildError, InputFile, Pins, Report, Request};
 use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
 use serde_json::json;
@@ -134,7 +132,6 @@ fn distinct<T: PartialEq>(list: &mut Vec<T>) {
 }
 
 fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
-    let none = || InputFile { path: PathBuf::new(), named_by: NamedBy::Nothing };
     boxbuild::check(&Request {
         boxfile: loaded.boxfile(),
         base: &loaded.project.base,
@@ -143,8 +140,8 @@ fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
         pins: Pins::default(),
         fetch: FetchOptions { offline: true, ..FetchOptions::default() },
         remote: None,
-        init: none(),
-        kernel: none(),
+        init: InputFile::found(""),
+        kernel: InputFile::found(""),
         builder: Blake3Digest::from_bytes([0; 32]),
     })
 }

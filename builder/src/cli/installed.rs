@@ -34,7 +34,7 @@ pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
         return Ok(named_file(path, "--init", "BOXBUILD_INIT"));
     }
     let program = env::current_exe().unwrap_or_default();
-    Ok(InputFile { path: first_static(&init_places(&program))?, named_by: NamedBy::Nothing })
+    Ok(InputFile::found(first_static(&init_places(&program))?))
 }
 
 /// Returns a file that an option names, or the variable that stands for it.
@@ -101,8 +101,7 @@ pub(crate) fn kernel(
         return Ok(named_file(path, "--kernel", "BOXBUILD_KERNEL"));
     }
     let of_system = LIBRARY_DIRECTORIES.iter().map(|it| Path::new(it).join(KERNEL_LIBRARY));
-    let path = first_kernel(set_up_kernel().into_iter().chain(of_system))?;
-    Ok(InputFile { path, named_by: NamedBy::Nothing })
+    Ok(InputFile::found(first_kernel(set_up_kernel().into_iter().chain(of_system))?))
 }
 
 fn first_kernel(places: impl IntoIterator<Item = PathBuf>) -> Result<PathBuf, Failure> {

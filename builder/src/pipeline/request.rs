@@ -59,6 +59,13 @@ pub struct InputFile {
     pub named_by: NamedBy,
 }
 
+impl InputFile {
+    /// Returns a file that was found where it is installed.
+    pub fn found(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), named_by: NamedBy::Nothing }
+    }
+}
+
 /// How the path of such a file was named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {

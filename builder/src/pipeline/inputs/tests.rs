@@ -15,7 +15,7 @@ use oci_image::Config;
 use oci_layer::Compression;
 
 use super::*;
-use crate::pipeline::{InputFile, NamedBy};
+use crate::pipeline::InputFile;
 use crate::project::{Pins, Variant};
 
 const BOXFILE: &str = r#"box "x"
@@ -26,8 +26,6 @@ profile "ci" {
     agent { image "oci:ci"; }
 }
 "#;
-
-const INIT: InputFile = InputFile { path: PathBuf::new(), named_by: NamedBy::Nothing };
 
 fn read(text: &str, profile: Option<&str>) -> Boxfile {
     let none = |_: &str| Err(String::new());
@@ -44,8 +42,8 @@ fn request(boxfile: &Boxfile) -> Request<'_> {
         pins: Pins::default(),
         fetch: FetchOptions::default(),
         remote: None,
-        init: INIT,
-        kernel: INIT,
+        init: InputFile::found("init"),
+        kernel: InputFile::found("kernel"),
         builder: Blake3Digest::from_bytes([0; 32]),
     }
 }
