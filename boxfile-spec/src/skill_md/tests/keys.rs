@@ -68,7 +68,23 @@ fn keys_that_every_skill_has() {
        |
        = help: write `description: …`: what the skill does, and when an agent should use it
     ");
-    assert_snapshot!(file_errors("\u{feff}---\nauthor: a\nname:\ndescription: ''\n---\n"), @"");
+    assert_snapshot!(file_errors("\u{feff}---\nauthor: a\nname:\ndescription: ''\n---\n"), @"
+    error: `name` has no value
+      --> SKILL.md:3:5
+       |
+     3 | name:
+       |     ^ expected a text
+       |
+       = help: write `name: greet`, the name of the skill's directory
+
+    error: the description is empty
+      --> SKILL.md:4:14
+       |
+     4 | description: ''
+       |              ^^ an agent picks skills by it
+       |
+       = help: write what the skill does, and when an agent should use it
+    ");
     let long = format!("---\nname: greet\ndescription: {}\n---\n", "é".repeat(1025));
     let errors = parse(&long, "greet").errors;
     let message = "the description has 1025 characters, which is more than 1024";

@@ -236,6 +236,8 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use boxbuild::{InputError, InputFile, InputKind, NamedBy};
+
     use super::*;
 
     #[test]
@@ -299,6 +301,29 @@ mod tests {
              = help: free some space there, or name another directory with --store"
         );
         assert_eq!(json!(failure.errors)[0]["code"], "disk-full");
+    }
+
+    #[test]
+    fn a_file_that_every_box_has_is_named_as_it_was_chosen() {
+        let sources = Sources::single(boxfile_spec::Source::new("Boxfile", "kernel \"k\""));
+        let failed = |named_by| {
+            let file = InputFile { path: "k".into(), named_by };
+            let source = io::ErrorKind::NotFound.into();
+            let error = InputError { kind: InputKind::Kernel, file, source };
+            error_report::text(&Failure::of_build(&BuildError::from(error), &sources).errors)
+        };
+        let message = "error: cannot read the kernel k: entity not found";
+        let helps = [
+            (NamedBy::Option("--kernel"), "\n  = help: the option --kernel names it"),
+            (
+                NamedBy::Variable("BOXBUILD_KERNEL"),
+                "\n  = help: the environment variable BOXBUILD_KERNEL names it",
+            ),
+            (NamedBy::Nothing, ""),
+        ];
+        for (named_by, help) in helps {
+            assert_eq!(failed(named_by), format!("{message}{help}"));
+        }
     }
 
     #[test]
