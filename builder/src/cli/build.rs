@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     warn_of_swap(swap, &directory, &mut warnings);
     loaded.add_unused(&built.unused, &mut warnings);
-    warn_of_unenforced(&tools, &built, &mut warnings)?;
+    warnings.add_unsupported(&built.sealed.plan(&tools.store)?.unsupported());
     let lock = locking::report(&lock_file, &lock, written);
     report(args, &loaded, &built, &directory, &lock, &warnings);
     Ok(())
@@ -154,19 +154,6 @@ fn warn_of_swap(swap: Swap, directory: &Path, warnings: &mut Warnings) {
             directory.display()
         ));
     }
-}
-
-/// Says what of the box today's launcher does not enforce, and so refuses to start.
-fn warn_of_unenforced(
-    tools: &Tools<'_>,
-    built: &Build,
-    warnings: &mut Warnings,
-) -> Result<(), Failure> {
-    let plan = built.sealed.plan(&tools.store)?;
-    for unsupported in plan.unsupported() {
-        warnings.add_message(&format!("boxlaunch will not start this box: {unsupported}"));
-    }
-    Ok(())
 }
 
 /// Bounds the number of threads; this one is among them.

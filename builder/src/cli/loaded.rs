@@ -7,7 +7,7 @@ use box_digest::Blake3Digest;
 use box_image::ErrorCode;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
-use boxbuild::{BuildError, Pins, Report, Request, Variant};
+use boxbuild::{BuildError, InputFile, Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources};
 use download::fetch::FetchOptions;
 use oci_registry::Registry;
@@ -149,7 +149,7 @@ pub(crate) struct Tools<'a> {
     /// Whether a machine reads what the command prints.
     pub(crate) as_json: bool,
     options: &'a InputOptions,
-    init: PathBuf,
+    init: InputFile,
     builder: Blake3Digest,
     remote: Registry,
 }
@@ -160,7 +160,7 @@ impl<'a> Tools<'a> {
         let store = locate::store(options.store.store.as_deref())?;
         terminal::detail("store", store.display());
         let init = installed::init(options.init.as_deref())?;
-        terminal::detail("init", init.display());
+        terminal::detail("init", init.path.display());
         Ok(Self {
             store: Store::open(&store)?,
             as_json,
@@ -181,7 +181,7 @@ impl<'a> Tools<'a> {
     ) -> Result<Request<'r>, Failure> {
         let (boxfile, base) = (loaded.boxfile(), &loaded.project.base);
         let kernel = installed::kernel(self.options.kernel.as_deref(), boxfile, base)?;
-        terminal::detail("kernel", kernel.display());
+        terminal::detail("kernel", kernel.path.display());
         Ok(Request {
             boxfile,
             base,
@@ -194,7 +194,7 @@ impl<'a> Tools<'a> {
                 ..FetchOptions::default()
             },
             remote: Some(&self.remote),
-            init: &self.init,
+            init: self.init.clone(),
             kernel,
             builder: self.builder,
         })

@@ -23,6 +23,7 @@ mod locking;
 mod ls;
 mod options;
 mod plan;
+mod preview;
 mod progress;
 mod registries;
 mod search;

@@ -20,17 +20,25 @@ const MAX_INTERPRETERS: usize = 5;
 const HEAD_MAX: u64 = 64 << 10;
 
 /// Checks the programs of the components that have a root: their own, if they are started, and the
-/// health check.
+/// health check. Returns a [`ComposeError::NoSuchProgram`] for each that is missing.
 ///
 /// # Errors
-/// [`ComposeError::NoSuchProgram`]; [`ComposeError::Unreadable`] where a program cannot be read.
+/// [`ComposeError::Unreadable`] where a program cannot be read.
 pub fn check_programs(
     root: &ComponentRoot<'_>,
     boxfile: &Boxfile,
     plan: &RunPlan,
     platform: Platform,
     read: &mut dyn ReadContent,
-) -> Result<(), ComposeError> {
+) -> Result<Vec<ComposeError>, ComposeError> {
+    let mut missing = Vec::new();
+    let mut keep = |error| match error {
+        ComposeError::NoSuchProgram { .. } => {
+            missing.push(error);
+            Ok(())
+        }
+        error => Err(error),
+    };
     for component in root.components.iter().copied() {
         let (Some(own), Some(declared)) = (plan.component(component), boxfile.component(component))
         else {
@@ -41,16 +49,18 @@ pub fn check_programs(
         let is_started = component == ComponentName::Agent || own.autostart || span.is_some();
         if let Some(program) = own.argv.first().filter(|_| is_started) {
             let span = span.unwrap_or_else(|| boxfile.root_span(component));
-            finder.check(&format!("the {}", component.name()), program, span)?;
+            let checked = finder.check(&format!("the {}", component.name()), program, span);
+            checked.or_else(&mut keep)?;
         }
         if let Some(Health::Exec { argv }) = &own.health
             && let Some(program) = argv.first()
         {
             let span = boxfile.agent.health.as_ref().and_then(boxfile_spec::Health::span);
-            finder.check("the health check", program, span.unwrap_or_default())?;
+            let checked = finder.check("the health check", program, span.unwrap_or_default());
+            checked.or_else(&mut keep)?;
         }
     }
-    Ok(())
+    Ok(missing)
 }
 
 /// Where a path leads.
@@ -284,13 +294,11 @@ mod tests {
         let plan = plan(&boxfile);
         let components = vec![ComponentName::Agent];
         let root = ComponentRoot { components, name: "agent", tree: &tree };
-        match check_programs(&root, &boxfile, &plan, Platform::BUILT, &mut texts) {
-            Ok(()) => None,
-            Err(ComposeError::NoSuchProgram { message, near, words, .. }) => {
-                Some((message, near, words))
-            }
-            Err(error) => panic!("{error}"),
-        }
+        let missing = check_programs(&root, &boxfile, &plan, Platform::BUILT, &mut texts).unwrap();
+        missing.into_iter().next().map(|error| match error {
+            ComposeError::NoSuchProgram { message, near, words, .. } => (message, near, words),
+            error => panic!("{error}"),
+        })
     }
 
     fn plan(boxfile: &Boxfile) -> RunPlan {

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{errors, file_errors, manifest};
+use super::{complete, errors, file_errors, manifest};
 
 #[test]
 fn fences() {
@@ -24,14 +24,14 @@ fn fences() {
        |
        = help: begin the file with the lines `---`, `name: …`, `description: …` and `---`
     ");
-    assert_snapshot!(file_errors("\u{feff}---\nname: greet\n---\n"), @"
-    error: the file does not begin with the line `---`
-      --> SKILL.md:1:1
+    assert_snapshot!(file_errors("\u{feff}---\nname: greet\n"), @"
+    error: the frontmatter has no end
+      --> SKILL.md:1:2
        |
      1 | �---
-       | ^^^^ a byte order mark precedes it
+       |  ^^^ begins here
        |
-       = help: save the file as UTF-8 without one
+       = help: write `---` on a line of its own after the last key
     ");
     assert_snapshot!(file_errors("--- \nname: greet\n---\n"), @"
     error: the file does not begin with the line `---`
@@ -406,7 +406,7 @@ fn what_is_not_supported() {
 #[test]
 fn tags() {
     for tagged in ["!!str greet", "!!binary Z3JlZXQ=", "! greet"] {
-        manifest(&format!("---\nname: {tagged}\n---\n"));
+        manifest(&complete(&format!("name: {tagged}")));
     }
     assert_snapshot!(errors("name: !custom greet"), @"
     error: tags other than YAML's own are not supported

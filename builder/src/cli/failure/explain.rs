@@ -2,7 +2,6 @@
 //! themselves only state facts.
 
 use std::borrow::Cow;
-use std::env;
 use std::error::Error;
 use std::io;
 use std::path::Path;
@@ -12,12 +11,12 @@ use box_image::DEFAULT_TAG;
 use box_image::ErrorCode::{self, *};
 use box_inspect::diff::PathError;
 use box_inspect::opened;
+use box_skill::SkillError;
 use box_tree::listing::FindError;
 use boxbuild::binary::{BinaryError, ProgramError};
 use boxbuild::compose::ComposeError;
 use boxbuild::project::{LockFileError, ProjectError};
-use boxbuild::skill::SkillError;
-use boxbuild::{BuildError, Cause};
+use boxbuild::{BuildError, Cause, InputError, InputKind, NamedBy};
 use boxfile_spec::lock::REBUILD;
 use boxfile_spec::{Platform, nearest};
 use download::DownloadError;
@@ -67,7 +66,8 @@ impl Explain for BuildError {
                 help(LockPinStale, format!("run `boxbuild update {name}` to write it again"))
             }
             Self::NotAnInit { .. } => help(InitInvalid, "build it with `cargo xtask box-init`"),
-            Self::Rejected(_) => FileInvalid.into(),
+            // The failure has a row for each of several.
+            Self::Several(_) | Self::Rejected(_) => FileInvalid.into(),
             Self::Platform { .. } => help(
                 PlatformUnsupported,
                 format!("declare `platform \"{}\"`, too", Platform::BUILT),
@@ -91,6 +91,7 @@ impl Explain for Cause {
             Self::Url(source) => source.explain(),
             Self::Fetch(source) => source.explain(),
             Self::File(source) => source.explain(),
+            Self::Input(source) => source.explain(),
             Self::Compose(source) => source.explain(),
             Self::Store(source) => source.explain(),
             Self::Kernel(_) => KernelInvalid.into(),
@@ -163,7 +164,7 @@ impl Explain for SkillError {
         let text = match self {
             Self::Outside(_) => "a skill is part of the checkout: copy it there",
             Self::Name(_) => "rename it",
-            Self::Unusable(..) | Self::Rejected(_) => return SkillInvalid.into(),
+            Self::Unusable(..) => return SkillInvalid.into(),
             Self::File(source) => return source.explain(),
             Self::TooLarge(_) => return TooLarge.into(),
         };
@@ -180,7 +181,7 @@ impl Explain for ProjectError {
 /// Returns the row of a lock's error. The diagnostics of a malformed lock have helps of their own.
 pub(super) fn lock(error: &LockFileError) -> Explanation {
     match error {
-        LockFileError::File(FileError { doing: "write", .. }) => {
+        LockFileError::NotWritable(_) => {
             help(Io, "name a place that can be written with --lock-file PATH")
         }
         LockFileError::File(source) => source.explain(),
@@ -393,29 +394,31 @@ impl Explain for PathError {
     }
 }
 
-/// Returns what names a file: an environment variable, or else an option.
-fn named_by(path: &Path, variable: &str, option: &str) -> String {
-    match env::var_os(variable) {
-        Some(value) if Path::new(&value) == path => {
-            format!("the environment variable {variable} names it")
+impl Explain for InputError {
+    fn explain(&self) -> Explanation {
+        if self.source.kind() != io::ErrorKind::NotFound {
+            return self.source.explain();
         }
-        _ => format!("{option} names it"),
+        let code = match self.kind {
+            InputKind::Kernel => KernelNotFound,
+            InputKind::Init => InitNotFound,
+        };
+        match self.file.named_by {
+            NamedBy::Option(name) => help(code, format!("the option {name} names it")),
+            NamedBy::Variable(name) => {
+                help(code, format!("the environment variable {name} names it"))
+            }
+            NamedBy::Boxfile(_) => {
+                help(code, "correct the path, or remove `kernel` to use an installed one")
+            }
+            NamedBy::Nothing => code.into(),
+        }
     }
 }
 
 impl Explain for FileError {
     fn explain(&self) -> Explanation {
-        let is_absent = self.source.kind() == io::ErrorKind::NotFound;
         match self.source.kind() {
-            _ if is_absent && self.doing == "read the kernel" => {
-                help(KernelNotFound, named_by(&self.path, "BOXBUILD_KERNEL", "--kernel"))
-            }
-            _ if is_absent && self.doing == "read the declared kernel" => {
-                help(KernelNotFound, "leave the path out to use the installed kernel")
-            }
-            _ if is_absent && self.doing == "read the init" => {
-                help(InitNotFound, named_by(&self.path, "BOXBUILD_INIT", "--init"))
-            }
             // It could be read, and is not what it should be.
             io::ErrorKind::InvalidData => FileInvalid.into(),
             _ => self.source.explain(),

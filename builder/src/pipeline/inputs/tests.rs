@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use box_cache::ActionKey;
 use box_digest::{AnyDigest, Blake3Digest, Digest};
 use box_image::SkillMode;
+use box_skill::Skill;
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
 use boxfile_spec::lock::PinKind;
 use boxfile_spec::{Boxfile, Platform, Source, Span};
@@ -14,8 +15,8 @@ use oci_image::Config;
 use oci_layer::Compression;
 
 use super::*;
+use crate::pipeline::InputFile;
 use crate::project::{Pins, Variant};
-use crate::skill::Skill;
 
 const BOXFILE: &str = r#"box "x"
 agent { image "oci:a"; env-file "a.env"; }
@@ -41,8 +42,8 @@ fn request(boxfile: &Boxfile) -> Request<'_> {
         pins: Pins::default(),
         fetch: FetchOptions::default(),
         remote: None,
-        init: Path::new("init"),
-        kernel: PathBuf::from("kernel"),
+        init: InputFile::found("init"),
+        kernel: InputFile::found("kernel"),
         builder: Blake3Digest::from_bytes([0; 32]),
     }
 }
@@ -261,18 +262,6 @@ fn secrets_of_an_image_are_warnings_unless_they_are_replaced() {
     assert!(
         !format!("{warnings:?}").contains("abc123") && !format!("{warnings:?}").contains("hunter2")
     );
-}
-
-#[test]
-fn a_kernel_that_the_boxfile_names_is_blamed_there() {
-    let span = |kernel: &str| {
-        let boxfile = read(&format!("{BOXFILE}{kernel}"), None);
-        let request = Request { kernel: PathBuf::from("/nowhere/k.so"), ..request(&boxfile) };
-        let error = files::kernel(&request).err().unwrap();
-        error.spans()[0].map(|span| span.len)
-    };
-    assert_eq!(span("kernel \"k.so\"\n"), Some("\"k.so\"".len()));
-    assert_eq!(span(""), None);
 }
 
 #[test]
