@@ -104,7 +104,7 @@ fn a_comment_as_in_a_shell_after_a_declaration() {
 #[test]
 fn typographic_quotes() {
     assert_snapshot!(file_errors("layout “merged”\nshare ‘a b’ guest=“/a"), @r#"
-    error: typographic quotes are not quotes
+    error: typographic quotes cannot enclose a string
       --> Boxfile:3:8
        |
      3 | layout “merged”
@@ -112,7 +112,7 @@ fn typographic_quotes() {
        |
        = help: write `"merged"`
 
-    error: typographic quotes are not quotes
+    error: typographic quotes cannot enclose a string
       --> Boxfile:4:7
        |
      4 | share ‘a b’ guest=“/a
@@ -120,7 +120,7 @@ fn typographic_quotes() {
        |
        = help: write `"a b"`
 
-    error: typographic quotes are not quotes
+    error: typographic quotes cannot enclose a string
       --> Boxfile:4:19
        |
      4 | share ‘a b’ guest=“/a
@@ -131,7 +131,7 @@ fn typographic_quotes() {
 }
 
 #[test]
-fn a_value_behind_an_equals_sign() {
+fn a_value_after_an_equals_sign() {
     assert_snapshot!(agent_errors("    workdir = /srv\n    args = [\"a\", \"b\"]\n    autostart = true\n    env = { }\n    user = a b \"c"), @r#"
     error: the value of a declaration follows its name without `=`
       --> Boxfile:4:13
@@ -165,7 +165,7 @@ fn a_value_behind_an_equals_sign() {
        |
        = help: write `name="value"`, or remove the `=`
 
-    error: nothing can stand inside of `env`
+    error: `env` takes no block
       --> Boxfile:7:11
        |
      7 |     env = { }
@@ -173,7 +173,7 @@ fn a_value_behind_an_equals_sign() {
        |
        = help: for example `env LOG_LEVEL="info" LANG="C.UTF-8"`
 
-    error: this text is never closed
+    error: this string is never closed
       --> Boxfile:8:16
        |
      8 |     user = a b "c
@@ -223,7 +223,7 @@ fn a_name_with_a_colon() {
 #[test]
 fn texts_in_single_quotes() {
     assert_snapshot!(agent_errors("    entrypoint 'sh' '-c' 'echo hi' \"it's\"\n    env A='x' B='a b\n    'user' app"), @r#"
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:4:16
        |
      4 |     entrypoint 'sh' '-c' 'echo hi' "it's"
@@ -231,7 +231,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"sh"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:4:21
        |
      4 |     entrypoint 'sh' '-c' 'echo hi' "it's"
@@ -239,7 +239,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"-c"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:4:26
        |
      4 |     entrypoint 'sh' '-c' 'echo hi' "it's"
@@ -247,7 +247,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"echo hi"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:5:11
        |
      5 |     env A='x' B='a b
@@ -255,7 +255,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"x"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:5:17
        |
      5 |     env A='x' B='a b
@@ -263,7 +263,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"a"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:6:5
        |
      6 |     'user' app
@@ -340,7 +340,7 @@ fn an_argument_that_is_meant_as_a_property() {
     let lines =
         "limits \"2g\" foo=1\nhealth tcp x\nenv \"LOG=info\" LOG\nenv \"API_TOKEN=hunter2hunter2\"";
     assert_snapshot!(agent_errors(lines), @r#"
-    error: `limits` takes no value, but got the text `2g`
+    error: `limits` takes no value, but got the string `2g`
       --> Boxfile:4:8
        |
      4 | limits "2g" foo=1
@@ -356,7 +356,7 @@ fn an_argument_that_is_meant_as_a_property() {
        |
        = help: its properties: `memory`, `pids`, `cpu-weight`, `cpu-shares`
 
-    error: unexpected argument: the text `x`
+    error: unexpected argument: the string `x`
       --> Boxfile:5:12
        |
      5 | health tcp x
@@ -389,7 +389,7 @@ fn an_argument_that_is_meant_as_a_property() {
        = help: write `env API_TOKEN="…"`
     "#);
     assert_snapshot!(file_errors("budget \"5s\"\nvm 2 \"1GiB\"\nskill s \"skills/s\"\nlayout split merged"), @r#"
-    error: `budget` takes no value, but got the text `5s`
+    error: `budget` takes no value, but got the string `5s`
       --> Boxfile:3:8
        |
      3 | budget "5s"
@@ -405,7 +405,7 @@ fn an_argument_that_is_meant_as_a_property() {
        |
        = help: write `vm cpus=2`
 
-    error: `vm` takes no value, but got the text `1GiB`
+    error: `vm` takes no value, but got the string `1GiB`
       --> Boxfile:4:6
        |
      4 | vm 2 "1GiB"
@@ -421,7 +421,7 @@ fn an_argument_that_is_meant_as_a_property() {
        |
        = help: for example `skill "greet" path="skills/greet"`
 
-    error: unexpected argument: the text `skills/s`
+    error: unexpected argument: the string `skills/s`
       --> Boxfile:5:9
        |
      5 | skill s "skills/s"
@@ -429,7 +429,7 @@ fn an_argument_that_is_meant_as_a_property() {
        |
        = help: write `path="skills/s"`
 
-    error: unexpected argument: the text `merged`
+    error: unexpected argument: the string `merged`
       --> Boxfile:6:14
        |
      6 | layout split merged
@@ -440,7 +440,7 @@ fn an_argument_that_is_meant_as_a_property() {
     let toml =
         "box = \"b\"\nbudget = \"5s\"\n[agent]\nimage = \"oci:i\"\nenv = [\"A=1\"]\nport = 80,\n";
     assert_snapshot!(shown(&read(&[("Boxfile.toml", toml)], None)), @r#"
-    error: `budget` takes no value, but got the text `5s`
+    error: `budget` takes no value, but got the string `5s`
       --> Boxfile.toml:2:10
        |
      2 | budget = "5s"

@@ -109,7 +109,7 @@ impl Explain for ComposeError {
             Self::NoProgram => "write `entrypoint \"/path/to/program\"` in `agent`",
             Self::NoSuchProgram { words: Some(words), .. } => {
                 let text =
-                    format!("each word is a text of its own, as no shell splits them: {words}");
+                    format!("each word is a string of its own, as no shell splits them: {words}");
                 return help(ProgramInvalid, text);
             }
             Self::NoSuchProgram { near: Some(near), .. } => {
@@ -250,7 +250,9 @@ impl Explain for LayerError {
 impl Explain for FetchError {
     fn explain(&self) -> Explanation {
         match self {
-            Self::Offline { .. } => help(Offline, "build once without --offline"),
+            Self::Offline { .. } => {
+                help(Offline, "run `boxbuild fetch`, or build once without --offline")
+            }
             Self::Download(DownloadError::WrongDigest { .. }) => help(DigestMismatch, NEW_SHA256),
             Self::Download(source) => source.explain(),
         }
@@ -262,7 +264,9 @@ impl Explain for UrlError {
         match self {
             Self::Malformed { .. } => help(BoxfileInvalid, "write it as \"https://HOST/PATH\""),
             Self::Scheme(_) => BoxfileInvalid.into(),
-            Self::Credentials { .. } => help(BoxfileInvalid, "a URL is public: take them out"),
+            Self::Credentials { .. } => {
+                help(BoxfileInvalid, "remove them: credentials do not belong in a Boxfile")
+            }
         }
     }
 }
