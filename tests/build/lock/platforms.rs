@@ -67,7 +67,7 @@ fn only_one_platform_can_be_built() {
     let said = checkout.fails(&["build", "--platform", "linux/arm64"]);
     insta::assert_snapshot!(said, @r#"
     error: this version builds boxes for linux/amd64 only, not for linux/arm64
-      = help: declare `platform "linux/amd64"`, too
+      = help: declare "linux/amd64" in `platform`, and build for it: `--platform linux/amd64`
     "#);
     assert!(!checkout.path(LOCK).exists());
 }
@@ -77,7 +77,7 @@ fn a_platform_that_is_not_declared() {
     let said = Checkout::new().fails(&["build", "--platform", "linux/arm64"]);
     insta::assert_snapshot!(said, @r#"
     error: this version builds boxes for linux/amd64 only, not for linux/arm64
-      = help: declare `platform "linux/amd64"`, too
+      = help: declare "linux/amd64" in `platform`, and build for it: `--platform linux/amd64`
     "#);
     let ran = Checkout::new().run(&["build", "--platform", "linux/risc"]);
     assert_eq!(ran.code, 2);

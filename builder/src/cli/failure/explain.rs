@@ -70,7 +70,10 @@ impl Explain for BuildError {
             Self::Several(_) | Self::Rejected(_) => FileInvalid.into(),
             Self::Platform { .. } => help(
                 PlatformUnsupported,
-                format!("declare `platform \"{}\"`, too", Platform::BUILT),
+                format!(
+                    "declare \"{0}\" in `platform`, and build for it: `--platform {0}`",
+                    Platform::BUILT
+                ),
             ),
             Self::Conflicts(_) => MergeConflict.into(),
         }
