@@ -11,7 +11,7 @@ pub fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
     let close = candidates.iter().copied().filter(close);
     close
         .map(|candidate| (strsim::osa_distance(&name, &candidate.to_lowercase()), candidate))
-        .filter(|(edits, candidate)| *edits <= (candidate.len() / 2).min(2))
+        .filter(|(edits, candidate)| *edits <= (candidate.len() / 3).clamp(1, 2))
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, candidate)| candidate)
 }

@@ -4,6 +4,8 @@
 //! the directories of `PATH`. What is below a mount exists only when the box runs, and is not looked
 //! for: a share, a scratch disk, the skills, and the kernel's own directories.
 
+use std::collections::BTreeSet;
+
 use box_image::defaults::SEARCH_PATH;
 use box_image::plan::SKILLS_PATH;
 use box_image::rules::KERNEL_DIRECTORIES;
@@ -18,6 +20,10 @@ use crate::binary::{Program, inspect_head};
 const MAX_INTERPRETERS: usize = 5;
 /// The bytes of a program that are read: headers, and the first line of a script.
 const HEAD_MAX: u64 = 64 << 10;
+/// The directories, and the names in each, among which the program is looked for that was probably meant.
+/// An image may name a directory any number of times, and fill it with any number of names.
+const NEAR_DIRECTORIES: usize = 16;
+const NEAR_NAMES: usize = 8192;
 
 /// Checks the programs of the components that have a root: their own, if they are started, and the
 /// health check. Returns a [`ComposeError::NoSuchProgram`] for each that is missing.
@@ -199,12 +205,15 @@ impl Finder<'_> {
             Some((directory, _)) => (vec![directory], true),
             None => (self.search_path().split(':').collect(), false),
         };
+        let mut seen = BTreeSet::new();
+        let directories: Vec<&str> =
+            directories.into_iter().filter(|it| seen.insert(*it)).take(NEAR_DIRECTORIES).collect();
         let elsewhere = self.candidates(name).into_iter().find(|path| is_program(path));
         elsewhere.filter(|_| is_path).or_else(|| {
             directories.iter().find_map(|directory| {
                 let Place::Entry(id) = self.follow(directory.as_bytes()) else { return None };
                 let names = self.root.inode(id).names()?.keys();
-                let names = names.filter_map(|it| std::str::from_utf8(it).ok());
+                let names = names.take(NEAR_NAMES).filter_map(|it| std::str::from_utf8(it).ok());
                 let names: Vec<&str> =
                     names.filter(|it| is_program(&format!("{directory}/{it}"))).collect();
                 let near = nearest(name, &names)?;

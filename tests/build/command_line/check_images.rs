@@ -25,7 +25,7 @@ fn every_missing_program_is_named_as_plan_and_build_name_it() {
      4 |     entrypoint "/agent/bin/agnt"
        |                ^^^^^^^^^^^^^^^^^ named here
        |
-       = help: did you mean "/agent/bin/agent"?
+       = help: did you mean "/agent/bin/agent"? Or add the program to the image
 
     error: the health check runs "/bin/probe", which is not in the image of `agent`
       --> Boxfile:5:19
@@ -52,7 +52,7 @@ fn users_and_interpreters_are_looked_up() {
      4 |     user "agnt"
        |          ^^^^^^ named here
        |
-       = help: did you mean "agent"?
+       = help: did you mean "agent"? Or add the program to the image
     "#);
     checkout.edit("Boxfile", "agnt", "agent");
     insta::assert_snapshot!(checkout.fails(&["check", "--images"]), @r#"

@@ -116,7 +116,8 @@ impl Explain for ComposeError {
                 return help(ProgramInvalid, text);
             }
             Self::NoSuchProgram { near: Some(near), .. } => {
-                return help(ProgramInvalid, format!("did you mean {near:?}?"));
+                let text = format!("did you mean {near:?}? Or add the program to the image");
+                return help(ProgramInvalid, text);
             }
             Self::NoSuchProgram { .. } => {
                 let text = "name a program that the image has, or add it to the image";

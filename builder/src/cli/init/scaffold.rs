@@ -47,7 +47,7 @@ impl Found {
                 port,
             ),
             None => (
-                "Where it listens; the box is ready when the port accepts a connection.",
+                "A guess: the image names no port. The box is ready when it accepts a connection.",
                 AGENT_PORT,
             ),
         }
