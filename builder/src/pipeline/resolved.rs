@@ -58,10 +58,12 @@ impl Resolved<'_> {
         inputs::lock(&self.inputs, self.request)
     }
 
-    /// Returns the warnings about images whose own variables look like secrets: they become a part
-    /// of the box. No value is in a warning.
+    /// Returns the warnings about images: those that changed since the lock was written, and those whose
+    /// own variables look like secrets, which become a part of the box. No value is in a warning.
     pub fn image_warnings(&self) -> Vec<Diagnostic> {
-        self.inputs.image_secrets(self.request.boxfile)
+        let mut warnings = self.inputs.changed_images(self.request, self.store);
+        warnings.extend(self.inputs.image_secrets(self.request.boxfile));
+        warnings
     }
 
     /// Returns the warnings about files of the checkout.

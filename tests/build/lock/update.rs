@@ -34,6 +34,17 @@ fn one_entry() {
 }
 
 #[test]
+fn an_image_that_changed_since_is_a_warning_until_the_update() {
+    let checkout = moved();
+    let notes = checkout.run(&["build"]).notes;
+    let warning = "warning: the lock keeps another image than oci:images/agent has now";
+    assert!(notes.contains(warning) && notes.contains("`boxbuild update agent`"), "{notes}");
+    checkout.result(&["update", "agent"]);
+    let notes = checkout.run(&["build"]).notes;
+    assert!(!notes.contains(warning) && notes.contains("`boxbuild update business`"), "{notes}");
+}
+
+#[test]
 fn every_image() {
     let checkout = moved();
     let result = checkout.result(&["update"]);

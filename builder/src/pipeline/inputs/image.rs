@@ -5,7 +5,7 @@ use std::path::Path;
 use box_cache::Store;
 use box_digest::Digest;
 use box_image::{ComponentName, HUB};
-use boxfile_spec::{ImageRef, Spanned};
+use boxfile_spec::{Diagnostic, ImageRef, Spanned};
 use oci_image::{Access, Found, Image, Registries, SourceError};
 
 use crate::pipeline::request::Request;
@@ -48,6 +48,31 @@ fn open(
         super::entries::check_image(entry, &image, span)?;
     }
     Ok(image)
+}
+
+/// Returns the warnings about layouts in which the tag means another image than the one that the lock
+/// pins: they are at hand, so that a person expects what is there now.
+pub(super) fn changed(
+    request: &Request<'_>,
+    store: &Store,
+    images: &[(ComponentName, Image)],
+) -> Vec<Diagnostic> {
+    let mut warnings = Vec::new();
+    for (component, image) in images {
+        let declared = request.boxfile.component(*component).and_then(|it| it.image.as_ref());
+        let Some(reference) = declared else { continue };
+        if !matches!(reference.value, ImageRef::OciLayout { digest: None, .. }) {
+            continue;
+        }
+        let access = access(request, store);
+        let now = oci_image::open(&reference.value, None, request.platform, &access);
+        let Some(now) = now.ok().filter(|now| now.manifest != image.manifest) else { continue };
+        let message = format!("the lock keeps another image than {} has now", reference.value);
+        let label = format!("now {}, locked {}", now.manifest.short(), image.manifest.short());
+        let help = format!("run `boxbuild update {}` to build the new one", component.name());
+        warnings.push(Diagnostic::warning(message, reference.span, label).with_help(help));
+    }
+    warnings
 }
 
 /// Returns the cause of a failure; of a reference to a registry that is the path of a directory, too,
