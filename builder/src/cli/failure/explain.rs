@@ -173,10 +173,10 @@ impl Explain for ProjectError {
 /// Returns the row of a lock's error. The diagnostics of a malformed lock have helps of their own.
 pub(super) fn lock(error: &LockFileError) -> Explanation {
     match error {
-        LockFileError::File(FileError { doing: "write", .. }) => {
-            help(Io, "name a place that can be written with --lock-file PATH")
-        }
-        LockFileError::File(source) => source.explain(),
+        LockFileError::File(source) => match source.explain() {
+            other if source.doing != "write" || other.code != Io => other,
+            _ => help(Io, "name a place that can be written with --lock-file PATH"),
+        },
         LockFileError::NotText(_) => help(LockMalformed, REBUILD),
         LockFileError::Malformed { conflicted: true, .. } => LockConflicted.into(),
         LockFileError::Malformed { .. } => LockMalformed.into(),
@@ -280,6 +280,7 @@ impl Explain for HttpError {
             Self::NoRoots { .. } => help(ServerUntrusted, "install the package ca-certificates"),
             Self::Client(_) => Internal.into(),
             Self::Untrusted { .. } | Self::NotTls { .. } => ServerUntrusted.into(),
+            Self::NotHttp { .. } => DownloadFailed.into(),
             Self::Unreachable { .. } => ServerUnreachable.into(),
         }
     }
