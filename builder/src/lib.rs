@@ -20,7 +20,6 @@
 #![forbid(unsafe_code)]
 
 pub mod binary;
-mod checkout;
 pub mod compose;
 mod error;
 pub mod kernel;

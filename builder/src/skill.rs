@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree};
 use boxfile_spec::skill_md::{self, SkillManifest};
 use boxfile_spec::{Diagnostic, NAME_FORM, Source, Sources, Span, Spanned};
-use host_fs::FileError;
 use host_fs::read::{Links, ReadError, read_file};
+use host_fs::{FileError, checkout};
 
-use crate::{Report, checkout};
+use crate::Report;
 
 /// The most bytes that one skill may have. It is read into memory.
 const SKILL_MAX: u64 = 64 << 20;

@@ -9,13 +9,13 @@ use box_digest::Digest;
 use box_image::secrets::looks_secret;
 use box_image::{ComponentName, SecretPlan};
 use boxfile_spec::{Boxfile, Diagnostic, Source, Sources, Spanned, dotenv};
-use host_fs::FileError;
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
+use host_fs::{FileError, checkout};
 
 use crate::binary::{self, Program};
 use crate::compose::Env;
 use crate::pipeline::request::Request;
-use crate::{BuildError, Report, checkout};
+use crate::{BuildError, Report};
 
 /// The most bytes that an init or a kernel may have.
 const FILE_MAX: u64 = 512 << 20;
