@@ -136,8 +136,11 @@ fn a_file_that_leads_out_of_the_checkout() {
 /// A checkout may be a stranger's, and a message shows lines of what is read.
 #[test]
 fn a_boxfile_or_lock_that_is_a_link_out_of_the_checkout() {
+    /// Formatting would change it.
+    const PRECIOUS: &str = "    password = \"canary\"\n";
+
     let checkout = Checkout::new();
-    checkout.write("precious", "password=canary\n");
+    checkout.write("precious", PRECIOUS);
     checkout.write("inner/Boxfile.kdl", BOXFILE);
     let link = |name: &str| std::os::unix::fs::symlink("../precious", checkout.path(name)).unwrap();
     let run = |args: &[&str]| checkout.run(&[&["-C", "inner"], args].concat());
@@ -157,7 +160,7 @@ fn a_boxfile_or_lock_that_is_a_link_out_of_the_checkout() {
         refused(args);
     }
     refused(&["init", "--force", "oci:../images/agent"]);
-    assert_eq!(checkout.read("precious"), "password=canary\n");
+    assert_eq!(checkout.read("precious"), PRECIOUS);
     let named = run(&["check", "-f", "Boxfile"]);
     assert!(!named.notes.contains("leads out"), "{}", named.notes);
 }
