@@ -194,7 +194,6 @@ mod tests {
         ("boxfile-spec/src/errors.rs", "used by four folders"),
         ("boxfile-spec/src/recognize.rs", "used by parsing, formatting and the program"),
         ("builder/src/compose/merged/shared.rs", "two users, and tests of its own"),
-        ("builder/src/pipeline/request.rs", "the input of both phases"),
         ("builder/src/pipeline/step.rs", "what both phases report, for the program"),
         ("builder/src/report.rs", "used by the library and the program"),
         ("crates/box-image/src/defaults.rs", "one place for the defaults of three programs"),

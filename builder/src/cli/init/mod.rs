@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use box_image::{ComponentName, ErrorCode};
 use box_inspect::export::{ExportError, file};
+use box_skill::is_skill;
 use boxbuild::compose::ImageConfig;
 use boxbuild::project::NAMES;
-use boxbuild::skill::is_skill;
 use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes};
 use host_fs::checkout::replace;
 use host_fs::publish::PublishError;
