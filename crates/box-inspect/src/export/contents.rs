@@ -60,7 +60,7 @@ impl Contents {
         let offset = self.places.get(&content.hash).copied().unwrap_or_default();
         content.copy_head(limit, &self.rootfs, offset, out).map_err(|error| match error {
             CopyError::Damaged => ExportError::damaged(&format!(
-                "{} has other data than the listing names",
+                "{} does not have the content that the listing names",
                 lossy(path)
             )),
             CopyError::Read(error) => FileError::of("read", ROOTFS)(error).into(),
