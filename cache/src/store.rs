@@ -1,8 +1,10 @@
 //! The store's directory.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use box_digest::Digest;
 use host_fs::publish::{FileDraft, create_directories};
@@ -15,6 +17,10 @@ use crate::{ActionKey, StoreError};
 const VERSION: &str = "boxbuild store 1\n";
 /// The most bytes of a file `version`; those of other programs are shown in the error.
 const VERSION_BYTES_MAX: u64 = 4096;
+/// How long another process may keep the store locked before anybody is told.
+const UNSEEN: Duration = Duration::from_secs(1);
+/// How long to wait before the lock is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
 /// Everything that a store has; `version` is made last.
 const PARTS: [&str; 6] = ["blobs", "actions", "data", "tmp", "lock", "version"];
 /// Those of them that are directories.
@@ -39,10 +45,19 @@ impl Store {
     /// [`StoreError::File`] and [`StoreError::Full`]; [`StoreError::NotAStore`] where the directory
     /// holds something else; [`StoreError::Shared`] where another user can change what it holds.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
-        Self::open_or_create(root).map_err(|error| error.within(root))
+        Self::open_waiting(root, || {})
     }
 
-    fn open_or_create(root: &Path) -> Result<Self, StoreError> {
+    /// Opens the store like [`Store::open`], and calls `waiting` if another process keeps it locked for
+    /// longer than a second.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn open_waiting(root: &Path, waiting: impl FnOnce()) -> Result<Self, StoreError> {
+        Self::open_or_create(root, waiting).map_err(|error| error.within(root))
+    }
+
+    fn open_or_create(root: &Path, waiting: impl FnOnce()) -> Result<Self, StoreError> {
         check_new(root)?;
         make_directories(root)?;
         let lock_path = root.join("lock");
@@ -50,7 +65,7 @@ impl Store {
         // No other process uses the store if none holds the lock, not even a shared one.
         let alone = lock.try_lock().is_ok();
         if !alone {
-            lock.lock_shared().context("lock", &lock_path)?;
+            share(&lock, waiting).context("lock", &lock_path)?;
         }
         check_version(root)?;
         if alone {
@@ -179,6 +194,19 @@ fn open_lock(path: &Path) -> Result<File, StoreError> {
         _ => open_regular(path, Links::Refuse).map_err(io::Error::from),
     }
     .context("open", path)
+}
+
+/// Takes a shared lock, and calls `waiting` once that takes longer than [`UNSEEN`].
+fn share(lock: &File, waiting: impl FnOnce()) -> io::Result<()> {
+    let start = Instant::now();
+    while start.elapsed() < UNSEEN {
+        match lock.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => sleep(PAUSE),
+            taken => return taken.map_err(io::Error::from),
+        }
+    }
+    waiting();
+    lock.lock_shared()
 }
 
 /// Makes the directories that are missing. Refuses any that another user can change, as the records
@@ -369,6 +397,22 @@ mod tests {
         let lock = File::open(dir.path().join("lock")).unwrap();
         assert!(lock.try_lock().is_err());
         assert!(lock.try_lock_shared().is_ok());
+    }
+
+    #[test]
+    fn who_waits_for_another_process_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Store::open(dir.path()).unwrap());
+        let other = File::open(dir.path().join("lock")).unwrap();
+        other.lock().unwrap();
+        let mut waited = false;
+        let waiting = || {
+            waited = true;
+            other.unlock().unwrap();
+        };
+        Store::open_waiting(dir.path(), waiting).unwrap();
+        assert!(waited);
+        Store::open_waiting(dir.path(), || unreachable!("nobody holds the lock")).unwrap();
     }
 
     /// Damages a blob but keeps its size.

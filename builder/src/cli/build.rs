@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tools = Tools::find(&args.inputs, args.project.json)?;
     let old = lock_file.lock.as_ref();
     let request = tools.request(&loaded, platform, old, &[])?;
-    let failed = |error| locked.failure(&error, &loaded.sources);
+    let failed = |error| locked.blame_pin(Failure::of_build(&error, &loaded.sources));
     request.check_platform().map_err(failed)?;
     let default = || PathBuf::from(format!("{}.box", loaded.boxfile().name));
     let directory = args.output.clone().unwrap_or_else(default);

@@ -4,9 +4,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
-use boxbuild::project::{Project, replace};
+use boxbuild::project::Project;
 use boxfile_spec::{Document, MAX_SOURCE, Severity, Source, Syntax};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use host_fs::checkout::replace;
 use serde_json::json;
 
 use super::failure::Failure;

@@ -114,14 +114,20 @@ impl Loaded {
 
     /// Reads the lock.
     pub(crate) fn lock_file(&self, options: &InputOptions) -> Result<LockFile, LockFileError> {
-        let path = self.lock_path(options);
+        let path = self.lock_path(options)?;
         terminal::detail("lock", path.display());
         LockFile::read(&path)
     }
 
-    /// Returns where the lock is.
-    pub(crate) fn lock_path(&self, options: &InputOptions) -> PathBuf {
-        options.lock_file.clone().unwrap_or_else(|| self.project.lock_path())
+    /// Returns where the lock is. One that the command line does not name is no link that leads out of
+    /// its directory.
+    pub(crate) fn lock_path(&self, options: &InputOptions) -> Result<PathBuf, LockFileError> {
+        if let Some(named) = &options.lock_file {
+            return Ok(named.clone());
+        }
+        let path = self.project.lock_path();
+        Project::check_unnamed(&path)?;
+        Ok(path)
     }
 
     /// Returns the platform to build for: as named, which must be one that the Boxfile has, or the
@@ -162,7 +168,7 @@ impl<'a> Tools<'a> {
         let init = installed::init(options.init.as_deref())?;
         terminal::detail("init", init.path.display());
         Ok(Self {
-            store: Store::open(&store)?,
+            store: locate::open_store(&store)?,
             as_json,
             options,
             init,

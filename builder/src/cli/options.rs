@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use box_image::{ComponentName, exit};
-use boxbuild::BuildError;
-use boxfile_spec::{Platform, Sources};
+use box_image::{ComponentName, ErrorCode, exit};
+use boxfile_spec::Platform;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::failure::Failure;
@@ -78,13 +77,9 @@ pub(crate) struct LockedOption {
 }
 
 impl LockedOption {
-    /// Returns the failure of a build. With `--locked`, a pin that is stale is the lock's fault.
-    pub(crate) fn failure(&self, error: &BuildError, sources: &Sources) -> Failure {
-        let failure = Failure::of_build(error, sources);
-        match error {
-            BuildError::PinGone { .. } | BuildError::PinMismatch { .. } => self.blame(failure),
-            _ => failure,
-        }
+    /// Gives a failure the exit code that `--locked` promises if a pin is stale.
+    pub(crate) fn blame_pin(&self, failure: Failure) -> Failure {
+        if failure.has(ErrorCode::LockPinStale) { self.blame(failure) } else { failure }
     }
 
     /// Gives a failure because of the lock the exit code that `--locked` promises.

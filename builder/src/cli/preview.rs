@@ -29,7 +29,7 @@ pub(crate) fn preview(
     fixed: Option<&Fixed<'_>>,
 ) -> Result<Previewed, Failure> {
     let locked = LockedOption { locked: fixed.is_some() };
-    let failed = |error: BuildError| locked.failure(&error, &loaded.sources);
+    let failed = |error: BuildError| locked.blame_pin(Failure::of_build(&error, &loaded.sources));
     fixed.map_or(Ok(()), |fixed| fixed.check_declared(loaded, platform))?;
     let old = lock_file.lock.as_ref();
     let request = tools.request(loaded, platform, old, &[])?;

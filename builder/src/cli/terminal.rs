@@ -2,6 +2,8 @@
 //! colour and as much of it as the command line asks for.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use std::env;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, StderrLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -123,7 +125,12 @@ pub(crate) fn is_result_watched() -> bool {
 
 /// Returns whether somebody who watches is to see how far something is.
 pub(crate) fn shows_status() -> bool {
-    is_watched() && settings().loudness > Loudness::Quiet
+    is_watched() && can_clear(env::var_os("TERM")) && settings().loudness > Loudness::Quiet
+}
+
+/// Returns whether a terminal of a type can clear a line.
+fn can_clear(terminal: Option<OsString>) -> bool {
+    terminal.is_none_or(|it| it != "dumb")
 }
 
 /// Shows how far something is, on a line that the next such text, or any other, replaces. It is cut
@@ -176,4 +183,15 @@ fn cleared() -> StderrLock<'static> {
         drop(out.write_all(CLEAR.as_bytes()));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dumb_terminal_clears_nothing() {
+        assert!(!can_clear(Some("dumb".into())));
+        assert!(can_clear(Some("xterm-256color".into())) && can_clear(None));
+    }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use box_tree::{Content, InodeId, Tree};
 use boxfile_spec::NAME_FORM;
-use host_fs::{FileError, inside};
+use host_fs::{FileError, checkout};
 
 pub use check::Findings;
 
@@ -105,7 +105,7 @@ fn check_directory(checkout: &Path, path: &Path) -> Result<(), SkillError> {
     if !path.is_dir() {
         return Err(SkillError::Unusable(path.to_owned(), NO_DIRECTORY));
     }
-    let inside = inside::resolve(checkout, path).map_err(FileError::of("read", path))?;
+    let inside = checkout::inside(checkout, path).map_err(FileError::of("read", path))?;
     inside.map(drop).ok_or_else(|| SkillError::Outside(path.to_owned()))
 }
 

@@ -10,13 +10,14 @@ mod commands;
 mod help;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use box_image::exit;
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use host_fs::publish::FileDraft;
 
 pub use commands::{CompletionsArgs, ManArgs};
 use help::Help;
@@ -43,7 +44,8 @@ impl Manual {
     }
 
     /// Writes the pages of a program and of all its commands into a directory, which is made where it
-    /// is missing: `PROGRAM.1`, `PROGRAM-COMMAND.1`.
+    /// is missing: `PROGRAM.1`, `PROGRAM-COMMAND.1`. A page replaces what has its name as a whole: a
+    /// link there is not followed, and a pipe not waited for.
     ///
     /// # Errors
     /// The operating system's.
@@ -53,7 +55,10 @@ impl Manual {
         let commands = program.get_subcommands().filter(|it| !it.is_hide_set());
         for command in commands.chain([&program]) {
             let name = Man::new(command.clone()).get_filename();
-            fs::write(directory.join(name), self.render(command, &program)?)?;
+            let page = directory.join(name);
+            let draft = FileDraft::beside(&page, 0o644)?;
+            draft.file().write_all(&self.render(command, &program)?)?;
+            draft.finish_over(&page)?;
         }
         Ok(())
     }
@@ -174,6 +179,25 @@ mod tests {
         for text in ["\\fBTOOL_DIR\\fR", "\\fB~/.tool\\fR", "tool\\-run(1)"] {
             assert!(page.contains(text), "{text}: {page}");
         }
+    }
+
+    #[test]
+    fn a_page_replaces_a_link_and_a_pipe() {
+        use std::os::unix::fs::symlink;
+
+        let directory = tempfile::tempdir().unwrap();
+        let (to, precious) = (directory.path().join("man1"), directory.path().join("precious"));
+        fs::create_dir(&to).unwrap();
+        fs::write(&precious, "precious").unwrap();
+        symlink("../precious", to.join("tool.1")).unwrap();
+        let pipe = std::process::Command::new("mkfifo").arg(to.join("tool-run.1")).status();
+        assert!(pipe.unwrap().success());
+        MANUAL.write_pages(tool(), &to).unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+        for page in ["tool.1", "tool-run.1"] {
+            assert!(fs::symlink_metadata(to.join(page)).unwrap().is_file(), "{page}");
+        }
+        assert_eq!(fs::read_dir(&to).unwrap().count(), 2, "nothing else is left");
     }
 
     #[test]

@@ -12,6 +12,8 @@ guards::guards! {
         PlainRealm,
         /// No redirect leads from https to http.
         Downgrade,
+        /// No redirect leads to an address that is only known on the link.
+        LinkLocal,
         /// Content has the expected digest.
         Digest,
         /// Content has the expected size.

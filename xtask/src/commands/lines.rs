@@ -204,7 +204,6 @@ mod tests {
         ("crates/download/src/http/error.rs", "one error type in one file"),
         ("crates/erofs-writer/src/superblock.rs", "one structure of the format"),
         ("crates/guest-kernel/src/error.rs", "one error type in one file"),
-        ("crates/host-fs/src/inside.rs", "one rule for all that a Boxfile names"),
         ("crates/oci-layer/src/guard.rs", "the list of the crate's guards"),
         ("crates/oci-layer/src/zstd.rs", "one format of compression beside gzip"),
         ("guest-init/src/component/caps.rs", "one fence of a component"),

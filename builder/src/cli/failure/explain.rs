@@ -185,9 +185,10 @@ impl Explain for ProjectError {
 /// Returns the row of a lock's error. The diagnostics of a malformed lock have helps of their own.
 pub(super) fn lock(error: &LockFileError) -> Explanation {
     match error {
-        LockFileError::NotWritable(_) => {
-            help(Io, "name a place that can be written with --lock-file PATH")
-        }
+        LockFileError::NotWritable(source) => match source.explain() {
+            other if other.code != Io => other,
+            _ => help(Io, "name a place that can be written with --lock-file PATH"),
+        },
         LockFileError::File(source) => source.explain(),
         LockFileError::NotText(_) => help(LockMalformed, REBUILD),
         LockFileError::Malformed { conflicted: true, .. } => LockConflicted.into(),
@@ -296,6 +297,7 @@ impl Explain for HttpError {
             Self::NoRoots { .. } => help(ServerUntrusted, "install the package ca-certificates"),
             Self::Client(_) => Internal.into(),
             Self::Untrusted { .. } | Self::NotTls { .. } => ServerUntrusted.into(),
+            Self::NotHttp { .. } => DownloadFailed.into(),
             Self::Unreachable { .. } => ServerUnreachable.into(),
         }
     }

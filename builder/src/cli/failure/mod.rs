@@ -125,6 +125,11 @@ impl Failure {
         Self { errors, ..self }
     }
 
+    /// Returns whether an error has this code.
+    pub(crate) fn has(&self, code: ErrorCode) -> bool {
+        self.errors.iter().any(|it| it.code == code)
+    }
+
     /// Returns the same failure with another exit code.
     pub(crate) const fn with_exit(mut self, exit: u8) -> Self {
         self.exit = exit;
@@ -294,6 +299,30 @@ mod tests {
              = help: free some space there, or name another directory with --store"
         );
         assert_eq!(json!(failure.errors)[0]["code"], "disk-full");
+    }
+
+    #[test]
+    fn a_lock_that_a_full_disk_does_not_take_is_no_wrong_place() {
+        let error = |kind: io::ErrorKind| {
+            LockFileError::NotWritable(host_fs::FileError::of("write", "Boxfile.lock")(
+                io::Error::from(kind),
+            ))
+        };
+        let json = |kind| json!(Failure::from(error(kind)).errors)[0].clone();
+        assert_eq!(json(io::ErrorKind::StorageFull)["code"], "disk-full");
+        let denied = json(io::ErrorKind::PermissionDenied);
+        assert_eq!(denied["code"], "io");
+        assert!(denied["help"].as_str().unwrap().contains("--lock-file"), "{denied}");
+    }
+
+    #[test]
+    fn a_stale_pin_is_the_fault_of_a_lock_that_may_not_change() {
+        let exit = |locked, code| {
+            crate::cli::options::LockedOption { locked }.blame_pin(Failure::new(code, "x")).exit
+        };
+        assert_eq!(exit(true, ErrorCode::LockPinStale), exit::LOCKED);
+        assert_eq!(exit(false, ErrorCode::LockPinStale), exit::FAILED);
+        assert_eq!(exit(true, ErrorCode::ImageNotFound), exit::FAILED);
     }
 
     #[test]

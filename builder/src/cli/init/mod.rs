@@ -4,13 +4,13 @@ mod scaffold;
 
 use std::path::{Path, PathBuf};
 
-use box_cache::Store;
 use box_image::{ComponentName, ErrorCode};
 use box_inspect::export::{ExportError, file};
 use box_skill::is_skill;
 use boxbuild::compose::ImageConfig;
-use boxbuild::project::{NAMES, replace};
+use boxbuild::project::NAMES;
 use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes};
+use host_fs::checkout::replace;
 use host_fs::publish::PublishError;
 use oci_image::{Access, Image, Registries, SourceError};
 use serde_json::{Value, json};
@@ -134,7 +134,7 @@ fn open_named(reference: &str, args: &Args) -> Result<Image, Failure> {
     if !matches!(parsed, ImageRef::Registry { .. }) {
         return Ok(open(&parsed, None)?);
     }
-    let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
+    let store = locate::open_store(&locate::store(args.store.store.as_deref())?)?;
     let remote = registries::client(&args.registries, args.json)?;
     let registries = Registries { store: &store, remote: &remote, offline: false };
     Ok(open(&parsed, Some(registries))?)

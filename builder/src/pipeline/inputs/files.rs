@@ -10,7 +10,7 @@ use box_image::secrets::looks_secret;
 use box_image::{ComponentName, SecretPlan};
 use boxfile_spec::{Boxfile, Diagnostic, Source, Sources, Spanned, dotenv};
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
-use host_fs::{FileError, inside};
+use host_fs::{FileError, checkout};
 
 use crate::binary::{self, Program};
 use crate::compose::Env;
@@ -47,7 +47,7 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
         for file in &declared.env_files {
             let path = request.base.join(&file.value);
             let read = || {
-                inside::check(&request.checkout, &path)?;
+                checkout::check(&request.checkout, &path)?;
                 Ok(read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)?)
             };
             let bytes = read().map_err(|error: io::Error| {

@@ -7,7 +7,7 @@ use box_digest::Digest;
 use box_tree::Tree;
 use boxfile_spec::{Binary as Declared, Boxfile, Span};
 use download::fetch::{RemoteUrl, fetch};
-use host_fs::{FileError, inside};
+use host_fs::{FileError, checkout};
 
 use crate::BuildError;
 use crate::binary::{self, Binary, BinaryError, Program};
@@ -63,7 +63,7 @@ fn unusable(span: Span, error: BinaryError) -> BuildError {
 
 /// Returns a path of the Boxfile as one of the checkout.
 fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError> {
-    let base = inside::relative(&request.checkout, request.base)
+    let base = checkout::relative(&request.checkout, request.base)
         .map_err(FileError::of("read", request.base))?;
     Ok(base.join(path))
 }

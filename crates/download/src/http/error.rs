@@ -22,6 +22,9 @@ pub enum HttpError {
     /// The server does not speak TLS.
     #[error("{host} answers, but not with TLS")]
     NotTls { host: String },
+    /// Something answers, but not as RFC 9112 says.
+    #[error("{host} answers, but not with valid HTTP")]
+    NotHttp { host: String, source: Box<dyn Error + Send + Sync> },
     /// No connection, or no HTTP answer on it, or nothing is sent any more.
     #[error("{what}")]
     Unreachable { what: String, source: Option<Box<dyn Error + Send + Sync>> },

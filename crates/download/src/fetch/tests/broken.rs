@@ -220,15 +220,14 @@ fn nobody_there() {
 }
 
 #[test]
-fn something_else_than_http_is_no_answer() {
-    let (fetched, _) = asked(&quick(), &vec![vec![Step::Send(b"SSH-2.0-x\r\n".to_vec())]; 3]);
-    assert!(
-        matches!(
-            fetched,
-            Err(FetchError::Download(DownloadError::Http(HttpError::Unreachable { .. })))
-        ),
-        "{fetched:?}"
-    );
+fn something_else_than_http_is_not_asked_again() {
+    let header = b"HTTP/1.1 200 OK\r\nbad header\r\n\r\n";
+    for garbage in [b"SSH-2.0-x\r\n".as_slice(), header] {
+        let (fetched, asked) = asked(&quick(), &vec![vec![Step::Send(garbage.to_vec())]; 3]);
+        let error = chain(&fetched.unwrap_err());
+        assert!(error.contains("answers, but not with valid HTTP: "), "{error}");
+        assert_eq!(asked.len(), 1);
+    }
 }
 
 #[test]
