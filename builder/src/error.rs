@@ -55,9 +55,9 @@ pub enum BuildError {
         match .0.conflicts.len() { 1 => "1 path".to_owned(), count => format!("{count} paths") }
     )]
     Conflicts(Box<MergeConflicts>),
-    /// The init is not a static program for the platform.
-    #[error("the init {} is not a static program for {platform}", path.display())]
-    NotAnInit { path: PathBuf, platform: Platform },
+    /// The init is not a static program for the platform, or not the box-init of this version.
+    #[error("{} is not {expected}", path.display())]
+    NotAnInit { path: PathBuf, expected: String },
 }
 
 /// Why something cannot be used. What it is, [`BuildError::Unusable`] says.

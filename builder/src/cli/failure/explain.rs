@@ -66,7 +66,10 @@ impl Explain for BuildError {
             Self::PinMismatch { name, .. } => {
                 help(LockPinStale, format!("run `boxbuild update {name}` to write it again"))
             }
-            Self::NotAnInit { .. } => help(InitInvalid, "build it with `cargo xtask box-init`"),
+            Self::NotAnInit { .. } => help(
+                InitInvalid,
+                "take the box-init of the same boxbuild: `cargo xtask box-init` builds it",
+            ),
             Self::Rejected(_) => FileInvalid.into(),
             Self::Platform { .. } => PlatformUnsupported.into(),
             Self::Conflicts(_) => MergeConflict.into(),
