@@ -62,7 +62,7 @@ impl RunFacts {
     /// Returns how long the hashing of the blobs took, in milliseconds; `None` without any.
     fn verify_ms(&self) -> Option<f64> {
         let Verification { verified, hashing } = self.verification;
-        (verified == Verified::Hashed).then(|| hashing.as_secs_f64() * 1e3)
+        (verified == Verified::Hashed).then_some(hashing.as_secs_f64() * 1e3)
     }
 
     /// Returns the time that each phase took, `null` where that is not known.

@@ -47,8 +47,8 @@ fn help(error: &LaunchError) -> Option<&'static str> {
              emulates it in software cannot run every kernel"
         }
         LaunchError::Writable(_) => {
-            "what boots must belong to you or to root, and only its owner may write to it: copy the \
-             box, or `chmod go-w` and `chown` its blobs"
+            "what boots must belong to you or to root, and only its owner may write to it: build the \
+             box again, or `chmod go-w` and `chown` its blobs"
         }
         LaunchError::OtherProtocol(_) => "use the boxlaunch of the boxbuild that built the box",
         LaunchError::Unsupported(_) => {
