@@ -104,7 +104,7 @@ impl FromStr for RemoteUrl {
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
         if text.chars().any(|it| it.is_whitespace() || it.is_control() || it == '\\') {
-            let why = "it has a blank, a control character or a backslash";
+            let why = "it has a space, a control character or a backslash";
             return Err(malformed(text, why));
         }
         let url = Url::parse(text).map_err(|error| malformed(text, &error.to_string()))?;
