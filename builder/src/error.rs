@@ -59,9 +59,9 @@ pub enum BuildError {
     /// Several things are wrong, none of which has to do with the others; at least one.
     #[error("{}", .0.iter().map(Self::to_string).collect::<Vec<_>>().join("; "))]
     Several(Vec<Self>),
-    /// The init is not a static program for the platform.
-    #[error("the init {} is not a static program for {platform}", path.display())]
-    NotAnInit { path: PathBuf, platform: Platform },
+    /// The init is not a static program for the platform, or not the box-init of this version.
+    #[error("{} is not {expected}", path.display())]
+    NotAnInit { path: PathBuf, expected: String },
 }
 
 /// Why something cannot be used. What it is, [`BuildError::Unusable`] says.

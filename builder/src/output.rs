@@ -14,7 +14,7 @@ use host_fs::FileError;
 use host_fs::publish::{
     DirectoryDraft, PublishError, Swap, create_directories, flush_names, parent_of, sweep,
 };
-use host_fs::read::{Links, open_regular, read_file};
+use host_fs::read::{Links, is_private, open_regular, read_file};
 
 use crate::seal::Sealed;
 
@@ -127,13 +127,18 @@ fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -
             .all(|(digest, _)| is_blob(store, digest, &blobs.join(digest.hex())).unwrap_or(false))
 }
 
-/// Whether a file is this blob (`None` where one of them cannot be read): the very file that the store has, which the build wrote or
-/// verified just now, or else one whose bytes hash to the digest. How many links the file has
-/// says nothing: whoever writes through one of them changes all.
+/// Returns whether a file is this blob, and nobody else can change it (`None` where one of them cannot
+/// be read): the very file that the store has, which the build wrote or verified just now, or else one
+/// whose bytes hash to the digest. How many links the file has says nothing: whoever writes through
+/// one of them changes all.
 fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Option<bool> {
     let stored = store.open_blob(digest).ok()?.metadata().ok()?;
     let file = open_regular(path, Links::Refuse).ok()?;
     let found = file.metadata().ok()?;
+    // No launcher starts a box that another user can change.
+    if !is_private(&file).ok()? {
+        return Some(false);
+    }
     if (found.dev(), found.ino()) == (stored.dev(), stored.ino()) {
         return Some(true);
     }

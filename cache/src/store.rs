@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -141,11 +142,33 @@ impl Store {
     /// Gives a blob's bytes another name: a hard link where possible, else a copy. Neither is
     /// flushed to the disk.
     ///
+    /// A file that was made writable since the store wrote it, through its name here or in a box, is
+    /// replaced by a verified copy first. Its other names keep the file as it is.
+    ///
     /// # Errors
-    /// The operating system's, also where `to` exists.
+    /// The operating system's, also where `to` exists; a [`StoreError`] in it where the blob cannot be
+    /// replaced.
     pub fn export(&self, blob: &Digest, to: &Path) -> io::Result<()> {
+        self.renew_if_writable(blob).map_err(io::Error::other)?;
         let from = self.blob_path(blob);
         fs::hard_link(&from, to).or_else(|_| fs::copy(&from, to).map(drop))
+    }
+
+    fn renew_if_writable(&self, blob: &Digest) -> Result<(), StoreError> {
+        let path = self.blob_path(blob);
+        let mut file = self.open_blob(blob)?;
+        let metadata = file.metadata().context("examine", &path)?;
+        if metadata.mode() & 0o222 == 0 && is_private(&file).context("examine", &path)? {
+            return Ok(());
+        }
+        let mut copy = self.writer()?;
+        io::copy(&mut file, &mut copy)
+            .context("copy", &path)
+            .map_err(|it| it.within(&self.root))?;
+        if copy.id() != *blob {
+            return Err(StoreError::Damaged { blob: *blob, path });
+        }
+        copy.commit().map(drop)
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -413,6 +436,31 @@ mod tests {
         Store::open_waiting(dir.path(), waiting).unwrap();
         assert!(waited);
         Store::open_waiting(dir.path(), || unreachable!("nobody holds the lock")).unwrap();
+    }
+
+    #[test]
+    fn a_blob_that_was_made_writable_is_replaced_before_it_gets_another_name() {
+        let (dir, store) = store();
+        let blob = store.put(b"content").unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let inode = |name: &str| fs::metadata(path(name)).unwrap().ino();
+        let mode = |name: &str| fs::metadata(path(name)).unwrap().mode() & 0o777;
+        store.export(&blob, &path("a")).unwrap();
+        store.export(&blob, &path("b")).unwrap();
+        assert_eq!(inode("a"), inode("b"), "they share the file");
+        for writable in [0o644, 0o464, 0o446] {
+            fs::set_permissions(path("a"), fs::Permissions::from_mode(writable)).unwrap();
+            store.export(&blob, &path("c")).unwrap();
+            assert_eq!((mode("a"), mode("c")), (writable, 0o444));
+            assert_ne!(inode("a"), inode("c"));
+            fs::rename(path("c"), path("a")).unwrap();
+        }
+        fs::set_permissions(path("a"), fs::Permissions::from_mode(0o644)).unwrap();
+        fs::write(path("a"), "tampered").unwrap();
+        let error = store.export(&blob, &path("d")).unwrap_err();
+        let inner = error.get_ref().and_then(|it| it.downcast_ref());
+        assert!(matches!(inner, Some(StoreError::Damaged { .. })), "{error}");
+        assert!(!path("d").exists());
     }
 
     /// Damages a blob but keeps its size.

@@ -25,10 +25,12 @@ mod wait;
 
 use std::any::Any;
 use std::convert::Infallible;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use box_image::RunPlan;
+use box_image::wire::INIT_MARK;
 use nix::sys::prctl::set_dumpable;
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::stat::{Mode, umask};
@@ -52,9 +54,13 @@ pub fn main(clock: Clock) -> ExitCode {
 /// Runs `body` as PID 1: whatever becomes of it, the machine is powered off in the end.
 ///
 /// `body` leaves its channel where a failure can be reported through it. Returns only where the
-/// program is not PID 1, and then without having done anything.
+/// program is not PID 1, and then without having done anything but say what it is: that keeps
+/// [`INIT_MARK`] in the program, by which `boxbuild` knows it.
 pub fn run_as_init(body: impl FnOnce(&mut Option<Channel>) -> Result<(), InitError>) -> ExitCode {
     if std::process::id() != 1 {
+        // In one piece, so that the text is in the program as it is.
+        drop(std::io::stderr().write_all(INIT_MARK.as_bytes()));
+        drop(std::io::stderr().write_all(b": it runs as the first process of a box\n"));
         return ExitCode::from(2);
     }
     console::speak_of_panics();

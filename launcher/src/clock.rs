@@ -36,6 +36,13 @@ pub fn phases(total: Duration, guest: &Timing) -> Phases {
     Phases { vmm: to_ms(left), kernel, init, ready, total: to_ms(total_ns) }
 }
 
+/// Returns the time of a start that ended before the agent was ready. The guest reports the other
+/// phases with that, so they are not known.
+pub fn unready(total: Duration) -> Phases {
+    let total = to_ms(u64::try_from(total.as_nanos()).unwrap_or(u64::MAX));
+    Phases { total, ..Phases::default() }
+}
+
 /// Nanoseconds as milliseconds; exact to the nanosecond below 2^53 ns, which is 104 days.
 #[allow(clippy::cast_precision_loss)]
 fn to_ms(ns: u64) -> f64 {

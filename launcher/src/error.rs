@@ -70,8 +70,14 @@ pub enum LaunchError {
     #[error("this host's KVM cannot run the guest kernel (KVM_EXIT_INTERNAL_ERROR)")]
     KvmInternal,
     /// The agent ended before its health check passed.
-    #[error("the agent ended with status {0} before it was ready")]
-    AgentEnded(u8),
+    #[error("the agent ({argv}) ended with status {status} before it was ready")]
+    AgentEnded {
+        status: u8,
+        /// The agent's program and its arguments.
+        argv: String,
+        /// Whether it has written nothing.
+        was_silent: bool,
+    },
     /// The agent was not ready in time.
     #[error("the agent was not ready after {0} s")]
     Timeout(u64),

@@ -1,6 +1,7 @@
 //! The report of a run: the budget's table for people, one JSON object for machines.
 
 use std::path::Path;
+use std::time::Duration;
 
 use box_digest::Digest;
 use box_image::wire::Exited;
@@ -9,15 +10,25 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::output::{Captured, Route};
-use crate::verify::Verified;
+use crate::verify::{Verification, Verified};
 
-/// Renders what each phase may take, what it took, and by how much it was over.
-pub fn budget_table(budget: &Budget, taken: &Phases) -> String {
+/// Renders what each phase may take, what it took, and by how much it was over; before them, what
+/// the hashing took, which is not limited.
+pub fn budget_table(budget: &Budget, facts: &RunFacts) -> String {
+    let taken = &facts.phases;
     let over = budget.overruns(taken);
     let mut table = format!("{:<8}{:>10}{:>14}\n", "phase", "allowed", "taken");
+    if let Some(ms) = facts.verify_ms() {
+        let took = format!("{ms:.2} ms");
+        table += &format!("{:<8}{:>10}{took:>14}   before the start\n", "verify", "-");
+    }
     for phase in Phase::ALL {
         let allowed = budget.limit(phase).map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
-        let took = format!("{:.2} ms", taken.of(phase));
+        let took = match phase {
+            Phase::Ready if !facts.is_ready => "not reached".to_owned(),
+            _ if !facts.knows(phase) => "unknown".to_owned(),
+            _ => format!("{:.2} ms", taken.of(phase)),
+        };
         let excess = over.iter().find(|excess| excess.phase == phase);
         let verdict = excess.map_or_else(String::new, |excess| {
             format!("   over by {:.2} ms", excess.taken_ms - excess.limit_ms as f64)
@@ -31,13 +42,42 @@ pub fn budget_table(budget: &Budget, taken: &Phases) -> String {
 #[derive(Debug)]
 pub struct RunFacts {
     /// How the box's blobs were verified.
-    pub verified: Verified,
-    /// The time that each phase of the start took.
+    pub verification: Verification,
+    /// The time that each phase of the start took; only `total` if the agent was never ready.
     pub phases: Phases,
+    /// Whether the agent was ready before the enforced total had passed.
+    pub is_ready: bool,
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
     /// Where the agent's output goes.
     pub agent_output: Route,
+}
+
+impl RunFacts {
+    /// Returns whether it is known how long a phase took. The guest reports it with being ready.
+    fn knows(&self, phase: Phase) -> bool {
+        self.is_ready || phase == Phase::Total
+    }
+
+    /// Returns how long the hashing of the blobs took, in milliseconds; `None` without any.
+    fn verify_ms(&self) -> Option<f64> {
+        let Verification { verified, hashing } = self.verification;
+        (verified == Verified::Hashed).then_some(hashing.as_secs_f64() * 1e3)
+    }
+
+    /// Returns the time that each phase took, `null` where that is not known.
+    fn phases_ms(&self) -> Value {
+        let of = |phase| self.knows(phase).then(|| self.phases.of(phase));
+        Phase::ALL.into_iter().map(|phase| (phase.name().to_owned(), json!(of(phase)))).collect()
+    }
+}
+
+/// Writes a duration for people: `120 ms`, or from a second on `1.3 s`.
+pub fn shown_duration(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        return format!("{} ms", duration.as_millis());
+    }
+    format!("{:.1} s", duration.as_secs_f64())
 }
 
 /// A command that was run, and how it ended.
@@ -75,10 +115,11 @@ pub fn run_report(
     json!({
         "box": digest,
         "tree": config.tree,
-        "verified": facts.verified,
-        "phases_ms": facts.phases,
+        "verified": facts.verification.verified,
+        "verify_ms": facts.verify_ms(),
+        "phases_ms": facts.phases_ms(),
         "budget": plan.budget,
-        "within_budget": excess.is_empty(),
+        "within_budget": facts.is_ready && excess.is_empty(),
         "excess": excess,
         "agent": with_plan(agent, &plan.agent),
         "business": plan.business.as_ref().map(|plan| with_plan(json!({}), plan)),
@@ -105,12 +146,20 @@ mod tests {
     const TAKEN: Phases =
         Phases { vmm: 120.5, kernel: 320.25, init: 40.0, ready: 19.25, total: 500.0 };
 
+    const RECEIPT: Verification =
+        Verification { verified: Verified::Receipt, hashing: Duration::ZERO };
+
+    fn facts(verification: Verification, phases: Phases) -> RunFacts {
+        let agent_output = Route::Capture(Captured::default());
+        RunFacts { verification, phases, is_ready: true, agent_status: None, agent_output }
+    }
+
     #[test]
     fn the_table_names_limits_times_and_overruns() {
         let budget =
             Budget { kernel: Some(300), init: Some(40), total: Some(1000), ..Budget::default() };
         assert_eq!(
-            budget_table(&budget, &TAKEN),
+            budget_table(&budget, &facts(RECEIPT, TAKEN)),
             "phase      allowed         taken\n\
              vmm              -     120.50 ms\n\
              kernel      300 ms     320.25 ms   over by 20.25 ms\n\
@@ -118,6 +167,40 @@ mod tests {
              ready            -      19.25 ms\n\
              total      1000 ms     500.00 ms\n"
         );
+    }
+
+    #[test]
+    fn a_start_that_was_stopped_shows_the_phase_that_was_not_reached() {
+        let budget = Budget { total: Some(1000), ..Budget::default() };
+        let hashing = Duration::from_millis(1345);
+        let verification = Verification { verified: Verified::Hashed, hashing };
+        let taken = crate::clock::unready(Duration::from_micros(1_000_250));
+        let facts = RunFacts { is_ready: false, ..facts(verification, taken) };
+        assert_eq!(
+            budget_table(&budget, &facts),
+            "phase      allowed         taken\n\
+             verify           -    1345.00 ms   before the start\n\
+             vmm              -       unknown\n\
+             kernel           -       unknown\n\
+             init             -       unknown\n\
+             ready            -   not reached\n\
+             total      1000 ms    1000.25 ms   over by 0.25 ms\n"
+        );
+        let mut config = config();
+        // Whatever the budget is: an agent that is not ready is not within it.
+        config.plan.budget.total = None;
+        let report = run_report(Digest::from_bytes([1; 32]), &config, &facts, None);
+        let phases =
+            json!({"vmm": null, "kernel": null, "init": null, "ready": null, "total": 1000.25});
+        assert_eq!(report["phases_ms"], phases);
+        assert_eq!(report["within_budget"], false);
+        assert_eq!(report["verify_ms"], 1345.0);
+    }
+
+    #[test]
+    fn durations_have_the_unit_that_people_use() {
+        assert_eq!(shown_duration(Duration::from_micros(120_900)), "120 ms");
+        assert_eq!(shown_duration(Duration::from_millis(1345)), "1.3 s");
     }
 
     #[test]
@@ -130,14 +213,14 @@ mod tests {
         let argv = vec!["sh".to_owned()];
         let command = CommandReport::new(ComponentName::Business, argv, exit, &output);
         let (digest, socket) = (Digest::from_bytes([1; 32]), Path::new("/run/a.sock"));
-        let (verified, agent_status) = (Verified::Receipt, None);
-        let facts = RunFacts { verified, phases: TAKEN, agent_status, agent_output: output };
+        let facts = RunFacts { agent_output: output, ..facts(RECEIPT, TAKEN) };
         let mut report = run_report(digest, &config, &facts, Some(socket));
         report["command"] = json!(command);
         let expected = serde_json::json!({
             "box": format!("sha256:{}", "01".repeat(32)),
             "tree": format!("blake3:{}", "00".repeat(32)),
             "verified": "receipt",
+            "verify_ms": null,
             "phases_ms":
                 {"vmm": 120.5, "kernel": 320.25, "init": 40.0, "ready": 19.25, "total": 500.0},
             "budget": {"total": 499},

@@ -1,7 +1,7 @@
 //! The run of a box: start, wait or run a command, stop.
 //!
 //! The caller decides what to do between these steps; [`Session::start`] returns when the agent is
-//! ready, and dropping a session kills the machine and removes what the run left on the host.
+//! ready or its budget is used up, and dropping a session kills the machine and removes what the run left on the host.
 
 use std::fs::{self, File};
 use std::io;
@@ -27,7 +27,7 @@ use crate::receipt::Receipts;
 use crate::report::RunFacts;
 use crate::runtime_dir::{RuntimeDir, checked_socket_path};
 use crate::signals::StopSignals;
-use crate::verify::{self, Trust};
+use crate::verify::{self, Trust, Verification, Verified};
 use crate::vmm::{AgentPort, BlobFds, Vmm, VmmConfig};
 
 /// The id of the command; a session runs one.
@@ -36,6 +36,8 @@ const COMMAND_ID: u8 = 1;
 const SETTLE: Duration = Duration::from_millis(500);
 /// How long a machine may take to power off once its programs have ended.
 const POWER_OFF: Duration = Duration::from_secs(5);
+/// How often somebody who watches a start is shown the time.
+const LOOK: Duration = Duration::from_secs(1);
 /// Only this much of a guest's message is shown, in bytes.
 const MAX_SHOWN: usize = 4096;
 
@@ -60,51 +62,81 @@ pub struct Setup<'a> {
     pub agent_output: Route,
     /// The signals that end the run early.
     pub signals: &'a StopSignals,
-    /// When the program started.
+    /// When the program started. The hashing of blobs is no part of the start: the clock is set
+    /// forward by what it took.
     pub started: Instant,
-    /// How long the agent may take to be ready, from then.
+    /// How long the start may take before it is an error.
     pub startup_timeout: Duration,
+    /// How long the start may take before [`Session::start`] returns without a ready agent.
+    pub enforced_total: Option<Duration>,
+    /// Sees how far the start is.
+    pub watch: &'a dyn Watch,
 }
 
-/// A machine whose agent is ready.
+/// How far a start is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The box's files are verified now, which takes seconds where large ones have to be hashed.
+    Verifying,
+    /// They had to be hashed, which took this long.
+    Hashed(Duration),
+    /// The machine was started; this much of the start's time has passed.
+    Starting(Duration),
+    /// The start has ended, well or not.
+    Ended,
+}
+
+/// Sees how far a start is, to show it to a person.
+pub trait Watch: std::fmt::Debug {
+    /// Is called at each step, and about once a second while the machine starts.
+    fn see(&self, progress: Progress);
+}
+
+/// A started machine.
 #[derive(Debug)]
 pub struct Session<'a> {
     // Dropped in this order: the machine ends before its directory is removed.
     events: Events<'a>,
     agent_socket: Option<AgentSocket>,
     _runtime: RuntimeDir,
+    agent_argv: Vec<String>,
+    /// Whether the agent has written anything.
+    agent_spoke: bool,
     /// The facts of the run so far.
     pub facts: RunFacts,
 }
 
 impl<'a> Session<'a> {
-    /// Verifies the box, boots it, and returns when its agent is ready.
+    /// Verifies the box, boots it, and returns when its agent is ready; see
+    /// [`RunFacts::is_ready`] for when it is not.
     ///
     /// # Errors
     /// When the plan declares what this version does not enforce, the host cannot run machines, a
     /// blob differs, or the start fails, takes too long or is
     /// ended by a signal.
     pub fn start(setup: Setup<'a>) -> Result<Self, RunFailure> {
-        let (started, timeout) = (setup.started, setup.startup_timeout);
-        let mut session = Self::spawn(setup)?;
-        let ready = session.await_ready(started, timeout);
-        session.facts.phases = ready.map_err(|error| session.failure(error))?;
+        let watch = setup.watch;
+        let (mut started, limits) = (setup.started, Limits::of(&setup));
+        let mut session = Self::spawn(setup).inspect_err(|_| watch.see(Progress::Ended))?;
+        started += session.facts.verification.hashing;
+        let ready = session.await_ready(started, limits, watch);
+        watch.see(Progress::Ended);
+        ready.map_err(|error| session.failure(error))?;
         Ok(session)
     }
 
-    /// Starts the VMM process. It comes up while this one verifies the blobs, and does nothing
-    /// with them before it is configured.
+    /// Verifies the blobs and starts the VMM process, with the same open files.
     fn spawn(setup: Setup<'a>) -> Result<Self, LaunchError> {
         check_enforced(setup.opened)?;
         // Early, as without it no machine can be started here at all.
         File::options().read(true).write(true).open("/dev/kvm").map_err(LaunchError::Kvm)?;
         let runtime = RuntimeDir::create(&setup.runtime_base)?;
         let port = setup.opened.plan().agent.port;
-        let agent = port.map(|it| agent_port(it, setup.agent_socket, &runtime)).transpose()?;
+        let wanted = setup.agent_socket.clone();
+        let agent = port.map(|it| agent_port(it, wanted, &runtime)).transpose()?;
         let listener = Listener::bind(runtime.socket("control.sock")?)?;
+        let verification = verified(&setup)?;
         let mut vmm = Vmm::spawn(setup.program, setup.opened)?;
-        let verified =
-            verify::boot_blobs(setup.opened, setup.receipts, setup.trust, setup.signals)?;
         let nonce = Nonce::random()?;
         let agent_socket = agent.map(AgentSocket::new).transpose()?;
         vmm.configure(&VmmConfig {
@@ -120,30 +152,53 @@ impl<'a> Session<'a> {
             events: Events::new(vmm, listener, nonce, console, setup.signals),
             agent_socket,
             _runtime: runtime,
+            agent_argv: setup.opened.plan().agent.argv.clone(),
+            agent_spoke: false,
             facts: RunFacts {
-                verified,
+                verification,
                 phases: Phases::default(),
+                is_ready: false,
                 agent_status: None,
                 agent_output: setup.agent_output,
             },
         })
     }
 
-    fn await_ready(&mut self, started: Instant, timeout: Duration) -> Result<Phases, LaunchError> {
-        let deadline = started + timeout;
+    /// Waits until the agent is ready or the enforced total has passed, and notes what was taken.
+    fn await_ready(
+        &mut self,
+        started: Instant,
+        limits: Limits,
+        watch: &dyn Watch,
+    ) -> Result<(), LaunchError> {
         loop {
-            match self.events.next(Some(deadline))? {
+            watch.see(Progress::Starting(started.elapsed()));
+            let next_look = Instant::now() + LOOK;
+            match self.events.next(Some(next_look.min(started + limits.first())))? {
                 Event::Message(GuestMessage::Ready(timing)) => {
-                    return Ok(clock::phases(started.elapsed(), &timing));
+                    self.facts.phases = clock::phases(started.elapsed(), &timing);
+                    self.facts.is_ready = true;
+                    return Ok(());
                 }
                 Event::Message(message) => self.agent_message(message)?,
-                Event::Deadline => return Err(LaunchError::Timeout(timeout.as_secs())),
+                Event::Deadline => {
+                    let taken = started.elapsed();
+                    if limits.is_over_budget(taken)? {
+                        self.facts.phases = clock::unready(taken);
+                        return Ok(());
+                    }
+                }
                 event => return Err(self.ended(event, "before the agent was ready")),
             }
             if let Some(status) = self.facts.agent_status {
-                return Err(LaunchError::AgentEnded(status));
+                return Err(self.agent_ended(status));
             }
         }
+    }
+
+    fn agent_ended(&self, status: u8) -> LaunchError {
+        let (argv, was_silent) = (self.agent_argv.join(" "), !self.agent_spoke);
+        LaunchError::AgentEnded { status, argv, was_silent }
     }
 
     /// Returns the socket that leads to the agent's port.
@@ -245,6 +300,7 @@ impl<'a> Session<'a> {
         if u32::from(output.id) != AGENT_ID {
             return Ok(());
         }
+        self.agent_spoke |= !output.data.is_empty();
         let written = self.facts.agent_output.write(output.stream, &output.data);
         written.map_err(|error| self.not_written(error))
     }
@@ -316,6 +372,47 @@ impl<'a> Session<'a> {
     }
 }
 
+/// How long a start may take.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    timeout: Duration,
+    total: Option<Duration>,
+}
+
+impl Limits {
+    const fn of(setup: &Setup<'_>) -> Self {
+        Self { timeout: setup.startup_timeout, total: setup.enforced_total }
+    }
+
+    /// Returns the limit that is reached first.
+    fn first(self) -> Duration {
+        self.total.map_or(self.timeout, |total| total.min(self.timeout))
+    }
+
+    /// Returns `true` if a start without a ready agent has taken longer than the budget's total.
+    ///
+    /// # Errors
+    /// [`LaunchError::Timeout`] if it has taken longer than the timeout.
+    fn is_over_budget(self, taken: Duration) -> Result<bool, LaunchError> {
+        if self.total.is_some_and(|total| taken >= total) {
+            return Ok(true);
+        }
+        let timeout = self.timeout;
+        if taken >= timeout { Err(LaunchError::Timeout(timeout.as_secs())) } else { Ok(false) }
+    }
+}
+
+/// Verifies the blobs of a box before it is started.
+fn verified(setup: &Setup<'_>) -> Result<Verification, LaunchError> {
+    setup.watch.see(Progress::Verifying);
+    let Setup { opened, receipts, trust, signals, .. } = *setup;
+    let done = verify::boot_blobs(opened, receipts, trust, signals)?;
+    if done.verified == Verified::Hashed {
+        setup.watch.see(Progress::Hashed(done.hashing));
+    }
+    Ok(done)
+}
+
 /// The agent's socket, which libkrun makes; removed when dropped.
 #[derive(Debug)]
 struct AgentSocket(AgentPort);
@@ -323,7 +420,7 @@ struct AgentSocket(AgentPort);
 impl AgentSocket {
     /// Takes charge of a socket that libkrun is about to make.
     fn new(agent: AgentPort) -> Result<Self, LaunchError> {
-        // Verifying takes time, in which another run may have made its socket here.
+        // Hashing takes time, in which another run may have made its socket here.
         check_free(&agent.socket)?;
         Ok(Self(agent))
     }

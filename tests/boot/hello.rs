@@ -58,6 +58,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         tools.host.clone().file(&hello, "/hello").file(&strict, "/strict").file(&sick, "/sick");
     let host = host.file(kernel, "/kernel").file(&tools.programs.floor_init, "/floor-init");
     Scenario::default()
+        .run("first", "/hello", "true")
         .step("verify", "boxlaunch verify --json /hello")
         .step("verify-strict", "boxlaunch verify /strict")
         .step("floor", "krun-floor /kernel /floor-init 1 256")
@@ -70,7 +71,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .run("mount", "/hello", MOUNT)
         .step("mount-on-host", &format!("sh -c '{MOUNT}; umount /root'"))
         .run("escape", "/hello", ESCAPE)
-        .step("sick", "boxlaunch run --startup-timeout 2 /sick -- echo ran")
+        .step("sick", "boxlaunch run --budget off --startup-timeout 2 /sick -- echo ran")
+        .run("never", "/sick", "echo ran")
         .run("swap", "/hello", SWAP)
         .run("over-budget", "/strict", "echo ran")
         .step("reported", "boxlaunch run --budget report /strict -- echo ran")
@@ -211,6 +213,26 @@ fn an_impossible_budget_stops_the_box_with_a_table() {
     let step = &STEPS["reported"];
     assert_eq!((step.status, step.stdout.as_str()), (0, "ran\n"), "{step:?}");
     assert!(step.stderr.contains("over by"), "{step:?}");
+}
+
+#[test]
+fn the_first_start_of_a_box_is_within_its_budget_and_reports_the_hashing() {
+    let report = report("first", 0);
+    assert_eq!((&report["verified"], &report["within_budget"]), (&"hashed".into(), &true.into()));
+    let verify = report["verify_ms"].as_f64().unwrap();
+    let vmm = report["phases_ms"]["vmm"].as_f64().unwrap();
+    assert!(verify > 0.0 && vmm < 200.0, "the hashing is no part of a phase: {report}");
+}
+
+#[test]
+fn an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up() {
+    let report = report("never", 4);
+    let total = report["phases_ms"]["total"].as_f64().unwrap();
+    assert!((700.0..1700.0).contains(&total), "{report}");
+    assert_eq!(report["phases_ms"]["ready"], Value::Null);
+    assert_eq!(report["errors"][0]["code"], "over-budget");
+    let row = step("never").stderr.lines().find(|line| line.starts_with("ready ")).unwrap();
+    assert!(row.ends_with("not reached"), "{row}");
 }
 
 #[test]

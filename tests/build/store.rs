@@ -41,6 +41,26 @@ fn a_store_that_another_user_can_change_is_refused() {
 }
 
 #[test]
+fn a_box_is_not_spoiled_by_what_was_made_writable_in_another() {
+    let checkout = Checkout::new();
+    let modes = |bundle: &str| -> Vec<u32> {
+        let blobs = fs::read_dir(checkout.path(bundle).join("blobs/sha256")).unwrap();
+        blobs.map(|it| it.unwrap().metadata().unwrap().permissions().mode() & 0o777).collect()
+    };
+    for bundle in ["one.box", "two.box"] {
+        checkout.built(&["--output", bundle]);
+    }
+    for blob in fs::read_dir(checkout.path("one.box/blobs/sha256")).unwrap() {
+        fs::set_permissions(blob.unwrap().path(), fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    assert_eq!(modes("two.box"), [0o666; 6], "boxes share their files");
+    for bundle in ["two.box", "three.box", "one.box"] {
+        checkout.built(&["--output", bundle]);
+        assert_eq!(modes(bundle), [0o444; 6], "{bundle}");
+    }
+}
+
+#[test]
 fn a_damaged_blob_is_refused_where_it_is_read_and_not_read_where_its_content_is_stored() {
     let checkout = Checkout::new();
     let first = checkout.built(&[]);

@@ -11,13 +11,21 @@ use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
 use crate::{Conflict, ConflictPolicy, Diagnostic, Spanned, form, rules, schema, value};
 
-/// Reads the layout and the conflict policies, which need the layout `merged`.
+/// Reads the layout, which is `merged` only with two images, and the conflict policies, which need
+/// the layout `merged`.
 pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
     let declared = top.one(&schema::LAYOUT);
     let layout = Reader::sole(top, &schema::LAYOUT, Reader::choice_arg);
     let nodes = top.many(&schema::CONFLICT);
     names::check_unique(&nodes, &schema::CONFLICT, sink);
     let conflicts = nodes.iter().filter_map(|node| read_conflict(node, sink)).collect();
+    if let (Some(Layout::Merged), Some(node)) = (layout, declared)
+        && !top.may_have(&schema::BUSINESS)
+    {
+        let message = "without `business` there is only one image, and nothing to merge";
+        let error = Diagnostic::new(message, node.name.span, "has no effect");
+        sink.report(error.with_help("declare `business`, or remove the layout"));
+    }
     // Of a layout that cannot be read, nothing is known.
     let split = declared.is_none() || layout == Some(Layout::Split);
     if let (true, Some(first)) = (split, nodes.first()) {

@@ -557,6 +557,14 @@ fn headers() {
        = help: write names in the brackets, separated by `.`: `[agent.limits]`
     ");
     assert_snapshot!(file_errors("layout = \"merged\"\n[conflict./etc/motd]\npolicy = \"drop\""), @r#"
+    error: without `business` there is only one image, and nothing to merge
+      --> Boxfile.toml:3:1
+       |
+     3 | layout = "merged"
+       | ^^^^^^ has no effect
+       |
+       = help: declare `business`, or remove the layout
+
     error: `/etc/motd` must be in quotes
       --> Boxfile.toml:4:11
        |

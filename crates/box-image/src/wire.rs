@@ -21,6 +21,9 @@ use crate::ComponentName;
 
 /// The version of this protocol; a host refuses an init of another.
 pub const PROTOCOL: u32 = 1;
+/// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
+/// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 1 and format epoch 2";
 /// The greatest length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.
@@ -280,6 +283,13 @@ mod tests {
         let mut bytes = Vec::new();
         message.write(&mut bytes).unwrap();
         GuestMessage::read(&mut bytes.as_slice()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn the_mark_of_box_init_names_the_versions() {
+        let epoch = crate::manifest::FORMAT_EPOCH;
+        let mark = format!("boxbuild box-init for protocol {PROTOCOL} and format epoch {epoch}");
+        assert_eq!(INIT_MARK, mark);
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::SocketPath { .. } => Usage,
         LaunchError::Krun(_) | LaunchError::VmmEnded { .. } => VmmFailed,
         LaunchError::Guest { .. } | LaunchError::Protocol(_) => GuestFailed,
-        LaunchError::AgentEnded(_) => AgentFailed,
+        LaunchError::AgentEnded { .. } => AgentFailed,
         LaunchError::Timeout(_) => StartupTimeout,
         LaunchError::Signal(_) => Interrupted,
         LaunchError::System { .. } => Internal,
@@ -47,8 +47,8 @@ fn help(error: &LaunchError) -> Option<&'static str> {
              emulates it in software cannot run every kernel"
         }
         LaunchError::Writable(_) => {
-            "what boots must belong to you or to root, and only its owner may write to it: copy the \
-             box, or `chmod go-w` and `chown` its blobs"
+            "what boots must belong to you or to root, and only its owner may write to it: build the \
+             box again, or `chmod go-w` and `chown` its blobs"
         }
         LaunchError::OtherProtocol(_) => "use the boxlaunch of the boxbuild that built the box",
         LaunchError::Unsupported(_) => {
@@ -59,11 +59,16 @@ fn help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::SocketPath { .. } => {
             "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
         }
-        LaunchError::AgentEnded(_) => {
+        LaunchError::AgentEnded { was_silent: false, .. } => {
             "look at the agent's output above, and at its program in the Boxfile"
         }
+        LaunchError::AgentEnded { .. } => {
+            "it has written nothing: look at its program and arguments in the Boxfile, and give it \
+             one that keeps running"
+        }
         LaunchError::Timeout(_) => {
-            "look at the agent's output and its health check; --startup-timeout gives it more time"
+            "look at the agent's output and its health check; --console FILE keeps all that the \
+             machine said, and --startup-timeout gives it more time"
         }
         _ => return None,
     })

@@ -5,6 +5,7 @@ mod explain;
 mod generate;
 mod inspect;
 mod paths;
+mod progress;
 mod run;
 mod screen;
 mod terminal;

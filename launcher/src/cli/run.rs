@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use box_image::{ComponentName, ErrorCode, RunPlan};
+use box_image::{ComponentName, ErrorCode, Phase, RunPlan};
 use box_layout::OpenBox;
 use boxlaunch::output::{Captured, Prefixed, Route};
 use boxlaunch::receipt::Receipts;
@@ -23,6 +23,7 @@ use serde_json::json;
 
 use super::error::{CommandError, signal_code};
 use super::paths;
+use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{is_quiet, json_line, painted};
 
@@ -61,7 +62,7 @@ pub(crate) struct RunArgs {
     /// Create the Unix socket for the agent's port at this path.
     #[arg(long, value_name = "PATH")]
     agent_socket: Option<PathBuf>,
-    /// How long the agent may take to be ready.
+    /// How long the agent may take to be ready, where the budget does not end the start before that.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
     startup_timeout: u32,
@@ -72,6 +73,14 @@ pub(crate) struct RunArgs {
     /// The command to run, and its arguments.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
+}
+
+impl RunArgs {
+    /// Returns how long the start may take before the box is stopped.
+    fn enforced_total(&self, plan: &RunPlan) -> Option<Duration> {
+        let total = plan.budget.limit(Phase::Total).map(Duration::from_millis);
+        total.filter(|_| self.budget == BudgetPolicy::Enforce)
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -89,7 +98,7 @@ Which files were hashed before is remembered in $BOXLAUNCH_STATE, else $XDG_STAT
 enum BudgetPolicy {
     /// Print what each phase took, and continue.
     Report,
-    /// Stop the box before it runs anything, and exit with 4.
+    /// Stop the box once its total has passed or a phase was over, and exit with 4.
     Enforce,
     /// Do nothing.
     Off,
@@ -148,6 +157,7 @@ fn boot(
     let opened = boxlaunch::open(&args.directory)?;
     let component = checked(args, &opened)?;
     let receipts = Receipts::new(&paths::state()?);
+    let watch = Shown::new(screen, &opened.plan().name, args.json || is_quiet());
     let mut session = Session::start(Setup {
         opened: &opened,
         program: Path::new(SELF),
@@ -160,6 +170,8 @@ fn boot(
         signals,
         started,
         startup_timeout: Duration::from_secs(args.startup_timeout.into()),
+        enforced_total: args.enforced_total(opened.plan()),
+        watch: &watch,
     })?;
     let ending = match serve(args, opened.plan(), component, &mut session, screen) {
         Err(RunFailure { error: LaunchError::Signal(signal), .. }) => Ok(Ending::Signal(signal)),
@@ -209,17 +221,16 @@ fn serve(
     session: &mut Session<'_>,
     screen: &Screen,
 ) -> Result<Ending, RunFailure> {
-    let phases = session.facts.phases;
-    let over = !plan.budget.overruns(&phases).is_empty();
+    let facts = &session.facts;
+    let over = !facts.is_ready || !plan.budget.overruns(&facts.phases).is_empty();
     match args.budget {
         BudgetPolicy::Enforce if over => {
-            screen.notice(&budget_table(&plan.budget, &phases));
-            let message = "the start took longer than the box's budget allows";
-            let error = Problem::new(ErrorCode::OverBudget, message);
+            screen.notice(&budget_table(&plan.budget, facts));
+            let error = over_budget(facts.is_ready);
             screen.notice(&(painted(&error.text()) + "\n"));
             return Ok(Ending::OverBudget(error));
         }
-        BudgetPolicy::Report => screen.notice(&budget_table(&plan.budget, &phases)),
+        BudgetPolicy::Report => screen.notice(&budget_table(&plan.budget, facts)),
         BudgetPolicy::Enforce | BudgetPolicy::Off => {}
     }
     if args.command.is_empty() {
@@ -229,6 +240,18 @@ fn serve(
     let mut output = if args.json { capture() } else { pass(screen) };
     let exit = session.exec(component, args.command.clone(), &mut output)?;
     Ok(Ending::Command(CommandReport::new(component, args.command.clone(), exit, &output)))
+}
+
+/// Returns the error of a start over its budget, whether its agent was ready too late or not yet.
+fn over_budget(was_ready: bool) -> Problem {
+    if was_ready {
+        let message = "the start took longer than the box's budget allows";
+        return Problem::new(ErrorCode::OverBudget, message);
+    }
+    let help = "`--budget report` waits for it, until --startup-timeout, and shows what each phase \
+                takes; the Boxfile's `budget` sets the limit";
+    let message = "the box's budget was used up before the agent was ready";
+    Problem::new((ErrorCode::OverBudget, help), message)
 }
 
 /// Prints the report where one is asked for.
@@ -274,7 +297,7 @@ fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     match (args.json, args.command.is_empty()) {
         (true, _) => capture(),
         (false, true) => pass(screen),
-        (false, false) => Route::Prefix(Prefixed::new("agent | ", screen.stderr.program())),
+        (false, false) => Route::Prefix(Prefixed::new("agent | ", screen.program_stderr())),
     }
 }
 
@@ -283,7 +306,7 @@ fn capture() -> Route {
 }
 
 fn pass(screen: &Screen) -> Route {
-    Route::Pass { stdout: screen.stdout.program(), stderr: screen.stderr.program() }
+    Route::Pass { stdout: screen.program_stdout(), stderr: screen.program_stderr() }
 }
 
 fn create_console(path: &Path) -> Result<File, LaunchError> {

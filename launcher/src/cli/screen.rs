@@ -1,7 +1,7 @@
 //! Standard output and standard error while a box runs and signals wait to be read.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
@@ -12,25 +12,50 @@ use boxlaunch::signals::StopSignals;
 use super::error::{CommandError, signal_code};
 use super::terminal::printed;
 
+/// Returns to the start of the line and erases it.
+const CLEAR: &str = "\r\x1b[K";
+
 /// Where a run writes to. Nothing of it keeps the run from a signal.
 ///
 /// Text is on its way for a while, so whether it arrives is known only at the end: see
 /// [`Screen::close`].
 #[derive(Debug)]
 pub(crate) struct Screen {
-    pub(crate) stdout: Stream,
-    pub(crate) stderr: Stream,
+    stdout: Stream,
+    stderr: Stream,
+    status: Rc<Status>,
     signals: Rc<StopSignals>,
 }
 
 /// One of the two.
 #[derive(Debug)]
-pub(crate) struct Stream {
+struct Stream {
     outlet: Outlet,
+    is_terminal: bool,
     /// Whether programs in the box have written here.
     passed: Rc<Cell<bool>>,
     /// Why something of our own could not be written.
     failed: RefCell<Option<io::Error>>,
+}
+
+/// The line on a terminal that says what the run is waiting for. It gives way to all other output.
+#[derive(Debug)]
+struct Status {
+    stderr: Outlet,
+    /// Whether there may be such a line: standard error is a terminal, and no program in the box has
+    /// written to it, which may have left a line unfinished.
+    is_possible: Cell<bool>,
+    is_shown: Cell<bool>,
+}
+
+impl Status {
+    /// Erases the line, through `outlet` where that leads to the same terminal.
+    fn clear(&self, outlet: &Outlet) {
+        if self.is_shown.take() {
+            // Decoration, and the text after it reports what fails.
+            drop(outlet.clone().write_all(CLEAR.as_bytes()));
+        }
+    }
 }
 
 /// Where programs in the box write to one of the streams.
@@ -38,6 +63,8 @@ pub(crate) struct Stream {
 struct Passed {
     outlet: Outlet,
     any: Rc<Cell<bool>>,
+    status: Rc<Status>,
+    is_terminal: bool,
 }
 
 impl Screen {
@@ -52,20 +79,60 @@ impl Screen {
 
     fn over(files: [OwnedFd; 2], signals: &Rc<StopSignals>) -> Self {
         let [stdout, stderr] = files.map(|file| Stream {
+            is_terminal: file.is_terminal(),
             outlet: Outlet::new(file, signals),
             passed: Rc::default(),
             failed: RefCell::default(),
         });
-        Self { stdout, stderr, signals: Rc::clone(signals) }
+        let status = Rc::new(Status {
+            stderr: stderr.outlet.clone(),
+            is_possible: Cell::new(stderr.is_terminal),
+            is_shown: Cell::default(),
+        });
+        Self { stdout, stderr, status, signals: Rc::clone(signals) }
+    }
+
+    /// Shows a line until something else is written; nothing where standard error is no terminal.
+    pub(crate) fn show_status(&self, text: &str) {
+        if self.status.is_possible.get() {
+            self.stderr.write(&format!("{CLEAR}{text}"));
+            self.status.is_shown.set(true);
+        }
+    }
+
+    /// Removes that line.
+    pub(crate) fn clear_status(&self) {
+        self.status.clear(&self.stderr.outlet);
+    }
+
+    /// Returns where programs in the box write to standard output.
+    pub(crate) fn program_stdout(&self) -> Box<dyn Sink> {
+        self.program(&self.stdout)
+    }
+
+    /// Returns where programs in the box write to standard error.
+    pub(crate) fn program_stderr(&self) -> Box<dyn Sink> {
+        self.program(&self.stderr)
+    }
+
+    fn program(&self, stream: &Stream) -> Box<dyn Sink> {
+        Box::new(Passed {
+            outlet: stream.outlet.clone(),
+            any: Rc::clone(&stream.passed),
+            status: Rc::clone(&self.status),
+            is_terminal: stream.is_terminal,
+        })
     }
 
     /// Prints something that is not the result.
     pub(crate) fn notice(&self, text: &str) {
+        self.clear_status();
         self.stderr.write(text);
     }
 
     /// Prints a result.
     pub(crate) fn print(&self, text: &str) {
+        self.clear_status();
         self.stdout.write(text);
     }
 
@@ -104,11 +171,6 @@ impl Screen {
 }
 
 impl Stream {
-    /// Returns where programs in the box write to this stream.
-    pub(crate) fn program(&self) -> Box<dyn Sink> {
-        Box::new(Passed { outlet: self.outlet.clone(), any: Rc::clone(&self.passed) })
-    }
-
     fn write(&self, text: &str) {
         // Where it would block, it is still on its way, as far as the reader takes it.
         if let Err(error) = self.outlet.clone().write_all(text.as_bytes())
@@ -135,7 +197,11 @@ impl Stream {
 
 impl Write for Passed {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        self.any.set(self.any.get() || !data.is_empty());
+        if !data.is_empty() {
+            self.any.set(true);
+            self.status.is_possible.set(false);
+            self.status.clear(if self.is_terminal { &self.outlet } else { &self.status.stderr });
+        }
         self.outlet.write(data)
     }
 

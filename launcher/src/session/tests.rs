@@ -7,8 +7,15 @@ use nix::sys::signal::Signal;
 
 use super::*;
 use crate::output::Outlet;
-use crate::verify::Verified;
 use testkit::test_box::{TestBox, config};
+
+/// Shows nothing.
+#[derive(Debug)]
+struct Unseen;
+
+impl Watch for Unseen {
+    fn see(&self, _: Progress) {}
+}
 
 /// More than all pipes on the way to a reader that takes nothing.
 const TOO_MUCH: usize = 1 << 20;
@@ -25,9 +32,12 @@ fn unread<'a>(made: &TestBox, signals: &'a Rc<StopSignals>) -> (Session<'a>, Pip
         events: Events::new(vmm, listener, nonce, Console::new(None), signals),
         agent_socket: None,
         _runtime: RuntimeDir::create(made.path()).unwrap(),
+        agent_argv: vec!["/agent".to_owned(), "--fast".to_owned()],
+        agent_spoke: false,
         facts: RunFacts {
-            verified: Verified::Receipt,
+            verification: Verification { verified: Verified::Receipt, hashing: Duration::ZERO },
             phases: Phases::default(),
+            is_ready: true,
             agent_status: None,
             agent_output: Route::Pass { stdout: outlet(), stderr: outlet() },
         },
@@ -87,6 +97,36 @@ fn output_that_cannot_be_written_ends_a_run() {
 }
 
 #[test]
+fn an_agent_that_ended_early_is_named_with_its_arguments() {
+    let (made, signals) = (TestBox::new(&config()), Rc::new(StopSignals::block().unwrap()));
+    let (mut session, _reader) = unread(&made, &signals);
+    let silent = session.agent_ended(0);
+    let message = "the agent (/agent --fast) ended with status 0 before it was ready";
+    assert_eq!(silent.to_string(), message);
+    assert!(matches!(silent, LaunchError::AgentEnded { was_silent: true, .. }));
+    session.agent_wrote(&output(1)).unwrap();
+    let LaunchError::AgentEnded { was_silent, .. } = session.agent_ended(0) else { panic!() };
+    assert!(!was_silent);
+}
+
+#[test]
+fn a_start_is_stopped_by_the_limit_that_comes_first() {
+    let seconds = Duration::from_secs;
+    let (made, signals) = (TestBox::new(&config()), Rc::new(StopSignals::block().unwrap()));
+    let (mut session, _reader) = unread(&made, &signals);
+    session.facts.is_ready = false;
+    let began = || Instant::now().checked_sub(seconds(5)).unwrap();
+    let budget = Limits { timeout: seconds(60), total: Some(seconds(5)) };
+    session.await_ready(began(), budget, &Unseen).unwrap();
+    assert!(!session.facts.is_ready && session.facts.phases.total >= 5000.0);
+    for total in [None, Some(seconds(60))] {
+        let limits = Limits { timeout: seconds(5), total };
+        let error = session.await_ready(began(), limits, &Unseen).unwrap_err();
+        assert!(matches!(error, LaunchError::Timeout(5)), "{error}");
+    }
+}
+
+#[test]
 fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
     let mut config = config();
     config.plan.network.mode = box_image::NetworkMode::Shared;
@@ -105,6 +145,8 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         signals: &signals,
         started: Instant::now(),
         startup_timeout: Duration::ZERO,
+        enforced_total: None,
+        watch: &Unseen,
     });
     let error = refused.unwrap_err().error;
     assert!(matches!(&error, LaunchError::Unsupported(declared) if declared.len() == 1), "{error}");

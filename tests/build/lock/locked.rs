@@ -89,8 +89,11 @@ fn a_changed_program() {
 #[test]
 fn another_init_and_another_kernel() {
     let checkout = checkout();
-    let other = tools().hello_agent.to_str().unwrap();
-    let text = refused(&checkout, &["--init", other]);
+    // The same program, with something after its last section.
+    let mut init = fs::read(&tools().init).unwrap();
+    init.push(0);
+    checkout.write("init", init);
+    let text = refused(&checkout, &["--init", "init"]);
     assert!(text.contains("  init (linux/amd64): locked sha256:DIG, found"), "{text}");
     // libkrunfw has whatever follows its sections.
     let mut kernel = fs::read(&tools().kernel).unwrap();

@@ -100,10 +100,16 @@ fn explicit_defaults_have_the_same_form() {
 
 #[test]
 fn what_differs_has_another_form() {
-    let forms: Vec<String> =
-        ["", "vm cpus=1", "layout merged", "logs", "skill a path=a", "skill a path=b"]
-            .map(|lines| super::file(lines).canonical())
-            .into();
+    let forms: Vec<String> = [
+        "",
+        "vm cpus=1",
+        "business { image \"oci:i\"; }\nlayout merged",
+        "logs",
+        "skill a path=a",
+        "skill a path=b",
+    ]
+    .map(|lines| super::file(lines).canonical())
+    .into();
     for (index, form) in forms.iter().enumerate() {
         assert!(!forms[..index].contains(form), "{form}");
     }

@@ -84,8 +84,9 @@ fn keyed_declarations_merge_by_their_keys() {
 
 #[test]
 fn new_conflicts_decide_before_those_of_the_base() {
-    let base =
-        format!("{BASE}layout merged\nconflict \"/a\" policy=drop\nconflict \"/b\" policy=drop\n");
+    let base = format!(
+        "{BASE}business {{ image \"oci:i\"; }}\nlayout merged\nconflict \"/a\" policy=drop\nconflict \"/b\" policy=drop\n"
+    );
     let boxfile = over(&base, "conflict \"/c\" policy=drop\nconflict \"/b\" policy=prefer-agent\n");
     let order: Vec<_> =
         boxfile.conflicts.iter().map(|it| (&*it.pattern.value, it.policy)).collect();

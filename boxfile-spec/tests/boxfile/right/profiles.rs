@@ -57,7 +57,7 @@ fn a_profile_of_the_base_is_completed_by_that_of_the_file() {
 
 #[test]
 fn conflicts_of_a_profile_decide_first() {
-    let file = "box b\nagent { image \"oci:i\"; }\nlayout merged\nconflict \"/a\" policy=drop
+    let file = "box b\nagent { image \"oci:i\"; }\nbusiness { image \"oci:i\"; }\nlayout merged\nconflict \"/a\" policy=drop
         profile p { conflict \"/b\" policy=drop; }\n";
     let order: Vec<String> = choose(&[("Boxfile", file)], Some("p"))
         .conflicts

@@ -30,7 +30,8 @@ fn skills_are_sorted_and_stand_beside_a_directory_of_them() {
 #[test]
 fn conflicts_keep_their_order() {
     let boxfile = file(
-        "layout \"merged\"
+        "business { image \"oci:i\"; }
+         layout \"merged\"
          conflict \"/usr/**\" policy=\"prefer-business\"
          conflict \"/etc/motd\" policy=\"drop\"
          conflict \"/etc/group\" policy=\"merge\"

@@ -92,6 +92,29 @@ layout "split""#), @r#"
 }
 
 #[test]
+fn one_image_is_not_merged() {
+    assert_snapshot!(file_errors(r#"layout "merged""#), @r#"
+    error: without `business` there is only one image, and nothing to merge
+      --> Boxfile:3:1
+       |
+     3 | layout "merged"
+       | ^^^^^^ has no effect
+       |
+       = help: declare `business`, or remove the layout
+    "#);
+    // What may have been meant as `business` is the error.
+    assert_snapshot!(file_errors("layout \"merged\"\nbusines {\n    image \"oci:b\"\n}"), @"
+    error: unknown declaration `busines`
+      --> Boxfile:4:1
+       |
+     4 | busines {
+       | ^^^^^^^ no such declaration here
+       |
+       = help: did you mean `business`?
+    ");
+}
+
+#[test]
 fn a_conflict_is_settled_in_a_way_that_there_is() {
     assert_snapshot!(file_errors(r#"layout "merged"
 conflict "/etc/passwd" policy="merge"
@@ -100,6 +123,14 @@ conflict "etc/motd" policy="drop"
 conflict "/usr/../x" policy="prefer"
 conflict "/usr/**"
 conflict "/etc/passwd" policy="drop""#), @r#"
+    error: without `business` there is only one image, and nothing to merge
+      --> Boxfile:3:1
+       |
+     3 | layout "merged"
+       | ^^^^^^ has no effect
+       |
+       = help: declare `business`, or remove the layout
+
     error: `merge` cannot combine `/etc/ld.so.cache`
       --> Boxfile:5:36
        |

@@ -410,7 +410,8 @@ fn what_a_base_lacks_may_be_in_what_overrides_it() {
                 conflict \"/a\" policy=drop\nvm memory=\"400MiB\"\nskill s mode=mount\nnetwork cap-only\n\
                 share s guest=\"/s\" component=business\n";
     let main = "extends base\nbox b\nagent kind=oci_image {\n image \"oci:i\"\n limits memory=\"64MiB\"\n}\n\
-                budget ready=\"10s\" total=\"20s\"\nlayout merged\nconflict \"/a\" policy=drop\nvm memory=\"500MiB\"\n\
+                budget ready=\"10s\" total=\"20s\"\nbusiness {\n image \"oci:i\"\n limits memory=\"64MiB\"\n}\n\
+                layout merged\nconflict \"/a\" policy=drop\nvm memory=\"500MiB\"\n\
                 skill s path=s\nnetwork none\nshare s component=agent\n";
     assert_snapshot!(show(&[("Boxfile", main), ("base", base)]), @"");
 }

@@ -80,13 +80,21 @@ fn an_error_of_a_profile_that_is_not_chosen() {
 fn an_error_of_the_file_is_reported_once_for_all_profiles() {
     assert_snapshot!(file_errors(r#"vm cpus=0
 profile "a" { layout "split"; }
-profile "b" { layout "merged"; }"#), @"
+profile "b" { layout "merged"; }"#), @r#"
     error: `cpus` is out of range
       --> Boxfile:3:9
        |
      3 | vm cpus=0
        |         ^ must be from 1 to 16
-    ");
+
+    error: without `business` there is only one image, and nothing to merge
+      --> Boxfile:5:15
+       |
+     5 | profile "b" { layout "merged"; }
+       |               ^^^^^^ has no effect
+       |
+       = help: declare `business`, or remove the layout
+    "#);
 }
 
 #[test]

@@ -65,7 +65,10 @@ impl Explain for BuildError {
             Self::PinMismatch { name, .. } => {
                 help(LockPinStale, format!("run `boxbuild update {name}` to write it again"))
             }
-            Self::NotAnInit { .. } => help(InitInvalid, "build it with `cargo xtask box-init`"),
+            Self::NotAnInit { .. } => help(
+                InitInvalid,
+                "take the box-init of the same boxbuild: `cargo xtask box-init` builds it",
+            ),
             // The failure has a row for each of several.
             Self::Several(_) | Self::Rejected(_) => FileInvalid.into(),
             Self::Platform { .. } => help(

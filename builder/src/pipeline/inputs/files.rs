@@ -7,6 +7,7 @@ use std::path::Path;
 
 use box_digest::Digest;
 use box_image::secrets::looks_secret;
+use box_image::wire::INIT_MARK;
 use box_image::{ComponentName, SecretPlan};
 use boxfile_spec::{Boxfile, Diagnostic, Source, Sources, Spanned, dotenv};
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
@@ -129,14 +130,18 @@ fn masked(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Reads the init, which must be a static program for the platform.
+/// Reads the init, which must be box-init, linked statically for the platform.
 pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
     let (file, bytes) = read_input(InputKind::Init, &request.init)?;
-    let platform = request.platform;
-    match binary::inspect(&file, platform) {
-        Ok(Program::Static) => Ok(Tool::new(bytes)),
-        _ => Err(BuildError::NotAnInit { path: request.init.path.clone(), platform }),
+    let refused = |expected| BuildError::NotAnInit { path: request.init.path.clone(), expected };
+    if !matches!(binary::inspect(&file, request.platform), Ok(Program::Static)) {
+        return Err(refused(format!("a static program for {}", request.platform)));
     }
+    // Any other program would build a box that only fails when it starts.
+    if !bytes.windows(INIT_MARK.len()).any(|part| part == INIT_MARK.as_bytes()) {
+        return Err(refused(format!("box-init: it lacks the text \"{INIT_MARK}\"")));
+    }
+    Ok(Tool::new(bytes))
 }
 
 /// Reads the kernel, which must be the one that the Boxfile names, if it names one.

@@ -40,11 +40,11 @@ fn closed((screen, mut stderr): (Screen, PipeReader), code: u8) -> (u8, String) 
 #[test]
 fn a_programs_lost_output_is_a_failure_however_short() {
     let short = screen(gone(), &signals());
-    short.0.stdout.program().write_all(b"x").unwrap();
+    short.0.program_stdout().write_all(b"x").unwrap();
     assert_eq!(closed(short, 0), (141, String::new()));
 
     let long = screen(gone(), &signals());
-    let error = long.0.stdout.program().write_all(&vec![b'x'; TOO_MUCH]).unwrap_err();
+    let error = long.0.program_stdout().write_all(&vec![b'x'; TOO_MUCH]).unwrap_err();
     let code = long.0.report(&LaunchError::Output(error).into(), false);
     assert_eq!(closed(long, code), (141, String::new()));
 }
@@ -52,7 +52,7 @@ fn a_programs_lost_output_is_a_failure_however_short() {
 #[test]
 fn the_same_holds_for_standard_error() {
     let screen = Screen::over([full().into(), gone()], &signals());
-    let mut program = screen.stderr.program();
+    let mut program = screen.program_stderr();
     program.write_all(b"x").unwrap();
     // Whether this one learns of it or not.
     screen.notice("boxlaunch: ready\n");
@@ -62,7 +62,7 @@ fn the_same_holds_for_standard_error() {
 #[test]
 fn a_notice_that_takes_the_error_does_not_hide_it() {
     let screen = Screen::over([full().into(), gone()], &signals());
-    screen.stderr.program().write_all(b"x").unwrap();
+    screen.program_stderr().write_all(b"x").unwrap();
     screen.notice(&"n".repeat(TOO_MUCH));
     assert_eq!(screen.close(0), 141);
 }
@@ -70,7 +70,7 @@ fn a_notice_that_takes_the_error_does_not_hide_it() {
 #[test]
 fn boxlaunchs_own_output_may_be_lost() {
     let result = screen(gone(), &signals());
-    result.0.stdout.program().write_all(b"").unwrap();
+    result.0.program_stdout().write_all(b"").unwrap();
     for text in ["{}\n".to_owned(), "x".repeat(TOO_MUCH)] {
         result.0.print(&text);
     }
@@ -87,7 +87,7 @@ fn a_programs_status_outlives_its_output() {
         (gone(), ""),
     ] {
         let screen = screen(file, &signals());
-        screen.0.stdout.program().write_all(b"x").unwrap();
+        screen.0.program_stdout().write_all(b"x").unwrap();
         let (code, text) = closed(screen, 7);
         assert_eq!(code, 7);
         assert!(text.starts_with(told) && text.is_empty() == told.is_empty(), "{text}");
@@ -124,4 +124,21 @@ fn a_signal_leaves_the_other_stream_its_words() {
     assert_eq!(screen.close(0), 143);
     drop(screen);
     assert_eq!(reading.join().unwrap(), 96 << 10);
+}
+
+#[test]
+fn a_status_line_gives_way_to_whatever_else_is_written() {
+    let (screen, stderr) = screen(gone(), &signals());
+    screen.show_status("not on a pipe");
+    screen.status.is_possible.set(true);
+    screen.show_status("starting a… 0 s");
+    screen.show_status("starting a… 1 s");
+    screen.notice("a notice\n");
+    screen.clear_status();
+    screen.show_status("again");
+    screen.program_stderr().write_all(b"half a line").unwrap();
+    screen.show_status("never more");
+    let line = "\r\x1b[Kstarting a… 0 s\r\x1b[Kstarting a… 1 s\r\x1b[Ka notice\n";
+    let expected = format!("{line}\r\x1b[Kagain\r\x1b[Khalf a line");
+    assert_eq!(closed((screen, stderr), 0), (0, expected));
 }

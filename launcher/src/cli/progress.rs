@@ -1,0 +1,43 @@
+//! Shows how far a start is: while it lasts on a terminal, and once what the hashing took.
+
+use boxlaunch::report::shown_duration;
+use boxlaunch::session::{Progress, Watch};
+
+use super::screen::Screen;
+
+/// Shows the start of a box on standard error.
+#[derive(Debug)]
+pub(crate) struct Shown<'a> {
+    screen: &'a Screen,
+    /// The box's name, safe for a terminal.
+    name: String,
+    /// Whether nothing is shown.
+    is_quiet: bool,
+}
+
+impl<'a> Shown<'a> {
+    /// Shows the start of the box with this name.
+    pub(crate) fn new(screen: &'a Screen, name: &str, is_quiet: bool) -> Self {
+        Self { screen, name: box_image::text::shown(name), is_quiet }
+    }
+}
+
+impl Watch for Shown<'_> {
+    fn see(&self, progress: Progress) {
+        let name = &self.name;
+        if self.is_quiet {
+            return;
+        }
+        match progress {
+            Progress::Verifying => self.screen.show_status(&format!("verifying {name}…")),
+            Progress::Hashed(time) => self.screen.notice(&format!(
+                "boxlaunch: verified {name} in {}, before its start\n",
+                shown_duration(time)
+            )),
+            Progress::Starting(time) => {
+                self.screen.show_status(&format!("starting {name}… {} s", time.as_secs()));
+            }
+            Progress::Ended => self.screen.clear_status(),
+        }
+    }
+}
