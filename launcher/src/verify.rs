@@ -33,10 +33,11 @@ pub enum Trust {
     Nothing,
 }
 
-/// Verifies the blobs of a box that boot. The result is [`Verified::Hashed`] where any was hashed.
+/// Verifies the blobs of a box that boot, and that init reads the plan of the config. The result is
+/// [`Verified::Hashed`] where any was hashed.
 ///
 /// # Errors
-/// The first blob's that differs or cannot be read; [`LaunchError::Signal`] when one of `signals`
+/// [`OpenError::RootfsPlan`], and the first blob's that differs or cannot be read; [`LaunchError::Signal`] when one of `signals`
 /// arrives.
 pub fn boot_blobs(
     opened: &OpenBox,
@@ -48,6 +49,8 @@ pub fn boot_blobs(
     for each in opened.boot_blobs() {
         found = found.max(blob(each, receipts, trust, Some(signals))?);
     }
+    // A receipt is for a file, and says nothing of the config that names it.
+    opened.check_plan()?;
     Ok(found)
 }
 
@@ -179,7 +182,7 @@ mod tests {
         let fixture = Fixture::new();
         fixture.verify(Trust::Receipts).unwrap();
         let path = fixture.made.blob(ROOTFS_TYPE);
-        fs::write(&path, b"a root file SYSTEM").unwrap();
+        testkit::damage::flip(&fixture.made, &path);
         match fixture.verify(Trust::Receipts).unwrap_err() {
             LaunchError::Open(OpenError::Different { path: named, .. }) => assert_eq!(named, path),
             other => panic!("{other:?}"),

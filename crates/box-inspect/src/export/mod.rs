@@ -33,6 +33,7 @@ use crate::opened::{self, OpenBox};
 pub use contents::{Contents, copy_rootfs};
 pub use directory::{LeftOut, Ownership};
 pub use error::ExportError;
+pub(crate) use error::ROOTFS;
 pub use oci::{OciImage, component_of};
 pub use place::file;
 pub use written::Written;
