@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use box_digest::{Blake3Digest, Digest};
 use box_image::ComponentName;
 use box_inspect::export::{
-    Export, ExportError, LeftOut, OciImage, Ownership, Written, component_of, copy_rootfs, file,
+    Export, ExportError, LeftOut, OciImage, Ownership, Privileged, Written, component_of,
+    copy_rootfs, file,
 };
 use box_inspect::opened::{self, OpenBox};
 use clap::ValueEnum;
@@ -81,6 +82,7 @@ struct Exported {
     /// The file, or the OCI image's manifest.
     written: Option<Written>,
     left_out: LeftOut,
+    privileged: Privileged,
 }
 
 /// Runs the command.
@@ -155,6 +157,7 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
         tree: opened.config.tree,
         written: None,
         left_out: LeftOut::default(),
+        privileged: Privileged::default(),
     };
     if !is_stream(args) {
         locate::check_output(&exported.output)?;
@@ -178,7 +181,10 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
 fn write(args: &Args, export: &Export, exported: &mut Exported) -> Result<(), ExportError> {
     let to = &exported.output;
     match args.format {
-        Format::Dir => exported.left_out = export.directory(to, ownership(args))?,
+        Format::Dir => {
+            exported.left_out = export.directory(to, ownership(args))?;
+            exported.privileged = export.privileged(ownership(args));
+        }
         Format::Oci => {
             let image = OciImage::of(export)?;
             if is_stream(args) || to.extension().is_some_and(|it| it == "tar") {
@@ -221,6 +227,9 @@ fn report(args: &Args, exported: &Exported) {
     if args.json {
         let LeftOut { devices, set_id, xattrs } = exported.left_out;
         let left_out = json!({ "devices": devices, "set_id": set_id, "xattrs": xattrs });
+        let Privileged { devices, set_id, capabilities } = exported.privileged;
+        let privileged =
+            json!({ "devices": devices, "set_id": set_id, "capabilities": capabilities });
         let report = json!({
             "box": exported.of,
             "format": args.format.name(),
@@ -229,6 +238,7 @@ fn report(args: &Args, exported: &Exported) {
             "tree": exported.tree,
             "digest": exported.written.map(|it| it.digest),
             "bytes": exported.written.map(|it| it.size),
+            "privileged": (args.format == Format::Dir).then_some(privileged),
             "left_out": (args.format == Format::Dir).then_some(left_out),
         });
         return terminal::json(&report.to_string());
@@ -236,8 +246,14 @@ fn report(args: &Args, exported: &Exported) {
     if output == Path::new("-") {
         return;
     }
-    for line in left_out(exported.left_out) {
-        terminal::note(&format!("note: {line}"));
+    left_out(exported.left_out).iter().for_each(|it| terminal::note(&format!("note: {it}")));
+    let Privileged { devices, set_id, capabilities } = exported.privileged;
+    if devices + set_id + capabilities > 0 {
+        terminal::note(&format!(
+            "warning: the directory has programs and devices that give rights on this machine to \
+             every user who reaches them: {set_id} set-uid or set-gid, {capabilities} with \
+             capabilities, {devices} devices; without them: --no-owner"
+        ));
     }
     terminal::note(&format!("exported: {}", output.display()));
     let digest = exported.written.map(|it| it.digest.to_string());

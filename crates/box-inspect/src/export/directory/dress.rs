@@ -2,12 +2,14 @@
 
 use std::os::fd::AsRawFd;
 
-use box_tree::{Inode, Kind, Leaf, Meta};
+use box_tree::{Inode, Kind, Leaf, Meta, Tree, entries};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
 const SET_ID: u16 = 0o6000;
+/// The attribute with the capabilities of a program (capabilities(7)).
+const CAPABILITY: &[u8] = b"security.capability";
 
 /// Whose the exported files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,36 @@ pub struct LeftOut {
     pub set_id: u64,
     /// Extended attributes, of which a file may have several.
     pub xattrs: u64,
+}
+
+/// How much [`Ownership::Box`] made that gives rights on the host to whoever reaches the directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Privileged {
+    /// Names of devices.
+    pub devices: u64,
+    /// Files with a set-uid or set-gid bit, by names.
+    pub set_id: u64,
+    /// Files with capabilities, by names.
+    pub capabilities: u64,
+}
+
+impl Privileged {
+    /// Counts them in a tree that is made as the box has it.
+    pub(super) fn of(tree: &Tree, ownership: Ownership) -> Self {
+        let mut counted = Self::default();
+        if ownership == Ownership::Caller {
+            return counted;
+        }
+        for (_, id) in entries(tree) {
+            let inode = tree.inode(id);
+            let is_file = inode.content().is_some();
+            counted.devices += u64::from(inode.device().is_some());
+            counted.set_id += u64::from(is_file && inode.meta.mode & SET_ID != 0);
+            let capable = inode.meta.xattrs.contains_key(CAPABILITY);
+            counted.capabilities += u64::from(is_file && capable);
+        }
+        counted
+    }
 }
 
 /// Gives entries what the tree says of them, as far as it may.
