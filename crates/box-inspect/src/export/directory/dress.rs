@@ -45,7 +45,7 @@ pub struct Privileged {
 
 impl Privileged {
     /// Counts them in a tree that is made as the box has it.
-    pub(super) fn of(tree: &Tree, ownership: Ownership) -> Self {
+    pub(crate) fn of(tree: &Tree, ownership: Ownership) -> Self {
         let mut counted = Self::default();
         if ownership == Ownership::Caller {
             return counted;
