@@ -44,7 +44,7 @@ pub enum OpenError {
     /// The plan in the rootfs is not that of the config, or cannot be read where a reason is given.
     #[error(
         "{PLAN_PATH} in the rootfs {} {}", place(path),
-        reason.as_ref().map_or("is not the plan of the box's config".to_owned(), unreadable)
+        reason.as_deref().map_or("is not the plan of the box's config".to_owned(), unreadable)
     )]
     RootfsPlan { path: PathBuf, reason: Option<String> },
     /// The box is of another format epoch.
@@ -94,7 +94,7 @@ impl OpenError {
     }
 }
 
-fn unreadable(reason: &String) -> String {
+fn unreadable(reason: &str) -> String {
     format!("cannot be read: {}", shown(reason))
 }
 
