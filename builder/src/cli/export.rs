@@ -225,11 +225,7 @@ fn ownership(args: &Args) -> Ownership {
 fn report(args: &Args, exported: &Exported) {
     let Exported { output, component, .. } = exported;
     if args.json {
-        let LeftOut { devices, set_id, xattrs } = exported.left_out;
-        let left_out = json!({ "devices": devices, "set_id": set_id, "xattrs": xattrs });
-        let Privileged { devices, set_id, capabilities } = exported.privileged;
-        let privileged =
-            json!({ "devices": devices, "set_id": set_id, "capabilities": capabilities });
+        let is_dir = args.format == Format::Dir;
         let report = json!({
             "box": exported.of,
             "format": args.format.name(),
@@ -238,36 +234,17 @@ fn report(args: &Args, exported: &Exported) {
             "tree": exported.tree,
             "digest": exported.written.map(|it| it.digest),
             "bytes": exported.written.map(|it| it.size),
-            "privileged": (args.format == Format::Dir).then_some(privileged),
-            "left_out": (args.format == Format::Dir).then_some(left_out),
+            "privileged": is_dir.then_some(exported.privileged),
+            "left_out": is_dir.then_some(exported.left_out),
         });
         return terminal::json(&report.to_string());
     }
     if output == Path::new("-") {
         return;
     }
-    left_out(exported.left_out).iter().for_each(|it| terminal::note(&format!("note: {it}")));
-    let Privileged { devices, set_id, capabilities } = exported.privileged;
-    if devices + set_id + capabilities > 0 {
-        terminal::note(&format!(
-            "warning: the directory has programs and devices that give rights on this machine to \
-             every user who reaches them: {set_id} set-uid or set-gid, {capabilities} with \
-             capabilities, {devices} devices; without them: --no-owner"
-        ));
-    }
+    exported.left_out.notes().iter().for_each(|it| terminal::note(it));
+    exported.privileged.warning().iter().for_each(|it| terminal::note(it));
     terminal::note(&format!("exported: {}", output.display()));
     let digest = exported.written.map(|it| it.digest.to_string());
     terminal::result(&digest.unwrap_or_else(|| exported.tree.to_string()));
-}
-
-/// Lists the parts of the tree that a directory lacks.
-fn left_out(left_out: LeftOut) -> Vec<String> {
-    let LeftOut { devices, set_id, xattrs } = left_out;
-    let lines = [
-        (devices, "devices that only root can make"),
-        (set_id, "set-uid and set-gid bits, which are for the owners in the box"),
-        (xattrs, "extended attributes that only root can set or the file system does not take"),
-    ];
-    let told = lines.into_iter().filter(|(count, _)| *count > 0);
-    told.map(|(count, what)| format!("left out {what}: {count}")).collect()
 }

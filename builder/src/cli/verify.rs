@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use box_image::{ErrorCode, exit};
 use box_inspect::opened;
-use box_inspect::verify::{Check, verify};
+use box_inspect::verify::verify;
 use error_report::Problem;
 use serde_json::json;
 
@@ -39,8 +39,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let wrong = checks.iter().filter_map(|it| it.error.as_ref());
     let errors: Vec<_> = wrong.map(|it| Problem::new(it.explain(), chain(it))).collect();
     if args.json {
-        let check = |it: &Check| json!({ "name": it.name, "subject": it.subject, "ok": it.error.is_none() });
-        let checks: Vec<_> = checks.iter().map(check).collect();
         let report = json!({
             "box": opened.digest, "ok": errors.is_empty(), "checks": checks, "errors": errors,
         });

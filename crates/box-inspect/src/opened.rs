@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use box_image::manifest::LISTING_TYPE;
 use box_image::{ComponentName, ComponentPlan};
 pub use box_layout::OpenBox;
+use box_tree::entries;
 use box_tree::listing::{LISTING_BYTES, Listing, ListingError};
 
 /// An error from opening a box or reading what it says about itself.
@@ -103,4 +104,19 @@ pub fn rootfs(opened: &OpenBox) -> Result<File, OpenError> {
     let rootfs = opened.open_blob(&opened.rootfs.descriptor)?;
     rootfs.check_size()?;
     Ok(rootfs.file)
+}
+
+/// Describes what the root file system was made of.
+pub fn describe_origins(listing: &Listing) -> String {
+    let mut text = format!("\nrootfs\n  entries           {}\n", entries(&listing.tree).count());
+    for image in &listing.origins.images {
+        for (at, layer) in (1..).zip(&image.layers) {
+            let name = format!("{} layer {at}", image.component.name());
+            text += &format!("  {name:<18}{layer}\n");
+        }
+    }
+    if let Some(digest) = listing.origins.program {
+        text += &format!("  agent program     {digest}\n");
+    }
+    text
 }

@@ -14,19 +14,25 @@ use box_digest::Blake3Digest;
 use box_tree::erofs::image_builder;
 use box_tree::{Content, Tree, entries};
 use host_fs::FileError;
+use serde::{Serialize, Serializer};
 
 use crate::export::{Contents, ExportError, ROOTFS};
 use crate::opened::{self, OpenBox, OpenError};
 
 /// Something of a box that was checked.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Check {
     /// The role of a blob, or `files` and `plan` for what compares parts with each other.
     pub name: String,
     /// The digest of a blob, or a description of what was compared.
     pub subject: String,
-    /// Why it is not as it should be.
+    /// Why it is not as it should be; as data, `ok` says whether it is.
+    #[serde(rename = "ok", serialize_with = "is_ok")]
     pub error: Option<ExportError>,
+}
+
+fn is_ok<S: Serializer>(error: &Option<ExportError>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bool(error.is_none())
 }
 
 impl Check {

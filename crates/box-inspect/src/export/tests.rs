@@ -252,5 +252,9 @@ fn what_gives_rights_on_the_host_is_counted() {
     let export = export(tree, data);
     let counted = Privileged { devices: 2, set_id: 1, capabilities: 1 };
     assert_eq!(export.privileged(Ownership::Box), counted);
+    assert!(
+        counted.warning().unwrap().contains("1 set-uid or set-gid, 1 with capabilities, 2 devices")
+    );
     assert_eq!(export.privileged(Ownership::Caller), Privileged::default());
+    assert_eq!(Privileged::default().warning(), None);
 }

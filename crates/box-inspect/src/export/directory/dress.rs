@@ -6,6 +6,7 @@ use box_tree::{Inode, Kind, Leaf, Meta, Tree, entries};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
+use serde::Serialize;
 
 const SET_ID: u16 = 0o6000;
 /// The attribute with the capabilities of a program (capabilities(7)).
@@ -22,7 +23,7 @@ pub enum Ownership {
 }
 
 /// How much [`Ownership::Caller`] left out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Names of devices.
     pub devices: u64,
@@ -32,8 +33,22 @@ pub struct LeftOut {
     pub xattrs: u64,
 }
 
+impl LeftOut {
+    /// Returns a note for people on each kind that was left out.
+    pub fn notes(self) -> Vec<String> {
+        let Self { devices, set_id, xattrs } = self;
+        let lines = [
+            (devices, "devices that only root can make"),
+            (set_id, "set-uid and set-gid bits, which are for the owners in the box"),
+            (xattrs, "extended attributes that only root can set or the file system does not take"),
+        ];
+        let noted = lines.into_iter().filter(|(count, _)| *count > 0);
+        noted.map(|(count, what)| format!("note: left out {what}: {count}")).collect()
+    }
+}
+
 /// How much [`Ownership::Box`] made that gives rights on the host to whoever reaches the directory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Privileged {
     /// Names of devices.
     pub devices: u64,
@@ -44,6 +59,18 @@ pub struct Privileged {
 }
 
 impl Privileged {
+    /// Returns a warning for people, where there is any.
+    pub fn warning(self) -> Option<String> {
+        let Self { devices, set_id, capabilities } = self;
+        (self != Self::default()).then(|| {
+            format!(
+                "warning: the directory has programs or devices that give rights on this machine to \
+                 every user who can reach them: {set_id} set-uid or set-gid, {capabilities} with \
+                 capabilities, {devices} devices; export with --no-owner to leave them out"
+            )
+        })
+    }
+
     /// Counts them in a tree that is made as the box has it.
     pub(crate) fn of(tree: &Tree, ownership: Ownership) -> Self {
         let mut counted = Self::default();
