@@ -29,7 +29,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use crate::cursor::Cursor;
+use crate::cursor::{BYTE_ORDER_MARK, Cursor};
 use crate::diagnostic::quote;
 use crate::errors::DOTENV;
 use crate::sink::Sink;
@@ -52,7 +52,7 @@ pub fn parse(text: &str) -> Result<Variables, Diagnostics> {
     let mut variables = Variables::new();
     let errors = Sink::default();
     let mut cursor = Cursor::new(text);
-    cursor.eat("\u{feff}");
+    cursor.eat(BYTE_ORDER_MARK);
     while cursor.peek().is_some() && !errors.is_full() {
         if let Some((name, value)) = errors.check(entry(&mut cursor)).flatten() {
             if let Some(first) = variables.get(&name) {

@@ -29,7 +29,7 @@ pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnost
 pub(crate) fn filled_text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
     let text = text(value, name)?;
     if text.is_empty() {
-        let message = format!("the text of `{name}` is empty");
+        let message = format!("`{name}` is empty");
         let error = Diagnostic::new(message, value.span, "nothing between the quotes");
         return Err(error.with_help("write something between the quotes"));
     }

@@ -299,11 +299,11 @@ fn what_cannot_be_united_is_refused_before_anything_is_read() {
     let scene =
         Scene::new(Layer::new(), Layer::new(), "conflict \"/etc/hosts\" policy=\"merge\"\n");
     assert_snapshot!(scene.refused(), @r#"
-    error: `/etc/hosts` cannot be united from two images
+    error: `merge` cannot combine `/etc/hosts`
       --> Boxfile:9:30
        |
      9 | conflict "/etc/hosts" policy="merge"
-       |                              ^^^^^^^ only for files that can be united
+       |                              ^^^^^^^ only for four files of accounts
        |
        = help: `merge` is for /etc/passwd, /etc/group, /etc/shadow and /etc/gshadow; choose one image's file, or neither
     "#);

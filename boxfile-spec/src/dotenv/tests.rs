@@ -79,7 +79,7 @@ fn a_line_that_is_no_variable() {
        |
        = help: remove one of them
     ");
-    assert_snapshot!(errors("PATH\n"), @r"
+    assert_snapshot!(errors("PATH\n"), @"
     error: `PATH` has no value
       --> .env:1:1
        |
@@ -88,7 +88,7 @@ fn a_line_that_is_no_variable() {
        |
        = help: write `NAME=value`; nothing is taken from the environment of a build
     ");
-    assert_snapshot!(errors("MY-NAME=1\n"), @r"
+    assert_snapshot!(errors("MY-NAME=1\n"), @"
     error: `MY-NAME` cannot name an environment variable
       --> .env:1:1
        |
@@ -97,7 +97,7 @@ fn a_line_that_is_no_variable() {
        |
        = help: a variable's name has letters, digits and `_`, and does not begin with a digit
     ");
-    assert_snapshot!(errors("=1\n"), @r"
+    assert_snapshot!(errors("=1\n"), @"
     error: a variable has no name
       --> .env:1:1
        |
@@ -110,17 +110,17 @@ fn a_line_that_is_no_variable() {
 
 #[test]
 fn blanks_around_the_sign() {
-    assert_snapshot!(errors("A =1\n"), @r"
-    error: blanks stand in front of `=`
+    assert_snapshot!(errors("A =1\n"), @"
+    error: there are blanks before `=`
       --> .env:1:1
        |
      1 | A =1
        | ^^ with blanks
        |
-       = help: write `A=`, without a blank
+       = help: remove the blanks: `A=`
     ");
     assert_snapshot!(errors("A= 1\n"), @"
-    error: blanks follow `=`
+    error: there are blanks after `=`
       --> .env:1:3
        |
      1 | A= 1
@@ -129,7 +129,7 @@ fn blanks_around_the_sign() {
        = help: write `A=value`, or `A=' value'` if the blanks belong to it
     ");
     assert_snapshot!(errors("A= \"1\"\n"), @r#"
-    error: blanks follow `=`
+    error: there are blanks after `=`
       --> .env:1:3
        |
      1 | A= "1"
@@ -181,7 +181,7 @@ fn quotes_that_do_not_fit() {
 
 #[test]
 fn other_mistakes() {
-    assert_snapshot!(errors("A=a\0b\n"), @r"
+    assert_snapshot!(errors("A=a\0b\n"), @"
     error: the value of `A` contains a NUL character
       --> .env:1:1
        |
@@ -190,7 +190,7 @@ fn other_mistakes() {
        |
        = help: remove it
     ");
-    assert_snapshot!(errors("A: 1\n"), @r"
+    assert_snapshot!(errors("A: 1\n"), @"
     error: `A: 1` has no value
       --> .env:1:1
        |

@@ -58,12 +58,14 @@ fn check_possible(
     let message = format!("`{name}` can never take {taken}: the whole start may take {most}");
     let error = Diagnostic::new(message, phase.span, "impossible");
     let enough = form::prop(reader.syntax(), "total", &format!("\"{taken}\""));
-    reader.report(match total {
-        Some(total) => error
-            .with_label(total.span, "the whole start")
-            .with_help(format!("write `{enough}` or more, or lower `{name}`")),
-        None => error.with_help(format!(
+    match total {
+        Some(total) => reader.report(
+            error
+                .with_label(total.span, "the whole start")
+                .with_help(format!("write `{enough}` or more, or lower `{name}`")),
+        ),
+        None => reader.report_missing_error(error.with_help(format!(
             "add `{enough}` or more (it is {most} by default), or lower `{name}`"
-        )),
-    });
+        ))),
+    }
 }

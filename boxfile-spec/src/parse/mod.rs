@@ -6,10 +6,12 @@ mod checkout;
 mod children;
 mod component;
 mod document;
+mod instead;
 mod layout;
 mod load;
 mod merge;
 mod names;
+mod overridden;
 mod profile;
 mod reader;
 mod rebase;
@@ -20,6 +22,7 @@ mod vm;
 pub use load::MAX_SOURCE;
 
 use crate::{Boxfile, Diagnostic, Diagnostics, Severity, Source, Sources, Span};
+use load::Files;
 
 /// The result of reading a Boxfile.
 #[derive(Debug)]
@@ -80,7 +83,24 @@ pub fn read(
     profile: Option<&str>,
     load: impl FnMut(&str) -> Result<Source, String>,
 ) -> Document {
-    let mut files = load::files(main, load);
+    let files = load::files(main, load);
+    let overridden = overridden::check(&files);
+    let mut document = understand(files, profile);
+    document.found.extend(overridden);
+    if document.found.iter().any(is_error) {
+        document.boxfile = None;
+        document.variants.clear();
+    }
+    for hidden in document.found.iter().filter_map(Diagnostic::hidden) {
+        document.sources.hide(hidden);
+    }
+    document.profiles.sort_unstable();
+    document.found.sort_by_key(Diagnostic::span);
+    document
+}
+
+/// Reads the declarations of files, and of their profiles.
+fn understand(mut files: Files, profile: Option<&str>) -> Document {
     let sink = files.sink();
     let profiles = profile::take(&mut files.nodes, &sink);
     let mut document = Document {
@@ -101,15 +121,6 @@ pub fn read(
             }
         };
     }
-    if document.found.iter().any(is_error) {
-        document.boxfile = None;
-        document.variants.clear();
-    }
-    for hidden in document.found.iter().filter_map(Diagnostic::hidden) {
-        document.sources.hide(hidden);
-    }
-    document.profiles.sort_unstable();
-    document.found.sort_by_key(Diagnostic::span);
     document
 }
 

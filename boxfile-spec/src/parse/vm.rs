@@ -56,11 +56,15 @@ fn read_memory(
     let sum = total(shares);
     let kind = reader.kind("memory");
     if value::size(value, "memory").is_ok_and(|memory| memory <= sum) {
-        sink.report(match value::size_within(value, "memory", kind) {
-            Ok(_) => too_small(value, sum, shares),
+        match value::size_within(value, "memory", kind) {
+            Ok(_) if shares.iter().all(|share| share.written) => {
+                sink.report(too_small(value, sum, shares));
+            }
+            // The limits may be in what cannot be read.
+            Ok(_) => sink.report_missing(too_small(value, sum, shares)),
             // The least that any machine has would not do either.
-            Err(error) => error.with_help(sufficient(value, sum)),
-        });
+            Err(error) => sink.report(error.with_help(sufficient(value, sum))),
+        }
         return None;
     }
     reader.size("memory").filter(|bytes| whole(value, "memory", *bytes, sink))
@@ -79,7 +83,9 @@ fn default_memory(sensible: u64, shares: &[Share], sink: &Sink) -> u64 {
         let error = Diagnostic::new(message, first.span, label(first));
         let most = show_size(MOST_MEMORY - RESERVE);
         let error = add_labels(error, &shares[1..]);
-        sink.report(error.with_help(format!("lower the limits to at most {most} together")));
+        sink.report_missing(
+            error.with_help(format!("lower the limits to at most {most} together")),
+        );
     }
     sensible
 }

@@ -22,6 +22,7 @@ pub(super) fn error(error: &Error, text: &str) -> Diagnostic {
         }
         Error::MultipleDocuments { .. } => Some("document"),
         Error::UnsupportedTag { .. } => Some("tag"),
+        Error::InvalidBinaryBase64 { .. } => Some("binary"),
         Error::ExternalMessage { source, .. } => match source.as_ref() {
             ExternalMessageSource::Parser(error) => malformed(error.kind()),
             _ => None,

@@ -18,10 +18,9 @@ use box_digest::{Blake3, Digest, Hasher};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use boxfile_spec::Platform;
 use download::Size;
-use host_fs::FileError;
 use host_fs::read::{Links, open_regular};
+use host_fs::{FileError, inside};
 
-use crate::checkout::inside;
 use crate::pack::ContentMap;
 pub use error::{BinaryError, ProgramError};
 pub(crate) use program::inspect_head;
@@ -125,7 +124,8 @@ pub fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
     if path.is_absolute() {
         return Err(BinaryError::Absolute(path.to_owned()));
     }
-    let file = inside(checkout, &checkout.join(path)).map_err(FileError::of("read", path))?;
+    let file =
+        inside::resolve(checkout, &checkout.join(path)).map_err(FileError::of("read", path))?;
     let file = file.ok_or_else(|| BinaryError::Outside(path.to_owned()))?;
     // The path has no links any more; one that is there now was put there meanwhile.
     let file = open_regular(&file, Links::Refuse).map_err(FileError::of("read", path))?;

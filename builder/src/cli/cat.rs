@@ -10,7 +10,8 @@ use box_inspect::diff::Side;
 use box_inspect::export::{Contents, ExportError};
 use box_inspect::opened;
 use box_tree::Content;
-use box_tree::listing::{Follow, Found};
+use box_tree::Follow;
+use box_tree::listing::Found;
 
 use super::entry::shown_bytes;
 use super::failure::Failure;
@@ -57,7 +58,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Returns the content of a file, and refuses what is none.
+/// Returns the content of a file.
+///
+/// # Errors
+/// [`ErrorCode::PathNotFile`] for a directory, a pipe or a device.
 fn content(args: &Args, side: &Side, found: &Found) -> Result<Content, Failure> {
     let inode = side.listing.tree.inode(found.id);
     if let Some(content) = inode.content() {

@@ -33,10 +33,10 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
 pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) -> String {
     let shown = conflicts.iter().map(|it| it.describe(origins));
     let more = match conflicts.len() {
-        0..=MOST_AS_DATA => "more; `--json` has all of them",
-        _ => "more; `--json` has the first 1000",
+        0..=MOST_AS_DATA => "more; `--json` has all of them".to_owned(),
+        _ => format!("more; `--json` has the first {MOST_AS_DATA}"),
     };
-    let list = error_report::first(shown, "\n", more);
+    let list = error_report::first(shown, "\n", &more);
     let split = match syntax {
         Syntax::Kdl => "`layout \"split\"`",
         Syntax::Toml => "`layout = \"split\"`",

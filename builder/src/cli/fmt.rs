@@ -154,8 +154,12 @@ fn formatted(file: &Path, document: Document, named: bool) -> Result<Option<Stri
     let text = boxfile_spec::format(source);
     match text {
         Some(text) if text.len() > MAX_SOURCE => {
-            let what = "would have more than 1 MiB when it is formatted; it is left as it is";
-            Err(Failure::new(ErrorCode::TooLarge, format!("{} {what}", file.display())))
+            let message = format!(
+                "{} would have more than {} MiB when it is formatted; it is left as it is",
+                file.display(),
+                MAX_SOURCE >> 20
+            );
+            Err(Failure::new(ErrorCode::TooLarge, message))
         }
         Some(text) => Ok((text != source.text).then_some(text)),
         None => {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use boxbuild::binary::{Program, inspect};
-use boxfile_spec::{Boxfile, Platform};
+use boxbuild::{InputFile, NamedBy};
+use boxfile_spec::{Boxfile, Platform, Spanned};
 
 use super::failure::{Failure, chain};
 use super::locate;
@@ -28,9 +29,19 @@ const CARGO_NOTES: &str = ".rustc_info.json";
 
 /// Returns the init: as named, or the first that is installed and static. `cargo build` leaves a
 /// dynamic one beside boxbuild, which no guest could start.
-pub(crate) fn init(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    let program = || env::current_exe().unwrap_or_default();
-    named.map_or_else(|| first_static(&init_places(&program())), |path| Ok(path.to_owned()))
+pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
+    if let Some(path) = named {
+        return Ok(named_file(path, "--init", "BOXBUILD_INIT"));
+    }
+    let program = env::current_exe().unwrap_or_default();
+    Ok(InputFile::found(first_static(&init_places(&program))?))
+}
+
+/// Returns a file that an option names, or the variable that stands for it.
+fn named_file(path: &Path, option: &'static str, variable: &'static str) -> InputFile {
+    let is_variable = env::var_os(variable).is_some_and(|value| Path::new(&value) == path);
+    let named_by = if is_variable { NamedBy::Variable(variable) } else { NamedBy::Option(option) };
+    InputFile { path: path.to_owned(), named_by }
 }
 
 /// Returns where box-init may be: as installed, beside this program, or where `cargo xtask box-init`
@@ -81,16 +92,16 @@ pub(crate) fn kernel(
     named: Option<&Path>,
     boxfile: &Boxfile,
     base: &Path,
-) -> Result<PathBuf, Failure> {
+) -> Result<InputFile, Failure> {
     let declared = boxfile.kernel.as_ref().and_then(|kernel| kernel.path.as_ref());
-    if let Some(path) = declared {
-        return Ok(base.join(&path.value));
+    if let Some(Spanned { value, span }) = declared {
+        return Ok(InputFile { path: base.join(value), named_by: NamedBy::Boxfile(*span) });
     }
     if let Some(path) = named {
-        return Ok(path.to_owned());
+        return Ok(named_file(path, "--kernel", "BOXBUILD_KERNEL"));
     }
     let of_system = LIBRARY_DIRECTORIES.iter().map(|it| Path::new(it).join(KERNEL_LIBRARY));
-    first_kernel(set_up_kernel().into_iter().chain(of_system))
+    Ok(InputFile::found(first_kernel(set_up_kernel().into_iter().chain(of_system))?))
 }
 
 fn first_kernel(places: impl IntoIterator<Item = PathBuf>) -> Result<PathBuf, Failure> {
@@ -147,7 +158,8 @@ mod tests {
 
     #[test]
     fn a_named_init_is_taken_as_it_is() {
-        assert_eq!(init(Some(Path::new("own"))), Ok(PathBuf::from("own")));
+        let named_by = NamedBy::Option("--init");
+        assert_eq!(init(Some(Path::new("own"))), Ok(InputFile { path: "own".into(), named_by }));
     }
 
     #[test]
@@ -206,9 +218,10 @@ mod tests {
         let kernel = |more: &str| {
             let text = format!("box \"x\"\nagent {{\n    image \"oci:agent\"\n}}\n{more}");
             let boxfile = boxfile_spec::parse(&text).unwrap();
-            kernel(Some(Path::new("named")), &boxfile, Path::new("/base"))
+            let kernel = kernel(Some(Path::new("named")), &boxfile, Path::new("/base")).unwrap();
+            (kernel.path, kernel.named_by.span().is_some())
         };
-        assert_eq!(kernel(""), Ok("named".into()));
-        assert_eq!(kernel("kernel \"own.so\"\n"), Ok("/base/own.so".into()));
+        assert_eq!(kernel(""), ("named".into(), false));
+        assert_eq!(kernel("kernel \"own.so\"\n"), ("/base/own.so".into(), true));
     }
 }

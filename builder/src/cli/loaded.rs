@@ -7,8 +7,8 @@ use box_digest::Blake3Digest;
 use box_image::ErrorCode;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
-use boxbuild::{Pins, Report, Request, Variant};
-use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
+use boxbuild::{BuildError, InputFile, Pins, Report, Request, Variant};
+use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources};
 use download::fetch::FetchOptions;
 use oci_registry::Registry;
 
@@ -131,22 +131,15 @@ impl Loaded {
         match named {
             None => Ok(declared.first().copied().unwrap_or(Platform::BUILT)),
             Some(platform) if declared.contains(&platform) => Ok(platform),
-            Some(platform) => Err(self.undeclared(&declared, platform)),
+            Some(platform) if platform != Platform::BUILT => {
+                Err(BuildError::Platform { platform }.into())
+            }
+            Some(platform) => {
+                let message = format!("the Boxfile is not for {platform}");
+                let help = format!("add \"{platform}\" to its `platform`");
+                Err(Failure::new((ErrorCode::PlatformUnsupported, help), message))
+            }
         }
-    }
-
-    fn undeclared(&self, declared: &[Platform], platform: Platform) -> Failure {
-        let names: Vec<&str> = declared.iter().map(|it| it.name()).collect();
-        let all: Vec<String> =
-            names.iter().chain([&platform.name()]).map(|it| format!("\"{it}\"")).collect();
-        let line = match self.sources.as_slice()[0].syntax {
-            Syntax::Kdl => format!("platform {}", all.join(" ")),
-            Syntax::Toml => format!("platform = [{}]", all.join(", ")),
-        };
-        let names = names.join(" and ");
-        let help = format!("to have it for {platform} too, write `{line}` in the Boxfile");
-        let message = format!("the Boxfile is for {names}, not for {platform}");
-        Failure::new((ErrorCode::PlatformUnsupported, help), message)
     }
 }
 
@@ -156,7 +149,7 @@ pub(crate) struct Tools<'a> {
     /// Whether a machine reads what the command prints.
     pub(crate) as_json: bool,
     options: &'a InputOptions,
-    init: PathBuf,
+    init: InputFile,
     builder: Blake3Digest,
     remote: Registry,
 }
@@ -167,7 +160,7 @@ impl<'a> Tools<'a> {
         let store = locate::store(options.store.store.as_deref())?;
         terminal::detail("store", store.display());
         let init = installed::init(options.init.as_deref())?;
-        terminal::detail("init", init.display());
+        terminal::detail("init", init.path.display());
         Ok(Self {
             store: Store::open(&store)?,
             as_json,
@@ -188,7 +181,7 @@ impl<'a> Tools<'a> {
     ) -> Result<Request<'r>, Failure> {
         let (boxfile, base) = (loaded.boxfile(), &loaded.project.base);
         let kernel = installed::kernel(self.options.kernel.as_deref(), boxfile, base)?;
-        terminal::detail("kernel", kernel.display());
+        terminal::detail("kernel", kernel.path.display());
         Ok(Request {
             boxfile,
             base,
@@ -201,7 +194,7 @@ impl<'a> Tools<'a> {
                 ..FetchOptions::default()
             },
             remote: Some(&self.remote),
-            init: &self.init,
+            init: self.init.clone(),
             kernel,
             builder: self.builder,
         })

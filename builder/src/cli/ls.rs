@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use box_image::ComponentName;
 use box_inspect::diff::{Entry, Side};
 use box_inspect::opened;
-use box_tree::listing::Follow;
+use box_tree::Follow;
 use box_tree::path::names;
 use serde_json::json;
 

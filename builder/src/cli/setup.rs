@@ -41,7 +41,7 @@ pub(crate) struct Args {
     sha256: Option<Digest>,
     #[command(flatten)]
     store: StoreOption,
-    /// Print JSON, errors included, but for a wrong command line
+    /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -153,9 +153,10 @@ fn publish(file: &[u8], place: &Path) -> std::io::Result<()> {
 fn report(as_json: bool, place: &Path, sha256: &Digest, version: &str, changed: bool) {
     if as_json {
         let report = json!({
-            "kernel": place, "version": version, "sha256": sha256, "changed": changed,
+            "kernel": place.display().to_string(),
+            "version": version, "sha256": sha256, "changed": changed,
         });
-        return terminal::json(&format!("{report:#}"));
+        return terminal::json(&report.to_string());
     }
     let (now, short) = (if changed { "is now" } else { "is already" }, sha256.short());
     let place = place.display();

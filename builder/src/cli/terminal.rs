@@ -16,8 +16,8 @@ use serde_json::Value;
 
 /// Whether a result was lost.
 static LOST: AtomicBool = AtomicBool::new(false);
-/// Whether a text of [`status`] is shown; changed only by who holds standard error.
-static STANDS: AtomicBool = AtomicBool::new(false);
+/// Whether the terminal shows a text of [`status`]. Changed only while standard error is locked.
+static STATUS_IS_SHOWN: AtomicBool = AtomicBool::new(false);
 /// When [`status`] was last called.
 static SHOWN: Mutex<Option<Instant>> = Mutex::new(None);
 /// The settings of this process.
@@ -130,7 +130,7 @@ pub(crate) fn shows_status() -> bool {
 /// where the terminal ends.
 pub(crate) fn status(text: &str) {
     let mut out = io::stderr().lock();
-    STANDS.store(!text.is_empty(), Ordering::Relaxed);
+    STATUS_IS_SHOWN.store(!text.is_empty(), Ordering::Relaxed);
     *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     let line = format!("{CLEAR}{CUT}{}{WRAP}", shown(text));
     drop(out.write_all(line.as_bytes()).and_then(|()| out.flush()));
@@ -169,10 +169,10 @@ fn print(text: &str) {
     drop(writeln!(cleared(), "{text}"));
 }
 
-/// Returns standard error, without the text of [`status`] where there is one.
+/// Clears the text of [`status`], if one is shown, and returns standard error.
 fn cleared() -> StderrLock<'static> {
     let mut out = io::stderr().lock();
-    if STANDS.swap(false, Ordering::Relaxed) {
+    if STATUS_IS_SHOWN.swap(false, Ordering::Relaxed) {
         drop(out.write_all(CLEAR.as_bytes()));
     }
     out

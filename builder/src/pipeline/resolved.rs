@@ -46,7 +46,7 @@ impl<'a> Resolved<'a> {
 }
 
 impl Resolved<'_> {
-    /// Tells the observer of a step.
+    /// Reports a step to the observer.
     pub(super) fn report(&self, step: Step) {
         if let Some(observer) = self.observer {
             observer(step);

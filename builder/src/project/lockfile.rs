@@ -25,9 +25,12 @@ pub struct LockFile {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum LockFileError {
-    /// The file cannot be read or written.
+    /// The file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The file cannot be written.
+    #[error(transparent)]
+    NotWritable(FileError),
     /// It is not UTF-8 text.
     #[error(transparent)]
     NotText(FileError),
@@ -110,19 +113,19 @@ impl LockFile {
     /// Checks that the file could be replaced by a lock, if it has to be.
     ///
     /// # Errors
-    /// [`LockFileError::File`].
+    /// [`LockFileError::NotWritable`].
     pub fn check_writable(&self, lock: &Lock) -> Result<(), LockFileError> {
         if self.lock.as_ref() == Some(lock) {
             return Ok(());
         }
-        Ok(check_replaceable(&self.path).map_err(FileError::of("write", &self.path))?)
+        check_replaceable(&self.path).map_err(|error| self.not_writable(error))
     }
 
     /// Replaces the file by a lock, as a whole or not at all, unless it says the same already.
     /// Returns whether it was written.
     ///
     /// # Errors
-    /// [`LockFileError::File`]; [`LockFileError::Changed`] if another command wrote something else
+    /// [`LockFileError::NotWritable`]; [`LockFileError::Changed`] if another command wrote something else
     /// since the file was read.
     pub fn write(&self, lock: &Lock) -> Result<bool, LockFileError> {
         let (text, now) = (lock.write(), read(&self.path)?);
@@ -133,8 +136,12 @@ impl LockFile {
         if now != self.bytes {
             return Err(LockFileError::Changed(self.path.clone()));
         }
-        replace(&self.path, &text).map_err(FileError::of("write", &self.path))?;
+        replace(&self.path, &text).map_err(|error| self.not_writable(error))?;
         Ok(true)
+    }
+
+    fn not_writable(&self, error: io::Error) -> LockFileError {
+        LockFileError::NotWritable(FileError::of("write", &self.path)(error))
     }
 }
 

@@ -7,9 +7,8 @@ pub(crate) mod pins;
 use std::path::{Component, Path, PathBuf};
 
 use boxfile_spec::{Boxfile, Document, MAX_SOURCE, Source};
+use host_fs::inside;
 use host_fs::read::{Links, read_prefix};
-
-use crate::checkout;
 
 pub use locked::{Declarations, Mismatch, Named, Target};
 pub use lockfile::{LockFile, LockFileError, replace};
@@ -59,7 +58,7 @@ impl Project {
         let climb = Path::new(path).components().take_while(|it| *it == Component::ParentDir);
         let checkout = climb.fold(self.base.clone(), |checkout, _| checkout.join(".."));
         let file = self.base.join(path);
-        checkout::check(&checkout, &file).map_err(|error| error.to_string())?;
+        inside::check(&checkout, &file).map_err(|error| error.to_string())?;
         read_source(&file)
     }
 

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use box_image::ComponentName;
+use box_skill::is_skill;
 use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Binary, Boxfile, Lock, Platform};
-
-use crate::skill::is_skill;
 
 /// A lock as a build uses it.
 ///

@@ -31,7 +31,7 @@ use crate::encoding::{DIRECTORY, FURTHER_NAME, Reader, Truncated, Writer};
 use crate::{Inode, InodeId, Meta, Tree, entries, is_name};
 use bounds::Totals;
 pub use bounds::{LISTING_BYTES, METADATA_BYTES_MAX};
-pub use find::{FindError, Follow, Found};
+pub use find::{FindError, Found};
 pub use named::{NamedOrigin, Origin};
 
 const MAGIC: &[u8] = b"boxbuild listing 1\n";
@@ -272,7 +272,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Content, Kind, Leaf};
+    use crate::{Content, Follow, Kind, Leaf};
 
     fn sample() -> Listing {
         let mut tree = Tree::default();
@@ -361,6 +361,11 @@ mod tests {
         assert!(siblings.contains(&"null".to_owned()));
         assert_eq!(error(b"/wholly/other"), "there is no /wholly");
         assert_eq!(error(b"/null/x"), "/null is not a directory");
+        assert_eq!(error(b"/null/../etc"), "/null is not a directory");
+        let long = format!("/{}", "etc/../".repeat(2049));
+        assert!(
+            error(long.as_bytes()).ends_with("/etc/.. is too long once its links are followed")
+        );
         assert_eq!(error(b"/link/nul"), "there is no /etc/nul");
     }
 

@@ -12,12 +12,10 @@ use oci_spec::image::{self, Config, ImageConfiguration, ImageManifest};
 use super::config;
 use super::documents::Blob;
 use super::error::SourceError;
-use super::layers::layers;
+use super::layers::{LAYER, layers};
 use super::place::{Blobs, open_blob, read_config};
 use super::platform;
 use super::registry::Access;
-
-const LAYER: &str = "a layer";
 
 /// An image, resolved to digests. Its layers' bytes are not verified yet.
 #[derive(Debug, Clone)]

@@ -21,6 +21,7 @@ use box_image::exit;
 use boxlaunch::clock::process_start;
 use boxlaunch::vmm;
 use clap::{Parser, Subcommand};
+use cli_manual::{CompletionsArgs, ManArgs};
 use error_report::Problem;
 
 use error::CommandError;
@@ -45,8 +46,10 @@ enum Command {
     Run(run::RunArgs),
     Verify(verify::VerifyArgs),
     Inspect(inspect::InspectArgs),
-    Completions(generate::CompletionsArgs),
-    Man(generate::ManArgs),
+    #[command(after_help = CompletionsArgs::examples("boxlaunch"))]
+    Completions(CompletionsArgs),
+    #[command(after_help = ManArgs::examples("boxlaunch"))]
+    Man(ManArgs),
 }
 
 impl Cli {

@@ -61,7 +61,7 @@ fn empty_blocks() {
     assert_snapshot!(format(
         "agent {\n\n}\nbusiness { // nothing\n}\nvm{}\n\
          budget /* none */ { /* of it */ }"
-    ), @r"
+    ), @"
     agent {}
     business { // nothing
     }

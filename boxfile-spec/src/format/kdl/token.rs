@@ -1,7 +1,6 @@
 //! The tokens of a KDL text.
 
-use crate::cursor::Cursor;
-use crate::format::BYTE_ORDER_MARK;
+use crate::cursor::{BYTE_ORDER_MARK, Cursor};
 use crate::syntax::kdl::lexeme::{self, is_blank, is_newline, is_space};
 
 /// The kind of a token.

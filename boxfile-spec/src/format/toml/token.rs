@@ -1,6 +1,6 @@
 //! The tokens of a TOML text, and which of its brackets belong together.
 
-use crate::format::BYTE_ORDER_MARK;
+use crate::cursor::BYTE_ORDER_MARK;
 use crate::syntax::tree::DEEPEST;
 use toml_parser::Source;
 use toml_parser::decoder::ScalarKind;

@@ -115,7 +115,7 @@ fn not_a_lock() {
 
 #[test]
 fn versions() {
-    assert_snapshot!(after("version = 2", "version = 3\nbase = \"x\""), @r"
+    assert_snapshot!(after("version = 2", "version = 3\nbase = \"x\""), @"
     error: the lock was written by a newer boxbuild
       --> Boxfile.lock:3:11
        |
@@ -147,7 +147,7 @@ fn versions() {
 #[test]
 fn merge_conflicts() {
     let conflict = "<<<<<<< HEAD\nsize = 4096\n=======\nsize = 5\n>>>>>>> release-1.2";
-    assert_snapshot!(after("size = 4096", conflict), @r"
+    assert_snapshot!(after("size = 4096", conflict), @"
     error: the lock has an unresolved merge conflict
        --> Boxfile.lock:12:1
         |

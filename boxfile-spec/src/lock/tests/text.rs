@@ -59,7 +59,7 @@ fn the_text() {
 #[test]
 fn a_lock_without_entries() {
     let text = Lock::new(3).write();
-    assert_snapshot!(text, @r"
+    assert_snapshot!(text, @"
     # Written by boxbuild: what each part of the Boxfile was when it was last resolved.
     # Do not edit. `boxbuild lock` follows the Boxfile; `boxbuild update [NAME...]` resolves again.
     version = 2

@@ -103,7 +103,7 @@ fn check_user(nproc: Option<&Value>, user: Option<&Spanned<String>>, sink: &Sink
     let pids = form::prop(nproc.syntax, "pids", &number.to_string());
     let help = format!("remove `nproc`, and write `{pids}` in `limits`, which holds everyone");
     sink.report(
-        Diagnostic::new("`nproc` does not hold root", nproc.span, "has no effect here")
+        Diagnostic::new("`nproc` has no effect on root", nproc.span, "root is exempt from it")
             .with_label(root.span, "the component runs as root")
             .with_help(help),
     );

@@ -2,11 +2,11 @@
 
 use insta::assert_snapshot;
 
-use super::{errors, file_errors, manifest};
+use super::{complete, errors, file_errors, manifest};
 
 #[test]
 fn fences() {
-    assert_snapshot!(file_errors("# Greet\n"), @r"
+    assert_snapshot!(file_errors("# Greet\n"), @"
     error: the file does not begin with the line `---`
       --> SKILL.md:1:1
        |
@@ -15,7 +15,7 @@ fn fences() {
        |
        = help: begin the file with the lines `---`, `name: …`, `description: …` and `---`
     ");
-    assert_snapshot!(file_errors(""), @r"
+    assert_snapshot!(file_errors(""), @"
     error: the file does not begin with the line `---`
       --> SKILL.md:1:1
        |
@@ -24,16 +24,16 @@ fn fences() {
        |
        = help: begin the file with the lines `---`, `name: …`, `description: …` and `---`
     ");
-    assert_snapshot!(file_errors("\u{feff}---\nname: greet\n---\n"), @r"
-    error: the file does not begin with the line `---`
-      --> SKILL.md:1:1
+    assert_snapshot!(file_errors("\u{feff}---\nname: greet\n"), @"
+    error: the frontmatter has no end
+      --> SKILL.md:1:2
        |
      1 | �---
-       | ^^^^ a byte order mark precedes it
+       |  ^^^ begins here
        |
-       = help: save the file as UTF-8 without one
+       = help: write `---` on a line of its own after the last key
     ");
-    assert_snapshot!(file_errors("--- \nname: greet\n---\n"), @r"
+    assert_snapshot!(file_errors("--- \nname: greet\n---\n"), @"
     error: the file does not begin with the line `---`
       --> SKILL.md:1:1
        |
@@ -42,7 +42,7 @@ fn fences() {
        |
        = help: write `---` and nothing else on the first line
     ");
-    assert_snapshot!(file_errors("---\nname: greet\n# Body\n"), @r"
+    assert_snapshot!(file_errors("---\nname: greet\n# Body\n"), @"
     error: the frontmatter has no end
       --> SKILL.md:1:1
        |
@@ -51,7 +51,7 @@ fn fences() {
        |
        = help: write `---` on a line of its own after the last key
     ");
-    assert_snapshot!(file_errors("---\nname: greet\n---  \n# Body\n"), @r"
+    assert_snapshot!(file_errors("---\nname: greet\n---  \n# Body\n"), @"
     error: the frontmatter has no end
       --> SKILL.md:1:1
        |
@@ -318,7 +318,7 @@ fn quotes_and_brackets() {
 
 #[test]
 fn what_is_not_supported() {
-    assert_snapshot!(errors("name: &n greet"), @r"
+    assert_snapshot!(errors("name: &n greet"), @"
     error: anchors, aliases and merge keys are not supported
       --> SKILL.md:2:10
        |
@@ -327,7 +327,7 @@ fn what_is_not_supported() {
        |
        = help: write the value out; put a text that begins with `&` or `*` in quotes
     ");
-    assert_snapshot!(errors("author: &n [1]\nname: *n"), @r"
+    assert_snapshot!(errors("author: &n [1]\nname: *n"), @"
     error: anchors, aliases and merge keys are not supported
       --> SKILL.md:2:12
        |
@@ -336,7 +336,7 @@ fn what_is_not_supported() {
        |
        = help: write the value out; put a text that begins with `&` or `*` in quotes
     ");
-    assert_snapshot!(errors("author: *nobody"), @r"
+    assert_snapshot!(errors("author: *nobody"), @"
     error: anchors, aliases and merge keys are not supported
       --> SKILL.md:2:9
        |
@@ -345,7 +345,7 @@ fn what_is_not_supported() {
        |
        = help: write the value out; put a text that begins with `&` or `*` in quotes
     ");
-    assert_snapshot!(errors("<<: {a: b}"), @r"
+    assert_snapshot!(errors("<<: {a: b}"), @"
     error: anchors, aliases and merge keys are not supported
       --> SKILL.md:2:1
        |
@@ -354,7 +354,7 @@ fn what_is_not_supported() {
        |
        = help: write the value out; put a text that begins with `&` or `*` in quotes
     ");
-    assert_snapshot!(errors("metadata: {a: 1, a: 2}"), @r"
+    assert_snapshot!(errors("metadata: {a: 1, a: 2}"), @"
     error: `a` is given twice
       --> SKILL.md:2:18
        |
@@ -363,7 +363,7 @@ fn what_is_not_supported() {
        |
        = help: remove one of them
     ");
-    assert_snapshot!(errors("tools:\n  - name: a\n    script: a\n    script: b"), @r"
+    assert_snapshot!(errors("tools:\n  - name: a\n    script: a\n    script: b"), @"
     error: `script` is given twice
       --> SKILL.md:5:5
        |
@@ -406,7 +406,7 @@ fn what_is_not_supported() {
 #[test]
 fn tags() {
     for tagged in ["!!str greet", "!!binary Z3JlZXQ=", "! greet"] {
-        manifest(&format!("---\nname: {tagged}\n---\n"));
+        manifest(&complete(&format!("name: {tagged}")));
     }
     assert_snapshot!(errors("name: !custom greet"), @"
     error: tags other than YAML's own are not supported
@@ -436,12 +436,12 @@ fn tags() {
        = help: put it in quotes: "1"
     "#);
     assert_snapshot!(errors("name: !!binary Z3J"), @"
-    error: the frontmatter cannot be read: invalid !!binary base64 at line 2, column 16
+    error: the value of `!!binary` is not base64
       --> SKILL.md:2:16
        |
      2 | name: !!binary Z3J
-       |                ^^^ here
+       |                ^^^ not base64
        |
-       = help: put a text with special characters in quotes, and indent with spaces
+       = help: leave the tag out, and write the text itself
     ");
 }

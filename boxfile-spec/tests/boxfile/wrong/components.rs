@@ -63,7 +63,7 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
      2 | agent "opencode" {
        |       ^^^^^^^^^^ one too many
        |
-       = help: write `kind="opencode"`
+       = help: write `agent kind="opencode"`
     "#);
 }
 
@@ -150,7 +150,7 @@ fn a_binary_is_the_agents() {
        = help: it belongs to the agent alone; write it inside `agent { … }`
     "#);
     assert_snapshot!(errors("box b\nagent { binary \"\"; }\n"), @r#"
-    error: the text of `binary` is empty
+    error: `binary` is empty
       --> Boxfile:2:16
        |
      2 | agent { binary ""; }
@@ -165,7 +165,7 @@ fn a_binary_is_the_agents() {
      2 | agent { binary; }
        |         ^^^^^^ without a source
        |
-       = help: write `binary "bin/agent"`
+       = help: for example `binary "bin/agent"`
     "#);
 }
 
@@ -201,7 +201,7 @@ fn what_belongs_to_one_component_is_refused_in_the_other() {
        |
        = help: it belongs to the agent alone; write it inside `agent { … }`
     "#);
-    assert_snapshot!(agent_errors("    autostart #true"), @r"
+    assert_snapshot!(agent_errors("    autostart #true"), @"
     error: `autostart` does not belong here
       --> Boxfile:4:5
        |
@@ -260,9 +260,9 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
        |                                                                            ^^^^^ no such property
        |
-       = help: write `rlimits nofile=1024 nproc=1024 address-space="2GiB"`
+       = help: its properties: `nofile`, `nproc`, `address-space`, `cpu`, `core`, `file-size`
     "#);
-    assert_snapshot!(agent_errors("    rlimits nofiles=1024 1024"), @r#"
+    assert_snapshot!(agent_errors("    rlimits nofiles=1024 1024"), @"
     error: `rlimits` has no property `nofiles`
       --> Boxfile:4:13
        |
@@ -277,20 +277,20 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
      4 |     rlimits nofiles=1024 1024
        |                          ^^^^ one too many
        |
-       = help: write `rlimits nofile=1024 nproc=1024 address-space="2GiB"`
-    "#);
+       = help: write `rlimits nofile=1024`
+    ");
 }
 
 #[test]
 fn a_limit_on_processes_does_not_hold_root() {
     assert_snapshot!(agent_errors("    user \"0:app\"\n    rlimits nofile=9 nproc=512"), @r#"
-    error: `nproc` does not hold root
+    error: `nproc` has no effect on root
       --> Boxfile:5:28
        |
      4 |     user "0:app"
        |          ------- the component runs as root
      5 |     rlimits nofile=9 nproc=512
-       |                            ^^^ has no effect here
+       |                            ^^^ root is exempt from it
        |
        = help: remove `nproc`, and write `pids=512` in `limits`, which holds everyone
     "#);
@@ -308,11 +308,11 @@ fn a_limit_on_processes_does_not_hold_root() {
         ],
         None,
     )), @r#"
-    error: `nproc` does not hold root
+    error: `nproc` has no effect on root
       --> Boxfile.toml:4:17
        |
      4 | rlimits.nproc = 9
-       |                 ^ has no effect here
+       |                 ^ root is exempt from it
        |
       ::: base:1:29
        |
@@ -361,7 +361,7 @@ fn a_tool_is_one_that_there_is() {
      4 |     tools
        |     ^^^^^ without a name
        |
-       = help: write `tools "read_file" "grep" "bash"`
+       = help: for example `tools "read_file" "grep" "bash"`
     "#);
 }
 
@@ -398,14 +398,14 @@ fn whether_the_application_starts_is_a_truth_value() {
        |
        = help: write `#true` or `#false`, without quotes
     "#);
-    assert_snapshot!(file_errors("business {\n    image \"oci:i\"\n    autostart\n}"), @r"
+    assert_snapshot!(file_errors("business {\n    image \"oci:i\"\n    autostart\n}"), @"
     error: `autostart` needs a value
       --> Boxfile:5:5
        |
      5 |     autostart
        |     ^^^^^^^^^ without a value
        |
-       = help: write `autostart #true`
+       = help: for example `autostart #true`
     ");
 }
 
@@ -418,7 +418,7 @@ fn an_env_file_has_a_path() {
      4 |     env-file
        |     ^^^^^^^^ without a path
        |
-       = help: write `env-file "agent.env"`
+       = help: for example `env-file "agent.env"`
     "#);
     assert_snapshot!(agent_errors("    env_file \"agent.env\""), @r#"
     error: unknown declaration `env_file`

@@ -13,7 +13,7 @@ fn a_declaration_that_says_nothing() {
      3 | vm
        | ^^ nothing is given
        |
-       = help: write `vm cpus=2 memory="2GiB"`
+       = help: for example `vm cpus=2 memory="2GiB"`
 
     error: `budget` says nothing
       --> Boxfile:4:1
@@ -21,7 +21,7 @@ fn a_declaration_that_says_nothing() {
      4 | budget
        | ^^^^^^ nothing is given
        |
-       = help: write `budget total="700ms" kernel="400ms"`
+       = help: for example `budget total="700ms" kernel="400ms"`
     "#);
     assert_snapshot!(agent_errors("    limits\n    rlimits\n    namespaces"), @r#"
     error: `limits` says nothing
@@ -30,7 +30,7 @@ fn a_declaration_that_says_nothing() {
      4 |     limits
        |     ^^^^^^ nothing is given
        |
-       = help: write `limits memory="512MiB" pids=100 cpu-weight=20`
+       = help: for example `limits memory="512MiB" pids=100 cpu-weight=20`
 
     error: `rlimits` says nothing
       --> Boxfile:5:5
@@ -38,7 +38,7 @@ fn a_declaration_that_says_nothing() {
      5 |     rlimits
        |     ^^^^^^^ nothing is given
        |
-       = help: write `rlimits nofile=1024 nproc=1024 address-space="2GiB"`
+       = help: for example `rlimits nofile=1024 nproc=1024 address-space="2GiB"`
 
     error: `namespaces` says nothing
       --> Boxfile:6:5
@@ -46,7 +46,7 @@ fn a_declaration_that_says_nothing() {
      6 |     namespaces
        |     ^^^^^^^^^^ nothing is given
        |
-       = help: write `namespaces net=#true hostname="my-host"`
+       = help: for example `namespaces net=#true hostname="my-host"`
     "#);
     assert_snapshot!(file_errors("sandbox \"ci\" {\n    writable\n    ask\n}\ntask \"t\" type=\"a\" description=\"b\" {\n    tags\n}"), @r#"
     error: `writable` says nothing
@@ -55,7 +55,7 @@ fn a_declaration_that_says_nothing() {
      4 |     writable
        |     ^^^^^^^^ nothing is given
        |
-       = help: write `writable "/workspace"`
+       = help: for example `writable "/workspace"`
 
     error: `ask` says nothing
       --> Boxfile:5:5
@@ -63,7 +63,7 @@ fn a_declaration_that_says_nothing() {
      5 |     ask
        |     ^^^ nothing is given
        |
-       = help: write `ask "git commit *"`
+       = help: for example `ask "git commit *"`
 
     error: `tags` says nothing
       --> Boxfile:8:5
@@ -71,7 +71,7 @@ fn a_declaration_that_says_nothing() {
      8 |     tags
        |     ^^^^ nothing is given
        |
-       = help: write `tags "parser" "cleanup"`
+       = help: for example `tags "parser" "cleanup"`
     "#);
 }
 
@@ -85,7 +85,7 @@ fn a_table_that_says_nothing() {
      2 | vm = {}
        | ^^ nothing is given
        |
-       = help: write `vm = { cpus = 2, memory = "2GiB" }`
+       = help: for example `vm = { cpus = 2, memory = "2GiB" }`
 
     error: `limits` says nothing
       --> Boxfile.toml:8:8
@@ -93,7 +93,7 @@ fn a_table_that_says_nothing() {
      8 | [agent.limits]
        |        ^^^^^^ nothing is given
        |
-       = help: write `limits = { memory = "512MiB", pids = 100, cpu-weight = 20 }`
+       = help: for example `limits = { memory = "512MiB", pids = 100, cpu-weight = 20 }`
 
     error: `allow` says nothing
        --> Boxfile.toml:16:1
@@ -101,7 +101,7 @@ fn a_table_that_says_nothing() {
      16 | allow = []
         | ^^^^^ nothing is given
         |
-        = help: write `allow = ["api.example.com"]`
+        = help: for example `allow = ["api.example.com"]`
     "#);
 }
 
@@ -114,7 +114,7 @@ fn all_that_a_declaration_lacks_is_one_error() {
      3 | share
        | ^^^^^ without a name and `guest`
        |
-       = help: write `share "workspace" guest="/a3s/workspace" access="rw"`
+       = help: for example `share "workspace" guest="/a3s/workspace" access="rw"`
 
     error: `scratch` needs `guest` and `size`
       --> Boxfile:4:1
@@ -122,7 +122,7 @@ fn all_that_a_declaration_lacks_is_one_error() {
      4 | scratch "s"
        | ^^^^^^^ without `guest` and `size`
        |
-       = help: write `scratch "cache" guest="/var/cache" size="2GiB"`
+       = help: for example `scratch "cache" guest="/var/cache" size="2GiB"`
 
     error: `cap` needs a kind
       --> Boxfile:5:1
@@ -130,6 +130,6 @@ fn all_that_a_declaration_lacks_is_one_error() {
      5 | cap
        | ^^^ without a kind
        |
-       = help: write `cap "http" timeout="10s"`
+       = help: for example `cap "http" timeout="10s"`
     "#);
 }

@@ -31,7 +31,7 @@ fn a_mode_is_one_of_four() {
      3 | network {
        | ^^^^^^^ without a mode
        |
-       = help: write
+       = help: for example
              network "filtered" {
                  allow "api.example.com" "*.example.org"
              }

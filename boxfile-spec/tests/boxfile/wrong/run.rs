@@ -109,7 +109,7 @@ share "e""#), @r#"
      7 | share "e"
        | ^^^^^ without `guest`
        |
-       = help: write `share "workspace" guest="/a3s/workspace" access="rw"`
+       = help: for example `share "workspace" guest="/a3s/workspace" access="rw"`
     "#);
 }
 
@@ -167,7 +167,7 @@ fn a_share_is_read_or_written_by_those_that_there_are() {
      3 | share "a" guest="/a" access="wr" component="all" readonly=#true
        |                                                  ^^^^^^^^ no such property
        |
-       = help: write `share "workspace" guest="/a3s/workspace" access="rw"`
+       = help: its properties: `guest`, `host`, `access`, `component`
     "#);
 }
 
@@ -183,7 +183,7 @@ scratch "d" guest="/d" size="1KiB""#), @r#"
      3 | scratch "a" guest="/a"
        | ^^^^^^^ without `size`
        |
-       = help: write `scratch "cache" guest="/var/cache" size="2GiB"`
+       = help: for example `scratch "cache" guest="/var/cache" size="2GiB"`
 
     error: `size` must be a whole number of MiB
       --> Boxfile:4:29
@@ -220,13 +220,13 @@ fn a_task_says_what_it_is() {
      3 | task
        | ^^^^ without an id, `type` and `description`
        |
-       = help: write `task "refactor-1" type="code" description="Split the parser" timeout="600s"`
+       = help: for example `task "refactor-1" type="code" description="Split the parser" timeout="600s"`
     "#);
     assert_snapshot!(file_errors(r#"task "" type="code" description="x" timeout="10m" input="{files: 1}" {
     tag "a"
     tags ""
 }"#), @r#"
-    error: the text of `task` is empty
+    error: `task` is empty
       --> Boxfile:3:6
        |
      3 | task "" type="code" description="x" timeout="10m" input="{files: 1}" {
@@ -258,7 +258,7 @@ fn a_task_says_what_it_is() {
        |
        = help: did you mean `tags`?
 
-    error: the text of `tags` is empty
+    error: `tags` is empty
       --> Boxfile:5:10
        |
      5 |     tags ""
@@ -286,7 +286,7 @@ fn a_log_is_on_or_off() {
      3 | logs stdout="yes" stdin=#true
        |                   ^^^^^ no such property
        |
-       = help: write `logs atif=#false`
+       = help: its properties: `stdout`, `stderr`, `events`, `atif`
     "#);
 }
 
@@ -414,7 +414,7 @@ fn a_policy_starts_from_a_preset() {
      3 | sandbox {
        | ^^^^^^^ without a preset
        |
-       = help: write
+       = help: for example
              sandbox "ci" {
                  writable "/workspace"
                  forbid "git push *"
@@ -449,7 +449,7 @@ fn nothing_is_writable_that_is_denied() {
        |
        = help: write "/secrets"
 
-    error: the text of `allow` is empty
+    error: `allow` is empty
       --> Boxfile:7:11
        |
      7 |     allow ""

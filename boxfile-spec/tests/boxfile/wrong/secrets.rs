@@ -147,7 +147,7 @@ secret "KEY" value="sk-1""#), @r#"
      5 | secret
        | ^^^^^^ without a name
        |
-       = help: write `secret "API_KEY" path="/run/secrets/api-key"`
+       = help: for example `secret "API_KEY" path="/run/secrets/api-key"`
 
     error: `path` takes an absolute path, not `token`
       --> Boxfile:6:21
@@ -163,7 +163,7 @@ secret "KEY" value="sk-1""#), @r#"
      7 | secret "KEY" value="sk-1"
        |              ^^^^^ no such property
        |
-       = help: write `secret "API_KEY" path="/run/secrets/api-key"`
+       = help: its properties: `path`, `component`
     "#);
 }
 

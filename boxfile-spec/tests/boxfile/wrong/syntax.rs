@@ -6,7 +6,7 @@ use crate::{agent_errors, errors, file_errors};
 
 #[test]
 fn an_unclosed_block() {
-    assert_snapshot!(errors("box \"b\"\nagent {\n    image \"oci:i\"\n"), @r"
+    assert_snapshot!(errors("box \"b\"\nagent {\n    image \"oci:i\"\n"), @"
     error: this block is never closed
       --> Boxfile:2:7
        |
@@ -19,7 +19,7 @@ fn an_unclosed_block() {
 
 #[test]
 fn a_brace_that_closes_nothing() {
-    assert_snapshot!(file_errors(r#"vm }"#), @r"
+    assert_snapshot!(file_errors(r#"vm }"#), @"
     error: this `}` closes nothing
       --> Boxfile:3:4
        |
@@ -32,7 +32,7 @@ fn a_brace_that_closes_nothing() {
 
 #[test]
 fn a_brace_on_a_line_of_its_own() {
-    assert_snapshot!(errors("box b\nagent\n{\n}\n"), @r"
+    assert_snapshot!(errors("box b\nagent\n{\n}\n"), @"
     error: this block has no name
       --> Boxfile:3:1
        |
@@ -102,7 +102,7 @@ fn an_unclosed_text_of_several_lines() {
 
 #[test]
 fn an_unclosed_comment() {
-    assert_snapshot!(agent_errors(r#"    /* args"#), @r"
+    assert_snapshot!(agent_errors(r#"    /* args"#), @"
     error: this comment is never closed
       --> Boxfile:4:5
        |
@@ -134,7 +134,7 @@ fn a_word_that_needs_quotes() {
        |
        = help: write `"oci:images/agent"`
     "#);
-    assert_snapshot!(agent_errors(r#"    args a{b} x=[1]"#), @r"
+    assert_snapshot!(agent_errors(r#"    args a{b} x=[1]"#), @"
     error: a block ends its declaration
       --> Boxfile:4:15
        |
@@ -308,7 +308,7 @@ fn numbers_that_are_none() {
        |
        = help: write a text in quotes: `"0x"`
     "#);
-    assert_snapshot!(file_errors(r#"1a"#), @r"
+    assert_snapshot!(file_errors(r#"1a"#), @"
     error: `1a` cannot be the name of a declaration
       --> Boxfile:3:1
        |
@@ -365,7 +365,7 @@ fn an_invisible_character() {
 
 #[test]
 fn a_type_annotation() {
-    assert_snapshot!(agent_errors(r#"    (u8)port (u16)80"#), @r"
+    assert_snapshot!(agent_errors(r#"    (u8)port (u16)80"#), @"
     error: a Boxfile has no type annotations
       --> Boxfile:4:6
        |

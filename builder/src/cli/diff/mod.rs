@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use box_image::{ComponentName, ErrorCode, exit};
 use box_inspect::diff::{Change, Difference, Side, SideKind, compare};
 use box_tree::Field;
-use box_tree::listing::Follow;
+use box_tree::Follow;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -32,7 +32,7 @@ const FILES: [(&str, Special); 11] = [
     ("/etc/ld.so.cache", Special::LoaderCache),
 ];
 
-/// Tells what a path is.
+/// Returns the kind of a special file, by its path.
 pub(super) fn special(path: &[u8]) -> Option<Special> {
     FILES.iter().find(|(file, _)| file.as_bytes() == path).map(|(_, special)| *special)
 }

@@ -9,13 +9,13 @@ use box_digest::Digest;
 use box_image::secrets::looks_secret;
 use box_image::{ComponentName, SecretPlan};
 use boxfile_spec::{Boxfile, Diagnostic, Source, Sources, Spanned, dotenv};
-use host_fs::FileError;
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
+use host_fs::{FileError, inside};
 
 use crate::binary::{self, Program};
 use crate::compose::Env;
-use crate::pipeline::request::Request;
-use crate::{BuildError, Report, checkout};
+use crate::pipeline::request::{InputError, InputFile, InputKind, Request};
+use crate::{BuildError, Report};
 
 /// The most bytes that an init or a kernel may have.
 const FILE_MAX: u64 = 512 << 20;
@@ -47,7 +47,7 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
         for file in &declared.env_files {
             let path = request.base.join(&file.value);
             let read = || {
-                checkout::check(&request.checkout, &path)?;
+                inside::check(&request.checkout, &path)?;
                 Ok(read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)?)
             };
             let bytes = read().map_err(|error: io::Error| {
@@ -131,24 +131,22 @@ fn masked(text: &str) -> String {
 
 /// Reads the init, which must be a static program for the platform.
 pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
-    let (file, bytes) = read_file("read the init", request.init)?;
+    let (file, bytes) = read_input(InputKind::Init, &request.init)?;
     let platform = request.platform;
     match binary::inspect(&file, platform) {
         Ok(Program::Static) => Ok(Tool::new(bytes)),
-        _ => Err(BuildError::NotAnInit { path: request.init.to_owned(), platform }),
+        _ => Err(BuildError::NotAnInit { path: request.init.path.clone(), platform }),
     }
 }
 
 /// Reads the kernel, which must be the one that the Boxfile names, if it names one.
 pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
-    let kernel = Tool::new(read_file("read the kernel", &request.kernel)?.1);
-    let declared = request.boxfile.kernel.as_ref();
-    let declared_at = declared.and_then(|kernel| Some(kernel.path.as_ref()?.span));
-    let declared = declared.and_then(|kernel| kernel.sha256);
+    let kernel = Tool::new(read_input(InputKind::Kernel, &request.kernel)?.1);
+    let declared = request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256);
     match declared {
         Some(expected) if expected != kernel.sha256 => Err(BuildError::WrongFile {
-            span: declared_at,
-            what: format!("the kernel {}", request.kernel.display()),
+            span: request.kernel.named_by.span(),
+            what: format!("the kernel {}", request.kernel.path.display()),
             expected,
             found: kernel.sha256,
         }),
@@ -157,13 +155,16 @@ pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
 }
 
 /// Reads a whole file, and returns it opened, too.
-fn read_file(doing: &'static str, path: &Path) -> Result<(File, Vec<u8>), BuildError> {
+fn read_input(kind: InputKind, file: &InputFile) -> Result<(File, Vec<u8>), BuildError> {
     let read = || {
-        let file = open_regular(path, Links::Follow)?;
+        let file = open_regular(&file.path, Links::Follow)?;
         let bytes = read_open(&file, FILE_MAX)?;
         Ok((file, bytes))
     };
-    Ok(read().map_err(FileError::of::<ReadError>(doing, path))?)
+    read().map_err(|error: ReadError| {
+        let error = InputError { kind, file: file.clone(), source: error.into() };
+        BuildError::at(file.named_by.span(), error)
+    })
 }
 
 #[cfg(test)]

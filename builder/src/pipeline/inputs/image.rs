@@ -1,13 +1,15 @@
 //! The images: as the lock pins them, or as their references lead to them.
 
+use std::path::Path;
+
 use box_cache::Store;
 use box_digest::Digest;
-use box_image::ComponentName;
+use box_image::{ComponentName, HUB};
 use boxfile_spec::{ImageRef, Spanned};
 use oci_image::{Access, Found, Image, Registries, SourceError};
 
-use crate::BuildError;
 use crate::pipeline::request::Request;
+use crate::{BuildError, Cause};
 
 /// Opens the images of all components that have one.
 pub(super) fn read(
@@ -40,12 +42,23 @@ fn open(
             (Some((entry, digest)), Some(place)) => {
                 BuildError::PinGone { span, name: entry.name.clone(), place, digest }
             }
-            _ => BuildError::image(component, span, source),
+            _ => BuildError::image(component, span, cause(source, &reference.value, request.base)),
         })?;
     if let Some(entry) = pin {
         super::entries::check_image(entry, &image, span)?;
     }
     Ok(image)
+}
+
+/// Returns the cause of a failure; of a reference to a registry that is the path of a directory, too,
+/// the cause says so.
+fn cause(source: SourceError, reference: &ImageRef, base: &Path) -> Cause {
+    let ImageRef::Registry { host, repository, .. } = reference else { return source.into() };
+    let path = repository.strip_prefix("library/").unwrap_or(repository);
+    if host == HUB && base.join(path).is_dir() {
+        return Cause::Unprefixed { path: path.to_owned(), source };
+    }
+    source.into()
 }
 
 /// Returns the place of an image if an error is that the pinned image is no longer there.

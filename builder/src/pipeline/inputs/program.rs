@@ -7,11 +7,11 @@ use box_digest::Digest;
 use box_tree::Tree;
 use boxfile_spec::{Binary as Declared, Boxfile, Span};
 use download::fetch::{RemoteUrl, fetch};
-use host_fs::FileError;
+use host_fs::{FileError, inside};
 
+use crate::BuildError;
 use crate::binary::{self, Binary, BinaryError, Program};
 use crate::pipeline::request::Request;
-use crate::{BuildError, checkout};
 
 /// Reads the program into the store.
 pub(super) fn read(
@@ -63,7 +63,7 @@ fn unusable(span: Span, error: BinaryError) -> BuildError {
 
 /// Returns a path of the Boxfile as one of the checkout.
 fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError> {
-    let base = checkout::relative(&request.checkout, request.base)
+    let base = inside::relative(&request.checkout, request.base)
         .map_err(FileError::of("read", request.base))?;
     Ok(base.join(path))
 }

@@ -1,4 +1,4 @@
-//! Paths that are inside the checkout, and those that only seem to be.
+//! Paths that are inside of a directory, such as a checkout, and those that only seem to be.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -7,7 +7,7 @@ use std::{fs, io};
 ///
 /// # Errors
 /// The operating system's.
-pub(crate) fn inside(checkout: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
+pub fn resolve(checkout: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
     let path = real(path)?;
     Ok(path.starts_with(real(checkout)?).then_some(path))
 }
@@ -16,17 +16,17 @@ pub(crate) fn inside(checkout: &Path, path: &Path) -> io::Result<Option<PathBuf>
 ///
 /// # Errors
 /// The operating system's, or one that says that the path leads out of the checkout.
-pub(crate) fn check(checkout: &Path, path: &Path) -> io::Result<()> {
+pub fn check(checkout: &Path, path: &Path) -> io::Result<()> {
     let message = "it leads out of the checkout, through a symbolic link";
     let outside = || io::Error::new(io::ErrorKind::InvalidInput, message);
-    inside(checkout, path)?.map(drop).ok_or_else(outside)
+    resolve(checkout, path)?.map(drop).ok_or_else(outside)
 }
 
 /// Returns the path of a directory within the checkout.
 ///
 /// # Errors
 /// The operating system's.
-pub(crate) fn relative(checkout: &Path, directory: &Path) -> io::Result<PathBuf> {
+pub fn relative(checkout: &Path, directory: &Path) -> io::Result<PathBuf> {
     let (checkout, directory) = (real(checkout)?, real(directory)?);
     Ok(directory.strip_prefix(&checkout).map(Path::to_owned).unwrap_or_default())
 }
