@@ -1,4 +1,4 @@
-//! The one error type of the language: the mistake, its place, and the way to mend it.
+//! The only error type of the language: the mistake, its place, and how to fix it.
 
 use std::fmt;
 

@@ -82,7 +82,7 @@ mod tests {
     use crate::Source;
 
     #[test]
-    fn what_is_written_in_quotes_is_read_back() {
+    fn quoted_strings_round_trip() {
         let text = "a \" \\ \u{1b}[2J \u{202e} \n\t é";
         for (name, syntax) in [("Boxfile", Syntax::Kdl), ("Boxfile.toml", Syntax::Toml)] {
             let quoted = in_quotes(syntax, text);

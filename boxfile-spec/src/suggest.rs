@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_away_is_not_suggested() {
+    fn distant_names_are_not_suggested() {
         for typed in ["", "x", "xx", "network", "volume", &"agent".repeat(1000)] {
             assert_eq!(nearest(typed, &NAMES), None, "{typed:.20}");
         }

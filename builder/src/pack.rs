@@ -1,4 +1,4 @@
-//! Where the data of files lies: packs in the store.
+//! Packs: files of the store that hold the data of layers' files.
 //!
 //! A pack holds contents one after the other: those of a layer, which are the data of the action
 //! that decoded it, or others in a blob. Every content is hashed again while it is read, so that a

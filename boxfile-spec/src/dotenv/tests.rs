@@ -115,7 +115,7 @@ fn blanks_around_the_sign() {
       --> .env:1:1
        |
      1 | A =1
-       | ^^ with blanks
+       | ^^ with whitespace
        |
        = help: remove the blanks: `A=`
     ");
@@ -124,18 +124,18 @@ fn blanks_around_the_sign() {
       --> .env:1:3
        |
      1 | A= 1
-       |   ^^ begins with a blank
+       |   ^^ begins with whitespace
        |
-       = help: write `A=value`, or `A=' value'` if the blanks belong to it
+       = help: write `A=value`, or `A=' value'` if the whitespace is part of it
     ");
     assert_snapshot!(errors("A= \"1\"\n"), @r#"
     error: there are blanks after `=`
       --> .env:1:3
        |
      1 | A= "1"
-       |   ^^^^ begins with a blank
+       |   ^^^^ begins with whitespace
        |
-       = help: write `A=value`, or `A=' value'` if the blanks belong to it
+       = help: write `A=value`, or `A=' value'` if the whitespace is part of it
     "#);
 }
 
@@ -169,7 +169,7 @@ fn quotes_that_do_not_fit() {
        = help: put the whole value between the quotes; a comment begins with ` #`
     "#);
     assert_snapshot!(errors("A=\"C:\\dir\"\nB=1\n"), @r#"
-    error: `\d` is no escape
+    error: `\d` is not an escape
       --> .env:1:6
        |
      1 | A="C:\dir"
@@ -226,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_quoted_is_read_back(text in "[^\\x00]{0,40}") {
+    fn quoted_values_round_trip(text in "[^\\x00]{0,40}") {
         let double = text.replace('\\', "\\\\").replace('"', "\\\"");
         prop_assert_eq!(value(&format!("A=\"{double}\"")), text.clone());
         prop_assume!(!text.contains("\\'") && !text.ends_with('\\'));

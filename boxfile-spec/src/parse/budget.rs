@@ -55,7 +55,7 @@ fn check_possible(
         return;
     }
     let [taken, most] = [phase.value, most].map(show_duration);
-    let message = format!("`{name}` can never take {taken}: the whole start may take {most}");
+    let message = format!("`{name}` is {taken}, but the whole start may take only {most}");
     let error = Diagnostic::new(message, phase.span, "impossible");
     let enough = form::prop(reader.syntax(), "total", &format!("\"{taken}\""));
     match total {

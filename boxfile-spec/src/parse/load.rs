@@ -116,7 +116,7 @@ impl Chain {
         };
         if self.paths.len() == MOST_BASES {
             let reason = format!("more than {MOST_BASES} files would extend one another");
-            return Err(error(&reason).with_help("let one base hold what several of them declare"));
+            return Err(error(&reason).with_help("merge some of the base files into one"));
         }
         let circle = || {
             error("the files extend one another in a circle")
@@ -177,7 +177,7 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
     } else {
         return Some(path);
     };
-    let message = "a base file must lie inside the checkout";
+    let message = "a base file must be inside the checkout";
     sink.report(Diagnostic::new(message, path.span, label).with_help(
         "a base is checked in with what extends it: name it relative to this file, such as \
          \"../base.Boxfile\"",

@@ -43,7 +43,7 @@ pub struct Document {
     /// asked for makes no difference.
     pub variants: Vec<(String, Boxfile)>,
     /// Set if the profile that was asked for does not exist: one line that says so, and what to
-    /// name instead. This is no error of the file, so it is not in `found`; `boxfile` is `None`.
+    /// name instead. This is not an error of the file, so it is not in `found`; `boxfile` is `None`.
     pub unknown_profile: Option<String>,
 }
 
@@ -131,5 +131,6 @@ fn is_error(diagnostic: &Diagnostic) -> bool {
 /// Stands for an error that was found and not reported: a defect of this crate, not of the file.
 fn unexplained() -> Diagnostic {
     let message = "the file cannot be read, and the reason is unknown";
-    Diagnostic::new(message, Span::default(), "").with_help("report this as a defect of boxbuild")
+    Diagnostic::new(message, Span::default(), "")
+        .with_help("please report this as a bug in boxbuild")
 }

@@ -1,4 +1,4 @@
-//! Takes from a node what a declaration knows and reports all that is left over.
+//! Reads the arguments, properties and children that a declaration has from a node, and reports all others.
 
 use serde::de::DeserializeOwned;
 
@@ -195,7 +195,7 @@ impl<'n> Reader<'n> {
             self.asked_for(name);
             self.refused.push(name);
             for prop in self.node.props.iter().filter(|prop| prop.name.value == *name) {
-                let message = format!("`{name}` does not go with {}", self.first_shown());
+                let message = format!("`{name}` is not allowed with {}", self.first_shown());
                 let error = Diagnostic::new(message, prop.name.span, "has no effect here");
                 self.report(error.with_help(format!("remove `{name}`")));
             }
@@ -268,7 +268,7 @@ impl<'n> Reader<'n> {
     /// Reports what was not asked for, a block included.
     pub(super) fn finish(self) {
         if let Some(block) = &self.node.block {
-            let message = format!("nothing can stand inside of `{}`", self.name());
+            let message = format!("`{}` takes no block", self.name());
             let error = Diagnostic::new(message, block.open, "opened here");
             self.sink.report(error.with_help(self.usage()));
         }
@@ -289,7 +289,7 @@ impl<'n> Reader<'n> {
             self.name()
         );
         if self.is_mute() {
-            let message = format!("`{}` says nothing", self.name());
+            let message = format!("`{}` is empty", self.name());
             let error = Diagnostic::new(message, self.span(), "nothing is given");
             self.report(error.with_help(self.usage()));
         }

@@ -105,7 +105,7 @@ pub(in crate::parse) fn whole(value: &Value, name: &str, bytes: u64, sink: &Sink
 fn too_small(memory: &Value, sum: u64, shares: &[Share]) -> Diagnostic {
     let figure = show_size(sum);
     let message =
-        format!("the components may take {figure}, which leaves nothing of the machine's memory");
+        format!("the components may take {figure}, which leaves no memory for the machine itself");
     let error = Diagnostic::new(message, memory.span, format!("must be more than {figure}"));
     let lower = "lower the limits";
     add_labels(error, shares).with_help(match sufficient(memory, sum) {

@@ -43,7 +43,7 @@ fn no_start(line: &str) -> Diagnostic {
 
 fn no_end(span: Span, near: Option<Span>) -> Diagnostic {
     match near {
-        Some(near) => SKILL_MD.at("end-blanks", span).with_label(near, "this line has blanks"),
+        Some(near) => SKILL_MD.at("end-blanks", span).with_label(near, "this line has whitespace"),
         None => SKILL_MD.at("end", span),
     }
 }

@@ -148,7 +148,7 @@ impl Checker<'_> {
                 return;
             }
             let message = match key.value.as_str() {
-                "" => format!("a key of {owner} is not a text"),
+                "" => format!("a key of {owner} is not a string"),
                 text => format!("{owner} has no key {}", quote(text)),
             };
             let warning = Diagnostic::warning(message, key.span, "nothing reads this");
@@ -183,9 +183,9 @@ impl Checker<'_> {
             Data::Other => {
                 format!("put it in quotes: {}", in_quotes(Syntax::Toml, self.written(value)))
             }
-            _ => "put a text that begins with a bracket or brace in quotes".to_owned(),
+            _ => "put a string that begins with a bracket or brace in quotes".to_owned(),
         };
-        self.wrong(what, "a text", value, &help)
+        self.wrong(what, "a string", value, &help)
     }
 
     fn list<'v, T>(&self, what: &str, value: &'v Value<T>) -> &'v [Value<T>] {
@@ -284,7 +284,7 @@ fn file(path: Spanned<&str>, key: &str, executable: bool) -> Result<SkillFile, D
     } else if rules::climbs(text) {
         "`..` leads out of it"
     } else if text.trim().is_empty() {
-        "an empty text"
+        "an empty string"
     } else if parts.is_empty() {
         "the directory itself"
     } else {

@@ -21,9 +21,9 @@ use super::terminal;
 /// Prints the content of a file in a box.
 ///
 /// Paths are as in `boxbuild ls`; symbolic links are followed, as they lead in the running component.
-/// The bytes are printed as they are, also to a terminal: for a box of a stranger, write to a file or
-/// to `cat -v`. They are verified on their way; an exit code other than 0 says that they are not to be
-/// used.
+/// The bytes are printed as they are, also to a terminal: with a stranger's box, write them to a file
+/// or pipe them to `cat -v`. They are verified as they are read: if the exit code is not 0, do not use
+/// them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild cat hello.box --component agent /etc/os-release\n  \

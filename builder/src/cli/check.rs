@@ -1,4 +1,4 @@
-//! `boxbuild check`: is the Boxfile right, without building it.
+//! `boxbuild check`: checks a Boxfile without building it.
 
 use box_digest::Blake3Digest;
 use box_image::plan::Unsupported;

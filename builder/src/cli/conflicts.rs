@@ -42,7 +42,7 @@ pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) ->
         Syntax::Toml => "`layout = \"split\"`",
     };
     let help = match advice(conflicts).as_slice() {
-        [] => format!("do as the notes say, or keep each image whole: {split}"),
+        [] => format!("follow the notes, or keep each image whole: {split}"),
         advice => format!("{}\n    or keep each image whole: {split}", lines(advice, syntax)),
     };
     format!("{list}\n\n  = help: {help}")

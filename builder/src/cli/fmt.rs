@@ -14,7 +14,7 @@ use super::{search, terminal};
 
 /// Formats Boxfiles in place.
 ///
-/// Comments, blank lines and the order of declarations stay; what a Boxfile says never changes.
+/// Comments, blank lines and the order of declarations are kept, and the meaning never changes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild fmt                    format the Boxfile\n  \
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Change nothing; exit with 1 if a file is not formatted
     #[arg(long)]
     check: bool,
-    /// The syntax of standard input: kdl or toml [default: as it looks]
+    /// The syntax of standard input: kdl or toml [default: guessed from the text]
     #[arg(long, value_name = "SYNTAX", value_parser = syntax(), hide_possible_values = true)]
     syntax: Option<Syntax>,
     /// Print JSON, also for errors (except usage errors)

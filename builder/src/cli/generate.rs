@@ -36,8 +36,14 @@ const MANUAL: Manual = Manual {
         ("BOXBUILD_STORE", "The directory of the store, unless --store names one."),
         ("BOXBUILD_INIT", "The init, unless --init names one."),
         ("BOXBUILD_KERNEL", "The guest kernel, unless --kernel or the Boxfile names one."),
-        ("BOXBUILD_REGISTRIES", "The file registries.toml, unless --registry-config names one."),
-        ("XDG_CACHE_HOME, XDG_CONFIG_HOME, HOME", "Where the store and the configuration are."),
+        (
+            "BOXBUILD_REGISTRIES",
+            "The configuration of registries, unless --registry-config names one.",
+        ),
+        (
+            "XDG_CACHE_HOME, XDG_CONFIG_HOME, XDG_DATA_HOME, HOME",
+            "Where the store, the configuration and the kernel of `boxbuild setup` are.",
+        ),
         (
             "REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR",
             "Where credentials of registries are, as for podman and docker.",
@@ -48,7 +54,7 @@ const MANUAL: Manual = Manual {
     ],
     files: &[
         ("Boxfile, Boxfile.kdl, Boxfile.toml", "The declaration of a box."),
-        ("Boxfile.lock", "What a Boxfile's images and files are pinned to. Check it in."),
+        ("Boxfile.lock", "The digests of the Boxfile's images and files. Check it in."),
         ("NAME.box", "A box: an OCI image layout directory."),
         ("~/.cache/boxbuild", "The store. It can be removed when no build runs."),
         ("~/.config/boxbuild/registries.toml", "Mirrors and certificates of registries."),

@@ -69,7 +69,7 @@ fn first_static(places: &[PathBuf]) -> Result<PathBuf, Failure> {
         false => format!("no static box-init is installed; {}", skipped.join("; ")),
     };
     let help = "run `cargo xtask install` in the checkout of boxbuild, or `cargo xtask box-init` \
-                there and name its result with --init PATH or BOXBUILD_INIT";
+                there and name the file that it builds with --init PATH or BOXBUILD_INIT";
     Err(Failure::new((ErrorCode::InitNotFound, help), message))
 }
 
@@ -196,7 +196,7 @@ mod tests {
         let (dynamic, text) = (dynamic.display(), text.display());
         let expected = format!(
             "no static box-init is installed; {dynamic} was skipped: it is linked dynamically; \
-             {text} was skipped: it is nothing that Linux starts"
+             {text} was skipped: it is neither an ELF program nor a script"
         );
         assert!(failed().contains(&expected), "{}", failed());
     }

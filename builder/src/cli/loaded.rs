@@ -1,4 +1,4 @@
-//! A Boxfile that was read for a command, and what commands ask of it.
+//! A Boxfile that was read for a command, with its profiles, lock and warnings.
 
 use std::path::PathBuf;
 
@@ -85,17 +85,17 @@ impl Loaded {
         Declarations { without, profiles, base: &project.base }
     }
 
-    /// Returns what of the declarations is built for a platform.
+    /// Returns the declarations that are built for a platform.
     pub(crate) fn target(&self, platform: Platform) -> Target<'_> {
         Target { profile: self.profile_name(), platform }
     }
 
-    /// Shows what is worth a look, in the Boxfile and in further texts.
+    /// Prints the warnings about the Boxfile and further files.
     pub(crate) fn show_warnings(&self, further: &[Report]) {
         self.add_warnings(further, &mut Warnings::default());
     }
 
-    /// Adds what is worth a look, in the Boxfile and in further texts, to the warnings of a command.
+    /// Adds the warnings about the Boxfile and further files to those of a command.
     pub(crate) fn add_warnings(&self, further: &[Report], to: &mut Warnings) {
         let own = Report::new(self.sources.clone(), self.warnings.clone());
         own.iter().chain(further).for_each(|report| to.add(report));
@@ -106,7 +106,7 @@ impl Loaded {
         self.add(unused.iter().filter_map(|unused| unused.warning(self.boxfile())), to);
     }
 
-    /// Adds what is worth a look at places of the Boxfile to the warnings of a command.
+    /// Adds warnings about places of the Boxfile to those of a command.
     pub(crate) fn add(&self, found: impl IntoIterator<Item = Diagnostic>, to: &mut Warnings) {
         let report = Report::new(self.sources.clone(), found);
         report.iter().for_each(|report| to.add(report));

@@ -18,8 +18,8 @@ use super::{locking, terminal};
 
 /// Writes Boxfile.lock without building.
 ///
-/// Everything that the Boxfile names is pinned, for each of its platforms and profiles. What is
-/// locked already stays as it is, unless the Boxfile or a file of the checkout changed.
+/// Pins everything that the Boxfile names, for each of its platforms and profiles. What is already
+/// locked stays as it is, unless the Boxfile or a file of the checkout changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild lock            write Boxfile.lock\n  \

@@ -55,7 +55,7 @@ pub(crate) struct StoreOption {
 /// How registries are asked.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RegistryOptions {
-    /// Mirrors, plain http and certificates of registries
+    /// The configuration of registries: mirrors, plain http, certificates
     /// [default: boxbuild/registries.toml in $XDG_CONFIG_HOME or ~/.config, if it is there]
     #[arg(long, value_name = "PATH", env = "BOXBUILD_REGISTRIES", hide_env_values = true)]
     pub(crate) registry_config: Option<PathBuf>,

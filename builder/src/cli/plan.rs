@@ -126,7 +126,7 @@ fn composition_lines(composition: &Composition) -> Vec<(&'static str, String)> {
             ];
             lines.extend(policies.iter().map(|it| ("policy", policy_text(it))));
             let conflicts = match conflicts.len() {
-                0 => "none is left".to_owned(),
+                0 => "none left".to_owned(),
                 count => format!("{count} left, which no policy decides"),
             };
             lines.push(("conflicts", conflicts));

@@ -35,7 +35,7 @@ fn nearest() -> Result<PathBuf, Failure> {
         return Ok(here);
     }
     let start = env::current_dir().map_err(|error| {
-        Failure::new(ErrorCode::Io, format!("cannot tell which directory this is: {error}"))
+        Failure::new(ErrorCode::Io, format!("cannot find out the current directory: {error}"))
     })?;
     let home = locate::path("HOME").and_then(|home| home.canonicalize().ok());
     let found = above(&start, home.as_deref()).and_then(|above| in_directory(&above));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_above_the_home_is_found() {
+    fn the_search_ends_at_the_home_directory() {
         let root = tree();
         let start = root.path().join("a/b/c");
         let found = |home: &str| above(&start, Some(&root.path().join(home)));

@@ -102,7 +102,8 @@ fn from_package(as_json: bool, place: &Path) -> Result<Vec<u8>, Failure> {
 fn from_url(url: &str, args: &Args) -> Result<Vec<u8>, Failure> {
     let url: RemoteUrl = url.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?;
     let sha256 = args.sha256.or_else(|| Digest::from_hex(PACKAGE.sha256));
-    let sha256 = sha256.ok_or_else(|| Failure::new(ErrorCode::Internal, "the pin is no sha256"))?;
+    let sha256 = sha256
+        .ok_or_else(|| Failure::new(ErrorCode::Internal, "the pinned digest is not a sha256"))?;
     let options = FetchOptions {
         size: Size::AtMost(FILE_MAX),
         network: registries::network(args.json),
@@ -138,7 +139,7 @@ fn version(file: &[u8], args: &Args) -> Result<String, Failure> {
         let from = from.unwrap_or_else(|| PACKAGE.requirement());
         Failure::new(ErrorCode::KernelInvalid, format!("{from} has no guest kernel: {error}"))
     })?;
-    let unknown = "a kernel that does not say its version".to_owned();
+    let unknown = "of unknown version".to_owned();
     Ok(Some(kernel.version).filter(|it| !it.is_empty()).unwrap_or(unknown))
 }
 

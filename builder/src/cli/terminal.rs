@@ -101,7 +101,7 @@ pub(crate) fn check(written: io::Result<()>) {
     }
 }
 
-/// Returns where a result goes that is data and not text. Who writes to it tells of errors.
+/// Returns the writer for a result that is data, not text. The caller reports write errors.
 pub(crate) fn data() -> io::StdoutLock<'static> {
     io::stdout().lock()
 }

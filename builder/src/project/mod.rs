@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lock_lies_beside_the_boxfile() {
+    fn the_lock_is_beside_the_boxfile() {
         for (file, lock) in [
             ("Boxfile", "Boxfile.lock"),
             ("a/Boxfile.kdl", "a/Boxfile.lock"),

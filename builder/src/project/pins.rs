@@ -197,7 +197,7 @@ profile "ci" {
     }
 
     #[test]
-    fn a_pin_counts_for_its_reference_and_platform_until_it_is_refreshed() {
+    fn a_pin_applies_to_its_reference_and_platform_until_refreshed() {
         let mut lock = Lock::new(1);
         let amd64 = Some(Platform::LinuxAmd64);
         lock.set(entry("agent", PinKind::Image, "oci:agent", amd64));

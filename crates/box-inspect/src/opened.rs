@@ -29,7 +29,7 @@ pub enum OpenError {
     #[error("the box {} has no {} component", path.display(), component.name())]
     NoComponent { path: PathBuf, component: ComponentName },
     /// The listing is not the one that the config names.
-    #[error("the listing of {} is not that of its rootfs", path.display())]
+    #[error("the listing of {} does not match its rootfs", path.display())]
     WrongListing { path: PathBuf },
     /// Two boxes have the same listing and different rootfs files, which no build makes.
     #[error(

@@ -1,4 +1,4 @@
-//! Databases as they are in images, and as no honest one has them.
+//! Package databases: real ones, malformed ones and hostile ones.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read, Write};

@@ -1,4 +1,4 @@
-//! The rules that keep secrets at home and wrong content out of the store, by name.
+//! The named checks that keep secrets from other servers, and wrong content out of the store.
 
 guards::guards! {
     #[cfg(any(test, feature = "testing"))]

@@ -38,7 +38,7 @@ pub struct Image {
     pub layers: Vec<LayerSource>,
 }
 
-/// Where the layers of an image lie.
+/// The place that holds the layers of an image.
 #[derive(Debug, Clone)]
 pub(super) enum Home {
     Local(Arc<dyn Blobs>),

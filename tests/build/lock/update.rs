@@ -1,4 +1,4 @@
-//! `boxbuild update`: takes what the tags lead to now, and tells what changed.
+//! `boxbuild update`: resolves the tags again, and prints what changed.
 
 use super::{LOCK, locked, names};
 use crate::checkout::{Checkout, agent_with, business_with, shown};

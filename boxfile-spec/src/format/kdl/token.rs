@@ -25,9 +25,9 @@ pub(super) enum Lexeme<'s> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'s> {
     pub(super) kind: Lexeme<'s>,
-    /// How many line ends stand in front, without those of a [`Lexeme::Join`].
+    /// How many line ends precede it, without those of a [`Lexeme::Join`].
     pub(super) newlines: usize,
-    /// Whether a `;` stands in front.
+    /// Whether a `;` precedes it.
     pub(super) ended: bool,
 }
 

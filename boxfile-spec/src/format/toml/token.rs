@@ -12,7 +12,7 @@ pub(super) struct Token<'s> {
     /// Anything but white space and line ends.
     pub(super) kind: TokenKind,
     pub(super) text: &'s str,
-    /// How many line ends stand in front.
+    /// How many line ends precede it.
     pub(super) newlines: usize,
 }
 

@@ -76,7 +76,7 @@ fn every_line_is_short_lf_ended_and_without_trailing_white_space() {
 }
 
 #[test]
-fn what_an_editor_would_not_show_is_escaped() {
+fn invisible_characters_are_escaped() {
     let name = "env:\"a\\b\n\r\t\u{0}\u{7f}\u{85}\u{202e}\u{feff}é漢\u{1f600}";
     let mut lock = Lock::new(1);
     lock.set(entry(name, PinKind::EnvFile, "", None));

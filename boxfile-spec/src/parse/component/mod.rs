@@ -144,7 +144,7 @@ fn agreed_kind(
     if declared.value == found || images.contains(&found) && images.contains(&declared.value) {
         return declared.value;
     }
-    let message = "the agent's kind does not fit what it is made of";
+    let message = "the agent's `kind` does not match its `image` and `binary`";
     let error = Diagnostic::new(message, declared.span, "declared here");
     match binary {
         Some(binary) => sink.report(
@@ -162,7 +162,7 @@ fn agreed_kind(
 fn workdir(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
     let path = value::absolute(value, name)?;
     let Some(directory) = kernel_directory(&path.value) else { return Ok(path) };
-    let message = format!("the component cannot work in {}", quote(&path.value));
+    let message = format!("the working directory cannot be {}", quote(&path.value));
     let label = format!("in `{directory}`, which is the kernel's");
     Err(Diagnostic::new(message, value.span, label)
         .with_help("choose another directory, for instance \"/work\""))
@@ -208,7 +208,9 @@ fn place_elsewhere(component: &Node, node: &Node) -> Option<String> {
 fn outside(declaration: &Declaration, syntax: Syntax) -> String {
     let name = declaration.name;
     match syntax {
-        Syntax::Kdl => format!("`{name}` stands by itself in the file, outside of any `{{ … }}`"),
-        Syntax::Toml => format!("`{name}` stands by itself: above the first `[table]`, or as one"),
+        Syntax::Kdl => format!("write `{name}` at the top level, outside any `{{ … }}`"),
+        Syntax::Toml => {
+            format!("write `{name}` at the top level: above the first `[table]`, or as a table")
+        }
     }
 }

@@ -27,11 +27,11 @@ fn names() {
        = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write `name: my-skill`
     "#);
     assert_snapshot!(errors("name: 7"), @r#"
-    error: `name` must be a text, not `7`
+    error: `name` must be a string, not `7`
       --> SKILL.md:2:7
        |
      2 | name: 7
-       |       ^ expected a text
+       |       ^ expected a string
        |
        = help: put it in quotes: "7"
     "#);
@@ -40,7 +40,7 @@ fn names() {
       --> SKILL.md:2:5
        |
      2 | name:
-       |     ^ expected a text
+       |     ^ expected a string
        |
        = help: write `name: greet`, the name of the skill's directory
     ");
@@ -82,7 +82,7 @@ fn keys_that_every_skill_has() {
       --> SKILL.md:3:5
        |
      3 | name:
-       |     ^ expected a text
+       |     ^ expected a string
        |
        = help: write `name: greet`, the name of the skill's directory
 
@@ -136,31 +136,31 @@ fn a_key_that_is_given_twice_hides_nothing_else() {
 #[test]
 fn values_of_a_wrong_type() {
     assert_snapshot!(errors("system_prompt: 1.0"), @r#"
-    error: `system_prompt` must be a text, not `1.0`
+    error: `system_prompt` must be a string, not `1.0`
       --> SKILL.md:2:16
        |
      2 | system_prompt: 1.0
-       |                ^^^ expected a text
+       |                ^^^ expected a string
        |
        = help: put it in quotes: "1.0"
     "#);
     assert_snapshot!(errors("name: true"), @r#"
-    error: `name` must be a text, not `true`
+    error: `name` must be a string, not `true`
       --> SKILL.md:2:7
        |
      2 | name: true
-       |       ^^^^ expected a text
+       |       ^^^^ expected a string
        |
        = help: put it in quotes: "true"
     "#);
     assert_snapshot!(errors("name: [a]"), @"
-    error: `name` must be a text, not a list
+    error: `name` must be a string, not a list
       --> SKILL.md:2:7
        |
      2 | name: [a]
-       |       ^ expected a text
+       |       ^ expected a string
        |
-       = help: put a text that begins with a bracket or brace in quotes
+       = help: put a string that begins with a bracket or brace in quotes
     ");
     assert_snapshot!(errors("requires: bash"), @"
     error: `requires` must be a list, not `bash`
@@ -172,11 +172,11 @@ fn values_of_a_wrong_type() {
        = help: write it as `[bash, read]`, or begin each item with `- ` on a line of its own
     ");
     assert_snapshot!(errors("requires: [~]"), @"
-    error: an item of `requires` must be a text, but it has no value
+    error: an item of `requires` must be a string, but it has no value
       --> SKILL.md:2:12
        |
      2 | requires: [~]
-       |            ^ expected a text
+       |            ^ expected a string
        |
        = help: write a value, or leave it out
     ");
@@ -214,43 +214,43 @@ fn all_values_of_a_wrong_type_are_shown() {
     let yaml = "name: 7\nrequires: [[bash], {a: b}, 1.50, ~]\ntools:\n  - x\n  - script: [a]\n    \
                 bin:\n  - backend: [a]";
     assert_snapshot!(errors(yaml), @r#"
-    error: `name` must be a text, not `7`
+    error: `name` must be a string, not `7`
       --> SKILL.md:2:7
        |
      2 | name: 7
-       |       ^ expected a text
+       |       ^ expected a string
        |
        = help: put it in quotes: "7"
 
-    error: an item of `requires` must be a text, not a list
+    error: an item of `requires` must be a string, not a list
       --> SKILL.md:3:12
        |
      3 | requires: [[bash], {a: b}, 1.50, ~]
-       |            ^ expected a text
+       |            ^ expected a string
        |
-       = help: put a text that begins with a bracket or brace in quotes
+       = help: put a string that begins with a bracket or brace in quotes
 
-    error: an item of `requires` must be a text, not a mapping
+    error: an item of `requires` must be a string, not a mapping
       --> SKILL.md:3:20
        |
      3 | requires: [[bash], {a: b}, 1.50, ~]
-       |                    ^ expected a text
+       |                    ^ expected a string
        |
-       = help: put a text that begins with a bracket or brace in quotes
+       = help: put a string that begins with a bracket or brace in quotes
 
-    error: an item of `requires` must be a text, not `1.50`
+    error: an item of `requires` must be a string, not `1.50`
       --> SKILL.md:3:28
        |
      3 | requires: [[bash], {a: b}, 1.50, ~]
-       |                            ^^^^ expected a text
+       |                            ^^^^ expected a string
        |
        = help: put it in quotes: "1.50"
 
-    error: an item of `requires` must be a text, but it has no value
+    error: an item of `requires` must be a string, but it has no value
       --> SKILL.md:3:34
        |
      3 | requires: [[bash], {a: b}, 1.50, ~]
-       |                                  ^ expected a text
+       |                                  ^ expected a string
        |
        = help: write a value, or leave it out
 
@@ -262,13 +262,13 @@ fn all_values_of_a_wrong_type_are_shown() {
        |
        = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
 
-    error: `script` must be a text, not a list
+    error: `script` must be a string, not a list
       --> SKILL.md:6:13
        |
      6 |   - script: [a]
-       |             ^ expected a text
+       |             ^ expected a string
        |
-       = help: put a text that begins with a bracket or brace in quotes
+       = help: put a string that begins with a bracket or brace in quotes
 
     error: a tool has both `script` and `bin`
       --> SKILL.md:7:5
@@ -280,7 +280,7 @@ fn all_values_of_a_wrong_type_are_shown() {
        |
        = help: keep what the tool is to run, and remove the other
 
-    error: `bin` must be a text, but it has no value
+    error: `bin` must be a string, but it has no value
       --> SKILL.md:7:8
        |
      7 |     bin:
@@ -299,7 +299,7 @@ fn all_values_of_a_wrong_type_are_shown() {
 }
 
 #[test]
-fn what_the_builder_does_not_read_is_a_warning() {
+fn unknown_backends_are_warnings() {
     let tool = |lines: &str| warnings(&format!("tools:\n  - name: hello\n{lines}"));
     assert_snapshot!(tool("    backend: {path: ../a}"), @"
     warning: `backend` has no `type`
@@ -352,7 +352,7 @@ fn what_the_builder_does_not_read_is_a_warning() {
 }
 
 #[test]
-fn what_a_tool_runs() {
+fn a_tool_runs_exactly_one_thing() {
     assert_snapshot!(tool_errors("    script: a.sh\n    bin: b"), @"
     error: a tool has both `script` and `bin`
       --> SKILL.md:6:5
@@ -387,7 +387,7 @@ fn what_a_tool_runs() {
       --> SKILL.md:5:13
        |
      5 |     script: ''
-       |             ^^ an empty text
+       |             ^^ an empty string
        |
        = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
@@ -493,7 +493,7 @@ fn unknown_keys_are_warnings() {
        |
        = help: did you mean `script`?
 
-    warning: a key of the frontmatter is not a text
+    warning: a key of the frontmatter is not a string
       --> SKILL.md:6:1
        |
      6 | 4: x

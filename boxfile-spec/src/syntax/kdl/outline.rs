@@ -260,7 +260,7 @@ impl Scanner<'_> {
     fn braces(&mut self, open: Span) -> Vec<Statement> {
         let mut statements = Vec::new();
         if self.depth == DEEPEST {
-            let message = format!("blocks lie more than {DEEPEST} deep in one another");
+            let message = format!("blocks are nested more than {DEEPEST} deep in one another");
             self.abandon(Diagnostic::new(message, open, "one too many"));
             return statements;
         }

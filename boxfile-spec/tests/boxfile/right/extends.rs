@@ -30,7 +30,7 @@ vm cpus=4
 ";
 
 #[test]
-fn what_only_one_file_has_counts_as_it_is() {
+fn a_declaration_of_one_file_applies_unchanged() {
     let boxfile = over(BASE, "box main\nskill s path=s\n");
     assert_eq!((&*boxfile.name, boxfile.vm.cpus), ("main", 4));
     assert_eq!((boxfile.skills.len(), boxfile.climb), (1, 1));

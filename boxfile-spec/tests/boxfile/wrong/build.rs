@@ -191,7 +191,7 @@ fn a_kernel_is_a_path_a_sha256_or_both() {
        |
        = help: write something between the quotes
 
-    error: unexpected argument: the text `k`
+    error: unexpected argument: the string `k`
       --> Boxfile:3:11
        |
      3 | kernel "" "k"
@@ -239,7 +239,7 @@ skills "skills""#), @r#"
        |
        = help: for example `skills dir="skills"`
 
-    error: `skills` takes no value, but got the text `skills`
+    error: `skills` takes no value, but got the string `skills`
       --> Boxfile:5:8
        |
      5 | skills "skills"

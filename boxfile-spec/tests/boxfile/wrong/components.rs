@@ -17,7 +17,7 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
        = help: did you mean "a3s_code"?
     "#);
     assert_snapshot!(errors("box b\nagent kind=\"local_binary\" {\n    image \"oci:i\"\n}\n"), @r#"
-    error: the agent's kind does not fit what it is made of
+    error: the agent's `kind` does not match its `image` and `binary`
       --> Boxfile:2:12
        |
      2 | agent kind="local_binary" {
@@ -26,7 +26,7 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
        = help: this kind needs a `binary`; add one, or remove `kind`
     "#);
     assert_snapshot!(errors("box b\nagent kind=\"opencode\" {\n    binary \"bin/agent\"\n}\n"), @r#"
-    error: the agent's kind does not fit what it is made of
+    error: the agent's `kind` does not match its `image` and `binary`
       --> Boxfile:2:12
        |
      2 | agent kind="opencode" {
@@ -37,7 +37,7 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
        = help: write `local_binary`, or remove `kind` or `binary`
     "#);
     assert_snapshot!(errors("box b\nagent kind=\"remote_binary\" {\n    binary \"bin/agent\"\n}\n"), @r#"
-    error: the agent's kind does not fit what it is made of
+    error: the agent's `kind` does not match its `image` and `binary`
       --> Boxfile:2:12
        |
      2 | agent kind="remote_binary" {
@@ -57,7 +57,7 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
        = help: add `binary "bin/agent"`
     "#);
     assert_snapshot!(errors("box b\nagent \"opencode\" {\n    image \"oci:i\"\n}\n"), @r#"
-    error: `agent` takes no value, but got the text `opencode`
+    error: `agent` takes no value, but got the string `opencode`
       --> Boxfile:2:7
        |
      2 | agent "opencode" {
@@ -222,7 +222,7 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
        |                    ^ must be from 1 to 1048576
 
-    error: `nproc` takes a whole number, not the text `1024`
+    error: `nproc` takes a whole number, not the string `1024`
       --> Boxfile:4:28
        |
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
@@ -230,7 +230,7 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
        |
        = help: write it without quotes: 1024
 
-    error: `address-space` is 1KiB, which is less than is possible
+    error: `address-space` is 1KiB, which is less than is allowed
       --> Boxfile:4:49
        |
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
@@ -292,10 +292,10 @@ fn a_limit_on_processes_does_not_hold_root() {
      5 |     rlimits nofile=9 nproc=512
        |                            ^^^ root is exempt from it
        |
-       = help: remove `nproc`, and write `pids=512` in `limits`, which holds everyone
+       = help: remove `nproc`, and write `pids=512` in `limits`, which applies to every user
     "#);
     assert_snapshot!(agent_errors("    rlimits nproc=\"many\"\n    user root"), @r#"
-    error: `nproc` takes a whole number, not the text `many`
+    error: `nproc` takes a whole number, not the string `many`
       --> Boxfile:4:19
        |
      4 |     rlimits nproc="many"
@@ -319,7 +319,7 @@ fn a_limit_on_processes_does_not_hold_root() {
      1 | agent { image "oci:i"; user root; }
        |                             ---- the component runs as root
        |
-       = help: remove `nproc`, and write `pids = 9` in `limits`, which holds everyone
+       = help: remove `nproc`, and write `pids = 9` in `limits`, which applies to every user
     "#);
     for user in ["", "user app;", "user \"1000:0\";"] {
         let text = format!("box b\nagent {{ image \"oci:i\"; rlimits nproc=9; {user} }}\n");
@@ -346,11 +346,11 @@ fn a_tool_is_one_that_there_is() {
        |
        = help: the tools are ask_user, bash, edit_file, git_commit, git_diff, git_status, glob, grep, read_file, web_fetch, web_search, write_file
 
-    error: `tools` takes a text, not the number 5
+    error: `tools` takes a string, not the number 5
       --> Boxfile:4:28
        |
      4 |     tools "bsh" "teleport" 5
-       |                            ^ expected a text
+       |                            ^ expected a string
        |
        = help: write it in quotes: "5"
     "#);
@@ -368,11 +368,11 @@ fn a_tool_is_one_that_there_is() {
 #[test]
 fn a_user_is_a_name_or_a_number_in_quotes() {
     assert_snapshot!(agent_errors("    user 1000"), @r#"
-    error: `user` takes a text, not the number 1000
+    error: `user` takes a string, not the number 1000
       --> Boxfile:4:10
        |
      4 |     user 1000
-       |          ^^^^ expected a text
+       |          ^^^^ expected a string
        |
        = help: write it in quotes: "1000"
     "#);
@@ -390,11 +390,11 @@ fn a_user_is_a_name_or_a_number_in_quotes() {
 #[test]
 fn whether_the_application_starts_is_a_truth_value() {
     assert_snapshot!(file_errors("business {\n    image \"oci:i\"\n    autostart \"yes\"\n}"), @r#"
-    error: `autostart` takes a truth value, not the text `yes`
+    error: `autostart` takes a boolean, not the string `yes`
       --> Boxfile:5:15
        |
      5 |     autostart "yes"
-       |               ^^^^^ expected a truth value
+       |               ^^^^^ expected a boolean
        |
        = help: write `#true` or `#false`, without quotes
     "#);

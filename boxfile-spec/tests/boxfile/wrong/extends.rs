@@ -22,9 +22,9 @@ fn a_base_that_cannot_be_read() {
 }
 
 #[test]
-fn a_base_lies_in_the_checkout() {
+fn a_base_must_be_in_the_checkout() {
     assert_snapshot!(show(&[("Boxfile", "box b\nextends \"/etc/base.Boxfile\"\n")]), @r#"
-    error: a base file must lie inside the checkout
+    error: a base file must be inside the checkout
       --> Boxfile:2:9
        |
      2 | extends "/etc/base.Boxfile"
@@ -37,7 +37,7 @@ fn a_base_lies_in_the_checkout() {
         ("a", "extends \"/b\"\nport 80\n"),
         ("/b", BASE),
     ]), @r#"
-    error: a base file must lie inside the checkout
+    error: a base file must be inside the checkout
       --> a:1:9
        |
      1 | extends "/b"
@@ -54,7 +54,7 @@ fn a_base_lies_in_the_checkout() {
        = help: it belongs inside `agent { … }`
     "#);
     assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\\nerror: forged\"\n")]), @r#"
-    error: the text of `extends` contains the invisible character U+000A
+    error: `extends` contains the invisible character U+000A
       --> Boxfile:2:9
        |
      2 | extends "a\nerror: forged"
@@ -84,7 +84,7 @@ fn a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed() {
      3 | share s guest="/s"
        |               ---- the place of this `share`
        |
-       = help: choose places of which none is inside of another
+       = help: choose places that are not inside one another
     "#);
 }
 
@@ -124,7 +124,7 @@ fn extends_names_one_path() {
        = help: for example `extends "../base.Boxfile"`
     "#);
     assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\" \"b\"\n"), ("a", BASE)]), @r#"
-    error: unexpected argument: the text `b`
+    error: unexpected argument: the string `b`
       --> Boxfile:2:13
        |
      2 | extends "a" "b"
@@ -202,7 +202,7 @@ fn a_chain_that_is_too_long() {
      1 | extends "base8"
        |         ^^^^^^^ named here
        |
-       = help: let one base hold what several of them declare
+       = help: merge some of the base files into one
     "#);
 }
 
@@ -240,7 +240,7 @@ fn a_clash_of_two_files_is_shown_in_both() {
         ("Boxfile", "box b\nextends \"../base.Boxfile\"\nvm memory=\"512MiB\"\nshare \"x\" guest=\"/data/x\"\n"),
         ("../base.Boxfile", &format!("{BASE}\nshare \"data\" guest=\"/data\"\n")),
     ]), @r#"
-    error: the components may take 1GiB, which leaves nothing of the machine's memory
+    error: the components may take 1GiB, which leaves no memory for the machine itself
       --> Boxfile:3:11
        |
      3 | vm memory="512MiB"
@@ -253,7 +253,7 @@ fn a_clash_of_two_files_is_shown_in_both() {
        |
        = help: write `memory="1280MiB"`, or lower the limits
 
-    error: `/data/x` lies inside of `/data`, where something else is
+    error: `/data/x` is inside `/data`, which is already in use
       --> Boxfile:4:17
        |
      4 | share "x" guest="/data/x"
@@ -264,12 +264,12 @@ fn a_clash_of_two_files_is_shown_in_both() {
      6 | share "data" guest="/data"
        |                    ------- the place of this `share`
        |
-       = help: choose places of which none is inside of another
+       = help: choose places that are not inside one another
     "#);
 }
 
 #[test]
-fn a_declaration_that_stands_twice_in_one_file_is_wrong_over_a_base_too() {
+fn a_duplicate_in_one_file_is_an_error_over_a_base_too() {
     assert_snapshot!(show(&[
         ("Boxfile", "box b\nextends \"base\"\nvm cpus=1\nvm cpus=2\nskill \"a\" path=\"a\"\nskill \"a\" path=\"b\"\n"),
         ("base", &format!("{BASE}vm cpus=3\nskill \"a\" path=\"c\"\n")),

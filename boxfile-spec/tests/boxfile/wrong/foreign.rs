@@ -104,7 +104,7 @@ fn a_comment_as_in_a_shell_after_a_declaration() {
 #[test]
 fn typographic_quotes() {
     assert_snapshot!(file_errors("layout “merged”\nshare ‘a b’ guest=“/a"), @r#"
-    error: typographic quotes are not quotes
+    error: typographic quotes cannot enclose a string
       --> Boxfile:3:8
        |
      3 | layout “merged”
@@ -112,7 +112,7 @@ fn typographic_quotes() {
        |
        = help: write `"merged"`
 
-    error: typographic quotes are not quotes
+    error: typographic quotes cannot enclose a string
       --> Boxfile:4:7
        |
      4 | share ‘a b’ guest=“/a
@@ -120,7 +120,7 @@ fn typographic_quotes() {
        |
        = help: write `"a b"`
 
-    error: typographic quotes are not quotes
+    error: typographic quotes cannot enclose a string
       --> Boxfile:4:19
        |
      4 | share ‘a b’ guest=“/a
@@ -131,7 +131,7 @@ fn typographic_quotes() {
 }
 
 #[test]
-fn a_value_behind_an_equals_sign() {
+fn a_value_after_an_equals_sign() {
     assert_snapshot!(agent_errors("    workdir = /srv\n    args = [\"a\", \"b\"]\n    autostart = true\n    env = { }\n    user = a b \"c"), @r#"
     error: the value of a declaration follows its name without `=`
       --> Boxfile:4:13
@@ -165,7 +165,7 @@ fn a_value_behind_an_equals_sign() {
        |
        = help: write `name="value"`, or remove the `=`
 
-    error: nothing can stand inside of `env`
+    error: `env` takes no block
       --> Boxfile:7:11
        |
      7 |     env = { }
@@ -173,7 +173,7 @@ fn a_value_behind_an_equals_sign() {
        |
        = help: for example `env LOG_LEVEL="info" LANG="C.UTF-8"`
 
-    error: this text is never closed
+    error: this string is never closed
       --> Boxfile:8:16
        |
      8 |     user = a b "c
@@ -223,7 +223,7 @@ fn a_name_with_a_colon() {
 #[test]
 fn texts_in_single_quotes() {
     assert_snapshot!(agent_errors("    entrypoint 'sh' '-c' 'echo hi' \"it's\"\n    env A='x' B='a b\n    'user' app"), @r#"
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:4:16
        |
      4 |     entrypoint 'sh' '-c' 'echo hi' "it's"
@@ -231,7 +231,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"sh"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:4:21
        |
      4 |     entrypoint 'sh' '-c' 'echo hi' "it's"
@@ -239,7 +239,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"-c"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:4:26
        |
      4 |     entrypoint 'sh' '-c' 'echo hi' "it's"
@@ -247,7 +247,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"echo hi"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:5:11
        |
      5 |     env A='x' B='a b
@@ -255,7 +255,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"x"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:5:17
        |
      5 |     env A='x' B='a b
@@ -263,7 +263,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"a"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:6:5
        |
      6 |     'user' app

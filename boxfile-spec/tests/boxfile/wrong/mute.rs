@@ -1,4 +1,4 @@
-//! Declarations that say nothing, and such as lack something.
+//! Declarations that are empty or lack something.
 
 use insta::assert_snapshot;
 
@@ -7,7 +7,7 @@ use crate::{agent_errors, file_errors, read, shown};
 #[test]
 fn a_declaration_that_says_nothing() {
     assert_snapshot!(file_errors("vm\nbudget"), @r#"
-    error: `vm` says nothing
+    error: `vm` is empty
       --> Boxfile:3:1
        |
      3 | vm
@@ -15,7 +15,7 @@ fn a_declaration_that_says_nothing() {
        |
        = help: for example `vm cpus=2 memory="2GiB"`
 
-    error: `budget` says nothing
+    error: `budget` is empty
       --> Boxfile:4:1
        |
      4 | budget
@@ -24,7 +24,7 @@ fn a_declaration_that_says_nothing() {
        = help: for example `budget total="700ms" kernel="400ms"`
     "#);
     assert_snapshot!(agent_errors("    limits\n    rlimits\n    namespaces"), @r#"
-    error: `limits` says nothing
+    error: `limits` is empty
       --> Boxfile:4:5
        |
      4 |     limits
@@ -32,7 +32,7 @@ fn a_declaration_that_says_nothing() {
        |
        = help: for example `limits memory="512MiB" pids=100 cpu-weight=20`
 
-    error: `rlimits` says nothing
+    error: `rlimits` is empty
       --> Boxfile:5:5
        |
      5 |     rlimits
@@ -40,7 +40,7 @@ fn a_declaration_that_says_nothing() {
        |
        = help: for example `rlimits nofile=1024 nproc=1024 address-space="2GiB"`
 
-    error: `namespaces` says nothing
+    error: `namespaces` is empty
       --> Boxfile:6:5
        |
      6 |     namespaces
@@ -49,7 +49,7 @@ fn a_declaration_that_says_nothing() {
        = help: for example `namespaces net=#true hostname="my-host"`
     "#);
     assert_snapshot!(file_errors("sandbox \"ci\" {\n    writable\n    ask\n}\ntask \"t\" type=\"a\" description=\"b\" {\n    tags\n}"), @r#"
-    error: `writable` says nothing
+    error: `writable` is empty
       --> Boxfile:4:5
        |
      4 |     writable
@@ -57,7 +57,7 @@ fn a_declaration_that_says_nothing() {
        |
        = help: for example `writable "/workspace"`
 
-    error: `ask` says nothing
+    error: `ask` is empty
       --> Boxfile:5:5
        |
      5 |     ask
@@ -65,7 +65,7 @@ fn a_declaration_that_says_nothing() {
        |
        = help: for example `ask "git commit *"`
 
-    error: `tags` says nothing
+    error: `tags` is empty
       --> Boxfile:8:5
        |
      8 |     tags
@@ -79,7 +79,7 @@ fn a_declaration_that_says_nothing() {
 fn a_table_that_says_nothing() {
     let text = "box = \"b\"\nvm = {}\n\n[agent]\nimage = \"oci:i\"\nargs = []\n\n[agent.limits]\n\n[logs]\n\n[cap.payments]\n\n[network]\nmode = \"filtered\"\nallow = []\n";
     assert_snapshot!(shown(&read(&[("Boxfile.toml", text)], None)), @r#"
-    error: `vm` says nothing
+    error: `vm` is empty
       --> Boxfile.toml:2:1
        |
      2 | vm = {}
@@ -87,7 +87,7 @@ fn a_table_that_says_nothing() {
        |
        = help: for example `vm = { cpus = 2, memory = "2GiB" }`
 
-    error: `limits` says nothing
+    error: `limits` is empty
       --> Boxfile.toml:8:8
        |
      8 | [agent.limits]
@@ -95,7 +95,7 @@ fn a_table_that_says_nothing() {
        |
        = help: for example `limits = { memory = "512MiB", pids = 100, cpu-weight = 20 }`
 
-    error: `allow` says nothing
+    error: `allow` is empty
        --> Boxfile.toml:16:1
         |
      16 | allow = []

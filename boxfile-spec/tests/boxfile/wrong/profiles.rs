@@ -77,7 +77,7 @@ fn an_error_of_a_profile_that_is_not_chosen() {
 }
 
 #[test]
-fn an_error_of_the_file_is_said_once_however_many_profiles_there_are() {
+fn an_error_of_the_file_is_reported_once_for_all_profiles() {
     assert_snapshot!(file_errors(r#"vm cpus=0
 profile "a" { layout "split"; }
 profile "b" { layout "merged"; }"#), @"
@@ -90,12 +90,12 @@ profile "b" { layout "merged"; }"#), @"
 }
 
 #[test]
-fn what_a_profile_makes_impossible() {
+fn errors_that_only_a_profile_has() {
     assert_snapshot!(file_errors(r#"budget total="1s" kernel="800ms"
 profile "fast" {
     budget total="500ms"
 }"#), @r#"
-    error: `kernel` can never take 800ms: the whole start may take 500ms
+    error: `kernel` is 800ms, but the whole start may take only 500ms
       --> Boxfile:3:26
        |
      3 | budget total="1s" kernel="800ms"
@@ -109,7 +109,7 @@ profile "fast" {
 }
 
 #[test]
-fn what_is_the_same_in_every_profile() {
+fn declarations_that_a_profile_cannot_have() {
     assert_snapshot!(file_errors(r#"profile "ci" {
     box "other"
     extends "base"

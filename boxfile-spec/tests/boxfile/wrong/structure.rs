@@ -64,7 +64,7 @@ fn an_unknown_declaration_gets_the_list() {
 }
 
 #[test]
-fn what_is_called_otherwise_elsewhere_is_recognised() {
+fn names_from_other_tools_are_recognised() {
     let meant = |lines: &str| {
         let text = format!("box b\nagent {{ image \"oci:i\"; {lines}; }}\n");
         let diagnostics = boxfile_spec::parse(&text).unwrap_err();
@@ -103,7 +103,7 @@ fn a_declaration_in_the_wrong_place_is_sent_to_the_right_one() {
      4 |     vm cpus=1
        |     ^^ in the wrong place
        |
-       = help: `vm` stands by itself in the file, outside of any `{ … }`
+       = help: write `vm` at the top level, outside any `{ … }`
     ");
 }
 
@@ -140,7 +140,7 @@ vm"#), @r#"
        |
        = help: keep one of them and remove the others
 
-    error: `vm` says nothing
+    error: `vm` is empty
       --> Boxfile:5:1
        |
      5 | vm
@@ -203,7 +203,7 @@ fn a_component_declares_each_thing_once() {
 #[test]
 fn a_block_where_none_belongs() {
     assert_snapshot!(file_errors(r#"vm { cpus 2; }"#), @r#"
-    error: nothing can stand inside of `vm`
+    error: `vm` takes no block
       --> Boxfile:3:4
        |
      3 | vm { cpus 2; }
@@ -237,7 +237,7 @@ fn an_unknown_property() {
 #[test]
 fn one_argument_too_many() {
     assert_snapshot!(file_errors(r#"layout "split" "merged""#), @r#"
-    error: unexpected argument: the text `merged`
+    error: unexpected argument: the string `merged`
       --> Boxfile:3:16
        |
      3 | layout "split" "merged"
@@ -303,7 +303,7 @@ fn an_error_in_a_line_hides_no_error_in_another() {
      5 |     limits memory = 64MiB pids=(1 2) cpu-weight=1x
        |                     ^^^^^ begins like a number
        |
-       = help: write a text in quotes: `"64MiB"`
+       = help: write a string in quotes: `"64MiB"`
 
     error: `(` has no meaning here
       --> Boxfile:5:32
@@ -358,7 +358,7 @@ fn an_error_in_a_line_hides_no_error_in_another() {
      5 | budget total=1s
        |              ^^ begins like a number
        |
-       = help: write a text in quotes: `"1s"`
+       = help: write a string in quotes: `"1s"`
 
     error: `a\b` must be in quotes
       --> Boxfile:6:8

@@ -25,11 +25,11 @@ fn names() {
        = help: for example `box "my-agent"`
     "#);
     assert_snapshot!(errors("box 5\nagent { image \"oci:i\"; }\n"), @r#"
-    error: `box` takes a text, not the number 5
+    error: `box` takes a string, not the number 5
       --> Boxfile:1:5
        |
      1 | box 5
-       |     ^ expected a text
+       |     ^ expected a string
        |
        = help: write it in quotes: "5"
     "#);
@@ -202,7 +202,7 @@ fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
        = help: remove `@sha256:…`; the lock pins what is in the archive
     "#);
     assert_snapshot!(image_error("oci:a\\u{0}b"), @r#"
-    error: the text of `image` contains a NUL character
+    error: `image` contains a NUL character
       --> Boxfile:2:15
        |
      2 | agent { image "oci:a\u{0}b"; }
@@ -233,35 +233,35 @@ fn argument_lists() {
        = help: write something between the quotes
     "#);
     assert_snapshot!(agent_errors(r#"    args "--level" 5 #true #null 1.5"#), @r#"
-    error: `args` takes a text, not the number 5
+    error: `args` takes a string, not the number 5
       --> Boxfile:4:20
        |
      4 |     args "--level" 5 #true #null 1.5
-       |                    ^ expected a text
+       |                    ^ expected a string
        |
        = help: write it in quotes: "5"
 
-    error: `args` takes a text, not `#true`
+    error: `args` takes a string, not `#true`
       --> Boxfile:4:22
        |
      4 |     args "--level" 5 #true #null 1.5
-       |                      ^^^^^ expected a text
+       |                      ^^^^^ expected a string
        |
        = help: write it in quotes: "true"
 
-    error: `args` takes a text, not `#null`
+    error: `args` takes a string, not `#null`
       --> Boxfile:4:28
        |
      4 |     args "--level" 5 #true #null 1.5
-       |                            ^^^^^ expected a text
+       |                            ^^^^^ expected a string
        |
-       = help: leave it out where there is nothing to say
+       = help: leave it out
 
-    error: `args` takes a text, not the number 1.5
+    error: `args` takes a string, not the number 1.5
       --> Boxfile:4:34
        |
      4 |     args "--level" 5 #true #null 1.5
-       |                                  ^^^ expected a text
+       |                                  ^^^ expected a string
        |
        = help: write it in quotes: "1.5"
     "#);
@@ -278,11 +278,11 @@ fn environment() {
        |
        = help: a variable's name has letters, digits and `_`, and does not begin with a digit
 
-    error: `PORT` takes a text, not the number 80
+    error: `PORT` takes a string, not the number 80
       --> Boxfile:4:22
        |
      4 |     env A-B="1" PORT=80
-       |                      ^^ expected a text
+       |                      ^^ expected a string
        |
        = help: write it in quotes: "80"
     "#);
@@ -296,11 +296,11 @@ fn environment() {
        = help: for example `env LOG_LEVEL="info" LANG="C.UTF-8"`
     "#);
     assert_snapshot!(agent_errors(r#"    env A=#true"#), @r#"
-    error: `A` takes a text, not `#true`
+    error: `A` takes a string, not `#true`
       --> Boxfile:4:11
        |
      4 |     env A=#true
-       |           ^^^^^ expected a text
+       |           ^^^^^ expected a string
        |
        = help: write it in quotes: "true"
     "#);
@@ -345,7 +345,7 @@ fn ports() {
        |          ^^^^^ must be from 1 to 65535
     ");
     assert_snapshot!(agent_errors(r#"    port "4088""#), @r#"
-    error: `port` takes a whole number, not the text `4088`
+    error: `port` takes a whole number, not the string `4088`
       --> Boxfile:4:10
        |
      4 |     port "4088"
@@ -412,7 +412,7 @@ fn health_checks() {
        = help: write `health "exec" "/bin/check"`
     "#);
     assert_snapshot!(agent_errors(r#"    health "tcp" path="/""#), @r#"
-    error: `path` does not go with the kind `tcp`
+    error: `path` is not allowed with the kind `tcp`
       --> Boxfile:4:18
        |
      4 |     health "tcp" path="/"
@@ -425,11 +425,11 @@ fn health_checks() {
 #[test]
 fn namespaces() {
     assert_snapshot!(agent_errors(r#"    namespaces net="true" user=#true"#), @r#"
-    error: `net` takes a truth value, not the text `true`
+    error: `net` takes a boolean, not the string `true`
       --> Boxfile:4:20
        |
      4 |     namespaces net="true" user=#true
-       |                    ^^^^^^ expected a truth value
+       |                    ^^^^^^ expected a boolean
        |
        = help: write `#true` or `#false`, without quotes
 

@@ -68,7 +68,7 @@ fn is_of_another(error: &box_layout::OpenError) -> bool {
 /// Returns the failure of an image that only a registry has.
 fn not_asked(reference: &str) -> Failure {
     let help = format!("copy it first: skopeo copy {reference} oci:DIR:latest");
-    let message = format!("{reference} is not looked at here: no registry is asked");
+    let message = format!("`boxbuild diff` does not read images from a registry: {reference}");
     Failure::new((ErrorCode::Offline, help), message)
 }
 

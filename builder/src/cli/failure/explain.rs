@@ -250,7 +250,9 @@ impl Explain for LayerError {
 impl Explain for FetchError {
     fn explain(&self) -> Explanation {
         match self {
-            Self::Offline { .. } => help(Offline, "build once without --offline"),
+            Self::Offline { .. } => {
+                help(Offline, "run `boxbuild fetch`, or build once without --offline")
+            }
             Self::Download(DownloadError::WrongDigest { .. }) => help(DigestMismatch, NEW_SHA256),
             Self::Download(source) => source.explain(),
         }
@@ -262,7 +264,9 @@ impl Explain for UrlError {
         match self {
             Self::Malformed { .. } => help(BoxfileInvalid, "write it as \"https://HOST/PATH\""),
             Self::Scheme(_) => BoxfileInvalid.into(),
-            Self::Credentials { .. } => help(BoxfileInvalid, "a URL is public: take them out"),
+            Self::Credentials { .. } => {
+                help(BoxfileInvalid, "remove them: credentials do not belong in a Boxfile")
+            }
         }
     }
 }

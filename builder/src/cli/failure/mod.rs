@@ -155,7 +155,7 @@ impl Failure {
     fn text(&self, tally: bool) -> String {
         let mut parts = vec![error_report::text(&self.errors).trim_end().to_owned()];
         parts.extend(self.truncated.map(|most| {
-            format!("a file may have still more: its list of errors ends after {most}")
+            format!("there may be more errors: only the first {most} of a file are listed")
         }));
         parts.extend(error_report::tally(&self.errors).filter(|_| tally));
         parts.join("\n\n")
@@ -251,8 +251,8 @@ mod tests {
         let found = vec![Diagnostic::new("bad", boxfile_spec::Span::default(), ""); MOST_KEPT];
         let failure = |found| Failure::diagnostics(ErrorCode::BoxfileInvalid, found, &sources);
         let cut = failure(&found);
-        let end = "and 950 more errors\n\na file may have still more: its list of errors ends after \
-                   1000\n\n1000 errors";
+        let end = "and 950 more errors\n\nthere may be more errors: only the first 1000 of a file are \
+                   listed\n\n1000 errors";
         assert!(cut.text(true).ends_with(end), "{}", cut.text(true));
         assert!(cut.json().ends_with(",\"truncated\":1000}"));
         let whole = failure(&found[..2]);

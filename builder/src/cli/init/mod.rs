@@ -23,10 +23,10 @@ use scaffold::{Found, Scaffold};
 
 /// Writes a first Boxfile for images that it inspects, commented and ready to build.
 ///
-/// Without references, the images in ./ and ./images are looked at: OCI image layouts, and archives
-/// (*.tar) of such or of `docker save`. An image is the business application's if its label
+/// Without references, the images in ./ and ./images are used: OCI image layouts, and archives (*.tar)
+/// of these or of `docker save`. An image is the business application's if its label
 /// `a3s.type` is `business`, or without the label if `business` is a word of its name, as in
-/// `web-business`; any other is the agent's. Every form of a reference: docs/images.md
+/// `web-business`; any other is the agent's. docs/images.md has every form of a reference.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild init                                     from the images in ./images\n  \
@@ -177,7 +177,7 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
         match look_at(kind, &path) {
             Ok((found, true)) => businesses.push(found),
             Ok((found, false)) => agents.push(found),
-            Err(why) => terminal::note(&format!("warning: not looked at: {why}")),
+            Err(why) => terminal::note(&format!("warning: skipped: {why}")),
         }
     }
     match (agents.len(), businesses.len()) {
@@ -211,7 +211,9 @@ fn look_at(kind: &str, path: &Path) -> Result<(Found, bool), String> {
     let config = ImageConfig { component: ComponentName::Agent, process: &image.process };
     let is_business = match config.declared_type() {
         Some(Ok(component)) => component == ComponentName::Business,
-        Some(Err(other)) => return Err(format!("{} has the a3s.type {other:?}", path.display())),
+        Some(Err(other)) => {
+            return Err(format!("{} has the label a3s.type={other:?}", path.display()));
+        }
         None => path.file_stem().is_some_and(|name| says_business(&name.to_string_lossy())),
     };
     Ok((Found::new(&reference, &image), is_business))

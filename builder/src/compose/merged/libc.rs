@@ -1,4 +1,4 @@
-//! Whether both images have the same C library, or one of them has none.
+//! Checks that the images do not have different C libraries.
 //!
 //! A dynamic program names its loader by an absolute path, and loader and libc are built as one: a
 //! loader that finds another build's libc fails at once or later. So two libcs cannot share one

@@ -1,4 +1,4 @@
-//! Deciding path by path what the merged root has.
+//! Decides, path by path, what the merged root contains.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Everything that a build reads, and what the lock says of it.
+//! Reads all inputs of a build, and their entries in the lock.
 
 mod entries;
 mod files;

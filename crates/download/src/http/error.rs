@@ -1,9 +1,9 @@
-//! Why there is no answer.
+//! Errors of requests that got no response.
 
 use std::error::Error;
 use std::time::Duration;
 
-/// Why there is no answer.
+/// Errors of a request that got no response.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum HttpError {
