@@ -43,11 +43,11 @@ pub struct Verification {
     pub hashing: Duration,
 }
 
-/// Verifies the blobs of a box that boot.
+/// Verifies the blobs of a box that boot, and that init reads the plan of the config.
 ///
 /// # Errors
-/// The first blob's that differs or cannot be read; [`LaunchError::Signal`] when one of `signals`
-/// arrives.
+/// [`OpenError::RootfsPlan`], and the first blob's that differs or cannot be read;
+/// [`LaunchError::Signal`] when one of `signals` arrives.
 pub fn boot_blobs(
     opened: &OpenBox,
     receipts: &Receipts,
@@ -62,6 +62,8 @@ pub fn boot_blobs(
             sum.hashing += began.elapsed();
         }
     }
+    // A receipt is for a file, and says nothing of the config that names it.
+    opened.check_plan()?;
     Ok(sum)
 }
 
@@ -196,7 +198,7 @@ mod tests {
         let fixture = Fixture::new();
         fixture.verify(Trust::Receipts).unwrap();
         let path = fixture.made.blob(ROOTFS_TYPE);
-        fs::write(&path, b"a root file SYSTEM").unwrap();
+        testkit::damage::flip(&fixture.made, &path);
         match fixture.verify(Trust::Receipts).unwrap_err() {
             LaunchError::Open(OpenError::Different { path: named, .. }) => assert_eq!(named, path),
             other => panic!("{other:?}"),

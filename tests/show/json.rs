@@ -91,6 +91,7 @@ fn reports_on_boxes() {
         .collect();
     assert_eq!(changes.len(), 3, "{changes:?}");
     fits(&checkout, "diff", &["diff", "test.box", "skills"]);
+    fits(&checkout, "box-verify", &["verify", "test.box"]);
     let inspect = boxlaunch(&checkout, &["inspect", "test.box", "--json"]);
     assert_fits("launch-inspect", &inspect.json());
     assert_fits("verify", &boxlaunch(&checkout, &["verify", "test.box", "--json"]).json());

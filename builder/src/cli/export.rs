@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use box_digest::{Blake3Digest, Digest};
 use box_image::ComponentName;
 use box_inspect::export::{
-    Export, ExportError, LeftOut, OciImage, Ownership, Written, component_of, copy_rootfs, file,
+    Export, ExportError, LeftOut, OciImage, Ownership, Privileged, Written, component_of,
+    copy_rootfs, file,
 };
 use box_inspect::opened::{self, OpenBox};
 use clap::ValueEnum;
@@ -81,6 +82,7 @@ struct Exported {
     /// The file, or the OCI image's manifest.
     written: Option<Written>,
     left_out: LeftOut,
+    privileged: Privileged,
 }
 
 /// Runs the command.
@@ -155,6 +157,7 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
         tree: opened.config.tree,
         written: None,
         left_out: LeftOut::default(),
+        privileged: Privileged::default(),
     };
     if !is_stream(args) {
         locate::check_output(&exported.output)?;
@@ -178,7 +181,10 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
 fn write(args: &Args, export: &Export, exported: &mut Exported) -> Result<(), ExportError> {
     let to = &exported.output;
     match args.format {
-        Format::Dir => exported.left_out = export.directory(to, ownership(args))?,
+        Format::Dir => {
+            exported.left_out = export.directory(to, ownership(args))?;
+            exported.privileged = export.privileged(ownership(args));
+        }
         Format::Oci => {
             let image = OciImage::of(export)?;
             if is_stream(args) || to.extension().is_some_and(|it| it == "tar") {
@@ -219,8 +225,7 @@ fn ownership(args: &Args) -> Ownership {
 fn report(args: &Args, exported: &Exported) {
     let Exported { output, component, .. } = exported;
     if args.json {
-        let LeftOut { devices, set_id, xattrs } = exported.left_out;
-        let left_out = json!({ "devices": devices, "set_id": set_id, "xattrs": xattrs });
+        let is_dir = args.format == Format::Dir;
         let report = json!({
             "box": exported.of,
             "format": args.format.name(),
@@ -229,29 +234,17 @@ fn report(args: &Args, exported: &Exported) {
             "tree": exported.tree,
             "digest": exported.written.map(|it| it.digest),
             "bytes": exported.written.map(|it| it.size),
-            "left_out": (args.format == Format::Dir).then_some(left_out),
+            "privileged": is_dir.then_some(exported.privileged),
+            "left_out": is_dir.then_some(exported.left_out),
         });
         return terminal::json(&report.to_string());
     }
     if output == Path::new("-") {
         return;
     }
-    for line in left_out(exported.left_out) {
-        terminal::note(&format!("note: {line}"));
-    }
+    exported.left_out.notes().iter().for_each(|it| terminal::note(it));
+    exported.privileged.warning().iter().for_each(|it| terminal::note(it));
     terminal::note(&format!("exported: {}", output.display()));
     let digest = exported.written.map(|it| it.digest.to_string());
     terminal::result(&digest.unwrap_or_else(|| exported.tree.to_string()));
-}
-
-/// Lists the parts of the tree that a directory lacks.
-fn left_out(left_out: LeftOut) -> Vec<String> {
-    let LeftOut { devices, set_id, xattrs } = left_out;
-    let lines = [
-        (devices, "devices that only root can make"),
-        (set_id, "set-uid and set-gid bits, which are for the owners in the box"),
-        (xattrs, "extended attributes that only root can set or the file system does not take"),
-    ];
-    let told = lines.into_iter().filter(|(count, _)| *count > 0);
-    told.map(|(count, what)| format!("left out {what}: {count}")).collect()
 }

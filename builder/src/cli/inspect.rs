@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         terminal::json(&report(&opened, &listing).to_string());
     } else {
-        terminal::pieces([opened.describe(), origins(&listing)]);
+        terminal::pieces([opened.describe(), opened::describe_origins(&listing)]);
     }
     Ok(())
 }
@@ -71,19 +71,4 @@ fn report(opened: &OpenBox, listing: &Listing) -> Value {
     report["images"] = json!(listing.origins.images);
     report["program"] = json!(listing.origins.program);
     report
-}
-
-/// Describes what the root file system was made of.
-fn origins(listing: &Listing) -> String {
-    let mut text = format!("\nrootfs\n  entries           {}\n", entries(&listing.tree).count());
-    for image in &listing.origins.images {
-        for (at, layer) in (1..).zip(&image.layers) {
-            let name = format!("{} layer {at}", image.component.name());
-            text += &format!("  {name:<18}{layer}\n");
-        }
-    }
-    if let Some(digest) = listing.origins.program {
-        text += &format!("  agent program     {digest}\n");
-    }
-    text
 }

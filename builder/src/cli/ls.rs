@@ -21,7 +21,7 @@ use super::terminal;
 /// Paths are those of the rootfs: the files of the agent's image are below /roots/agent, with layout
 /// "merged" those of both images below /roots/merged. With --component they are those that the
 /// component sees. Symbolic links in the directories of PATH are followed. Nothing is mounted or
-/// unpacked: the box carries this list. The blobs that boot are not hashed; `boxlaunch verify` does that.
+/// unpacked: the box carries this list. `boxbuild verify` checks that the rootfs has what it names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild ls hello.box                              every file\n  \
@@ -60,8 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let side = Side::of_box(&opened, args.component)?;
     let path = side.find(args.path.as_bytes(), Follow::Parents)?.path;
     let most = args.depth.map(|depth| depth.saturating_add(names(&path).count()));
-    let is_listed = |path: &[u8]| most.is_none_or(|most| names(path).count() <= most);
-    let entries = side.entries(&path).filter(|(path, _)| is_listed(path));
+    let entries = side.entries(&path, most);
     if args.json {
         let head = json!({
             "box": opened.digest, "tree": opened.config.tree, "component": args.component,

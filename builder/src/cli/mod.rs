@@ -30,6 +30,7 @@ mod search;
 mod setup;
 mod stages;
 mod terminal;
+mod verify;
 mod warnings;
 
 use std::env;
@@ -69,6 +70,7 @@ enum Command {
     Cat(cat::Args),
     Diff(diff::Args),
     Inspect(inspect::Args),
+    Verify(verify::Args),
     Fmt(fmt::Args),
     Setup(setup::Args),
     Schema(generate::Schema),
@@ -104,6 +106,7 @@ impl Command {
             Self::Cat(args) => (cat::run(args), false),
             Self::Diff(args) => (diff::run(args), args.json),
             Self::Inspect(args) => (inspect::run(args), args.json),
+            Self::Verify(args) => (verify::run(args), args.json),
             Self::Fmt(args) => (fmt::run(args), args.json),
             Self::Setup(args) => (setup::run(args), args.json),
             Self::Schema(args) => (generate::schema(args), false),

@@ -19,7 +19,7 @@ pub mod exit {
         USAGE 2 "the command line is wrong",
         LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`)",
         OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`)",
-        DIFFERENT 5 "a difference was found (`boxbuild diff`), or the box is damaged (`boxlaunch`)",
+        DIFFERENT 5 "a difference was found (`boxbuild diff`), or the box is damaged (`boxbuild verify`, `boxlaunch`)",
         BUG 70 "a bug in the program",
     }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! opened  a box's directory  → its documents and its Listing
 //! diff    two of anything    → what differs
+//! verify  box                → what of it is as it should be
 //! export  box                → image, archive, directory or OCI image
 //! ```
 #![forbid(unsafe_code)]
@@ -11,3 +12,4 @@ pub mod diff;
 pub mod export;
 mod links;
 pub mod opened;
+pub mod verify;

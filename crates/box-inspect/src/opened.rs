@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use box_image::manifest::LISTING_TYPE;
 use box_image::{ComponentName, ComponentPlan};
 pub use box_layout::OpenBox;
+use box_tree::entries;
 use box_tree::listing::{LISTING_BYTES, Listing, ListingError};
 
 /// An error from opening a box or reading what it says about itself.
@@ -27,9 +28,15 @@ pub enum OpenError {
     /// The box lacks the component.
     #[error("the box {} has no {} component", path.display(), component.name())]
     NoComponent { path: PathBuf, component: ComponentName },
-    /// The listing is not that of the rootfs.
+    /// The listing is not the one that the config names.
     #[error("the listing of {} does not match its rootfs", path.display())]
     WrongListing { path: PathBuf },
+    /// Two boxes have the same listing and different rootfs files, which no build makes.
+    #[error(
+        "the listings are equal, but the rootfs files differ: {} or {} does not have what its listing \
+         names", a.display(), b.display()
+    )]
+    Forged { a: PathBuf, b: PathBuf },
 }
 
 /// Opens the box in a directory.
@@ -49,7 +56,8 @@ pub fn component(opened: &OpenBox, component: ComponentName) -> Result<&Componen
     opened.config.plan.component(component).ok_or_else(missing)
 }
 
-/// Reads the listing, which must be that of the rootfs.
+/// Reads the listing, which must have the tree digest that the config names. Whether the rootfs has
+/// that tree, [`crate::verify`] says.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -65,6 +73,18 @@ pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
         return Ok(listing);
     }
     Err(OpenError::WrongListing { path: path() })
+}
+
+/// Checks that two boxes have the same rootfs if they have the same tree, from which it follows.
+///
+/// # Errors
+/// [`OpenError::Forged`].
+pub fn check_same_rootfs(a: &OpenBox, b: &OpenBox) -> Result<(), OpenError> {
+    let same_tree = a.config.tree == b.config.tree;
+    if same_tree && a.rootfs.descriptor.digest != b.rootfs.descriptor.digest {
+        return Err(OpenError::Forged { a: a.directory.clone(), b: b.directory.clone() });
+    }
+    Ok(())
 }
 
 /// Hashes the rootfs, which must be the one that the box names.
@@ -84,4 +104,19 @@ pub fn rootfs(opened: &OpenBox) -> Result<File, OpenError> {
     let rootfs = opened.open_blob(&opened.rootfs.descriptor)?;
     rootfs.check_size()?;
     Ok(rootfs.file)
+}
+
+/// Describes what the root file system was made of.
+pub fn describe_origins(listing: &Listing) -> String {
+    let mut text = format!("\nrootfs\n  entries           {}\n", entries(&listing.tree).count());
+    for image in &listing.origins.images {
+        for (at, layer) in (1..).zip(&image.layers) {
+            let name = format!("{} layer {at}", image.component.name());
+            text += &format!("  {name:<18}{layer}\n");
+        }
+    }
+    if let Some(digest) = listing.origins.program {
+        text += &format!("  agent program     {digest}\n");
+    }
+    text
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use box_digest::Digest;
 use box_image::PlanError;
 use box_image::manifest::{ARTIFACT_TYPE, FORMAT_EPOCH};
+use box_image::plan::PLAN_PATH;
 use box_image::text::shown;
 use host_fs::read::ReadError;
 
@@ -40,6 +41,12 @@ pub enum OpenError {
     /// A file does not have the size or the content that the box names.
     #[error("{} has {found}, but its manifest says {expected}", place(path))]
     Different { path: PathBuf, expected: String, found: String },
+    /// The plan in the rootfs is not that of the config, or cannot be read where a reason is given.
+    #[error(
+        "{PLAN_PATH} in the rootfs {} {}", place(path),
+        reason.as_deref().map_or("is not the plan of the box's config".to_owned(), unreadable)
+    )]
+    RootfsPlan { path: PathBuf, reason: Option<String> },
     /// The box is of another format epoch.
     #[error(
         "the box {} is of format epoch {found}, and this version reads epoch {FORMAT_EPOCH}",
@@ -49,6 +56,11 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Returns `true` where a file does not exist.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::File { error, .. } if error.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Says which file could not be opened or read.
     pub(crate) fn at(action: &'static str, path: &Path, error: ReadError) -> Self {
         let path = path.to_owned();
@@ -80,6 +92,10 @@ impl OpenError {
         let (expected, found) = (expected.to_string(), format!("the digest {found}"));
         Self::Different { path, expected, found }
     }
+}
+
+fn unreadable(reason: &str) -> String {
+    format!("cannot be read: {}", shown(reason))
 }
 
 /// Shows a path on one line.

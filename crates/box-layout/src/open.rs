@@ -9,7 +9,9 @@ use box_image::manifest::{
     ARTIFACT_TYPE, CONFIG_TYPE, FORMAT_EPOCH, INDEX_FILE, INIT_TYPE, KERNEL_TYPE, LAYOUT_FILE,
     LAYOUT_VERSION, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
+use box_image::plan::{PLAN_MAX, PLAN_PATH};
 use box_image::{BoxConfig, Descriptor, Index, Manifest, OciLayout, RunPlan};
+use erofs_writer::ReadError;
 use host_fs::read::{Links, Section, open_regular};
 use serde_json::Value;
 
@@ -127,6 +129,14 @@ impl OpenBox {
         [&self.rootfs, &self.init, &self.kernel]
     }
 
+    /// Checks the plan in the rootfs; see [`Blob::check_plan`].
+    ///
+    /// # Errors
+    /// [`OpenError::RootfsPlan`], or [`OpenError::File`].
+    pub fn check_plan(&self) -> Result<(), OpenError> {
+        self.rootfs.check_plan(&self.config.plan)
+    }
+
     /// Opens the file of a blob that the manifest names.
     ///
     /// # Errors
@@ -169,6 +179,29 @@ impl Blob {
             return Ok(());
         }
         Err(OpenError::digest(self.path.clone(), expected, found))
+    }
+
+    /// Checks that the plan in this rootfs, which init reads, is that of the config, which everybody else
+    /// reads. Only what leads to this one file is read, and nothing is hashed.
+    ///
+    /// # Errors
+    /// [`OpenError::RootfsPlan`], or [`OpenError::File`].
+    pub fn check_plan(&self, plan: &RunPlan) -> Result<(), OpenError> {
+        let failed = |reason| OpenError::RootfsPlan { path: self.path.clone(), reason };
+        let names = PLAN_PATH.as_bytes().split(|byte| *byte == b'/').skip(1);
+        let text = match erofs_writer::read_file(&self.file, names, PLAN_MAX) {
+            Ok(text) => text,
+            Err(ReadError::Io(error)) => {
+                let path = self.path.clone();
+                return Err(OpenError::File { action: "read", path, error });
+            }
+            Err(error) => return Err(failed(Some(error.to_string()))),
+        };
+        match serde_json::from_slice::<RunPlan>(&text) {
+            Ok(found) if found == *plan => Ok(()),
+            Ok(_) => Err(failed(None)),
+            Err(error) => Err(failed(Some(error.to_string()))),
+        }
     }
 
     /// Compares the length of the file with the size that the box names.

@@ -202,6 +202,7 @@ impl Builder {
         if shared > self.path.len() {
             return Err(ListingError("a path shares more than there is"));
         }
+        bounds::check_path(shared.saturating_add(others.len()))?;
         self.path.truncate(shared);
         self.path.extend_from_slice(others);
         self.totals.path(&self.path)?;

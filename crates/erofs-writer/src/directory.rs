@@ -7,7 +7,7 @@ use crate::tree::Node;
 use crate::{BLOCK, BLOCK_SIZE};
 
 /// Bytes of `struct erofs_dirent`.
-const ENTRY: usize = 12;
+pub(crate) const ENTRY: usize = 12;
 
 /// A name in a directory and what it leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

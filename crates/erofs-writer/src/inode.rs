@@ -10,7 +10,14 @@ const EXTENDED: u16 = 1;
 /// `EROFS_I_DATALAYOUT_BIT`.
 const LAYOUT_BIT: u16 = 1;
 const FLAT_PLAIN: u16 = 0;
-const FLAT_INLINE: u16 = 2;
+/// `EROFS_INODE_FLAT_INLINE`.
+pub(crate) const FLAT_INLINE: u16 = 2;
+/// `S_IFMT`.
+pub(crate) const TYPE: u16 = 0o170_000;
+/// `S_IFDIR`.
+pub(crate) const DIRECTORY: u16 = 0o040_000;
+/// `S_IFREG`.
+pub(crate) const REGULAR: u16 = 0o100_000;
 
 /// The layout of an inode's data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,9 +55,9 @@ pub(crate) fn file_mode(inode: &Inode) -> u16 {
     let file_type = match inode.node {
         Node::Fifo => 0o010_000,
         Node::CharDevice { .. } => 0o020_000,
-        Node::Directory => 0o040_000,
+        Node::Directory => DIRECTORY,
         Node::BlockDevice { .. } => 0o060_000,
-        Node::File { .. } => 0o100_000,
+        Node::File { .. } => REGULAR,
         Node::Symlink { .. } => 0o120_000,
         Node::Socket => 0o140_000,
     };

@@ -6,6 +6,7 @@ mod error;
 mod identity;
 mod inode;
 mod layout;
+mod read;
 mod sink;
 mod superblock;
 mod tree;
@@ -21,6 +22,7 @@ use std::io::{self, Write};
 use box_digest::Blake3Digest;
 
 pub use error::Error;
+pub use read::{ReadError, read_file};
 pub use tree::{ImageBuilder, MAX_NAME, MAX_TARGET, Meta, Node, NodeId};
 pub use write::Summary;
 

@@ -60,6 +60,14 @@ pub(crate) fn count(body: &[u8]) -> u16 {
     u16::try_from(units).expect("encode() refuses what i_xattr_icount cannot count")
 }
 
+/// Returns the length of the body that has this count; see [`count`].
+pub(crate) const fn length(count: u16) -> usize {
+    match count {
+        0 => 0,
+        count => HEADER + (count as usize - 1) * UNIT,
+    }
+}
+
 fn encode_entry(body: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), &'static str> {
     let (index, rest) = split(name)?;
     let name_len = u8::try_from(rest.len()).map_err(|_| "is longer than 255 bytes")?;

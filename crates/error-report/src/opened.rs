@@ -29,7 +29,10 @@ impl From<&OpenError> for Explanation {
                 "the file was damaged or changed after the build; build or copy the box again",
             ),
             OpenError::NotRegular(_) => {
-                (BoxMalformed, "copy the box with its files, not with links to them")
+                (BoxDamaged, "copy the box with its files, not with links to them")
+            }
+            OpenError::RootfsPlan { .. } => {
+                (BoxDamaged, "the box was changed after the build: do not use it")
             }
             OpenError::Epoch { .. } => {
                 (BoxEpoch, "use the version that built the box, or build it again")

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs;
+use std::io::{self, Write};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -9,10 +10,12 @@ use box_digest::{Blake3Digest, Digest};
 use box_image::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
+use box_image::plan::PLAN_PATH;
 use box_image::{
     AgentKind, BoxConfig, Budget, ComponentPlan, Descriptor, Health, Index, Layout, Limits,
     Manifest, Namespaces, NetworkPlan, OciLayout, Rlimits, RunPlan, User, Vm,
 };
+use erofs_writer::{Contents, ImageBuilder, Meta, Node};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -58,6 +61,34 @@ pub fn config() -> BoxConfig {
     };
     let (tree, kernel_version) = (Blake3Digest::from_bytes([0; 32]), String::new());
     BoxConfig { epoch: FORMAT_EPOCH, tree, plan, kernel_version }
+}
+
+/// Returns a rootfs that has nothing but the plan.
+pub fn rootfs(plan: &RunPlan) -> Vec<u8> {
+    let text = serde_json::to_vec(plan).unwrap();
+    let mut image = ImageBuilder::new(Meta::default()).unwrap();
+    let mut directory = image.root();
+    let (path, name) = PLAN_PATH.rsplit_once('/').unwrap();
+    for name in path.split('/').skip(1) {
+        let child = image.add(Meta::default(), Node::Directory).unwrap();
+        image.link(directory, name.as_bytes(), child).unwrap();
+        directory = child;
+    }
+    let (size, content) = (text.len() as u64, Blake3Digest::of(&text));
+    let file = image.add(Meta::default(), Node::File { size, content }).unwrap();
+    image.link(directory, name.as_bytes(), file).unwrap();
+    let mut out = Vec::new();
+    image.write(&mut out, &mut OneFile(text)).unwrap();
+    out
+}
+
+/// The data of an image's only file.
+struct OneFile(Vec<u8>);
+
+impl Contents for OneFile {
+    fn copy(&mut self, _: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&self.0)
+    }
 }
 
 /// The files of a box, to be read and changed.
@@ -171,7 +202,7 @@ impl TestBox {
         let manifest = Manifest::new(
             files.put(CONFIG_TYPE, &serde_json::to_vec(config).unwrap()),
             vec![
-                files.put(ROOTFS_TYPE, b"a root file system"),
+                files.put(ROOTFS_TYPE, &rootfs(&config.plan)),
                 files.put(INIT_TYPE, b"an init"),
                 files.put(KERNEL_TYPE, b"a kernel"),
                 files.put(LISTING_TYPE, b"a listing"),

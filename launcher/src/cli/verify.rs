@@ -1,11 +1,11 @@
 //! `boxlaunch verify`: hashes everything that a box is made of.
 
 use std::collections::HashSet;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use box_digest::Digest;
 use box_image::Descriptor;
+use box_image::manifest::ROOTFS_TYPE;
 use box_image::text::shown;
 use box_layout::{Documents, OpenError};
 use boxlaunch::receipt::Receipts;
@@ -22,8 +22,9 @@ use super::terminal::{is_quiet, json_line, notice, painted, print};
 /// Verifies that the files of a box are undamaged.
 ///
 /// Hashes every blob that the manifest names, even those that earlier runs verified, and remembers
-/// the result for those that boot, so that the next `run` need not hash them. Exits with 5 if a file
-/// is damaged or missing.
+/// the result for those that boot, so that the next `run` need not hash them; compares the plan that
+/// init reads with the one that `inspect` shows. `boxbuild verify` compares the files with the listing,
+/// too. Exits with 5 if something differs or is missing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch verify ./hello.box")]
 pub(crate) struct VerifyArgs {
@@ -41,6 +42,8 @@ struct Report {
     digest: Digest,
     ok: bool,
     blobs: Vec<BlobReport>,
+    /// `None` where a blob is damaged.
+    plan_matches: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Problem>,
 }
@@ -57,8 +60,9 @@ struct BlobReport {
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
     let documents = Documents::read(&args.directory).map_err(LaunchError::from)?;
-    let receipts = Receipts::new(&paths::state()?);
-    let report = report(&documents, &receipts)?;
+    // Without a place for receipts, everything is hashed all the same.
+    let receipts = paths::state().ok().map(|state| Receipts::new(&state));
+    let report = report(&documents, receipts.as_ref())?;
     if args.json {
         print(&json_line(&report)?)?;
     } else {
@@ -70,7 +74,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
     Ok(report.errors.iter().map(|it| exit_code(it.code)).max().unwrap_or(0))
 }
 
-fn report(documents: &Documents, receipts: &Receipts) -> Result<Report, CommandError> {
+fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, CommandError> {
     let (mut blobs, mut errors) = (Vec::new(), Vec::new());
     let mut checked = HashSet::new();
     let manifest = &documents.manifest;
@@ -86,35 +90,51 @@ fn report(documents: &Documents, receipts: &Receipts) -> Result<Report, CommandE
             digest,
             size,
             ok: wrong.is_none(),
-            missing: wrong.as_ref().is_some_and(is_missing),
+            missing: wrong.as_ref().is_some_and(OpenError::is_missing),
         });
         errors.extend(wrong.map(|error| {
             Problem::new(&error, shown(&error.to_string()))
                 .with_details("", &[("blob", json!(digest))])
         }));
     }
-    Ok(Report { digest: documents.digest, ok: errors.is_empty(), blobs, errors })
-}
-
-/// Returns `true` where there is no file.
-fn is_missing(error: &OpenError) -> bool {
-    matches!(error, OpenError::File { error, .. } if error.kind() == ErrorKind::NotFound)
+    // Of a damaged rootfs, that it is damaged is said already.
+    let wrong = if errors.is_empty() { check_plan(documents)? } else { None };
+    let plan_matches = errors.is_empty().then_some(wrong.is_none());
+    errors.extend(wrong.map(|error| Problem::new(&error, shown(&error.to_string()))));
+    Ok(Report { digest: documents.digest, ok: errors.is_empty(), blobs, plan_matches, errors })
 }
 
 /// Hashes a blob, and returns what is wrong with it. One that boots gets a receipt.
 fn check(
     documents: &Documents,
     descriptor: &Descriptor,
-    receipts: &Receipts,
+    receipts: Option<&Receipts>,
 ) -> Result<Option<OpenError>, CommandError> {
     let opened = documents.open_blob(descriptor).map_err(LaunchError::from);
-    let verified = opened.and_then(|blob| match documents.boots(descriptor) {
-        true => {
+    let boots = documents.boots(descriptor);
+    let verified = opened.and_then(|blob| {
+        if boots {
             check_owner(&blob)?;
-            verify::blob(&blob, receipts, Trust::Nothing, None).map(drop)
         }
-        false => verify::hashed(&blob, None).map(drop),
+        match receipts.filter(|_| boots) {
+            Some(receipts) => verify::blob(&blob, receipts, Trust::Nothing, None).map(drop),
+            None => verify::hashed(&blob, None).map(drop),
+        }
     });
+    found(verified)
+}
+
+/// Compares the plan in the rootfs with that of the config, and returns what is wrong with it.
+fn check_plan(documents: &Documents) -> Result<Option<OpenError>, CommandError> {
+    let rootfs = documents.manifest.blob(ROOTFS_TYPE).map(|it| documents.open_blob(it));
+    found(rootfs.transpose().map_err(LaunchError::from).and_then(|rootfs| {
+        let checked = rootfs.map(|it| it.check_plan(&documents.config.plan)).transpose();
+        Ok(checked.map(drop)?)
+    }))
+}
+
+/// Returns what is wrong with the box. That it cannot be examined is another error.
+fn found(verified: Result<(), LaunchError>) -> Result<Option<OpenError>, CommandError> {
     match verified {
         Ok(()) => Ok(None),
         Err(LaunchError::Open(error)) => Ok(Some(error)),
@@ -135,6 +155,10 @@ fn lines(report: &Report) -> String {
         };
         // The media type of a blob that this version does not know is longer than a name.
         text += &format!("{:<8} {verdict:<9}{}\n", blob.name, blob.digest);
+    }
+    if let Some(matches) = report.plan_matches.filter(|it| !it || !is_quiet()) {
+        let verdict = if matches { "ok" } else { "DIFFERS" };
+        text += &format!("plan     {verdict:<9}the plan in the rootfs, compared with the config\n");
     }
     text
 }

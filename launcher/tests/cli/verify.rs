@@ -22,6 +22,7 @@ fn every_blob_is_named_with_its_role_and_digest() {
     expected.extend(
         ROLES.iter().zip(blobs).map(|(role, blob)| format!("{role:<8} ok       {}", blob.digest)),
     );
+    expected.push("plan     ok       the plan in the rootfs, compared with the config".to_owned());
     assert_eq!(ended.stdout.lines().collect::<Vec<_>>(), expected);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
 }
@@ -123,5 +124,38 @@ fn a_blob_that_is_named_often_is_hashed_once() {
     manifest.layers.extend(vec![Descriptor { media_type: "a/b".to_owned(), ..rootfs }; 1000]);
     scene.made.seal(&manifest);
     let ended = scene.run(&["verify"]);
-    assert_eq!((ended.code, ended.stdout.lines().count()), (Some(0), 1 + ROLES.len()));
+    assert_eq!((ended.code, ended.stdout.lines().count()), (Some(0), 2 + ROLES.len()));
+}
+
+#[test]
+fn a_blob_that_is_a_link_or_a_pipe_is_damaged() {
+    for of in ["ln -s /etc/passwd", "mkfifo"] {
+        let scene = Scene::new(&config());
+        let path = scene.made.blob(box_image::manifest::KERNEL_TYPE);
+        std::fs::remove_file(&path).unwrap();
+        let mut words = of.split(' ');
+        let mut make = std::process::Command::new(words.next().unwrap());
+        assert!(make.args(words).arg(&path).status().unwrap().success());
+        let ended = scene.run(&["verify"]);
+        assert!(ended.stderr.contains(" is not a regular file; "), "{}", ended.stderr);
+        assert_eq!(ended.code, Some(5), "{of}");
+    }
+}
+
+/// The config is what `inspect` shows, and the plan in the rootfs is what init reads.
+#[test]
+fn a_config_with_another_plan_is_found_in_spite_of_receipts() {
+    let scene = Scene::new(&config());
+    assert_eq!(scene.run(&["verify"]).code, Some(0));
+    scene.made.edit_config(|config| config["plan"]["name"] = "harmless".into());
+    let error = "error: /boxbuild/plan.json in the rootfs ";
+    let verified = scene.run(&["verify"]);
+    assert!(verified.stderr.starts_with(error), "{}", verified.stderr);
+    let line = "plan     DIFFERS  the plan in the rootfs, compared with the config";
+    assert_eq!(verified.stdout.lines().last(), Some(line));
+    let report: Value = serde_json::from_str(&scene.run(&["verify", "--json"]).stdout).unwrap();
+    assert_eq!((&report["plan_matches"], &report["ok"]), (&false.into(), &false.into()));
+    let started = scene.run(&["run"]);
+    assert!(started.stderr.starts_with(error), "{}", started.stderr);
+    assert_eq!((verified.code, started.code), (Some(5), Some(5)));
 }

@@ -63,6 +63,7 @@ fn field(text: &str) -> Result<Field, String> {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let open = |word| Operand::open(word, args.component);
     let (a, b) = (open(&args.a)?, open(&args.b)?);
+    operand::check_same_rootfs(&a, &b)?;
     let path = path(args, &a.side, &b.side)?;
     let differences = compare(&a.side, &b.side, &path, &args.ignore);
     let whole = args.component.is_none() && path.is_empty();

@@ -72,6 +72,12 @@ fn not_asked(reference: &str) -> Failure {
     Failure::new((ErrorCode::Offline, help), message)
 }
 
+/// Refuses two boxes of which one must be forged.
+pub(super) fn check_same_rootfs(a: &Operand, b: &Operand) -> Result<(), OpenError> {
+    let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Ok(()) };
+    opened::check_same_rootfs(a, b)
+}
+
 /// A part of a box, beside the rootfs, that differs.
 #[derive(Debug, Serialize)]
 pub(super) struct PartDifference {

@@ -372,6 +372,7 @@ impl Explain for opened::OpenError {
             Self::WrongListing { .. } => {
                 help(BoxDamaged, "the box was changed after the build: do not use it")
             }
+            Self::Forged { .. } => help(BoxDamaged, "run `boxbuild verify` on both"),
             Self::NoComponent { .. } => {
                 help(ComponentNotFound, "leave out `--component`, or name the other")
             }

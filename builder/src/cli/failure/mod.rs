@@ -209,8 +209,8 @@ fn point_to_boxlaunch(error: &mut clap::Error) {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
         return;
     };
-    if matches!(name.as_str(), "run" | "verify") {
-        let tip = format!("boxlaunch runs and verifies boxes: `boxlaunch {name} BOX`");
+    if name == "run" {
+        let tip = "boxlaunch runs boxes: `boxlaunch run BOX`".to_owned();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
 }

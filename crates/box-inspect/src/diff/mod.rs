@@ -46,7 +46,8 @@ pub fn compare<'a>(
     ignored: &[Field],
 ) -> Vec<Difference<'a>> {
     let fields: Vec<Field> = Field::ALL.into_iter().filter(|it| !ignored.contains(it)).collect();
-    let (mut ones, mut others) = (a.entries(path).peekable(), b.entries(path).peekable());
+    let (mut ones, mut others) =
+        (a.entries(path, None).peekable(), b.entries(path, None).peekable());
     let mut found = Vec::new();
     loop {
         let order = match (ones.peek(), others.peek()) {

@@ -1,5 +1,7 @@
 //! One side of a comparison: the tree of a box, of an image or of a directory.
 
+use std::sync::OnceLock;
+
 use box_digest::Digest;
 use box_image::{ComponentName, ComponentPlan};
 use box_tree::listing::{FindError, Found, Listing, NamedOrigin};
@@ -30,8 +32,8 @@ pub struct Side {
     root: Vec<u8>,
     /// The roots of the components below the root, each once; of a whole box only.
     components: Vec<Vec<u8>>,
-    /// The inodes with several names below the root.
-    links: HardLinks,
+    /// The inodes with several names below the root; looked for when an entry is asked for.
+    links: OnceLock<HardLinks>,
 }
 
 impl Side {
@@ -55,18 +57,25 @@ impl Side {
     }
 
     pub(super) fn new(kind: SideKind, listing: Listing, root: Vec<u8>) -> Self {
-        let links = HardLinks::of(below(&listing, &root, b""));
-        Self { kind, listing, root, components: Vec::new(), links }
+        Self { kind, listing, root, components: Vec::new(), links: OnceLock::new() }
     }
 
     /// Lists the entries at a path of the compared root and below, in the canonical order.
-    pub fn entries(&self, path: &[u8]) -> impl Iterator<Item = (Vec<u8>, Entry<'_>)> {
+    /// With a `depth`, only those that have at most so many names below the compared root.
+    pub fn entries(
+        &self,
+        path: &[u8],
+        depth: Option<usize>,
+    ) -> impl Iterator<Item = (Vec<u8>, Entry<'_>)> {
         let names = below(&self.listing, &self.root, path);
-        names.map(|(path, id)| (path, self.entry(id)))
+        let is_listed =
+            move |path: &[u8]| depth.is_none_or(|most| path::names(path).count() <= most);
+        names.filter(move |(path, _)| is_listed(path)).map(|(path, id)| (path, self.entry(id)))
     }
 
     fn entry(&self, id: InodeId) -> Entry<'_> {
-        let group = self.links.0.get(&id);
+        let names = || below(&self.listing, &self.root, b"");
+        let group = self.links.get_or_init(|| HardLinks::of(names)).0.get(&id);
         Entry {
             inode: self.listing.tree.inode(id),
             origin: self.origin(id),

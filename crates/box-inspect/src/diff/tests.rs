@@ -153,7 +153,7 @@ fn a_directory_of_the_host_is_a_tree() {
     fs::hard_link(path("sub/file"), path("again")).unwrap();
     symlink("/nowhere", path("link")).unwrap();
     let side = Side::of_directory(directory.path()).unwrap();
-    let entries: Vec<_> = side.entries(b"/").collect();
+    let entries: Vec<_> = side.entries(b"/", None).collect();
     let facts = entries.iter().map(|(path, entry)| {
         let target = entry.inode.target().map(String::from_utf8_lossy).unwrap_or_default();
         format!(

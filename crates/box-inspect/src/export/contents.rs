@@ -10,9 +10,10 @@ use box_tree::erofs::image_builder;
 use box_tree::{Content, CopyError, ReadContent, Tree};
 use host_fs::FileError;
 
-use super::error::{ROOTFS, lossy};
+use super::error::ROOTFS;
 use super::{ExportError, Written};
 use crate::opened::{self, OpenBox};
+use crate::verify;
 
 /// The contents of a box's files, read from its rootfs and verified.
 #[derive(Debug)]
@@ -59,10 +60,7 @@ impl Contents {
         // A content without bytes is nowhere.
         let offset = self.places.get(&content.hash).copied().unwrap_or_default();
         content.copy_head(limit, &self.rootfs, offset, out).map_err(|error| match error {
-            CopyError::Damaged => ExportError::damaged(&format!(
-                "{} does not have the content that the listing names",
-                lossy(path)
-            )),
+            CopyError::Damaged => ExportError::other_data(path),
             CopyError::Read(error) => FileError::of("read", ROOTFS)(error).into(),
             CopyError::Write(error) => ExportError::Write(error),
         })
@@ -79,11 +77,12 @@ impl ReadContent for Contents {
 /// How many bytes are copied at once.
 const CHUNK: usize = 1 << 20;
 
-/// Copies the rootfs image of a box.
+/// Copies the rootfs image of a box, if it is the one that the listing describes.
 ///
 /// # Errors
 /// [`ExportError`]; what was written then is not the image.
 pub fn copy_rootfs(opened: &OpenBox, out: &mut dyn Write) -> Result<Written, ExportError> {
+    verify::files(opened)?;
     let mut rootfs = opened::rootfs(opened)?;
     let written = Written::count(out, |out| {
         let mut buffer = vec![0; CHUNK];

@@ -53,13 +53,18 @@ impl ExportError {
         }
     }
 
-    pub(super) fn damaged(what: &str) -> Self {
+    /// Returns the error of a file whose data is not that of the listing.
+    pub(crate) fn other_data(path: &[u8]) -> Self {
+        Self::damaged(&format!("{} has other data than the listing names", lossy(path)))
+    }
+
+    pub(crate) fn damaged(what: &str) -> Self {
         Self::Damaged(format!("the rootfs of the box is damaged: {what}"))
     }
 }
 
 /// The rootfs, for errors in reading it.
-pub(super) const ROOTFS: &str = "the rootfs of the box";
+pub(crate) const ROOTFS: &str = "the rootfs of the box";
 
 /// Shows a path of a tree to people.
 pub(super) fn lossy(path: &[u8]) -> String {

@@ -31,8 +31,9 @@ use box_tree::Tree;
 
 use crate::opened::{self, OpenBox};
 pub use contents::{Contents, copy_rootfs};
-pub use directory::{LeftOut, Ownership};
+pub use directory::{LeftOut, Ownership, Privileged};
 pub use error::ExportError;
+pub(crate) use error::ROOTFS;
 pub use oci::{OciImage, component_of};
 pub use place::file;
 pub use written::Written;
@@ -82,6 +83,11 @@ impl Export {
     /// [`ExportError`]; what was written then is no archive.
     pub fn tar(&self, out: &mut dyn Write) -> Result<Written, ExportError> {
         Written::count(out, |out| tar::write(&self.tree, &self.contents, out))
+    }
+
+    /// Counts what [`Self::directory`] makes that gives rights on the host.
+    pub fn privileged(&self, ownership: Ownership) -> Privileged {
+        Privileged::of(&self.tree, ownership)
     }
 
     /// Writes the tree into a directory, which must not be there.

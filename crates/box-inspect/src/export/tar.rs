@@ -20,7 +20,7 @@ pub(super) fn write(
     contents: &Contents,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
-    let first = HardLinks::of(entries(tree));
+    let first = HardLinks::of(|| entries(tree));
     for (path, id) in entries(tree) {
         let inode = tree.inode(id);
         match first.before(&path, id) {

@@ -231,3 +231,30 @@ fn the_whole_tree_of_a_box_is_no_image() {
     let export = export(Tree::default(), Data::default());
     assert!(matches!(OciImage::of(&export), Err(ExportError::WhichComponent)));
 }
+
+#[test]
+fn what_gives_rights_on_the_host_is_counted() {
+    let (mut tree, mut data) = (Tree::default(), Data::default());
+    let set_id = Meta { mode: 0o4755, ..Meta::root_owned(0) };
+    let mut capable = Meta::root_owned(0o755);
+    capable.xattrs.insert(b"security.capability".to_vec(), vec![1]);
+    for (name, meta, leaf) in [
+        ("plain", Meta::root_owned(0o755), data.add(b"plain")),
+        ("su", set_id.clone(), data.add(b"su")),
+        ("ping", capable, data.add(b"ping")),
+        ("disk", Meta::root_owned(0o666), Leaf::BlockDevice(8, 0)),
+        ("null", set_id.clone(), Leaf::CharDevice(1, 3)),
+        ("link", set_id, Leaf::Symlink(b"su".to_vec())),
+    ] {
+        let inode = tree.add(Inode::leaf(meta, leaf));
+        tree.link(Tree::ROOT, name.as_bytes(), inode);
+    }
+    let export = export(tree, data);
+    let counted = Privileged { devices: 2, set_id: 1, capabilities: 1 };
+    assert_eq!(export.privileged(Ownership::Box), counted);
+    assert!(
+        counted.warning().unwrap().contains("1 set-uid or set-gid, 1 with capabilities, 2 devices")
+    );
+    assert_eq!(export.privileged(Ownership::Caller), Privileged::default());
+    assert_eq!(Privileged::default().warning(), None);
+}

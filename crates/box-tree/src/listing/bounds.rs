@@ -17,8 +17,14 @@ pub const LISTING_BYTES: usize = METADATA_BYTES_MAX + (64 << 20);
 const ORIGINS_MAX: usize = 4 << 20;
 /// Entries: as many as two images can have.
 const ENTRIES_MAX: u32 = 1 << 21;
-/// Bytes of all paths together. What is stored as differences could else grow without end.
-const PATHS_MAX: u64 = 4 << 30;
+/// Bytes of all paths together, which are stored as differences and could else grow without end: those
+/// that layers name have less than [`METADATA_BYTES_MAX`]; the rest is for the path of a component's root
+/// before each (32 MiB), and for directories that no layer names. 128 bytes for each of the most entries.
+const PATHS_MAX: usize = METADATA_BYTES_MAX + (64 << 20);
+/// Bytes of one path: as many as the layers' 4096, below a component's root or in a skill.
+const PATH_MAX: usize = 4096 + 256;
+/// Names of one path: as many as the layers' 256, below a component's root or in a skill.
+const DEPTH_MAX: usize = 256 + 8;
 
 /// Checks the length of what the origins name.
 ///
@@ -44,10 +50,18 @@ pub(super) fn check_entries(count: u32) -> Result<(), ListingError> {
     check(count <= ENTRIES_MAX, "it has more than 2097152 entries")
 }
 
+/// Checks the length of a path.
+///
+/// # Errors
+/// [`ListingError`].
+pub(super) fn check_path(length: usize) -> Result<(), ListingError> {
+    check(length <= PATH_MAX, "a path has more than 4352 bytes")
+}
+
 /// Totals of the entries so far.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    paths: u64,
+    paths: usize,
     xattrs: usize,
 }
 
@@ -57,8 +71,11 @@ impl Totals {
     /// # Errors
     /// [`ListingError`].
     pub(super) fn path(&mut self, path: &[u8]) -> Result<(), ListingError> {
-        self.paths += path.len() as u64;
-        check(self.paths <= PATHS_MAX, "its paths have more than 4 GiB together")
+        self.paths += path.len();
+        let names = path.iter().filter(|byte| **byte == b'/').count();
+        check_path(path.len())?;
+        check(names <= DEPTH_MAX, "a path has more than 264 names")?;
+        check(self.paths <= PATHS_MAX, "its paths have more than 256 MiB together")
     }
 
     /// Adds the attributes of an inode. In memory they take several times what they take here.
@@ -88,10 +105,17 @@ mod tests {
     }
 
     #[test]
+    fn a_path_is_neither_too_long_nor_too_deep() {
+        let path = |bytes: Vec<u8>| Totals::default().path(&bytes);
+        assert!(path(vec![b'a'; 4352]).is_ok() && path(vec![b'a'; 4353]).is_err());
+        assert!(path(b"/a".repeat(264)).is_ok() && path(b"/a".repeat(265)).is_err());
+    }
+
+    #[test]
     fn paths_and_attributes_are_counted_over_all_entries() {
         let mut totals = Totals::default();
-        let path = vec![b'a'; 64 << 20];
-        (0..64).for_each(|_| totals.path(&path).unwrap());
+        let path = vec![b'a'; 4096];
+        (0..(256 << 20) / 4096).for_each(|_| totals.path(&path).unwrap());
         assert!(totals.path(b"/").is_err());
         let mut meta = Meta::root_owned(0);
         (0..1000u32).for_each(|at| drop(meta.xattrs.insert(at.to_le_bytes().into(), Vec::new())));

@@ -2,12 +2,15 @@
 
 use std::os::fd::AsRawFd;
 
-use box_tree::{Inode, Kind, Leaf, Meta};
+use box_tree::{Inode, Kind, Leaf, Meta, Tree, entries};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
+use serde::Serialize;
 
 const SET_ID: u16 = 0o6000;
+/// The attribute with the capabilities of a program (capabilities(7)).
+const CAPABILITY: &[u8] = b"security.capability";
 
 /// Whose the exported files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +23,7 @@ pub enum Ownership {
 }
 
 /// How much [`Ownership::Caller`] left out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Names of devices.
     pub devices: u64,
@@ -28,6 +31,62 @@ pub struct LeftOut {
     pub set_id: u64,
     /// Extended attributes, of which a file may have several.
     pub xattrs: u64,
+}
+
+impl LeftOut {
+    /// Returns a note for people on each kind that was left out.
+    pub fn notes(self) -> Vec<String> {
+        let Self { devices, set_id, xattrs } = self;
+        let lines = [
+            (devices, "devices that only root can make"),
+            (set_id, "set-uid and set-gid bits, which are for the owners in the box"),
+            (xattrs, "extended attributes that only root can set or the file system does not take"),
+        ];
+        let noted = lines.into_iter().filter(|(count, _)| *count > 0);
+        noted.map(|(count, what)| format!("note: left out {what}: {count}")).collect()
+    }
+}
+
+/// How much [`Ownership::Box`] made that gives rights on the host to whoever reaches the directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Privileged {
+    /// Names of devices.
+    pub devices: u64,
+    /// Files with a set-uid or set-gid bit, by names.
+    pub set_id: u64,
+    /// Files with capabilities, by names.
+    pub capabilities: u64,
+}
+
+impl Privileged {
+    /// Returns a warning for people, where there is any.
+    pub fn warning(self) -> Option<String> {
+        let Self { devices, set_id, capabilities } = self;
+        (self != Self::default()).then(|| {
+            format!(
+                "warning: the directory has programs or devices that give rights on this machine to \
+                 every user who can reach them: {set_id} set-uid or set-gid, {capabilities} with \
+                 capabilities, {devices} devices; export with --no-owner to leave them out"
+            )
+        })
+    }
+
+    /// Counts them in a tree that is made as the box has it.
+    pub(crate) fn of(tree: &Tree, ownership: Ownership) -> Self {
+        let mut counted = Self::default();
+        if ownership == Ownership::Caller {
+            return counted;
+        }
+        for (_, id) in entries(tree) {
+            let inode = tree.inode(id);
+            let is_file = inode.content().is_some();
+            counted.devices += u64::from(inode.device().is_some());
+            counted.set_id += u64::from(is_file && inode.meta.mode & SET_ID != 0);
+            let capable = inode.meta.xattrs.contains_key(CAPABILITY);
+            counted.capabilities += u64::from(is_file && capable);
+        }
+        counted
+    }
 }
 
 /// Gives entries what the tree says of them, as far as it may.

@@ -31,7 +31,7 @@ use super::error::{entry_at, lossy};
 use super::place;
 use crate::links::HardLinks;
 use dress::Dresser;
-pub use dress::{LeftOut, Ownership};
+pub use dress::{LeftOut, Ownership, Privileged};
 
 /// How deep a directory may lie: each on the way down is held open.
 const DEPTH_MAX: usize = 500;
@@ -46,7 +46,7 @@ pub(super) fn extract(
 ) -> Result<LeftOut, ExportError> {
     let draft = place::directory(to, CLOSED.bits())?;
     let root = open_directory(CWD, draft.path()).map_err(at("open", b"/"))?;
-    let first = HardLinks::of(entries(tree));
+    let first = HardLinks::of(|| entries(tree));
     let dresser = Dresser::new(ownership);
     let mut extraction = Extraction { tree, contents, first, root, dresser };
     extraction.fill()?;

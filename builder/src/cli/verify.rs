@@ -1,0 +1,61 @@
+//! `boxbuild verify`: whether a box is what it says.
+
+use std::path::PathBuf;
+
+use box_image::{ErrorCode, exit};
+use box_inspect::opened;
+use box_inspect::verify::verify;
+use error_report::Problem;
+use serde_json::json;
+
+use super::entry::shown_bytes;
+use super::failure::{Explain, Failure, chain};
+use super::terminal;
+
+/// Verifies that a box is what it says.
+///
+/// Hashes every blob that the manifest names, compares every entry and all data of the rootfs with the
+/// listing, and the plan that init reads with the one that `inspect` shows. Whether it is the box that
+/// you want, its digest says: compare it with the one that `build` printed. Exits with 5 if something
+/// differs or is missing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  boxbuild verify hello.box")]
+pub(crate) struct Args {
+    /// The box's directory
+    #[arg(value_name = "BOX")]
+    directory: PathBuf,
+    /// Print JSON, also for errors (except usage errors)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let opened = opened::open(&args.directory).map_err(|error| {
+        let exit = exit_code(error.explain().code);
+        Failure::from(error).with_exit(exit)
+    })?;
+    let checks = verify(&opened);
+    let wrong = checks.iter().filter_map(|it| it.error.as_ref());
+    let errors: Vec<_> = wrong.map(|it| Problem::new(it.explain(), chain(it))).collect();
+    if args.json {
+        let report = json!({
+            "box": opened.digest, "ok": errors.is_empty(), "checks": checks, "errors": errors,
+        });
+        terminal::json(&report.to_string());
+    } else {
+        terminal::pieces(checks.iter().map(|it| shown_bytes(it.to_string().as_bytes()) + "\n"));
+        if !errors.is_empty() {
+            terminal::error(error_report::text(&errors).trim_end());
+        }
+    }
+    match errors.iter().map(|it| exit_code(it.code)).max() {
+        Some(exit) if !terminal::lost() => Err(Failure::reported(exit)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the exit code for an error of this code, as `boxlaunch verify` does.
+fn exit_code(code: ErrorCode) -> u8 {
+    if code == ErrorCode::BoxDamaged { exit::DIFFERENT } else { code.exit() }
+}

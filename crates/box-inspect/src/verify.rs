@@ -1,0 +1,161 @@
+//! Verifies a whole box: every blob, and that its parts agree with each other.
+//!
+//! Digests alone do not show that the listing is that of the rootfs: whoever changes a box can compute
+//! them again. But the rootfs follows from the listing and the data of the files, so that it is
+//! written once more, to be compared and not to be kept.
+
+use std::collections::HashSet;
+use std::fmt::{self, Display, Formatter};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+
+use box_digest::Blake3Digest;
+use box_tree::erofs::image_builder;
+use box_tree::{Content, Tree, entries};
+use host_fs::FileError;
+use serde::{Serialize, Serializer};
+
+use crate::export::{Contents, ExportError, ROOTFS};
+use crate::opened::{self, OpenBox, OpenError};
+
+/// Something of a box that was checked.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// The role of a blob, or `files` and `plan` for what compares parts with each other.
+    pub name: String,
+    /// The digest of a blob, or a description of what was compared.
+    pub subject: String,
+    /// Why it is not as it should be; as data, `ok` says whether it is.
+    #[serde(rename = "ok", serialize_with = "is_ok")]
+    pub error: Option<ExportError>,
+}
+
+fn is_ok<S: Serializer>(error: &Option<ExportError>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bool(error.is_none())
+}
+
+impl Check {
+    fn new(name: &str, subject: impl Display, checked: Result<(), ExportError>) -> Self {
+        Self { name: name.to_owned(), subject: subject.to_string(), error: checked.err() }
+    }
+}
+
+/// One line, not yet safe for a terminal.
+impl Display for Check {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let verdict = match &self.error {
+            None => "ok",
+            Some(ExportError::Open(OpenError::Layout(error))) if error.is_missing() => "MISSING",
+            Some(_) => "DIFFERS",
+        };
+        write!(f, "{:<8} {verdict:<9}{}", self.name, self.subject)
+    }
+}
+
+/// Checks everything that a box says of itself: each blob has the digest that the manifest names, the
+/// rootfs has exactly what the listing names, and the plan that init reads is that of the config.
+/// Manifest and config were verified when the box was opened.
+pub fn verify(opened: &OpenBox) -> Vec<Check> {
+    let of_layout = |error| ExportError::from(OpenError::from(error));
+    let manifest = &opened.manifest;
+    let mut checks = vec![Check::new("manifest", opened.digest, Ok(()))];
+    let mut seen = HashSet::new();
+    for named in [&manifest.config].into_iter().chain(&manifest.layers) {
+        // A manifest may name one large blob a thousand times.
+        if seen.insert((named.digest, named.size)) {
+            let verified = opened.open_blob(named).and_then(|blob| blob.verify());
+            checks.push(Check::new(named.role(), named.digest, verified.map_err(of_layout)));
+        }
+    }
+    checks.push(Check::new("files", "the rootfs, compared with the listing", files(opened)));
+    let plan = opened.check_plan().map_err(of_layout);
+    checks.push(Check::new("plan", "the plan in the rootfs, compared with the config", plan));
+    checks
+}
+
+/// Checks that the rootfs has exactly what the listing names: entries, attributes and data.
+///
+/// # Errors
+/// [`ExportError`].
+pub fn files(opened: &OpenBox) -> Result<(), ExportError> {
+    let tree = opened::listing(opened)?.tree;
+    let source = Contents::open(opened, &tree)?;
+    let mut data = Data { source, tree: &tree, failed: None };
+    let mut image = Compared { rootfs: opened::rootfs(opened)?, length: 0, failed: None };
+    let written = image_builder(&tree)?.write(&mut image, &mut data);
+    if let Some(error) = image.failed.or(data.failed) {
+        return Err(error);
+    }
+    written?;
+    let size = opened.rootfs.descriptor.size;
+    if image.length == size { Ok(()) } else { Err(other_entries()) }
+}
+
+fn other_entries() -> ExportError {
+    ExportError::damaged("its entries or their attributes are not those that the listing names")
+}
+
+/// The data of files, read from the rootfs and hashed.
+struct Data<'a> {
+    source: Contents,
+    tree: &'a Tree,
+    failed: Option<ExportError>,
+}
+
+impl erofs_writer::Contents for Data<'_> {
+    fn copy(&mut self, hash: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
+        let content = Content { hash: *hash, size };
+        let copied = self.source.copy(b"", content, out);
+        self.failed = copied.err().map(|error| match error {
+            ExportError::Damaged(_) => ExportError::other_data(&self.path(content)),
+            error => error,
+        });
+        match self.failed {
+            None => Ok(()),
+            Some(_) => Err(io::Error::other("the data cannot be read")),
+        }
+    }
+}
+
+impl Data<'_> {
+    /// Returns the first path of a content. All paths are looked at, which only an error is worth.
+    fn path(&self, content: Content) -> Vec<u8> {
+        let has = |id| self.tree.inode(id).content() == Some(&content);
+        entries(self.tree).find(|(_, id)| has(*id)).map(|(path, _)| path).unwrap_or_default()
+    }
+}
+
+/// Compares what is written with the rootfs.
+struct Compared {
+    rootfs: File,
+    /// So many bytes are equal.
+    length: u64,
+    failed: Option<ExportError>,
+}
+
+impl Write for Compared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut found = vec![0; bytes.len()];
+        let read = self.rootfs.read_exact_at(&mut found, self.length);
+        self.failed = match read {
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                Some(FileError::of("read", ROOTFS)(error).into())
+            }
+            Ok(()) if found == bytes => None,
+            _ => Some(other_entries()),
+        };
+        if self.failed.is_some() {
+            return Err(io::Error::other("the rootfs is another"));
+        }
+        self.length += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
