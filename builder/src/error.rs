@@ -10,6 +10,7 @@ use box_skill::SkillError;
 use box_tree::listing::ListingError;
 use boxfile_spec::{Platform, Span};
 use download::fetch::{FetchError, UrlError};
+use guest_kernel::KernelError;
 use host_fs::FileError;
 use oci_image::SourceError;
 use oci_layer::{Excess, LayerError};
@@ -17,7 +18,6 @@ use oci_layer::{Excess, LayerError};
 use crate::binary::BinaryError;
 use crate::compose::ComposeError;
 use crate::compose::merged::MergeConflicts;
-use crate::kernel::KernelError;
 use crate::pipeline::InputError;
 use crate::report::Report;
 

@@ -22,7 +22,6 @@
 pub mod binary;
 pub mod compose;
 mod error;
-pub mod kernel;
 pub mod output;
 pub mod pack;
 mod pipeline;

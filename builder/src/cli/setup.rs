@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use box_image::ErrorCode;
-use boxbuild::kernel;
 use download::fetch::{FetchError, FetchOptions, RemoteUrl, fetch};
 use download::{DownloadError, Size};
 use guest_kernel::{LIBKRUNFW, PACKAGE, PackageError, is_wheel};
@@ -151,7 +150,7 @@ fn wrong_digest(message: String) -> Failure {
 
 /// Returns the version of the kernel in a file that a box can have.
 fn version(file: &[u8], args: &Args) -> Result<String, Failure> {
-    let kernel = kernel::extract(file).map_err(|error| {
+    let kernel = guest_kernel::extract(file).map_err(|error| {
         let message = format!("{} has no guest kernel: {error}", source(args));
         Failure::new(ErrorCode::KernelInvalid, message)
     })?;

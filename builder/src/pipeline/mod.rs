@@ -20,7 +20,7 @@ use box_tree::listing::Listing;
 use crate::compose::merged::Unused;
 use crate::pack::{ContentMap, Pack, PackDamaged};
 use crate::seal::{Contents, Stored, seal};
-use crate::{BuildError, Sealed, kernel};
+use crate::{BuildError, Sealed};
 use inputs::Inputs;
 pub use inputs::check;
 pub use preview::{Composition, LayerState, Preview, PreviewImage, PreviewSkill};
@@ -95,7 +95,7 @@ impl Resolved<'_> {
     }
 
     fn kernel(&self) -> Result<(Stored, String), BuildError> {
-        let kernel = kernel::extract(&self.inputs.kernel.bytes).map_err(|source| {
+        let kernel = guest_kernel::extract(&self.inputs.kernel.bytes).map_err(|source| {
             let what = format!("the kernel {} cannot be used", self.request.kernel.path.display());
             BuildError::unusable(what, self.request.kernel.named_by.span(), source)
         })?;

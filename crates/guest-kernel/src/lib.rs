@@ -1,16 +1,18 @@
-//! The pinned guest kernel: which package has it, and how it is downloaded and taken out.
+//! The guest kernel: which package has the pinned one, and how it is downloaded and taken out.
 //!
 //! Debian has no package of libkrunfw. The Python package `microsandbox` carries a build of it, as a
 //! wheel, which is a zip archive; so pip, which knows the user's proxy and mirror, downloads it.
 //! Nothing is returned that has another sha256 than the pinned one.
 #![forbid(unsafe_code)]
 
+mod bundle;
 mod error;
 mod pip;
 mod zip;
 
 use box_digest::Digest;
 
+pub use bundle::{Kernel, KernelError, extract};
 pub use error::PackageError;
 pub use pip::{download, has_pip};
 

@@ -55,7 +55,7 @@ impl ExportError {
 
     /// Returns the error of a file whose data is not that of the listing.
     pub(crate) fn other_data(path: &[u8]) -> Self {
-        Self::damaged(&format!("{} has other data than the listing names", lossy(path)))
+        Self::damaged(&format!("{} does not have the content that the listing names", lossy(path)))
     }
 
     pub(crate) fn damaged(what: &str) -> Self {

@@ -1,4 +1,4 @@
-//! The guest kernel: from libkrunfw's shared library to a plain ELF kernel.
+//! From libkrunfw's shared library to a plain ELF kernel.
 //!
 //! libkrunfw carries the kernel as data of a shared library and three numbers in its code. Loading
 //! that library on every host would execute what a box brings along; so the kernel is taken out
