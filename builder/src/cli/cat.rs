@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use box_image::text::shell_word;
 use box_image::{ComponentName, ErrorCode};
 use box_inspect::diff::Side;
 use box_inspect::export::{Contents, ExportError};
@@ -74,7 +75,9 @@ fn content(args: &Args, side: &Side, found: &Found) -> Result<Content, Failure> 
         return Err(Failure::new(ErrorCode::PathNotFile, message));
     }
     let component = args.component.map(|it| format!(" --component {}", it.name()));
-    let (of, component) = (args.directory.display(), component.unwrap_or_default());
-    let help = format!("list it with `boxbuild ls {of}{component} {path}`");
+    let of = shell_word(args.directory.as_os_str().as_bytes());
+    let component = component.unwrap_or_default();
+    let listed = shell_word(if found.path.is_empty() { b"/" } else { &*found.path });
+    let help = format!("list it with `boxbuild ls {of}{component} {listed}`");
     Err(Failure::new((ErrorCode::PathNotFile, help), message))
 }

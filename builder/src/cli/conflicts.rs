@@ -41,11 +41,20 @@ pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) ->
         Syntax::Kdl => "`layout \"split\"`",
         Syntax::Toml => "`layout = \"split\"`",
     };
-    let help = match advice(conflicts).as_slice() {
+    let advice = advice(conflicts);
+    let help = match advice.as_slice() {
         [] => format!("do as the notes say, or keep each image whole: {split}"),
         advice => format!("{}\n    or keep each image whole: {split}", lines(advice, syntax)),
     };
-    format!("{list}\n\n  = help: {help}")
+    let open = conflicts.iter().filter(|it| !it.declared).count();
+    let rest = match open - advice.iter().map(|it| it.paths).sum::<usize>() {
+        0 => String::new(),
+        rest => format!(
+            "\n    No line is for {rest} of the paths: their names have a `*`, or what a Boxfile cannot spell, and\n    \
+             a pattern for them would decide others, too; rename them in one of the images"
+        ),
+    };
+    format!("{list}\n\n  = help: {help}{rest}")
 }
 
 /// Says which lines to write.

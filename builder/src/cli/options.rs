@@ -1,7 +1,9 @@
 //! The options that several commands have.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use box_image::text::shell_word;
 use box_image::{ComponentName, exit};
 use boxbuild::BuildError;
 use boxfile_spec::{Platform, Sources};
@@ -96,7 +98,8 @@ impl LockedOption {
 /// Returns the command that writes the lock of a Boxfile.
 pub(crate) fn lock_command(project: &ProjectOptions, inputs: &InputOptions) -> String {
     let option = |name: &str, path: Option<&PathBuf>| {
-        path.map(|path| format!(" {name} {}", path.display())).unwrap_or_default()
+        path.map(|path| format!(" {name} {}", shell_word(path.as_os_str().as_bytes())))
+            .unwrap_or_default()
     };
     let file = option("-f", project.file.as_ref());
     let lock = option("--lock-file", inputs.lock_file.as_ref());

@@ -9,10 +9,12 @@
 use std::env;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
+use box_image::text::shell_word;
 use boxbuild::project::NAMES;
 use rustix::process::geteuid;
 
@@ -47,7 +49,8 @@ fn nearest() -> Result<PathBuf, Failure> {
     })?;
     if let Some(reason) = distrust(&found, &trusted_users()) {
         let shown = found.display();
-        let help = format!("if you trust it, name it with `-f {shown}`");
+        let quoted = shell_word(found.as_os_str().as_bytes());
+        let help = format!("if you trust it, name it with `-f {quoted}`");
         let message = format!("{shown} is not used unless it is named: {reason}");
         return Err(Failure::new((ErrorCode::BoxfileNotFound, help), message));
     }

@@ -1,30 +1,49 @@
 //! Variables of images that look like secrets: the images are made, so that is a warning.
 
 use box_image::ComponentName;
-use box_image::secrets::looks_secret;
+use box_image::secrets::{looks_secret, mask_words};
 use boxfile_spec::{Boxfile, Diagnostic, Span};
 
 use super::Inputs;
+use crate::compose::{ImageConfig, image_words};
 
 impl Inputs {
-    /// Returns the warnings about variables that an image itself sets, unless the Boxfile or one of its
-    /// files sets them. No value is in a warning.
+    /// Returns the warnings about variables that an image itself sets, in its config or by labels, unless
+    /// the Boxfile or one of its files sets them, and about its command line, unless the Boxfile replaces
+    /// it. No value is in a warning.
     pub(in crate::pipeline) fn image_secrets(&self, boxfile: &Boxfile) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
         for (component, image) in &self.images {
-            let declared = boxfile.component(*component).map(|it| &it.env);
-            let layers = [declared, self.env.get(component)];
+            let declared = boxfile.component(*component);
+            let layers = [declared.map(|it| &it.env), self.env.get(component)];
             let replaced =
                 |name: &str| layers.into_iter().flatten().any(|layer| layer.contains_key(name));
-            let env = image.process.env().iter().flatten();
-            for (name, value) in env.filter_map(|entry| entry.split_once('=')) {
-                if !replaced(name) && looks_secret(name, value) {
-                    warnings.push(warning(*component, name, boxfile.root_span(*component)));
+            let config = ImageConfig { component: *component, process: &image.process };
+            let span = boxfile.root_span(*component);
+            // A malformed variable is an error of the build.
+            for (name, value) in config.env().into_iter().flatten() {
+                if !replaced(&name) && looks_secret(&name, &value) {
+                    warnings.push(warning(*component, &name, span));
                 }
+            }
+            let mut words = declared.map(|it| image_words(it, config)).unwrap_or_default();
+            if !mask_words(&mut words).is_empty() {
+                warnings.push(command_warning(*component, span));
             }
         }
         warnings
     }
+}
+
+fn command_warning(component: ComponentName, span: Span) -> Diagnostic {
+    let message = format!(
+        "the command line of the image of `{}` has what looks like a secret in it",
+        component.name()
+    );
+    Diagnostic::warning(message, span, "it is in the image, and will be in the box").with_help(
+        "build the image without it, and declare a secret in the Boxfile; if it is no secret, \
+         `entrypoint` with the same words says so",
+    )
 }
 
 fn warning(component: ComponentName, name: &str, span: Span) -> Diagnostic {
