@@ -1,5 +1,9 @@
 //! Positions in a text, for readers of characters and of lines.
 
+/// The mark that some editors put in front of a text in UTF-8 (Unicode Standard, 23.8). Every file
+/// that this crate reads may begin with one, which is not part of its content.
+pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
+
 /// A position that moves forward over a text.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'s> {

@@ -1,8 +1,9 @@
-//! The one error type of the language: the mistake, its place, and the way to mend it.
+//! The only error type of the language: the mistake, its place, and how to fix it.
 
 use std::fmt;
 
 use crate::Sources;
+use box_image::text::clipped;
 pub use box_image::text::shown;
 pub(crate) use box_image::text::visible;
 use serde::Serialize;
@@ -76,7 +77,8 @@ pub struct Label {
 
 /// One error or warning: a message, the places that it is about, and what to write instead.
 ///
-/// All of its texts are safe to print: they are made [`shown`], but for the line ends of the help.
+/// All of its texts are safe to print: they are made [`shown`], but for the line ends of the help, and
+/// a line that is longer than 4096 characters is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     severity: Severity,
@@ -90,8 +92,8 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// Makes an error about `span`, its primary place.
     pub fn new(message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
-        let labels = vec![Label { span, text: shown(&label.into()) }];
-        let (severity, message) = (Severity::Error, shown(&message.into()));
+        let labels = vec![Label { span, text: printable(&label.into()) }];
+        let (severity, message) = (Severity::Error, printable(&message.into()));
         Self { severity, message, labels, help: None, too_large: false, hidden: None }
     }
 
@@ -125,7 +127,7 @@ impl Diagnostic {
     /// Adds a further place.
     #[must_use]
     pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.labels.push(Label { span, text: shown(&text.into()) });
+        self.labels.push(Label { span, text: printable(&text.into()) });
         self
     }
 
@@ -133,7 +135,7 @@ impl Diagnostic {
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         let lines = help.into();
-        self.help = Some(lines.split('\n').map(shown).collect::<Vec<_>>().join("\n"));
+        self.help = Some(lines.split('\n').map(printable).collect::<Vec<_>>().join("\n"));
         self
     }
 
@@ -257,6 +259,11 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
+/// Makes a text of a diagnostic safe to print.
+fn printable(text: &str) -> String {
+    clipped(shown(text))
+}
+
 /// Returns the first character of a text that [`shown`] replaces.
 pub(crate) fn invisible(text: &str) -> Option<char> {
     text.chars().find(|c| visible(*c) != *c)
@@ -298,6 +305,18 @@ mod tests {
              = help: one\u{fffd}c\n         two\u{fffd}"
         );
         assert_eq!(Diagnostics::from(error).to_string(), "m\u{fffd}[2J\u{fffd}forged");
+    }
+
+    #[test]
+    fn no_part_of_a_diagnostic_is_longer_than_a_screen() {
+        let long = "é".repeat(1 << 20);
+        let error = Diagnostic::new(&*long, Span::at(0, 1), &*long)
+            .with_label(Span::at(0, 1), &*long)
+            .with_help(format!("{long}\n{long}"));
+        let sources = Sources::single(crate::Source::new("x", "a\n"));
+        let shown = error.render(&sources);
+        assert!(shown.lines().all(|line| line.chars().count() < 4200));
+        assert_eq!(shown.matches("é… (2088960 more bytes)").count(), 5);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 
 pub use secrets::{masked, secrets};
 
-use crate::cursor::Cursor;
+use crate::cursor::{BYTE_ORDER_MARK, Cursor};
 use crate::errors::DOTENV;
 use crate::sink::Sink;
 use crate::{Diagnostic, Diagnostics, Span, Spanned, rules};
@@ -54,7 +54,7 @@ pub fn parse(text: &str) -> Result<Variables, Diagnostics> {
     let mut variables = Variables::new();
     let errors = Sink::default();
     let mut cursor = Cursor::new(text);
-    cursor.eat("\u{feff}");
+    cursor.eat(BYTE_ORDER_MARK);
     while cursor.peek().is_some() && !errors.is_full() {
         if let Some((name, value)) = errors.check(entry(&mut cursor)).flatten() {
             if let Some(first) = variables.get(&name) {

@@ -1,4 +1,4 @@
-//! Errors whose texts are prose: rows of tables in Markdown.
+//! Error messages that are kept as rows of Markdown tables.
 
 use crate::{Diagnostic, Span};
 
@@ -71,7 +71,7 @@ mod tests {
     /// A name that no table has would be shown as the message. Names that are in a variable are
     /// literals elsewhere, so that the reverse holds for all.
     #[test]
-    fn every_error_that_the_code_names_has_a_row_and_every_row_is_named() {
+    fn error_names_and_table_rows_match() {
         let code = code(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
         let call = regex::Regex::new(r#"(SYNTAX|SKILL_MD|DOTENV)\s*\.(?:at|about)\(\s*"([\w-]+)""#)
             .unwrap();

@@ -36,6 +36,15 @@ pub(crate) fn declaration(syntax: Syntax, name: &str, value: &str) -> String {
     }
 }
 
+/// Writes a declaration that has properties alone: `budget total="5s"`; in TOML
+/// `budget = { total = "5s" }`.
+pub(crate) fn with_props(syntax: Syntax, name: &str, props: &str) -> String {
+    match syntax {
+        Syntax::Kdl => format!("{name} {props}"),
+        Syntax::Toml => format!("{name} = {{ {props} }}"),
+    }
+}
+
 /// Writes a declaration with a key, and no more: `skill "greet"`; in TOML `[skill.greet]`.
 pub(crate) fn keyed(syntax: Syntax, name: &str, key: &str) -> String {
     match syntax {
@@ -73,7 +82,7 @@ mod tests {
     use crate::Source;
 
     #[test]
-    fn what_is_written_in_quotes_is_read_back() {
+    fn quoted_strings_round_trip() {
         let text = "a \" \\ \u{1b}[2J \u{202e} \n\t é";
         for (name, syntax) in [("Boxfile", Syntax::Kdl), ("Boxfile.toml", Syntax::Toml)] {
             let quoted = in_quotes(syntax, text);

@@ -51,7 +51,8 @@ fn place(span: Span, sources: &Sources) -> String {
 struct Mark<'d> {
     label: &'d Label,
     line: Line<'d>,
-    /// The marked characters of the line, from 0; the place after the last one for a label at the end of the line.
+    /// The first marked character of the line, from 0; for a label at the end of the line, the place
+    /// after its last character.
     from: usize,
     to: usize,
     /// `^` for the primary place, `-` for the others.
@@ -180,15 +181,15 @@ mod tests {
             "no such declaration",
         )
         .with_help("did you mean `agent`?");
-        assert_snapshot!(error.render(&boxfile(source)), @r"
-    error: unknown declaration `agnet`
-      --> Boxfile:3:1
-       |
-     3 | agnet {
-       | ^^^^^ no such declaration
-       |
-       = help: did you mean `agent`?
-    ");
+        assert_snapshot!(error.render(&boxfile(source)), @"
+        error: unknown declaration `agnet`
+          --> Boxfile:3:1
+           |
+         3 | agnet {
+           | ^^^^^ no such declaration
+           |
+           = help: did you mean `agent`?
+        ");
     }
 
     #[test]
@@ -198,53 +199,53 @@ mod tests {
             .with_label(at(source, "a"), "the first")
             .with_label(at(source, "c"), "on the same line")
             .with_label(at(source, "d"), "on the next line");
-        assert_snapshot!(error.render(&boxfile(source)), @r"
-    error: clash
-      --> Boxfile:4:1
-       |
-     1 | a b c
-       | - the first
-       |     - on the same line
-     2 | d
-       | - on the next line
-    ...
-     4 | f
-       | ^ the last
-    ");
+        assert_snapshot!(error.render(&boxfile(source)), @"
+        error: clash
+          --> Boxfile:4:1
+           |
+         1 | a b c
+           | - the first
+           |     - on the same line
+         2 | d
+           | - on the next line
+        ...
+         4 | f
+           | ^ the last
+        ");
     }
 
     #[test]
     fn tabs_wide_and_control_characters_keep_the_underline_in_place() {
         let source = "\tx\t漢字\u{1b}e\u{301} here\r\nnext";
         let error = Diagnostic::new("m", at(source, "here"), "this");
-        assert_snapshot!(error.render(&boxfile(source)), @r"
-    error: m
-      --> Boxfile:1:10
-       |
-     1 |     x    漢字�é here
-       |                 ^^^^ this
-    ");
+        assert_snapshot!(error.render(&boxfile(source)), @"
+        error: m
+          --> Boxfile:1:10
+           |
+         1 |     x    漢字�é here
+           |                 ^^^^ this
+        ");
     }
 
     #[test]
     fn a_long_line_is_cut_around_the_place() {
         let source = format!("{} here {}", "a ".repeat(300), "b ".repeat(300));
         let error = Diagnostic::new("m", at(&source, "here"), "this");
-        assert_snapshot!(error.render(&boxfile(&source)), @r"
-    error: m
-      --> Boxfile:1:602
-       |
-     1 | … a a a a a a a a a a a a a a a a a a a  here b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b…
-       |                                          ^^^^ this
-    ");
+        assert_snapshot!(error.render(&boxfile(&source)), @"
+        error: m
+          --> Boxfile:1:602
+           |
+         1 | … a a a a a a a a a a a a a a a a a a a  here b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b…
+           |                                          ^^^^ this
+        ");
         let whole = Diagnostic::new("m", Span::at(0, source.len()), "all of it");
-        assert_snapshot!(whole.render(&boxfile(&source)), @r"
-    error: m
-      --> Boxfile:1:1
-       |
-     1 | a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a …
-       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ all of it
-    ");
+        assert_snapshot!(whole.render(&boxfile(&source)), @"
+        error: m
+          --> Boxfile:1:1
+           |
+         1 | a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a …
+           | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ all of it
+        ");
     }
 
     #[test]
@@ -252,12 +253,12 @@ mod tests {
         let source = "x \"\"\"\n  a\n  \"\"\"\n";
         let error = Diagnostic::new("m", at(source, "\"\"\"\n  a\n  \"\"\""), "this");
         assert_snapshot!(error.render(&boxfile(source)), @r#"
-    error: m
-      --> Boxfile:1:3
-       |
-     1 | x """
-       |   ^^^ this
-    "#);
+        error: m
+          --> Boxfile:1:3
+           |
+         1 | x """
+           |   ^^^ this
+        "#);
     }
 
     #[test]
@@ -265,27 +266,27 @@ mod tests {
         let error = |source: &str| {
             Diagnostic::new("m", Span::at(source.len(), 0), "here").render(&boxfile(source))
         };
-        assert_snapshot!(error("agent {"), @r"
-    error: m
-      --> Boxfile:1:8
-       |
-     1 | agent {
-       |        ^ here
-    ");
-        assert_snapshot!(error("agent {\n"), @r"
-    error: m
-      --> Boxfile:2:1
-       |
-     2 |
-       | ^ here
-    ");
-        assert_snapshot!(error(""), @r"
-    error: m
-      --> Boxfile:1:1
-       |
-     1 |
-       | ^ here
-    ");
+        assert_snapshot!(error("agent {"), @"
+        error: m
+          --> Boxfile:1:8
+           |
+         1 | agent {
+           |        ^ here
+        ");
+        assert_snapshot!(error("agent {\n"), @"
+        error: m
+          --> Boxfile:2:1
+           |
+         2 |
+           | ^ here
+        ");
+        assert_snapshot!(error(""), @"
+        error: m
+          --> Boxfile:1:1
+           |
+         1 |
+           | ^ here
+        ");
     }
 
     proptest! {

@@ -113,7 +113,7 @@ pub(crate) fn is_inside(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Orders paths so that what lies below a directory follows it at once.
+/// Orders paths so that the contents of a directory directly follow it.
 pub(crate) fn path_order(one: &str, other: &str) -> Ordering {
     one.split('/').cmp(other.split('/'))
 }

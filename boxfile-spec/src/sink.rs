@@ -1,4 +1,4 @@
-//! The place where every step of the parser leaves the errors that it finds.
+//! Collects the errors that the steps of the parser find.
 
 use std::cell::{Ref, RefCell};
 

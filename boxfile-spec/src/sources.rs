@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_behind_a_final_newline_is_a_line_of_its_own() {
+    fn the_end_after_a_final_newline_is_a_separate_line() {
         assert_eq!(location("a\n", 2), (2, 1));
         assert_eq!(location("", 0), (1, 1));
     }

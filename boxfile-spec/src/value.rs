@@ -14,10 +14,10 @@ use crate::{Diagnostic, Spanned, Syntax, form, units};
 /// Reads a text; it may not contain NUL, which neither paths nor argv nor environments can hold.
 pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
     let Data::Text(text) = &value.data else {
-        return Err(mismatch(value, name, "a text").with_help(quoted_form(value)));
+        return Err(mismatch(value, name, "a string").with_help(quoted_form(value)));
     };
     if text.contains('\0') {
-        let message = format!("the text of `{name}` contains a NUL character");
+        let message = format!("`{name}` contains a NUL character");
         let error = Diagnostic::new(message, value.span, "no program can receive this");
         let escape = if value.syntax == Syntax::Kdl { "\\u{0}" } else { "\\u0000" };
         return Err(error.with_help(format!("remove the `{escape}`")));
@@ -29,7 +29,7 @@ pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnost
 pub(crate) fn filled_text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
     let text = text(value, name)?;
     if text.is_empty() {
-        let message = format!("the text of `{name}` is empty");
+        let message = format!("`{name}` is empty");
         let error = Diagnostic::new(message, value.span, "nothing between the quotes");
         return Err(error.with_help("write something between the quotes"));
     }
@@ -59,7 +59,7 @@ pub(crate) fn truth(value: &Value, name: &str) -> Result<bool, Diagnostic> {
     let Data::Truth(truth) = value.data else {
         let [yes, no] = [true, false].map(|it| form::truth(value.syntax, it));
         let help = format!("write `{yes}` or `{no}`, without quotes");
-        return Err(mismatch(value, name, "a truth value").with_help(help));
+        return Err(mismatch(value, name, "a boolean").with_help(help));
     };
     Ok(truth)
 }
@@ -99,7 +99,7 @@ pub(crate) fn size_within(value: &Value, name: &str, kind: Kind) -> Result<u64, 
         return Ok(bytes);
     };
     let [size, bound, least, most] = [bytes, bound, least, most].map(units::show_size);
-    let message = format!("`{name}` is {size}, which is {relation} than is possible");
+    let message = format!("`{name}` is {size}, which is {relation} than is allowed");
     Err(Diagnostic::new(message, value.span, format!("must be from {least} to {most}"))
         .with_help(form::write_text(value.syntax, name, &bound)))
 }
@@ -157,7 +157,7 @@ pub(crate) fn duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
 /// Names a value for a message.
 pub(crate) fn describe(value: &Value) -> String {
     match &value.data {
-        Data::Text(text) => format!("the text {}", quote(text)),
+        Data::Text(text) => format!("the string {}", quote(text)),
         Data::Integer(number) => format!("the number {number}"),
         Data::Float(number) => format!("the number {number}"),
         Data::Truth(truth) => format!("`{}`", form::truth(value.syntax, *truth)),
@@ -183,8 +183,8 @@ fn quoted_form(value: &Value) -> String {
         Data::Truth(truth) => format!("write it in quotes: \"{truth}\""),
         Data::Integer(number) => format!("write it in quotes: \"{number}\""),
         Data::Float(number) => format!("write it in quotes: \"{number}\""),
-        Data::Null => "leave it out where there is nothing to say".to_owned(),
-        Data::Other(_) | Data::Text(_) => "write one text in quotes".to_owned(),
+        Data::Null => "leave it out".to_owned(),
+        Data::Other(_) | Data::Text(_) => "write one string in quotes".to_owned(),
     }
 }
 
@@ -209,7 +209,7 @@ pub(crate) fn path(value: &Value, name: &str) -> Result<Spanned<String>, Diagnos
     let path = spanned_text(value, name)?;
     let Some(c) = invisible(&path.value) else { return Ok(path) };
     let code = u32::from(c);
-    let message = format!("the text of `{name}` contains the invisible character U+{code:04X}");
+    let message = format!("`{name}` contains the invisible character U+{code:04X}");
     Err(Diagnostic::new(message, value.span, "not what it looks like")
         .with_help("remove the character; if the file has it in its name, rename the file"))
 }
@@ -222,7 +222,7 @@ pub(crate) fn absolute(value: &Value, name: &str) -> Result<Spanned<String>, Dia
     }
     let message = format!("`{name}` takes an absolute path, not {}", quote(path));
     let help = if path.starts_with('~') {
-        "`~` means nothing here: write the whole path, from `/` on".to_owned()
+        "`~` is not expanded here: write the whole path, from `/` on".to_owned()
     } else {
         format!("write \"/{}\"", shown(path.trim_start_matches("./")))
     };

@@ -6,6 +6,7 @@ use box_cache::StoreError;
 use box_digest::Digest;
 use box_image::ComponentName;
 use box_image::plan::PlanError;
+use box_skill::SkillError;
 use box_tree::listing::ListingError;
 use boxfile_spec::{Platform, Span};
 use download::fetch::{FetchError, UrlError};
@@ -17,8 +18,8 @@ use crate::binary::BinaryError;
 use crate::compose::ComposeError;
 use crate::compose::merged::MergeConflicts;
 use crate::kernel::KernelError;
+use crate::pipeline::InputError;
 use crate::report::Report;
-use crate::skill::SkillError;
 
 /// Why a box cannot be built. A `span` is where the Boxfile names what is to blame.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +56,9 @@ pub enum BuildError {
         match .0.conflicts.len() { 1 => "1 path".to_owned(), count => format!("{count} paths") }
     )]
     Conflicts(Box<MergeConflicts>),
+    /// Several things are wrong, none of which has to do with the others; at least one.
+    #[error("{}", .0.iter().map(Self::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<Self>),
     /// The init is not a static program for the platform.
     #[error("the init {} is not a static program for {platform}", path.display())]
     NotAnInit { path: PathBuf, platform: Platform },
@@ -66,12 +70,19 @@ pub enum BuildError {
 #[allow(missing_docs, reason = "a variant is named as the error in it")]
 pub enum Cause {
     Image(#[from] SourceError),
+    /// A reference to an image of a registry that is also the path of a directory.
+    #[error("{source}")]
+    Unprefixed {
+        path: String,
+        source: SourceError,
+    },
     Layer(#[from] LayerError),
     Skill(#[from] SkillError),
     Binary(#[from] BinaryError),
     Url(#[from] UrlError),
     Fetch(#[from] FetchError),
     File(#[from] FileError),
+    Input(#[from] InputError),
     Kernel(#[from] KernelError),
     Compose(#[from] ComposeError),
     #[error("this box could never start")]

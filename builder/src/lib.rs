@@ -20,7 +20,6 @@
 #![forbid(unsafe_code)]
 
 pub mod binary;
-mod checkout;
 pub mod compose;
 mod error;
 pub mod kernel;
@@ -30,13 +29,12 @@ mod pipeline;
 pub mod project;
 mod report;
 mod seal;
-pub mod skill;
 
 pub use compose::merged::MergeConflicts;
 pub use error::{BuildError, Cause};
 pub use pipeline::{
-    Build, Composition, LayerState, Observer, Preview, PreviewImage, PreviewSkill, Request,
-    Resolved, Step, check, resolve,
+    Build, Composition, InputError, InputFile, InputKind, LayerState, NamedBy, Observer, Preview,
+    PreviewImage, PreviewSkill, Request, Resolved, Step, check, resolve,
 };
 pub use project::{Pins, Variant};
 pub use report::Report;

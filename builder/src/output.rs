@@ -1,4 +1,4 @@
-//! Putting a sealed box where it was asked for: an OCI image layout directory, whole or not at all.
+//! Writes a sealed box to its output directory, an OCI image layout, atomically.
 
 use std::fs;
 use std::io::{self, Read};

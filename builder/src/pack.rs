@@ -1,4 +1,4 @@
-//! Where the data of files lies: packs in the store.
+//! Packs: files of the store that hold the data of layers' files.
 //!
 //! A pack holds contents one after the other: those of a layer, which are the data of the action
 //! that decoded it, or others in a blob. Every content is hashed again while it is read, so that a
@@ -96,7 +96,7 @@ pub struct PackReader<'a> {
 }
 
 impl ReadContent for PackReader<'_> {
-    fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
+    fn copy_head(&mut self, content: Content, limit: u64, out: &mut dyn Write) -> io::Result<()> {
         let Some(&(pack, offset)) = self.map.places.get(&content.hash) else {
             return Err(io::Error::other("a content of the tree is in no pack"));
         };
@@ -108,7 +108,7 @@ impl ReadContent for PackReader<'_> {
                 Err(error) => return Err(io::Error::other(error)),
             },
         };
-        content.copy(file, offset, out).map_err(|error| match error {
+        content.copy_head(limit, file, offset, out).map_err(|error| match error {
             CopyError::Damaged => damaged(pack),
             CopyError::Read(error) | CopyError::Write(error) => error,
         })

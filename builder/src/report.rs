@@ -1,4 +1,4 @@
-//! The diagnostics of a text of the checkout, with the text.
+//! The diagnostics of a file of the checkout, with its text.
 
 use boxfile_spec::{Diagnostic, Sources};
 

@@ -1,8 +1,10 @@
 //! The store's directory.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use box_digest::Digest;
 use host_fs::publish::{FileDraft, create_directories};
@@ -15,12 +17,17 @@ use crate::{ActionKey, StoreError};
 const VERSION: &str = "boxbuild store 1\n";
 /// The most bytes of a file `version`; those of other programs are shown in the error.
 const VERSION_BYTES_MAX: u64 = 4096;
+/// How long another process may keep the store locked before anybody is told.
+const UNSEEN: Duration = Duration::from_secs(1);
+/// How long to wait before the lock is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
 /// Everything that a store has; `version` is made last.
 const PARTS: [&str; 6] = ["blobs", "actions", "data", "tmp", "lock", "version"];
 /// Those of them that are directories.
 const DIRECTORIES: [&str; 4] = ["blobs", "actions", "data", "tmp"];
 
-/// An open store. While it is open it holds a shared lock, which a process that deletes blobs must wait for.
+/// An open store. While it is open it holds a shared lock, for which a process that deletes blobs must
+/// wait.
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,
@@ -36,12 +43,21 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`]; [`StoreError::NotAStore`] where the directory
-    /// holds something else, and [`StoreError::Shared`] where another user can change what it holds.
+    /// holds something else; [`StoreError::Shared`] where another user can change what it holds.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
-        Self::open_or_create(root).map_err(|error| error.within(root))
+        Self::open_waiting(root, || {})
     }
 
-    fn open_or_create(root: &Path) -> Result<Self, StoreError> {
+    /// Opens the store like [`Store::open`], and calls `waiting` if another process keeps it locked for
+    /// longer than a second.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn open_waiting(root: &Path, waiting: impl FnOnce()) -> Result<Self, StoreError> {
+        Self::open_or_create(root, waiting).map_err(|error| error.within(root))
+    }
+
+    fn open_or_create(root: &Path, waiting: impl FnOnce()) -> Result<Self, StoreError> {
         check_new(root)?;
         make_directories(root)?;
         let lock_path = root.join("lock");
@@ -49,7 +65,7 @@ impl Store {
         // No other process uses the store if none holds the lock, not even a shared one.
         let alone = lock.try_lock().is_ok();
         if !alone {
-            lock.lock_shared().context("lock", &lock_path)?;
+            share(&lock, waiting).context("lock", &lock_path)?;
         }
         check_version(root)?;
         if alone {
@@ -83,7 +99,7 @@ impl Store {
         Ok(blob)
     }
 
-    /// Hashes a blob that the store holds, without holding it in memory, and returns its size in bytes.
+    /// Hashes a blob that the store holds, piece by piece, and returns its size in bytes.
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::File`].
@@ -171,13 +187,26 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Opens the file whose lock is the store's, and creates it if necessary; a link there leads nowhere.
+/// Opens the file whose lock is the store's, and creates it if necessary. A link there is refused.
 fn open_lock(path: &Path) -> Result<File, StoreError> {
     match File::create_new(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => open_regular(path, Links::Refuse).map_err(io::Error::from),
     }
     .context("open", path)
+}
+
+/// Takes a shared lock, and calls `waiting` once that takes longer than [`UNSEEN`].
+fn share(lock: &File, waiting: impl FnOnce()) -> io::Result<()> {
+    let start = Instant::now();
+    while start.elapsed() < UNSEEN {
+        match lock.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => sleep(PAUSE),
+            taken => return taken.map_err(io::Error::from),
+        }
+    }
+    waiting();
+    lock.lock_shared()
 }
 
 /// Makes the directories that are missing. Refuses any that another user can change, as the records
@@ -239,7 +268,7 @@ fn sweep(tmp: &Path) -> Result<(), StoreError> {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::process::Command;
 
     fn store() -> (tempfile::TempDir, Store) {
@@ -370,6 +399,22 @@ mod tests {
         assert!(lock.try_lock_shared().is_ok());
     }
 
+    #[test]
+    fn who_waits_for_another_process_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Store::open(dir.path()).unwrap());
+        let other = File::open(dir.path().join("lock")).unwrap();
+        other.lock().unwrap();
+        let mut waited = false;
+        let waiting = || {
+            waited = true;
+            other.unlock().unwrap();
+        };
+        Store::open_waiting(dir.path(), waiting).unwrap();
+        assert!(waited);
+        Store::open_waiting(dir.path(), || unreachable!("nobody holds the lock")).unwrap();
+    }
+
     /// Damages a blob but keeps its size.
     fn damage(store: &Store, blob: &Digest) {
         let path = store.blob_path(blob);
@@ -415,28 +460,32 @@ mod tests {
         }
     }
 
-    /// A mounted file system of 64 KiB, on machines that allow the mount.
-    struct SmallDisk(tempfile::TempDir);
+    /// In the process that has it: the directory of a file system of 64 KiB.
+    const SMALL_DISK: &str = "BOX_CACHE_TEST_SMALL_DISK";
 
-    impl SmallDisk {
-        fn mount() -> Option<Self> {
-            let dir = tempfile::tempdir().unwrap();
-            let mount = ["-t", "tmpfs", "-o", "size=64k,mode=0700", "none"];
-            let done = Command::new("mount").args(mount).arg(dir.path()).output();
-            done.is_ok_and(|it| it.status.success()).then(|| Self(dir))
-        }
-    }
-
-    impl Drop for SmallDisk {
-        fn drop(&mut self) {
-            Command::new("umount").arg("-l").arg(self.0.path()).status().ok();
-        }
+    /// Runs a test of this program once more, in a mount namespace (for users other than root, also a
+    /// user namespace) in which a directory is a file system of 64 KiB. It ends with the process.
+    fn run_on_a_small_disk(test: &str) {
+        let directory = tempfile::tempdir().unwrap();
+        let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+        let namespaces = if is_root { &["--mount"][..] } else { &["--mount", "--map-root-user"] };
+        let mount = "mount -t tmpfs -o size=64k,mode=0700 none \"$0\" && exec \"$@\"";
+        let mut command = Command::new("unshare");
+        command.args(namespaces).args(["sh", "-c", mount]).arg(directory.path());
+        command.arg(std::env::current_exe().unwrap()).args([test, "--exact"]);
+        let output = command.env(SMALL_DISK, directory.path()).output().unwrap();
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let (printed, errors) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success() && printed.contains("1 passed"), "{errors}{printed}");
     }
 
     #[test]
     fn a_full_disk_is_reported_with_the_directory_of_the_store() {
-        let Some(disk) = SmallDisk::mount() else { return };
-        let store = Store::open(disk.0.path()).unwrap();
+        let Some(disk) = std::env::var_os(SMALL_DISK).map(PathBuf::from) else {
+            let test = "store::tests::a_full_disk_is_reported_with_the_directory_of_the_store";
+            return run_on_a_small_disk(test);
+        };
+        let store = Store::open(&disk).unwrap();
         let large = vec![7; 128 << 10];
         let key = crate::KeyHasher::new("test", 1).finish();
         let errors = [
@@ -449,10 +498,10 @@ mod tests {
             }),
         ];
         for error in errors {
-            assert!(matches!(&error, StoreError::Full(root) if root == disk.0.path()), "{error}");
+            assert!(matches!(&error, StoreError::Full(root) if *root == disk), "{error}");
         }
         let data = store.data_writer().unwrap().write_all(&large).unwrap_err();
-        assert_eq!(StoreError::full(&data), Some(disk.0.path()));
+        assert_eq!(StoreError::full(&data), Some(disk.as_path()));
         assert_eq!(leftovers(&store), 0);
     }
 

@@ -1,9 +1,9 @@
-//! The console, the only place left to speak where there is no launcher to tell.
+//! The guest's console, for errors that cannot be sent to the launcher.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
-/// Writes one line to the kernel's console, in one call. There is nobody to tell of a failure.
+/// Writes one line to the kernel's console, in one call. A failure cannot be reported.
 pub fn say(line: &str) {
     if let Ok(mut console) = OpenOptions::new().write(true).open("/dev/console") {
         drop(console.write_all(format!("box-init: {line}\r\n").as_bytes()));

@@ -63,7 +63,7 @@ pub fn run_as_init(body: impl FnOnce(&mut Option<Channel>) -> Result<(), InitErr
     let error = result.map_or_else(|panic| Some(panicked(panic.as_ref())), Result::err);
     if let Some(error) = error {
         console::say(&error.to_string());
-        // A launcher that is gone has been told enough by that.
+        // If the launcher is gone, the console has the error.
         channel.as_mut().map(|channel| channel.send_failed(&error).ok());
     }
     // Waits until what was sent has left the machine.

@@ -1,4 +1,4 @@
-//! Reads the run plan, and refuses what would be found out too late.
+//! Reads the run plan and checks it before anything is started.
 //!
 //! The rules are [`RunPlan::check`]'s and [`RunPlan::unsupported`]'s. The launcher has gone by them
 //! before it started the machine, unless it is of a version that knows more, or less, than this

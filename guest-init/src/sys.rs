@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_counts() {
+    fn the_time_stamp_counter_increases() {
         assert!(time_stamp_counter() < time_stamp_counter());
     }
 }

@@ -1,4 +1,4 @@
-//! Learning that child processes have ended, and how.
+//! Waits for child processes and reports how they ended.
 
 use nix::libc;
 use nix::sys::signal::{SigSet, Signal};

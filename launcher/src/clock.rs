@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_guest_leaves_is_the_vmm() {
+    fn the_remaining_time_is_the_vmm_phase() {
         let taken = phases(Duration::from_millis(100), &timing(30_000_000, 20_000_000, 500_000));
         let expected = Phases { vmm: 49.5, kernel: 30.0, init: 20.0, ready: 0.5, total: 100.0 };
         assert_eq!(taken, expected);

@@ -1,4 +1,4 @@
-//! Everything that opening, verifying and running a box can fail with.
+//! Errors from opening, verifying and running a box.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A safe face for the part of libkrun's C API that a box needs.
+//! A safe wrapper around the part of libkrun's C API that a box needs.
 //!
 //! All unsafe code of the launcher is in this file: each block is one call, and each pointer that
 //! it passes comes from a `CStr` or a slice that outlives the call. Every resource is named
@@ -34,7 +34,7 @@ const STDERR: i32 = 2;
 pub struct KrunError {
     /// The function's name.
     pub call: &'static str,
-    /// The error that its negative result stands for.
+    /// The error that its negative result means.
     #[source]
     pub source: io::Error,
 }

@@ -51,7 +51,7 @@ pub fn boot_blobs(
     Ok(found)
 }
 
-/// Verifies one blob. A receipt that cannot be written is no error: the next start hashes again.
+/// Verifies one blob. Failing to write a receipt is not an error: the next start hashes the blob again.
 ///
 /// # Errors
 /// When the blob differs in size or content, changes while it is hashed, or cannot be read; and when

@@ -1,4 +1,4 @@
-//! The guest's kernel shows what erofs-writer was told: a tree of every edge of the format, entry
+//! The guest's kernel shows the tree that erofs-writer was given: one of every edge of the format, entry
 //! by entry.
 //!
 //! The image takes the place of the rootfs in a box that is otherwise built as always, so what

@@ -95,7 +95,7 @@ fn stdout(report: &Value) -> &str {
 }
 
 #[test]
-fn the_agent_gets_ready_and_a_command_sees_its_own_root_and_host_name() {
+fn the_agent_becomes_ready_and_a_command_sees_its_root_and_host_name() {
     let report = report("look", 0);
     assert_ready(&report);
     assert_eq!(report["verified"], "receipt", "the box was verified before");
@@ -118,7 +118,7 @@ fn exit_statuses_arrive() {
 }
 
 #[test]
-fn a_component_is_stopped_at_its_processes_and_the_agent_goes_on() {
+fn the_process_limit_stops_a_component_but_not_the_agent() {
     let report = report("too-many", 0);
     let started = stdout(&report).lines().filter(|line| line.parse::<u32>().is_ok()).count();
     assert!((8..32).contains(&started), "{started} processes were started");
@@ -127,7 +127,7 @@ fn a_component_is_stopped_at_its_processes_and_the_agent_goes_on() {
 }
 
 #[test]
-fn a_component_is_stopped_at_its_memory_and_the_agent_goes_on() {
+fn the_memory_limit_stops_a_component_but_not_the_agent() {
     let report = report("too-much", 0);
     assert!(stdout(&report).contains("status 137"), "{report}");
     assert_eq!(report["command"]["oom_killed"], true);

@@ -53,7 +53,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 });
 
 #[test]
-fn a_program_of_the_checkout_is_the_agent_and_the_business_component_is_as_declared() {
+fn declarations_take_effect_in_the_guest() {
     let inspected = &STEPS["inspect"].stdout;
     assert!(inspected.contains("user        1000:100"), "{inspected}");
     let step = &STEPS["look"];

@@ -7,7 +7,7 @@ use std::path::Path;
 use box_cache::Store;
 use box_digest::{Blake3Digest, hex};
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
-use boxbuild::{Pins, Request, resolve};
+use boxbuild::{InputFile, Pins, Request, resolve};
 use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
 use serde_json::{Value, json};
@@ -73,7 +73,11 @@ fn many() -> Image {
 fn checkout(directory: &Path) {
     fs::write(directory.join("Boxfile"), BOXFILE).unwrap();
     fs::create_dir(directory.join("greet")).unwrap();
-    fs::write(directory.join("greet/SKILL.md"), "---\nname: greet\n---\n# Greet\n").unwrap();
+    fs::write(
+        directory.join("greet/SKILL.md"),
+        "---\nname: greet\ndescription: Greets.\n---\n# Greet\n",
+    )
+    .unwrap();
     specimen().write_layout(&directory.join("agent"), "latest", Compression::Gzip).unwrap();
     many().write_layout(&directory.join("business"), "latest", Compression::None).unwrap();
 }
@@ -90,8 +94,8 @@ fn computed(directory: &Path) -> Vec<Value> {
         pins: Pins::default(),
         fetch: FetchOptions { offline: true, ..FetchOptions::default() },
         remote: None,
-        init: &tools.programs.list_init,
-        kernel: tools.kernel.clone(),
+        init: InputFile::found(&tools.programs.list_init),
+        kernel: InputFile::found(&tools.kernel),
         builder: Blake3Digest::from_bytes([0; 32]),
     };
     let store = Store::open(&directory.join("another-store")).unwrap();

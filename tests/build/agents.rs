@@ -107,7 +107,7 @@ fn a_file_that_is_no_program() {
     let text = checkout("binary \"bin/notes\"");
     text.write("bin/notes", "what the agent does\n");
     insta::assert_snapshot!(refused(&text), @r##"
-    error: the agent's program cannot be used: bin/notes is not a program that the box can start: it is nothing that Linux starts
+    error: the agent's program cannot be used: bin/notes is not a program that the box can start: it is neither an ELF program nor a script
       --> Boxfile:3:12
        |
      3 |     binary "bin/notes"
@@ -228,7 +228,7 @@ fn a_url_that_the_store_lacks_while_offline() {
      3 |     binary "URL/agent" sha256="DIGEST"
        |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ named here
        |
-       = help: build once without --offline
+       = help: run `boxbuild fetch`, or build once without --offline
     "#);
     assert_eq!(server.requests().len(), 0);
     checkout.result(&["lock"]);

@@ -19,6 +19,22 @@ fn changed() -> Checkout {
 }
 
 #[test]
+fn profiles_share_a_box_and_a_build_names_the_one_that_it_replaces() {
+    let checkout = Checkout::new();
+    let profiles = "profile \"ci\" { vm memory=\"512MiB\"; }\n";
+    checkout.write("Boxfile", format!("{BOXFILE}{profiles}"));
+    let first = checkout.result(&["build"]);
+    let note =
+        format!("note: replaced test.box, which was {}; each profile is written", first.trim());
+    let notes = checkout.notes(&["build", "--profile", "ci"]);
+    assert!(notes.contains(&note), "{notes}");
+    for args in [&["build", "--profile", "ci"][..], &["build", "-o", "test.box"]] {
+        let notes = checkout.notes(args);
+        assert!(!notes.contains("replaced"), "{notes}");
+    }
+}
+
+#[test]
 fn two_builds_to_one_output_both_succeed() {
     for (first, second) in [
         ("renameat2:delay_enter=300ms", "renameat2:delay_exit=200ms"),

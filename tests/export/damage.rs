@@ -45,7 +45,7 @@ fn a_file_in_blocks_of_its_own() {
     damage(&made, &[2; 4096]);
     refused(
         &made,
-        "the rootfs of the box is damaged: /srv/block-and-one has other data than the listing names",
+        "the rootfs of the box is damaged: /srv/block-and-one does not have the content that the listing names",
     );
 }
 
@@ -55,7 +55,7 @@ fn a_file_after_its_inode() {
     damage(&made, b"not a program either");
     refused(
         &made,
-        "the rootfs of the box is damaged: /bin/ping has other data than the listing names",
+        "the rootfs of the box is damaged: /bin/ping does not have the content that the listing names",
     );
 }
 

@@ -8,7 +8,7 @@ use box_digest::Blake3Digest;
 use box_image::ComponentName;
 use box_inspect::export::Export;
 use box_inspect::opened::OpenBox;
-use boxbuild::{Pins, Request, output};
+use boxbuild::{InputFile, Pins, Request, output};
 use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
 use testkit::images::Compression;
@@ -28,7 +28,8 @@ impl Made {
             image.write_layout(&made.path(name), "latest", Compression::None).unwrap();
         }
         fs::create_dir(made.path("greet")).unwrap();
-        fs::write(made.path("greet/SKILL.md"), "---\nname: greet\n---\nGreets.\n").unwrap();
+        fs::write(made.path("greet/SKILL.md"), "---\nname: greet\ndescription: Greets.\n---\n")
+            .unwrap();
         fs::write(made.path("program"), program()).unwrap();
         made.build(specimen.boxfile);
         made
@@ -44,8 +45,8 @@ impl Made {
             pins: Pins::default(),
             fetch: FetchOptions { offline: true, ..FetchOptions::default() },
             remote: None,
-            init: &self.path("program"),
-            kernel: self.path("program"),
+            init: InputFile::found(self.path("program")),
+            kernel: InputFile::found(self.path("program")),
             builder: Blake3Digest::from_bytes([0; 32]),
         };
         let store = Store::open(&self.path("store")).unwrap();

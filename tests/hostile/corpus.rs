@@ -81,7 +81,7 @@ fn is_located(outcome: &Outcome) -> bool {
         None => starts(&[
             "there is no tar header",
             "it cannot be read",
-            "its end of archive does not read",
+            "its end of archive is malformed",
         ]),
     }
 }

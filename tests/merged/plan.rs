@@ -37,7 +37,7 @@ fn a_plan_tells_what_merging_does_and_what_the_store_has() {
     entries   2 from the agent's image, 0 from the business image, 8 the same in both
     policy    "/etc/motd" prefer-business: 1 path
     policy    "/usr/share/doc/**" prefer-agent: 1 path
-    conflicts none is left
+    conflicts none left
     rootfs    22 entries, blake3:DIGEST
     "#);
     assert!(!scene.path("one.box").exists() && !scene.path("Boxfile.lock").exists());

@@ -184,11 +184,11 @@ fn what_describes_a_system_is_named_or_refused() {
     /etc/ld.so.cache: size is 1 and 2
         agent     file of 1 byte, layer 2 DIG
         business  file of 2 bytes, layer 2 DIG
-        note      the loader's cache lists the libraries of one image only. Dropped, programs find theirs in the loader's own directories (/lib, /usr/lib), and no longer in those that only /etc/ld.so.conf names. Name the file itself in a `conflict`; no pattern with a star decides it
+        note      the loader's cache lists the libraries of one image only. With `drop`, programs find libraries in the loader's own directories (/lib, /usr/lib), and no longer in those that only /etc/ld.so.conf names. Name the file itself in a `conflict`; no pattern with a star decides it
     /var/lib/dpkg/status: size is 1 and 2
         agent     file of 1 byte, layer 2 DIG
         business  file of 2 bytes, layer 2 DIG
-        note      the database of dpkg lists the packages of one image only, and nothing unites two: what installs, removes or scans packages would be misled. Layout "split" keeps both. If nothing in the box asks dpkg, name the file itself in a `conflict`; no pattern with a star decides it. The box's SBOM lists both images' packages
+        note      the database of dpkg lists the packages of one image only, and two cannot be combined: whatever installs, removes or scans packages would be misled. Layout "split" keeps both. If nothing in the box asks dpkg, name the file itself in a `conflict`; no pattern with a star decides it. The box's SBOM lists both images' packages
 
       = help: layout "merged" has each path once. Decide in the Boxfile: these lines are enough, and
         each policy is yours to choose: prefer-agent, prefer-business or drop; `merge` combines
@@ -211,7 +211,7 @@ fn two_c_libraries_are_refused() {
     let business = Layer::new().file("/lib/ld-musl-x86_64.so.1", 0o755, "musl");
     let scene = Scene::new(agent, business, "conflict \"/**\" policy=\"prefer-agent\"\n");
     assert_snapshot!(scene.refused(), @r#"
-    error: the images have two C libraries, agent (glibc, by /lib64/ld-linux-x86-64.so.2 (blake3:DIG)) and business (musl, by /lib/ld-musl-x86_64.so.1 (blake3:DIG)), and one root can have one: a program that is linked with the other one does not start, or fails later
+    error: the images have different C libraries, agent (glibc, by /lib64/ld-linux-x86-64.so.2 (blake3:DIG)) and business (musl, by /lib/ld-musl-x86_64.so.1 (blake3:DIG)), but one root can have only one: a program that is linked with the other does not start, or fails later
       --> Boxfile:3:11
        |
      3 |     image "oci:agent"
@@ -258,7 +258,7 @@ fn conflicts_of_accounts_do_not_show_passwords() {
         business  file of 44 bytes, layer 2 DIG
         note      `merge` cannot combine the files: both have a line for `app` (agent: line 2, business: line 2), and the password differs. Let the images agree, or write `prefer-agent` or `prefer-business`
 
-      = help: do as the notes say, or keep each image whole: `layout "split"`
+      = help: follow the notes, or keep each image whole: `layout "split"`
     "#);
 }
 
@@ -299,11 +299,11 @@ fn what_cannot_be_united_is_refused_before_anything_is_read() {
     let scene =
         Scene::new(Layer::new(), Layer::new(), "conflict \"/etc/hosts\" policy=\"merge\"\n");
     assert_snapshot!(scene.refused(), @r#"
-    error: `/etc/hosts` cannot be united from two images
+    error: `merge` cannot combine `/etc/hosts`
       --> Boxfile:9:30
        |
      9 | conflict "/etc/hosts" policy="merge"
-       |                              ^^^^^^^ only for files that can be united
+       |                              ^^^^^^^ only for four files of accounts
        |
        = help: `merge` is for /etc/passwd, /etc/group, /etc/shadow and /etc/gshadow; choose one image's file, or neither
     "#);

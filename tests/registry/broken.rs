@@ -55,7 +55,7 @@ fn pass(
 }
 
 #[test]
-fn a_layer_goes_on_where_it_was() {
+fn an_interrupted_layer_is_resumed() {
     let pushed = Pushed::open();
     let manifest = Registry::new(pushed.options());
     let manifest = manifest.manifest(&pushed.repository(), &tagged(TAG)).unwrap();

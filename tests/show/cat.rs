@@ -64,7 +64,7 @@ fn damaged_content_is_an_error() {
     let ran = checkout.run(&["cat", "test.box", "/roots/agent/agent/notes"]);
     assert_eq!(ran.code, 1);
     insta::assert_snapshot!(ran.notes, @"
-    error: the rootfs of the box is damaged: /roots/agent/agent/notes has other data than the listing names
+    error: the rootfs of the box is damaged: /roots/agent/agent/notes does not have the content that the listing names
       = help: copy or build the box again
     ");
 }

@@ -272,7 +272,7 @@ fn what_cannot_be_compared() {
       = help: copy an image there: skopeo copy docker://NAME oci:images/missing:latest
     ");
     insta::assert_snapshot!(fails(&["docker://registry.example.org/a:v1", "test.box"]), @r"
-    error: docker://registry.example.org/a:v1 is not looked at here: no registry is asked
+    error: `boxbuild diff` does not read images from a registry: docker://registry.example.org/a:v1
       = help: copy it first: skopeo copy docker://registry.example.org/a:v1 oci:DIR:latest
     ");
     insta::assert_snapshot!(fails(&["oci:", "test.box"]), @r#"

@@ -1,4 +1,4 @@
-//! A box to tell of, and how it is damaged.
+//! A box for these tests to inspect, and ways to damage it.
 
 use std::fs;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use box_image::manifest::{KERNEL_TYPE, ROOTFS_TYPE};
 use serde_json::{Value, json};
 use testkit::images::Layer;
 
-use crate::checkout::{BOXFILE, Checkout};
+use crate::checkout::{BOXFILE, Checkout, Ran, tools};
 use crate::fixture::{blob, built, checkout, manifest};
 use crate::foreign::boxlaunch;
 use crate::schema::assert_fits;
@@ -15,15 +15,17 @@ use crate::schema::assert_fits;
 /// Runs `boxbuild`, whose report must fit the definition.
 #[track_caller]
 fn fits(checkout: &Checkout, definition: &str, args: &[&str]) -> Value {
-    let report = checkout.run(&[args, &["--json"]].concat()).json();
-    assert_fits(definition, &report);
-    report
+    let ran = checkout.run(&[args, &["--json"]].concat());
+    assert_eq!(ran.result.lines().count(), 1, "{}", ran.result);
+    assert_fits(definition, &ran.json());
+    ran.json()
 }
 
 #[test]
 fn reports_of_what_a_build_does() {
     let checkout = checkout();
     fits(&checkout, "check", &["check"]);
+    fits(&checkout, "check", &["check", "--images"]);
     let lock = fits(&checkout, "lock", &["lock"]);
     assert_eq!(lock["changes"][0]["change"], "added");
     fits(&checkout, "plan", &["plan"]);
@@ -53,6 +55,16 @@ fn a_first_boxfile() {
     let report = fits(&checkout, "init", &["init", "oci:images/agent"]);
     let images = json!([{ "component": "agent", "image": "oci:images/agent" }]);
     assert_eq!((&report["file"], &report["images"]), (&json!("Boxfile"), &images));
+}
+
+#[test]
+fn a_kernel_that_is_set_up() {
+    let checkout = Checkout::new();
+    let kernel = tools().kernel.to_str().unwrap();
+    let mut setup = checkout.boxbuild(&["setup", "--from", kernel, "--json"]);
+    let ran = Ran::of(setup.env("XDG_DATA_HOME", checkout.path("data")));
+    assert_fits("setup", &ran.json());
+    assert_eq!((ran.result.lines().count(), &ran.json()["changed"]), (1, &json!(true)));
 }
 
 #[test]

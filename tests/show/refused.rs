@@ -8,7 +8,7 @@ use crate::checkout::{Checkout, files, shown};
 use crate::fixture::{blob, built, manifest, reseal};
 
 #[test]
-fn what_is_no_box() {
+fn directories_that_are_not_boxes() {
     let checkout = Checkout::new();
     let ls = |path| checkout.fails(&["ls", path]);
     insta::assert_snapshot!(ls("missing.box"), @r"
@@ -113,7 +113,7 @@ fn a_listing_that_lies() {
     let mut other = bytes.clone();
     other[bytes.len() - 5] = 1;
     insta::assert_snapshot!(replace(&other), @r"
-    error: the listing of test.box is not that of its rootfs
+    error: the listing of test.box does not match its rootfs
       = help: the box was changed after the build: do not use it
     ");
 }

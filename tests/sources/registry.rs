@@ -125,21 +125,21 @@ fn what_needs_the_network_says_so() {
        |
      3 |     image "docker://HOST/team/agent:v1"
        |
-       = help: run it once without --offline
+       = help: run `boxbuild fetch`, or this command once without --offline
 
     error: the image of `agent` cannot be read: docker://HOST/team/agent: sha256:DIGEST is not in the store, and the network is off (--offline)
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
        |
-       = help: run it once without --offline
+       = help: run `boxbuild fetch`, or this command once without --offline
 
     error: the image of `agent` cannot be read: docker://HOST/team/agent: the tag "v1" has not been resolved yet, and the network is off (--offline)
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
        |
-       = help: run it once without --offline
+       = help: run `boxbuild fetch`, or this command once without --offline
     "#);
 }
 

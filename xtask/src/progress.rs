@@ -1,4 +1,4 @@
-//! Lines for people, with a sign of life wherever nothing else is written for a while.
+//! Progress lines, with the elapsed time whenever nothing else is printed for a while.
 
 use std::io::Write;
 use std::panic::resume_unwind;

@@ -31,7 +31,7 @@ pub fn secrets(
         };
         let help = format!(
             "take it out of this file, and declare it by name alone in the Boxfile, as the secret \
-             `{name}`{whose}; if it is none, write it there as `plain-env`"
+             `{name}`{whose}; if it is not a secret, write it there as `plain-env`"
         );
         let error = Diagnostic::new(message, value.span, "it would be in every box");
         Some(error.with_help(help))

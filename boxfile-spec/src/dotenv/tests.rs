@@ -79,7 +79,7 @@ fn a_line_that_is_no_variable() {
        |
        = help: remove one of them
     ");
-    assert_snapshot!(errors("PATH\n"), @r"
+    assert_snapshot!(errors("PATH\n"), @"
     error: a line has no `=`
       --> .env:1:1
        |
@@ -88,7 +88,7 @@ fn a_line_that_is_no_variable() {
        |
        = help: write `NAME=value`; nothing is taken from the environment of a build
     ");
-    assert_snapshot!(errors("MY-NAME=1\n"), @r"
+    assert_snapshot!(errors("MY-NAME=1\n"), @"
     error: this cannot name an environment variable
       --> .env:1:1
        |
@@ -97,7 +97,7 @@ fn a_line_that_is_no_variable() {
        |
        = help: a variable's name has letters, digits and `_`, and does not begin with a digit
     ");
-    assert_snapshot!(errors("=1\n"), @r"
+    assert_snapshot!(errors("=1\n"), @"
     error: a variable has no name
       --> .env:1:1
        |
@@ -109,33 +109,33 @@ fn a_line_that_is_no_variable() {
 }
 
 #[test]
-fn blanks_around_the_sign() {
-    assert_snapshot!(errors("A =1\n"), @r"
-    error: blanks stand in front of `=`
+fn whitespace_around_the_sign() {
+    assert_snapshot!(errors("A =1\n"), @"
+    error: there is whitespace before `=`
       --> .env:1:1
        |
      1 | A =1
-       | ^^ with blanks
+       | ^^ not allowed here
        |
-       = help: write `A=`, without a blank
+       = help: remove it: `A=`
     ");
     assert_snapshot!(errors("A= 1\n"), @"
-    error: blanks follow `=`
+    error: there is whitespace after `=`
       --> .env:1:3
        |
      1 | A= 1
-       |   ^^ begins with a blank
+       |   ^^ begins with whitespace
        |
-       = help: write `A=value`, or `A=' value'` if the blanks belong to it
+       = help: write `A=value`, or `A=' value'` if the whitespace is part of it
     ");
     assert_snapshot!(errors("A= \"1\"\n"), @r#"
-    error: blanks follow `=`
+    error: there is whitespace after `=`
       --> .env:1:3
        |
      1 | A= "1"
-       |   ^^^^ begins with a blank
+       |   ^^^^ begins with whitespace
        |
-       = help: write `A=value`, or `A=' value'` if the blanks belong to it
+       = help: write `A=value`, or `A=' value'` if the whitespace is part of it
     "#);
 }
 
@@ -169,7 +169,7 @@ fn quotes_that_do_not_fit() {
        = help: put the whole value between the quotes; a comment begins with ` #`
     "#);
     assert_snapshot!(errors("A=\"C:\\dir\"\nB=1\n"), @r#"
-    error: a `\` begins no escape
+    error: a `\` does not begin an escape
       --> .env:1:6
        |
      1 | A="C:\dir"
@@ -181,7 +181,7 @@ fn quotes_that_do_not_fit() {
 
 #[test]
 fn other_mistakes() {
-    assert_snapshot!(errors("A=a\0b\n"), @r"
+    assert_snapshot!(errors("A=a\0b\n"), @"
     error: the value of `A` contains a NUL character
       --> .env:1:1
        |
@@ -190,7 +190,7 @@ fn other_mistakes() {
        |
        = help: remove it
     ");
-    assert_snapshot!(errors("A: 1\n"), @r"
+    assert_snapshot!(errors("A: 1\n"), @"
     error: a line has no `=`
       --> .env:1:1
        |
@@ -226,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_quoted_is_read_back(text in "[^\\x00]{0,40}") {
+    fn quoted_values_round_trip(text in "[^\\x00]{0,40}") {
         let double = text.replace('\\', "\\\\").replace('"', "\\\"");
         prop_assert_eq!(value(&format!("A=\"{double}\"")), text.clone());
         prop_assume!(!text.contains("\\'") && !text.ends_with('\\'));

@@ -33,6 +33,3 @@ pub fn format(source: &Source) -> Option<String> {
         Syntax::Toml => format_toml(&source.text),
     }
 }
-
-/// The mark that some editors put in front of a text; it stays where it is.
-const BYTE_ORDER_MARK: &str = "\u{feff}";

@@ -2,7 +2,7 @@
 
 use std::iter::repeat_n;
 
-use super::BYTE_ORDER_MARK;
+use crate::cursor::BYTE_ORDER_MARK;
 
 /// The columns of one step of indentation.
 const STEP: usize = 4;
@@ -16,7 +16,7 @@ const WIDEST: usize = 80;
 struct Line<'s> {
     /// The indentation, in steps.
     depth: usize,
-    /// Whether a blank line stands in front of this one.
+    /// Whether a blank line precedes this one.
     blank: bool,
     code: String,
     /// The end of the line.
@@ -65,7 +65,7 @@ pub(super) struct Page<'s> {
 }
 
 impl<'s> Page<'s> {
-    /// Begins a new line, unless nothing stands on the present one.
+    /// Begins a new line, unless the current one is empty.
     pub(super) fn begin(&mut self, depth: usize, blank: bool) {
         if !self.line.is_empty() {
             self.done.push(std::mem::take(&mut self.line));
@@ -74,7 +74,7 @@ impl<'s> Page<'s> {
         self.line.blank |= blank;
     }
 
-    /// Writes code, after a space if one is wanted and anything stands in front.
+    /// Writes code, after a space if one is wanted and the line is not empty.
     pub(super) fn write(&mut self, space: bool, code: &str) {
         let line = &mut self.line.code;
         if space && !line.is_empty() {

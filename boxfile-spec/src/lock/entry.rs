@@ -90,7 +90,6 @@ impl fmt::Display for PinKind {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     #[test]

@@ -24,7 +24,7 @@
 //!   entries also had a `check`, a checksum over the entry, which is ignored.
 //! - `epoch` is the format epoch of the box's bytes, which the caller of [`Lock::new`] names.
 //! - An `entry` is a [`LockEntry`]. Content is verified against its digests; nothing else protects
-//!   it, since whoever can edit the lock can edit the Boxfile.
+//!   it, since anybody who can edit the lock can edit the Boxfile.
 //!
 //! The text is TOML. It is read through serde, but written by this module itself rather than by a
 //! serializer: the layout is part of the format. A change has to show as what it is, and two

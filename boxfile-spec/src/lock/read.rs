@@ -115,7 +115,7 @@ fn value_of(field: &str) -> Option<String> {
         "platform" => return Some(Platform::ALL.map(Platform::name).join(" or ")),
         "epoch" => "a whole number of at most 32 bits",
         "entry" => "a list of tables, each of which begins with `[[entry]]`",
-        "name" | "source" => "a text",
+        "name" | "source" => "a string",
         "digest" => "a digest: `sha256:` or `blake3:` and 64 lower-case hexadecimal digits",
         "size" => "a whole number",
         "layers" => "a list of digests: `sha256:` and 64 lower-case hexadecimal digits",

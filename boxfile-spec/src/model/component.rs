@@ -20,7 +20,7 @@ pub struct Agent {
     /// The TCP port on which the agent listens; nothing where the image's label says, or else
     /// [`AgentKind::default_port`] holds.
     pub port: Option<u16>,
-    /// When the agent counts as ready: by default as soon as its port accepts a connection.
+    /// When the agent is ready: by default as soon as its port accepts a connection.
     /// Nothing: as soon as it is started.
     pub health: Option<Health>,
     /// The tools that the agent may see, by their canonical names, sorted; nothing where all are

@@ -68,6 +68,12 @@ pub enum ImageRef {
     },
 }
 
+impl ImageRef {
+    /// The prefixes of references whose form is written out. A reference without one is a name as
+    /// docker has it.
+    pub const PREFIXES: [&str; 4] = [OCI, OCI_ARCHIVE, DOCKER_ARCHIVE, REGISTRY];
+}
+
 /// Writes the reference in its full form: what two spellings of the same image have in common.
 impl fmt::Display for ImageRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

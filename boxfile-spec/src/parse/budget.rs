@@ -55,15 +55,17 @@ fn check_possible(
         return;
     }
     let [taken, most] = [phase.value, most].map(show_duration);
-    let message = format!("`{name}` can never take {taken}: the whole start may take {most}");
+    let message = format!("`{name}` is {taken}, but the whole start may take only {most}");
     let error = Diagnostic::new(message, phase.span, "impossible");
     let enough = form::prop(reader.syntax(), "total", &format!("\"{taken}\""));
-    reader.report(match total {
-        Some(total) => error
-            .with_label(total.span, "the whole start")
-            .with_help(format!("write `{enough}` or more, or lower `{name}`")),
-        None => error.with_help(format!(
+    match total {
+        Some(total) => reader.report(
+            error
+                .with_label(total.span, "the whole start")
+                .with_help(format!("write `{enough}` or more, or lower `{name}`")),
+        ),
+        None => reader.report_missing_error(error.with_help(format!(
             "add `{enough}` or more (it is {most} by default), or lower `{name}`"
-        )),
-    });
+        ))),
+    }
 }

@@ -10,7 +10,7 @@ use crate::{Agent, Binary, Business, Diagnostic, Skill, SkillsDir, Spanned};
 const COPY: &str =
     "copy it to a place beside the Boxfile or below it, and name it from there, without `..`";
 const NAME_AT_LAUNCH: &str =
-    "leave `host` out: whoever launches the box names a directory, which may lie anywhere";
+    "leave `host` out: whoever launches the box names a directory, which may be anywhere";
 
 /// Reports every path that leads out of the checkout, which reaches `climb` directories up.
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ impl Checkout<'_> {
         } else {
             return;
         };
-        let message = format!("{what} must lie inside the checkout");
+        let message = format!("{what} must be inside the checkout");
         self.sink.report(Diagnostic::new(message, path.span, label).with_help(help));
     }
 }

@@ -2,20 +2,20 @@
 
 use std::cell::RefCell;
 
-use crate::Diagnostic;
 use crate::diagnostic::quote;
-use crate::parse::names;
+use crate::parse::{instead, names};
 use crate::schema::{self, Count, Declaration};
 use crate::sink::Sink;
 use crate::suggest::{did_you_mean, nearest};
 use crate::syntax::tree::Node;
+use crate::{Diagnostic, form};
 
 /// How many further declarations of the same name one error shows.
 const MOST_REPEATS: usize = 8;
 
 /// Names that other tools use, and the declarations that mean the same here. Names that differ by a
 /// typing error only are found without this list.
-const SYNONYMS: [(&str, &str); 15] = [
+const SYNONYMS: [(&str, &str); 14] = [
     ("cmd", "args"),
     ("command", "args"),
     ("environment", "env"),
@@ -30,7 +30,6 @@ const SYNONYMS: [(&str, &str); 15] = [
     ("resources", "limits"),
     ("name", "box"),
     ("deny", "forbid"),
-    ("hostname", "namespaces"),
 ];
 
 /// The declarations of a block that are being read.
@@ -149,11 +148,25 @@ impl<'n> Children<'n> {
             if !node.broken {
                 self.sink.report(match elsewhere(node) {
                     Some(place) => misplaced(node, place),
-                    None => unknown(node, intended, &names),
+                    None => unknown(node).with_help(
+                        self.as_property(node).unwrap_or_else(|| known(node, intended, &names)),
+                    ),
                 });
             }
         }
         meant
+    }
+
+    /// Says how an unknown declaration is written that is a property of a known one, and has a value
+    /// that fits it.
+    fn as_property(&self, node: &Node) -> Option<String> {
+        let [value] = node.args.as_slice() else { return None };
+        self.known.iter().filter(|it| it.first.is_none()).find_map(|declaration| {
+            let prop = declaration.prop(&node.name.value)?;
+            let value = instead::fitting(prop.kind, value)?;
+            let written = form::prop(node.syntax, prop.name, &value);
+            Some(format!("write `{}`", form::with_props(node.syntax, declaration.name, &written)))
+        })
     }
 }
 
@@ -162,14 +175,18 @@ fn misplaced(node: &Node, place: String) -> Diagnostic {
     Diagnostic::new(message, node.name.span, "in the wrong place").with_help(place)
 }
 
-fn unknown(node: &Node, intended: Option<&str>, names: &[&str]) -> Diagnostic {
+fn unknown(node: &Node) -> Diagnostic {
     let message = format!("unknown declaration {}", quote(&node.name.value));
-    let known = || match node.name.value.strip_suffix(':') {
-        Some(plain) => format!("write {}, without the `:`", quote(plain)),
-        None => format!("the declarations here are `{}`", names.join("`, `")),
-    };
     Diagnostic::new(message, node.name.span, "no such declaration here")
-        .with_help(intended.map_or_else(known, did_you_mean))
+}
+
+/// Says which declaration was meant by an unknown one, or which there are.
+fn known(node: &Node, intended: Option<&str>, names: &[&str]) -> String {
+    match (intended, node.name.value.strip_suffix(':')) {
+        (Some(name), _) => did_you_mean(name),
+        (None, Some(plain)) => format!("write {}, without the `:`", quote(plain)),
+        (None, None) => format!("the declarations here are `{}`", names.join("`, `")),
+    }
 }
 
 fn synonym(node: &Node, names: &[&'static str]) -> Option<&'static str> {

@@ -24,10 +24,11 @@ pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
         let message = "nothing can conflict in the layout `split`";
         let error = Diagnostic::new(message, first.name.span, "has no effect");
         let merged = form::declaration(first.syntax, "layout", "\"merged\"");
-        let error = declared
-            .iter()
-            .fold(error, |error, layout| error.with_label(layout.name.span, "the layout"));
-        sink.report(error.with_help(format!("remove it, or write `{merged}`")));
+        let error = error.with_help(format!("remove it, or write `{merged}`"));
+        match declared {
+            Some(layout) => sink.report(error.with_label(layout.name.span, "the layout")),
+            None => sink.report_missing(error),
+        }
     }
     (layout.unwrap_or_default(), conflicts)
 }
@@ -40,9 +41,9 @@ fn read_conflict(node: &Node, sink: &Sink) -> Option<Conflict> {
     reader.finish();
     let (pattern, policy) = (pattern?, policy?);
     if policy == ConflictPolicy::Merge && !ACCOUNT_FILES.contains(&pattern.value.as_str()) {
-        let message = format!("{} cannot be united from two images", quote(&pattern.value));
+        let message = format!("`merge` cannot combine {}", quote(&pattern.value));
         let span = policy_value.map_or(pattern.span, |value| value.span);
-        let error = Diagnostic::new(message, span, "only for files that can be united");
+        let error = Diagnostic::new(message, span, "only for four files of accounts");
         let [passwd, group, shadow, gshadow] = ACCOUNT_FILES;
         let help = format!(
             "`merge` is for {passwd}, {group}, {shadow} and {gshadow}; choose one image's file, or \

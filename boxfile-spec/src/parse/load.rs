@@ -22,6 +22,8 @@ pub(super) struct Files {
     pub(super) syntax: Syntax,
     /// The declarations of all files, merged.
     pub(super) nodes: Vec<Node>,
+    /// The declarations of each base by itself.
+    pub(super) bases: Vec<Vec<Node>>,
     pub(super) found: Vec<Diagnostic>,
     /// See [`Tree::intact`]: of all files.
     pub(super) intact: bool,
@@ -35,6 +37,13 @@ impl Files {
     /// Returns a sink for what is wrong with the declarations.
     pub(super) fn sink(&self) -> Sink {
         Sink::new(!self.complete)
+    }
+
+    /// Returns the declarations of a base by themselves; what they lack may be in another file.
+    pub(super) fn alone(&self, nodes: Vec<Node>) -> Self {
+        let (sources, bases, found) = Default::default();
+        let Self { syntax, climb, intact, .. } = *self;
+        Self { sources, syntax, nodes, bases, found, intact, complete: false, climb }
     }
 }
 
@@ -107,7 +116,7 @@ impl Chain {
         };
         if self.paths.len() == MOST_BASES {
             let reason = format!("more than {MOST_BASES} files would extend one another");
-            return Err(error(&reason).with_help("let one base hold what several of them declare"));
+            return Err(error(&reason).with_help("merge some of the base files into one"));
         }
         let circle = || {
             error("the files extend one another in a circle")
@@ -129,12 +138,14 @@ impl Chain {
         // What a base declares that cannot be read is not missing either.
         let complete = !self.unread && self.trees.iter().all(|tree| tree.complete);
         // The farthest base first: each file is merged into what it extends.
-        let trees = self.trees.into_iter().rev().map(|tree| tree.nodes);
-        let merged = trees.reduce(|base, over| merge::overlay(base, over, schema::TOP));
-        let mut nodes = merged.unwrap_or_default();
-        nodes.retain(|node| !is_extends(node));
+        let declared = |tree: Tree| tree.nodes.into_iter().filter(|it| !is_extends(it)).collect();
+        let trees: Vec<Vec<Node>> = self.trees.into_iter().map(declared).collect();
+        let bases = trees.get(1..).unwrap_or_default().to_vec();
+        let merged = trees.into_iter().rev();
+        let merged = merged.reduce(|base, over| merge::overlay(base, over, schema::TOP));
+        let nodes = merged.unwrap_or_default();
         let (sources, found, climb) = (self.sources, self.found, self.climb);
-        Files { sources, syntax, nodes, found, intact, complete, climb }
+        Files { sources, syntax, nodes, bases, found, intact, complete, climb }
     }
 }
 
@@ -159,13 +170,17 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
     let path = reader.read_arg(value::path);
     reader.finish();
     let path = path?;
-    if path.value.starts_with('/') {
-        let message = "a base file must lie inside the checkout";
-        sink.report(Diagnostic::new(message, path.span, "an absolute path").with_help(
-            "a base is checked in with what extends it: name it relative to this file, such as \
-             \"../base.Boxfile\"",
-        ));
-        return None;
-    }
-    Some(path)
+    let label = if path.value.starts_with('/') {
+        "an absolute path"
+    } else if path.value.contains("://") {
+        "a URL"
+    } else {
+        return Some(path);
+    };
+    let message = "a base file must be inside the checkout";
+    sink.report(Diagnostic::new(message, path.span, label).with_help(
+        "a base is checked in with what extends it: name it relative to this file, such as \
+         \"../base.Boxfile\"",
+    ));
+    None
 }

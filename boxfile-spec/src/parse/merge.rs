@@ -1,7 +1,7 @@
 //! How files merge: what a file declares goes over what its base declares, and a profile's over
 //! the file's.
 //!
-//! A declaration that only one of them has counts as it is. Of one that both have, the later
+//! A declaration that only one of them has applies as it is. Of one that both have, the later
 //! replaces the earlier ([`Merge::Replace`]), or its arguments, properties and inner declarations
 //! replace those of the same name ([`Merge::Combine`]). Nothing is ever taken away.
 

@@ -6,10 +6,12 @@ mod checkout;
 mod children;
 mod component;
 mod document;
+mod instead;
 mod layout;
 mod load;
 mod merge;
 mod names;
+mod overridden;
 mod profile;
 mod reader;
 mod rebase;
@@ -20,6 +22,7 @@ mod vm;
 pub use load::MAX_SOURCE;
 
 use crate::{Boxfile, Diagnostic, Diagnostics, Severity, Source, Sources, Span};
+use load::Files;
 
 /// The result of reading a Boxfile.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ pub struct Document {
     /// asked for makes no difference.
     pub variants: Vec<(String, Boxfile)>,
     /// Set if the profile that was asked for does not exist: one line that says so, and what to
-    /// name instead. This is no error of the file, so it is not in `found`; `boxfile` is `None`.
+    /// name instead. This is not an error of the file, so it is not in `found`; `boxfile` is `None`.
     pub unknown_profile: Option<String>,
 }
 
@@ -80,7 +83,24 @@ pub fn read(
     profile: Option<&str>,
     load: impl FnMut(&str) -> Result<Source, String>,
 ) -> Document {
-    let mut files = load::files(main, load);
+    let files = load::files(main, load);
+    let overridden = overridden::check(&files);
+    let mut document = understand(files, profile);
+    document.found.extend(overridden);
+    if document.found.iter().any(is_error) {
+        document.boxfile = None;
+        document.variants.clear();
+    }
+    for hidden in document.found.iter().filter_map(Diagnostic::hidden) {
+        document.sources.hide(hidden);
+    }
+    document.profiles.sort_unstable();
+    document.found.sort_by_key(Diagnostic::span);
+    document
+}
+
+/// Reads the declarations of files, and of their profiles.
+fn understand(mut files: Files, profile: Option<&str>) -> Document {
     let sink = files.sink();
     let profiles = profile::take(&mut files.nodes, &sink);
     let mut document = Document {
@@ -101,15 +121,6 @@ pub fn read(
             }
         };
     }
-    if document.found.iter().any(is_error) {
-        document.boxfile = None;
-        document.variants.clear();
-    }
-    for hidden in document.found.iter().filter_map(Diagnostic::hidden) {
-        document.sources.hide(hidden);
-    }
-    document.profiles.sort_unstable();
-    document.found.sort_by_key(Diagnostic::span);
     document
 }
 
@@ -120,5 +131,6 @@ fn is_error(diagnostic: &Diagnostic) -> bool {
 /// Stands for an error that was found and not reported: a defect of this crate, not of the file.
 fn unexplained() -> Diagnostic {
     let message = "the file cannot be read, and the reason is unknown";
-    Diagnostic::new(message, Span::default(), "").with_help("report this as a defect of boxbuild")
+    Diagnostic::new(message, Span::default(), "")
+        .with_help("please report this as a bug in boxbuild")
 }

@@ -41,11 +41,15 @@ fn read(node: Node, sink: &Sink) -> Option<Profile> {
     let name = reader.read_arg(names::plain_name);
     let children = Children::new(node.children(), schema::PROFILE.children, sink);
     let elsewhere = |it: &Node| {
-        schema::find(schema::TOP, &it.name.value)
-            .map(|_| "it is the same in every profile; write it outside of them".to_owned())
-            .or_else(|| names::place_inside(it))
+        let help = match schema::find(schema::TOP, &it.name.value)?.name {
+            name if name == schema::PROFILE.name => {
+                "profiles cannot be nested; write it beside this one"
+            }
+            _ => "it is the same in every profile; write it outside of them",
+        };
+        Some(help.to_owned())
     };
-    children.finish_profile(elsewhere);
+    children.finish_profile(|it| elsewhere(it).or_else(|| names::place_inside(it)));
     reader.finish_line();
     drop(reader);
     let nodes = node.block.map(|block| block.nodes).unwrap_or_default();

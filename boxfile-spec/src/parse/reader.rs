@@ -1,15 +1,15 @@
-//! Takes from a node what a declaration knows and reports all that is left over.
+//! Reads the arguments, properties and children that a declaration has from a node, and reports all others.
 
 use serde::de::DeserializeOwned;
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
-use crate::parse::names;
-use crate::schema::{self, Declaration, Kind};
+use crate::parse::{instead, names};
+use crate::schema::{self, Declaration, Kind, Merge};
 use crate::sink::Sink;
 use crate::suggest::{did_you_mean, nearest};
 use crate::syntax::tree::{Data, Node, Prop, Value};
-use crate::value::{self, describe};
+use crate::value;
 use crate::{Diagnostic, Span, Syntax, form};
 
 /// A node that is being read: arguments one after another, properties and children by name.
@@ -22,6 +22,8 @@ pub(super) struct Reader<'n> {
     sink: &'n Sink,
     args: &'n [Value],
     known: Vec<&'static str>,
+    /// The properties that do not go with what else it says.
+    refused: Vec<&'static str>,
     any_prop: bool,
     /// The parts that the declaration needs and does not have.
     missing: Vec<String>,
@@ -33,8 +35,9 @@ const MEANINGFUL_ALONE: [&str; 2] = [schema::ARGS.name, schema::LOGS.name];
 
 impl<'n> Reader<'n> {
     pub(super) fn new(node: &'n Node, declaration: &'static Declaration, sink: &'n Sink) -> Self {
-        let (known, missing) = (Vec::new(), Vec::new());
-        Self { node, declaration, sink, args: &node.args, known, any_prop: false, missing }
+        let (known, refused, missing) = (Vec::new(), Vec::new(), Vec::new());
+        let args = &node.args;
+        Self { node, declaration, sink, args, known, refused, any_prop: false, missing }
     }
 
     /// Reads a declaration of a block, if it is there, and reports what `read` does not ask for.
@@ -54,7 +57,7 @@ impl<'n> Reader<'n> {
         self.node.name.span
     }
 
-    /// Returns the place of the next argument; of the declaration's name where there is none.
+    /// Returns the place of the next argument, or that of the declaration's name after the last one.
     pub(super) fn next_span(&self) -> Span {
         self.args.first().map_or(self.span(), |value| value.span)
     }
@@ -69,9 +72,9 @@ impl<'n> Reader<'n> {
         self.node.syntax
     }
 
-    /// Returns the declaration written out, as a help for whoever misses a part of it.
+    /// Returns an example of the declaration, as a help for whoever misses a part of it.
     pub(super) fn usage(&self) -> String {
-        form::imperative("write", &self.declaration.usage(self.syntax()))
+        form::imperative("for example", &self.declaration.usage(self.syntax()))
     }
 
     /// Reports an error, unless the node's line could not be read.
@@ -190,8 +193,9 @@ impl<'n> Reader<'n> {
     pub(super) fn refuse(&mut self, names: &[&'static str]) {
         for name in names {
             self.asked_for(name);
+            self.refused.push(name);
             for prop in self.node.props.iter().filter(|prop| prop.name.value == *name) {
-                let message = format!("`{name}` does not go with {}", self.first_shown());
+                let message = format!("`{name}` is not allowed with {}", self.first_shown());
                 let error = Diagnostic::new(message, prop.name.span, "has no effect here");
                 self.report(error.with_help(format!("remove `{name}`")));
             }
@@ -264,7 +268,7 @@ impl<'n> Reader<'n> {
     /// Reports what was not asked for, a block included.
     pub(super) fn finish(self) {
         if let Some(block) = &self.node.block {
-            let message = format!("nothing can stand inside of `{}`", self.name());
+            let message = format!("`{}` takes no block", self.name());
             let error = Diagnostic::new(message, block.open, "opened here");
             self.sink.report(error.with_help(self.usage()));
         }
@@ -285,17 +289,12 @@ impl<'n> Reader<'n> {
             self.name()
         );
         if self.is_mute() {
-            let message = format!("`{}` says nothing", self.name());
+            let message = format!("`{}` is empty", self.name());
             let error = Diagnostic::new(message, self.span(), "nothing is given");
             self.report(error.with_help(self.usage()));
         }
         for arg in self.args {
-            let message = match self.declaration.first {
-                None => format!("`{}` takes no value, but got {}", self.name(), describe(arg)),
-                Some(_) => format!("unexpected argument: {}", describe(arg)),
-            };
-            let help = self.meant_as_property(arg).unwrap_or_else(|| self.usage());
-            self.report(Diagnostic::new(message, arg.span, "one too many").with_help(help));
+            self.report(instead::argument(self.node, self.declaration, &self.refused, arg));
         }
         let unknown = |prop: &&Prop| !self.known.iter().any(|known| *known == prop.name.value);
         for prop in self.node.props.iter().filter(|_| !self.any_prop).filter(unknown) {
@@ -303,19 +302,12 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Returns what an argument was probably meant to be that is one of a property's words.
-    fn meant_as_property(&self, arg: &Value) -> Option<String> {
-        let Data::Text(text) = &arg.data else { return None };
-        let has = |kind| matches!(kind, Kind::OneOf(words) if words.contains(&text.as_str()));
-        let prop = self.declaration.props.iter().find(|prop| has(prop.kind))?;
-        Some(form::write_text(self.syntax(), prop.name, text))
-    }
-
     fn unknown_prop(&self, prop: &Prop) -> Diagnostic {
         let name = &prop.name.value;
         let message = format!("`{}` has no property {}", self.name(), quote(name));
         let error = Diagnostic::new(message, prop.name.span, "no such property");
-        error.with_help(nearest(name, &self.known).map_or_else(|| self.usage(), did_you_mean))
+        let names = || instead::properties(self.declaration, &self.refused);
+        error.with_help(nearest(name, &self.known).map_or_else(names, did_you_mean))
     }
 
     /// Notes that a part of the declaration is missing; all of them are one error.
@@ -357,7 +349,13 @@ impl Drop for Reader<'_> {
         let what =
             if rest.is_empty() { last.clone() } else { format!("{} and {last}", rest.join(", ")) };
         let message = format!("`{}` needs {what}", self.name());
-        self.report_missing_as(&message, &format!("without {what}"), &self.usage());
+        let error = Diagnostic::new(message, self.span(), format!("without {what}"));
+        let error = error.with_help(self.usage());
+        // What replaces that of a base takes nothing from it.
+        match self.declaration.merge {
+            Merge::Replace => self.report(error),
+            Merge::Combine => self.report_missing_error(error),
+        }
     }
 }
 

@@ -78,7 +78,7 @@ fn plain_variable(prop: &Prop, needs: Needs) -> Diagnostic {
     Diagnostic::new(rules::plain_secret(name), prop.value.span, LEAKS)
         .hiding(prop.value.span)
         .with_help(format!(
-            "declare it by name alone, outside of the component: {declaration}; if it is no \
+            "declare it by name alone, outside of the component: {declaration}; if it is not a \
              secret, {plain}"
         ))
 }
@@ -109,7 +109,7 @@ fn check_words(name: &str, words: &[Value], needs: Needs, sink: &Sink) {
 fn plain_word(name: &str, word: &Value, leak: &Leak, needs: Needs) -> Diagnostic {
     let message = match &leak.option {
         Some(option) => rules::plain_secret(option),
-        None => format!("`{name}` has what looks like a secret in it"),
+        None => format!("`{name}` contains what looks like a secret"),
     };
     let variable = leak.variable();
     let declaration = declaration(word.syntax, &variable, needs);

@@ -56,11 +56,15 @@ fn read_memory(
     let sum = total(shares);
     let kind = reader.kind("memory");
     if value::size(value, "memory").is_ok_and(|memory| memory <= sum) {
-        sink.report(match value::size_within(value, "memory", kind) {
-            Ok(_) => too_small(value, sum, shares),
+        match value::size_within(value, "memory", kind) {
+            Ok(_) if shares.iter().all(|share| share.written) => {
+                sink.report(too_small(value, sum, shares));
+            }
+            // The limits may be in what cannot be read.
+            Ok(_) => sink.report_missing(too_small(value, sum, shares)),
             // The least that any machine has would not do either.
-            Err(error) => error.with_help(sufficient(value, sum)),
-        });
+            Err(error) => sink.report(error.with_help(sufficient(value, sum))),
+        }
         return None;
     }
     reader.size("memory").filter(|bytes| whole(value, "memory", *bytes, sink))
@@ -79,7 +83,9 @@ fn default_memory(sensible: u64, shares: &[Share], sink: &Sink) -> u64 {
         let error = Diagnostic::new(message, first.span, label(first));
         let most = show_size(MOST_MEMORY - RESERVE);
         let error = add_labels(error, &shares[1..]);
-        sink.report(error.with_help(format!("lower the limits to at most {most} together")));
+        sink.report_missing(
+            error.with_help(format!("lower the limits to at most {most} together")),
+        );
     }
     sensible
 }
@@ -99,7 +105,7 @@ pub(in crate::parse) fn whole(value: &Value, name: &str, bytes: u64, sink: &Sink
 fn too_small(memory: &Value, sum: u64, shares: &[Share]) -> Diagnostic {
     let figure = show_size(sum);
     let message =
-        format!("the components may take {figure}, which leaves nothing of the machine's memory");
+        format!("the components may take {figure}, which leaves no memory for the machine itself");
     let error = Diagnostic::new(message, memory.span, format!("must be more than {figure}"));
     let lower = "lower the limits";
     add_labels(error, shares).with_help(match sufficient(memory, sum) {

@@ -79,7 +79,7 @@ pub(crate) static ENV: Declaration = variables("env");
 pub(crate) static PLAIN_ENV: Declaration = variables("plain-env");
 
 const fn variables(name: &'static str) -> Declaration {
-    let variables = Some("Each property is a variable, and its value a text.");
+    let variables = Some("Each property is a variable, and its value a string.");
     Declaration { name, count: Count::Repeatable, variables, ..Declaration::NEW }
 }
 

@@ -1,4 +1,4 @@
-//! Every declaration of the language as data: the one place that says what there is.
+//! Every declaration of the language as data: the single source of truth.
 //!
 //! From here come the names that the parser knows, the ranges and choices that it checks, the
 //! examples in its messages, how TOML keys become arguments, properties and declarations, how files
@@ -26,7 +26,7 @@ pub(crate) use top::*;
 pub(crate) struct Declaration {
     /// Its name.
     pub(crate) name: &'static str,
-    /// How often it may stand in its block.
+    /// How often it may be given in its block.
     pub(crate) count: Count,
     /// The first argument.
     pub(crate) first: Option<Argument>,
@@ -94,7 +94,7 @@ pub(crate) fn find(among: &[&'static Declaration], name: &str) -> Option<&'stati
     among.iter().find(|it| it.name == name).copied()
 }
 
-/// How often a declaration may stand in its block.
+/// How often a declaration may be given in its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
     /// Exactly once.

@@ -1,4 +1,4 @@
-//! Where a declaration may stand, the name by which documents refer to it, and its text there.
+//! The blocks in which a declaration may be, the name by which documents refer to it, and its documentation.
 
 use std::sync::LazyLock;
 
@@ -94,7 +94,7 @@ pub(super) fn all() -> &'static [SchemaPlace] {
     &PLACES
 }
 
-/// Returns the declarations that stand in the block of another and nowhere else by themselves.
+/// Returns the declarations that are only allowed in the block of another.
 fn inner(block: &'static Declaration) -> &'static [&'static Declaration] {
     if std::ptr::eq(block, &raw const PROFILE) { &[] } else { block.children }
 }

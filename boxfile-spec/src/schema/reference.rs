@@ -29,7 +29,7 @@ pub fn reference() -> String {
     format!("{}\n", parts.join("\n\n"))
 }
 
-/// Writes the table of all declarations that stand by themselves.
+/// Writes the table of all top-level declarations.
 fn overview() -> String {
     let rows = TOP.iter().map(|declaration| {
         let today = match declaration.enforced {

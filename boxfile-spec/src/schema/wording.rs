@@ -13,8 +13,8 @@ impl Kind {
             Self::Size { least, most } => {
                 return format!("a size from {} to {}", show_size(least), show_size(most));
             }
-            Self::Text => "a text",
-            Self::Json => "a text that is JSON",
+            Self::Text => "a string",
+            Self::Json => "a string of JSON",
             Self::Name => "a name",
             Self::Path => "a path of the checkout",
             Self::AnyPath => "a path",

@@ -1,4 +1,4 @@
-//! The errors of the YAML reader, in words for whoever wrote the file.
+//! Translates the errors of the YAML reader into terms of a `SKILL.md`.
 
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::granit_parser::ErrorKind;
@@ -22,6 +22,7 @@ pub(super) fn error(error: &Error, text: &str) -> Diagnostic {
         }
         Error::MultipleDocuments { .. } => Some("document"),
         Error::UnsupportedTag { .. } => Some("tag"),
+        Error::InvalidBinaryBase64 { .. } => Some("binary"),
         Error::ExternalMessage { source, .. } => match source.as_ref() {
             ExternalMessageSource::Parser(error) => malformed(error.kind()),
             _ => None,
@@ -39,7 +40,7 @@ pub(super) fn error(error: &Error, text: &str) -> Diagnostic {
         _ => error.render(),
     };
     Diagnostic::new(format!("the frontmatter cannot be read: {reason}"), span, "here")
-        .with_help("put a text with special characters in quotes, and indent with spaces")
+        .with_help("put a string with special characters in quotes, and indent with spaces")
 }
 
 /// Returns the name of an error in text that is not YAML.

@@ -1,6 +1,6 @@
 //! Finds the frontmatter by its lines: `---` inside of a value is not its end.
 
-use crate::cursor::lines;
+use crate::cursor::{BYTE_ORDER_MARK, lines};
 use crate::errors::SKILL_MD;
 use crate::{Diagnostic, Span};
 
@@ -14,7 +14,8 @@ pub(super) fn end(text: &str) -> Result<usize, Diagnostic> {
         (start, line.strip_suffix('\r').unwrap_or(line))
     });
     let first = lines.next().map_or("", |(_, line)| line);
-    if first != FENCE {
+    let start = start(text);
+    if first.get(start.offset..) != Some(FENCE) {
         return Err(no_start(first));
     }
     let mut near = None;
@@ -26,24 +27,23 @@ pub(super) fn end(text: &str) -> Result<usize, Diagnostic> {
             near.get_or_insert(Span::at(start, line.len()));
         }
     }
-    Err(no_end(near))
+    Err(no_end(start, near))
+}
+
+/// Returns the place of the line that begins the frontmatter. A byte order mark may precede it.
+pub(super) fn start(text: &str) -> Span {
+    let offset = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    Span::at(offset, FENCE.len())
 }
 
 fn no_start(line: &str) -> Diagnostic {
-    let name = if line.starts_with('\u{feff}') {
-        "mark"
-    } else if line.trim() == FENCE {
-        "start-blanks"
-    } else {
-        "start"
-    };
+    let name = if line.trim() == FENCE { "start-blanks" } else { "start" };
     SKILL_MD.at(name, Span::at(0, line.len()))
 }
 
-fn no_end(near: Option<Span>) -> Diagnostic {
-    let span = Span::at(0, FENCE.len());
+fn no_end(span: Span, near: Option<Span>) -> Diagnostic {
     match near {
-        Some(near) => SKILL_MD.at("end-blanks", span).with_label(near, "this line has blanks"),
+        Some(near) => SKILL_MD.at("end-blanks", span).with_label(near, "this line has whitespace"),
         None => SKILL_MD.at("end", span),
     }
 }

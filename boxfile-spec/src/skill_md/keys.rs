@@ -11,7 +11,7 @@ use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer,
     MapAccess, SeqAccess, Visitor,
 };
-use serde_saphyr::options::{MergeKeyPolicy, NonFiniteFloatPolicy};
+use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
 
 use super::{MAX_SKILL_MD, explain};
 use crate::{Diagnostic, Span, Spanned};
@@ -24,6 +24,7 @@ const MAX_DEPTH: usize = 16;
 #[serde(default)]
 pub(super) struct Frontmatter {
     pub(super) name: Value,
+    pub(super) description: Value,
     pub(super) system_prompt: Value,
     pub(super) requires: Value,
     pub(super) tools: Value<Tool>,
@@ -69,15 +70,29 @@ pub(super) enum Data<T> {
 }
 
 /// A mapping, with all its keys in order, also those that `T` does not have.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Mapping<T> {
     pub(super) value: T,
     pub(super) keys: Vec<Spanned<String>>,
 }
 
 /// Reads the start of a file up to the end of its frontmatter; YAML takes the first line, `---`, for
-/// the start of a document. Without a key, the frontmatter is absent.
-pub(super) fn read(text: &str) -> Result<Value<Frontmatter>, Diagnostic> {
+/// the start of a document. Without a key, the frontmatter is absent. Where a key is given twice, its
+/// first value is read, so that everything else can be checked, too.
+pub(super) fn read(text: &str) -> (Option<Value<Frontmatter>>, Option<Diagnostic>) {
+    let error = match read_with(text, DuplicateKeyPolicy::Error) {
+        Ok(frontmatter) => return (Some(frontmatter), None),
+        Err(error) => error,
+    };
+    let is_duplicate = matches!(error, serde_saphyr::Error::DuplicateMappingKey { .. });
+    let rest = is_duplicate.then(|| read_with(text, DuplicateKeyPolicy::FirstWins).ok()).flatten();
+    (rest, Some(explain::error(&error, text)))
+}
+
+fn read_with(
+    text: &str,
+    duplicate_keys: DuplicateKeyPolicy,
+) -> Result<Value<Frontmatter>, serde_saphyr::Error> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_anchors: 0,
@@ -87,6 +102,7 @@ pub(super) fn read(text: &str) -> Result<Value<Frontmatter>, Diagnostic> {
             max_nodes: MAX_SKILL_MD,
             max_events: 4 * MAX_SKILL_MD,
         },
+        duplicate_keys: duplicate_keys,
         merge_keys: MergeKeyPolicy::Error,
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         reject_unsupported_tags: true,
@@ -94,7 +110,7 @@ pub(super) fn read(text: &str) -> Result<Value<Frontmatter>, Diagnostic> {
         with_snippet: false,
     };
     let read: Result<Option<_>, _> = serde_saphyr::from_str_with_options(text, options);
-    read.map(Option::unwrap_or_default).map_err(|error| explain::error(&error, text))
+    read.map(Option::unwrap_or_default)
 }
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Value<T> {

@@ -1,11 +1,11 @@
 //! Checks the keys, and the result: what a valid `SKILL.md` means for a box.
 
-use super::Parsed;
 use super::keys::{Backend, Data, Frontmatter, Mapping, Tool, Value};
+use super::{Parsed, frontmatter};
 use crate::diagnostic::quote;
 use crate::sink::Sink;
 use crate::suggest::{builtin_tool, did_you_mean, nearest};
-use crate::{Diagnostic, Diagnostics, Span, Spanned, Syntax, in_quotes, rules};
+use crate::{Diagnostic, Span, Spanned, Syntax, in_quotes, rules};
 
 /// The keys of the frontmatter in any generation of agents.
 const KEYS: &str = "name description version author tags kind lane system_prompt requires tools \
@@ -16,10 +16,14 @@ const TOOL_KEYS: &str = "name description script backend bin url sha256 paramete
 const RUNNABLE: [&str; 4] = ["script", "backend", "bin", "url"];
 /// The types of backends; a program of the skill is run by the first.
 const BACKENDS: [&str; 3] = ["binary", "http", "script"];
+/// The most characters of a description (<https://agentskills.io/specification>).
+const MAX_DESCRIPTION: usize = 1024;
 
 /// The parts of a skill's definition that a box is built from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SkillManifest {
+    /// Where the skill's name is written.
+    pub name: Span,
     /// The built-in tools that the skill needs, by their canonical names.
     pub requires: Vec<Spanned<&'static str>>,
     /// The files that the skill must have, the prompt first. One that is named twice is there
@@ -44,8 +48,7 @@ pub(super) fn check(text: &str, frontmatter: &Value<Frontmatter>, directory: &st
     let manifest = checker.skill(frontmatter, directory);
     let mut warnings = checker.warnings.into_found();
     warnings.sort_by_key(Diagnostic::span);
-    let manifest = Diagnostics::new(checker.errors.into_found()).map_or(Ok(manifest), Err);
-    Parsed { manifest, warnings }
+    Parsed { manifest, errors: checker.errors.into_found(), warnings }
 }
 
 /// Checks values, and collects what is wrong with them.
@@ -57,13 +60,25 @@ struct Checker<'t> {
 
 impl Checker<'_> {
     fn skill(&self, frontmatter: &Value<Frontmatter>, directory: &str) -> SkillManifest {
-        let mut skill = SkillManifest { requires: Vec::new(), files: Vec::new() };
-        let Some(mapping) = self.mapping("the frontmatter", frontmatter) else { return skill };
+        let mut skill = SkillManifest { name: frontmatter::start(self.text), ..Default::default() };
+        let without_keys = Mapping::default();
+        let mapping = match frontmatter.data {
+            Data::Absent => &without_keys,
+            _ => match self.mapping("the frontmatter", frontmatter) {
+                Some(mapping) => mapping,
+                None => return skill,
+            },
+        };
         self.report_unknown("the frontmatter", mapping, KEYS);
         let keys = &mapping.value;
-        if let Some(name) = self.text("`name`", &keys.name) {
+        let help = format!("write `name: {directory}`, the name of the skill's directory");
+        if let Some(name) = self.required("name", &keys.name, &help) {
+            skill.name = name.span;
             self.errors.check(check_name(name, directory));
         }
+        let help = "write `description: …`: what the skill does, and when an agent should use it";
+        let description = self.required("description", &keys.description, help);
+        description.map(|description| self.errors.check(check_description(description)));
         skill.files.extend(self.file("`system_prompt`", &keys.system_prompt, false));
         for name in self.list("`requires`", &keys.requires) {
             let name = self.text("an item of `requires`", name);
@@ -133,7 +148,7 @@ impl Checker<'_> {
                 return;
             }
             let message = match key.value.as_str() {
-                "" => format!("a key of {owner} is not a text"),
+                "" => format!("a key of {owner} is not a string"),
                 text => format!("{owner} has no key {}", quote(text)),
             };
             let warning = Diagnostic::warning(message, key.span, "nothing reads this");
@@ -148,15 +163,29 @@ impl Checker<'_> {
         self.text.get(value.place.offset..value.place.end()).unwrap_or_default()
     }
 
+    /// Returns the text of a key that every skill has.
+    fn required<'v>(&self, key: &str, value: &'v Value, help: &str) -> Option<Spanned<&'v str>> {
+        let (message, place, label) = match &value.data {
+            Data::Absent => {
+                let message = format!("the frontmatter has no `{key}`");
+                (message, frontmatter::start(self.text), "begins here")
+            }
+            Data::Null => (format!("`{key}` has no value"), value.place, "expected a string"),
+            _ => return self.text(&format!("`{key}`"), value),
+        };
+        self.errors.report(Diagnostic::new(message, place, label).with_help(help));
+        None
+    }
+
     fn text<'v, T>(&self, what: &str, value: &'v Value<T>) -> Option<Spanned<&'v str>> {
         let help = match &value.data {
             Data::Text(text) => return Some(Spanned { value: text, span: value.place }),
             Data::Other => {
                 format!("put it in quotes: {}", in_quotes(Syntax::Toml, self.written(value)))
             }
-            _ => "put a text that begins with a bracket or brace in quotes".to_owned(),
+            _ => "put a string that begins with a bracket or brace in quotes".to_owned(),
         };
-        self.wrong(what, "a text", value, &help)
+        self.wrong(what, "a string", value, &help)
     }
 
     fn list<'v, T>(&self, what: &str, value: &'v Value<T>) -> &'v [Value<T>] {
@@ -218,6 +247,21 @@ fn check_name(name: Spanned<&str>, directory: &str) -> Result<(), Diagnostic> {
     Err(error)
 }
 
+fn check_description(description: Spanned<&str>) -> Result<(), Diagnostic> {
+    let (message, help) = match description.value.chars().count() {
+        _ if description.value.trim().is_empty() => (
+            "the description is empty".to_owned(),
+            "write what the skill does, and when an agent should use it",
+        ),
+        0..=MAX_DESCRIPTION => return Ok(()),
+        count => (
+            format!("the description has {count} characters, which is more than {MAX_DESCRIPTION}"),
+            "shorten it, and move the details below the frontmatter",
+        ),
+    };
+    Err(Diagnostic::new(message, description.span, "an agent picks skills by it").with_help(help))
+}
+
 fn builtin(name: Spanned<&str>) -> Result<Spanned<&'static str>, Diagnostic> {
     let value = builtin_tool(name.value).map_err(|help| {
         let message = format!("{} is not a built-in tool", quote(name.value));
@@ -240,7 +284,7 @@ fn file(path: Spanned<&str>, key: &str, executable: bool) -> Result<SkillFile, D
     } else if rules::climbs(text) {
         "`..` leads out of it"
     } else if text.trim().is_empty() {
-        "an empty text"
+        "an empty string"
     } else if parts.is_empty() {
         "the directory itself"
     } else {

@@ -2,11 +2,13 @@
 //!
 //! The file begins with a line that is exactly `---`, then YAML, then again a line that is exactly
 //! `---`, and then Markdown for the agent, of which nothing is read here. Of the YAML, only the
-//! keys that a box is built from are read; three generations of agents write further ones, and what
+//! keys that a box is built from are read, and those that Agent Skills' format requires
+//! (<https://agentskills.io/specification>); three generations of agents write further ones, and what
 //! those mean is the agents' affair:
 //!
 //! ```text
-//! name: greet                             # default: the directory's name, from which it may not differ
+//! name: greet                             # required: the directory's name
+//! description: Greets somebody by name.   # required
 //! system_prompt: prompts/system.md        # a file of the skill
 //! requires: [bash, read_file]             # built-in tools of the agent
 //! tools:
@@ -15,8 +17,8 @@
 //!   - backend: { type: binary, path: bin/hello }      # as `bin`; `type` may also be `http` or `script`
 //! ```
 //!
-//! Whatever else is odd is a warning: a key that no generation knows, in the frontmatter and in its
-//! tools, or an unknown `type`.
+//! A byte order mark may precede the first line. Whatever else is odd is a warning: a key that no
+//! generation knows, in the frontmatter and in its tools, or an unknown `type`.
 //!
 //! The texts come from strangers: there are at most 1 MiB of them, collections are nested at most 16
 //! deep, and anchors, aliases and merge keys are refused, so that reading takes time and memory in
@@ -30,7 +32,7 @@ mod manifest;
 #[cfg(test)]
 mod tests;
 
-use crate::{Diagnostic, Diagnostics};
+use crate::Diagnostic;
 
 pub use manifest::{SkillFile, SkillManifest};
 
@@ -38,10 +40,13 @@ pub use manifest::{SkillFile, SkillManifest};
 pub const MAX_SKILL_MD: usize = 1 << 20;
 
 /// The result of reading a `SKILL.md`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parsed {
-    /// The definition, or the errors in it.
-    pub manifest: Result<SkillManifest, Diagnostics>,
+    /// The definition, as far as it could be read; without errors, all of it.
+    pub manifest: SkillManifest,
+    /// Everything that is wrong with it, sorted by position. Of text that is not YAML, and of keys
+    /// that are given twice, only the first such error.
+    pub errors: Vec<Diagnostic>,
     /// Harmless oddities, such as unknown keys, sorted by position.
     pub warnings: Vec<Diagnostic>,
 }
@@ -49,19 +54,22 @@ pub struct Parsed {
 /// Reads the text of a `SKILL.md`.
 ///
 /// `directory_name` is the name of the directory that contains the file, which is the skill's.
-///
-/// # Errors
-/// [`Parsed::manifest`] has the errors, sorted by position: the first one if the frontmatter is
-/// not YAML, else all.
 pub fn parse(text: &str, directory_name: &str) -> Parsed {
-    match read(text) {
-        Ok(frontmatter) => manifest::check(text, &frontmatter, directory_name),
-        Err(error) => Parsed { manifest: Err(error.into()), warnings: Vec::new() },
-    }
+    let (frontmatter, error) = read(text);
+    let mut parsed = frontmatter
+        .map(|frontmatter| manifest::check(text, &frontmatter, directory_name))
+        .unwrap_or_default();
+    parsed.errors.extend(error);
+    parsed.errors.sort_by_key(Diagnostic::span);
+    parsed
 }
 
-fn read(text: &str) -> Result<keys::Value<keys::Frontmatter>, Diagnostic> {
+/// Reads the frontmatter, as far as that is possible, and returns what prevents it.
+fn read(text: &str) -> (Option<keys::Value<keys::Frontmatter>>, Option<Diagnostic>) {
     let help = "move what an agent need not read at once into further files of the skill";
-    Diagnostic::check_length(text, MAX_SKILL_MD, help)?;
-    keys::read(&text[..frontmatter::end(text)?])
+    let checked = Diagnostic::check_length(text, MAX_SKILL_MD, help);
+    match checked.and_then(|()| frontmatter::end(text)) {
+        Ok(end) => keys::read(&text[..end]),
+        Err(error) => (None, Some(error)),
+    }
 }

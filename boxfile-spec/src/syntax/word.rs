@@ -5,7 +5,7 @@ use crate::errors::SYNTAX;
 use crate::{Diagnostic, Span, Syntax, in_quotes};
 
 /// Quotes as a word processor writes them.
-pub(super) const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
+pub(crate) const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
 
 /// Writes a word as a text in quotes, for the user to copy.
 pub(super) fn as_text(syntax: Syntax, word: &str) -> String {

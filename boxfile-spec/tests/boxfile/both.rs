@@ -1,4 +1,4 @@
-//! The second syntax: the same language in TOML, and what a user reads who slips in it.
+//! The language in TOML: the same models, and the messages for mistakes.
 
 use boxfile_spec::{Source, Sources};
 use insta::assert_snapshot;
@@ -232,7 +232,7 @@ fn texts_without_their_quotes() {
        = help: write `"split"`
     "#);
     assert_snapshot!(file_errors("layout = \"split"), @r#"
-    error: this text is never closed
+    error: this string is never closed
       --> Boxfile.toml:3:10
        |
      3 | layout = "split
@@ -250,7 +250,7 @@ fn texts_without_their_quotes() {
        = help: write `"split"`
     "#);
     assert_snapshot!(file_errors("layout = “split”"), @r#"
-    error: typographic quotes are not quotes
+    error: typographic quotes cannot enclose a string
       --> Boxfile.toml:3:10
        |
      3 | layout = “split”
@@ -267,24 +267,24 @@ fn texts_without_their_quotes() {
        |
        = help: write `"/bin/agent"`
 
-    error: this touches the text before it
+    error: there is no `,` before this
       --> Boxfile.toml:4:31
        |
      4 | entrypoint = [/bin/agent, 'it''s', "C:\Users"]
-       |                               ^ two things without a `,`
+       |                               ^ expected `,` before this
        |
-       = help: put a `,` between two texts; in a text in `"…"`, a quote is written `\"`
+       = help: put a `,` between two strings; in a string in `"…"`, a quote is written `\"`
 
-    error: this text cannot be read
+    error: this string cannot be read
       --> Boxfile.toml:4:36
        |
      4 | entrypoint = [/bin/agent, 'it''s', "C:\Users"]
        |                                    ^^^^^^^^^^ malformed
        |
-       = help: a backslash begins an escape such as `\n`; write `\\` for a backslash, or the text in `'…'`, where nothing is an escape
+       = help: a backslash begins an escape such as `\n`; write `\\` for a backslash, or the string in `'…'`, where nothing is an escape
     "#);
     assert_snapshot!(file_errors("layout = \"\"\"\nsplit"), @r#"
-    error: this text is never closed
+    error: this string is never closed
       --> Boxfile.toml:3:10
        |
      3 | layout = """
@@ -315,7 +315,7 @@ fn lines_in_another_language() {
        = help: write `layout = "merged"`
     "#);
     assert_snapshot!(file_errors("vm {\n    cpus 2\n}\nlayout = \"splt\""), @r#"
-    error: a table does not begin like this in TOML
+    error: this is not how a table begins in TOML
       --> Boxfile.toml:3:1
        |
      3 | vm {
@@ -354,7 +354,7 @@ fn lines_in_another_language() {
      3 | skill "greet" path="skills/greet"
        | ^^^^^ a name without `=`
        |
-       = help: write
+       = help: for example
              [skill.greet]
              path = "skills/greet"
     "#);
@@ -368,15 +368,15 @@ fn lines_in_another_language() {
        = help: close it with `}`, and put a `,` between two of its entries; `#` begins a comment
     ");
     assert_snapshot!(agent_errors("namespaces.net = True"), @r#"
-    error: `True` is neither a text nor a truth value
+    error: `True` is neither a string nor a boolean
       --> Boxfile.toml:4:18
        |
      4 | namespaces.net = True
        |                  ^^^^ a bare word
        |
-       = help: write `true`, or `"True"` for the text
+       = help: write `true`, or `"True"` for the string
     "#);
-    assert_snapshot!(file_errors("// vm.cpus = 2"), @r"
+    assert_snapshot!(file_errors("// vm.cpus = 2"), @"
     error: this is not a comment
       --> Boxfile.toml:3:1
        |
@@ -386,15 +386,15 @@ fn lines_in_another_language() {
        = help: begin each line of a comment with `#`
     ");
     assert_snapshot!(file_errors("kernel = null"), @r#"
-    error: `null` is neither a text nor a truth value
+    error: `null` is neither a string nor a boolean
       --> Boxfile.toml:3:10
        |
      3 | kernel = null
        |          ^^^^ a bare word
        |
-       = help: leave it out where there is nothing to say, or `"null"` for the text
+       = help: leave it out, or `"null"` for the string
     "#);
-    assert_snapshot!(errors("// A comment.\nbox \"b\"\nagent {\n    image \"oci:i\"\n}\n"), @r"
+    assert_snapshot!(errors("// A comment.\nbox \"b\"\nagent {\n    image \"oci:i\"\n}\n"), @"
     error: the file's name says TOML, but it is written in KDL
       --> Boxfile.toml:1:1
        |
@@ -414,7 +414,7 @@ fn parts_that_are_missing() {
      3 | layout
        | ^^^^^^ a name alone
        |
-       = help: write `layout = "split"`
+       = help: for example `layout = "split"`
     "#);
     assert_snapshot!(file_errors("layout ="), @r#"
     error: `layout` has no value
@@ -423,7 +423,7 @@ fn parts_that_are_missing() {
      3 | layout =
        | ^^^^^^ a name alone
        |
-       = help: write `layout = "split"`
+       = help: for example `layout = "split"`
     "#);
     assert_snapshot!(file_errors("= \"split\""), @r#"
     error: a name is missing
@@ -461,7 +461,7 @@ fn parts_that_are_missing() {
        |
        = help: write several as a list, `["a", "b"]`, and each name on a line of its own
     "#);
-    assert_snapshot!(file_errors("platform = [\n    \"linux/amd64\",\n\nlayout = \"split\""), @r"
+    assert_snapshot!(file_errors("platform = [\n    \"linux/amd64\",\n\nlayout = \"split\""), @"
     error: this list is never closed
       --> Boxfile.toml:3:12
        |
@@ -520,7 +520,7 @@ fn parts_that_are_missing() {
 
 #[test]
 fn headers() {
-    assert_snapshot!(file_errors("[vm\ncpus = 2"), @r"
+    assert_snapshot!(file_errors("[vm\ncpus = 2"), @"
     error: this header is never closed
       --> Boxfile.toml:3:1
        |
@@ -529,7 +529,7 @@ fn headers() {
        |
        = help: write `[vm]`
     ");
-    assert_snapshot!(file_errors("[vm limits]\nmemory = \"1GiB\""), @r"
+    assert_snapshot!(file_errors("[vm limits]\nmemory = \"1GiB\""), @"
     error: a `.` is missing between two names
       --> Boxfile.toml:3:5
        |
@@ -538,7 +538,7 @@ fn headers() {
        |
        = help: write `[vm.limits]`, or a name with spaces in quotes
     ");
-    assert_snapshot!(file_errors("[vm] cpus = 2"), @r"
+    assert_snapshot!(file_errors("[vm] cpus = 2"), @"
     error: unexpected text after a header
       --> Boxfile.toml:3:6
        |
@@ -547,7 +547,7 @@ fn headers() {
        |
        = help: begin a new line after the `]`
     ");
-    assert_snapshot!(file_errors("[vm.]"), @r"
+    assert_snapshot!(file_errors("[vm.]"), @"
     error: a name is missing in this header
       --> Boxfile.toml:3:1
        |
@@ -566,7 +566,7 @@ fn headers() {
        = help: write `"/etc/motd"`
     "#);
     assert_snapshot!(file_errors("[skill.\"greet]"), @r#"
-    error: this text is never closed
+    error: this string is never closed
       --> Boxfile.toml:3:8
        |
      3 | [skill."greet]
@@ -613,7 +613,7 @@ fn names_that_are_written_twice() {
        |
        = help: write all of it in one place
     ");
-    assert_snapshot!(file_errors("vm = { cpus = 2, cpus = 3 }"), @r"
+    assert_snapshot!(file_errors("vm = { cpus = 2, cpus = 3 }"), @"
     error: `cpus` is given twice
       --> Boxfile.toml:3:18
        |
@@ -645,7 +645,7 @@ fn characters_and_numbers() {
      3 | layout = "sp�lit"
        |             ^ here
        |
-       = help: remove it; in a text in quotes it is written `\u0007`
+       = help: remove it; in a quoted string it is written `\u0007`
     "#);
     assert_snapshot!(file_errors("layout = \"split\"\rvm.cpus = 2"), @r#"
     error: a line ends with a carriage return alone
@@ -654,9 +654,9 @@ fn characters_and_numbers() {
      3 | layout = "split"�vm.cpus = 2
        |                 ^ no line feed
        |
-       = help: save the file with LF or CRLF line ends; in a text in quotes, write `\r`
+       = help: save the file with LF or CRLF line ends; in a quoted string, write `\r`
     "#);
-    assert_snapshot!(agent_errors("port = 4_088_"), @r"
+    assert_snapshot!(agent_errors("port = 4_088_"), @"
     error: `4_088_` is not a number
       --> Boxfile.toml:4:8
        |
@@ -665,30 +665,30 @@ fn characters_and_numbers() {
        |
        = help: write `4088`
     ");
-    assert_snapshot!(agent_errors("port = 99999999999999999999999999999999999999999"), @r"
+    assert_snapshot!(agent_errors("port = 99999999999999999999999999999999999999999"), @"
     error: this number is too large
       --> Boxfile.toml:4:8
        |
      4 | port = 99999999999999999999999999999999999999999
        |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ too large
        |
-       = help: no number in a Boxfile is greater than 4194304; write a text in quotes
+       = help: no number in a Boxfile is greater than 4194304; write a string in quotes
     ");
-    assert_snapshot!(agent_errors("port = 4088.5"), @r"
+    assert_snapshot!(agent_errors("port = 4088.5"), @"
     error: `port` takes a whole number, not the number 4088.5
       --> Boxfile.toml:4:8
        |
      4 | port = 4088.5
        |        ^^^^^^ expected a whole number
     ");
-    assert_snapshot!(agent_errors("workdir = 2024-01-02"), @r"
-    error: `workdir` takes a text, not a date
+    assert_snapshot!(agent_errors("workdir = 2024-01-02"), @"
+    error: `workdir` takes a string, not a date
       --> Boxfile.toml:4:11
        |
      4 | workdir = 2024-01-02
-       |           ^^^^^^^^^^ expected a text
+       |           ^^^^^^^^^^ expected a string
        |
-       = help: write one text in quotes
+       = help: write one string in quotes
     ");
 }
 
@@ -702,7 +702,7 @@ fn declarations_that_need_names() {
        | ----- declared here
        |         ^^^^^^^ no name in front of this
        |
-       = help: write
+       = help: for example
              [skill.greet]
              path = "skills/greet"
     "#);
@@ -715,7 +715,7 @@ fn declarations_that_need_names() {
      4 | path = "skills/greet"
        | ^^^^ no name in front of this
        |
-       = help: write
+       = help: for example
              [skill.greet]
              path = "skills/greet"
     "#);
@@ -741,18 +741,18 @@ fn declarations_that_need_names() {
              path = "skills/greet"
     "#);
     assert_snapshot!(file_errors("skill.greet = \"skills/greet\""), @r#"
-    error: each `skill` is a table, not the text `skills/greet`
+    error: each `skill` is a table, not the string `skills/greet`
       --> Boxfile.toml:3:15
        |
      3 | skill.greet = "skills/greet"
        |       ----- its name
        |               ^^^^^^^^^^^^^^ not a table
        |
-       = help: write
+       = help: for example
              [skill.greet]
              path = "skills/greet"
     "#);
-    assert_snapshot!(file_errors("[[vm]]\ncpus = 2"), @r"
+    assert_snapshot!(file_errors("[[vm]]\ncpus = 2"), @"
     error: `vm` is not a list of tables
       --> Boxfile.toml:3:1
        |
@@ -765,7 +765,7 @@ fn declarations_that_need_names() {
 
 #[test]
 fn keys_that_are_unknown() {
-    assert_snapshot!(file_errors("[platfrom]\nname = \"linux/amd64\""), @r"
+    assert_snapshot!(file_errors("[platfrom]\nname = \"linux/amd64\""), @"
     error: unknown declaration `platfrom`
       --> Boxfile.toml:3:2
        |
@@ -828,23 +828,23 @@ fn values_of_another_type() {
        |
        = help: a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: "512MiB"
     "#);
-    assert_snapshot!(file_errors("vm = 5"), @r#"
+    assert_snapshot!(file_errors("vm = 5"), @"
     error: `vm` takes no value, but got the number 5
       --> Boxfile.toml:3:6
        |
      3 | vm = 5
        |      ^ one too many
        |
-       = help: write `vm = { cpus = 2, memory = "2GiB" }`
-    "#);
+       = help: write `vm = { cpus = 5 }`
+    ");
     assert_snapshot!(file_errors("layout = [\"split\"]"), @r#"
-    error: `layout` takes a text, not a list
+    error: `layout` takes a string, not a list
       --> Boxfile.toml:3:10
        |
      3 | layout = ["split"]
-       |          ^^^^^^^^^ expected a text
+       |          ^^^^^^^^^ expected a string
        |
-       = help: write one text in quotes
+       = help: write one string in quotes
     "#);
     assert_snapshot!(file_errors("[vm]\nmemory = 512"), @r#"
     error: `memory` has no unit
@@ -862,14 +862,14 @@ fn values_of_another_type() {
      4 | health = { command = ["/bin/check"] }
        | ^^^^^^ without `kind`
        |
-       = help: write `health = { kind = "http", path = "/health" }`
+       = help: for example `health = { kind = "http", path = "/health" }`
     "#);
     assert_snapshot!(agent_errors("namespaces.net = \"no\"\nenv.PASSWORD = \"hunter2\""), @r#"
-    error: `net` takes a truth value, not the text `no`
+    error: `net` takes a boolean, not the string `no`
       --> Boxfile.toml:4:18
        |
      4 | namespaces.net = "no"
-       |                  ^^^^ expected a truth value
+       |                  ^^^^ expected a boolean
        |
        = help: write `true` or `false`, without quotes
 
@@ -879,7 +879,7 @@ fn values_of_another_type() {
      5 | env.PASSWORD = "*******"
        |                ^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `[secret.PASSWORD]`; if it is no secret, put it under `plain-env` instead of `env`
+       = help: declare it by name alone, outside of the component: `[secret.PASSWORD]`; if it is not a secret, put it under `plain-env` instead of `env`
     "#);
 }
 
@@ -905,7 +905,7 @@ fn helps_are_in_toml() {
        = help: remove `hostname`, or `uts`
     "#);
     assert_snapshot!(file_errors("budget.kernel = \"10s\""), @r#"
-    error: `kernel` can never take 10s: the whole start may take 5s
+    error: `kernel` is 10s, but the whole start may take only 5s
       --> Boxfile.toml:3:17
        |
      3 | budget.kernel = "10s"
@@ -923,7 +923,7 @@ fn helps_are_in_toml() {
        = help: write `mode = "filtered"`, or remove `allow`
     "#);
     assert_snapshot!(file_errors("[vm]\nmemory = \"64MiB\""), @r#"
-    error: the components may take 512MiB, which leaves nothing of the machine's memory
+    error: the components may take 512MiB, which leaves no memory for the machine itself
       --> Boxfile.toml:4:10
        |
      2 | agent.image = "oci:i"
@@ -953,7 +953,7 @@ fn helps_are_in_toml() {
        = help: write `cpu = "2s"`
     "#);
     assert_snapshot!(agent_errors("port = \"4088\"\nworkdir = \"work\"\nlimits.memory = \"512mb\""), @r#"
-    error: `port` takes a whole number, not the text `4088`
+    error: `port` takes a whole number, not the string `4088`
       --> Boxfile.toml:4:8
        |
      4 | port = "4088"
@@ -998,14 +998,14 @@ fn helps_are_in_toml() {
 
 #[test]
 fn nesting_without_end() {
-    assert_snapshot!(file_errors(&format!("args = {}", "[".repeat(65))), @r"
+    assert_snapshot!(file_errors(&format!("args = {}", "[".repeat(65))), @"
     error: tables and lists are nested more than 64 deep
       --> Boxfile.toml:3:72
        |
      3 | args = [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[
        |                                                                        ^ one too many
     ");
-    assert_snapshot!(file_errors(&format!("[a{}]", ".a".repeat(64))), @r"
+    assert_snapshot!(file_errors(&format!("[a{}]", ".a".repeat(64))), @"
     error: tables and lists are nested more than 64 deep
       --> Boxfile.toml:3:130
        |

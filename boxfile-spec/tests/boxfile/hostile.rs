@@ -123,8 +123,8 @@ fn blocks_may_be_nested_64_deep_and_no_deeper() {
     let nested = |depth| format!("{}{}", "a {".repeat(depth), "}".repeat(depth));
     let messages = |depth| parse(&nested(depth)).unwrap_err().to_string();
     assert!(!messages(64).contains("deep"));
-    assert_eq!(messages(65), "blocks lie more than 64 deep in one another");
-    assert_eq!(messages(10_000), "blocks lie more than 64 deep in one another");
+    assert_eq!(messages(65), "blocks are nested more than 64 deep in one another");
+    assert_eq!(messages(10_000), "blocks are nested more than 64 deep in one another");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn more_than_a_mebibyte_is_not_read() {
 }
 
 #[test]
-fn of_many_errors_the_first_are_kept() {
+fn only_the_first_of_many_errors_are_kept() {
     let text = "x\n".repeat(3000);
     let errors = parse(&text).unwrap_err();
     // Of what is missing, nothing more fits.

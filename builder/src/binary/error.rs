@@ -1,4 +1,4 @@
-//! Why a file cannot be a box's agent.
+//! Errors of the agent's program.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use host_fs::FileError;
 
 use super::BINARY_MAX;
 
-/// Why a file cannot be a box's agent. A `name` is the file's path or URL.
+/// Errors of the agent's program. A `name` is the file's path or URL.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum BinaryError {

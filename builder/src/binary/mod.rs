@@ -19,9 +19,9 @@ use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use boxfile_spec::Platform;
 use download::Size;
 use host_fs::FileError;
+use host_fs::checkout::inside;
 use host_fs::read::{Links, open_regular};
 
-use crate::checkout::inside;
 use crate::pack::ContentMap;
 pub use error::{BinaryError, ProgramError};
 pub(crate) use program::inspect_head;

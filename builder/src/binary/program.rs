@@ -1,4 +1,4 @@
-//! The type of a file as the kernel sees it that starts it.
+//! Finds out whether, and how, Linux can execute a file.
 //!
 //! Only headers are read, at most 64 KiB of each kind, whatever they claim. Sources: the ELF-64
 //! object file format; Linux, `fs/binfmt_elf.c` (bounds on program headers and interpreter) and
@@ -98,7 +98,9 @@ fn inspect_bytes(file: &dyn ReadAt, platform: Platform) -> Result<Program, Progr
         return Err(ProgramError::NotAProgram(what));
     }
     let known = OTHERS.iter().find(|(start, _)| head.starts_with(start));
-    Err(ProgramError::NotAProgram(known.map_or("nothing that Linux starts", |(_, it)| it)))
+    Err(ProgramError::NotAProgram(
+        known.map_or("neither an ELF program nor a script", |(_, it)| it),
+    ))
 }
 
 /// Reads a script's first line. `cut` says that the file continues after what is given.
@@ -175,7 +177,7 @@ impl<'file> Elf<'file> {
             return Err(ProgramError::NotAProgram("an object file or a core dump"));
         }
         if self.segment(elf::PT_LOAD).is_none() {
-            return Err(ProgramError::Elf("nothing of it is loaded"));
+            return Err(ProgramError::Elf("it has no loadable segment"));
         }
         if let Some(segment) = self.segment(elf::PT_INTERP) {
             return self.interpreter(segment).map(Program::By);

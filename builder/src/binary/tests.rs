@@ -254,7 +254,7 @@ fn bad_first_lines_are_explained() {
 }
 
 #[test]
-fn what_is_no_program_is_named() {
+fn other_files_are_refused_by_type() {
     let library = elf_file(elf::EM_X86_64, elf::ET_DYN, 0, &[elf::PT_LOAD], b"");
     let mut needed = 1u64.to_le_bytes().to_vec();
     needed.extend_from_slice(&[0; 24]);
@@ -263,7 +263,7 @@ fn what_is_no_program_is_named() {
     let object_file = elf_file(elf::EM_X86_64, elf::ET_REL, 0, &[elf::PT_LOAD], b"");
     for (bytes, what) in [
         (b"".as_slice(), "empty"),
-        (b"hello", "nothing that Linux starts"),
+        (b"hello", "neither an ELF program nor a script"),
         (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer (run `git lfs pull`)"),
         (b"\xcf\xfa\xed\xfe\x07\0\0\x01", "a macOS program"),
         (b"MZ\x90\0", "a Windows program"),
@@ -310,7 +310,7 @@ fn broken_headers_are_refused_without_much_memory() {
         (patched(56, &[0, 0]), "it has no proper program headers"),
         (patched(56, &[0xff, 0xff]), "it has no proper program headers"),
         (patched(54, &[32, 0]), "it has no proper program headers"),
-        (patched(64, &[6]), "nothing of it is loaded"),
+        (patched(64, &[6]), "it has no loadable segment"),
     ] {
         assert_eq!(result, Err(format!("{prefix}{why}")));
     }

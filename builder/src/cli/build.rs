@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use box_digest::Digest;
 use box_image::ErrorCode;
 use box_image::text::readable;
 use boxbuild::project::LockFile;
@@ -36,10 +37,11 @@ pub(crate) struct Args {
     pub(crate) project: ProjectOptions,
     #[command(flatten)]
     profile: ProfileOption,
-    /// The directory that the box is written to [default: NAME.box in the current directory]
+    /// The directory that the box is written to [default: NAME.box in the current directory,
+    /// whatever the profile]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Build for this platform of the Boxfile [default: its first]
+    /// Build for this platform of the Boxfile, today linux/amd64 only [default: its first]
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
     platform: Option<Platform>,
     #[command(flatten)]
@@ -66,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tools = Tools::find(&args.inputs, args.project.json)?;
     let old = lock_file.lock.as_ref();
     let request = tools.request(&loaded, platform, old, &[])?;
-    let failed = |error| locked.failure(&error, &loaded.sources);
+    let failed = |error| locked.blame_pin(Failure::of_build(&error, &loaded.sources));
     request.check_platform().map_err(failed)?;
     let default = || PathBuf::from(format!("{}.box", loaded.boxfile().name));
     let directory = args.output.clone().unwrap_or_else(default);
@@ -89,14 +91,29 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let built = resolved.build().map_err(failed)?;
     let written = save(&lock_file, &lock)?;
     stages.begin(&format!("writing {}", directory.display()));
+    let before = box_layout::Documents::read(&directory).ok().map(|before| before.digest);
     let swap = output::write(&tools.store, &built.sealed, &directory)?;
     stages.end();
+    if args.output.is_none() && !loaded.profile_names().is_empty() {
+        note_replaced(before, built.sealed.manifest, &directory);
+    }
     warn_of_swap(swap, &directory, &mut warnings);
     loaded.add_unused(&built.unused, &mut warnings);
-    warn_of_unenforced(&tools, &built, &mut warnings)?;
+    warnings.add_unsupported(&built.sealed.plan(&tools.store)?.unsupported());
     let lock = locking::report(&lock_file, &lock, written);
     report(args, &loaded, &built, &directory, &lock, &warnings);
     Ok(())
+}
+
+/// Says that another box was in the directory that all profiles share.
+fn note_replaced(before: Option<Digest>, now: Digest, directory: &Path) {
+    let directory = directory.display();
+    if let Some(before) = before.filter(|before| *before != now) {
+        terminal::note(&format!(
+            "note: replaced {directory}, which was {before}; each profile is written there, \
+             unless --output names another directory"
+        ));
+    }
 }
 
 /// Refuses an output that is meant to be a file: a box is a directory.
@@ -137,19 +154,6 @@ fn warn_of_swap(swap: Swap, directory: &Path, warnings: &mut Warnings) {
             directory.display()
         ));
     }
-}
-
-/// Says what of the box today's launcher does not enforce, and so refuses to start.
-fn warn_of_unenforced(
-    tools: &Tools<'_>,
-    built: &Build,
-    warnings: &mut Warnings,
-) -> Result<(), Failure> {
-    let plan = built.sealed.plan(&tools.store)?;
-    for unsupported in plan.unsupported() {
-        warnings.add_message(&format!("boxlaunch will not start this box: {unsupported}"));
-    }
-    Ok(())
 }
 
 /// Bounds the number of threads; this one is among them.

@@ -11,7 +11,8 @@ use box_inspect::diff::Side;
 use box_inspect::export::{Contents, ExportError};
 use box_inspect::opened;
 use box_tree::Content;
-use box_tree::listing::{Follow, Found};
+use box_tree::Follow;
+use box_tree::listing::Found;
 
 use super::entry::shown_bytes;
 use super::failure::Failure;
@@ -21,9 +22,9 @@ use super::terminal;
 /// Prints the content of a file in a box.
 ///
 /// Paths are as in `boxbuild ls`; symbolic links are followed, as they lead in the running component.
-/// The bytes are printed as they are, also to a terminal: for a box of a stranger, write to a file or
-/// to `cat -v`. They are verified on their way; an exit code other than 0 says that they are not to be
-/// used.
+/// The bytes are printed as they are, also to a terminal: with a stranger's box, write them to a file
+/// or pipe them to `cat -v`. They are verified as they are read: if the exit code is not 0, do not use
+/// them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild cat hello.box --component agent /etc/os-release\n  \
@@ -58,7 +59,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Returns the content of a file, and refuses what is none.
+/// Returns the content of a file.
+///
+/// # Errors
+/// [`ErrorCode::PathNotFile`] for a directory, a pipe or a device.
 fn content(args: &Args, side: &Side, found: &Found) -> Result<Content, Failure> {
     let inode = side.listing.tree.inode(found.id);
     if let Some(content) = inode.content() {

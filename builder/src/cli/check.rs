@@ -1,27 +1,39 @@
-//! `boxbuild check`: is the Boxfile right, without building it.
-
-use std::path::{Path, PathBuf};
+//! `boxbuild check`: checks a Boxfile without building it.
 
 use box_digest::Blake3Digest;
-use boxbuild::{BuildError, Pins, Report, Request};
-use boxfile_spec::Platform;
+use box_image::plan::Unsupported;
+use boxbuild::compose::unsupported;
+use boxbuild::{BuildError, InputFile, Pins, Report, Request};
+use boxfile_spec::{Diagnostic, Platform};
 use download::fetch::FetchOptions;
 use serde_json::json;
 
-use super::failure::{Failure, diagnostic_json};
-use super::loaded::Loaded;
-use super::options::{ProfileOption, ProjectOptions};
+use super::failure::Failure;
+use super::loaded::{Loaded, Tools};
+use super::locking::Fixed;
+use super::options::{InputOptions, LockedOption, ProfileOption, ProjectOptions, lock_command};
+use super::preview::{self, Previewed};
 use super::terminal;
+use super::warnings::Warnings;
 
 /// Checks a Boxfile and the files of the checkout that it names, without building.
 ///
 /// Reads the Boxfile with all its profiles, what it extends, its skills and its files with
-/// variables. Images, the kernel and the network are not looked at.
+/// variables. Images, the kernel and the network are not looked at, unless --images asks for it:
+/// then a program, health check, user or interpreter that an image lacks is an error, too.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    boxbuild check               check ./Boxfile\n  \
-    boxbuild check --json        print what is wrong as JSON\n  \
-    boxbuild check --canonical   print the Boxfile with every default filled in, as JSON")]
+#[command(
+    after_help = "Examples:\n  \
+    boxbuild check                     check ./Boxfile\n  \
+    boxbuild check --images            check also what the images have\n  \
+    boxbuild check --images --offline  with what the store has of them\n  \
+    boxbuild check --json              print what is wrong as JSON\n  \
+    boxbuild check --canonical         print the Boxfile with every default filled in, as JSON",
+    mut_arg("locked", |it| it.requires("images")),
+    mut_arg("lock_file", |it| it.requires("images")),
+    mut_arg("store", |it| it.requires("images")),
+    mut_arg("offline", |it| it.requires("images"))
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) project: ProjectOptions,
@@ -30,24 +42,84 @@ pub(crate) struct Args {
     /// Print the Boxfile in its canonical form: the same for both syntaxes and any order
     #[arg(long)]
     canonical: bool,
+    /// Read the images, too: fetch them, and compose the root as `boxbuild plan` does. Neither a box
+    /// nor the lock is written
+    #[arg(long)]
+    images: bool,
+    #[command(flatten, next_help_heading = "With --images")]
+    locked: LockedOption,
+    #[command(flatten, next_help_heading = "With --images")]
+    inputs: InputOptions,
+}
+
+/// The findings of the command.
+#[derive(Default)]
+struct Found {
+    failures: Vec<Failure>,
+    warnings: Vec<Report>,
+    unsupported: Vec<Unsupported>,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
-    let (mut warnings, mut failures) = (Vec::new(), Vec::new());
     let all = if loaded.variant().is_some() { vec![loaded.clone()] } else { loaded.variants() };
-    for variant in &all {
-        let (errors, found) = check(variant);
-        failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
-        warnings.extend(found);
+    let mut found = Found { unsupported: unsupported(loaded.boxfile()), ..Found::default() };
+    all.iter().for_each(|variant| found.check_files(variant));
+    found.refuse()?;
+    if args.images {
+        found.check_images(args, &all)?;
+        found.refuse()?;
     }
-    // Profiles share most of what is wrong.
-    distinct(&mut failures);
-    distinct(&mut warnings);
-    Failure::all(failures)?;
-    report(args, &loaded, &warnings);
+    distinct(&mut found.warnings);
+    report(args, &loaded, &found);
     Ok(())
+}
+
+impl Found {
+    /// Checks what belongs to the checkout.
+    fn check_files(&mut self, variant: &Loaded) {
+        let (errors, warnings) = check(variant);
+        self.failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
+        self.warnings.extend(warnings);
+        self.warnings.extend(unbuildable(variant));
+    }
+
+    /// Checks what only the images can tell.
+    fn check_images(&mut self, args: &Args, variants: &[Loaded]) -> Result<(), Failure> {
+        let Args { locked, inputs, project, .. } = args;
+        let file = variants[0].lock_file(inputs).map_err(|error| locked.blame(error.into()))?;
+        let command = lock_command(project, inputs);
+        let fixed = Fixed { file: &file, option: "--locked", command: &command };
+        let fixed = locked.locked.then_some(&fixed);
+        let tools = Tools::find(inputs, project.json)?;
+        for (index, variant) in variants.iter().enumerate() {
+            let platform = variant.platform(None)?;
+            match preview::preview(variant, &tools, platform, &file, fixed) {
+                Ok(previewed) => self.add(previewed, variant, index == 0),
+                Err(failure) => self.failures.push(failure),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what a preview found. The report is about the `first`.
+    fn add(&mut self, previewed: Previewed, variant: &Loaded, first: bool) {
+        let Previewed { preview, warnings, .. } = previewed;
+        self.warnings.extend(warnings);
+        if let Err(unmerged) = preview.root {
+            let error = BuildError::Conflicts(unmerged);
+            self.failures.push(Failure::of_build(&error, &variant.sources));
+        } else if first {
+            self.unsupported = preview.unsupported;
+        }
+    }
+
+    /// Fails if something is wrong. Profiles share most of what is.
+    fn refuse(&mut self) -> Result<(), Failure> {
+        distinct(&mut self.failures);
+        Failure::all(std::mem::take(&mut self.failures))
+    }
 }
 
 /// Leaves out what is there before already.
@@ -69,31 +141,34 @@ fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
         pins: Pins::default(),
         fetch: FetchOptions { offline: true, ..FetchOptions::default() },
         remote: None,
-        init: Path::new(""),
-        kernel: PathBuf::new(),
+        init: InputFile::found(""),
+        kernel: InputFile::found(""),
         builder: Blake3Digest::from_bytes([0; 32]),
     })
 }
 
-fn report(args: &Args, loaded: &Loaded, warnings: &[Report]) {
+/// Returns the warning about a box that this version can build for none of its platforms.
+fn unbuildable(loaded: &Loaded) -> Option<Report> {
+    let platforms = &loaded.boxfile().platforms;
+    let first =
+        platforms.first().filter(|_| platforms.iter().all(|it| it.value != Platform::BUILT))?;
+    let message = BuildError::Platform { platform: first.value }.to_string();
+    Report::new(loaded.sources.clone(), [Diagnostic::warning(message, first.span, "declared here")])
+}
+
+fn report(args: &Args, loaded: &Loaded, found: &Found) {
     if args.canonical {
         return terminal::json(&loaded.boxfile().canonical());
     }
+    let mut warnings = Warnings::new(args.project.json);
+    loaded.add_warnings(&found.warnings, &mut warnings);
     if args.project.json {
-        let own = loaded.warnings.iter().map(|it| diagnostic_json(it, &loaded.sources));
-        let further = warnings
-            .iter()
-            .flat_map(|report| report.found.iter().map(|it| diagnostic_json(it, &report.sources)));
-        let warnings: Vec<_> = own.chain(further).collect();
         let report = json!({
-            "name": loaded.boxfile().name, "profiles": loaded.profile_names(), "warnings": warnings,
-            "unsupported": boxbuild::compose::unsupported(loaded.boxfile()),
+            "name": loaded.boxfile().name, "profiles": loaded.profile_names(),
+            "warnings": warnings.json(), "unsupported": found.unsupported,
         });
         return terminal::json(&report.to_string());
     }
-    loaded.show_warnings(warnings);
-    for unsupported in boxbuild::compose::unsupported(loaded.boxfile()) {
-        terminal::note(&format!("warning: boxlaunch will not start this box: {unsupported}"));
-    }
+    warnings.add_unsupported(&found.unsupported);
     terminal::note(&format!("{}: ok", loaded.project.file.display()));
 }

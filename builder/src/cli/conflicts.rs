@@ -33,17 +33,17 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
 pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) -> String {
     let shown = conflicts.iter().map(|it| it.describe(origins));
     let more = match conflicts.len() {
-        0..=MOST_AS_DATA => "more; `--json` has all of them",
-        _ => "more; `--json` has the first 1000",
+        0..=MOST_AS_DATA => "more; `--json` has all of them".to_owned(),
+        _ => format!("more; `--json` has the first {MOST_AS_DATA}"),
     };
-    let list = error_report::first(shown, "\n", more);
+    let list = error_report::first(shown, "\n", &more);
     let split = match syntax {
         Syntax::Kdl => "`layout \"split\"`",
         Syntax::Toml => "`layout = \"split\"`",
     };
     let advice = advice(conflicts);
     let help = match advice.as_slice() {
-        [] => format!("do as the notes say, or keep each image whole: {split}"),
+        [] => format!("follow the notes, or keep each image whole: {split}"),
         advice => format!("{}\n    or keep each image whole: {split}", lines(advice, syntax)),
     };
     let open = conflicts.iter().filter(|it| !it.declared).count();

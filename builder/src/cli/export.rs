@@ -20,8 +20,8 @@ use super::{locate, terminal};
 /// Writes the files of a box in a form that other programs read.
 ///
 /// erofs is the rootfs image as it is, tar an archive, dir a directory, and oci an image of one
-/// component for podman or docker. The same box gives the same bytes everywhere. Nothing that is
-/// there is written over.
+/// component for podman or docker. The same box gives the same bytes everywhere. What already
+/// exists is never overwritten.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild export greet.box                       the rootfs image: ./greet.erofs\n  \

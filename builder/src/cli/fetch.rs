@@ -36,7 +36,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (locked, as_json) = (&args.locked, args.project.json);
     let loaded = Loaded::read(&args.project, None)?;
-    let file = LockFile::read_any_epoch(&loaded.lock_path(&args.inputs));
+    let file = loaded.lock_path(&args.inputs).and_then(|path| LockFile::read_any_epoch(&path));
     let file = file.map_err(|error| locked.blame(error.into()))?;
     let command = lock_command(&args.project, &args.inputs);
     let fixed = Fixed { file: &file, option: "--locked", command: &command };
@@ -50,7 +50,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let layers = resolved.fetch().map_err(failed)?;
         fetched.extend(layers.iter().map(|layer| (layer.digest, layer.size)));
         Ok(())
-    })?;
+    });
+    let lock = lock.map_err(|failure| locked.blame_pin(failure))?;
     if locked.locked {
         fixed.check_resolved(&lock)?;
     }

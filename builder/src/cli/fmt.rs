@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use box_image::text::shell_word;
-use boxbuild::project::{Project, replace};
+use boxbuild::project::Project;
 use boxfile_spec::{Document, MAX_SOURCE, Severity, Source, Syntax};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use host_fs::checkout::replace;
 use serde_json::json;
 
 use super::failure::Failure;
@@ -15,7 +16,7 @@ use super::{search, terminal};
 
 /// Formats Boxfiles in place.
 ///
-/// Comments, blank lines and the order of declarations stay; what a Boxfile says never changes.
+/// Comments, blank lines and the order of declarations are kept, and the meaning never changes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild fmt                    format the Boxfile\n  \
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     /// Change nothing; exit with 1 if a file is not formatted
     #[arg(long)]
     check: bool,
-    /// The syntax of standard input: kdl or toml [default: as it looks]
+    /// The syntax of standard input: kdl or toml [default: guessed from the text]
     #[arg(long, value_name = "SYNTAX", value_parser = syntax(), hide_possible_values = true)]
     syntax: Option<Syntax>,
     /// Print JSON, also for errors (except usage errors)
@@ -159,8 +160,12 @@ fn formatted(file: &Path, document: Document, named: bool) -> Result<Option<Stri
     let text = boxfile_spec::format(source);
     match text {
         Some(text) if text.len() > MAX_SOURCE => {
-            let what = "would have more than 1 MiB when it is formatted; it is left as it is";
-            Err(Failure::new(ErrorCode::TooLarge, format!("{} {what}", file.display())))
+            let message = format!(
+                "{} would have more than {} MiB when it is formatted; it is left as it is",
+                file.display(),
+                MAX_SOURCE >> 20
+            );
+            Err(Failure::new(ErrorCode::TooLarge, message))
         }
         Some(text) => Ok((text != source.text).then_some(text)),
         None => {

@@ -1,13 +1,9 @@
 //! `boxbuild schema`, `boxbuild completions` and `boxbuild man`: the language for editors, and the
 //! command line for shells and manuals.
 
-use std::path::PathBuf;
-
-use box_image::ErrorCode;
 use clap::CommandFactory;
-use clap_complete::Shell;
-use cli_manual::Manual;
 use cli_manual::color::VARIABLES;
+use cli_manual::{CompletionsArgs, ManArgs, Manual};
 
 use super::failure::Failure;
 use super::{Cli, terminal};
@@ -21,27 +17,6 @@ pub(crate) struct Schema {
     reference: bool,
 }
 
-/// Prints the completions for a shell.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    boxbuild completions bash > /etc/bash_completion.d/boxbuild\n  \
-    boxbuild completions zsh > ~/.zfunc/_boxbuild")]
-pub(crate) struct Completions {
-    /// The shell
-    shell: Shell,
-}
-
-/// Prints the manual page, or writes the pages of all commands into a directory.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    boxbuild man | man -l -\n  \
-    boxbuild man --output /usr/local/share/man/man1")]
-pub(crate) struct Man {
-    /// Write one page for each command into this directory
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-}
-
 /// Runs `boxbuild schema`.
 pub(crate) fn schema(args: &Schema) -> Result<(), Failure> {
     let text = if args.reference { boxfile_spec::reference() } else { boxfile_spec::json_schema() };
@@ -50,19 +25,25 @@ pub(crate) fn schema(args: &Schema) -> Result<(), Failure> {
 }
 
 /// Runs `boxbuild completions`.
-pub(crate) fn completions(args: &Completions) -> Result<(), Failure> {
-    terminal::result(cli_manual::completions(args.shell, Cli::command()).trim_end());
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+    terminal::result(args.text(Cli::command()).trim_end());
     Ok(())
 }
 
-/// What the manual says beside what the command line does.
+/// The sections of the manual that do not follow from the command line.
 const MANUAL: Manual = Manual {
     environment: &[
         ("BOXBUILD_STORE", "The directory of the store, unless --store names one."),
         ("BOXBUILD_INIT", "The init, unless --init names one."),
         ("BOXBUILD_KERNEL", "The guest kernel, unless --kernel or the Boxfile names one."),
-        ("BOXBUILD_REGISTRIES", "The file registries.toml, unless --registry-config names one."),
-        ("XDG_CACHE_HOME, XDG_CONFIG_HOME, HOME", "Where the store and the configuration are."),
+        (
+            "BOXBUILD_REGISTRIES",
+            "The configuration of registries, unless --registry-config names one.",
+        ),
+        (
+            "XDG_CACHE_HOME, XDG_CONFIG_HOME, XDG_DATA_HOME, HOME",
+            "Where the store, the configuration and the kernel of `boxbuild setup` are.",
+        ),
         (
             "REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR",
             "Where credentials of registries are, as for podman and docker.",
@@ -73,7 +54,7 @@ const MANUAL: Manual = Manual {
     ],
     files: &[
         ("Boxfile, Boxfile.kdl, Boxfile.toml", "The declaration of a box."),
-        ("Boxfile.lock", "What a Boxfile's images and files are pinned to. Check it in."),
+        ("Boxfile.lock", "The digests of the Boxfile's images and files. Check it in."),
         ("NAME.box", "A box: an OCI image layout directory."),
         ("~/.cache/boxbuild", "The store. It can be removed when no build runs."),
         ("~/.config/boxbuild/registries.toml", "Mirrors and certificates of registries."),
@@ -82,14 +63,9 @@ const MANUAL: Manual = Manual {
 };
 
 /// Runs `boxbuild man`.
-pub(crate) fn man(args: &Man) -> Result<(), Failure> {
-    if let Some(directory) = &args.output {
-        return MANUAL.write_pages(Cli::command(), directory).map_err(|error| {
-            Failure::new(ErrorCode::Io, format!("cannot write to {}: {error}", directory.display()))
-        });
+pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
+    if let Some(page) = args.page(&MANUAL, Cli::command())? {
+        terminal::result(page.trim_end());
     }
-    let failed = |error| Failure::new(ErrorCode::Io, format!("cannot write the manual: {error}"));
-    let page = MANUAL.page(Cli::command()).map_err(failed)?;
-    terminal::result(String::from_utf8_lossy(&page).trim_end());
     Ok(())
 }

@@ -19,7 +19,7 @@ pub(crate) struct GlobalOptions {
     /// Print errors and results only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Print also what was found where, retries, and how long each stage took
+    /// Also print which files are used, each retry, and how long each stage took
     #[arg(short, long, global = true)]
     verbose: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `boxbuild inspect`: what a box is, what it was made of, and its SBOM.
+//! `boxbuild inspect`: describes a box and what it was made of, or prints its SBOM.
 
 use std::path::PathBuf;
 

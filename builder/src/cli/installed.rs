@@ -2,14 +2,17 @@
 
 use std::env;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use boxbuild::binary::{Program, inspect};
-use boxfile_spec::{Boxfile, Platform};
+use boxbuild::{InputFile, NamedBy};
+use boxfile_spec::{Boxfile, Platform, Spanned};
+use host_fs::trust::Trusted;
 
 use super::failure::{Failure, chain};
-use super::locate;
+use super::{locate, search, terminal};
 
 /// Where distributions install shared libraries.
 const LIBRARY_DIRECTORIES: [&str; 6] = [
@@ -26,11 +29,25 @@ const SET_UP_KERNEL: &str = "boxbuild/guest-kernel";
 /// The file by which a directory is known as cargo's output.
 const CARGO_NOTES: &str = ".rustc_info.json";
 
-/// Returns the init: as named, or the first that is installed and static. `cargo build` leaves a
-/// dynamic one beside boxbuild, which no guest could start.
-pub(crate) fn init(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    let program = || env::current_exe().unwrap_or_default();
-    named.map_or_else(|| first_static(&init_places(&program())), |path| Ok(path.to_owned()))
+/// Returns the init: as named, or the first that is installed, static, and could have been put there
+/// by nobody else. `cargo build` leaves a dynamic one beside boxbuild, which no guest could start.
+pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
+    if let Some(path) = named {
+        return Ok(named_file(path, "--init", "BOXBUILD_INIT"));
+    }
+    let program = env::current_exe().unwrap_or_default();
+    let mut trusted = search::trusted();
+    // The owners of this program and its directory could change all that it does.
+    let owners = program.ancestors().take(2).filter_map(|it| it.metadata().ok());
+    trusted.users.extend(owners.map(|it| it.uid()));
+    Ok(InputFile::found(first_static(&init_places(&program), &trusted)?))
+}
+
+/// Returns a file that an option names, or the variable that stands for it.
+fn named_file(path: &Path, option: &'static str, variable: &'static str) -> InputFile {
+    let is_variable = env::var_os(variable).is_some_and(|value| Path::new(&value) == path);
+    let named_by = if is_variable { NamedBy::Variable(variable) } else { NamedBy::Option(option) };
+    InputFile { path: path.to_owned(), named_by }
 }
 
 /// Returns where box-init may be: as installed, beside this program, or where `cargo xtask box-init`
@@ -45,20 +62,22 @@ fn init_places(program: &Path) -> Vec<PathBuf> {
     places
 }
 
-fn first_static(places: &[PathBuf]) -> Result<PathBuf, Failure> {
+fn first_static(places: &[PathBuf], trusted: &Trusted) -> Result<PathBuf, Failure> {
     let mut skipped = Vec::new();
     for place in places.iter().filter(|place| place.is_file()) {
-        match unusable(place) {
-            None => return Ok(place.clone()),
-            Some(why) => skipped.push(format!("{} was skipped: {why}", place.display())),
-        }
+        let Some(why) = search::distrust(place, trusted).or_else(|| unusable(place)) else {
+            return Ok(place.clone());
+        };
+        let why = format!("{} was skipped: {why}", place.display());
+        terminal::detail("init", &why);
+        skipped.push(why);
     }
     let message = match skipped.is_empty() {
         true => "box-init is not installed".to_owned(),
-        false => format!("no static box-init is installed; {}", skipped.join("; ")),
+        false => format!("no box-init that can be used is installed; {}", skipped.join("; ")),
     };
     let help = "run `cargo xtask install` in the checkout of boxbuild, or `cargo xtask box-init` \
-                there and name its result with --init PATH or BOXBUILD_INIT";
+                there and name the file that it builds with --init PATH or BOXBUILD_INIT";
     Err(Failure::new((ErrorCode::InitNotFound, help), message))
 }
 
@@ -81,16 +100,16 @@ pub(crate) fn kernel(
     named: Option<&Path>,
     boxfile: &Boxfile,
     base: &Path,
-) -> Result<PathBuf, Failure> {
+) -> Result<InputFile, Failure> {
     let declared = boxfile.kernel.as_ref().and_then(|kernel| kernel.path.as_ref());
-    if let Some(path) = declared {
-        return Ok(base.join(&path.value));
+    if let Some(Spanned { value, span }) = declared {
+        return Ok(InputFile { path: base.join(value), named_by: NamedBy::Boxfile(*span) });
     }
     if let Some(path) = named {
-        return Ok(path.to_owned());
+        return Ok(named_file(path, "--kernel", "BOXBUILD_KERNEL"));
     }
     let of_system = LIBRARY_DIRECTORIES.iter().map(|it| Path::new(it).join(KERNEL_LIBRARY));
-    first_kernel(set_up_kernel().into_iter().chain(of_system))
+    Ok(InputFile::found(first_kernel(set_up_kernel().into_iter().chain(of_system))?))
 }
 
 fn first_kernel(places: impl IntoIterator<Item = PathBuf>) -> Result<PathBuf, Failure> {
@@ -138,6 +157,10 @@ mod tests {
         fs::write(path, bytes).unwrap();
     }
 
+    fn found(program: &Path) -> Result<PathBuf, Failure> {
+        first_static(&init_places(program), &Trusted::this_user())
+    }
+
     /// An empty directory, and where in it the program would be.
     fn layout(program: &str) -> (tempfile::TempDir, PathBuf) {
         let root = tempfile::tempdir().unwrap();
@@ -147,7 +170,8 @@ mod tests {
 
     #[test]
     fn a_named_init_is_taken_as_it_is() {
-        assert_eq!(init(Some(Path::new("own"))), Ok(PathBuf::from("own")));
+        let named_by = NamedBy::Option("--init");
+        assert_eq!(init(Some(Path::new("own"))), Ok(InputFile { path: "own".into(), named_by }));
     }
 
     #[test]
@@ -155,10 +179,10 @@ mod tests {
         let (root, boxbuild) = layout("bin/boxbuild");
         let beside = root.path().join("bin/box-init");
         write(&beside, &program(false));
-        assert_eq!(first_static(&init_places(&boxbuild)), Ok(beside));
+        assert_eq!(found(&boxbuild), Ok(beside));
         let installed = root.path().join("lib/boxbuild/box-init");
         write(&installed, &program(false));
-        assert_eq!(first_static(&init_places(&boxbuild)), Ok(installed));
+        assert_eq!(found(&boxbuild), Ok(installed));
     }
 
     #[test]
@@ -167,15 +191,15 @@ mod tests {
         write(&root.path().join("target/release/box-init"), &program(true));
         let built = root.path().join("target/x86_64-unknown-linux-musl/release/box-init");
         write(&built, &program(false));
-        assert!(first_static(&init_places(&boxbuild)).is_err(), "nothing says that cargo made it");
+        assert!(found(&boxbuild).is_err(), "nothing says that cargo made it");
         write(&root.path().join("target/.rustc_info.json"), b"{}");
-        assert_eq!(first_static(&init_places(&boxbuild)), Ok(built));
+        assert_eq!(found(&boxbuild), Ok(built));
     }
 
     #[test]
     fn where_no_init_can_be_used_the_error_says_why() {
         let (root, boxbuild) = layout("bin/boxbuild");
-        let failed = || format!("{:?}", first_static(&init_places(&boxbuild)).unwrap_err());
+        let failed = || format!("{:?}", found(&boxbuild).unwrap_err());
         assert!(failed().contains("\"box-init is not installed\""), "{}", failed());
         let dynamic = root.path().join("lib/boxbuild/box-init");
         let text = boxbuild.with_file_name("box-init");
@@ -183,10 +207,24 @@ mod tests {
         write(&text, b"text");
         let (dynamic, text) = (dynamic.display(), text.display());
         let expected = format!(
-            "no static box-init is installed; {dynamic} was skipped: it is linked dynamically; \
-             {text} was skipped: it is nothing that Linux starts"
+            "no box-init that can be used is installed; {dynamic} was skipped: it is linked dynamically; \
+             {text} was skipped: it is neither an ELF program nor a script"
         );
         assert!(failed().contains(&expected), "{}", failed());
+    }
+
+    #[test]
+    fn an_init_that_others_could_have_put_there_is_skipped() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let (root, boxbuild) = layout("bin/boxbuild");
+        let beside = root.path().join("bin/box-init");
+        write(&beside, &program(false));
+        assert_eq!(found(&boxbuild), Ok(beside));
+        let open = fs::Permissions::from_mode(0o1777);
+        fs::set_permissions(root.path().join("bin"), open).unwrap();
+        let failed = format!("{:?}", found(&boxbuild).unwrap_err());
+        assert!(failed.contains("bin/box-init was skipped: everybody can write to "), "{failed}");
     }
 
     #[test]
@@ -206,9 +244,10 @@ mod tests {
         let kernel = |more: &str| {
             let text = format!("box \"x\"\nagent {{\n    image \"oci:agent\"\n}}\n{more}");
             let boxfile = boxfile_spec::parse(&text).unwrap();
-            kernel(Some(Path::new("named")), &boxfile, Path::new("/base"))
+            let kernel = kernel(Some(Path::new("named")), &boxfile, Path::new("/base")).unwrap();
+            (kernel.path, kernel.named_by.span().is_some())
         };
-        assert_eq!(kernel(""), Ok("named".into()));
-        assert_eq!(kernel("kernel \"own.so\"\n"), Ok("/base/own.so".into()));
+        assert_eq!(kernel(""), ("named".into(), false));
+        assert_eq!(kernel("kernel \"own.so\"\n"), ("/base/own.so".into(), true));
     }
 }

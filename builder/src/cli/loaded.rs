@@ -1,4 +1,4 @@
-//! A Boxfile that was read for a command, and what commands ask of it.
+//! A Boxfile that was read for a command, with its profiles, lock and warnings.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use box_digest::Blake3Digest;
 use box_image::ErrorCode;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
-use boxbuild::{Pins, Report, Request, Variant};
-use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources, Syntax};
+use boxbuild::{BuildError, InputFile, Pins, Report, Request, Variant};
+use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources};
 use download::fetch::FetchOptions;
 use oci_registry::Registry;
 
@@ -85,17 +85,17 @@ impl Loaded {
         Declarations { without, profiles, base: &project.base }
     }
 
-    /// Returns what of the declarations is built for a platform.
+    /// Returns the declarations that are built for a platform.
     pub(crate) fn target(&self, platform: Platform) -> Target<'_> {
         Target { profile: self.profile_name(), platform }
     }
 
-    /// Shows what is worth a look, in the Boxfile and in further texts.
+    /// Prints the warnings about the Boxfile and further files.
     pub(crate) fn show_warnings(&self, further: &[Report]) {
         self.add_warnings(further, &mut Warnings::default());
     }
 
-    /// Adds what is worth a look, in the Boxfile and in further texts, to the warnings of a command.
+    /// Adds the warnings about the Boxfile and further files to those of a command.
     pub(crate) fn add_warnings(&self, further: &[Report], to: &mut Warnings) {
         let own = Report::new(self.sources.clone(), self.warnings.clone());
         own.iter().chain(further).for_each(|report| to.add(report));
@@ -106,7 +106,7 @@ impl Loaded {
         self.add(unused.iter().filter_map(|unused| unused.warning(self.boxfile())), to);
     }
 
-    /// Adds what is worth a look at places of the Boxfile to the warnings of a command.
+    /// Adds warnings about places of the Boxfile to those of a command.
     pub(crate) fn add(&self, found: impl IntoIterator<Item = Diagnostic>, to: &mut Warnings) {
         let report = Report::new(self.sources.clone(), found);
         report.iter().for_each(|report| to.add(report));
@@ -114,14 +114,20 @@ impl Loaded {
 
     /// Reads the lock.
     pub(crate) fn lock_file(&self, options: &InputOptions) -> Result<LockFile, LockFileError> {
-        let path = self.lock_path(options);
+        let path = self.lock_path(options)?;
         terminal::detail("lock", path.display());
         LockFile::read(&path)
     }
 
-    /// Returns where the lock is.
-    pub(crate) fn lock_path(&self, options: &InputOptions) -> PathBuf {
-        options.lock_file.clone().unwrap_or_else(|| self.project.lock_path())
+    /// Returns where the lock is. One that the command line does not name is no link that leads out of
+    /// its directory.
+    pub(crate) fn lock_path(&self, options: &InputOptions) -> Result<PathBuf, LockFileError> {
+        if let Some(named) = &options.lock_file {
+            return Ok(named.clone());
+        }
+        let path = self.project.lock_path();
+        Project::check_unnamed(&path)?;
+        Ok(path)
     }
 
     /// Returns the platform to build for: as named, which must be one that the Boxfile has, or the
@@ -131,22 +137,15 @@ impl Loaded {
         match named {
             None => Ok(declared.first().copied().unwrap_or(Platform::BUILT)),
             Some(platform) if declared.contains(&platform) => Ok(platform),
-            Some(platform) => Err(self.undeclared(&declared, platform)),
+            Some(platform) if platform != Platform::BUILT => {
+                Err(BuildError::Platform { platform }.into())
+            }
+            Some(platform) => {
+                let message = format!("the Boxfile is not for {platform}");
+                let help = format!("add \"{platform}\" to its `platform`");
+                Err(Failure::new((ErrorCode::PlatformUnsupported, help), message))
+            }
         }
-    }
-
-    fn undeclared(&self, declared: &[Platform], platform: Platform) -> Failure {
-        let names: Vec<&str> = declared.iter().map(|it| it.name()).collect();
-        let all: Vec<String> =
-            names.iter().chain([&platform.name()]).map(|it| format!("\"{it}\"")).collect();
-        let line = match self.sources.as_slice()[0].syntax {
-            Syntax::Kdl => format!("platform {}", all.join(" ")),
-            Syntax::Toml => format!("platform = [{}]", all.join(", ")),
-        };
-        let names = names.join(" and ");
-        let help = format!("to have it for {platform} too, write `{line}` in the Boxfile");
-        let message = format!("the Boxfile is for {names}, not for {platform}");
-        Failure::new((ErrorCode::PlatformUnsupported, help), message)
     }
 }
 
@@ -156,7 +155,7 @@ pub(crate) struct Tools<'a> {
     /// Whether a machine reads what the command prints.
     pub(crate) as_json: bool,
     options: &'a InputOptions,
-    init: PathBuf,
+    init: InputFile,
     builder: Blake3Digest,
     remote: Registry,
 }
@@ -167,9 +166,9 @@ impl<'a> Tools<'a> {
         let store = locate::store(options.store.store.as_deref())?;
         terminal::detail("store", store.display());
         let init = installed::init(options.init.as_deref())?;
-        terminal::detail("init", init.display());
+        terminal::detail("init", init.path.display());
         Ok(Self {
-            store: Store::open(&store)?,
+            store: locate::open_store(&store)?,
             as_json,
             options,
             init,
@@ -188,7 +187,7 @@ impl<'a> Tools<'a> {
     ) -> Result<Request<'r>, Failure> {
         let (boxfile, base) = (loaded.boxfile(), &loaded.project.base);
         let kernel = installed::kernel(self.options.kernel.as_deref(), boxfile, base)?;
-        terminal::detail("kernel", kernel.display());
+        terminal::detail("kernel", kernel.path.display());
         Ok(Request {
             boxfile,
             base,
@@ -201,7 +200,7 @@ impl<'a> Tools<'a> {
                 ..FetchOptions::default()
             },
             remote: Some(&self.remote),
-            init: &self.init,
+            init: self.init.clone(),
             kernel,
             builder: self.builder,
         })

@@ -3,9 +3,11 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use box_cache::Store;
 use box_image::ErrorCode;
 
 use super::failure::Failure;
+use super::terminal;
 
 /// Refuses an output in the directory of a box, or of any other OCI image layout, which would hold
 /// something foreign then.
@@ -33,6 +35,13 @@ pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
             let help = "name one with --store, or set HOME";
             Failure::new((ErrorCode::StoreInvalid, help), "no directory for the store")
         })
+}
+
+/// Opens the store, and says so if that has to wait for another process.
+pub(crate) fn open_store(directory: &Path) -> Result<Store, Failure> {
+    let store = directory.display();
+    let text = format!("waiting for another boxbuild that uses the store {store}");
+    Ok(Store::open_waiting(directory, || terminal::note(&text))?)
 }
 
 /// Returns the directory of the user's configuration.

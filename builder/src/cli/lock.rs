@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use box_image::{ErrorCode, exit};
+use box_image::ErrorCode;
 use boxbuild::project::{LockFile, LockFileError};
 use boxbuild::{Resolved, resolve};
 use boxfile_spec::lock::{LockEntry, PinKind};
@@ -12,14 +12,14 @@ use boxfile_spec::{Lock, nearest};
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::locking::Fixed;
-use super::options::{InputOptions, ProjectOptions, lock_command};
+use super::options::{InputOptions, LockedOption, ProjectOptions, lock_command};
 use super::stages::Stages;
 use super::{locking, terminal};
 
 /// Writes Boxfile.lock without building.
 ///
-/// Everything that the Boxfile names is pinned, for each of its platforms and profiles. What is
-/// locked already stays as it is, unless the Boxfile or a file of the checkout changed.
+/// Pins everything that the Boxfile names, for each of its platforms and profiles. What is already
+/// locked stays as it is, unless the Boxfile or a file of the checkout changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild lock            write Boxfile.lock\n  \
@@ -60,18 +60,17 @@ pub(crate) struct UpdateArgs {
 /// Runs `boxbuild lock`.
 pub(crate) fn lock(args: &LockArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, None)?;
-    let file = LockFile::read_any_epoch(&loaded.lock_path(&args.inputs));
-    let blame = |failure: Failure| {
-        if args.check { failure.with_exit(exit::LOCKED) } else { failure }
-    };
-    let file = file.map_err(|error| blame(error.into()))?;
+    let file = loaded.lock_path(&args.inputs).and_then(|path| LockFile::read_any_epoch(&path));
+    let locked = LockedOption { locked: args.check };
+    let file = file.map_err(|error| locked.blame(error.into()))?;
     let command = lock_command(&args.project, &args.inputs);
     let fixed = Fixed { file: &file, option: "--check", command: &command };
     if args.check {
         check_declared(&fixed, &loaded)?;
     }
     let tools = Tools::find(&args.inputs, args.project.json)?;
-    let lock = resolve_all(&loaded, &tools, file.lock.as_ref(), &[], |_| Ok(()))?;
+    let lock = resolve_all(&loaded, &tools, file.lock.as_ref(), &[], |_| Ok(()))
+        .map_err(|failure| locked.blame_pin(failure))?;
     if args.check {
         fixed.check_resolved(&lock)?;
     }
@@ -104,7 +103,7 @@ fn read_to_rebuild(path: &Path) -> Result<LockFile, Failure> {
 /// Runs `boxbuild update`.
 pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, None)?;
-    let path = loaded.lock_path(&args.inputs);
+    let path = loaded.lock_path(&args.inputs)?;
     let all = args.names.is_empty();
     let file = if all { read_to_rebuild(&path)? } else { LockFile::read_any_epoch(&path)? };
     let old = file.lock.as_ref();

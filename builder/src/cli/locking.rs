@@ -56,7 +56,7 @@ impl Fixed<'_> {
             return Ok(());
         }
         let help = format!(
-            "look at what changed; if it is meant, run `{}` and check the lock in",
+            "review what changed; if it is intended, run `{}` and check the lock in",
             self.command
         );
         let path = self.file.path().display();

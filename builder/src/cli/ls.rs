@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use box_image::ComponentName;
 use box_inspect::diff::{Entry, Side};
 use box_inspect::opened;
-use box_tree::listing::Follow;
+use box_tree::Follow;
 use box_tree::path::names;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ use super::terminal;
 /// Paths are those of the rootfs: the files of the agent's image are below /roots/agent, with layout
 /// "merged" those of both images below /roots/merged. With --component they are those that the
 /// component sees. Symbolic links in the directories of PATH are followed. Nothing is mounted or
-/// unpacked: a box carries the list. What boots is not hashed; `boxlaunch verify` does that.
+/// unpacked: the box carries this list. The blobs that boot are not hashed; `boxlaunch verify` does that.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild ls hello.box                              every file\n  \

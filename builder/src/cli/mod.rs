@@ -23,6 +23,7 @@ mod locking;
 mod ls;
 mod options;
 mod plan;
+mod preview;
 mod progress;
 mod registries;
 mod search;
@@ -38,6 +39,7 @@ use std::process::ExitCode;
 use box_image::exit;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli_manual::color::color_of;
+use cli_manual::{CompletionsArgs, ManArgs};
 use error_report::Problem;
 
 /// Bakes microVM images for AI agents from a checked-in Boxfile.
@@ -70,8 +72,10 @@ enum Command {
     Fmt(fmt::Args),
     Setup(setup::Args),
     Schema(generate::Schema),
-    Completions(generate::Completions),
-    Man(generate::Man),
+    #[command(after_help = CompletionsArgs::examples("boxbuild"))]
+    Completions(CompletionsArgs),
+    #[command(after_help = ManArgs::examples("boxbuild"))]
+    Man(ManArgs),
 }
 
 impl Cli {

@@ -4,9 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use box_image::text::shell_word;
-use box_image::{ComponentName, exit};
-use boxbuild::BuildError;
-use boxfile_spec::{Platform, Sources};
+use box_image::{ComponentName, ErrorCode, exit};
+use boxfile_spec::Platform;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::failure::Failure;
@@ -57,7 +56,7 @@ pub(crate) struct StoreOption {
 /// How registries are asked.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RegistryOptions {
-    /// Mirrors, plain http and certificates of registries
+    /// The configuration of registries: mirrors, plain http, certificates
     /// [default: boxbuild/registries.toml in $XDG_CONFIG_HOME or ~/.config, if it is there]
     #[arg(long, value_name = "PATH", env = "BOXBUILD_REGISTRIES", hide_env_values = true)]
     pub(crate) registry_config: Option<PathBuf>,
@@ -80,13 +79,9 @@ pub(crate) struct LockedOption {
 }
 
 impl LockedOption {
-    /// Returns the failure of a build. With `--locked`, a pin that is stale is the lock's fault.
-    pub(crate) fn failure(&self, error: &BuildError, sources: &Sources) -> Failure {
-        let failure = Failure::of_build(error, sources);
-        match error {
-            BuildError::PinGone { .. } | BuildError::PinMismatch { .. } => self.blame(failure),
-            _ => failure,
-        }
+    /// Gives a failure the exit code that `--locked` promises if a pin is stale.
+    pub(crate) fn blame_pin(&self, failure: Failure) -> Failure {
+        if failure.has(ErrorCode::LockPinStale) { self.blame(failure) } else { failure }
     }
 
     /// Gives a failure because of the lock the exit code that `--locked` promises.

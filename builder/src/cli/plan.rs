@@ -3,14 +3,15 @@
 use box_image::exit;
 use box_image::text::readable;
 use boxbuild::compose::MergeReport;
-use boxbuild::compose::merged::{PolicyUse, Unused};
-use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage, resolve};
+use boxbuild::compose::merged::PolicyUse;
+use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
+use super::preview::{self, Previewed};
 use super::warnings::Warnings;
 use super::{conflicts, locking, terminal};
 
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     pub(crate) project: ProjectOptions,
     #[command(flatten)]
     profile: ProfileOption,
-    /// Plan for this platform of the Boxfile [default: its first]
+    /// Plan for this platform of the Boxfile, today linux/amd64 only [default: its first]
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
     platform: Option<Platform>,
     #[command(flatten)]
@@ -43,19 +44,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let lock_file = loaded.lock_file(&args.inputs)?;
     let tools = Tools::find(&args.inputs, args.project.json)?;
     let old = lock_file.lock.as_ref();
-    let request = tools.request(&loaded, platform, old, &[])?;
-    let failed = |error| Failure::of_build(&error, &loaded.sources);
-    request.check_platform().map_err(failed)?;
-    let resolved = resolve(&request, &tools.store).map_err(failed)?;
-    let preview = resolved.preview().map_err(failed)?;
-    let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
+    let Previewed { preview, lock, warnings: found } =
+        preview::preview(&loaded, &tools, platform, &lock_file, None)?;
     let changes = locking::describe(old, &lock);
     let mut warnings = Warnings::new(args.project.json);
-    loaded.add_warnings(resolved.warnings(), &mut warnings);
-    loaded.add(resolved.image_warnings(), &mut warnings);
-    if let Composition::Merged(report) = &preview.composition {
-        loaded.add_unused(&Unused::of(&report.policies), &mut warnings);
-    }
+    loaded.add_warnings(&found, &mut warnings);
     if args.project.json {
         let mut report = report(&loaded, platform, &preview, &changes);
         report["warnings"] = warnings.json();
@@ -133,7 +126,7 @@ fn composition_lines(composition: &Composition) -> Vec<(&'static str, String)> {
             ];
             lines.extend(policies.iter().map(|it| ("policy", policy_text(it))));
             let conflicts = match conflicts.len() {
-                0 => "none is left".to_owned(),
+                0 => "none left".to_owned(),
                 count => format!("{count} left, which no policy decides"),
             };
             lines.push(("conflicts", conflicts));

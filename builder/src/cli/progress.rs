@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use box_digest::Digest;
+use box_digest::{AnyDigest, Digest};
 use box_image::text::readable;
 use download::Progress as Piece;
 
@@ -43,7 +43,7 @@ impl Progress {
         Self { silent, watched: terminal::shows_status(), state: Mutex::default() }
     }
 
-    /// Tells of one more piece. Called often, and from several threads.
+    /// Adds a piece, and shows or prints the progress. Called often, and from several threads.
     pub(crate) fn tell(&self, piece: Piece) {
         if self.silent {
             return;
@@ -110,7 +110,7 @@ fn rate(bytes: u64, taken: Duration) -> Option<String> {
 }
 
 fn fetched(piece: Piece) -> String {
-    format!("fetched sha256:{} ({})", piece.digest.short(), readable(piece.received))
+    format!("fetched {} ({})", AnyDigest::from(piece.digest).short(), readable(piece.received))
 }
 
 #[cfg(test)]

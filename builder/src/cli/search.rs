@@ -2,23 +2,22 @@
 //!
 //! Like cargo, a command without `-f` uses the nearest Boxfile. One that is found above is named in a
 //! note. Whoever can write to a directory above could otherwise put a Boxfile there for others to
-//! build, in `/tmp` for example; git's `safe.directory` is there for the same reason. So one above is
-//! used only if it and its directory belong to this user or to root, and not everybody can write
-//! there. The search ends at the home directory, at `/` and where another file system is mounted.
+//! build, in `/tmp` for example. So one above is used only if nobody but this user and root could have
+//! put it there. Nowhere may it be a symbolic link out of its directory: its lines are shown in
+//! messages. The search ends at the home directory, at `/` and where another file system is mounted.
 
 use std::env;
 use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use box_image::text::shell_word;
-use boxbuild::project::NAMES;
-use rustix::process::geteuid;
+use boxbuild::project::{NAMES, Project};
+use host_fs::trust::Trusted;
 
-use super::failure::Failure;
+use super::failure::{Failure, chain};
 use super::{locate, terminal};
 
 /// Returns the Boxfile to use: as named, or the nearest.
@@ -34,20 +33,20 @@ pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
 /// Finds the nearest Boxfile, and says so where it is not in this directory.
 fn nearest() -> Result<PathBuf, Failure> {
     if let Some(here) = in_directory(Path::new("")) {
-        return Ok(here);
+        return check_link(here);
     }
     let start = env::current_dir().map_err(|error| {
-        Failure::new(ErrorCode::Io, format!("cannot tell which directory this is: {error}"))
+        Failure::new(ErrorCode::Io, format!("cannot find out the current directory: {error}"))
     })?;
     let home = locate::path("HOME").and_then(|home| home.canonicalize().ok());
     let found = above(&start, home.as_deref()).and_then(|above| in_directory(&above));
-    let found = found.ok_or_else(|| {
+    let found = check_link(found.ok_or_else(|| {
         let help = "go to the directory that has one, name it with `-f PATH`, or make one with \
                     `boxbuild init`";
         let message = "there is no Boxfile in this directory or above it";
         Failure::new((ErrorCode::BoxfileNotFound, help), message)
-    })?;
-    if let Some(reason) = distrust(&found, &trusted_users()) {
+    })?)?;
+    if let Some(reason) = distrust(&found, &trusted()) {
         let shown = found.display();
         let quoted = shell_word(found.as_os_str().as_bytes());
         let help = format!("if you trust it, name it with `-f {quoted}`");
@@ -55,6 +54,14 @@ fn nearest() -> Result<PathBuf, Failure> {
         return Err(Failure::new((ErrorCode::BoxfileNotFound, help), message));
     }
     terminal::note(&format!("note: using {}", found.display()));
+    Ok(found)
+}
+
+/// Refuses a Boxfile that is a link out of its directory.
+fn check_link(found: PathBuf) -> Result<PathBuf, Failure> {
+    let help = "name the Boxfile to use with `-f PATH`";
+    let failed = |error| Failure::new((ErrorCode::BoxfileNotFound, help), chain(&error));
+    Project::check_unnamed(&found).map_err(failed)?;
     Ok(found)
 }
 
@@ -70,7 +77,8 @@ fn in_directory(directory: &Path) -> Option<PathBuf> {
 }
 
 fn boxfiles(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    NAMES.iter().map(|name| directory.join(name)).filter(|path| path.is_file())
+    // What is no file, or a link to nothing, is an error when it is read.
+    NAMES.iter().map(|name| directory.join(name)).filter(|it| it.symlink_metadata().is_ok())
 }
 
 /// Returns the nearest directory above `start` that has a Boxfile, relative to `start`: one that is
@@ -91,32 +99,22 @@ fn above(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
     None
 }
 
-/// Returns the users whose Boxfile is used where it is found: this one, root, who could change
-/// boxbuild itself, and the one who became root with sudo.
-fn trusted_users() -> Vec<u32> {
-    let user = geteuid();
-    let sudo = env::var("SUDO_UID").ok().filter(|_| user.is_root());
-    let sudo = sudo.and_then(|it| it.parse().ok());
-    [0, user.as_raw()].into_iter().chain(sudo).collect()
+/// Returns whose files are used where they are found: this user's, root's, and those of the one who
+/// became root with sudo.
+pub(super) fn trusted() -> Trusted {
+    let mut trusted = Trusted::this_user();
+    let sudo = |name| env::var(name).ok().and_then(|id| id.parse::<u32>().ok());
+    if trusted.users.iter().all(|user| *user == 0) {
+        trusted.users.extend(sudo("SUDO_UID"));
+        trusted.groups.extend(sudo("SUDO_GID"));
+    }
+    trusted
 }
 
-/// Returns why a Boxfile is not used only because it is there.
-fn distrust(file: &Path, trusted: &[u32]) -> Option<String> {
-    let directory = file.parent().unwrap_or(Path::new("/"));
-    let of = || -> io::Result<_> {
-        let directory = fs::metadata(directory)?;
-        let owners =
-            [directory.uid(), fs::symlink_metadata(file)?.uid(), fs::metadata(file)?.uid()];
-        Ok((owners, directory.mode()))
-    };
-    let (owners, mode) = match of() {
-        Ok(found) => found,
-        Err(error) => return Some(error.to_string()),
-    };
-    if let Some(owner) = owners.into_iter().find(|owner| !trusted.contains(owner)) {
-        return Some(format!("it or its directory belongs to another user (uid {owner})"));
-    }
-    (mode & 0o002 != 0).then(|| format!("everybody can write to {}", directory.display()))
+/// Returns why a file is not used only because it is there.
+pub(super) fn distrust(file: &Path, trusted: &Trusted) -> Option<String> {
+    let stranger = trusted.stranger(file);
+    stranger.map_or_else(|error| Some(error.to_string()), |it| Some(it?.to_string()))
 }
 
 #[cfg(test)]
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_above_the_home_is_found() {
+    fn the_search_ends_at_the_home_directory() {
         let root = tree();
         let start = root.path().join("a/b/c");
         let found = |home: &str| above(&start, Some(&root.path().join(home)));
@@ -162,13 +160,20 @@ mod tests {
     fn a_boxfile_that_others_could_have_put_there_is_not_trusted() {
         let root = tree();
         let file = root.path().join("a/Boxfile.toml");
-        let me = geteuid().as_raw();
-        assert_eq!(distrust(&file, &[me]), None);
-        let other = distrust(&file, &[me + 1]).unwrap();
-        assert_eq!(other, format!("it or its directory belongs to another user (uid {me})"));
-        let open = fs::Permissions::from_mode(0o1777);
-        fs::set_permissions(root.path().join("a"), open).unwrap();
-        let everybody = distrust(&file, &[me]).unwrap();
+        let trusted = Trusted::this_user();
+        assert_eq!(distrust(&file, &trusted), None);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+        let everybody = distrust(&file, &trusted).unwrap();
         assert!(everybody.starts_with("everybody can write to "), "{everybody}");
+    }
+
+    #[test]
+    fn a_boxfile_that_is_no_file_is_not_passed_over() {
+        let root = tree();
+        let start = root.path().join("a/b/c");
+        std::os::unix::fs::symlink("nothing", root.path().join("a/b/Boxfile")).unwrap();
+        assert_eq!(above(&start, None), Some("..".into()));
+        fs::create_dir(start.join("Boxfile.kdl")).unwrap();
+        assert_eq!(in_directory(&start), Some(start.join("Boxfile.kdl")));
     }
 }

@@ -3,19 +3,18 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use box_cache::Store;
 use box_digest::Digest;
 use box_image::ErrorCode;
 use boxbuild::kernel;
 use download::fetch::{FetchError, FetchOptions, RemoteUrl, fetch};
 use download::{DownloadError, Size};
-use guest_kernel::{LIBKRUNFW, PACKAGE, is_wheel};
+use guest_kernel::{LIBKRUNFW, PACKAGE, PackageError, is_wheel};
 use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, FileDraft, create_directories, parent_of};
-use host_fs::read::{Links, read_file};
+use host_fs::read::{Links, ReadError, read_file};
 use serde_json::json;
 
-use super::failure::{Failure, chain};
+use super::failure::{Explain, Failure, chain};
 use super::options::StoreOption;
 use super::{installed, locate, registries, terminal};
 
@@ -41,7 +40,7 @@ pub(crate) struct Args {
     sha256: Option<Digest>,
     #[command(flatten)]
     store: StoreOption,
-    /// Print JSON, errors included, but for a wrong command line
+    /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -66,10 +65,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the kernel that is set up, if there is one.
+/// Returns the kernel that is set up, if there is one. Whatever else is there is replaced, but for a
+/// directory.
 fn present(place: &Path) -> Result<Option<Vec<u8>>, Failure> {
     match read_file(place, Links::Follow, FILE_MAX) {
         Ok(file) => Ok(Some(file)),
+        Err(ReadError::NotRegular) if place.is_dir() => {
+            let message = format!("{} is a directory, not a guest kernel", place.display());
+            Err(Failure::new((ErrorCode::OutputExists, "remove it"), message))
+        }
+        Err(ReadError::NotRegular | ReadError::TooLong { .. }) => Ok(None),
         Err(error) if error.is_absent() => Ok(None),
         Err(error) => Err(FileError::of("read", place)(error).into()),
     }
@@ -83,7 +88,19 @@ fn get(args: &Args, place: &Path) -> Result<Vec<u8>, Failure> {
         (Some(_), Some(url)) => from_url(url, args)?,
         (Some(path), None) => from_file(path, args.sha256)?,
     };
-    if is_wheel(&file) { Ok(LIBKRUNFW.read(&file)?) } else { Ok(file) }
+    if !is_wheel(&file) {
+        return Ok(file);
+    }
+    let failed = |error: PackageError| {
+        let message = format!("cannot use {}: {}", source(args), chain(&error));
+        Failure::new(error.explain(), message)
+    };
+    LIBKRUNFW.read(&file).map_err(failed)
+}
+
+/// Names where the kernel comes from.
+fn source(args: &Args) -> String {
+    args.from.as_ref().map_or_else(|| PACKAGE.requirement(), |it| it.display().to_string())
 }
 
 /// Downloads the package that has the kernel, into a directory that is removed again.
@@ -102,13 +119,14 @@ fn from_package(as_json: bool, place: &Path) -> Result<Vec<u8>, Failure> {
 fn from_url(url: &str, args: &Args) -> Result<Vec<u8>, Failure> {
     let url: RemoteUrl = url.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?;
     let sha256 = args.sha256.or_else(|| Digest::from_hex(PACKAGE.sha256));
-    let sha256 = sha256.ok_or_else(|| Failure::new(ErrorCode::Internal, "the pin is no sha256"))?;
+    let sha256 = sha256
+        .ok_or_else(|| Failure::new(ErrorCode::Internal, "the pinned digest is not a sha256"))?;
     let options = FetchOptions {
         size: Size::AtMost(FILE_MAX),
         network: registries::network(args.json),
         ..FetchOptions::default()
     };
-    let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
+    let store = locate::open_store(&locate::store(args.store.store.as_deref())?)?;
     let fetched = fetch(&url, &sha256, &store, &options).map_err(|error| match error {
         FetchError::Download(DownloadError::WrongDigest { .. }) => wrong_digest(chain(&error)),
         error => error.into(),
@@ -134,11 +152,10 @@ fn wrong_digest(message: String) -> Failure {
 /// Returns the version of the kernel in a file that a box can have.
 fn version(file: &[u8], args: &Args) -> Result<String, Failure> {
     let kernel = kernel::extract(file).map_err(|error| {
-        let from = args.from.as_ref().map(|it| it.display().to_string());
-        let from = from.unwrap_or_else(|| PACKAGE.requirement());
-        Failure::new(ErrorCode::KernelInvalid, format!("{from} has no guest kernel: {error}"))
+        let message = format!("{} has no guest kernel: {error}", source(args));
+        Failure::new(ErrorCode::KernelInvalid, message)
     })?;
-    let unknown = "a kernel that does not say its version".to_owned();
+    let unknown = "of unknown version".to_owned();
     Ok(Some(kernel.version).filter(|it| !it.is_empty()).unwrap_or(unknown))
 }
 
@@ -153,9 +170,10 @@ fn publish(file: &[u8], place: &Path) -> std::io::Result<()> {
 fn report(as_json: bool, place: &Path, sha256: &Digest, version: &str, changed: bool) {
     if as_json {
         let report = json!({
-            "kernel": place, "version": version, "sha256": sha256, "changed": changed,
+            "kernel": place.display().to_string(),
+            "version": version, "sha256": sha256, "changed": changed,
         });
-        return terminal::json(&format!("{report:#}"));
+        return terminal::json(&report.to_string());
     }
     let (now, short) = (if changed { "is now" } else { "is already" }, sha256.short());
     let place = place.display();
@@ -189,6 +207,23 @@ mod tests {
         assert_eq!(from_file(&path, Some(Digest::of(b"kernel"))).unwrap(), b"kernel");
         let failure = format!("{:?}", from_file(&path, Some(Digest::of(b"other"))).unwrap_err());
         assert!(failure.contains("libkrunfw.so.5 has sha256:"), "{failure}");
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_replaced_unless_it_is_a_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("guest-kernel");
+        std::fs::create_dir(&place).unwrap();
+        let failure = format!("{:?}", present(&place).unwrap_err());
+        assert!(failure.contains("is a directory") && failure.contains("remove it"), "{failure}");
+        std::fs::remove_dir(&place).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(&place).unwrap();
+        assert_eq!(present(&place), Ok(None));
+        publish(b"kernel", &place).unwrap();
+        assert_eq!(present(&place), Ok(Some(b"kernel".to_vec())));
+        let long = std::fs::OpenOptions::new().write(true).open(&place).unwrap();
+        long.set_len(FILE_MAX + 1).unwrap();
+        assert_eq!(present(&place), Ok(None));
     }
 
     #[test]

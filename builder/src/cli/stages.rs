@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(250);
 /// The stages of a command.
 pub(crate) struct Stages {
     current: Arc<Mutex<Option<Stage>>>,
-    /// Ends the thread that shows them when it is dropped.
+    /// Ends the display thread when it is dropped.
     _shown: Option<Sender<()>>,
 }
 

@@ -2,6 +2,8 @@
 //! colour and as much of it as the command line asks for.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use std::env;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, StderrLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +18,8 @@ use serde_json::Value;
 
 /// Whether a result was lost.
 static LOST: AtomicBool = AtomicBool::new(false);
-/// Whether a text of [`status`] is shown; changed only by who holds standard error.
-static STANDS: AtomicBool = AtomicBool::new(false);
+/// Whether the terminal shows a text of [`status`]. Changed only while standard error is locked.
+static STATUS_IS_SHOWN: AtomicBool = AtomicBool::new(false);
 /// When [`status`] was last called.
 static SHOWN: Mutex<Option<Instant>> = Mutex::new(None);
 /// The settings of this process.
@@ -101,7 +103,7 @@ pub(crate) fn check(written: io::Result<()>) {
     }
 }
 
-/// Returns where a result goes that is data and not text. Who writes to it tells of errors.
+/// Returns the writer for a result that is data, not text. The caller reports write errors.
 pub(crate) fn data() -> io::StdoutLock<'static> {
     io::stdout().lock()
 }
@@ -123,14 +125,19 @@ pub(crate) fn is_result_watched() -> bool {
 
 /// Returns whether somebody who watches is to see how far something is.
 pub(crate) fn shows_status() -> bool {
-    is_watched() && settings().loudness > Loudness::Quiet
+    is_watched() && can_clear(env::var_os("TERM")) && settings().loudness > Loudness::Quiet
+}
+
+/// Returns whether a terminal of a type can clear a line.
+fn can_clear(terminal: Option<OsString>) -> bool {
+    terminal.is_none_or(|it| it != "dumb")
 }
 
 /// Shows how far something is, on a line that the next such text, or any other, replaces. It is cut
 /// where the terminal ends.
 pub(crate) fn status(text: &str) {
     let mut out = io::stderr().lock();
-    STANDS.store(!text.is_empty(), Ordering::Relaxed);
+    STATUS_IS_SHOWN.store(!text.is_empty(), Ordering::Relaxed);
     *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     let line = format!("{CLEAR}{CUT}{}{WRAP}", shown(text));
     drop(out.write_all(line.as_bytes()).and_then(|()| out.flush()));
@@ -169,11 +176,22 @@ fn print(text: &str) {
     drop(writeln!(cleared(), "{text}"));
 }
 
-/// Returns standard error, without the text of [`status`] where there is one.
+/// Clears the text of [`status`], if one is shown, and returns standard error.
 fn cleared() -> StderrLock<'static> {
     let mut out = io::stderr().lock();
-    if STANDS.swap(false, Ordering::Relaxed) {
+    if STATUS_IS_SHOWN.swap(false, Ordering::Relaxed) {
         drop(out.write_all(CLEAR.as_bytes()));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dumb_terminal_clears_nothing() {
+        assert!(!can_clear(Some("dumb".into())));
+        assert!(can_clear(Some("xterm-256color".into())) && can_clear(None));
+    }
 }

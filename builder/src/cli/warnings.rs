@@ -1,5 +1,6 @@
 //! The warnings of a command: for a person as they come, as data in the command's report.
 
+use box_image::plan::Unsupported;
 use boxbuild::Report;
 use serde_json::{Value, json};
 
@@ -26,6 +27,13 @@ impl Warnings {
             self.found.extend(found);
         } else {
             terminal::note(&report.render());
+        }
+    }
+
+    /// Adds what keeps boxlaunch of this version from starting the box.
+    pub(crate) fn add_unsupported(&mut self, unsupported: &[Unsupported]) {
+        for unsupported in unsupported {
+            self.add_message(&format!("boxlaunch will not start this box: {unsupported}"));
         }
     }
 

@@ -1,11 +1,11 @@
-//! Why images and declarations do not make a box.
+//! Errors from composing images and declarations into a box.
 
 use std::io;
 
 use box_image::ComponentName;
 use boxfile_spec::Span;
 
-/// Why images and declarations do not make a box. A `component` is the one whose image is to blame.
+/// Errors from composing images and declarations into a box. A `component` is the one whose image is to blame.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ComposeError {
@@ -55,8 +55,8 @@ pub enum ComposeError {
     },
     /// Two images that are to have one root have two C libraries.
     #[error(
-        "the images have two C libraries, agent ({agent}) and business ({business}), and one root \
-         can have one: a program that is linked with the other one does not start, or fails later"
+        "the images have different C libraries, agent ({agent}) and business ({business}), but one root \
+         can have only one: a program that is linked with the other does not start, or fails later"
     )]
     Libc { agent: String, business: String },
     /// The image's label says that it is for another component.

@@ -1,4 +1,4 @@
-//! Shares and scratch disks: what they must not hide.
+//! Checks that shares and scratch disks do not hide files of an image.
 
 use box_image::ComponentName;
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree};
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_other_component_sees_is_not_its_affair() {
+    fn mounts_of_the_other_component_are_ignored() {
         assert_eq!(checked("share \"s\" guest=\"/full\" component=\"business\""), Ok(()));
         assert!(checked("share \"s\" guest=\"/full\" component=\"agent\"").is_err());
     }

@@ -1,4 +1,4 @@
-//! The run plan: the Boxfile's words over the images' (Boxfile > image config > default).
+//! Makes the run plan. The Boxfile overrides the image config, which overrides the defaults.
 
 use std::collections::BTreeMap;
 

@@ -25,7 +25,7 @@ use inputs::Inputs;
 pub use inputs::check;
 pub use preview::{Composition, LayerState, Preview, PreviewImage, PreviewSkill};
 use recall::{recall, record};
-pub use request::Request;
+pub use request::{InputError, InputFile, InputKind, NamedBy, Request};
 pub use resolved::{Build, Resolved};
 use root::{Root, root};
 pub use step::{Observer, Step};
@@ -96,8 +96,8 @@ impl Resolved<'_> {
 
     fn kernel(&self) -> Result<(Stored, String), BuildError> {
         let kernel = kernel::extract(&self.inputs.kernel.bytes).map_err(|source| {
-            let what = format!("the kernel {} cannot be used", self.request.kernel.display());
-            BuildError::unusable(what, None, source)
+            let what = format!("the kernel {} cannot be used", self.request.kernel.path.display());
+            BuildError::unusable(what, self.request.kernel.named_by.span(), source)
         })?;
         Ok((Stored::put(self.store, &kernel.elf)?, kernel.version))
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use box_cache::Store;
 use box_digest::{Blake3Digest, Digest};
+use box_image::plan::Unsupported;
 use box_image::{ComponentName, SkillMode};
 use box_tree::listing::Origins;
 use box_tree::{Tree, entries};
@@ -15,7 +16,7 @@ use super::inputs::SkillInput;
 use super::layers;
 use super::recall::recall;
 use super::resolved::Resolved;
-use super::root::{composed, flattened, merge};
+use super::root::{Root, composed, flattened, merge};
 use crate::BuildError;
 use crate::compose::merged::MergeConflicts;
 use crate::compose::{FlatImage, MergeReport};
@@ -35,6 +36,8 @@ pub struct Preview {
     pub composition: Composition,
     /// The root tree: its digest, and how many entries it has; or why it cannot be made.
     pub root: Summary,
+    /// What keeps boxlaunch of this version from starting the box; empty where it cannot be made.
+    pub unsupported: Vec<Unsupported>,
     /// The names of the origins, by number.
     pub origins: Origins,
 }
@@ -108,6 +111,13 @@ impl Resolved<'_> {
             PreviewSkill { name: name.clone(), mode: *mode, bytes }
         });
         let (composition, root) = self.retry_damaged(|| compose(self))?;
+        let (root, unsupported) = match root {
+            Ok(root) => {
+                let entries = entries(&root.tree).count();
+                (Ok((root.tree.digest(), entries)), root.plan.unsupported())
+            }
+            Err(unmerged) => (Err(unmerged), Vec::new()),
+        };
         Ok(Preview {
             images,
             program: inputs.binary.as_ref().map(|binary| binary.sha256),
@@ -115,6 +125,7 @@ impl Resolved<'_> {
             known,
             composition,
             root,
+            unsupported,
             origins: self.origins(),
         })
     }
@@ -123,19 +134,21 @@ impl Resolved<'_> {
 /// The digest of a tree and the number of its entries; or the conflicts that prevent it.
 type Summary = Result<(Blake3Digest, usize), Box<MergeConflicts>>;
 
-fn compose(resolved: &Resolved<'_>) -> Result<(Composition, Summary), BuildError> {
+/// Composes the root, or returns the conflicts that prevent it.
+fn compose(
+    resolved: &Resolved<'_>,
+) -> Result<(Composition, Result<Root, Box<MergeConflicts>>), BuildError> {
     let flat = flattened(resolved)?;
     let merge = merge(resolved, &flat)?;
     let composition = match &merge {
         None => shared(&flat.images),
         Some(merge) => Composition::Merged(merge.report.clone()),
     };
-    let root = match composed(resolved, flat, merge) {
-        Ok(root) => Ok((root.tree.digest(), entries(&root.tree).count())),
-        Err(BuildError::Conflicts(unmerged)) => Err(unmerged),
-        Err(error) => return Err(error),
-    };
-    Ok((composition, root))
+    match composed(resolved, flat, merge) {
+        Ok(root) => Ok((composition, Ok(root))),
+        Err(BuildError::Conflicts(unmerged)) => Ok((composition, Err(unmerged))),
+        Err(error) => Err(error),
+    }
 }
 
 fn look(

@@ -47,8 +47,8 @@ fn write(store: &Store, key: &ActionKey, record: &Record) -> Result<(), BuildErr
     Ok(store.record_action(key, &serde_json::to_vec(record)?)?)
 }
 
-/// Returns the box that an earlier build made of the same inputs, and what that warned of. Where a blob of it is missing or
-/// damaged there is none: building it again mends the store.
+/// Returns the box that an earlier build made of the same inputs, and what that warned of. Returns
+/// `None` also where a blob of it is missing or damaged: building it again mends the store.
 pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Build>, BuildError> {
     let record = store.action(key)?;
     let record: Option<Record> = record.and_then(|it| serde_json::from_slice(&it).ok());

@@ -1,9 +1,11 @@
 //! The request that a build answers.
 
+use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use box_digest::Blake3Digest;
-use boxfile_spec::{Boxfile, Platform};
+use boxfile_spec::{Boxfile, Platform, Span};
 use download::fetch::FetchOptions;
 use oci_image::Remote;
 
@@ -28,9 +30,9 @@ pub struct Request<'a> {
     /// How registries are asked for images; `None` to ask none.
     pub remote: Option<&'a dyn Remote>,
     /// The init: a static program.
-    pub init: &'a Path,
+    pub init: InputFile,
     /// The kernel: a libkrunfw library or an ELF kernel.
-    pub kernel: PathBuf,
+    pub kernel: InputFile,
     /// Identifies the builder program, so that another one does not take this one's results.
     pub builder: Blake3Digest,
 }
@@ -46,4 +48,71 @@ impl Request<'_> {
         }
         Err(BuildError::Platform { platform: self.platform })
     }
+}
+
+/// A file that every box has, and how it was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How this path was named.
+    pub named_by: NamedBy,
+}
+
+impl InputFile {
+    /// Returns a file that was found where it is installed.
+    pub fn found(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), named_by: NamedBy::Nothing }
+    }
+}
+
+/// How the path of such a file was named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedBy {
+    /// An option of the command line.
+    Option(&'static str),
+    /// An environment variable.
+    Variable(&'static str),
+    /// The Boxfile, at this place.
+    Boxfile(Span),
+    /// Nothing: it was found where it is installed.
+    Nothing,
+}
+
+impl NamedBy {
+    /// Returns the place in the Boxfile that names it.
+    pub const fn span(self) -> Option<Span> {
+        match self {
+            Self::Boxfile(span) => Some(span),
+            _ => None,
+        }
+    }
+}
+
+/// The files that every box has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputKind {
+    /// The guest kernel.
+    Kernel,
+    /// PID 1 of the guest.
+    Init,
+}
+
+impl fmt::Display for InputKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kernel => "kernel",
+            Self::Init => "init",
+        })
+    }
+}
+
+/// A file that every box has cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the {kind} {}", file.path.display())]
+#[allow(missing_docs, reason = "the fields are named by the message")]
+pub struct InputError {
+    pub kind: InputKind,
+    pub file: InputFile,
+    pub source: io::Error,
 }

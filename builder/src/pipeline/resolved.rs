@@ -46,7 +46,7 @@ impl<'a> Resolved<'a> {
 }
 
 impl Resolved<'_> {
-    /// Tells the observer of a step.
+    /// Reports a step to the observer.
     pub(super) fn report(&self, step: Step) {
         if let Some(observer) = self.observer {
             observer(step);
@@ -58,10 +58,12 @@ impl Resolved<'_> {
         inputs::lock(&self.inputs, self.request)
     }
 
-    /// Returns the warnings about images whose own variables look like secrets: they become a part
-    /// of the box. No value is in a warning.
+    /// Returns the warnings about images: those that changed since the lock was written, and those whose
+    /// own variables look like secrets, which become a part of the box. No value is in a warning.
     pub fn image_warnings(&self) -> Vec<Diagnostic> {
-        self.inputs.image_secrets(self.request.boxfile)
+        let mut warnings = self.inputs.changed_images(self.request, self.store);
+        warnings.extend(self.inputs.image_secrets(self.request.boxfile));
+        warnings
     }
 
     /// Returns the warnings about files of the checkout.

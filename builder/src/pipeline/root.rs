@@ -112,12 +112,17 @@ pub(super) fn composed(
         let images = images.iter().map(|image| (image.component, &image.tree));
         box_sbom::keep_databases(&mut tree, images);
     }
+    let mut missing = Vec::new();
     for root in &parts.roots {
         let mut packs = contents.reader(store);
-        check_programs(root, boxfile, &plan, request.platform, &mut packs)
+        let found = check_programs(root, boxfile, &plan, request.platform, &mut packs)
             .map_err(|source| unfit(boxfile, source))?;
+        missing.extend(found.into_iter().map(|source| unfit(boxfile, source)));
     }
-    Ok(Root { tree, contents, plan, unused })
+    match missing.is_empty() {
+        true => Ok(Root { tree, contents, plan, unused }),
+        false => Err(BuildError::Several(missing)),
+    }
 }
 
 /// Returns the run plan, which some start can carry out.

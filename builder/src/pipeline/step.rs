@@ -1,4 +1,4 @@
-//! The steps of a build, for those who show how far it is.
+//! The steps of a build, for progress displays.
 
 use std::io::{self, Read};
 

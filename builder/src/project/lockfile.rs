@@ -1,14 +1,12 @@
 //! The lock on the disk.
 
-use std::fs::{self, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use box_image::manifest::FORMAT_EPOCH;
 use boxfile_spec::{Diagnostics, Lock, Source, Sources, lock};
 use host_fs::FileError;
-use host_fs::publish::FileDraft;
+use host_fs::checkout::{check_replaceable, replace};
 use host_fs::read::{Links, read_prefix};
 
 /// A lock and the file that it was read from, or will be written to.
@@ -25,9 +23,12 @@ pub struct LockFile {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum LockFileError {
-    /// The file cannot be read or written.
+    /// The file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The file cannot be written.
+    #[error(transparent)]
+    NotWritable(FileError),
     /// It is not UTF-8 text.
     #[error(transparent)]
     NotText(FileError),
@@ -110,19 +111,19 @@ impl LockFile {
     /// Checks that the file could be replaced by a lock, if it has to be.
     ///
     /// # Errors
-    /// [`LockFileError::File`].
+    /// [`LockFileError::NotWritable`].
     pub fn check_writable(&self, lock: &Lock) -> Result<(), LockFileError> {
         if self.lock.as_ref() == Some(lock) {
             return Ok(());
         }
-        Ok(check_replaceable(&self.path).map_err(FileError::of("write", &self.path))?)
+        check_replaceable(&self.path).map_err(|error| self.not_writable(error))
     }
 
     /// Replaces the file by a lock, as a whole or not at all, unless it says the same already.
     /// Returns whether it was written.
     ///
     /// # Errors
-    /// [`LockFileError::File`]; [`LockFileError::Changed`] if another command wrote something else
+    /// [`LockFileError::NotWritable`]; [`LockFileError::Changed`] if another command wrote something else
     /// since the file was read.
     pub fn write(&self, lock: &Lock) -> Result<bool, LockFileError> {
         let (text, now) = (lock.write(), read(&self.path)?);
@@ -133,8 +134,12 @@ impl LockFile {
         if now != self.bytes {
             return Err(LockFileError::Changed(self.path.clone()));
         }
-        replace(&self.path, &text).map_err(FileError::of("write", &self.path))?;
+        replace(&self.path, &text).map_err(|error| self.not_writable(error))?;
         Ok(true)
+    }
+
+    fn not_writable(&self, error: io::Error) -> LockFileError {
+        LockFileError::NotWritable(FileError::of("write", &self.path)(error))
     }
 }
 
@@ -147,37 +152,9 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, LockFileError> {
     }
 }
 
-/// Replaces a file by a text, as a whole or not at all, or makes it. What is there keeps its
-/// permissions, and a symbolic link to it stays one.
-///
-/// # Errors
-/// The operating system's.
-pub fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let target = target(path)?;
-    // What is checked in is for everybody.
-    let permissions = fs::metadata(&target)
-        .map_or_else(|_| Permissions::from_mode(0o644), |metadata| metadata.permissions());
-    let draft = FileDraft::beside(&target, 0o600)?;
-    draft.file().write_all(text.as_bytes())?;
-    draft.file().set_permissions(permissions)?;
-    draft.finish_over(&target)
-}
-
-/// Checks that [`replace`] could make its file.
-fn check_replaceable(path: &Path) -> io::Result<()> {
-    FileDraft::beside(&target(path)?, 0o600).map(drop)
-}
-
-/// Returns the file that a path stands for, which need not be there.
-fn target(path: &Path) -> io::Result<PathBuf> {
-    match fs::canonicalize(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
-        target => target,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -259,26 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_keeps_its_permissions_and_its_links() {
+    fn a_lock_is_not_written_through_a_link_that_leads_out() {
         let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        replace(&at("new"), "one").unwrap();
-        assert_eq!(fs::metadata(at("new")).unwrap().permissions().mode() & 0o777, 0o644);
-        fs::set_permissions(at("new"), Permissions::from_mode(0o600)).unwrap();
-        symlink("new", at("link")).unwrap();
-        replace(&at("link"), "two").unwrap();
-        assert_eq!(fs::read_to_string(at("new")).unwrap(), "two");
-        assert_eq!(fs::metadata(at("new")).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
-    }
-
-    #[test]
-    fn an_error_names_no_temporary_file() {
-        let directory = tempfile::tempdir().unwrap();
-        let error = replace(&directory.path().join("none/file"), "text").unwrap_err();
-        assert_eq!(error.to_string(), "No such file or directory (os error 2)");
-        let error = replace(directory.path(), "text").unwrap_err();
-        assert!(!error.to_string().contains(".boxbuild-"), "{error}");
+        let path = directory.path().join("checkout/Boxfile.lock");
+        fs::create_dir(directory.path().join("checkout")).unwrap();
+        fs::write(directory.path().join("bashrc"), "precious").unwrap();
+        let file = LockFile::read(&path).unwrap();
+        symlink("../bashrc", &path).unwrap();
+        file.check_writable(&Lock::new(FORMAT_EPOCH)).unwrap_err();
+        assert!(path.is_symlink());
     }
 }

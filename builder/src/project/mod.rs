@@ -4,15 +4,15 @@ mod locked;
 mod lockfile;
 pub(crate) mod pins;
 
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use boxfile_spec::{Boxfile, Document, MAX_SOURCE, Source};
 use host_fs::read::{Links, read_prefix};
-
-use crate::checkout;
+use host_fs::{FileError, checkout};
 
 pub use locked::{Declarations, Mismatch, Named, Target};
-pub use lockfile::{LockFile, LockFileError, replace};
+pub use lockfile::{LockFile, LockFileError};
 pub use pins::{Pins, Variant};
 
 /// The names of a Boxfile, in the order in which they are looked for.
@@ -63,6 +63,21 @@ impl Project {
         read_source(&file)
     }
 
+    /// Checks that a Boxfile or a lock that nobody named is not a symbolic link that leads out of its
+    /// directory or nowhere. A file that is not there passes.
+    ///
+    /// # Errors
+    /// The link, or the operating system's.
+    pub fn check_unnamed(file: &Path) -> Result<(), FileError> {
+        let directory = file.parent().unwrap_or(Path::new(""));
+        match checkout::check(directory, file) {
+            Err(error) if error.kind() != ErrorKind::NotFound || file.is_symlink() => {
+                Err(FileError::of("read", file)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the directory that everything of the checkout lies in: the smallest that holds the
     /// Boxfile and what it extends.
     pub fn checkout(&self, boxfile: &Boxfile) -> PathBuf {
@@ -104,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lock_lies_beside_the_boxfile() {
+    fn the_lock_is_beside_the_boxfile() {
         for (file, lock) in [
             ("Boxfile", "Boxfile.lock"),
             ("a/Boxfile.kdl", "a/Boxfile.lock"),
@@ -136,6 +151,24 @@ mod tests {
         std::os::unix::fs::symlink(outside.path().join("base"), &link).unwrap();
         let found = Project::of(&inside.path().join("Boxfile")).read(None).unwrap().found;
         assert!(found[0].message().contains("leads out of the checkout"), "{found:?}");
+    }
+
+    #[test]
+    fn a_file_that_nobody_named_is_no_link_out_of_its_directory() {
+        let outer = tempfile::tempdir().unwrap();
+        let at = |name: &str| outer.path().join(name);
+        fs::create_dir(at("checkout")).unwrap();
+        fs::write(at("netrc"), "password").unwrap();
+        fs::write(at("checkout/own"), "").unwrap();
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, at(name)).unwrap();
+        for (to, name) in [("../netrc", "Boxfile"), ("nothing", "Boxfile.lock")] {
+            link(to, &format!("checkout/{name}"));
+            Project::check_unnamed(&at("checkout").join(name)).unwrap_err();
+        }
+        link("own", "checkout/Boxfile.kdl");
+        for name in ["own", "Boxfile.kdl", "missing"] {
+            Project::check_unnamed(&at("checkout").join(name)).unwrap();
+        }
     }
 
     #[test]

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use box_image::ComponentName;
+use box_skill::is_skill;
 use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Binary, Boxfile, Lock, Platform};
-
-use crate::skill::is_skill;
 
 /// A lock as a build uses it.
 ///
@@ -198,7 +197,7 @@ profile "ci" {
     }
 
     #[test]
-    fn a_pin_counts_for_its_reference_and_platform_until_it_is_refreshed() {
+    fn a_pin_applies_to_its_reference_and_platform_until_refreshed() {
         let mut lock = Lock::new(1);
         let amd64 = Some(Platform::LinuxAmd64);
         lock.set(entry("agent", PinKind::Image, "oci:agent", amd64));

@@ -12,7 +12,7 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 
 pub use hash::{HashAlgorithm, Hasher};
-pub use text::{ParseDigestError, hex};
+pub use text::{ParseDigestError, algorithm, hex};
 
 /// A sha256: the digests of OCI documents, of blobs and of fetched files.
 pub type Digest = TypedDigest<Sha256>;

@@ -127,6 +127,16 @@ impl<T: FromStr<Err = ParseDigestError>> Visitor<'_> for TextVisitor<T> {
     }
 }
 
+/// Returns the algorithm of a text that is meant as a digest, of an algorithm that is supported here
+/// or not: `blake3:`, or `sha` with a number and a colon (OCI image-spec descriptor.md, "Registered
+/// algorithms"). What follows the colon may be anything.
+pub fn algorithm(text: &str) -> Option<&str> {
+    let (algorithm, _) = text.split_once(':')?;
+    let number = algorithm.strip_prefix("sha").unwrap_or_default();
+    let is_sha = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_sha || algorithm == Blake3::NAME).then_some(algorithm)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -160,6 +170,22 @@ mod tests {
         ] {
             assert!(bad.parse::<Digest>().is_err(), "{bad:?} was accepted");
             assert!(bad.parse::<AnyDigest>().is_err(), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_meant_as_a_digest_has_an_algorithm() {
+        for (text, expected) in [
+            (EMPTY, Some("sha256")),
+            ("sha512:12ab", Some("sha512")),
+            ("sha256:not hexadecimal", Some("sha256")),
+            ("blake3:", Some("blake3")),
+            ("sha256", None),
+            ("shanghai.example:5000", None),
+            ("sha:1", None),
+            ("localhost:5000", None),
+        ] {
+            assert_eq!(algorithm(text), expected, "{text}");
         }
     }
 

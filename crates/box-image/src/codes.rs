@@ -19,7 +19,7 @@ pub mod exit {
         USAGE 2 "the command line is wrong",
         LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`)",
         OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`)",
-        DIFFERENT 5 "a difference was found (`boxbuild diff`, `boxlaunch`)",
+        DIFFERENT 5 "a difference was found (`boxbuild diff`), or the box is damaged (`boxlaunch`)",
         BUG 70 "a bug in the program",
     }
 
@@ -58,13 +58,13 @@ error_codes! {
     Io "io" "A file or directory cannot be read or written",
     DiskFull "disk-full" "There is no space left for the store or the output",
     Busy "busy" "Another process uses or changed the same file or directory",
-    OutputExists "output-exists" "Something is where the output would go, and is not replaced",
-    Internal "internal" "The program failed in a way that no input explains",
+    OutputExists "output-exists" "Something exists where the output would go, and is not replaced",
+    Internal "internal" "An internal error of the program; please report it",
 
     BoxfileNotFound "boxfile-not-found" "There is no Boxfile, or it cannot be read",
     BoxfileInvalid "boxfile-invalid" "The Boxfile is wrong; `labels` says where",
     BoxfileUnformatted "boxfile-unformatted" "`fmt --check` found files that are not formatted",
-    PlatformUnsupported "platform-unsupported" "Nothing is built for this platform",
+    PlatformUnsupported "platform-unsupported" "This version cannot build for the platform",
     FileInvalid "file-invalid" "A file that the Boxfile names has the wrong content",
     SkillInvalid "skill-invalid" "A skill cannot be used",
     ProgramInvalid "program-invalid" "A program that a component starts is missing or unusable: its \
@@ -75,13 +75,13 @@ error_codes! {
     InitInvalid "init-invalid" "The file is not a box-init for the platform",
 
     LockMissing "lock-missing" "There is no lock, and `--locked` forbids writing it",
-    LockOutOfDate "lock-out-of-date" "The lock does not fit, and `--locked` forbids changing it; \
+    LockOutOfDate "lock-out-of-date" "The lock is out of date, and `--locked` forbids changing it; \
         `entries` says where",
     LockMalformed "lock-malformed" "The file is not a lock that can be used",
     LockConflicted "lock-conflicted" "The lock has an unresolved merge conflict",
     LockEpoch "lock-epoch" "The lock is for boxes of another format epoch",
     LockEntryNotFound "lock-entry-not-found" "The lock has no entry of this name",
-    LockPinStale "lock-pin-stale" "What the lock pins is gone, or is not as the lock says",
+    LockPinStale "lock-pin-stale" "What the lock pins is gone, or differs from the lock",
 
     ImageNotFound "image-not-found" "There is no such image",
     ImageAmbiguous "image-ambiguous" "It is not clear which image is meant",
@@ -89,16 +89,16 @@ error_codes! {
     ImagePlatform "image-platform" "The image is for other platforms",
     ImageUnusable "image-unusable" "The image does not fit what the Boxfile declares",
     LayerMalformed "layer-malformed" "A layer of the image is refused",
-    TooLarge "too-large" "Something is larger than it may be",
-    DigestMismatch "digest-mismatch" "A file or blob is not the one that is expected",
-    MergeConflict "merge-conflict" "The images differ where nothing decides; `conflicts` says where",
+    TooLarge "too-large" "Something is larger than its limit",
+    DigestMismatch "digest-mismatch" "A file or blob does not have the expected digest or size",
+    MergeConflict "merge-conflict" "The images conflict at paths that no policy decides; `conflicts` lists them",
 
     Offline "offline" "What is needed is not in the store, and `--offline` forbids the network",
     ServerUnreachable "server-unreachable" "A server cannot be reached, or does not answer",
     ServerUntrusted "server-untrusted" "A server cannot be trusted: TLS, certificates, redirects",
-    DownloadFailed "download-failed" "A server refuses a download, or it broke off",
+    DownloadFailed "download-failed" "A server refused a download, or the download broke off",
     RegistryUnauthorized "registry-unauthorized" "The registry wants credentials, or refuses them",
-    RegistryInvalid "registry-invalid" "The registry does not answer as a registry does",
+    RegistryInvalid "registry-invalid" "The registry's response is not what the protocol allows",
     RegistryConfig "registry-config" "registries.toml or a file of credentials cannot be used",
 
     StoreInvalid "store-invalid" "The directory is not a store of this version, or another user can change it",
@@ -106,12 +106,12 @@ error_codes! {
 
     BoxNotFound "box-not-found" "There is no box at the path",
     BoxMalformed "box-malformed" "The box cannot be read",
-    BoxDamaged "box-damaged" "A file of the box is not the one that the box names",
+    BoxDamaged "box-damaged" "A file of the box does not have the digest that the box names",
     BoxEpoch "box-epoch" "The box is of another format epoch",
     ComponentNotFound "component-not-found" "The box has no such component, or which one is unclear",
     PathNotFound "path-not-found" "The box or image has nothing at this path",
-    PathNotFile "path-not-file" "What is at the path is no file with content",
-    ExportUnsupported "export-unsupported" "The format has no place for something in the box",
+    PathNotFile "path-not-file" "The path is not a regular file",
+    ExportUnsupported "export-unsupported" "The export format cannot hold something that is in the box",
 
     BoxWritable "box-writable" "Another user could change the box while it runs",
     BoxUnsupported "box-unsupported" "The box needs what this version of boxlaunch cannot do",

@@ -26,7 +26,7 @@ pub fn is_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Returns a server's `HOST` or `HOST:PORT` in lower case, or `None` if `text` is no such: the host is
+/// Returns a server's `HOST` or `HOST:PORT` in lower case, or `None` if `text` is not one: the host is
 /// an IPv4 address, an IPv6 address in brackets, or labels of DNS between dots; the port is from 1 to
 /// 65535. Nothing is accepted that a URL would change into another host.
 pub fn host_and_port(text: &str) -> Option<String> {

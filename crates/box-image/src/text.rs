@@ -51,6 +51,18 @@ pub fn shell_word(bytes: impl AsRef<[u8]>) -> String {
     }
 }
 
+/// The most characters of a message that are shown: a file can have a name of megabytes. The longest
+/// path of Linux fits.
+const MESSAGE_MAX: usize = 4096;
+
+/// Cuts a message that is longer than 4096 characters, and says how much is left out.
+pub fn clipped(text: String) -> String {
+    match text.char_indices().nth(MESSAGE_MAX) {
+        None => text,
+        Some((end, _)) => format!("{}… ({} more bytes)", &text[..end], text.len() - end),
+    }
+}
+
 /// Joins the texts of an error and of its causes; one that only repeats the text before is left out.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut texts = vec![error.to_string()];
@@ -82,6 +94,26 @@ pub fn shown_json(json: &str) -> String {
     text
 }
 
+/// Splits a command line at blanks, as a shell would. Returns `None` for a single word, and for what
+/// only a shell can read.
+pub fn words(line: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, '\\' | '$' | '`') => return None,
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    (quote.is_none() && words.len() > 1).then_some(words)
+}
+
 /// Writes a number of bytes with the largest fitting binary unit.
 pub fn readable(bytes: u64) -> String {
     let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
@@ -102,6 +134,24 @@ pub fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_line_is_split_as_a_shell_would() {
+        let split = |line| words(line).map(|words| words.join("|"));
+        assert_eq!(
+            split(" sh  -c 'sleep 9' a\"b c\"d '' "),
+            Some("sh|-c|sleep 9|ab cd|".to_owned())
+        );
+        for line in ["sh -c \"a\\\"b\"", "sh $HOME", "sh `a`", "sh 'a", "sh", ""] {
+            assert_eq!(split(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_message_of_megabytes_is_cut() {
+        assert_eq!(clipped("é".repeat(4096)), "é".repeat(4096));
+        assert_eq!(clipped("é".repeat(4098)), format!("{}… (4 more bytes)", "é".repeat(4096)));
+    }
 
     const HOSTILE: [&str; 10] = [
         "\u{1b}[31m",

@@ -28,7 +28,7 @@ pub enum OpenError {
     #[error("the box {} has no {} component", path.display(), component.name())]
     NoComponent { path: PathBuf, component: ComponentName },
     /// The listing is not that of the rootfs.
-    #[error("the listing of {} is not that of its rootfs", path.display())]
+    #[error("the listing of {} does not match its rootfs", path.display())]
     WrongListing { path: PathBuf },
 }
 

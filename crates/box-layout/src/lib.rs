@@ -51,13 +51,12 @@ pub enum EntryKind {
 /// Returns the kind that an entry of a box's directory has, or `None` if a box has no entry of this
 /// path. The path is relative to the box's directory.
 pub fn entry_kind(path: &Path) -> Option<EntryKind> {
-    let blob = |name: &str| format!("sha256:{name}").parse::<Digest>().is_ok();
     match path.to_str()? {
         LAYOUT_FILE | INDEX_FILE => Some(EntryKind::File),
         "blobs" | BLOBS => Some(EntryKind::Directory),
         path => {
             let name = path.strip_prefix(BLOBS)?.strip_prefix('/')?;
-            blob(name).then_some(EntryKind::File)
+            Digest::from_hex(name).map(|_| EntryKind::File)
         }
     }
 }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_for_a_license() {
+    fn all_forms_of_a_license_are_read() {
         for (text, expected) in [
             (r#""MIT""#, Some("MIT")),
             (r#"{"type":"ISC","url":"x"}"#, Some("ISC")),

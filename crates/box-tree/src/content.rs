@@ -51,10 +51,25 @@ impl Content {
     ///
     /// # Errors
     /// [`CopyError`]; `out` has some bytes then that are not to be used.
-    pub fn copy(self, file: &File, mut offset: u64, out: &mut dyn Write) -> Result<(), CopyError> {
+    pub fn copy(self, file: &File, offset: u64, out: &mut dyn Write) -> Result<(), CopyError> {
+        self.copy_head(self.size, file, offset, out)
+    }
+
+    /// Copies the first `limit` bytes of the content, and reads no others. Only a content that is
+    /// not longer is verified.
+    ///
+    /// # Errors
+    /// As [`Self::copy`].
+    pub fn copy_head(
+        self,
+        limit: u64,
+        file: &File,
+        mut offset: u64,
+        out: &mut dyn Write,
+    ) -> Result<(), CopyError> {
         let mut hasher = Hasher::default();
-        let mut buffer = vec![0; CHUNK.min(usize::try_from(self.size).unwrap_or(CHUNK))];
-        let mut left = self.size;
+        let mut left = self.size.min(limit);
+        let mut buffer = vec![0; CHUNK.min(usize::try_from(left).unwrap_or(CHUNK))];
         while left > 0 {
             let chunk = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
             let chunk = &mut buffer[..chunk];
@@ -67,6 +82,30 @@ impl Content {
             offset += chunk.len() as u64;
             left -= chunk.len() as u64;
         }
-        if hasher.digest() == self.hash { Ok(()) } else { Err(CopyError::Damaged) }
+        let is_whole = limit >= self.size;
+        if is_whole && hasher.digest() != self.hash { Err(CopyError::Damaged) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_alone_and_a_whole_content_is_verified() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"before, the content").unwrap();
+        let content = Content::of(b"the content, which the file has not whole");
+        let head = |content: Content, limit| {
+            let mut head = Vec::new();
+            content.copy_head(limit, &file, 8, &mut head).map(|()| head)
+        };
+        assert_eq!(head(content, 11).unwrap(), b"the content");
+        assert!(matches!(head(content, 12), Err(CopyError::Damaged)));
+        for limit in [11, u64::MAX] {
+            assert_eq!(head(Content::of(b"the content"), limit).unwrap(), b"the content");
+            assert!(matches!(head(Content::of(b"other bytes"), limit), Err(CopyError::Damaged)));
+        }
+        assert_eq!(head(Content::of(b"other bytes"), 10).unwrap(), b"the conten");
     }
 }

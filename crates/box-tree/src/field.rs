@@ -1,5 +1,6 @@
 //! The fields of an entry by which two are compared.
 
+use box_digest::AnyDigest;
 use box_image::named_enum;
 use box_image::text::shown;
 
@@ -85,7 +86,7 @@ impl Field {
             Self::Uid => Some(meta.uid.to_string()),
             Self::Gid => Some(meta.gid.to_string()),
             Self::Size => inode.content().map(|it| it.size.to_string()),
-            Self::Content => inode.content().map(|it| format!("blake3:{}", it.hash.short())),
+            Self::Content => inode.content().map(|it| AnyDigest::from(it.hash).short()),
             Self::Target => inode.target().map(|it| shown(&String::from_utf8_lossy(it))),
             Self::Device => inode.device_numbers(),
             Self::Xattrs => Some(match xattr.and_then(|name| meta.xattrs.get(name)) {
@@ -94,7 +95,8 @@ impl Field {
                     shown(&format!("\"{}\"", value.escape_ascii()))
                 }
                 Some(value) => {
-                    format!("blake3:{} ({} bytes)", Content::of(value).hash.short(), value.len())
+                    let digest = AnyDigest::from(Content::of(value).hash);
+                    format!("{} ({} bytes)", digest.short(), value.len())
                 }
             }),
             Self::Mtime => Some(format!("{}.{:09}", meta.mtime_utc(), meta.mtime_nsec)),

@@ -15,6 +15,7 @@ mod graft;
 pub mod listing;
 mod lookup;
 pub mod path;
+mod walk;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -25,15 +26,35 @@ pub use erofs_writer::{MAX_NAME, MAX_TARGET};
 pub use field::{Field, FieldDifference};
 pub use graft::Absorbed;
 pub use listing::Origin;
-pub use lookup::{LookupError, Unreached};
+pub use lookup::Unreached;
+pub use walk::{Follow, LookupError, Step, Walk};
 
 /// Reads the bytes of the files of a tree.
 pub trait ReadContent {
-    /// Writes a content to `out`, and verifies it.
+    /// Writes the first `limit` bytes of a content to `out`, and reads no others. Only a content
+    /// that is not longer is verified.
     ///
     /// # Errors
     /// When the content is missing or damaged, or cannot be read or written.
-    fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()>;
+    fn copy_head(&mut self, content: Content, limit: u64, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Writes a content to `out`, and verifies it.
+    ///
+    /// # Errors
+    /// As [`Self::copy_head`].
+    fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
+        self.copy_head(content, content.size, out)
+    }
+
+    /// Reads the first `limit` bytes of a content, or all that it has, as [`Self::copy_head`] does.
+    ///
+    /// # Errors
+    /// As [`Self::copy_head`].
+    fn read_head(&mut self, content: Content, limit: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.copy_head(content, limit, &mut bytes)?;
+        Ok(bytes)
+    }
 
     /// Reads a small content whole.
     ///
@@ -43,9 +64,7 @@ pub trait ReadContent {
         if content.size > limit {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
         }
-        let mut bytes = Vec::new();
-        self.copy_content(content, &mut bytes)?;
-        Ok(bytes)
+        self.read_head(content, limit)
     }
 }
 

@@ -31,7 +31,7 @@ use crate::encoding::{DIRECTORY, FURTHER_NAME, Reader, Truncated, Writer};
 use crate::{Inode, InodeId, Meta, Tree, entries, is_name};
 use bounds::Totals;
 pub use bounds::{LISTING_BYTES, METADATA_BYTES_MAX};
-pub use find::{FindError, Follow, Found};
+pub use find::{FindError, Found};
 pub use named::{NamedOrigin, Origin};
 
 const MAGIC: &[u8] = b"boxbuild listing 1\n";
@@ -69,7 +69,7 @@ pub struct ImageOrigin {
     pub layers: Vec<Digest>,
 }
 
-/// Why bytes are no listing, as a sentence about it.
+/// The reason why bytes are not a listing, as a sentence about it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ListingError(&'static str);
@@ -88,7 +88,7 @@ impl Listing {
     pub fn encode(&self) -> Result<Vec<u8>, ListingError> {
         let mut out = Writer(MAGIC.to_vec());
         let origins = serde_json::to_vec(&self.origins);
-        let origins = origins.map_err(|_| ListingError("its origins do not become JSON"))?;
+        let origins = origins.map_err(|_| ListingError("its origins cannot be written as JSON"))?;
         bounds::check_origins(&origins)?;
         out.bytes(&origins);
         let mut totals = Totals::default();
@@ -125,7 +125,7 @@ impl Listing {
         let origins = input.bytes()?;
         bounds::check_origins(origins)?;
         let origins = serde_json::from_slice(origins);
-        let origins = origins.map_err(|_| ListingError("its origins do not read"))?;
+        let origins = origins.map_err(|_| ListingError("its origins are malformed"))?;
         let mut builder = Builder::default();
         let count = input.u32()?;
         bounds::check_entries(count)?;
@@ -242,7 +242,7 @@ impl Builder {
         if self.path == b"/" && self.inodes.is_empty() {
             let root = self.tree.inode(id).clone();
             if root.names().is_none() {
-                return Err(ListingError("its root is no directory"));
+                return Err(ListingError("its root is not a directory"));
             }
             *self.tree.inode_mut(Tree::ROOT) = root;
             self.open.push((0, Tree::ROOT));
@@ -271,7 +271,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Content, Kind, Leaf};
+    use crate::{Content, Follow, Kind, Leaf};
 
     fn sample() -> Listing {
         let mut tree = Tree::default();
@@ -360,6 +360,11 @@ mod tests {
         assert!(siblings.contains(&"null".to_owned()));
         assert_eq!(error(b"/wholly/other"), "there is no /wholly");
         assert_eq!(error(b"/null/x"), "/null is not a directory");
+        assert_eq!(error(b"/null/../etc"), "/null is not a directory");
+        let long = format!("/{}", "etc/../".repeat(2049));
+        assert!(
+            error(long.as_bytes()).ends_with("/etc/.. is too long once its links are followed")
+        );
         assert_eq!(error(b"/link/nul"), "there is no /etc/nul");
     }
 

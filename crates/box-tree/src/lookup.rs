@@ -1,38 +1,13 @@
-//! Following paths inside a tree. A link can lead anywhere in the tree and never out of it.
+//! Finding what a path names in a tree, and making the directories of a path.
 
-use std::collections::VecDeque;
+use super::{InodeId, Tree, is_name, path};
+use crate::walk::{Follow, LookupError, Step, Walk};
 
-use super::{InodeId, Kind, Leaf, Tree, is_name, path};
-
-/// How many symbolic links one path may lead through, as in Linux (path_resolution(7)).
-pub(crate) const MAX_LINKS: usize = 40;
-/// How many parts one path may have, those of the links in it included.
-const MAX_PARTS: usize = 4096;
 /// How many parts all paths of an image may have that are those of links in them. Each entry of a
 /// real image has two or three; without a bound, a million entries could have thousands each.
 const MAX_DETOURS: usize = 1 << 23;
-/// How deep a directory that an archive does not name may lie.
+/// How many directories may be above one that an archive does not name.
 const MAX_DEPTH: usize = 1024;
-
-/// Why a path leads nowhere.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LookupError {
-    /// A part of the path is a file, a device or a pipe.
-    #[error("{:?} is not a directory", String::from_utf8_lossy(.0))]
-    NotADirectory(Vec<u8>),
-    /// It has more links or parts than any path of a real image.
-    #[error("{0}")]
-    TooFar(&'static str),
-}
-
-/// More than 40 symbolic links.
-const TOO_MANY_LINKS: LookupError = LookupError::TooFar("too many symbolic links");
-/// More parts than any path of a real image has.
-const TOO_LONG: LookupError =
-    LookupError::TooFar("the path is too long once its links are followed");
-/// More parts of links than all paths of a real image have.
-const TOO_MANY_DETOURS: LookupError =
-    LookupError::TooFar("the image's paths lead through too many symbolic links in all");
 
 /// Where a path ends that is followed without symbolic links.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,22 +50,16 @@ impl Tree {
     /// out of it. Takes the parts of the links from `left`. Returns `None` where the path leads
     /// nowhere, and where no more parts are left.
     pub fn lookup_in(&self, root: InodeId, path: &[u8], left: &mut usize) -> Option<InodeId> {
-        let mut scratch = Walk { trail: vec![root], ..Walk::new(path) };
-        while let Some(part) = scratch.next_part().ok()? {
-            match part.as_slice() {
-                b".." => scratch.up(),
-                name => {
-                    let child = self.child(scratch.here(), name)?;
-                    scratch.step(self, part, child).ok()?;
-                    let parts = std::mem::take(&mut scratch.detours);
-                    *left = left.saturating_sub(parts);
-                    if *left == 0 {
-                        return None;
-                    }
-                }
+        let mut walk = Walk::new(self, root, path, Follow::All);
+        let end = loop {
+            match walk.step() {
+                Ok(Step::Taken) => {}
+                end => break end,
             }
-        }
-        Some(scratch.here())
+        };
+        let is_within = walk.detours() < *left;
+        *left = left.saturating_sub(walk.detours());
+        (end == Ok(Step::End) && is_within).then(|| walk.here())
     }
 
     /// Follows a path to a directory, making those that are not there as an extractor would:
@@ -99,17 +68,16 @@ impl Tree {
     /// # Errors
     /// [`LookupError`] where something else is in the way.
     pub fn make_directories(&mut self, path: &[u8]) -> Result<InodeId, LookupError> {
-        let walk = self.walk(path)?;
-        // The root stands in the trail, too.
-        if !walk.absent.is_empty() && walk.trail.len() + walk.absent.len() > MAX_DEPTH + 1 {
-            return Err(TOO_LONG);
+        let Reached { here, depth, absent } = self.walk(path)?;
+        if !absent.is_empty() && depth + absent.len() > MAX_DEPTH {
+            return Err(LookupError::TooLong);
         }
         // The parts of a path were looked at when it was read, but not those of links.
-        if !walk.absent.iter().all(|name| is_name(name)) {
-            return Err(TOO_LONG);
+        if !absent.iter().all(|name| is_name(name)) {
+            return Err(LookupError::TooLong);
         }
         let make = |directory, name: &Vec<u8>| self.ensure_directory(directory, name);
-        Ok(walk.absent.iter().fold(walk.here(), make))
+        Ok(absent.iter().fold(here, make))
     }
 
     /// Follows a path to a directory; `None` if it does not exist.
@@ -117,110 +85,57 @@ impl Tree {
     /// # Errors
     /// [`LookupError`] where something else is in the way.
     pub fn find_directory(&mut self, path: &[u8]) -> Result<Option<InodeId>, LookupError> {
-        let walk = self.walk(path)?;
-        Ok(walk.absent.is_empty().then(|| walk.here()))
+        let reached = self.walk(path)?;
+        Ok(reached.absent.is_empty().then_some(reached.here))
     }
 
-    /// Follows a path, over what is not there, too: `absent/../there` leads to `there`, as
+    /// Follows a path, also over names that are missing: `absent/../there` leads to `there`, as
     /// extractors read it.
-    fn walk(&mut self, path: &[u8]) -> Result<Walk, LookupError> {
-        let mut walk = Walk::new(path);
-        let end = self.walk_on(&mut walk, path);
-        self.detours += walk.detours;
+    fn walk(&mut self, path: &[u8]) -> Result<Reached, LookupError> {
+        let mut walk = Walk::new(self, Self::ROOT, path, Follow::All);
+        let end = over_absent(&mut walk);
+        let (here, depth, detours) = (walk.here(), walk.depth(), walk.detours());
+        self.detours += detours;
         if self.detours > MAX_DETOURS {
-            return Err(TOO_MANY_DETOURS);
+            return Err(LookupError::TooManyDetours);
         }
-        end.map(|()| walk)
-    }
-
-    fn walk_on(&self, walk: &mut Walk, path: &[u8]) -> Result<(), LookupError> {
-        while let Some(part) = walk.next_part()? {
-            match part.as_slice() {
-                b".." if walk.absent.pop().is_some() => {}
-                b".." => walk.up(),
-                name if walk.absent.is_empty() => match self.child(walk.here(), name) {
-                    Some(child) => walk.step(self, part, child)?,
-                    None => walk.absent.push(part),
-                },
-                _ => walk.absent.push(part),
-            }
-        }
-        if walk.absent.is_empty() && self.inode(walk.here()).names().is_none() {
+        let absent = end?;
+        if absent.is_empty() && self.inode(here).names().is_none() {
             return Err(LookupError::NotADirectory(path.to_vec()));
         }
-        Ok(())
+        Ok(Reached { here, depth, absent })
     }
 }
 
-/// Where a walk stands: the directories from the root, those below them that are not there, and
-/// what is still to come.
-struct Walk {
-    trail: Vec<InodeId>,
+/// The end of a path that may lead over missing names.
+struct Reached {
+    /// The last entry that exists.
+    here: InodeId,
+    /// How many directories below the root it is.
+    depth: usize,
+    /// The names below it that are missing.
     absent: Vec<Vec<u8>>,
-    pending: VecDeque<Vec<u8>>,
-    links: usize,
-    steps: usize,
-    /// How many of the parts came from links.
-    detours: usize,
 }
 
-impl Walk {
-    fn new(path: &[u8]) -> Self {
-        let (trail, pending) = (vec![Tree::ROOT], path::names(path).map(<[u8]>::to_vec).collect());
-        Self { trail, absent: Vec::new(), pending, links: 0, steps: 0, detours: 0 }
-    }
-
-    fn next_part(&mut self) -> Result<Option<Vec<u8>>, LookupError> {
-        let part = self.pending.pop_front();
-        self.steps += usize::from(part.is_some());
-        if self.steps > MAX_PARTS { Err(TOO_LONG) } else { Ok(part) }
-    }
-
-    fn here(&self) -> InodeId {
-        self.trail.last().copied().unwrap_or(Tree::ROOT)
-    }
-
-    /// Goes to the parent; the root is its own.
-    fn up(&mut self) {
-        if self.trail.len() > 1 {
-            self.trail.pop();
+/// Walks to the end of a path, and returns the names at its end that are missing.
+fn over_absent(walk: &mut Walk<'_>) -> Result<Vec<Vec<u8>>, LookupError> {
+    let mut absent = Vec::new();
+    loop {
+        if absent.is_empty() && walk.step()? == Step::Taken {
+            continue;
         }
-    }
-
-    /// Goes to `child`, or to where it points.
-    fn step(&mut self, tree: &Tree, part: Vec<u8>, child: InodeId) -> Result<(), LookupError> {
-        match &tree.inode(child).kind {
-            Kind::Leaf(Leaf::Symlink(target)) => self.follow(target),
-            Kind::Leaf(_) if !self.pending.is_empty() => Err(LookupError::NotADirectory(part)),
-            _ => {
-                self.trail.push(child);
-                Ok(())
-            }
+        match walk.skip()? {
+            None => return Ok(absent),
+            Some(name) if name == b".." => drop(absent.pop()),
+            Some(name) => absent.push(name),
         }
-    }
-
-    fn follow(&mut self, target: &[u8]) -> Result<(), LookupError> {
-        self.links += 1;
-        if self.links > MAX_LINKS {
-            return Err(TOO_MANY_LINKS);
-        }
-        if target.first() == Some(&b'/') {
-            self.trail.truncate(1);
-        }
-        let count = path::names(target).count();
-        if self.pending.len() + self.trail.len() + count > MAX_PARTS {
-            return Err(TOO_LONG);
-        }
-        self.detours += count;
-        path::names(target).rev().for_each(|part| self.pending.push_front(part.to_vec()));
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Inode, Meta};
+    use crate::{Inode, Leaf, Meta};
 
     /// `/usr/lib/` and the given links.
     fn with_links(links: &[(&str, &str)]) -> Tree {
@@ -268,7 +183,7 @@ mod tests {
     fn loops_and_files_in_the_way_are_errors() {
         let mut tree = with_links(&[("/a", "b"), ("/b", "a")]);
         assert_eq!(tree.lookup(b"a"), None);
-        assert_eq!(tree.make_directories(b"a/c"), Err(TOO_MANY_LINKS));
+        assert_eq!(tree.make_directories(b"a/c"), Err(LookupError::TooManyLinks));
         let fifo = tree.add(Inode::leaf(Meta::root_owned(0), Leaf::Fifo));
         tree.link(Tree::ROOT, b"fifo", fifo);
         assert!(matches!(tree.make_directories(b"fifo/c"), Err(LookupError::NotADirectory(_))));
@@ -284,23 +199,23 @@ mod tests {
             .collect();
         let links: Vec<_> = links.iter().map(|(at, to)| (at.as_str(), to.as_str())).collect();
         let mut tree = with_links(&links);
-        assert_eq!(tree.make_directories(b"l0"), Err(TOO_LONG));
-        assert_eq!(tree.find_directory(b"l0"), Err(TOO_LONG));
+        assert_eq!(tree.make_directories(b"l0"), Err(LookupError::TooLong));
+        assert_eq!(tree.find_directory(b"l0"), Err(LookupError::TooLong));
         assert_eq!(tree.lookup(b"l0"), None);
         assert_eq!(tree.lookup(b"few"), tree.lookup(b"usr"));
         assert_eq!(tree.find_directory(&b"x/".repeat(4096)), Ok(None));
-        assert_eq!(tree.find_directory(&b"../".repeat(4097)), Err(TOO_LONG));
+        assert_eq!(tree.find_directory(&b"../".repeat(4097)), Err(LookupError::TooLong));
     }
 
     #[test]
     fn links_gather_neither_parts_nor_depth() {
         let down = "d/".repeat(900);
         let mut tree = with_links(&[("/a", down.as_str()), ("/wide", &"d/".repeat(4096))]);
-        assert_eq!(tree.find_directory(b"wide"), Err(TOO_LONG));
+        assert_eq!(tree.find_directory(b"wide"), Err(LookupError::TooLong));
         assert!(tree.make_directories(b"a").is_ok());
         assert!(tree.make_directories(&[b"a/".as_slice(), &b"e/".repeat(124)].concat()).is_ok());
         let deeper = [b"a/".as_slice(), &b"f/".repeat(125)].concat();
-        assert_eq!(tree.make_directories(&deeper), Err(TOO_LONG));
+        assert_eq!(tree.make_directories(&deeper), Err(LookupError::TooLong));
     }
 
     #[test]
@@ -308,18 +223,23 @@ mod tests {
         let (fits, long) = ("n".repeat(255), "n".repeat(256));
         let mut tree = with_links(&[("/fits", &fits), ("/long", &long)]);
         assert!(tree.make_directories(b"fits").is_ok());
-        assert_eq!(tree.make_directories(b"long"), Err(TOO_LONG));
+        assert_eq!(tree.make_directories(b"long"), Err(LookupError::TooLong));
         assert_eq!(tree.find_directory(b"long"), Ok(None));
     }
 
     #[test]
     fn all_detours_of_an_image_are_bounded_together() {
         let mut tree = with_links(&[("/far", &"usr/../".repeat(1024)), ("/near", "usr")]);
-        let far = tree.walk(b"far").unwrap().detours;
-        assert_eq!((far, tree.walk(b"usr/lib").unwrap().detours), (2048, 0));
+        let mut detours = |path: &[u8]| {
+            let before = tree.detours;
+            tree.find_directory(path).unwrap();
+            tree.detours - before
+        };
+        let far = detours(b"far");
+        assert_eq!((far, detours(b"usr/lib")), (2048, 0));
         tree.detours = MAX_DETOURS - far - 1;
         assert!(tree.find_directory(b"far").is_ok());
         assert!(tree.make_directories(b"near").is_ok());
-        assert_eq!(tree.find_directory(b"near"), Err(TOO_MANY_DETOURS));
+        assert_eq!(tree.find_directory(b"near"), Err(LookupError::TooManyDetours));
     }
 }

@@ -6,21 +6,23 @@
 #![forbid(unsafe_code)]
 
 pub mod color;
+mod commands;
 mod help;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use box_image::exit;
 use clap::Command;
-use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use host_fs::publish::FileDraft;
 
+pub use commands::{CompletionsArgs, ManArgs};
 use help::Help;
 
-/// What the manual of a program says beside what its command line does.
+/// The sections of a program's manual that do not follow from its command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Manual {
     /// The variables that the program reads, and what each is for.
@@ -36,24 +38,27 @@ impl Manual {
     ///
     /// # Errors
     /// None in practice: writing to memory.
-    pub fn page(&self, mut program: Command) -> io::Result<Vec<u8>> {
-        program.build();
+    fn page(&self, program: Command) -> io::Result<Vec<u8>> {
+        let program = documented(program);
         self.render(&program, &program)
     }
 
     /// Writes the pages of a program and of all its commands into a directory, which is made where it
-    /// is missing: `PROGRAM.1`, `PROGRAM-COMMAND.1`.
+    /// is missing: `PROGRAM.1`, `PROGRAM-COMMAND.1`. A page replaces what has its name as a whole: a
+    /// link there is not followed, and a pipe not waited for.
     ///
     /// # Errors
     /// The operating system's.
-    pub fn write_pages(&self, program: Command, directory: &Path) -> io::Result<()> {
-        let mut program = program.disable_help_subcommand(true);
-        program.build();
+    fn write_pages(&self, program: Command, directory: &Path) -> io::Result<()> {
+        let program = documented(program);
         fs::create_dir_all(directory)?;
         let commands = program.get_subcommands().filter(|it| !it.is_hide_set());
         for command in commands.chain([&program]) {
             let name = Man::new(command.clone()).get_filename();
-            fs::write(directory.join(name), self.render(command, &program)?)?;
+            let page = directory.join(name);
+            let draft = FileDraft::beside(&page, 0o644)?;
+            draft.file().write_all(&self.render(command, &program)?)?;
+            draft.finish_over(&page)?;
         }
         Ok(())
     }
@@ -95,6 +100,13 @@ impl Manual {
     }
 }
 
+/// Returns a program with the commands that have pages: all but `help`.
+fn documented(program: Command) -> Command {
+    let mut program = program.disable_help_subcommand(true);
+    program.build();
+    program
+}
+
 /// Adds a section whose lines are shown as they are.
 fn literal(roff: &mut Roff, title: &str, lines: &[String]) {
     if lines.is_empty() {
@@ -121,17 +133,9 @@ fn terms<T: AsRef<str>>(roff: &mut Roff, title: &str, terms: &[(T, &str)]) {
     }
 }
 
-/// Returns the completions of a program for a shell.
-pub fn completions(shell: Shell, mut program: Command) -> String {
-    let mut text = Vec::new();
-    let name = program.get_name().to_owned();
-    clap_complete::generate(shell, &mut program, name, &mut text);
-    String::from_utf8_lossy(&text).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::Arg;
+    use clap::{Arg, Args};
 
     use super::*;
 
@@ -149,11 +153,18 @@ mod tests {
         Command::new("tool").about("Does it").subcommand(command)
     }
 
+    /// Reads the arguments of a command.
+    fn parsed<T: Args>(args: &[&str]) -> T {
+        let command = T::augment_args(Command::new("tool").no_binary_name(true));
+        T::from_arg_matches(&command.get_matches_from(args)).unwrap()
+    }
+
     #[test]
     fn examples_are_not_filled_and_every_section_is_there() {
         let directory = tempfile::tempdir().unwrap();
         let to = directory.path().join("man1");
-        MANUAL.write_pages(tool(), &to).unwrap();
+        let args: ManArgs = parsed(&["--output", to.to_str().unwrap()]);
+        assert_eq!(args.page(&MANUAL, tool()).unwrap(), None);
         let page = fs::read_to_string(to.join("tool-run.1")).unwrap();
         let examples = page.split(".SH EXAMPLES\n").nth(1).unwrap();
         let shown = ".nf\ntool run \\-\\-fast      at once\n\\&.hidden \\*(Aqquoted\\*(Aq\n.fi\n";
@@ -163,15 +174,44 @@ mod tests {
             assert!(page.contains(&format!(".SH {section}")), "{section}: {page}");
         }
         let page = fs::read_to_string(to.join("tool.1")).unwrap();
+        let printed = parsed::<ManArgs>(&[]).page(&MANUAL, tool()).unwrap().unwrap();
+        assert_eq!(printed, page);
         for text in ["\\fBTOOL_DIR\\fR", "\\fB~/.tool\\fR", "tool\\-run(1)"] {
             assert!(page.contains(text), "{text}: {page}");
         }
     }
 
     #[test]
+    fn a_page_replaces_a_link_and_a_pipe() {
+        use std::os::unix::fs::symlink;
+
+        let directory = tempfile::tempdir().unwrap();
+        let (to, precious) = (directory.path().join("man1"), directory.path().join("precious"));
+        fs::create_dir(&to).unwrap();
+        fs::write(&precious, "precious").unwrap();
+        symlink("../precious", to.join("tool.1")).unwrap();
+        let pipe = std::process::Command::new("mkfifo").arg(to.join("tool-run.1")).status();
+        assert!(pipe.unwrap().success());
+        MANUAL.write_pages(tool(), &to).unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+        for page in ["tool.1", "tool-run.1"] {
+            assert!(fs::symlink_metadata(to.join(page)).unwrap().is_file(), "{page}");
+        }
+        assert_eq!(fs::read_dir(&to).unwrap().count(), 2, "nothing else is left");
+    }
+
+    #[test]
+    fn pages_that_cannot_be_written_are_an_error_with_the_directory() {
+        let args: ManArgs = parsed(&["--output", "/dev/null/man1"]);
+        let error = args.page(&MANUAL, tool()).unwrap_err();
+        assert_eq!(error.to_string(), "cannot write to /dev/null/man1");
+    }
+
+    #[test]
     fn completions_name_the_commands() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            assert!(completions(shell, tool()).contains("run"), "{shell}");
+        for shell in ["bash", "zsh", "fish"] {
+            let args: CompletionsArgs = parsed(&[shell]);
+            assert!(args.text(tool()).contains("run"), "{shell}");
         }
     }
 }

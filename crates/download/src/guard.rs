@@ -1,4 +1,4 @@
-//! The rules that keep secrets at home and wrong content out of the store, by name.
+//! The named checks that keep secrets from other servers, and wrong content out of the store.
 
 guards::guards! {
     #[cfg(any(test, feature = "testing"))]
@@ -12,6 +12,8 @@ guards::guards! {
         PlainRealm,
         /// No redirect leads from https to http.
         Downgrade,
+        /// No redirect leads to an address that is only known on the link.
+        LinkLocal,
         /// Content has the expected digest.
         Digest,
         /// Content has the expected size.

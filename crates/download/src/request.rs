@@ -8,7 +8,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFT
 
 use crate::error::DownloadError;
 use crate::guard::Guard;
-use crate::http::{Client, RemoteUrl, UrlError};
+use crate::http::{Client, RemoteUrl, UrlError, is_link_local};
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 5;
@@ -55,6 +55,11 @@ impl Request<'_> {
                 headers.insert(AUTHORIZATION, authorization.clone());
             }
             let response = client.get(&url, headers)?;
+            // A name can have such an address, too; then the response is not looked at.
+            let from = response.remote_addr().is_some_and(|it| is_link_local(it.ip()));
+            if Guard::LinkLocal.catches(url != self.url && self.leaves_for_link(from)) {
+                return Err(self.link_local(&url.describe()));
+            }
             match location(&response) {
                 None => return Ok(FinalResponse { url, same_origin, response }),
                 Some(location) => url = self.redirected(&url, location)?,
@@ -71,12 +76,28 @@ impl Request<'_> {
             Ok(url) if Guard::Downgrade.catches(from.is_https() && !url.is_https()) => {
                 Err(DownloadError::Downgrade { what, to })
             }
+            Ok(url) if Guard::LinkLocal.catches(self.leaves_for_link(url.is_link_local())) => {
+                Err(self.link_local(&to))
+            }
             Ok(url) => Ok(url),
             Err(error) => {
                 let how = format!("to {to}, which is not followed: {}", rule(&error));
                 Err(DownloadError::Redirect { what, how })
             }
         }
+    }
+
+    /// Returns whether a redirect to a link-local address is one that the URL does not name itself.
+    /// Clouds answer there with credentials of the machine, and no registry is there but one that a
+    /// user names.
+    fn leaves_for_link(&self, is_link_local: bool) -> bool {
+        is_link_local && !self.url.is_link_local()
+    }
+
+    /// Returns the error of a redirect to a link-local address.
+    fn link_local(&self, to: &str) -> DownloadError {
+        let how = format!("to {to}, which is not followed: its address is link-local");
+        DownloadError::Redirect { what: self.what.to_owned(), how }
     }
 }
 

@@ -147,7 +147,7 @@ impl Attempts {
         Some(pause)
     }
 
-    /// Tells the observer of the attempt after a pause.
+    /// Reports the attempt after a pause to the observer.
     fn report(&self, pause: Duration) {
         if let Some((host, RetryObserver(observe))) = &self.observer {
             let (attempt, tries) = (self.tries - self.left + 1, self.tries);

@@ -32,10 +32,10 @@ pub(crate) fn order(inodes: &[Inode], root: NodeId) -> Result<Vec<NodeId>, Error
     if order.len() < inodes.len() { Err(why_missed(inodes, &met)) } else { Ok(order) }
 }
 
-/// Tells why inodes cannot be reached from the root.
+/// Returns the reason why inodes cannot be reached from the root.
 ///
-/// Either one of them has no name, or each lies in a directory that cannot be reached either; as
-/// there are finitely many, some of these directories then lie within themselves.
+/// Either one of them has no name, or each is in a directory that cannot be reached either; as
+/// there are finitely many, some of these directories are then within themselves.
 fn why_missed(inodes: &[Inode], met: &[bool]) -> Error {
     let missed = || (0..inodes.len()).filter(|&index| !met[index]);
     if let Some(nameless) = missed().find(|&index| !inodes[index].is_named()) {

@@ -1,4 +1,9 @@
 //! Downloading the package with pip.
+//!
+//! `python3 -m pip` puts the current directory first where Python looks for modules, so that a file
+//! `pip.py` or `json.py` of a checkout would be run. Python starts in another directory for that
+//! reason: an empty one of ours, or `/`. `-I` would also hide a pip that was installed with `--user`,
+//! and `-P` is unknown before Python 3.11.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +13,10 @@ use crate::{PACKAGE, PackageError, check};
 
 /// Returns whether this machine has a python3 with pip.
 pub fn has_pip() -> bool {
-    run(pip().arg("--version")).is_ok_and(|output| output.status.success())
+    run(pip(Path::new("/")).arg("--version")).is_ok_and(|output| output.status.success())
 }
 
-/// Downloads [`PACKAGE`] into an empty directory and returns its wheel's bytes. Takes as long as the
+/// Downloads [`PACKAGE`] into an empty directory that nobody else can write to, and returns its wheel's bytes. Takes as long as the
 /// network does; pip writes to nobody's terminal.
 ///
 /// # Errors
@@ -19,10 +24,10 @@ pub fn has_pip() -> bool {
 pub fn download(directory: &Path) -> Result<Vec<u8>, PackageError> {
     let requirement = PACKAGE.requirement();
     let command = format!("pip download {requirement}");
-    let mut pip = pip();
+    let mut pip = pip(directory);
     pip.args(["download", "--quiet", "--no-deps", "--only-binary=:all:"]);
     pip.args(["--platform", "manylinux_2_28_x86_64", "--python-version", "3.11"]);
-    let output = run(pip.arg("--dest").arg(directory).arg(&requirement))?;
+    let output = run(pip.args(["--dest", ".", &requirement]))?;
     if !output.status.success() && !has_pip() {
         return Err(PackageError::NoPip);
     }
@@ -35,8 +40,10 @@ pub fn download(directory: &Path) -> Result<Vec<u8>, PackageError> {
     Ok(bytes)
 }
 
-fn pip() -> Command {
+/// Prepares to run pip in a directory in which nobody else can have put Python code.
+fn pip(directory: &Path) -> Command {
     let mut python = Command::new("python3");
+    python.current_dir(directory);
     python.args(["-m", "pip", "--disable-pip-version-check", "--no-input"]);
     python
 }
@@ -62,6 +69,12 @@ fn wheel_in(directory: &Path) -> Result<Option<PathBuf>, PackageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pip_is_not_run_in_the_current_directory() {
+        let scratch = Path::new("/some/scratch");
+        assert_eq!(pip(scratch).get_current_dir(), Some(scratch));
+    }
 
     #[test]
     fn an_error_of_pip_is_its_last_line() {

@@ -2,13 +2,17 @@
 //! leaves the old or the new.
 //!
 //! - [`read`] opens and reads regular files, whatever was put in their place.
+//! - [`checkout`] keeps paths inside a directory, whatever links are on the way.
 //! - [`publish`] puts files and directories in place, whole or not at all.
 //! - [`stamp`] recognizes a file that has not changed since it was hashed.
+//! - [`trust`] finds who else could have put a file where it is.
 #![forbid(unsafe_code)]
 
+pub mod checkout;
 pub mod publish;
 pub mod read;
 pub mod stamp;
+pub mod trust;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -98,13 +98,13 @@ pub(super) fn media_type(bytes: &[u8], named: Option<&str>) -> Result<String, St
     let written = parse(bytes)?;
     let media_type = named.or(own_type(&written)).map(str::to_owned);
     judge(written, media_type.as_deref())?;
-    media_type.ok_or_else(|| "nothing says of which type it is".to_owned())
+    media_type.ok_or_else(|| "it has no mediaType".to_owned())
 }
 
 fn parse(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     match keys::walk(bytes, Shape::Object(DOCUMENT)) {
         Ok(Value::Object(written)) => Ok(written),
-        Ok(_) => Err("it is no object".to_owned()),
+        Ok(_) => Err("it is not a JSON object".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -126,7 +126,7 @@ fn judge(written: Map<String, Value>, expected: Option<&str>) -> Result<Document
     if let (Some(expected), Some(found)) = (expected, own)
         && expected != found
     {
-        return Err(format!("it says of itself that it is {found:?}, but {expected:?} was named"));
+        return Err(format!("its own mediaType is {found:?}, but it is described as {expected:?}"));
     }
     let kind = match expected.or(own) {
         Some(media_type) => Kind::of(media_type)?,
@@ -134,10 +134,14 @@ fn judge(written: Map<String, Value>, expected: Option<&str>) -> Result<Document
         None => Kind::Manifest,
     };
     match kind {
-        Kind::Index if is_manifest => Err("it was named as an index, but is a manifest".to_owned()),
+        Kind::Index if is_manifest => {
+            Err("it is described as an index, but is a manifest".to_owned())
+        }
         Kind::Index => typed(written, "manifests")
             .map(|it: ImageIndex| Document::Index(it.manifests().clone())),
-        Kind::Manifest if is_index => Err("it was named as a manifest, but is an index".to_owned()),
+        Kind::Manifest if is_index => {
+            Err("it is described as a manifest, but is an index".to_owned())
+        }
         Kind::Manifest => manifest(written).map(|it| Document::Manifest(Box::new(it))),
     }
 }
@@ -163,7 +167,7 @@ fn manifest(written: Map<String, Value>) -> Result<ImageManifest, String> {
         return Ok(manifest);
     }
     let what = manifest.artifact_type().as_ref().unwrap_or(config).as_ref();
-    Err(format!("it is no image, but an artifact of type {what:?}"))
+    Err(format!("it is not an image, but an artifact of type {what:?}"))
 }
 
 /// Reads what a document says, with a list that it may lack.
@@ -236,10 +240,10 @@ mod tests {
         insta::assert_snapshot!(found.join("\n"), @r#"
         it is a manifest and an index at once
         it is a manifest and an index at once
-        it was named as an index, but is a manifest
-        it was named as a manifest, but is an index
-        it says of itself that it is "application/vnd.oci.image.index.v1+json", but "application/vnd.oci.image.manifest.v1+json" was named
-        it was named as an index, but is a manifest
+        it is described as an index, but is a manifest
+        it is described as a manifest, but is an index
+        its own mediaType is "application/vnd.oci.image.index.v1+json", but it is described as "application/vnd.oci.image.manifest.v1+json"
+        it is described as an index, but is a manifest
         "#);
     }
 
@@ -260,10 +264,10 @@ mod tests {
         ];
         insta::assert_snapshot!(found.join("\n"), @r#"
         it is in Docker's old format (schema 1)
-        it is no image, but an artifact of type "application/vnd.example.chart.v1+json"
-        it is no image, but an artifact of type "application/vnd.example.sbom"
+        it is not an image, but an artifact of type "application/vnd.example.chart.v1+json"
+        it is not an image, but an artifact of type "application/vnd.example.sbom"
         it names no config
-        it is of type "text/plain", which is no image
+        it is of type "text/plain", which is not an image
         invalid type: sequence, expected an object at line 1 column 2
         duplicate field `layers` at line 1 column 21
         "#);

@@ -83,7 +83,7 @@ named_enum! {
 impl SourceError {
     /// Returns the error of what should be a `what`.
     pub(super) fn malformed(at: &str, what: &str, message: &str) -> Self {
-        Self::Malformed(format!("{at} does not read as {what}: {message}"))
+        Self::Malformed(format!("{at} cannot be read as {what}: {message}"))
     }
 
     /// Returns the error of an image whose documents contradict each other.

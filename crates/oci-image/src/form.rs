@@ -69,7 +69,7 @@ impl fmt::Display for Found {
             Self::Compressed { what, .. } => return write!(f, "it is {what}"),
             Self::Empty => "it is empty",
             Self::NoArchive => "it does not begin like a tar archive",
-            Self::SkopeoDirectory => "it looks like a copy of skopeo's kind `dir:`",
+            Self::SkopeoDirectory => "it looks like a skopeo `dir:` directory",
             Self::OciArchive => "it is an archive of an OCI image layout",
             Self::DockerArchive => "`docker save` wrote it",
             Self::OldDockerArchive => "a docker older than 1.10 saved it",

@@ -12,12 +12,10 @@ use oci_spec::image::{self, Config, ImageConfiguration, ImageManifest};
 use super::config;
 use super::documents::Blob;
 use super::error::SourceError;
-use super::layers::layers;
+use super::layers::{LAYER, layers};
 use super::place::{Blobs, open_blob, read_config};
 use super::platform;
 use super::registry::Access;
-
-const LAYER: &str = "a layer";
 
 /// An image, resolved to digests. Its layers' bytes are not verified yet.
 #[derive(Debug, Clone)]
@@ -40,7 +38,7 @@ pub struct Image {
     pub layers: Vec<LayerSource>,
 }
 
-/// Where the layers of an image lie.
+/// The place that holds the layers of an image.
 #[derive(Debug, Clone)]
 pub(super) enum Home {
     Local(Arc<dyn Blobs>),

@@ -1,4 +1,4 @@
-//! Strict reading of JSON documents, before their types see anything of them.
+//! Rejects JSON documents with duplicate keys, or with keys that differ from known ones only in case.
 //!
 //! Programs in Go, which are most that read images, take `Layers` for `layers`, and of several the last
 //! (`encoding/json`, `Unmarshal`); others know only the exact spelling. A document with both would be
@@ -149,7 +149,7 @@ impl<'de> Visitor<'de> for Shape {
                 let mut values = Map::new();
                 while let Some(key) = map.next_key::<String>()? {
                     if values.contains_key(&key) {
-                        return Err(Error::custom(format_args!("the key {key:?} is there twice")));
+                        return Err(Error::custom(format_args!("the key {key:?} appears twice")));
                     }
                     values.insert(key, shape.not_null(map.next_value_seed(*shape)?)?);
                     check_count(values.len())?;

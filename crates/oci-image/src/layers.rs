@@ -13,8 +13,10 @@ use super::{config, media};
 
 /// Images have some ten layers; Docker makes at most 127.
 const LAYERS: Bound = Bound { what: "an image", unit: "layers", limit: 256 };
+/// A layer, in messages.
+pub(super) const LAYER: &str = "a layer";
 /// The blob of one layer. Registries bound it, too: many at 10 GiB.
-const LAYER_BYTES: Bound = Bound { what: "a layer", unit: "bytes", limit: 16 << 30 };
+const LAYER_BYTES: Bound = Bound { what: LAYER, unit: "bytes", limit: 16 << 30 };
 /// The blobs of all layers of an image, each as often as it is named.
 const IMAGE_BYTES: Bound = Bound { what: "an image", unit: "bytes of layers", limit: 64 << 30 };
 

@@ -88,8 +88,8 @@ pub fn open(
     }
 }
 
-/// Tells what kind of image a directory or an archive (`*.tar`) holds, as a reference spells it;
-/// nothing where it holds none.
+/// Returns the kind of image that a directory or an archive (`*.tar`) holds, as a reference spells
+/// it; `None` where it holds no image.
 pub fn kind_of(path: &Path) -> Option<&'static str> {
     if path.join(LAYOUT_FILE).is_file() {
         return Some("oci");

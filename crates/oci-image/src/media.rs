@@ -39,7 +39,7 @@ impl Kind {
             MediaType::ImageIndex => Ok(Self::Index),
             MediaType::ImageManifest => Ok(Self::Manifest),
             _ if DOCKER_SCHEMA_1_TYPES.contains(&media_type) => Err(SCHEMA_1.to_owned()),
-            _ => Err(format!("it is of type {media_type:?}, which is no image")),
+            _ => Err(format!("it is of type {media_type:?}, which is not an image")),
         }
     }
 }

@@ -251,7 +251,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
     }
 }
 
-/// Tells a stream that does not end from one that does not read.
+/// Returns the error of a stream that cannot be read, or that has more than `limit` bytes.
 fn unreadable(error: io::Error, limit: u64) -> LayerErrorKind {
     if error.kind() == io::ErrorKind::FileTooLarge {
         return LayerErrorKind::TooLarge { what: "bytes when it is uncompressed", limit };

@@ -1,4 +1,4 @@
-//! How a [`LayerIndex`] lies in the store.
+//! The stored form of a [`LayerIndex`].
 //!
 //! `"boxbuild layer 1\n"`, then the number of changes and each change, then the number of contents
 //! and each content. Numbers are little-endian, byte strings are a u32 length and the bytes:

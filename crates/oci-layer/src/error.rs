@@ -66,9 +66,9 @@ pub(crate) const fn too_large(what: &'static str, limit: usize) -> LayerErrorKin
     LayerErrorKind::TooLarge { what, limit: limit as u64 }
 }
 
-/// Returns the error of an entry whose `what`, a number or a header, does not read.
+/// Returns the error of an entry with a malformed `what`, a number or a header.
 pub(crate) fn malformed(what: &str) -> LayerErrorKind {
-    refused(format!("its {what} does not read"))
+    refused(format!("its {what} is malformed"))
 }
 
 /// Returns the error of something that some readers take from its first place, some from its last.

@@ -129,7 +129,7 @@ fn read_trailer(from: &mut impl Read, count: u64) -> io::Result<()> {
     from.read_exact(&mut trailer)?;
     match trailer[4..] == count.to_le_bytes()[..4] {
         true => Ok(()),
-        false => Err(invalid("a gzip member has another size than it says")),
+        false => Err(invalid("a gzip member does not have the size that it declares")),
     }
 }
 

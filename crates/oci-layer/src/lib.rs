@@ -51,12 +51,12 @@ impl LayerIndex {
     }
 }
 
-/// One change, at a path without leading or trailing slash; the empty path is the root.
+/// One change of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where.
+    /// The path at which it is, without leading or trailing slash; the root is empty.
     pub path: Vec<u8>,
-    /// The thing that is limited.
+    /// What it does there.
     pub action: Action,
 }
 

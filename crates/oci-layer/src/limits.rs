@@ -18,10 +18,10 @@ pub struct Limits {
     pub entries: usize,
     /// Bytes of the uncompressed archive, whatever the size of its blob is.
     pub archive_bytes: u64,
-    /// Bytes to which any blob may grow, however small it is.
+    /// The uncompressed size that any blob may have, however small it is.
     pub small_archive_bytes: u64,
-    /// How many times its own size a blob may grow beyond that. Files of programs grow 2 to 5
-    /// times, logs 20 times, nothing but zeros 1000 times (gzip) and more (zstd).
+    /// The maximum ratio of the uncompressed size to the blob's size, beyond `small_archive_bytes`.
+    /// Programs have a ratio of 2 to 5, logs of 20, nothing but zeros of 1000 (gzip) and more (zstd).
     pub growth: u64,
     /// Bytes of one path (`PATH_MAX` of Linux).
     pub path_bytes: usize,

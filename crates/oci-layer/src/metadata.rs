@@ -63,7 +63,7 @@ impl Member {
         })?;
         Guard::EntryType.refuse(!is_of_files(kind), || {
             let kind = char::from(kind.as_byte());
-            refused(format!("entries of tar type {kind:?} do not belong into an image"))
+            refused(format!("entries of tar type {kind:?} do not belong in an image"))
         })?;
         for (key, long) in [("path", &long_path), ("linkpath", &target)] {
             Guard::NameTwice
@@ -71,7 +71,7 @@ impl Member {
         }
         let is_extended = long_path.is_some() || records.get("path").is_some();
         Guard::FileSlash.refuse(is_file_with_slash(&header, &path, is_extended), || {
-            refused("it is a file, but its name ends with a slash as that of a directory")
+            refused("it is a file, but its name ends with a slash, as a directory's does")
         })?;
         let size = size(&header, &records)?;
         let meta = metadata(&header, &records, limits)?;

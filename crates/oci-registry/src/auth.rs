@@ -69,7 +69,7 @@ fn unknown(server: &Server, why: &'static str) -> RegistryError {
 fn trusted(server: &Server, realm: &str) -> Result<RemoteUrl, RegistryError> {
     let host = server.repository.host().to_owned();
     let Ok(url) = realm.parse::<RemoteUrl>() else {
-        return Err(unknown(server, "its realm is no URL"));
+        return Err(unknown(server, "its realm is not a URL"));
     };
     let known = url.same_origin(&server.base) || server.host.realms.contains(&url.host());
     if Guard::Realm.catches(!known) {

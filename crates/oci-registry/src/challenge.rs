@@ -31,11 +31,11 @@ struct Scheme {
 pub(super) fn read(headers: &HeaderMap) -> Result<Challenge, &'static str> {
     let mut schemes = Vec::new();
     for value in headers.get_all(WWW_AUTHENTICATE).iter().take(MOST) {
-        let text = value.to_str().map_err(|_| "it is no ASCII")?;
+        let text = value.to_str().map_err(|_| "it is not ASCII")?;
         if text.len() > LONGEST {
             return Err("it is too long");
         }
-        schemes.extend(parse(text).ok_or("it does not read")?);
+        schemes.extend(parse(text).ok_or("it is malformed")?);
     }
     if let Some(bearer) = schemes.iter_mut().find(|it| it.name == "bearer") {
         let realm = bearer.params.remove("realm").ok_or("it names no realm")?;
@@ -155,7 +155,7 @@ mod tests {
             "Bearer =x",
             "Bearer (x)",
         ] {
-            assert_eq!(of(&[bad]), Err("it does not read"), "{bad}");
+            assert_eq!(of(&[bad]), Err("it is malformed"), "{bad}");
         }
         let long = format!("Bearer realm=\"{}\"", "x".repeat(LONGEST));
         assert_eq!(of(&[&long]), Err("it is too long"));

@@ -101,7 +101,7 @@ impl Registry {
         let scheme = if host.plain_http { "http" } else { "https" };
         let base = format!("{scheme}://{}/", config::server(repository.host()));
         // The host was checked, so that this does not fail.
-        let why = "it makes no URL";
+        let why = "it does not form a URL";
         let base: RemoteUrl = base.parse().map_err(|_| RegistryError::Name { text: base, why })?;
         let client = self.client(host.ca_file.as_ref())?;
         let options = Arc::clone(&self.options);

@@ -1,4 +1,4 @@
-//! Responses that do not have what was asked for.
+//! Turns error responses into [`RegistryError`]s.
 
 use download::{Attempts, Body, DownloadError, FinalResponse};
 use reqwest::StatusCode;

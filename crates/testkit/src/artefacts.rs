@@ -1,4 +1,4 @@
-//! The project's own programs: builds them and says where they lie.
+//! Builds the project's own programs and returns their paths.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Boxes that are no longer boxes: each way in which a file of one can be wrong.
+//! Damaged boxes: each way in which a file of a box can be wrong.
 //!
 //! All programs must refuse all of them, in the same words.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]

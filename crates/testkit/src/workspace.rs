@@ -1,4 +1,4 @@
-//! Where the repository and its build output lie, and the cargo that works in them.
+//! The directories of the repository and its build output, and the cargo that works in them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

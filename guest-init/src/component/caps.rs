@@ -1,4 +1,4 @@
-//! Which capabilities a workload that runs as root keeps. One that does not has none.
+//! The capabilities that a workload keeps if it runs as root; any other user has none.
 
 use crate::error::{InitError, Step as _};
 use crate::sys;

@@ -1,4 +1,4 @@
-//! The orderly end: SIGTERM, grace, SIGKILL, the last reports.
+//! Orderly shutdown: SIGTERM, a grace period, SIGKILL, and the last reports.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! `boxlaunch inspect`: what a box is, without running it.
+//! `boxlaunch inspect`: describes a box without running it.
 
 use std::path::PathBuf;
 

@@ -21,6 +21,7 @@ use box_image::exit;
 use boxlaunch::clock::process_start;
 use boxlaunch::vmm;
 use clap::{Parser, Subcommand};
+use cli_manual::{CompletionsArgs, ManArgs};
 use error_report::Problem;
 
 use error::CommandError;
@@ -30,9 +31,9 @@ use terminal::{notice, painted};
 #[derive(Debug, Parser)]
 #[command(name = "boxlaunch", version, after_help = exit::help() + "\n\n\
     Errors and their codes in --json: docs/errors.md.\n\
-    `run` passes on the status of the program that it ran: the command's, or the agent's; it is\n\
-    128 + N if signal N stopped it. If the program's output cannot be written, it is stopped, and a\n\
-    status of 0 becomes 1, or 141 if the reader closed the pipe.")]
+    `run` exits with the status of the program that it ran, the command or the agent, or with\n\
+    128 + N if signal N ended that program. If its output cannot be written, the program is stopped,\n\
+    and a status of 0 becomes 1, or 141 if the reader closed the pipe.")]
 struct Cli {
     #[command(flatten)]
     global: terminal::GlobalOptions,
@@ -45,8 +46,10 @@ enum Command {
     Run(run::RunArgs),
     Verify(verify::VerifyArgs),
     Inspect(inspect::InspectArgs),
-    Completions(generate::CompletionsArgs),
-    Man(generate::ManArgs),
+    #[command(after_help = CompletionsArgs::examples("boxlaunch"))]
+    Completions(CompletionsArgs),
+    #[command(after_help = ManArgs::examples("boxlaunch"))]
+    Man(ManArgs),
 }
 
 impl Cli {
@@ -75,7 +78,7 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(guarded(dispatch))
 }
 
-/// Runs the body and makes an exit code of a panic, which has printed where it happened.
+/// Runs the body and turns a panic, which has already printed its place, into an exit code.
 fn guarded(body: impl FnOnce() -> u8 + UnwindSafe) -> u8 {
     catch_unwind(body).unwrap_or_else(|_| {
         notice(&(painted(&Problem::panicked("boxlaunch").text()) + "\n"));

@@ -12,7 +12,7 @@ use super::error::CommandError;
 /// Returns where receipts are kept: `$BOXLAUNCH_STATE`, else the user's state directory.
 pub(crate) fn state() -> Result<PathBuf, CommandError> {
     state_from(|name| env::var_os(name)).ok_or_else(|| {
-        let help = "set one, to say where to remember what was verified";
+        let help = "set one of them: boxlaunch remembers there which files it has verified";
         CommandError::new((ErrorCode::Usage, help), "neither BOXLAUNCH_STATE nor HOME is set")
     })
 }

@@ -68,7 +68,7 @@ fn frames_may_arrive_in_pieces() {
 }
 
 #[test]
-fn who_does_not_know_the_nonce_is_not_init() {
+fn a_peer_without_the_nonce_is_refused() {
     let wrong = "ac".repeat(32);
     for nonce in ["", "ab", &wrong, &"ab".repeat(33)] {
         let reason = protocol_error(&bytes_of(&[hello(nonce, PROTOCOL)]));

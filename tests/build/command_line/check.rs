@@ -48,11 +48,11 @@ fn wrong() -> Checkout {
 fn all_errors_of_all_files_in_one_go() {
     let checkout = wrong();
     insta::assert_snapshot!(checkout.fails(&["check"]), @r#"
-    error: `name` must be a text, not `1.0`
+    error: `name` must be a string, not `1.0`
       --> skills/greet/SKILL.md:2:7
        |
      2 | name: 1.0
-       |       ^^^ expected a text
+       |       ^^^ expected a string
        |
        = help: put it in quotes: "1.0"
 

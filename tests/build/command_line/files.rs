@@ -89,7 +89,7 @@ fn the_same_box_in_toml() {
     let said = checkout.fails(&["build"]);
     assert!(said.contains("--> Boxfile.toml:5:9"), "{said}");
     let said = checkout.fails(&["build", "--platform", "linux/arm64"]);
-    assert!(said.contains("`platform = [\"linux/amd64\", \"linux/arm64\"]`"), "{said}");
+    assert!(said.contains("boxes for linux/amd64 only, not for linux/arm64"), "{said}");
 }
 
 /// A base in the parent directory names what lies beside itself.
@@ -131,6 +131,54 @@ fn a_file_that_leads_out_of_the_checkout() {
     std::os::unix::fs::symlink("/usr", checkout.path("skills/link")).unwrap();
     let said = checkout.fails(&["check"]);
     assert!(said.contains("skills/link leads out of the checkout"), "{said}");
+}
+
+/// A checkout may be a stranger's, and a message shows lines of what is read.
+#[test]
+fn a_boxfile_or_lock_that_is_a_link_out_of_the_checkout() {
+    /// Formatting would change it.
+    const PRECIOUS: &str = "    password = \"canary\"\n";
+
+    let checkout = Checkout::new();
+    checkout.write("precious", PRECIOUS);
+    checkout.write("inner/Boxfile.kdl", BOXFILE);
+    let link = |name: &str| std::os::unix::fs::symlink("../precious", checkout.path(name)).unwrap();
+    let run = |args: &[&str]| checkout.run(&[&["-C", "inner"], args].concat());
+    let refused = |args: &[&str]| {
+        let ran = run(args);
+        let said = format!("{}{}", ran.result, ran.notes);
+        assert_eq!(ran.code, 1, "{args:?}: {said}");
+        assert!(said.contains("leads out of the checkout") && !said.contains("canary"), "{said}");
+    };
+    link("inner/Boxfile.lock");
+    for args in [&["build"][..], &["lock"], &["update"], &["fetch"], &["plan", "--json"]] {
+        refused(args);
+    }
+    fs::remove_file(checkout.path("inner/Boxfile.kdl")).unwrap();
+    link("inner/Boxfile");
+    for args in [&["check"][..], &["check", "--json"], &["fmt"], &["fmt", "Boxfile"], &["build"]] {
+        refused(args);
+    }
+    refused(&["init", "--force", "oci:../images/agent"]);
+    assert_eq!(checkout.read("precious"), PRECIOUS);
+    let named = run(&["check", "-f", "Boxfile"]);
+    assert!(!named.notes.contains("leads out"), "{}", named.notes);
+}
+
+#[test]
+fn a_boxfile_that_is_no_file_is_not_passed_over() {
+    let checkout = Checkout::new();
+    fs::create_dir(checkout.path("inner")).unwrap();
+    let check = || checkout.run(&["check", "-C", "inner"]);
+    std::os::unix::fs::symlink("nothing", checkout.path("inner/Boxfile")).unwrap();
+    let said = check().notes;
+    insta::assert_snapshot!(said, @"
+    error: cannot read Boxfile: it is a symbolic link that leads nowhere
+      = help: name the Boxfile to use with `-f PATH`
+    ");
+    fs::remove_file(checkout.path("inner/Boxfile")).unwrap();
+    fs::create_dir(checkout.path("inner/Boxfile")).unwrap();
+    insta::assert_snapshot!(check().notes, @"error: cannot read the Boxfile Boxfile: it is not a regular file");
 }
 
 #[test]

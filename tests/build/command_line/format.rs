@@ -50,7 +50,7 @@ fn a_broken_file_is_left_and_the_others_are_formatted() {
     checkout.write("crooked", CROOKED);
     let said = checkout.fails(&["fmt", "broken", "nofile", "crooked"]);
     assert!(said.starts_with("formatted crooked\nerror: "), "{said}");
-    assert!(said.contains("\nerror: this text is never closed\n  --> broken:1:5\n"), "{said}");
+    assert!(said.contains("\nerror: this string is never closed\n  --> broken:1:5\n"), "{said}");
     assert!(
         said.ends_with(
             "\nerror: cannot read the Boxfile nofile: No such file or directory (os error 2)\n"
@@ -64,7 +64,7 @@ fn a_broken_file_is_left_and_the_others_are_formatted() {
 }
 
 #[test]
-fn what_is_only_wrong_is_formatted() {
+fn an_invalid_boxfile_is_still_formatted() {
     let checkout = Checkout::new();
     checkout.write("Boxfile", CROOKED.replace("image", "imag"));
     checkout.fails(&["check"]);
@@ -73,7 +73,7 @@ fn what_is_only_wrong_is_formatted() {
 }
 
 #[test]
-fn what_is_no_boxfile_is_left() {
+fn other_files_are_left_alone() {
     let checkout = Checkout::new();
     let other = "layout   {\n  pane size=1\n}\n";
     checkout.write("zellij.kdl", other);

@@ -42,7 +42,7 @@ fn from_the_images_that_are_there() {
     // The component that is started with the box. The image runs `/agent/bin/agent`.
     agent {
         image "oci:images/agent"
-        // Where it listens; the box is ready when the port accepts a connection.
+        // A guess: the image names no port. The box is ready when it accepts a connection.
         port 4088
         health "tcp"
         limits memory="512MiB" pids=100
@@ -80,7 +80,7 @@ fn in_toml() {
     # The component that is started with the box. The image runs `/agent/bin/agent`.
     [agent]
     image = "oci:images/agent"
-    # Where it listens; the box is ready when the port accepts a connection.
+    # A guess: the image names no port. The box is ready when it accepts a connection.
     port = 4088
     health = "tcp"
     limits = { memory = "512MiB", pids = 100 }
@@ -157,8 +157,8 @@ fn an_image_for_something_else_is_not_taken() {
     checkout.image("a-tool", &image(&[("a3s.type", "tool")]));
     checkout.image("empty", &image(&[("a3s.type", "")]));
     insta::assert_snapshot!(checkout.notes(&["init", "--name", "x"]), @r#"
-    warning: not looked at: images/a-tool has the a3s.type "tool"
-    warning: not looked at: images/empty has the a3s.type ""
+    warning: skipped: images/a-tool has the label a3s.type="tool"
+    warning: skipped: images/empty has the label a3s.type=""
     wrote Boxfile; look at it, then run `boxbuild build`
     "#);
     assert!(!checkout.read("Boxfile").contains("a-tool"));
@@ -198,7 +198,7 @@ fn no_image() {
     fs::remove_dir_all(checkout.path("images")).unwrap();
     checkout.image("agent", &agent_with("agent").architecture("arm64"));
     insta::assert_snapshot!(checkout.fails(&["init"]), @r"
-    warning: not looked at: the image in images/agent is for linux/arm64; the box needs linux/amd64
+    warning: skipped: the image in images/agent is for linux/arm64; the box needs linux/amd64
     error: no agent's image was found in . and ./images
       = help: copy one there: skopeo copy docker://NAME oci:images/agent:latest
         or say where it is: boxbuild init oci:PATH/OF/AGENT
@@ -211,9 +211,7 @@ fn a_directory_that_a_boxfile_cannot_name() {
     fs::rename(checkout.path("images/agent"), checkout.path("images/agent:v1")).unwrap();
     let said = checkout.fails(&["init"]);
     assert!(
-        said.starts_with(
-            "warning: not looked at: a Boxfile cannot name images/agent:v1: rename it\n"
-        ),
+        said.starts_with("warning: skipped: a Boxfile cannot name images/agent:v1: rename it\n"),
         "{said}"
     );
 }

@@ -1,6 +1,7 @@
 //! The subcommands beside `build`, `lock` and `update`, and what all have in common.
 
 mod check;
+mod check_images;
 mod files;
 mod format;
 mod generated;

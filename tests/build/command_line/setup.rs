@@ -1,6 +1,6 @@
 //! `boxbuild setup`: the kernel that every build finds without a flag.
 
-use std::fs;
+use std::{env, fs};
 
 use serde_json::json;
 use test_server::{Identity, Server, file};
@@ -62,6 +62,24 @@ fn without_pip_the_error_names_the_other_ways() {
       = help: install pip (Debian: apt-get install python3-pip), or name a kernel with --from FILE or URL
     ");
     assert_eq!(run(&checkout, &["setup", "--sha256", &"0".repeat(64)]).code, 2);
+}
+
+/// Python looks for modules in the current directory first, and a checkout may be a stranger's.
+#[test]
+fn no_python_code_of_the_current_directory_is_run() {
+    let checkout = Checkout::new();
+    let code = "open('PLANTED', 'w')\n";
+    checkout.write("pip/__init__.py", code);
+    for file in ["pip/__main__.py", "json.py", "ssl.py", "sitecustomize.py"] {
+        checkout.write(file, code);
+    }
+    let mut setup = checkout.boxbuild(&["setup", "--json"]);
+    setup.env("XDG_DATA_HOME", checkout.path("data")).env("PATH", env::var_os("PATH").unwrap());
+    // Nothing answers there, so that pip itself fails soon.
+    setup.env("PIP_INDEX_URL", "http://127.0.0.1:9/").env("PIP_RETRIES", "0");
+    let ran = Ran::of(&mut setup);
+    assert_eq!(ran.code, 1, "{}", ran.result);
+    assert!(!checkout.path("PLANTED").exists() && !checkout.path("data/PLANTED").exists());
 }
 
 #[test]

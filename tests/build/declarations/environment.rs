@@ -135,7 +135,7 @@ fn a_secret_in_a_file() {
      2 | GITHUB=****************************************
        | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in every box
        |
-       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `GITHUB`; if it is none, write it there as `plain-env`
+       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `GITHUB`; if it is not a secret, write it there as `plain-env`
 
     error: `PIN` is declared as a secret, and has a value here
       --> a.env:4:1
@@ -143,7 +143,7 @@ fn a_secret_in_a_file() {
      4 | PIN=****
        | ^^^^^^^^ it would be in every box
        |
-       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `PIN`; if it is none, write it there as `plain-env`
+       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `PIN`; if it is not a secret, write it there as `plain-env`
     ");
 }
 

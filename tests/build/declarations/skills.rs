@@ -94,12 +94,12 @@ fn a_directory_that_has_no_skill() {
 /// X-8: the place is in the SKILL.md.
 #[test]
 fn a_definition_that_is_wrong() {
-    insta::assert_snapshot!(refused("---\nname: 1.0\n---\nGreets.\n"), @r#"
-    error: `name` must be a text, not `1.0`
+    insta::assert_snapshot!(refused("---\nname: 1.0\ndescription: x\n---\n"), @r#"
+    error: `name` must be a string, not `1.0`
       --> skills/greet/SKILL.md:2:7
        |
      2 | name: 1.0
-       |       ^^^ expected a text
+       |       ^^^ expected a string
        |
        = help: put it in quotes: "1.0"
     "#);

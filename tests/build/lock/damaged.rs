@@ -229,7 +229,7 @@ fn an_entry_from_another_platform() {
     error: Boxfile.lock is out of date, but --locked was given
       agent (linux/amd64): not locked yet
       agent (linux/arm64): no longer declared
-      = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
+      = help: review what changed; if it is intended, run `boxbuild lock` and check the lock in
     ");
     checkout.result(&["lock"]);
     assert_eq!(checkout.read(LOCK), good);

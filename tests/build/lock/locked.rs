@@ -66,7 +66,7 @@ fn a_changed_skill() {
     insta::assert_snapshot!(refused(&checkout, &[]), @r"
     error: Boxfile.lock is out of date, but --locked was given
       skill:greet: locked blake3:DIG, found blake3:DIG
-      = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
+      = help: review what changed; if it is intended, run `boxbuild lock` and check the lock in
     ");
 }
 
@@ -107,7 +107,7 @@ fn another_reference() {
     insta::assert_snapshot!(refused(&checkout, &[]), @r#"
     error: Boxfile.lock is out of date, but --locked was given
       agent (linux/amd64): locked "oci:images/agent", found "oci:images/agent:latest"
-      = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
+      = help: review what changed; if it is intended, run `boxbuild lock` and check the lock in
     "#);
 }
 
@@ -123,7 +123,7 @@ fn another_tag_is_refused_before_its_registry_is_asked() {
     insta::assert_snapshot!(said, @r#"
     error: Boxfile.lock is out of date, but --locked was given
       agent (linux/amd64): locked "oci:images/agent", found "docker://REGISTRY/agent:v2"
-      = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
+      = help: review what changed; if it is intended, run `boxbuild lock` and check the lock in
     "#);
     let requests = registry.accept().map(|_| ()).map_err(|error| error.kind());
     assert_eq!(requests, Err(ErrorKind::WouldBlock), "the registry was asked");
@@ -165,7 +165,7 @@ fn a_removed_and_an_added_declaration() {
       env:a.env: no longer declared
       env:b.env: not locked yet
       skill:greet: no longer declared
-      = help: look at what changed; if it is meant, run `boxbuild lock` and check the lock in
+      = help: review what changed; if it is intended, run `boxbuild lock` and check the lock in
     ");
 }
 

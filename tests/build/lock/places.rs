@@ -1,4 +1,4 @@
-//! Where the lock lies, and what its paths start from, wherever `boxbuild` is called.
+//! The path of the lock, and what its own paths are relative to, whatever the working directory.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::{LOCK, locked};
 use crate::checkout::{BOXFILE, Checkout, Ran};
 
 #[test]
-fn it_lies_beside_the_boxfile() {
+fn the_lock_is_beside_the_boxfile_of_any_name() {
     let checkout = Checkout::new();
     let lock = locked(&checkout);
     let other = Checkout::new();

@@ -65,9 +65,10 @@ fn a_platform_that_is_no_longer_declared_goes() {
 fn only_one_platform_can_be_built() {
     let checkout = checkout();
     let said = checkout.fails(&["build", "--platform", "linux/arm64"]);
-    insta::assert_snapshot!(said, @r"
+    insta::assert_snapshot!(said, @r#"
     error: this version builds boxes for linux/amd64 only, not for linux/arm64
-    ");
+      = help: declare "linux/amd64" in `platform`, and build for it: `--platform linux/amd64`
+    "#);
     assert!(!checkout.path(LOCK).exists());
 }
 
@@ -75,8 +76,8 @@ fn only_one_platform_can_be_built() {
 fn a_platform_that_is_not_declared() {
     let said = Checkout::new().fails(&["build", "--platform", "linux/arm64"]);
     insta::assert_snapshot!(said, @r#"
-    error: the Boxfile is for linux/amd64, not for linux/arm64
-      = help: to have it for linux/arm64 too, write `platform "linux/amd64" "linux/arm64"` in the Boxfile
+    error: this version builds boxes for linux/amd64 only, not for linux/arm64
+      = help: declare "linux/amd64" in `platform`, and build for it: `--platform linux/amd64`
     "#);
     let ran = Checkout::new().run(&["build", "--platform", "linux/risc"]);
     assert_eq!(ran.code, 2);

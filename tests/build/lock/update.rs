@@ -1,4 +1,4 @@
-//! `boxbuild update`: takes what the tags lead to now, and tells what changed.
+//! `boxbuild update`: resolves the tags again, and prints what changed.
 
 use super::{LOCK, locked, names};
 use crate::checkout::{Checkout, agent_with, business_with, shown};
@@ -31,6 +31,17 @@ fn one_entry() {
     let fresh = Checkout::new();
     fresh.image("agent", &agent_with("new agent"));
     assert_eq!(fresh.built(&[])["box"], after, "the business image stayed as it was pinned");
+}
+
+#[test]
+fn an_image_that_changed_since_is_a_warning_until_the_update() {
+    let checkout = moved();
+    let notes = checkout.run(&["build"]).notes;
+    let warning = "warning: the lock keeps another image than oci:images/agent has now";
+    assert!(notes.contains(warning) && notes.contains("`boxbuild update agent`"), "{notes}");
+    checkout.result(&["update", "agent"]);
+    let notes = checkout.run(&["build"]).notes;
+    assert!(!notes.contains(warning) && notes.contains("`boxbuild update business`"), "{notes}");
 }
 
 #[test]

@@ -78,6 +78,10 @@ fn an_image_that_is_gone_is_missed() {
             "#);
         }
     }
+    for command in [["build", "--locked"], ["fetch", "--locked"], ["lock", "--check"]] {
+        let ran = checkout.run(&command);
+        assert_eq!(ran.code, 3, "{command:?}: {}", ran.notes);
+    }
     checkout.result(&["update", "agent"]);
     checkout.built(&[]);
 }

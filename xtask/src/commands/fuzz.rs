@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the targets, and returns the directory in which they lie.
+/// Builds the targets, and returns their directory.
 fn build(workspace: &Workspace) -> Result<PathBuf> {
     // Named although it is this machine's own: programs that run while building are then built
     // without the instrumentation, for which they have no fuzzer.

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_are_told_by_their_braces() {
+    fn modules_are_recognised_by_their_braces() {
         let text = "mod b { mod c; x::y; } mod d; x::z; struct E { f: u8 } x::w;";
         let scan = scanned(text);
         let all = |list: &[ModulePath]| list.iter().map(|it| it.join("::")).collect::<Vec<_>>();

@@ -103,7 +103,7 @@ impl<'s> Layout<'s> {
     }
 }
 
-/// Returns whether a space stands between two tokens on one line.
+/// Returns whether there is a space between two tokens on one line.
 const fn has_space(left: Lexeme<'_>, right: Lexeme<'_>) -> bool {
     match (left, right) {
         (Lexeme::Dash | Lexeme::Equals, Lexeme::BlockComment(_) | Lexeme::Join(_)) => true,

@@ -61,7 +61,7 @@ fn empty_blocks() {
     assert_snapshot!(format(
         "agent {\n\n}\nbusiness { // nothing\n}\nvm{}\n\
          budget /* none */ { /* of it */ }"
-    ), @r"
+    ), @"
     agent {}
     business { // nothing
     }
@@ -130,7 +130,7 @@ fn block_comments() {
 }
 
 #[test]
-fn what_is_commented_out() {
+fn slashdash_comments() {
     assert_snapshot!(format(
         "/-  box \"a\"\n/-\n\n agent {image \"x\";port 1}\nvm /- cpus=1 memory=\"1GiB\"\n\
          env /-  A=1\nbudget /-{a;b} {c}\n/- // why\nlayout \"split\"\n/- /* why */ skill"
@@ -221,7 +221,7 @@ fn nothing_gives_nothing() {
 }
 
 #[test]
-fn what_is_commented_out_may_be_malformed() {
+fn slashdash_comments_may_be_malformed() {
     let source = "agent {\n    /-image oci:a/b C:\\x\\\\y (\n    image \"c\"\n}\n";
     assert_eq!(format(source), source);
 }

@@ -1,7 +1,6 @@
 //! The tokens of a KDL text.
 
-use crate::cursor::Cursor;
-use crate::format::BYTE_ORDER_MARK;
+use crate::cursor::{BYTE_ORDER_MARK, Cursor};
 use crate::syntax::kdl::lexeme::{self, is_blank, is_newline, is_space};
 
 /// The kind of a token.
@@ -26,9 +25,9 @@ pub(super) enum Lexeme<'s> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'s> {
     pub(super) kind: Lexeme<'s>,
-    /// How many line ends stand in front, without those of a [`Lexeme::Join`].
+    /// How many line ends precede it, without those of a [`Lexeme::Join`].
     pub(super) newlines: usize,
-    /// Whether a `;` stands in front.
+    /// Whether a `;` precedes it.
     pub(super) ended: bool,
 }
 

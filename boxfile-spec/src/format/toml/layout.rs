@@ -4,7 +4,7 @@ use super::token::{Token, TokenKind};
 use crate::format::page::Page;
 
 /// Lays tokens out, whose brackets are known to match; `broken` tells which of these are written
-/// over several lines. Nothing if a comma, line end or comment stands where TOML has none.
+/// over several lines. `None` if a comma, line end or comment is where TOML allows none.
 pub(super) fn lay_out<'s>(tokens: &[Token<'s>], broken: &[bool]) -> Option<Page<'s>> {
     let mut layout = Layout::default();
     for (at, token) in tokens.iter().enumerate() {
@@ -150,7 +150,7 @@ const fn opens(kind: TokenKind) -> bool {
     matches!(kind, TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket)
 }
 
-/// Returns whether a space stands between two tokens on one line.
+/// Returns whether there is a space between two tokens on one line.
 const fn has_space(left: TokenKind, right: TokenKind) -> bool {
     match (left, right) {
         (TokenKind::LeftCurlyBracket, TokenKind::RightCurlyBracket)

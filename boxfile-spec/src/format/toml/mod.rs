@@ -12,7 +12,7 @@ mod tests;
 /// or comment, brackets that do not match or lie more than 64 deep, or a line end or comma where
 /// TOML has none. Every Boxfile that parses has one.
 ///
-/// - Tables and keys are not indented. One blank line stands in front of a table, or of the comment
+/// - Tables and keys are not indented. One blank line precedes a table, or the comment
 ///   directly above its name.
 /// - One space stands on each side of a `=`, none in a name: `a.b = 1`, `[a.b]`.
 /// - An array or inline table on one line stays there: `[1, 2]`, `{ a = 1, b = 2 }`. Over several

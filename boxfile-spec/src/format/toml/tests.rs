@@ -72,7 +72,7 @@ fn comments_go_with_the_table_below_them() {
 fn comments_at_line_ends() {
     assert_snapshot!(format(
         "a = 1    #   one  \nlonger = 2# two\n\nb = 3 # apart\n# alone"
-    ), @r"
+    ), @"
     a = 1      #   one
     longer = 2 # two
 
@@ -121,7 +121,7 @@ fn arrays_over_several_lines() {
 fn comments_in_arrays() {
     assert_snapshot!(format(
         "a = [ # all\n\n1, # one\n222 # two\n, 3\n\n\n# three\n , # and\n4 # four\n # end\n] # done"
-    ), @r"
+    ), @"
     a = [ # all
         1,   # one
         222, # two
@@ -154,7 +154,7 @@ fn inline_tables() {
 fn inline_tables_over_several_lines() {
     assert_snapshot!(format(
         "a = { x = 1,\ny = [\n1\n], # two\n z = 3 # three\n}"
-    ), @r"
+    ), @"
     a = {
         x = 1,
         y = [

@@ -1,6 +1,6 @@
 //! The tokens of a TOML text, and which of its brackets belong together.
 
-use crate::format::BYTE_ORDER_MARK;
+use crate::cursor::BYTE_ORDER_MARK;
 use crate::syntax::tree::DEEPEST;
 use toml_parser::Source;
 use toml_parser::decoder::ScalarKind;
@@ -12,7 +12,7 @@ pub(super) struct Token<'s> {
     /// Anything but white space and line ends.
     pub(super) kind: TokenKind,
     pub(super) text: &'s str,
-    /// How many line ends stand in front.
+    /// How many line ends precede it.
     pub(super) newlines: usize,
 }
 

@@ -43,7 +43,7 @@ fn not_toml() {
              or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(after("kind = \"image\"", "kind = \"image"), @r#"
-    error: this text is never closed
+    error: this string is never closed
       --> Boxfile.lock:8:8
        |
      8 | kind = "image
@@ -115,7 +115,7 @@ fn not_a_lock() {
 
 #[test]
 fn versions() {
-    assert_snapshot!(after("version = 2", "version = 3\nbase = \"x\""), @r"
+    assert_snapshot!(after("version = 2", "version = 3\nbase = \"x\""), @"
     error: the lock was written by a newer boxbuild
       --> Boxfile.lock:3:11
        |
@@ -147,7 +147,7 @@ fn versions() {
 #[test]
 fn merge_conflicts() {
     let conflict = "<<<<<<< HEAD\nsize = 4096\n=======\nsize = 5\n>>>>>>> release-1.2";
-    assert_snapshot!(after("size = 4096", conflict), @r"
+    assert_snapshot!(after("size = 4096", conflict), @"
     error: the lock has an unresolved merge conflict
        --> Boxfile.lock:12:1
         |
@@ -253,7 +253,7 @@ fn values_of_the_wrong_type() {
        = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
     assert_snapshot!(after("source = \"\"", "source = 1979-05-27"), @"
-    error: `source` of the entry `init` must be a text
+    error: `source` of the entry `init` must be a string
        --> Boxfile.lock:56:10
         |
      56 | source = 1979-05-27
@@ -390,7 +390,7 @@ fn two_entries_of_one_key() {
 }
 
 #[test]
-fn what_a_message_quotes_is_short_and_safe_to_print() {
+fn quoted_text_in_messages_is_short_and_safe_to_print() {
     let key = format!("\"\\u001B[2J{}\" = 1\nsize", "x".repeat(1000));
     let message = Lock::parse(&replaced("size", &key)).unwrap_err().to_string();
     assert!(message.contains("unknown field `\u{fffd}[2Jxxx"), "{message}");

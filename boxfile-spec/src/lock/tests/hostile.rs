@@ -113,7 +113,7 @@ proptest! {
 
     /// Texts that are opened and closed in any way, followed by what nests too deep.
     #[test]
-    fn nesting_behind_any_pieces(pieces in proptest::collection::vec(select(&PIECES[..]), 0..12)) {
+    fn deep_nesting_after_any_pieces(pieces in proptest::collection::vec(select(&PIECES[..]), 0..12)) {
         let dotted = "a.".repeat(70) + "a = {";
         let text = format!("{}{}", pieces.concat(), dotted.repeat(70));
         run_on_a_small_stack(vec![format!("{text}\n"), format!("\n{text}")]);

@@ -64,7 +64,7 @@ fn any_lock(entries: std::ops::Range<usize>) -> impl Strategy<Value = Lock> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back(lock in any_lock(0..8)) {
+    fn written_locks_round_trip(lock in any_lock(0..8)) {
         let text = lock.write();
         let read = Lock::parse(&text);
         prop_assert_eq!(read.as_ref(), Ok(&lock));

@@ -59,7 +59,7 @@ fn the_text() {
 #[test]
 fn a_lock_without_entries() {
     let text = Lock::new(3).write();
-    assert_snapshot!(text, @r"
+    assert_snapshot!(text, @"
     # Written by boxbuild: what each part of the Boxfile was when it was last resolved.
     # Do not edit. `boxbuild lock` follows the Boxfile; `boxbuild update [NAME...]` resolves again.
     version = 2
@@ -76,7 +76,7 @@ fn every_line_is_short_lf_ended_and_without_trailing_white_space() {
 }
 
 #[test]
-fn what_an_editor_would_not_show_is_escaped() {
+fn invisible_characters_are_escaped() {
     let name = "env:\"a\\b\n\r\t\u{0}\u{7f}\u{85}\u{202e}\u{feff}é漢\u{1f600}";
     let mut lock = Lock::new(1);
     lock.set(entry(name, PinKind::EnvFile, "", None));

@@ -1,7 +1,7 @@
 //! `image "oci:…"`, and `binary "PATH"` or `binary "URL" sha256="…"`: where a component's files come
 //! from.
 
-use box_digest::Digest;
+use box_digest::{Algorithm as _, Digest, Sha256, algorithm};
 use box_image::rules::{is_repository, is_tag};
 use box_image::{DEFAULT_TAG, DockerName};
 
@@ -9,7 +9,8 @@ use crate::diagnostic::quote;
 use crate::model::image::{DOCKER_ARCHIVE, OCI, OCI_ARCHIVE, REGISTRY, WITH_PATH};
 use crate::parse::reader::Reader;
 use crate::suggest::nearest;
-use crate::syntax::tree::Value;
+use crate::syntax::tree::{Data, Value};
+use crate::syntax::word::TYPOGRAPHIC;
 use crate::{Binary, Diagnostic, ImageRef, Spanned, form, value};
 
 /// Returns the help that lists the forms of a reference.
@@ -50,6 +51,10 @@ pub(super) fn binary(reader: &mut Reader<'_>) -> Option<Binary> {
 }
 
 fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
+    if matches!(&value.data, Data::Text(text) if text.is_empty()) {
+        return Err(error(value, &format!("`{name}` is empty"), "nothing between the quotes")
+            .with_help("name an image, such as \"oci:images/agent\""));
+    }
     let whole = value::path(value, name)?.value;
     check_password(value, &whole)?;
     let (text, digest) = split_digest(value, &whole)?;
@@ -80,7 +85,8 @@ fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
 fn check_password(value: &Value, text: &str) -> Result<(), Diagnostic> {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let host = rest.split('/').next().unwrap_or(rest);
-    let has_user = host.split_once('@').is_some_and(|(_, after)| !is_digest(after));
+    let has_user = host.split_once('@').is_some_and(|(_, after)| algorithm(after).is_none())
+        || rest.rsplit_once('@').is_some_and(|(_, after)| after.contains('/'));
     if !has_user || WITH_PATH.iter().any(|form| text.starts_with(form)) {
         return Ok(());
     }
@@ -89,27 +95,25 @@ fn check_password(value: &Value, text: &str) -> Result<(), Diagnostic> {
     Err(error(value, message, "it would be in the checkout").with_help(help).hiding(value.span))
 }
 
-/// Returns `true` for what could be a digest: an algorithm and hexadecimal digits.
-fn is_digest(text: &str) -> bool {
-    text.split_once(':').is_some_and(|(algorithm, digits)| {
-        algorithm.starts_with("sha") && digits.bytes().all(|it| it.is_ascii_hexdigit())
-    })
-}
-
-/// Splits off what follows an `@`.
+/// Splits off the digest after an `@`.
 fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Digest>), Diagnostic> {
-    let after = text.rsplit_once('@').map(|(_, after)| after);
-    if let Some(after) = after.filter(|it| is_digest(it) && !it.starts_with("sha256:")) {
-        let algorithm = after.split(':').next().unwrap_or_default();
-        let message = format!("a digest of the algorithm {algorithm} is not supported");
-        return Err(error(value, &message, "after the `@`")
-            .with_help("write the image's sha256: `@sha256:` and 64 hexadecimal digits"));
-    }
-    let Some((text, digest)) = text.rsplit_once("@sha256:") else { return Ok((text, None)) };
-    match Digest::from_hex(digest) {
-        Some(digest) => Ok((text, Some(digest))),
-        None => Err(error(value, "the image's digest is not a sha256", "after the `@`")
-            .with_help("write `@sha256:` and 64 hexadecimal digits in lower case")),
+    let (name, digest) = text.rsplit_once('@').unwrap_or((text, ""));
+    let malformed = |message: &str, help: &str| {
+        error(value, message, "after the `@`").with_help(format!("write {help}"))
+    };
+    let in_registry = !WITH_PATH.iter().any(|form| text.starts_with(form));
+    let before_colon = || digest.split_once(':').map(|(it, _)| it).filter(|_| in_registry);
+    match (algorithm(digest).or_else(before_colon), digest.parse()) {
+        (None, _) => Ok((text, None)),
+        (Some(_), Ok(digest)) => Ok((name, Some(digest))),
+        (Some(Sha256::NAME), Err(_)) => Err(malformed(
+            "the image's digest is not a sha256",
+            "`@sha256:` and 64 hexadecimal digits in lower case",
+        )),
+        (Some(algorithm), Err(_)) => Err(malformed(
+            &format!("a digest of the algorithm {algorithm} is not supported"),
+            "the image's sha256: `@sha256:` and 64 hexadecimal digits",
+        )),
     }
 }
 
@@ -188,6 +192,10 @@ fn intended(text: &str) -> Option<String> {
     }
     if let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) {
         return Some(format!("an image of a registry is \"{REGISTRY}{rest}\""));
+    }
+    if text.contains(TYPOGRAPHIC) {
+        let plain = text.replace(TYPOGRAPHIC, "");
+        return Some(format!("remove the typographic quotes: \"{plain}\""));
     }
     if text.starts_with(['.', '/']) {
         return Some(format!("a directory with an OCI image layout is \"{OCI}{text}\""));

@@ -46,7 +46,7 @@ fn read_weight(reader: &mut Reader<'_>) -> Option<u16> {
     let weight = reader.optional_prop("cpu-weight");
     let shares = reader.optional_prop("cpu-shares");
     if let (Some(weight), Some(shares)) = (weight, shares) {
-        let message = "`cpu-weight` and `cpu-shares` are two ways to say the same";
+        let message = "`cpu-weight` and `cpu-shares` set the same limit";
         let error =
             Diagnostic::new(message, shares.span, "and this").with_label(weight.span, "this");
         reader.report(error.with_help("remove `cpu-shares`"));
@@ -101,9 +101,10 @@ fn check_user(nproc: Option<&Value>, user: Option<&Spanned<String>>, sink: &Sink
     let (Some(nproc), Some(root)) = (nproc, root) else { return };
     let Data::Integer(number) = nproc.data else { return };
     let pids = form::prop(nproc.syntax, "pids", &number.to_string());
-    let help = format!("remove `nproc`, and write `{pids}` in `limits`, which holds everyone");
+    let help =
+        format!("remove `nproc`, and write `{pids}` in `limits`, which applies to every user");
     sink.report(
-        Diagnostic::new("`nproc` does not hold root", nproc.span, "has no effect here")
+        Diagnostic::new("`nproc` has no effect on root", nproc.span, "root is exempt from it")
             .with_label(root.span, "the component runs as root")
             .with_help(help),
     );

@@ -1,5 +1,6 @@
 //! `agent { … }` and `business { … }`.
 
+mod command;
 mod env;
 mod health;
 mod image;
@@ -84,10 +85,11 @@ fn common(
     let (limits, share) = limits::read(one(&schema::LIMITS), node, *limits, sink);
     let user = Reader::sole(children, &schema::USER, |it| it.read_arg(user));
     let rlimits = limits::read_rlimits(one(&schema::RLIMITS), user.as_ref(), sink);
+    let entrypoint = Reader::sole(children, &schema::ENTRYPOINT, command::entrypoint);
     let component = Component {
         image: Reader::sole(children, &schema::IMAGE, |it| it.read_arg(image::image)),
-        entrypoint: Reader::sole(children, &schema::ENTRYPOINT, argv),
-        args: Reader::sole(children, &schema::ARGS, |it| it.read_args(value::owned_text)),
+        args: command::args(children, entrypoint.as_ref()),
+        entrypoint,
         env_files: Reader::sole(children, &schema::ENV_FILE, |it| it.read_some(value::path))
             .unwrap_or_default(),
         env: env::read(children, sink),
@@ -142,29 +144,25 @@ fn agreed_kind(
     if declared.value == found || images.contains(&found) && images.contains(&declared.value) {
         return declared.value;
     }
-    let message = "the agent's kind does not fit what it is made of";
+    let message = "the agent's `kind` does not match its `image` and `binary`";
     let error = Diagnostic::new(message, declared.span, "declared here");
-    sink.report(match binary {
-        Some(binary) => error
-            .with_label(binary.name.span, format!("makes it a `{word}`"))
-            .with_help(format!("write `{word}`, or remove `kind` or `binary`")),
-        None => error.with_help("this kind needs a `binary`; add one, or remove `kind`"),
-    });
+    match binary {
+        Some(binary) => sink.report(
+            error
+                .with_label(binary.name.span, format!("makes it a `{word}`"))
+                .with_help(format!("write `{word}`, or remove `kind` or `binary`")),
+        ),
+        None => sink.report_missing(
+            error.with_help("this kind needs a `binary`; add one, or remove `kind`"),
+        ),
+    }
     found
-}
-
-/// Reads a program, which must be there, and its arguments.
-fn argv(reader: &mut Reader<'_>) -> Option<Spanned<Vec<String>>> {
-    let program = reader.read_arg(value::spanned_text);
-    let args = reader.read_args(value::owned_text);
-    let Spanned { value, span } = program?;
-    Some(Spanned { value: [vec![value], args?].concat(), span })
 }
 
 fn workdir(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
     let path = value::absolute(value, name)?;
     let Some(directory) = kernel_directory(&path.value) else { return Ok(path) };
-    let message = format!("the component cannot work in {}", quote(&path.value));
+    let message = format!("the working directory cannot be {}", quote(&path.value));
     let label = format!("in `{directory}`, which is the kernel's");
     Err(Diagnostic::new(message, value.span, label)
         .with_help("choose another directory, for instance \"/work\""))
@@ -210,7 +208,9 @@ fn place_elsewhere(component: &Node, node: &Node) -> Option<String> {
 fn outside(declaration: &Declaration, syntax: Syntax) -> String {
     let name = declaration.name;
     match syntax {
-        Syntax::Kdl => format!("`{name}` stands by itself in the file, outside of any `{{ … }}`"),
-        Syntax::Toml => format!("`{name}` stands by itself: above the first `[table]`, or as one"),
+        Syntax::Kdl => format!("write `{name}` at the top level, outside any `{{ … }}`"),
+        Syntax::Toml => {
+            format!("write `{name}` at the top level: above the first `[table]`, or as a table")
+        }
     }
 }

@@ -100,7 +100,7 @@ struct Mount<'b> {
     declaration: &'static str,
 }
 
-/// Reports shares, disks and files of secrets that lie on one another in the same component.
+/// Reports shares, disks and files of secrets that overlap in the same component.
 pub(in crate::parse) fn check_apart(
     shares: &[Spanned<SharePlan>],
     disks: &[Spanned<ScratchPlan>],
@@ -145,14 +145,14 @@ fn on_another(outer: Mount<'_>, inner: Mount<'_>) -> Diagnostic {
     let message = if outside == inside {
         format!("two things would be at {inside}")
     } else if outer.declaration == schema::SECRET.name {
-        format!("{inside} lies inside of {outside}, which is the file of a secret")
+        format!("{inside} is inside {outside}, which is a secret's file")
     } else {
-        format!("{inside} lies inside of {outside}, where something else is")
+        format!("{inside} is inside {outside}, which is already in use")
     };
     let label = |mount: Mount<'_>| format!("the place of this `{}`", mount.declaration);
     Diagnostic::new(message, inner.span, label(inner))
         .with_label(outer.span, label(outer))
-        .with_help("choose places of which none is inside of another")
+        .with_help("choose places that are not inside one another")
 }
 
 /// Returns whether one path is the other or leads to it.

@@ -54,7 +54,7 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<SandboxPlan> {
     })
 }
 
-/// Reports each pattern that stands in two of the lists `allow`, `ask` and `forbid`.
+/// Reports each pattern that is in two of the lists `allow`, `ask` and `forbid`.
 fn check_patterns(lists: &[Vec<Spanned<String>>; 3], sink: &Sink) {
     let names = [&schema::ALLOW, &schema::ASK, &schema::FORBID].map(|it| it.name);
     let mut known: HashMap<&str, (Span, &str)> = HashMap::new();
@@ -64,11 +64,15 @@ fn check_patterns(lists: &[Vec<Spanned<String>>; 3], sink: &Sink) {
             if other == name {
                 continue;
             }
-            let message = format!("{} stands in `{other}` and in `{name}`", quote(&pattern.value));
+            let message = format!("{} is in both `{other}` and `{name}`", quote(&pattern.value));
             sink.report(
-                Diagnostic::new(message, pattern.span, format!("in `{name}`, which counts"))
-                    .with_label(first, format!("in `{other}`, which has no effect"))
-                    .with_help("remove one of them"),
+                Diagnostic::new(
+                    message,
+                    pattern.span,
+                    format!("in `{name}`, which takes precedence"),
+                )
+                .with_label(first, format!("in `{other}`, which has no effect"))
+                .with_help("remove one of them"),
             );
         }
     }
@@ -90,7 +94,7 @@ fn check_writable(writable: &[Spanned<String>], denied: &[Spanned<String>], sink
             let message = format!("{} is declared writable and denied", quote(&path.value));
             sink.report(
                 Diagnostic::new(message, path.span, "declared writable")
-                    .with_label(denied.span, "denied, which counts more")
+                    .with_label(denied.span, "denied, which takes precedence")
                     .with_help("remove one of them"),
             );
         }

@@ -36,9 +36,9 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {
 fn json(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let text = value::text(value, name)?;
     if let Err(error) = serde_json::from_str::<serde_json::Value>(text) {
-        let message = format!("the text of `{name}` is not JSON: {error}");
+        let message = format!("`{name}` is not JSON: {error}");
         return Err(Diagnostic::new(message, value.span, "not JSON").with_help(
-            "write a JSON value as one text, for instance \"{\\\"files\\\": [\\\"a.rs\\\"]}\"",
+            "write a JSON value as one string, for instance \"{\\\"files\\\": [\\\"a.rs\\\"]}\"",
         ));
     }
     Ok(shortest(text))

@@ -74,7 +74,7 @@ fn every_declaration_is_explained() {
 }
 
 #[test]
-fn what_the_launcher_refuses_is_commented_out() {
+fn declarations_that_the_launcher_refuses_are_commented_out() {
     use crate::schema::Enforced;
     let active = nodes(EXAMPLE);
     let later = |node: &Node, known| find(known, &node.name.value).unwrap().enforced;

@@ -118,7 +118,7 @@ fn every_form_of_a_declaration_is_understood() {
 }
 
 #[test]
-fn what_is_no_boxfile_is_refused() {
+fn other_documents_are_refused() {
     let validator = validator();
     assert!(validator.accepts(&document("")));
     for wrong in [
@@ -159,7 +159,7 @@ fn what_is_no_boxfile_is_refused() {
 }
 
 #[test]
-fn what_extends_a_base_may_leave_the_rest_to_it() {
+fn a_file_that_extends_a_base_may_be_partial() {
     let validator = validator();
     let over = from_toml("extends = '../base.toml'\nskill.greet.mode = 'mount'");
     assert!(validator.accepts(&over));

@@ -2,12 +2,13 @@
 
 use insta::assert_snapshot;
 
-use super::{errors, tool_errors, warnings};
+use super::{errors, file_errors, tool_errors, warnings};
+use crate::Diagnostic;
 use crate::skill_md::{MAX_SKILL_MD, parse};
 
 #[test]
 fn names() {
-    assert_snapshot!(errors("name: hello"), @r"
+    assert_snapshot!(errors("name: hello"), @"
     error: the skill's name `hello` differs from its directory's, `greet`
       --> SKILL.md:2:7
        |
@@ -26,24 +27,24 @@ fn names() {
        = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write `name: my-skill`
     "#);
     assert_snapshot!(errors("name: 7"), @r#"
-    error: `name` must be a text, not `7`
+    error: `name` must be a string, not `7`
       --> SKILL.md:2:7
        |
      2 | name: 7
-       |       ^ expected a text
+       |       ^ expected a string
        |
        = help: put it in quotes: "7"
     "#);
     assert_snapshot!(errors("name:"), @"
-    error: `name` must be a text, but it has no value
+    error: `name` has no value
       --> SKILL.md:2:5
        |
      2 | name:
-       |     ^ expected a text
+       |     ^ expected a string
        |
-       = help: write a value, or leave it out
+       = help: write `name: greet`, the name of the skill's directory
     ");
-    assert_snapshot!(errors("name: greet\nauthor: a\nname: greet"), @r"
+    assert_snapshot!(errors("name: greet\nauthor: a\nname: greet"), @"
     error: `name` is given twice
       --> SKILL.md:4:1
        |
@@ -58,33 +59,108 @@ fn names() {
 }
 
 #[test]
+fn keys_that_every_skill_has() {
+    assert_snapshot!(file_errors("---\n---\n"), @"
+    error: the frontmatter has no `name`
+      --> SKILL.md:1:1
+       |
+     1 | ---
+       | ^^^ begins here
+       |
+       = help: write `name: greet`, the name of the skill's directory
+
+    error: the frontmatter has no `description`
+      --> SKILL.md:1:1
+       |
+     1 | ---
+       | ^^^ begins here
+       |
+       = help: write `description: …`: what the skill does, and when an agent should use it
+    ");
+    assert_snapshot!(file_errors("\u{feff}---\nauthor: a\nname:\ndescription: ''\n---\n"), @"
+    error: `name` has no value
+      --> SKILL.md:3:5
+       |
+     3 | name:
+       |     ^ expected a string
+       |
+       = help: write `name: greet`, the name of the skill's directory
+
+    error: the description is empty
+      --> SKILL.md:4:14
+       |
+     4 | description: ''
+       |              ^^ an agent picks skills by it
+       |
+       = help: write what the skill does, and when an agent should use it
+    ");
+    let long = format!("---\nname: greet\ndescription: {}\n---\n", "é".repeat(1025));
+    let errors = parse(&long, "greet").errors;
+    let message = "the description has 1025 characters, which is more than 1024";
+    assert_eq!(errors.iter().map(Diagnostic::message).collect::<Vec<_>>(), [message]);
+    assert_eq!(parse(&long.replacen('é', "", 1), "greet").errors, []);
+}
+
+#[test]
+fn a_key_that_is_given_twice_hides_nothing_else() {
+    let tool = "tools:\n  - name: a\n    name: b\n    script: ../a";
+    assert_snapshot!(errors(&format!("name: other\n{tool}")), @"
+    error: the skill's name `other` differs from its directory's, `greet`
+      --> SKILL.md:2:7
+       |
+     2 | name: other
+       |       ^^^^^ not the directory's name
+       |
+       = help: write `name: greet`, or rename the directory
+
+    error: `name` is given twice
+      --> SKILL.md:5:5
+       |
+     4 |   - name: a
+       |     ---- given first
+     5 |     name: b
+       |     ^^^^ given again
+       |
+       = help: remove one of them
+
+    error: `script` must name a file inside of the skill's directory
+      --> SKILL.md:6:13
+       |
+     6 |     script: ../a
+       |             ^^^^ `..` leads out of it
+       |
+       = help: put the file there and name it from there, as in `tools/hello.sh`
+    ");
+}
+
+#[test]
 fn values_of_a_wrong_type() {
     assert_snapshot!(errors("system_prompt: 1.0"), @r#"
-    error: `system_prompt` must be a text, not `1.0`
+    error: `system_prompt` must be a string, not `1.0`
       --> SKILL.md:2:16
        |
      2 | system_prompt: 1.0
-       |                ^^^ expected a text
+       |                ^^^ expected a string
        |
        = help: put it in quotes: "1.0"
     "#);
     assert_snapshot!(errors("name: true"), @r#"
-    error: `name` must be a text, not `true`
+    error: `name` must be a string, not `true`
       --> SKILL.md:2:7
        |
      2 | name: true
-       |       ^^^^ expected a text
+       |       ^^^^ expected a string
        |
        = help: put it in quotes: "true"
     "#);
     assert_snapshot!(errors("name: [a]"), @"
-    error: `name` must be a text, not a list
+    error: `name` must be a string, not a list
       --> SKILL.md:2:7
        |
      2 | name: [a]
-       |       ^ expected a text
+       |       ^ expected a string
        |
-       = help: put a text that begins with a bracket or brace in quotes
+       = help: put a string that begins with a bracket or brace in quotes
     ");
     assert_snapshot!(errors("requires: bash"), @"
     error: `requires` must be a list, not `bash`
@@ -96,11 +172,11 @@ fn values_of_a_wrong_type() {
        = help: write it as `[bash, read]`, or begin each item with `- ` on a line of its own
     ");
     assert_snapshot!(errors("requires: [~]"), @"
-    error: an item of `requires` must be a text, but it has no value
+    error: an item of `requires` must be a string, but it has no value
       --> SKILL.md:2:12
        |
      2 | requires: [~]
-       |            ^ expected a text
+       |            ^ expected a string
        |
        = help: write a value, or leave it out
     ");
@@ -138,43 +214,43 @@ fn all_values_of_a_wrong_type_are_shown() {
     let yaml = "name: 7\nrequires: [[bash], {a: b}, 1.50, ~]\ntools:\n  - x\n  - script: [a]\n    \
                 bin:\n  - backend: [a]";
     assert_snapshot!(errors(yaml), @r#"
-    error: `name` must be a text, not `7`
+    error: `name` must be a string, not `7`
       --> SKILL.md:2:7
        |
      2 | name: 7
-       |       ^ expected a text
+       |       ^ expected a string
        |
        = help: put it in quotes: "7"
 
-    error: an item of `requires` must be a text, not a list
+    error: an item of `requires` must be a string, not a list
       --> SKILL.md:3:12
        |
      3 | requires: [[bash], {a: b}, 1.50, ~]
-       |            ^ expected a text
+       |            ^ expected a string
        |
-       = help: put a text that begins with a bracket or brace in quotes
+       = help: put a string that begins with a bracket or brace in quotes
 
-    error: an item of `requires` must be a text, not a mapping
+    error: an item of `requires` must be a string, not a mapping
       --> SKILL.md:3:20
        |
      3 | requires: [[bash], {a: b}, 1.50, ~]
-       |                    ^ expected a text
+       |                    ^ expected a string
        |
-       = help: put a text that begins with a bracket or brace in quotes
+       = help: put a string that begins with a bracket or brace in quotes
 
-    error: an item of `requires` must be a text, not `1.50`
+    error: an item of `requires` must be a string, not `1.50`
       --> SKILL.md:3:28
        |
      3 | requires: [[bash], {a: b}, 1.50, ~]
-       |                            ^^^^ expected a text
+       |                            ^^^^ expected a string
        |
        = help: put it in quotes: "1.50"
 
-    error: an item of `requires` must be a text, but it has no value
+    error: an item of `requires` must be a string, but it has no value
       --> SKILL.md:3:34
        |
      3 | requires: [[bash], {a: b}, 1.50, ~]
-       |                                  ^ expected a text
+       |                                  ^ expected a string
        |
        = help: write a value, or leave it out
 
@@ -186,13 +262,13 @@ fn all_values_of_a_wrong_type_are_shown() {
        |
        = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
 
-    error: `script` must be a text, not a list
+    error: `script` must be a string, not a list
       --> SKILL.md:6:13
        |
      6 |   - script: [a]
-       |             ^ expected a text
+       |             ^ expected a string
        |
-       = help: put a text that begins with a bracket or brace in quotes
+       = help: put a string that begins with a bracket or brace in quotes
 
     error: a tool has both `script` and `bin`
       --> SKILL.md:7:5
@@ -204,11 +280,11 @@ fn all_values_of_a_wrong_type_are_shown() {
        |
        = help: keep what the tool is to run, and remove the other
 
-    error: `bin` must be a text, but it has no value
+    error: `bin` must be a string, but it has no value
       --> SKILL.md:7:8
        |
      7 |     bin:
-       |        ^ expected a text
+       |        ^ expected a string
        |
        = help: write a value, or leave it out
 
@@ -223,7 +299,7 @@ fn all_values_of_a_wrong_type_are_shown() {
 }
 
 #[test]
-fn what_the_builder_does_not_read_is_a_warning() {
+fn unknown_backends_are_warnings() {
     let tool = |lines: &str| warnings(&format!("tools:\n  - name: hello\n{lines}"));
     assert_snapshot!(tool("    backend: {path: ../a}"), @"
     warning: `backend` has no `type`
@@ -276,7 +352,7 @@ fn what_the_builder_does_not_read_is_a_warning() {
 }
 
 #[test]
-fn what_a_tool_runs() {
+fn a_tool_runs_exactly_one_thing() {
     assert_snapshot!(tool_errors("    script: a.sh\n    bin: b"), @"
     error: a tool has both `script` and `bin`
       --> SKILL.md:6:5
@@ -288,7 +364,7 @@ fn what_a_tool_runs() {
        |
        = help: keep what the tool is to run, and remove the other
     ");
-    assert_snapshot!(tool_errors("    script: ../a.sh"), @r"
+    assert_snapshot!(tool_errors("    script: ../a.sh"), @"
     error: `script` must name a file inside of the skill's directory
       --> SKILL.md:5:13
        |
@@ -297,7 +373,7 @@ fn what_a_tool_runs() {
        |
        = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
-    assert_snapshot!(tool_errors("    script: |\n      echo 1\n      echo 2"), @r"
+    assert_snapshot!(tool_errors("    script: |\n      echo 1\n      echo 2"), @"
     error: `script` must name a file inside of the skill's directory
       --> SKILL.md:6:7
        |
@@ -306,12 +382,12 @@ fn what_a_tool_runs() {
        |
        = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
-    assert_snapshot!(tool_errors("    script: ''"), @r"
+    assert_snapshot!(tool_errors("    script: ''"), @"
     error: `script` must name a file inside of the skill's directory
       --> SKILL.md:5:13
        |
      5 |     script: ''
-       |             ^^ an empty text
+       |             ^^ an empty string
        |
        = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
@@ -324,7 +400,7 @@ fn what_a_tool_runs() {
        |
        = help: write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`
     ");
-    assert_snapshot!(tool_errors("    backend: {type: binary, path: a/../b}"), @r"
+    assert_snapshot!(tool_errors("    backend: {type: binary, path: a/../b}"), @"
     error: `path` must name a file inside of the skill's directory
       --> SKILL.md:5:35
        |
@@ -337,7 +413,7 @@ fn what_a_tool_runs() {
 
 #[test]
 fn paths() {
-    assert_snapshot!(errors("system_prompt: /etc/prompt.md"), @r"
+    assert_snapshot!(errors("system_prompt: /etc/prompt.md"), @"
     error: `system_prompt` must name a file inside of the skill's directory
       --> SKILL.md:2:16
        |
@@ -346,7 +422,7 @@ fn paths() {
        |
        = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
-    assert_snapshot!(errors("system_prompt: prompts/../../other.md"), @r"
+    assert_snapshot!(errors("system_prompt: prompts/../../other.md"), @"
     error: `system_prompt` must name a file inside of the skill's directory
       --> SKILL.md:2:16
        |
@@ -355,7 +431,7 @@ fn paths() {
        |
        = help: put the file there and name it from there, as in `tools/hello.sh`
     ");
-    assert_snapshot!(errors("system_prompt: ./"), @r"
+    assert_snapshot!(errors("system_prompt: ./"), @"
     error: `system_prompt` must name a file inside of the skill's directory
       --> SKILL.md:2:16
        |
@@ -389,7 +465,7 @@ fn built_in_tools() {
 
 #[test]
 fn unknown_keys_are_warnings() {
-    assert_snapshot!(warnings("name: greet\nauthr: Somebody\nmodel: x"), @r"
+    assert_snapshot!(warnings("name: greet\nauthr: Somebody\nmodel: x"), @"
     warning: the frontmatter has no key `authr`
       --> SKILL.md:3:1
        |
@@ -408,7 +484,7 @@ fn unknown_keys_are_warnings() {
     ");
     assert_snapshot!(
         warnings("tools:\n  - name: a\n    scirpt: b\n    parameters: {type: string}\n4: x"),
-        @r"
+        @"
     warning: a tool has no key `scirpt`
       --> SKILL.md:4:5
        |
@@ -417,7 +493,7 @@ fn unknown_keys_are_warnings() {
        |
        = help: did you mean `script`?
 
-    warning: a key of the frontmatter is not a text
+    warning: a key of the frontmatter is not a string
       --> SKILL.md:6:1
        |
      6 | 4: x
@@ -430,18 +506,19 @@ fn unknown_keys_are_warnings() {
 
 #[test]
 fn all_errors_come_at_once_and_in_order() {
-    let source = "---\nname: x\nrequires: [x]\ntools: [{script: /a}]\nsystem_prompt: ..\n---\n";
-    let errors = parse(source, "greet").manifest.unwrap_err();
-    let lines = errors.as_slice().iter().map(|error| {
+    let source = "---\nname: x\ndescription: ' '\nrequires: [x]\ntools: [{script: /a}]\nsystem_prompt: ..\n---\n";
+    let errors = parse(source, "greet").errors;
+    let lines = errors.iter().map(|error| {
         crate::Sources::single(crate::Source::new("", source)).location(error.span()).0
     });
-    assert_eq!(lines.collect::<Vec<_>>(), [2, 3, 4, 5]);
+    assert_eq!(lines.collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
 }
 
 #[test]
 fn more_than_a_mebibyte_is_not_read() {
-    let text = |length: usize| format!("---\n---\n{}", "x".repeat(length - 8));
-    assert!(parse(&text(MAX_SKILL_MD), "greet").manifest.is_ok());
-    let errors = parse(&text(MAX_SKILL_MD + 1), "greet").manifest.unwrap_err();
-    assert_eq!(errors.to_string(), "the file has more than 1048576 bytes");
+    let start = "---\nname: greet\ndescription: x\n---\n";
+    let text = |length: usize| format!("{start}{}", "x".repeat(length - start.len()));
+    assert_eq!(parse(&text(MAX_SKILL_MD), "greet").errors, []);
+    let errors = parse(&text(MAX_SKILL_MD + 1), "greet").errors;
+    assert_eq!(errors[0].message(), "the file has more than 1048576 bytes");
 }

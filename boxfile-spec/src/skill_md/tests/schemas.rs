@@ -1,6 +1,7 @@
 //! Valid files in each of the three schemas.
 
-use super::manifest;
+use super::{complete, manifest};
+use crate::skill_md::SkillManifest;
 
 const FIRST: &str = "---
 name: greet
@@ -77,6 +78,7 @@ tools:
 "#;
 
 const THIRD: &str = "---
+name: greet
 description: Reads issues.
 kind: persona
 tags: [github, issues]
@@ -127,15 +129,16 @@ fn an_unread_key_may_have_any_value() {
     {
         for key in ["version", "kind", "allowed-tools", "metadata", "tools: [{parameters"] {
             let end = if key.contains('{') { "}]" } else { "" };
-            manifest(&format!("---\n{key}: {value}{end}\n---\n"));
+            manifest(&complete(&format!("{key}: {value}{end}")));
         }
     }
 }
 
 #[test]
-fn an_empty_frontmatter_and_windows_line_ends_are_read() {
-    assert_eq!(manifest("---\n---\n").requires, []);
-    let source = "---\r\nname: greet\r\ndescription: é\r\nrequires:\r\n- bash\r\n---\r\nx";
-    let span = manifest(source).requires[0].span;
+fn a_byte_order_mark_and_windows_line_ends_are_read() {
+    let source = "\u{feff}---\r\nname: greet\r\ndescription: é\r\nrequires:\r\n- bash\r\n---\r\nx";
+    let SkillManifest { name, requires, .. } = manifest(source);
+    assert_eq!(&source[name.offset..name.end()], "greet");
+    let span = requires[0].span;
     assert_eq!(&source[span.offset..span.end()], "bash");
 }

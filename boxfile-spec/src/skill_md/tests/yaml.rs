@@ -2,11 +2,11 @@
 
 use insta::assert_snapshot;
 
-use super::{errors, file_errors, manifest};
+use super::{complete, errors, file_errors, manifest};
 
 #[test]
 fn fences() {
-    assert_snapshot!(file_errors("# Greet\n"), @r"
+    assert_snapshot!(file_errors("# Greet\n"), @"
     error: the file does not begin with the line `---`
       --> SKILL.md:1:1
        |
@@ -15,7 +15,7 @@ fn fences() {
        |
        = help: begin the file with the lines `---`, `name: …`, `description: …` and `---`
     ");
-    assert_snapshot!(file_errors(""), @r"
+    assert_snapshot!(file_errors(""), @"
     error: the file does not begin with the line `---`
       --> SKILL.md:1:1
        |
@@ -24,25 +24,25 @@ fn fences() {
        |
        = help: begin the file with the lines `---`, `name: …`, `description: …` and `---`
     ");
-    assert_snapshot!(file_errors("\u{feff}---\nname: greet\n---\n"), @r"
-    error: the file does not begin with the line `---`
-      --> SKILL.md:1:1
+    assert_snapshot!(file_errors("\u{feff}---\nname: greet\n"), @"
+    error: the frontmatter has no end
+      --> SKILL.md:1:2
        |
      1 | �---
-       | ^^^^ a byte order mark precedes it
+       |  ^^^ begins here
        |
-       = help: save the file as UTF-8 without one
+       = help: write `---` on a line of its own after the last key
     ");
-    assert_snapshot!(file_errors("--- \nname: greet\n---\n"), @r"
+    assert_snapshot!(file_errors("--- \nname: greet\n---\n"), @"
     error: the file does not begin with the line `---`
       --> SKILL.md:1:1
        |
      1 | ---
-       | ^^^^ with blanks
+       | ^^^^ with whitespace
        |
        = help: write `---` and nothing else on the first line
     ");
-    assert_snapshot!(file_errors("---\nname: greet\n# Body\n"), @r"
+    assert_snapshot!(file_errors("---\nname: greet\n# Body\n"), @"
     error: the frontmatter has no end
       --> SKILL.md:1:1
        |
@@ -51,7 +51,7 @@ fn fences() {
        |
        = help: write `---` on a line of its own after the last key
     ");
-    assert_snapshot!(file_errors("---\nname: greet\n---  \n# Body\n"), @r"
+    assert_snapshot!(file_errors("---\nname: greet\n---  \n# Body\n"), @"
     error: the frontmatter has no end
       --> SKILL.md:1:1
        |
@@ -59,7 +59,7 @@ fn fences() {
        | ^^^ begins here
     ...
      3 | ---
-       | ----- this line has blanks
+       | ----- this line has whitespace
        |
        = help: write `---` and nothing else on the line that ends it
     ");
@@ -68,22 +68,22 @@ fn fences() {
 #[test]
 fn mappings() {
     assert_snapshot!(errors("description: Use it when: always"), @"
-    error: a `:` followed by a blank is not allowed here
+    error: a `:` followed by a space is not allowed here
       --> SKILL.md:2:25
        |
      2 | description: Use it when: always
        |                         ^ this would begin a second value
        |
-       = help: put a value that contains `: ` in quotes; if this line is a key, indent it as its neighbours
+       = help: put a value that contains `: ` in quotes; if this line is a key, indent it like its neighbours
     ");
     assert_snapshot!(errors("name: greet\n  version: 1.0.0"), @"
-    error: a `:` followed by a blank is not allowed here
+    error: a `:` followed by a space is not allowed here
       --> SKILL.md:3:10
        |
      3 |   version: 1.0.0
        |          ^ this would begin a second value
        |
-       = help: put a value that contains `: ` in quotes; if this line is a key, indent it as its neighbours
+       = help: put a value that contains `: ` in quotes; if this line is a key, indent it like its neighbours
     ");
     assert_snapshot!(errors("name: greet\n- bash"), @"
     error: this line does not continue the mapping or list above it
@@ -101,7 +101,7 @@ fn mappings() {
      3 | version
        | ^ expected `key: value`
        |
-       = help: write `key: value`; indent the further lines of a long text
+       = help: write `key: value`; indent the further lines of a long string
     ");
     assert_snapshot!(errors("tools:\n  - name: a\n   script: b"), @"
     error: this line does not continue the mapping or list above it
@@ -186,7 +186,7 @@ fn quotes_and_brackets() {
      2 | author: 'Somebody
        |         ^ opened here
        |
-       = help: close it; a text that contains an apostrophe or a quote is written in quotes of the other kind
+       = help: close it; a string that contains an apostrophe or a quote is written in quotes of the other kind
     ");
     assert_snapshot!(errors("author: 'Somebody"), @"
     error: a quote is not closed
@@ -195,7 +195,7 @@ fn quotes_and_brackets() {
      2 | author: 'Somebody
        |         ^ opened here
        |
-       = help: close it; a text that contains an apostrophe or a quote is written in quotes of the other kind
+       = help: close it; a string that contains an apostrophe or a quote is written in quotes of the other kind
     ");
     assert_snapshot!(errors("author: 'somebody's'"), @"
     error: text follows a closing quote
@@ -204,10 +204,10 @@ fn quotes_and_brackets() {
      2 | author: 'somebody's'
        |                   ^ from here on
        |
-       = help: put the whole value between the quotes; a text that contains a quote is written in quotes of the other kind
+       = help: put the whole value between the quotes; a string that contains a quote is written in quotes of the other kind
     ");
     assert_snapshot!(errors("author: \"a\\qb\""), @r#"
-    error: a text in double quotes has an escape that YAML does not know
+    error: a string in double quotes has an escape that YAML does not know
       --> SKILL.md:2:9
        |
      2 | author: "a\qb"
@@ -216,7 +216,7 @@ fn quotes_and_brackets() {
        = help: write `\\` for a backslash, `\u` and 4 digits for a character, or use single quotes, where nothing is special
     "#);
     assert_snapshot!(errors("author: \"\\xZZ\""), @r#"
-    error: a text in double quotes has an escape that YAML does not know
+    error: a string in double quotes has an escape that YAML does not know
       --> SKILL.md:2:9
        |
      2 | author: "\xZZ"
@@ -225,7 +225,7 @@ fn quotes_and_brackets() {
        = help: write `\\` for a backslash, `\u` and 4 digits for a character, or use single quotes, where nothing is special
     "#);
     assert_snapshot!(errors("author: \"\\ud800\""), @r#"
-    error: a text in double quotes has an escape that YAML does not know
+    error: a string in double quotes has an escape that YAML does not know
       --> SKILL.md:2:9
        |
      2 | author: "\ud800"
@@ -240,7 +240,7 @@ fn quotes_and_brackets() {
      2 | author: |x
        |         ^ here
        |
-       = help: put a text with special characters in quotes, and indent with spaces
+       = help: put a string with special characters in quotes, and indent with spaces
     ");
     assert_snapshot!(errors("author: |\n\ta"), @"
     error: a tab cannot indent a line
@@ -267,7 +267,7 @@ fn quotes_and_brackets() {
      3 | name: greet
        |     ^ not closed until here
        |
-       = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
+       = help: close a list with `]` and a mapping with `}`; put a string that contains brackets in quotes
     ");
     assert_snapshot!(errors("requires: {a: bash"), @"
     error: a bracket is not closed
@@ -276,7 +276,7 @@ fn quotes_and_brackets() {
      2 | requires: {a: bash
        |           ^ opened here
        |
-       = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
+       = help: close a list with `]` and a mapping with `}`; put a string that contains brackets in quotes
     ");
     assert_snapshot!(errors("requires: [bash"), @"
     error: a bracket is not closed
@@ -285,7 +285,7 @@ fn quotes_and_brackets() {
      2 | requires: [bash
        |           ^ opened here
        |
-       = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
+       = help: close a list with `]` and a mapping with `}`; put a string that contains brackets in quotes
     ");
     assert_snapshot!(errors("name: {a: b]"), @"
     error: a bracket is not closed
@@ -294,7 +294,7 @@ fn quotes_and_brackets() {
      2 | name: {a: b]
        |       ^ opened here
        |
-       = help: close a list with `]` and a mapping with `}`; put a text that contains brackets in quotes
+       = help: close a list with `]` and a mapping with `}`; put a string that contains brackets in quotes
     ");
     assert_snapshot!(errors("requires: [bash]]"), @"
     error: a bracket is closed that was not opened
@@ -303,7 +303,7 @@ fn quotes_and_brackets() {
      2 | requires: [bash]]
        |                 ^ closed here
        |
-       = help: remove it, or put a text that contains brackets in quotes
+       = help: remove it, or put a string that contains brackets in quotes
     ");
     assert_snapshot!(errors("author: a\0b"), @"
     error: the frontmatter contains a NUL character
@@ -317,44 +317,44 @@ fn quotes_and_brackets() {
 }
 
 #[test]
-fn what_is_not_supported() {
-    assert_snapshot!(errors("name: &n greet"), @r"
+fn unsupported_yaml() {
+    assert_snapshot!(errors("name: &n greet"), @"
     error: anchors, aliases and merge keys are not supported
       --> SKILL.md:2:10
        |
      2 | name: &n greet
        |          ^^^^^ here
        |
-       = help: write the value out; put a text that begins with `&` or `*` in quotes
+       = help: write the value out; put a string that begins with `&` or `*` in quotes
     ");
-    assert_snapshot!(errors("author: &n [1]\nname: *n"), @r"
+    assert_snapshot!(errors("author: &n [1]\nname: *n"), @"
     error: anchors, aliases and merge keys are not supported
       --> SKILL.md:2:12
        |
      2 | author: &n [1]
        |            ^ here
        |
-       = help: write the value out; put a text that begins with `&` or `*` in quotes
+       = help: write the value out; put a string that begins with `&` or `*` in quotes
     ");
-    assert_snapshot!(errors("author: *nobody"), @r"
+    assert_snapshot!(errors("author: *nobody"), @"
     error: anchors, aliases and merge keys are not supported
       --> SKILL.md:2:9
        |
      2 | author: *nobody
        |         ^ here
        |
-       = help: write the value out; put a text that begins with `&` or `*` in quotes
+       = help: write the value out; put a string that begins with `&` or `*` in quotes
     ");
-    assert_snapshot!(errors("<<: {a: b}"), @r"
+    assert_snapshot!(errors("<<: {a: b}"), @"
     error: anchors, aliases and merge keys are not supported
       --> SKILL.md:2:1
        |
      2 | <<: {a: b}
        | ^^ here
        |
-       = help: write the value out; put a text that begins with `&` or `*` in quotes
+       = help: write the value out; put a string that begins with `&` or `*` in quotes
     ");
-    assert_snapshot!(errors("metadata: {a: 1, a: 2}"), @r"
+    assert_snapshot!(errors("metadata: {a: 1, a: 2}"), @"
     error: `a` is given twice
       --> SKILL.md:2:18
        |
@@ -363,7 +363,7 @@ fn what_is_not_supported() {
        |
        = help: remove one of them
     ");
-    assert_snapshot!(errors("tools:\n  - name: a\n    script: a\n    script: b"), @r"
+    assert_snapshot!(errors("tools:\n  - name: a\n    script: a\n    script: b"), @"
     error: `script` is given twice
       --> SKILL.md:5:5
        |
@@ -381,7 +381,7 @@ fn what_is_not_supported() {
      2 | metadata: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]
        |                          ^ too deep
        |
-       = help: put data of this depth into a file of the skill
+       = help: put data that is nested this deep into a file of the skill
     ");
     assert_snapshot!(errors(&format!("metadata: {}", "[".repeat(1000))), @"
     error: collections are nested more than 16 deep
@@ -390,7 +390,7 @@ fn what_is_not_supported() {
      2 | …[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[…
        |                                          ^ too deep
        |
-       = help: put data of this depth into a file of the skill
+       = help: put data that is nested this deep into a file of the skill
     ");
     assert_snapshot!(errors(&format!("metadata:\n  {}a", "- ".repeat(20))), @"
     error: collections are nested more than 16 deep
@@ -399,14 +399,14 @@ fn what_is_not_supported() {
      3 |   - - - - - - - - - - - - - - - - - - - - a
        |                                 ^ too deep
        |
-       = help: put data of this depth into a file of the skill
+       = help: put data that is nested this deep into a file of the skill
     ");
 }
 
 #[test]
 fn tags() {
     for tagged in ["!!str greet", "!!binary Z3JlZXQ=", "! greet"] {
-        manifest(&format!("---\nname: {tagged}\n---\n"));
+        manifest(&complete(&format!("name: {tagged}")));
     }
     assert_snapshot!(errors("name: !custom greet"), @"
     error: tags other than YAML's own are not supported
@@ -415,7 +415,7 @@ fn tags() {
      2 | name: !custom greet
        |               ^^^^^ here
        |
-       = help: leave the tag out; put a text that begins with `!` in quotes
+       = help: leave the tag out; put a string that begins with `!` in quotes
     ");
     assert_snapshot!(errors("metadata: {a: !<tag:example.org,2000:x> [1]}"), @"
     error: tags other than YAML's own are not supported
@@ -424,24 +424,24 @@ fn tags() {
      2 | metadata: {a: !<tag:example.org,2000:x> [1]}
        |                                         ^ here
        |
-       = help: leave the tag out; put a text that begins with `!` in quotes
+       = help: leave the tag out; put a string that begins with `!` in quotes
     ");
     assert_snapshot!(errors("name: !!int 1"), @r#"
-    error: `name` must be a text, not `1`
+    error: `name` must be a string, not `1`
       --> SKILL.md:2:13
        |
      2 | name: !!int 1
-       |             ^ expected a text
+       |             ^ expected a string
        |
        = help: put it in quotes: "1"
     "#);
     assert_snapshot!(errors("name: !!binary Z3J"), @"
-    error: the frontmatter cannot be read: invalid !!binary base64 at line 2, column 16
+    error: the value of `!!binary` is not base64
       --> SKILL.md:2:16
        |
      2 | name: !!binary Z3J
-       |                ^^^ here
+       |                ^^^ not base64
        |
-       = help: put a text with special characters in quotes, and indent with spaces
+       = help: leave the tag out, and write the text itself
     ");
 }

@@ -69,7 +69,7 @@ fn explain(header: &str, base: usize, range: Range<usize>) -> Option<(&str, Diag
     let span = span(word);
     let error = RULES.iter().find_map(|rule| rule(word, span)).unwrap_or_else(|| {
         Diagnostic::new(format!("{} cannot be read", quote(word)), span, "here")
-            .with_help(format!("write a text in quotes: `{}`", as_text(Syntax::Kdl, word)))
+            .with_help(format!("write a string in quotes: `{}`", as_text(Syntax::Kdl, word)))
     });
     Some((word, error))
 }
@@ -124,7 +124,7 @@ fn invisible_character(word: &str, span: Span) -> Option<Diagnostic> {
     };
     let code = u32::from(word.chars().find(disallowed)?);
     let message = format!("the invisible character U+{code:04X} is not allowed");
-    let help = format!("remove it; in a text in quotes it is written `\\u{{{code:x}}}`");
+    let help = format!("remove it; in a quoted string it is written `\\u{{{code:x}}}`");
     Some(Diagnostic::new(message, span, "in this text").with_help(help))
 }
 
@@ -166,7 +166,7 @@ fn bare_keyword(word: &str, span: Span) -> Option<Diagnostic> {
 }
 
 fn not_a_number(word: &str, span: Span) -> Option<Diagnostic> {
-    let help = || format!("write a text in quotes: `{}`", as_text(Syntax::Kdl, word));
+    let help = || format!("write a string in quotes: `{}`", as_text(Syntax::Kdl, word));
     begins_like_number(word).then(|| not_number(word, span, help))
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::lexeme::{self, Unclosed, is_blank, is_newline, is_space};
-use crate::cursor::Cursor;
+use crate::cursor::{BYTE_ORDER_MARK, Cursor};
 use crate::errors::SYNTAX;
 use crate::sink::Sink;
 use crate::syntax::tree::DEEPEST;
@@ -33,7 +33,7 @@ pub(super) struct Statement {
 pub(super) fn scan(source: &str, sink: &Sink) -> Outline {
     let (cursor, blanks) = (Cursor::new(source), Vec::new());
     let mut scanner = Scanner { cursor, sink, blanks, intact: true, depth: 0, braces_lost: false };
-    scanner.cursor.eat("\u{feff}");
+    scanner.cursor.eat(BYTE_ORDER_MARK);
     let mut statements = Vec::new();
     while scanner.statements(&mut statements) {
         scanner.stray_brace();
@@ -260,7 +260,7 @@ impl Scanner<'_> {
     fn braces(&mut self, open: Span) -> Vec<Statement> {
         let mut statements = Vec::new();
         if self.depth == DEEPEST {
-            let message = format!("blocks lie more than {DEEPEST} deep in one another");
+            let message = format!("blocks are nested more than {DEEPEST} deep in one another");
             self.abandon(Diagnostic::new(message, open, "one too many"));
             return statements;
         }

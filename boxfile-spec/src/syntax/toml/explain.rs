@@ -140,6 +140,9 @@ impl Explainer<'_> {
         if matches!(self.of(extra), "]" | "}") {
             return self.stray(extra, None);
         }
+        if self.of(extra) == "," && self.line.trim_end().ends_with(',') {
+            return SYNTAX.at("toml-comma", extra);
+        }
         SYNTAX.about("second-value", &quote(self.of(extra)), extra)
     }
 
@@ -235,7 +238,7 @@ fn list_header(statement: &Statement) -> Diagnostic {
     })
 }
 
-/// Says how a declaration is written.
+/// Gives an example of a declaration.
 pub(super) fn written(declaration: &Declaration) -> String {
-    form::imperative("write", &declaration.usage(Syntax::Toml))
+    form::imperative("for example", &declaration.usage(Syntax::Toml))
 }

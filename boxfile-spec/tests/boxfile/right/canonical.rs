@@ -80,7 +80,7 @@ fn the_canonical_form_of_a_box() {
 }
 
 #[test]
-fn what_is_written_out_is_what_is_left_out() {
+fn explicit_defaults_have_the_same_form() {
     let short = good("box b\nagent { image debian; }\n");
     let long = good(
         "agent kind=oci_image {

@@ -102,7 +102,7 @@ fn environments_are_joined_and_files_keep_their_order() {
 }
 
 #[test]
-fn who_it_runs_as_and_where() {
+fn user_and_working_directory() {
     let component = agent("workdir \"/work/./x\"\nuser \"app:1000\"").component;
     assert_eq!(component.workdir.unwrap().value, "/work/./x");
     assert_eq!(component.user.map(|user| user.value).as_deref(), Some("app:1000"));

@@ -30,7 +30,7 @@ vm cpus=4
 ";
 
 #[test]
-fn what_only_one_file_has_counts_as_it_is() {
+fn a_declaration_of_one_file_applies_unchanged() {
     let boxfile = over(BASE, "box main\nskill s path=s\n");
     assert_eq!((&*boxfile.name, boxfile.vm.cpus), ("main", 4));
     assert_eq!((boxfile.skills.len(), boxfile.climb), (1, 1));
@@ -105,7 +105,7 @@ fn a_network_is_replaced_as_a_whole() {
 
 #[test]
 fn a_base_may_have_a_base_and_each_path_belongs_to_its_file() {
-    let far = "agent {\n image \"oci:images/far\"\n env-file far.env \"/abs.env\"\n}\nkernel \"k.so\"\nskill far path=\"skills/far\"\n";
+    let far = "agent {\n image \"oci:images/far\"\n env-file far.env \"other.env\"\n}\nkernel \"k.so\"\nskill far path=\"skills/far\"\n";
     let near = "extends \"../far/Boxfile\"\nbusiness { image \"oci:./images/near:v1\"; }\nskills dir=\"./skills\"\nskill near path=near\n";
     let document = read(
         &[

@@ -1,4 +1,4 @@
-//! Profiles: the same file, with some declarations over it.
+//! Profiles: declarations that override those of the file.
 
 use boxfile_spec::Boxfile;
 
@@ -23,7 +23,7 @@ fn choose(files: &[(&str, &str)], profile: Option<&str>) -> Boxfile {
 }
 
 #[test]
-fn a_profile_counts_only_where_it_is_chosen() {
+fn a_profile_applies_only_if_chosen() {
     let plain = choose(&[("Boxfile", FILE)], None);
     assert_eq!((plain.vm.cpus, plain.skills.len(), plain.shares.len()), (2, 0, 0));
     let dev = choose(&[("Boxfile", FILE)], Some("dev"));

@@ -30,7 +30,7 @@ fn a_platform_is_unknown_or_named_twice() {
      3 | platform
        | ^^^^^^^^ without a name
        |
-       = help: write `platform "linux/amd64" "linux/arm64"`
+       = help: for example `platform "linux/amd64" "linux/arm64"`
     "#);
     assert_snapshot!(file_errors(r#"platform "linux/arm64" "linux/amd64" "linux/arm64""#), @r#"
     error: `linux/arm64` is given twice
@@ -100,11 +100,11 @@ conflict "etc/motd" policy="drop"
 conflict "/usr/../x" policy="prefer"
 conflict "/usr/**"
 conflict "/etc/passwd" policy="drop""#), @r#"
-    error: `/etc/ld.so.cache` cannot be united from two images
+    error: `merge` cannot combine `/etc/ld.so.cache`
       --> Boxfile:5:36
        |
      5 | conflict "/etc/ld.so.cache" policy="merge"
-       |                                    ^^^^^^^ only for files that can be united
+       |                                    ^^^^^^^ only for four files of accounts
        |
        = help: `merge` is for /etc/passwd, /etc/group, /etc/shadow and /etc/gshadow; choose one image's file, or neither
 
@@ -138,7 +138,7 @@ conflict "/etc/passwd" policy="drop""#), @r#"
      8 | conflict "/usr/**"
        | ^^^^^^^^ without `policy`
        |
-       = help: write `conflict "/etc/motd" policy="prefer-agent"`
+       = help: for example `conflict "/etc/motd" policy="prefer-agent"`
 
     error: the conflict `/etc/passwd` is declared twice
       --> Boxfile:9:10
@@ -162,7 +162,7 @@ fn a_kernel_is_a_path_a_sha256_or_both() {
      3 | kernel
        | ^^^^^^ without a path or a `sha256`
        |
-       = help: write `kernel "vendor/libkrunfw.so.5"`
+       = help: for example `kernel "vendor/libkrunfw.so.5"`
     "#);
     assert_snapshot!(file_errors(r#"kernel "k" sha256="abc""#), @r#"
     error: a sha256 has 64 hexadecimal digits, in lower case
@@ -183,7 +183,7 @@ fn a_kernel_is_a_path_a_sha256_or_both() {
        = help: write `sha256="e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"`
     "#);
     assert_snapshot!(file_errors(r#"kernel "" "k""#), @r#"
-    error: the text of `kernel` is empty
+    error: `kernel` is empty
       --> Boxfile:3:8
        |
      3 | kernel "" "k"
@@ -191,13 +191,13 @@ fn a_kernel_is_a_path_a_sha256_or_both() {
        |
        = help: write something between the quotes
 
-    error: unexpected argument: the text `k`
+    error: unexpected argument: the string `k`
       --> Boxfile:3:11
        |
      3 | kernel "" "k"
        |           ^^^ one too many
        |
-       = help: write `kernel "vendor/libkrunfw.so.5"`
+       = help: remove it; its properties: `sha256`
     "#);
 }
 
@@ -213,9 +213,9 @@ skills "skills""#), @r#"
      3 | skill "c"
        | ^^^^^ without `path`
        |
-       = help: write `skill "greet" path="skills/greet"`
+       = help: for example `skill "greet" path="skills/greet"`
 
-    error: the text of `path` is empty
+    error: `path` is empty
       --> Boxfile:4:16
        |
      4 | skill "d" path="" mode="baked"
@@ -237,9 +237,9 @@ skills "skills""#), @r#"
      5 | skills "skills"
        | ^^^^^^ without `dir`
        |
-       = help: write `skills dir="skills"`
+       = help: for example `skills dir="skills"`
 
-    error: `skills` takes no value, but got the text `skills`
+    error: `skills` takes no value, but got the string `skills`
       --> Boxfile:5:8
        |
      5 | skills "skills"

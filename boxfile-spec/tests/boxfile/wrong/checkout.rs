@@ -10,7 +10,7 @@ fn skills_env_files_and_programs_lie_in_the_checkout() {
 skill "b" path="../b"
 skill "c" path="c/../c"
 skills dir="../skills""#), @r#"
-    error: a skill must lie inside the checkout
+    error: a skill must be inside the checkout
       --> Boxfile:3:16
        |
      3 | skill "a" path="/a"
@@ -18,7 +18,7 @@ skills dir="../skills""#), @r#"
        |
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
 
-    error: a skill must lie inside the checkout
+    error: a skill must be inside the checkout
       --> Boxfile:4:16
        |
      4 | skill "b" path="../b"
@@ -26,7 +26,7 @@ skills dir="../skills""#), @r#"
        |
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
 
-    error: a skill must lie inside the checkout
+    error: a skill must be inside the checkout
       --> Boxfile:5:16
        |
      5 | skill "c" path="c/../c"
@@ -34,7 +34,7 @@ skills dir="../skills""#), @r#"
        |
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
 
-    error: a directory of skills must lie inside the checkout
+    error: a directory of skills must be inside the checkout
       --> Boxfile:6:12
        |
      6 | skills dir="../skills"
@@ -43,7 +43,7 @@ skills dir="../skills""#), @r#"
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
     "#);
     assert_snapshot!(errors("box b\nagent {\n    binary \"/usr/bin/agent\"\n    env-file \"agent.env\" \"../secret.env\"\n}\n"), @r#"
-    error: the agent's program must lie inside the checkout
+    error: the agent's program must be inside the checkout
       --> Boxfile:3:12
        |
      3 |     binary "/usr/bin/agent"
@@ -51,7 +51,7 @@ skills dir="../skills""#), @r#"
        |
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
 
-    error: a file of variables must lie inside the checkout
+    error: a file of variables must be inside the checkout
       --> Boxfile:4:26
        |
      4 |     env-file "agent.env" "../secret.env"
@@ -60,13 +60,13 @@ skills dir="../skills""#), @r#"
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
     "#);
     assert_snapshot!(file_errors(r#"share "data" guest="/data" host="/srv/data""#), @r#"
-    error: the directory of a share must lie inside the checkout
+    error: the directory of a share must be inside the checkout
       --> Boxfile:3:33
        |
      3 | share "data" guest="/data" host="/srv/data"
        |                                 ^^^^^^^^^^^ an absolute path
        |
-       = help: leave `host` out: whoever launches the box names a directory, which may lie anywhere
+       = help: leave `host` out: whoever launches the box names a directory, which may be anywhere
     "#);
 }
 
@@ -85,7 +85,7 @@ fn a_base_widens_the_checkout_by_its_own_directory_and_no_more() {
         None,
     );
     assert_snapshot!(shown(&document), @r#"
-    error: a skill must lie inside the checkout
+    error: a skill must be inside the checkout
       --> Boxfile:4:16
        |
      4 | skill "d" path="../../d"
@@ -105,7 +105,7 @@ fn a_path_of_a_base_is_judged_from_the_directory_of_the_base() {
         None,
     );
     assert_snapshot!(shown(&document), @r#"
-    error: a skill must lie inside the checkout
+    error: a skill must be inside the checkout
       --> ../base.Boxfile:2:16
        |
      2 | skill "a" path="../a"
@@ -145,7 +145,7 @@ fn what_the_file_lacks_hides_no_path() {
        |
        = help: add `image "oci:images/business"`
 
-    error: a file of variables must lie inside the checkout
+    error: a file of variables must be inside the checkout
       --> Boxfile:1:21
        |
      1 | business { env-file "/b.env"; }
@@ -153,7 +153,7 @@ fn what_the_file_lacks_hides_no_path() {
        |
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
 
-    error: a skill must lie inside the checkout
+    error: a skill must be inside the checkout
       --> Boxfile:2:16
        |
      2 | skill "a" path="../a"
@@ -161,7 +161,7 @@ fn what_the_file_lacks_hides_no_path() {
        |
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
 
-    error: `/s/t` lies inside of `/s`, where something else is
+    error: `/s/t` is inside `/s`, which is already in use
       --> Boxfile:4:17
        |
      3 | share "s" guest="/s"
@@ -169,6 +169,6 @@ fn what_the_file_lacks_hides_no_path() {
      4 | share "t" guest="/s/t"
        |                 ^^^^^^ the place of this `share`
        |
-       = help: choose places of which none is inside of another
+       = help: choose places that are not inside one another
     "#);
 }

@@ -17,7 +17,7 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
        = help: did you mean "a3s_code"?
     "#);
     assert_snapshot!(errors("box b\nagent kind=\"local_binary\" {\n    image \"oci:i\"\n}\n"), @r#"
-    error: the agent's kind does not fit what it is made of
+    error: the agent's `kind` does not match its `image` and `binary`
       --> Boxfile:2:12
        |
      2 | agent kind="local_binary" {
@@ -26,7 +26,7 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
        = help: this kind needs a `binary`; add one, or remove `kind`
     "#);
     assert_snapshot!(errors("box b\nagent kind=\"opencode\" {\n    binary \"bin/agent\"\n}\n"), @r#"
-    error: the agent's kind does not fit what it is made of
+    error: the agent's `kind` does not match its `image` and `binary`
       --> Boxfile:2:12
        |
      2 | agent kind="opencode" {
@@ -37,7 +37,7 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
        = help: write `local_binary`, or remove `kind` or `binary`
     "#);
     assert_snapshot!(errors("box b\nagent kind=\"remote_binary\" {\n    binary \"bin/agent\"\n}\n"), @r#"
-    error: the agent's kind does not fit what it is made of
+    error: the agent's `kind` does not match its `image` and `binary`
       --> Boxfile:2:12
        |
      2 | agent kind="remote_binary" {
@@ -57,13 +57,13 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
        = help: add `binary "bin/agent"`
     "#);
     assert_snapshot!(errors("box b\nagent \"opencode\" {\n    image \"oci:i\"\n}\n"), @r#"
-    error: `agent` takes no value, but got the text `opencode`
+    error: `agent` takes no value, but got the string `opencode`
       --> Boxfile:2:7
        |
      2 | agent "opencode" {
        |       ^^^^^^^^^^ one too many
        |
-       = help: write `kind="opencode"`
+       = help: write `agent kind="opencode"`
     "#);
 }
 
@@ -150,7 +150,7 @@ fn a_binary_is_the_agents() {
        = help: it belongs to the agent alone; write it inside `agent { … }`
     "#);
     assert_snapshot!(errors("box b\nagent { binary \"\"; }\n"), @r#"
-    error: the text of `binary` is empty
+    error: `binary` is empty
       --> Boxfile:2:16
        |
      2 | agent { binary ""; }
@@ -165,7 +165,7 @@ fn a_binary_is_the_agents() {
      2 | agent { binary; }
        |         ^^^^^^ without a source
        |
-       = help: write `binary "bin/agent"`
+       = help: for example `binary "bin/agent"`
     "#);
 }
 
@@ -201,7 +201,7 @@ fn what_belongs_to_one_component_is_refused_in_the_other() {
        |
        = help: it belongs to the agent alone; write it inside `agent { … }`
     "#);
-    assert_snapshot!(agent_errors("    autostart #true"), @r"
+    assert_snapshot!(agent_errors("    autostart #true"), @"
     error: `autostart` does not belong here
       --> Boxfile:4:5
        |
@@ -222,7 +222,7 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
        |                    ^ must be from 1 to 1048576
 
-    error: `nproc` takes a whole number, not the text `1024`
+    error: `nproc` takes a whole number, not the string `1024`
       --> Boxfile:4:28
        |
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
@@ -230,7 +230,7 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
        |
        = help: write it without quotes: 1024
 
-    error: `address-space` is 1KiB, which is less than is possible
+    error: `address-space` is 1KiB, which is less than is allowed
       --> Boxfile:4:49
        |
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
@@ -260,9 +260,9 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
        |                                                                            ^^^^^ no such property
        |
-       = help: write `rlimits nofile=1024 nproc=1024 address-space="2GiB"`
+       = help: its properties: `nofile`, `nproc`, `address-space`, `cpu`, `core`, `file-size`
     "#);
-    assert_snapshot!(agent_errors("    rlimits nofiles=1024 1024"), @r#"
+    assert_snapshot!(agent_errors("    rlimits nofiles=1024 1024"), @"
     error: `rlimits` has no property `nofiles`
       --> Boxfile:4:13
        |
@@ -277,25 +277,25 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
      4 |     rlimits nofiles=1024 1024
        |                          ^^^^ one too many
        |
-       = help: write `rlimits nofile=1024 nproc=1024 address-space="2GiB"`
-    "#);
+       = help: write `rlimits nofile=1024`
+    ");
 }
 
 #[test]
 fn a_limit_on_processes_does_not_hold_root() {
     assert_snapshot!(agent_errors("    user \"0:app\"\n    rlimits nofile=9 nproc=512"), @r#"
-    error: `nproc` does not hold root
+    error: `nproc` has no effect on root
       --> Boxfile:5:28
        |
      4 |     user "0:app"
        |          ------- the component runs as root
      5 |     rlimits nofile=9 nproc=512
-       |                            ^^^ has no effect here
+       |                            ^^^ root is exempt from it
        |
-       = help: remove `nproc`, and write `pids=512` in `limits`, which holds everyone
+       = help: remove `nproc`, and write `pids=512` in `limits`, which applies to every user
     "#);
     assert_snapshot!(agent_errors("    rlimits nproc=\"many\"\n    user root"), @r#"
-    error: `nproc` takes a whole number, not the text `many`
+    error: `nproc` takes a whole number, not the string `many`
       --> Boxfile:4:19
        |
      4 |     rlimits nproc="many"
@@ -308,18 +308,18 @@ fn a_limit_on_processes_does_not_hold_root() {
         ],
         None,
     )), @r#"
-    error: `nproc` does not hold root
+    error: `nproc` has no effect on root
       --> Boxfile.toml:4:17
        |
      4 | rlimits.nproc = 9
-       |                 ^ has no effect here
+       |                 ^ root is exempt from it
        |
       ::: base:1:29
        |
      1 | agent { image "oci:i"; user root; }
        |                             ---- the component runs as root
        |
-       = help: remove `nproc`, and write `pids = 9` in `limits`, which holds everyone
+       = help: remove `nproc`, and write `pids = 9` in `limits`, which applies to every user
     "#);
     for user in ["", "user app;", "user \"1000:0\";"] {
         let text = format!("box b\nagent {{ image \"oci:i\"; rlimits nproc=9; {user} }}\n");
@@ -346,11 +346,11 @@ fn a_tool_is_one_that_there_is() {
        |
        = help: the tools are ask_user, bash, edit_file, git_commit, git_diff, git_status, glob, grep, read_file, web_fetch, web_search, write_file
 
-    error: `tools` takes a text, not the number 5
+    error: `tools` takes a string, not the number 5
       --> Boxfile:4:28
        |
      4 |     tools "bsh" "teleport" 5
-       |                            ^ expected a text
+       |                            ^ expected a string
        |
        = help: write it in quotes: "5"
     "#);
@@ -361,18 +361,18 @@ fn a_tool_is_one_that_there_is() {
      4 |     tools
        |     ^^^^^ without a name
        |
-       = help: write `tools "read_file" "grep" "bash"`
+       = help: for example `tools "read_file" "grep" "bash"`
     "#);
 }
 
 #[test]
 fn a_user_is_a_name_or_a_number_in_quotes() {
     assert_snapshot!(agent_errors("    user 1000"), @r#"
-    error: `user` takes a text, not the number 1000
+    error: `user` takes a string, not the number 1000
       --> Boxfile:4:10
        |
      4 |     user 1000
-       |          ^^^^ expected a text
+       |          ^^^^ expected a string
        |
        = help: write it in quotes: "1000"
     "#);
@@ -390,22 +390,22 @@ fn a_user_is_a_name_or_a_number_in_quotes() {
 #[test]
 fn whether_the_application_starts_is_a_truth_value() {
     assert_snapshot!(file_errors("business {\n    image \"oci:i\"\n    autostart \"yes\"\n}"), @r#"
-    error: `autostart` takes a truth value, not the text `yes`
+    error: `autostart` takes a boolean, not the string `yes`
       --> Boxfile:5:15
        |
      5 |     autostart "yes"
-       |               ^^^^^ expected a truth value
+       |               ^^^^^ expected a boolean
        |
        = help: write `#true` or `#false`, without quotes
     "#);
-    assert_snapshot!(file_errors("business {\n    image \"oci:i\"\n    autostart\n}"), @r"
+    assert_snapshot!(file_errors("business {\n    image \"oci:i\"\n    autostart\n}"), @"
     error: `autostart` needs a value
       --> Boxfile:5:5
        |
      5 |     autostart
        |     ^^^^^^^^^ without a value
        |
-       = help: write `autostart #true`
+       = help: for example `autostart #true`
     ");
 }
 
@@ -418,7 +418,7 @@ fn an_env_file_has_a_path() {
      4 |     env-file
        |     ^^^^^^^^ without a path
        |
-       = help: write `env-file "agent.env"`
+       = help: for example `env-file "agent.env"`
     "#);
     assert_snapshot!(agent_errors("    env_file \"agent.env\""), @r#"
     error: unknown declaration `env_file`

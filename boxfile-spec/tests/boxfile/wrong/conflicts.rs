@@ -1,4 +1,4 @@
-//! Declarations that are right by themselves and clash with one another.
+//! Declarations that are valid by themselves but contradict each other.
 
 use insta::assert_snapshot;
 
@@ -7,7 +7,7 @@ use crate::{agent_errors, file_errors};
 #[test]
 fn the_machine_has_no_room_for_the_components() {
     assert_snapshot!(crate::errors("box b\nagent {\n    image \"oci:i\"\n    limits memory=\"64MiB\"\n}\nbusiness {\n    image \"oci:i\"\n}\nvm memory=\"256MiB\"\n"), @r#"
-    error: the components may take 1088MiB, which leaves nothing of the machine's memory
+    error: the components may take 1088MiB, which leaves no memory for the machine itself
       --> Boxfile:9:11
        |
      4 |     limits memory="64MiB"
@@ -26,7 +26,7 @@ fn the_machine_has_no_room_for_the_components() {
 #[test]
 fn room_for_the_components_alone_is_not_enough() {
     assert_snapshot!(file_errors(r#"vm memory="512MiB""#), @r#"
-    error: the components may take 512MiB, which leaves nothing of the machine's memory
+    error: the components may take 512MiB, which leaves no memory for the machine itself
       --> Boxfile:3:11
        |
      2 | agent { image "oci:i"; }
@@ -56,7 +56,7 @@ fn the_components_want_more_than_any_machine_has() {
 vm memory="64GiB"
 business {
     image "oci:i""#), @r#"
-    error: the components may take 65GiB, which leaves nothing of the machine's memory
+    error: the components may take 65GiB, which leaves no memory for the machine itself
       --> Boxfile:6:11
        |
      4 |     limits memory="64GiB"
@@ -74,7 +74,7 @@ business {
 #[test]
 fn a_phase_cannot_take_longer_than_the_whole() {
     assert_snapshot!(file_errors(r#"budget total="300ms" kernel="0.4s""#), @r#"
-    error: `kernel` can never take 400ms: the whole start may take 300ms
+    error: `kernel` is 400ms, but the whole start may take only 300ms
       --> Boxfile:3:29
        |
      3 | budget total="300ms" kernel="0.4s"
@@ -92,7 +92,7 @@ fn a_phase_cannot_take_longer_than_the_whole() {
        |
        = help: a duration is a number and ms or s, down to the millisecond: "500ms", "3s", "1.5s"
 
-    error: `init` can never take 6s: the whole start may take 5s
+    error: `init` is 6s, but the whole start may take only 5s
       --> Boxfile:3:24
        |
      3 | budget ready="1m" init="6s"
@@ -141,35 +141,35 @@ fn a_command_is_allowed_and_forbidden() {
     ask "ls"
     forbid "rm *" "git push *" "git push *"
 }"#), @r#"
-    error: `ls` stands in `allow` and in `ask`
+    error: `ls` is in both `allow` and `ask`
       --> Boxfile:5:9
        |
      4 |     allow "git push *" "ls"
        |                        ---- in `allow`, which has no effect
      5 |     ask "ls"
-       |         ^^^^ in `ask`, which counts
+       |         ^^^^ in `ask`, which takes precedence
        |
        = help: remove one of them
 
-    error: `git push *` stands in `allow` and in `forbid`
+    error: `git push *` is in both `allow` and `forbid`
       --> Boxfile:6:19
        |
      4 |     allow "git push *" "ls"
        |           ------------ in `allow`, which has no effect
     ...
      6 |     forbid "rm *" "git push *" "git push *"
-       |                   ^^^^^^^^^^^^ in `forbid`, which counts
+       |                   ^^^^^^^^^^^^ in `forbid`, which takes precedence
        |
        = help: remove one of them
 
-    error: `git push *` stands in `allow` and in `forbid`
+    error: `git push *` is in both `allow` and `forbid`
       --> Boxfile:6:32
        |
      4 |     allow "git push *" "ls"
        |           ------------ in `allow`, which has no effect
     ...
      6 |     forbid "rm *" "git push *" "git push *"
-       |                                ^^^^^^^^^^^^ in `forbid`, which counts
+       |                                ^^^^^^^^^^^^ in `forbid`, which takes precedence
        |
        = help: remove one of them
     "#);
@@ -188,7 +188,7 @@ fn one_value_has_one_error() {
        = help: remove `hostname`, or `uts`
     "#);
     assert_snapshot!(file_errors(r#"vm memory="1MiB""#), @r#"
-    error: `memory` is 1MiB, which is less than is possible
+    error: `memory` is 1MiB, which is less than is allowed
       --> Boxfile:3:11
        |
      3 | vm memory="1MiB"
@@ -197,7 +197,7 @@ fn one_value_has_one_error() {
        = help: write `memory="768MiB"`
     "#);
     assert_snapshot!(file_errors(r#"vm memory="1000B""#), @r#"
-    error: `memory` is 1000B, which is less than is possible
+    error: `memory` is 1000B, which is less than is allowed
       --> Boxfile:3:11
        |
      3 | vm memory="1000B"
@@ -206,7 +206,7 @@ fn one_value_has_one_error() {
        = help: write `memory="768MiB"`
     "#);
     assert_snapshot!(file_errors(r#"vm memory="100000001B""#), @r#"
-    error: the components may take 512MiB, which leaves nothing of the machine's memory
+    error: the components may take 512MiB, which leaves no memory for the machine itself
       --> Boxfile:3:11
        |
      2 | agent { image "oci:i"; }

@@ -22,9 +22,9 @@ fn a_base_that_cannot_be_read() {
 }
 
 #[test]
-fn a_base_lies_in_the_checkout() {
+fn a_base_must_be_in_the_checkout() {
     assert_snapshot!(show(&[("Boxfile", "box b\nextends \"/etc/base.Boxfile\"\n")]), @r#"
-    error: a base file must lie inside the checkout
+    error: a base file must be inside the checkout
       --> Boxfile:2:9
        |
      2 | extends "/etc/base.Boxfile"
@@ -37,7 +37,7 @@ fn a_base_lies_in_the_checkout() {
         ("a", "extends \"/b\"\nport 80\n"),
         ("/b", BASE),
     ]), @r#"
-    error: a base file must lie inside the checkout
+    error: a base file must be inside the checkout
       --> a:1:9
        |
      1 | extends "/b"
@@ -54,7 +54,7 @@ fn a_base_lies_in_the_checkout() {
        = help: it belongs inside `agent { … }`
     "#);
     assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\\nerror: forged\"\n")]), @r#"
-    error: the text of `extends` contains the invisible character U+000A
+    error: `extends` contains the invisible character U+000A
       --> Boxfile:2:9
        |
      2 | extends "a\nerror: forged"
@@ -84,7 +84,7 @@ fn a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed() {
      3 | share s guest="/s"
        |               ---- the place of this `share`
        |
-       = help: choose places of which none is inside of another
+       = help: choose places that are not inside one another
     "#);
 }
 
@@ -100,6 +100,19 @@ fn a_text_by_itself_extends_nothing() {
 }
 
 #[test]
+fn a_base_is_no_url() {
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"https://x/base\"\n")]), @r#"
+    error: a base file must be inside the checkout
+      --> Boxfile:2:9
+       |
+     2 | extends "https://x/base"
+       |         ^^^^^^^^^^^^^^^^ a URL
+       |
+       = help: a base is checked in with what extends it: name it relative to this file, such as "../base.Boxfile"
+    "#);
+}
+
+#[test]
 fn extends_names_one_path() {
     assert_snapshot!(show(&[("Boxfile", "box b\nextends\n")]), @r#"
     error: `extends` needs a path
@@ -108,16 +121,16 @@ fn extends_names_one_path() {
      2 | extends
        | ^^^^^^^ without a path
        |
-       = help: write `extends "../base.Boxfile"`
+       = help: for example `extends "../base.Boxfile"`
     "#);
     assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\" \"b\"\n"), ("a", BASE)]), @r#"
-    error: unexpected argument: the text `b`
+    error: unexpected argument: the string `b`
       --> Boxfile:2:13
        |
      2 | extends "a" "b"
        |             ^^^ one too many
        |
-       = help: write `extends "../base.Boxfile"`
+       = help: remove it
     "#);
     assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\nextends \"b\"\n"), ("a", BASE)]), @r#"
     error: a file extends one other file
@@ -189,7 +202,7 @@ fn a_chain_that_is_too_long() {
      1 | extends "base8"
        |         ^^^^^^^ named here
        |
-       = help: let one base hold what several of them declare
+       = help: merge some of the base files into one
     "#);
 }
 
@@ -227,7 +240,7 @@ fn a_clash_of_two_files_is_shown_in_both() {
         ("Boxfile", "box b\nextends \"../base.Boxfile\"\nvm memory=\"512MiB\"\nshare \"x\" guest=\"/data/x\"\n"),
         ("../base.Boxfile", &format!("{BASE}\nshare \"data\" guest=\"/data\"\n")),
     ]), @r#"
-    error: the components may take 1GiB, which leaves nothing of the machine's memory
+    error: the components may take 1GiB, which leaves no memory for the machine itself
       --> Boxfile:3:11
        |
      3 | vm memory="512MiB"
@@ -240,7 +253,7 @@ fn a_clash_of_two_files_is_shown_in_both() {
        |
        = help: write `memory="1280MiB"`, or lower the limits
 
-    error: `/data/x` lies inside of `/data`, where something else is
+    error: `/data/x` is inside `/data`, which is already in use
       --> Boxfile:4:17
        |
      4 | share "x" guest="/data/x"
@@ -251,12 +264,12 @@ fn a_clash_of_two_files_is_shown_in_both() {
      6 | share "data" guest="/data"
        |                    ------- the place of this `share`
        |
-       = help: choose places of which none is inside of another
+       = help: choose places that are not inside one another
     "#);
 }
 
 #[test]
-fn a_declaration_that_stands_twice_in_one_file_is_wrong_over_a_base_too() {
+fn a_duplicate_in_one_file_is_an_error_over_a_base_too() {
     assert_snapshot!(show(&[
         ("Boxfile", "box b\nextends \"base\"\nvm cpus=1\nvm cpus=2\nskill \"a\" path=\"a\"\nskill \"a\" path=\"b\"\n"),
         ("base", &format!("{BASE}vm cpus=3\nskill \"a\" path=\"c\"\n")),
@@ -286,7 +299,7 @@ fn a_declaration_that_stands_twice_in_one_file_is_wrong_over_a_base_too() {
 #[test]
 fn a_base_that_is_too_long_or_not_closed() {
     let long = format!("//{}", "x".repeat(boxfile_spec::MAX_SOURCE));
-    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\n"), ("a", &long)]).replace(&"x".repeat(40), "x"), @r"
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\n"), ("a", &long)]).replace(&"x".repeat(40), "x"), @"
     error: the file has more than 1048576 bytes
       --> a:1:1
        |
@@ -295,7 +308,7 @@ fn a_base_that_is_too_long_or_not_closed() {
        |
        = help: a Boxfile holds declarations only; put files into images and skills
     ");
-    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\n"), ("a", "agent {\n")]), @r"
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"a\"\n"), ("a", "agent {\n")]), @"
     error: this block is never closed
       --> a:1:7
        |
@@ -320,4 +333,84 @@ fn a_line_of_the_base_that_cannot_be_read_makes_nothing_missing() {
        |
        = help: values follow one another with spaces between them: `args "a" "b"`
     "#);
+}
+
+#[test]
+fn what_is_overridden_is_right_all_the_same() {
+    let main = "extends base\nbox b\nvm cpus=1\nagent {\n port 80\n env A=\"1\" TOKEN=\"\"\n args x\n}\n\
+                network none\nprofile ci { vm cpus=2; }\n";
+    let base = "box 3\nvm cpus=\"two\"\nagent {\n image \"oci:i\"\n port\n env A=1 TOKEN=\"ghp_0123456789abcdef\"\n \
+                args #true\n}\nnetwork shared { alow x; }\nprofile ci { vm cpus=0; }\n";
+    assert_snapshot!(show(&[("Boxfile", main), ("base", base)]), @r#"
+    error: `box` takes a string, not the number 3
+      --> base:1:5
+       |
+     1 | box 3
+       |     ^ expected a string
+       |
+       = help: write it in quotes: "3"
+
+    error: `cpus` takes a whole number, not the string `two`
+      --> base:2:9
+       |
+     2 | vm cpus="two"
+       |         ^^^^^ expected a whole number
+
+    error: `port` needs a number
+      --> base:5:2
+       |
+     5 |  port
+       |  ^^^^ without a number
+       |
+       = help: for example `port 4088`
+
+    error: `A` takes a string, not the number 1
+      --> base:6:8
+       |
+     6 |  env A=1 TOKEN="********************"
+       |        ^ expected a string
+       |
+       = help: write it in quotes: "1"
+
+    error: `TOKEN` looks like a secret written as a plain value
+      --> base:6:16
+       |
+     6 |  env A=1 TOKEN="********************"
+       |                ^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `secret "TOKEN"`; if it is not a secret, write `plain-env TOKEN=…`
+
+    error: `args` takes a string, not `#true`
+      --> base:7:7
+       |
+     7 |  args #true
+       |       ^^^^^ expected a string
+       |
+       = help: write it in quotes: "true"
+
+    error: unknown declaration `alow`
+      --> base:9:18
+       |
+     9 | network shared { alow x; }
+       |                  ^^^^ no such declaration here
+       |
+       = help: did you mean `allow`?
+
+    error: `cpus` is out of range
+       --> base:10:22
+        |
+     10 | profile ci { vm cpus=0; }
+        |                      ^ must be from 1 to 16
+    "#);
+}
+
+#[test]
+fn what_a_base_lacks_may_be_in_what_overrides_it() {
+    let base = "agent kind=local_binary {\n health exec \"/bin/check\"\n}\nbudget ready=\"10s\"\n\
+                conflict \"/a\" policy=drop\nvm memory=\"400MiB\"\nskill s mode=mount\nnetwork cap-only\n\
+                share s guest=\"/s\" component=business\n";
+    let main = "extends base\nbox b\nagent kind=oci_image {\n image \"oci:i\"\n limits memory=\"64MiB\"\n}\n\
+                budget ready=\"10s\" total=\"20s\"\nlayout merged\nconflict \"/a\" policy=drop\nvm memory=\"500MiB\"\n\
+                skill s path=s\nnetwork none\nshare s component=agent\n";
+    assert_snapshot!(show(&[("Boxfile", main), ("base", base)]), @"");
 }

@@ -43,7 +43,7 @@ fn sizes() {
        = help: a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: "512MiB"
     "#);
     assert_snapshot!(agent_errors(r#"    limits memory="1MiB""#), @r#"
-    error: `memory` is 1MiB, which is less than is possible
+    error: `memory` is 1MiB, which is less than is allowed
       --> Boxfile:4:19
        |
      4 |     limits memory="1MiB"
@@ -52,7 +52,7 @@ fn sizes() {
        = help: write `memory="4MiB"`
     "#);
     assert_snapshot!(file_errors(r#"vm memory="65GiB""#), @r#"
-    error: `memory` is 65GiB, which is more than is possible
+    error: `memory` is 65GiB, which is more than is allowed
       --> Boxfile:3:11
        |
      3 | vm memory="65GiB"
@@ -73,7 +73,7 @@ fn sizes() {
 
 #[test]
 fn processes_and_weights() {
-    assert_snapshot!(agent_errors(r#"    limits pids=0 cpu-weight=10001"#), @r"
+    assert_snapshot!(agent_errors(r#"    limits pids=0 cpu-weight=10001"#), @"
     error: `pids` is out of range
       --> Boxfile:4:17
        |
@@ -86,15 +86,15 @@ fn processes_and_weights() {
      4 |     limits pids=0 cpu-weight=10001
        |                              ^^^^^ must be from 1 to 10000
     ");
-    assert_snapshot!(agent_errors(r#"    limits cpu-shares=1"#), @r"
+    assert_snapshot!(agent_errors(r#"    limits cpu-shares=1"#), @"
     error: `cpu-shares` is out of range
       --> Boxfile:4:23
        |
      4 |     limits cpu-shares=1
        |                       ^ must be from 2 to 262144
     ");
-    assert_snapshot!(agent_errors(r#"    limits cpu-weight=100 cpu-shares=1024"#), @r"
-    error: `cpu-weight` and `cpu-shares` are two ways to say the same
+    assert_snapshot!(agent_errors(r#"    limits cpu-weight=100 cpu-shares=1024"#), @"
+    error: `cpu-weight` and `cpu-shares` set the same limit
       --> Boxfile:4:38
        |
      4 |     limits cpu-weight=100 cpu-shares=1024
@@ -103,7 +103,7 @@ fn processes_and_weights() {
        |
        = help: remove `cpu-shares`
     ");
-    assert_snapshot!(file_errors(r#"vm cpus=17"#), @r"
+    assert_snapshot!(file_errors(r#"vm cpus=17"#), @"
     error: `cpus` is out of range
       --> Boxfile:3:9
        |

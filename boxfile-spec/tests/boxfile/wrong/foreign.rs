@@ -17,7 +17,7 @@ fn a_toml_text_under_the_name_of_a_kdl_file() {
        = help: give it a name that ends with `.toml`: `Boxfile.toml`
     "#);
     // Whatever else is wrong, brackets at the beginning leave no doubt.
-    assert_snapshot!(errors("[agent]\nimage = oci:i\n"), @r"
+    assert_snapshot!(errors("[agent]\nimage = oci:i\n"), @"
     error: the file's name says KDL, but it is written in TOML
       --> Boxfile:1:1
        |
@@ -69,7 +69,7 @@ fn a_kdl_text_with_some_toml_in_it_is_kdl() {
 
 #[test]
 fn a_comment_as_in_a_shell() {
-    assert_snapshot!(file_errors("# what it's for (and why), x = y\n#vm cpus=2"), @r"
+    assert_snapshot!(file_errors("# what it's for (and why), x = y\n#vm cpus=2"), @"
     error: this is not a comment
       --> Boxfile:3:1
        |
@@ -104,7 +104,7 @@ fn a_comment_as_in_a_shell_after_a_declaration() {
 #[test]
 fn typographic_quotes() {
     assert_snapshot!(file_errors("layout “merged”\nshare ‘a b’ guest=“/a"), @r#"
-    error: typographic quotes are not quotes
+    error: typographic quotes cannot enclose a string
       --> Boxfile:3:8
        |
      3 | layout “merged”
@@ -112,7 +112,7 @@ fn typographic_quotes() {
        |
        = help: write `"merged"`
 
-    error: typographic quotes are not quotes
+    error: typographic quotes cannot enclose a string
       --> Boxfile:4:7
        |
      4 | share ‘a b’ guest=“/a
@@ -120,7 +120,7 @@ fn typographic_quotes() {
        |
        = help: write `"a b"`
 
-    error: typographic quotes are not quotes
+    error: typographic quotes cannot enclose a string
       --> Boxfile:4:19
        |
      4 | share ‘a b’ guest=“/a
@@ -131,7 +131,7 @@ fn typographic_quotes() {
 }
 
 #[test]
-fn a_value_behind_an_equals_sign() {
+fn a_value_after_an_equals_sign() {
     assert_snapshot!(agent_errors("    workdir = /srv\n    args = [\"a\", \"b\"]\n    autostart = true\n    env = { }\n    user = a b \"c"), @r#"
     error: the value of a declaration follows its name without `=`
       --> Boxfile:4:13
@@ -165,15 +165,15 @@ fn a_value_behind_an_equals_sign() {
        |
        = help: write `name="value"`, or remove the `=`
 
-    error: nothing can stand inside of `env`
+    error: `env` takes no block
       --> Boxfile:7:11
        |
      7 |     env = { }
        |           ^ opened here
        |
-       = help: write `env LOG_LEVEL="info" LANG="C.UTF-8"`
+       = help: for example `env LOG_LEVEL="info" LANG="C.UTF-8"`
 
-    error: this text is never closed
+    error: this string is never closed
       --> Boxfile:8:16
        |
      8 |     user = a b "c
@@ -223,7 +223,7 @@ fn a_name_with_a_colon() {
 #[test]
 fn texts_in_single_quotes() {
     assert_snapshot!(agent_errors("    entrypoint 'sh' '-c' 'echo hi' \"it's\"\n    env A='x' B='a b\n    'user' app"), @r#"
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:4:16
        |
      4 |     entrypoint 'sh' '-c' 'echo hi' "it's"
@@ -231,7 +231,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"sh"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:4:21
        |
      4 |     entrypoint 'sh' '-c' 'echo hi' "it's"
@@ -239,7 +239,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"-c"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:4:26
        |
      4 |     entrypoint 'sh' '-c' 'echo hi' "it's"
@@ -247,7 +247,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"echo hi"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:5:11
        |
      5 |     env A='x' B='a b
@@ -255,7 +255,7 @@ fn texts_in_single_quotes() {
        |
        = help: write `"x"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:5:17
        |
      5 |     env A='x' B='a b
@@ -263,12 +263,310 @@ fn texts_in_single_quotes() {
        |
        = help: write `"a"`
 
-    error: a text stands in double quotes
+    error: a string is written in double quotes
       --> Boxfile:6:5
        |
      6 |     'user' app
        |     ^^^^^^ in single quotes
        |
        = help: write `"user"`
+    "#);
+}
+
+#[test]
+fn a_property_as_a_declaration_of_its_own() {
+    assert_snapshot!(agent_errors("hostname web\nmemory \"1g\"\npids 7\nnofile 9\nhostname \"a b\""), @r#"
+    error: unknown declaration `hostname`
+      --> Boxfile:4:1
+       |
+     4 | hostname web
+       | ^^^^^^^^ no such declaration here
+       |
+       = help: write `namespaces hostname="web"`
+
+    error: unknown declaration `memory`
+      --> Boxfile:5:1
+       |
+     5 | memory "1g"
+       | ^^^^^^ no such declaration here
+       |
+       = help: write `limits memory="1GiB"`
+
+    error: unknown declaration `pids`
+      --> Boxfile:6:1
+       |
+     6 | pids 7
+       | ^^^^ no such declaration here
+       |
+       = help: write `limits pids=7`
+
+    error: unknown declaration `nofile`
+      --> Boxfile:7:1
+       |
+     7 | nofile 9
+       | ^^^^^^ no such declaration here
+       |
+       = help: write `rlimits nofile=9`
+
+    error: unknown declaration `hostname`
+      --> Boxfile:8:1
+       |
+     8 | hostname "a b"
+       | ^^^^^^^^ no such declaration here
+       |
+       = help: the declarations here are `image`, `binary`, `entrypoint`, `args`, `env`, `plain-env`, `env-file`, `workdir`, `user`, `port`, `health`, `tools`, `namespaces`, `limits`, `rlimits`
+    "#);
+    assert_snapshot!(file_errors("cpus 2\ntotal \"5s\""), @r#"
+    error: unknown declaration `cpus`
+      --> Boxfile:3:1
+       |
+     3 | cpus 2
+       | ^^^^ no such declaration here
+       |
+       = help: write `vm cpus=2`
+
+    error: unknown declaration `total`
+      --> Boxfile:4:1
+       |
+     4 | total "5s"
+       | ^^^^^ no such declaration here
+       |
+       = help: write `budget total="5s"`
+    "#);
+}
+
+#[test]
+fn an_argument_that_is_meant_as_a_property() {
+    let lines =
+        "limits \"2g\" foo=1\nhealth tcp x\nenv \"LOG=info\" LOG\nenv \"API_TOKEN=hunter2hunter2\"";
+    assert_snapshot!(agent_errors(lines), @r#"
+    error: `limits` takes no value, but got the string `2g`
+      --> Boxfile:4:8
+       |
+     4 | limits "2g" foo=1
+       |        ^^^^ one too many
+       |
+       = help: write `limits memory="2GiB"`
+
+    error: `limits` has no property `foo`
+      --> Boxfile:4:13
+       |
+     4 | limits "2g" foo=1
+       |             ^^^ no such property
+       |
+       = help: its properties: `memory`, `pids`, `cpu-weight`, `cpu-shares`
+
+    error: unexpected argument: the string `x`
+      --> Boxfile:5:12
+       |
+     5 | health tcp x
+       |            ^ one too many
+       |
+       = help: remove it; its properties: `port`
+
+    error: `env` takes variables
+      --> Boxfile:6:5
+       |
+     6 | env "LOG=info" LOG
+       |     ^^^^^^^^^^ no variable
+       |
+       = help: write `env LOG="info"`
+
+    error: `env` takes variables
+      --> Boxfile:6:16
+       |
+     6 | env "LOG=info" LOG
+       |                ^^^ no variable
+       |
+       = help: write `env LOG="value"`
+
+    error: `env` takes variables
+      --> Boxfile:7:5
+       |
+     7 | env "************************"
+       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^ no variable
+       |
+       = help: write `env API_TOKEN="…"`
+    "#);
+    assert_snapshot!(file_errors("budget \"5s\"\nvm 2 \"1GiB\"\nskill s \"skills/s\"\nlayout split merged"), @r#"
+    error: `budget` takes no value, but got the string `5s`
+      --> Boxfile:3:8
+       |
+     3 | budget "5s"
+       |        ^^^^ one too many
+       |
+       = help: write `budget total="5s"`
+
+    error: `vm` takes no value, but got the number 2
+      --> Boxfile:4:4
+       |
+     4 | vm 2 "1GiB"
+       |    ^ one too many
+       |
+       = help: write `vm cpus=2`
+
+    error: `vm` takes no value, but got the string `1GiB`
+      --> Boxfile:4:6
+       |
+     4 | vm 2 "1GiB"
+       |      ^^^^^^ one too many
+       |
+       = help: write `vm memory="1GiB"`
+
+    error: `skill` needs `path`
+      --> Boxfile:5:1
+       |
+     5 | skill s "skills/s"
+       | ^^^^^ without `path`
+       |
+       = help: for example `skill "greet" path="skills/greet"`
+
+    error: unexpected argument: the string `skills/s`
+      --> Boxfile:5:9
+       |
+     5 | skill s "skills/s"
+       |         ^^^^^^^^^^ one too many
+       |
+       = help: write `path="skills/s"`
+
+    error: unexpected argument: the string `merged`
+      --> Boxfile:6:14
+       |
+     6 | layout split merged
+       |              ^^^^^^ one too many
+       |
+       = help: remove it
+    "#);
+    let toml =
+        "box = \"b\"\nbudget = \"5s\"\n[agent]\nimage = \"oci:i\"\nenv = [\"A=1\"]\nport = 80,\n";
+    assert_snapshot!(shown(&read(&[("Boxfile.toml", toml)], None)), @r#"
+    error: `budget` takes no value, but got the string `5s`
+      --> Boxfile.toml:2:10
+       |
+     2 | budget = "5s"
+       |          ^^^^ one too many
+       |
+       = help: write `budget = { total = "5s" }`
+
+    error: `env` takes variables
+      --> Boxfile.toml:5:7
+       |
+     5 | env = ["A=1"]
+       |       ^^^^^^^ no variable
+       |
+       = help: write `env = { NAME = "value" }`
+
+    error: `,` has no meaning here
+      --> Boxfile.toml:6:10
+       |
+     6 | port = 80,
+       |          ^ unexpected
+       |
+       = help: remove the `,`: each name is on a line of its own
+    "#);
+}
+
+#[test]
+fn references_of_other_tools() {
+    let images =
+        ["“debian”", "h/x@md5:ab", "docker://h/x@sha512:zz", "docker://u:p/w@host/x", "Foo", ""];
+    let found = images.map(|image| errors(&format!("box b\nagent {{ image \"{image}\"; }}\n")));
+    assert!(!found.concat().contains("p/w"));
+    assert_snapshot!(found.join("\n\n"), @r#"
+    error: `“debian”` is not a valid image reference
+      --> Boxfile:2:15
+       |
+     2 | agent { image "“debian”"; }
+       |               ^^^^^^^^^^ not a repository name
+       |
+       = help: remove the typographic quotes: "debian"
+
+    error: a digest of the algorithm md5 is not supported
+      --> Boxfile:2:15
+       |
+     2 | agent { image "h/x@md5:ab"; }
+       |               ^^^^^^^^^^^^ after the `@`
+       |
+       = help: write the image's sha256: `@sha256:` and 64 hexadecimal digits
+
+    error: a digest of the algorithm sha512 is not supported
+      --> Boxfile:2:15
+       |
+     2 | agent { image "docker://h/x@sha512:zz"; }
+       |               ^^^^^^^^^^^^^^^^^^^^^^^^ after the `@`
+       |
+       = help: write the image's sha256: `@sha256:` and 64 hexadecimal digits
+
+    error: an image reference takes no user or password
+      --> Boxfile:2:15
+       |
+     2 | agent { image "*********************"; }
+       |               ^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout
+       |
+       = help: leave out what is in front of the `@`, and log in: docker login HOST
+
+    error: `Foo` is not a valid image reference
+      --> Boxfile:2:15
+       |
+     2 | agent { image "Foo"; }
+       |               ^^^^^ not a repository name
+       |
+       = help: a repository name has lower-case letters only: "foo"
+
+    error: `image` is empty
+      --> Boxfile:2:15
+       |
+     2 | agent { image ""; }
+       |               ^^ nothing between the quotes
+       |
+       = help: name an image, such as "oci:images/agent"
+    "#);
+    assert_snapshot!(errors("box b\nagent { image \"debian\",\n}\n"), @r#"
+    error: `,` has no meaning here
+      --> Boxfile:2:15
+       |
+     2 | agent { image "debian",
+       |               ^^^^^^^^^ unexpected
+       |
+       = help: remove the `,`: values follow one another with spaces between them: `args "a" "b"`
+    "#);
+}
+
+#[test]
+fn one_argument_that_is_probably_several() {
+    let warnings = |lines: &str| {
+        let text = format!("box b\nagent {{\n image \"oci:i\"\n {lines}\n}}\n");
+        let document = read(&[("Boxfile", &text)], None);
+        assert!(document.boxfile.is_some());
+        shown(&document)
+    };
+    assert_snapshot!(warnings("args \"serve --name 'a b'\""), @r#"
+    warning: `args` is one argument with spaces in it, and no shell splits it
+      --> Boxfile:4:7
+       |
+     4 |  args "serve --name 'a b'"
+       |       ^^^^^^^^^^^^^^^^^^^^ one argument
+       |
+       = help: for 3 arguments, write `args "serve" "--name" "a b"`
+    "#);
+    for lines in [
+        "args \"Summarize it.\"",
+        "args \"summarize what there is in here\"",
+        "args \"a\" \"b c\"",
+        "args one",
+        "args \"echo $HOME\"",
+        "entrypoint \"/bin/sh\" \"-c\"\n args \"echo a b\"",
+    ] {
+        assert_eq!(warnings(lines), "", "{lines}");
+    }
+    let toml = "box = \"b\"\n[agent]\nimage = \"oci:i\"\nargs = \"a b\"\n";
+    assert_snapshot!(shown(&read(&[("Boxfile.toml", toml)], None)), @r#"
+    warning: `args` is one argument with spaces in it, and no shell splits it
+      --> Boxfile.toml:4:8
+       |
+     4 | args = "a b"
+       |        ^^^^^ one argument
+       |
+       = help: for 2 arguments, write `args = ["a", "b"]`
     "#);
 }

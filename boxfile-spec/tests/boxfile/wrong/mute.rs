@@ -1,4 +1,4 @@
-//! Declarations that say nothing, and such as lack something.
+//! Declarations that are empty or lack something.
 
 use insta::assert_snapshot;
 
@@ -7,71 +7,71 @@ use crate::{agent_errors, file_errors, read, shown};
 #[test]
 fn a_declaration_that_says_nothing() {
     assert_snapshot!(file_errors("vm\nbudget"), @r#"
-    error: `vm` says nothing
+    error: `vm` is empty
       --> Boxfile:3:1
        |
      3 | vm
        | ^^ nothing is given
        |
-       = help: write `vm cpus=2 memory="2GiB"`
+       = help: for example `vm cpus=2 memory="2GiB"`
 
-    error: `budget` says nothing
+    error: `budget` is empty
       --> Boxfile:4:1
        |
      4 | budget
        | ^^^^^^ nothing is given
        |
-       = help: write `budget total="700ms" kernel="400ms"`
+       = help: for example `budget total="700ms" kernel="400ms"`
     "#);
     assert_snapshot!(agent_errors("    limits\n    rlimits\n    namespaces"), @r#"
-    error: `limits` says nothing
+    error: `limits` is empty
       --> Boxfile:4:5
        |
      4 |     limits
        |     ^^^^^^ nothing is given
        |
-       = help: write `limits memory="512MiB" pids=100 cpu-weight=20`
+       = help: for example `limits memory="512MiB" pids=100 cpu-weight=20`
 
-    error: `rlimits` says nothing
+    error: `rlimits` is empty
       --> Boxfile:5:5
        |
      5 |     rlimits
        |     ^^^^^^^ nothing is given
        |
-       = help: write `rlimits nofile=1024 nproc=1024 address-space="2GiB"`
+       = help: for example `rlimits nofile=1024 nproc=1024 address-space="2GiB"`
 
-    error: `namespaces` says nothing
+    error: `namespaces` is empty
       --> Boxfile:6:5
        |
      6 |     namespaces
        |     ^^^^^^^^^^ nothing is given
        |
-       = help: write `namespaces net=#true hostname="my-host"`
+       = help: for example `namespaces net=#true hostname="my-host"`
     "#);
     assert_snapshot!(file_errors("sandbox \"ci\" {\n    writable\n    ask\n}\ntask \"t\" type=\"a\" description=\"b\" {\n    tags\n}"), @r#"
-    error: `writable` says nothing
+    error: `writable` is empty
       --> Boxfile:4:5
        |
      4 |     writable
        |     ^^^^^^^^ nothing is given
        |
-       = help: write `writable "/workspace"`
+       = help: for example `writable "/workspace"`
 
-    error: `ask` says nothing
+    error: `ask` is empty
       --> Boxfile:5:5
        |
      5 |     ask
        |     ^^^ nothing is given
        |
-       = help: write `ask "git commit *"`
+       = help: for example `ask "git commit *"`
 
-    error: `tags` says nothing
+    error: `tags` is empty
       --> Boxfile:8:5
        |
      8 |     tags
        |     ^^^^ nothing is given
        |
-       = help: write `tags "parser" "cleanup"`
+       = help: for example `tags "parser" "cleanup"`
     "#);
 }
 
@@ -79,29 +79,29 @@ fn a_declaration_that_says_nothing() {
 fn a_table_that_says_nothing() {
     let text = "box = \"b\"\nvm = {}\n\n[agent]\nimage = \"oci:i\"\nargs = []\n\n[agent.limits]\n\n[logs]\n\n[cap.payments]\n\n[network]\nmode = \"filtered\"\nallow = []\n";
     assert_snapshot!(shown(&read(&[("Boxfile.toml", text)], None)), @r#"
-    error: `vm` says nothing
+    error: `vm` is empty
       --> Boxfile.toml:2:1
        |
      2 | vm = {}
        | ^^ nothing is given
        |
-       = help: write `vm = { cpus = 2, memory = "2GiB" }`
+       = help: for example `vm = { cpus = 2, memory = "2GiB" }`
 
-    error: `limits` says nothing
+    error: `limits` is empty
       --> Boxfile.toml:8:8
        |
      8 | [agent.limits]
        |        ^^^^^^ nothing is given
        |
-       = help: write `limits = { memory = "512MiB", pids = 100, cpu-weight = 20 }`
+       = help: for example `limits = { memory = "512MiB", pids = 100, cpu-weight = 20 }`
 
-    error: `allow` says nothing
+    error: `allow` is empty
        --> Boxfile.toml:16:1
         |
      16 | allow = []
         | ^^^^^ nothing is given
         |
-        = help: write `allow = ["api.example.com"]`
+        = help: for example `allow = ["api.example.com"]`
     "#);
 }
 
@@ -114,7 +114,7 @@ fn all_that_a_declaration_lacks_is_one_error() {
      3 | share
        | ^^^^^ without a name and `guest`
        |
-       = help: write `share "workspace" guest="/a3s/workspace" access="rw"`
+       = help: for example `share "workspace" guest="/a3s/workspace" access="rw"`
 
     error: `scratch` needs `guest` and `size`
       --> Boxfile:4:1
@@ -122,7 +122,7 @@ fn all_that_a_declaration_lacks_is_one_error() {
      4 | scratch "s"
        | ^^^^^^^ without `guest` and `size`
        |
-       = help: write `scratch "cache" guest="/var/cache" size="2GiB"`
+       = help: for example `scratch "cache" guest="/var/cache" size="2GiB"`
 
     error: `cap` needs a kind
       --> Boxfile:5:1
@@ -130,6 +130,6 @@ fn all_that_a_declaration_lacks_is_one_error() {
      5 | cap
        | ^^^ without a kind
        |
-       = help: write `cap "http" timeout="10s"`
+       = help: for example `cap "http" timeout="10s"`
     "#);
 }

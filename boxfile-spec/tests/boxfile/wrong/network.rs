@@ -31,7 +31,7 @@ fn a_mode_is_one_of_four() {
      3 | network {
        | ^^^^^^^ without a mode
        |
-       = help: write
+       = help: for example
              network "filtered" {
                  allow "api.example.com" "*.example.org"
              }
@@ -116,11 +116,11 @@ fn a_peer_is_a_domain_an_address_or_a_network() {
        |
        = help: write a domain, all below one, an address or a network: "api.example.com", "*.example.com", "10.1.0.7", "10.1.0.0/16"
 
-    error: `allow` takes a text, not the number 443
+    error: `allow` takes a string, not the number 443
       --> Boxfile:4:101
        |
      4 |     allow "https://api.example.com/v1" "example.com:443" "localhost" "*" "10.0.0.0/33" "10.0.0.256" 443
-       |                                                                                                     ^^^ expected a text
+       |                                                                                                     ^^^ expected a string
        |
        = help: write it in quotes: "443"
 

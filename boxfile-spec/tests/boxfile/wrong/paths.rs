@@ -47,7 +47,7 @@ fn paths_of_requests() {
 #[test]
 fn a_working_directory_is_not_the_kernels() {
     assert_snapshot!(agent_errors(r#"    workdir "/proc/self/cwd""#), @r#"
-    error: the component cannot work in `/proc/self/cwd`
+    error: the working directory cannot be `/proc/self/cwd`
       --> Boxfile:4:13
        |
      4 |     workdir "/proc/self/cwd"
@@ -56,7 +56,7 @@ fn a_working_directory_is_not_the_kernels() {
        = help: choose another directory, for instance "/work"
     "#);
     assert_snapshot!(agent_errors(r#"    workdir "/srv/..//dev""#), @r#"
-    error: the component cannot work in `/srv/..//dev`
+    error: the working directory cannot be `/srv/..//dev`
       --> Boxfile:4:13
        |
      4 |     workdir "/srv/..//dev"
@@ -76,7 +76,7 @@ agent {
 skill s path="skills\u{202e}/s"
 kernel "k\u{200b}"
 share d guest="/d" host="d\t""#), @r#"
-    error: the text of `image` contains the invisible character U+001B
+    error: `image` contains the invisible character U+001B
       --> Boxfile:3:11
        |
      3 |     image "oci:i\u{1b}[2Jmages"
@@ -84,7 +84,7 @@ share d guest="/d" host="d\t""#), @r#"
        |
        = help: remove the character; if the file has it in its name, rename the file
 
-    error: the text of `env-file` contains the invisible character U+000A
+    error: `env-file` contains the invisible character U+000A
       --> Boxfile:4:22
        |
      4 |     env-file "a.env" "b\nerror: forged"
@@ -92,7 +92,7 @@ share d guest="/d" host="d\t""#), @r#"
        |
        = help: remove the character; if the file has it in its name, rename the file
 
-    error: the text of `path` contains the invisible character U+202E
+    error: `path` contains the invisible character U+202E
       --> Boxfile:6:14
        |
      6 | skill s path="skills\u{202e}/s"
@@ -100,7 +100,7 @@ share d guest="/d" host="d\t""#), @r#"
        |
        = help: remove the character; if the file has it in its name, rename the file
 
-    error: the text of `kernel` contains the invisible character U+200B
+    error: `kernel` contains the invisible character U+200B
       --> Boxfile:7:8
        |
      7 | kernel "k\u{200b}"
@@ -108,7 +108,7 @@ share d guest="/d" host="d\t""#), @r#"
        |
        = help: remove the character; if the file has it in its name, rename the file
 
-    error: the text of `host` contains the invisible character U+0009
+    error: `host` contains the invisible character U+0009
       --> Boxfile:8:25
        |
      8 | share d guest="/d" host="d\t"

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use crate::{errors, file_errors};
 
 #[test]
-fn what_a_business_application_is_to_see_that_there_is_not() {
+fn a_missing_business_application_cannot_see_anything() {
     assert_snapshot!(file_errors("share \"a\" guest=\"/a\" component=\"business\"\nscratch \"b\" guest=\"/b\" size=\"1GiB\" component=\"business\"\nsecret \"C\" component=\"business\"\nsecret \"D\" component=\"both\""), @r#"
     error: the file declares no business application
       --> Boxfile:3:32
@@ -44,7 +44,7 @@ fn what_a_business_application_is_to_see_that_there_is_not() {
 }
 
 #[test]
-fn what_a_profile_makes_of_a_business_application_counts_there_alone() {
+fn a_business_application_of_a_profile_exists_there_alone() {
     assert_snapshot!(file_errors("secret \"C\" component=\"business\"\nprofile \"p\" {\n    business { image \"oci:i\"; }\n}"), @r#"
     error: the file declares no business application
       --> Boxfile:3:22
@@ -76,7 +76,7 @@ fn a_secret_has_a_place_of_its_own() {
        = help: choose another place, for instance "/run/secrets/api-key"
     "#);
     assert_snapshot!(file_errors("share \"data\" guest=\"/data\"\nsecret \"A\" path=\"/data/a\"\nsecret \"B\" path=\"/run/b\"\nsecret \"C\" path=\"/run/b\"\nsecret \"D\" path=\"/run/b/d\""), @r#"
-    error: `/data/a` lies inside of `/data`, where something else is
+    error: `/data/a` is inside `/data`, which is already in use
       --> Boxfile:4:17
        |
      3 | share "data" guest="/data"
@@ -84,7 +84,7 @@ fn a_secret_has_a_place_of_its_own() {
      4 | secret "A" path="/data/a"
        |                 ^^^^^^^^^ the place of this `secret`
        |
-       = help: choose places of which none is inside of another
+       = help: choose places that are not inside one another
 
     error: two things would be at `/run/b`
       --> Boxfile:6:17
@@ -94,9 +94,9 @@ fn a_secret_has_a_place_of_its_own() {
      6 | secret "C" path="/run/b"
        |                 ^^^^^^^^ the place of this `secret`
        |
-       = help: choose places of which none is inside of another
+       = help: choose places that are not inside one another
 
-    error: `/run/b/d` lies inside of `/run/b`, which is the file of a secret
+    error: `/run/b/d` is inside `/run/b`, which is a secret's file
       --> Boxfile:7:17
        |
      5 | secret "B" path="/run/b"
@@ -105,7 +105,7 @@ fn a_secret_has_a_place_of_its_own() {
      7 | secret "D" path="/run/b/d"
        |                 ^^^^^^^^^^ the place of this `secret`
        |
-       = help: choose places of which none is inside of another
+       = help: choose places that are not inside one another
     "#);
 }
 
@@ -118,7 +118,7 @@ fn secrets_of_two_components_may_have_one_place() {
 }
 
 #[test]
-fn of_a_place_that_is_refused_no_more_is_said() {
+fn a_refused_place_has_no_further_errors() {
     assert_snapshot!(file_errors("share \"a\" guest=\"/proc\"\nshare \"b\" guest=\"/proc/b\""), @r#"
     error: nothing can be mounted at `/proc`
       --> Boxfile:3:17

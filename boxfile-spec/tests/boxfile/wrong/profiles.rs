@@ -17,12 +17,8 @@ fn choose(profile: &str, lines: &str) -> String {
 
 #[test]
 fn a_profile_that_the_file_does_not_have() {
-    assert_snapshot!(choose("cl", "profile \"ci\" { vm cpus=1; }"), @r"
-    the file has no profile `cl`; did you mean `ci`?
-    ");
-    assert_snapshot!(choose("production", "profile \"ci\" { vm cpus=1; }\nprofile \"dev\" { vm cpus=1; }"), @r"
-    the file has no profile `production`; its profiles are `ci`, `dev`
-    ");
+    assert_snapshot!(choose("cl", "profile \"ci\" { vm cpus=1; }"), @"the file has no profile `cl`; did you mean `ci`?");
+    assert_snapshot!(choose("production", "profile \"ci\" { vm cpus=1; }\nprofile \"dev\" { vm cpus=1; }"), @"the file has no profile `production`; its profiles are `ci`, `dev`");
     assert_snapshot!(choose("ci", ""), @r#"the file has no profile `ci`; it has none: declare one, such as `profile "ci"`, or name none"#);
 }
 
@@ -42,7 +38,7 @@ fn two_errors_that_read_alike_are_two() {
      3 | [profile.a.skill.x]
        |                  ^ without `path`
        |
-       = help: write
+       = help: for example
              [skill.greet]
              path = "skills/greet"
 
@@ -52,7 +48,7 @@ fn two_errors_that_read_alike_are_two() {
      4 | [profile.a.skill.y]
        |                  ^ without `path`
        |
-       = help: write
+       = help: for example
              [skill.greet]
              path = "skills/greet"
     "#);
@@ -81,10 +77,10 @@ fn an_error_of_a_profile_that_is_not_chosen() {
 }
 
 #[test]
-fn an_error_of_the_file_is_said_once_however_many_profiles_there_are() {
+fn an_error_of_the_file_is_reported_once_for_all_profiles() {
     assert_snapshot!(file_errors(r#"vm cpus=0
 profile "a" { layout "split"; }
-profile "b" { layout "merged"; }"#), @r"
+profile "b" { layout "merged"; }"#), @"
     error: `cpus` is out of range
       --> Boxfile:3:9
        |
@@ -94,12 +90,12 @@ profile "b" { layout "merged"; }"#), @r"
 }
 
 #[test]
-fn what_a_profile_makes_impossible() {
+fn errors_that_only_a_profile_has() {
     assert_snapshot!(file_errors(r#"budget total="1s" kernel="800ms"
 profile "fast" {
     budget total="500ms"
 }"#), @r#"
-    error: `kernel` can never take 800ms: the whole start may take 500ms
+    error: `kernel` is 800ms, but the whole start may take only 500ms
       --> Boxfile:3:26
        |
      3 | budget total="1s" kernel="800ms"
@@ -113,7 +109,7 @@ profile "fast" {
 }
 
 #[test]
-fn what_is_the_same_in_every_profile() {
+fn declarations_that_a_profile_cannot_have() {
     assert_snapshot!(file_errors(r#"profile "ci" {
     box "other"
     extends "base"
@@ -142,7 +138,7 @@ fn what_is_the_same_in_every_profile() {
      6 |     profile "inner" { vm cpus=1; }
        |     ^^^^^^^ in the wrong place
        |
-       = help: it is the same in every profile; write it outside of them
+       = help: profiles cannot be nested; write it beside this one
 
     error: `limits` does not belong here
       --> Boxfile:7:5
@@ -179,7 +175,7 @@ fn a_profile_has_a_name_and_nothing_beside_it() {
      3 | profile { vm cpus=1; }
        | ^^^^^^^ without a name
        |
-       = help: write
+       = help: for example
              profile "ci" {
                  budget total="10s"
              }
@@ -198,10 +194,7 @@ fn a_profile_has_a_name_and_nothing_beside_it() {
      4 | profile "CI" cpus=1
        |              ^^^^ no such property
        |
-       = help: write
-             profile "ci" {
-                 budget total="10s"
-             }
+       = help: remove it
     "#);
 }
 

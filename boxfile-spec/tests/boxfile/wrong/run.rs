@@ -33,7 +33,7 @@ share "data" guest="/c""#), @r#"
 }
 
 #[test]
-fn a_share_lies_where_the_guest_has_nothing_of_its_own() {
+fn a_share_cannot_hide_directories_of_the_guest() {
     assert_snapshot!(file_errors(r#"share "a" guest="/proc/a"
 share "b" guest="/a3s"
 share "c" guest="/cap"
@@ -101,7 +101,7 @@ share "e""#), @r#"
      6 | share "d" guest="~/data"
        |                 ^^^^^^^^ a relative path
        |
-       = help: `~` means nothing here: write the whole path, from `/` on
+       = help: `~` is not expanded here: write the whole path, from `/` on
 
     error: `share` needs `guest`
       --> Boxfile:7:1
@@ -109,7 +109,7 @@ share "e""#), @r#"
      7 | share "e"
        | ^^^^^ without `guest`
        |
-       = help: write `share "workspace" guest="/a3s/workspace" access="rw"`
+       = help: for example `share "workspace" guest="/a3s/workspace" access="rw"`
     "#);
 }
 
@@ -118,7 +118,7 @@ fn nothing_is_mounted_on_something_else() {
     assert_snapshot!(file_errors(r#"share "outer" guest="/data"
 share "inner" guest="/data/x" component="agent"
 scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
-    error: `/data/x` lies inside of `/data`, where something else is
+    error: `/data/x` is inside `/data`, which is already in use
       --> Boxfile:4:21
        |
      3 | share "outer" guest="/data"
@@ -126,7 +126,7 @@ scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
      4 | share "inner" guest="/data/x" component="agent"
        |                     ^^^^^^^^^ the place of this `share`
        |
-       = help: choose places of which none is inside of another
+       = help: choose places that are not inside one another
 
     error: two things would be at `/data`
       --> Boxfile:5:22
@@ -137,7 +137,7 @@ scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
      5 | scratch "disk" guest="/data" size="1GiB" component="agent"
        |                      ^^^^^^^ the place of this `scratch`
        |
-       = help: choose places of which none is inside of another
+       = help: choose places that are not inside one another
     "#);
 }
 
@@ -167,7 +167,7 @@ fn a_share_is_read_or_written_by_those_that_there_are() {
      3 | share "a" guest="/a" access="wr" component="all" readonly=#true
        |                                                  ^^^^^^^^ no such property
        |
-       = help: write `share "workspace" guest="/a3s/workspace" access="rw"`
+       = help: its properties: `guest`, `host`, `access`, `component`
     "#);
 }
 
@@ -183,7 +183,7 @@ scratch "d" guest="/d" size="1KiB""#), @r#"
      3 | scratch "a" guest="/a"
        | ^^^^^^^ without `size`
        |
-       = help: write `scratch "cache" guest="/var/cache" size="2GiB"`
+       = help: for example `scratch "cache" guest="/var/cache" size="2GiB"`
 
     error: `size` must be a whole number of MiB
       --> Boxfile:4:29
@@ -201,7 +201,7 @@ scratch "d" guest="/d" size="1KiB""#), @r#"
        |
        = help: a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: "512MiB"
 
-    error: `size` is 1KiB, which is less than is possible
+    error: `size` is 1KiB, which is less than is allowed
       --> Boxfile:6:29
        |
      6 | scratch "d" guest="/d" size="1KiB"
@@ -220,13 +220,13 @@ fn a_task_says_what_it_is() {
      3 | task
        | ^^^^ without an id, `type` and `description`
        |
-       = help: write `task "refactor-1" type="code" description="Split the parser" timeout="600s"`
+       = help: for example `task "refactor-1" type="code" description="Split the parser" timeout="600s"`
     "#);
     assert_snapshot!(file_errors(r#"task "" type="code" description="x" timeout="10m" input="{files: 1}" {
     tag "a"
     tags ""
 }"#), @r#"
-    error: the text of `task` is empty
+    error: `task` is empty
       --> Boxfile:3:6
        |
      3 | task "" type="code" description="x" timeout="10m" input="{files: 1}" {
@@ -242,13 +242,13 @@ fn a_task_says_what_it_is() {
        |
        = help: a duration is a number and ms or s, down to the millisecond: "500ms", "3s", "1.5s"
 
-    error: the text of `input` is not JSON: key must be a string at line 1 column 2
+    error: `input` is not JSON: key must be a string at line 1 column 2
       --> Boxfile:3:57
        |
      3 | task "" type="code" description="x" timeout="10m" input="{files: 1}" {
        |                                                         ^^^^^^^^^^^^ not JSON
        |
-       = help: write a JSON value as one text, for instance "{\"files\": [\"a.rs\"]}"
+       = help: write a JSON value as one string, for instance "{\"files\": [\"a.rs\"]}"
 
     error: unknown declaration `tag`
       --> Boxfile:4:5
@@ -258,7 +258,7 @@ fn a_task_says_what_it_is() {
        |
        = help: did you mean `tags`?
 
-    error: the text of `tags` is empty
+    error: `tags` is empty
       --> Boxfile:5:10
        |
      5 |     tags ""
@@ -272,11 +272,11 @@ fn a_task_says_what_it_is() {
 #[test]
 fn a_log_is_on_or_off() {
     assert_snapshot!(file_errors(r#"logs stdout="yes" stdin=#true"#), @r#"
-    error: `stdout` takes a truth value, not the text `yes`
+    error: `stdout` takes a boolean, not the string `yes`
       --> Boxfile:3:13
        |
      3 | logs stdout="yes" stdin=#true
-       |             ^^^^^ expected a truth value
+       |             ^^^^^ expected a boolean
        |
        = help: write `#true` or `#false`, without quotes
 
@@ -286,7 +286,7 @@ fn a_log_is_on_or_off() {
      3 | logs stdout="yes" stdin=#true
        |                   ^^^^^ no such property
        |
-       = help: write `logs atif=#false`
+       = help: its properties: `stdout`, `stderr`, `events`, `atif`
     "#);
 }
 
@@ -319,7 +319,7 @@ cap "payments" max-connections=2"#), @r#"
      5 | cap "ws" max-connections=0 timeout="1s"
        |                          ^ must be from 1 to 1024
 
-    error: `timeout` does not go with the kind `ws`
+    error: `timeout` is not allowed with the kind `ws`
       --> Boxfile:5:28
        |
      5 | cap "ws" max-connections=0 timeout="1s"
@@ -327,7 +327,7 @@ cap "payments" max-connections=2"#), @r#"
        |
        = help: remove `timeout`
 
-    error: `max-connections` does not go with the kind `payments`
+    error: `max-connections` is not allowed with the kind `payments`
       --> Boxfile:6:16
        |
      6 | cap "payments" max-connections=2
@@ -399,7 +399,7 @@ fn a_policy_starts_from_a_preset() {
        |
        = help: write one of "strict", "warn"
 
-    error: `max-output` is 2GiB, which is more than is possible
+    error: `max-output` is 2GiB, which is more than is allowed
       --> Boxfile:3:44
        |
      3 | sandbox "dev" fallback="ignore" max-output="2GiB"
@@ -414,7 +414,7 @@ fn a_policy_starts_from_a_preset() {
      3 | sandbox {
        | ^^^^^^^ without a preset
        |
-       = help: write
+       = help: for example
              sandbox "ci" {
                  writable "/workspace"
                  forbid "git push *"
@@ -437,7 +437,7 @@ fn nothing_is_writable_that_is_denied() {
      4 |     writable "/workspace" "/etc/app"
        |                           ^^^^^^^^^^ declared writable
      5 |     deny-write "/etc"
-       |                ------ denied, which counts more
+       |                ------ denied, which takes precedence
        |
        = help: remove one of them
 
@@ -449,7 +449,7 @@ fn nothing_is_writable_that_is_denied() {
        |
        = help: write "/secrets"
 
-    error: the text of `allow` is empty
+    error: `allow` is empty
       --> Boxfile:7:11
        |
      7 |     allow ""

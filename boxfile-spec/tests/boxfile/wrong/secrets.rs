@@ -13,7 +13,7 @@ fn a_variable_with_the_name_of_a_secret() {
      4 |     env OPENAI_API_KEY="***" LOG="info" db_password="*"
        |                        ^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "OPENAI_API_KEY"`; if it is no secret, write `plain-env OPENAI_API_KEY=…`
+       = help: declare it by name alone, outside of the component: `secret "OPENAI_API_KEY"`; if it is not a secret, write `plain-env OPENAI_API_KEY=…`
 
     error: `db_password` looks like a secret written as a plain value
       --> Boxfile:4:53
@@ -21,7 +21,7 @@ fn a_variable_with_the_name_of_a_secret() {
      4 |     env OPENAI_API_KEY="***" LOG="info" db_password="*"
        |                                                     ^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "db_password"`; if it is no secret, write `plain-env db_password=…`
+       = help: declare it by name alone, outside of the component: `secret "db_password"`; if it is not a secret, write `plain-env db_password=…`
     "#);
 }
 
@@ -34,7 +34,7 @@ fn a_variable_with_the_value_of_a_token() {
      4 |     env GITHUB="****************************************"
        |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "GITHUB"`; if it is no secret, write `plain-env GITHUB=…`
+       = help: declare it by name alone, outside of the component: `secret "GITHUB"`; if it is not a secret, write `plain-env GITHUB=…`
     "#);
 }
 
@@ -147,7 +147,7 @@ secret "KEY" value="sk-1""#), @r#"
      5 | secret
        | ^^^^^^ without a name
        |
-       = help: write `secret "API_KEY" path="/run/secrets/api-key"`
+       = help: for example `secret "API_KEY" path="/run/secrets/api-key"`
 
     error: `path` takes an absolute path, not `token`
       --> Boxfile:6:21
@@ -163,7 +163,7 @@ secret "KEY" value="sk-1""#), @r#"
      7 | secret "KEY" value="****"
        |              ^^^^^ no such property
        |
-       = help: write `secret "API_KEY" path="/run/secrets/api-key"`
+       = help: its properties: `path`, `component`
     "#);
 }
 
@@ -232,7 +232,7 @@ task "t" type="fix" description="clone with AKIA0123456789ABCDEF"
        |
        = help: declare it by name alone, outside of the component: `secret "PASSWORD"`; the program then has it as the environment variable `PASSWORD`
 
-    error: `health` has what looks like a secret in it
+    error: `health` contains what looks like a secret
       --> Boxfile:6:37
        |
      6 |     health "exec" "/bin/check" "-H" "************************"
@@ -254,9 +254,9 @@ task "t" type="fix" description="clone with AKIA0123456789ABCDEF"
      11 |     env DB_PASSWORD="*******" LOG="info"
         |                     ^^^^^^^^^ it would be in the checkout and in every box
         |
-        = help: declare it by name alone, outside of the component: `secret "DB_PASSWORD" component="business"`; if it is no secret, write `plain-env DB_PASSWORD=…`
+        = help: declare it by name alone, outside of the component: `secret "DB_PASSWORD" component="business"`; if it is not a secret, write `plain-env DB_PASSWORD=…`
 
-    error: `description` has what looks like a secret in it
+    error: `description` contains what looks like a secret
        --> Boxfile:13:33
         |
      13 | task "t" type="fix" description="*******************************"
@@ -284,7 +284,7 @@ business {
      4 |     env API_TOKEN="*******"
        |                   ^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "API_TOKEN" component="both"`; if it is no secret, write `plain-env API_TOKEN=…`
+       = help: declare it by name alone, outside of the component: `secret "API_TOKEN" component="both"`; if it is not a secret, write `plain-env API_TOKEN=…`
 
     error: `API_TOKEN` looks like a secret written as a plain value
       --> Boxfile:8:19
@@ -292,7 +292,7 @@ business {
      8 |     env API_TOKEN="*******"
        |                   ^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "API_TOKEN" component="both"`; if it is no secret, write `plain-env API_TOKEN=…`
+       = help: declare it by name alone, outside of the component: `secret "API_TOKEN" component="both"`; if it is not a secret, write `plain-env API_TOKEN=…`
     "#);
     let document = read(
         &[(
@@ -314,7 +314,7 @@ env = { DB_PASSWORD = 'hunter2' }
      6 | env = { DB_PASSWORD = '*******' }
        |                       ^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `[secret.DB_PASSWORD]` with `component = "business"`; if it is no secret, put it under `plain-env` instead of `env`
+       = help: declare it by name alone, outside of the component: `[secret.DB_PASSWORD]` with `component = "business"`; if it is not a secret, put it under `plain-env` instead of `env`
     "#);
 }
 

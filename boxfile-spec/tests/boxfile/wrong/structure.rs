@@ -30,7 +30,7 @@ fn an_empty_file_lacks_everything() {
 
 #[test]
 fn a_misspelt_declaration_is_recognised() {
-    assert_snapshot!(errors("box \"b\"\n\nagnet {\n    image \"oci:i\"\n}\n"), @r"
+    assert_snapshot!(errors("box \"b\"\n\nagnet {\n    image \"oci:i\"\n}\n"), @"
     error: unknown declaration `agnet`
       --> Boxfile:3:1
        |
@@ -64,7 +64,7 @@ fn an_unknown_declaration_gets_the_list() {
 }
 
 #[test]
-fn what_is_called_otherwise_elsewhere_is_recognised() {
+fn names_from_other_tools_are_recognised() {
     let meant = |lines: &str| {
         let text = format!("box b\nagent {{ image \"oci:i\"; {lines}; }}\n");
         let diagnostics = boxfile_spec::parse(&text).unwrap_err();
@@ -96,14 +96,14 @@ fn a_declaration_in_the_wrong_place_is_sent_to_the_right_one() {
        |
        = help: it belongs inside `agent { … }` or `business { … }`
     "#);
-    assert_snapshot!(agent_errors(r#"    vm cpus=1"#), @r"
+    assert_snapshot!(agent_errors(r#"    vm cpus=1"#), @"
     error: `vm` does not belong here
       --> Boxfile:4:5
        |
      4 |     vm cpus=1
        |     ^^ in the wrong place
        |
-       = help: `vm` stands by itself in the file, outside of any `{ … }`
+       = help: write `vm` at the top level, outside any `{ … }`
     ");
 }
 
@@ -140,13 +140,13 @@ vm"#), @r#"
        |
        = help: keep one of them and remove the others
 
-    error: `vm` says nothing
+    error: `vm` is empty
       --> Boxfile:5:1
        |
      5 | vm
        | ^^ nothing is given
        |
-       = help: write `vm cpus=2 memory="2GiB"`
+       = help: for example `vm cpus=2 memory="2GiB"`
 
     error: `vm` is declared twice
       --> Boxfile:6:1
@@ -203,13 +203,13 @@ fn a_component_declares_each_thing_once() {
 #[test]
 fn a_block_where_none_belongs() {
     assert_snapshot!(file_errors(r#"vm { cpus 2; }"#), @r#"
-    error: nothing can stand inside of `vm`
+    error: `vm` takes no block
       --> Boxfile:3:4
        |
      3 | vm { cpus 2; }
        |    ^ opened here
        |
-       = help: write `vm cpus=2 memory="2GiB"`
+       = help: for example `vm cpus=2 memory="2GiB"`
     "#);
 }
 
@@ -230,35 +230,35 @@ fn an_unknown_property() {
      4 |     limits memroy="64MiB" swap=1
        |                           ^^^^ no such property
        |
-       = help: write `limits memory="512MiB" pids=100 cpu-weight=20`
+       = help: its properties: `memory`, `pids`, `cpu-weight`, `cpu-shares`
     "#);
 }
 
 #[test]
 fn one_argument_too_many() {
     assert_snapshot!(file_errors(r#"layout "split" "merged""#), @r#"
-    error: unexpected argument: the text `merged`
+    error: unexpected argument: the string `merged`
       --> Boxfile:3:16
        |
      3 | layout "split" "merged"
        |                ^^^^^^^^ one too many
        |
-       = help: write `layout "split"`
+       = help: remove it
     "#);
     assert_snapshot!(agent_errors(r#"    env "A=1""#), @r#"
-    error: `env` takes no value, but got the text `A=1`
+    error: `env` takes variables
       --> Boxfile:4:9
        |
      4 |     env "A=1"
-       |         ^^^^^ one too many
+       |         ^^^^^ no variable
        |
-       = help: write `env LOG_LEVEL="info" LANG="C.UTF-8"`
+       = help: write `env A="1"`
     "#);
 }
 
 #[test]
 fn a_property_given_twice() {
-    assert_snapshot!(agent_errors(r#"    limits pids=1 pids=2"#), @r"
+    assert_snapshot!(agent_errors(r#"    limits pids=1 pids=2"#), @"
     error: `pids` is given twice
       --> Boxfile:4:19
        |
@@ -303,7 +303,7 @@ fn an_error_in_a_line_hides_no_error_in_another() {
      5 |     limits memory = 64MiB pids=(1 2) cpu-weight=1x
        |                     ^^^^^ begins like a number
        |
-       = help: write a text in quotes: `"64MiB"`
+       = help: write a string in quotes: `"64MiB"`
 
     error: `(` has no meaning here
       --> Boxfile:5:32
@@ -358,7 +358,7 @@ fn an_error_in_a_line_hides_no_error_in_another() {
      5 | budget total=1s
        |              ^^ begins like a number
        |
-       = help: write a text in quotes: `"1s"`
+       = help: write a string in quotes: `"1s"`
 
     error: `a\b` must be in quotes
       --> Boxfile:6:8
@@ -456,6 +456,6 @@ fn every_error_of_a_file_at_once() {
      9 | skill
        | ^^^^^ without a name and `path`
        |
-       = help: write `skill "greet" path="skills/greet"`
+       = help: for example `skill "greet" path="skills/greet"`
     "#);
 }

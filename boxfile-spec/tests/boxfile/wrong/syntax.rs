@@ -6,7 +6,7 @@ use crate::{agent_errors, errors, file_errors};
 
 #[test]
 fn an_unclosed_block() {
-    assert_snapshot!(errors("box \"b\"\nagent {\n    image \"oci:i\"\n"), @r"
+    assert_snapshot!(errors("box \"b\"\nagent {\n    image \"oci:i\"\n"), @"
     error: this block is never closed
       --> Boxfile:2:7
        |
@@ -19,7 +19,7 @@ fn an_unclosed_block() {
 
 #[test]
 fn a_brace_that_closes_nothing() {
-    assert_snapshot!(file_errors(r#"vm }"#), @r"
+    assert_snapshot!(file_errors(r#"vm }"#), @"
     error: this `}` closes nothing
       --> Boxfile:3:4
        |
@@ -32,7 +32,7 @@ fn a_brace_that_closes_nothing() {
 
 #[test]
 fn a_brace_on_a_line_of_its_own() {
-    assert_snapshot!(errors("box b\nagent\n{\n}\n"), @r"
+    assert_snapshot!(errors("box b\nagent\n{\n}\n"), @"
     error: this block has no name
       --> Boxfile:3:1
        |
@@ -44,9 +44,9 @@ fn a_brace_on_a_line_of_its_own() {
 }
 
 #[test]
-fn what_stands_behind_a_block() {
+fn text_after_a_block() {
     assert_snapshot!(errors("box b\nagent { image \"oci:i\"; } business { image \"oci:i\"; }\n"), @r#"
-    error: a block ends its declaration
+    error: nothing can follow a block on its line
       --> Boxfile:2:26
        |
      2 | agent { image "oci:i"; } business { image "oci:i"; }
@@ -59,7 +59,7 @@ fn what_stands_behind_a_block() {
 #[test]
 fn an_unclosed_quote() {
     assert_snapshot!(errors("box \"b\nagent {\n    image oci:i\"\n}\n"), @r#"
-    error: this text is never closed
+    error: this string is never closed
       --> Boxfile:1:5
        |
      1 | box "b
@@ -67,7 +67,7 @@ fn an_unclosed_quote() {
        |
        = help: close it with `"`
 
-    error: this text is never closed
+    error: this string is never closed
       --> Boxfile:3:16
        |
      3 |     image oci:i"
@@ -76,7 +76,7 @@ fn an_unclosed_quote() {
        = help: close it with `"`
     "#);
     assert_snapshot!(errors("box \"b\"\nagent { image \"oci:i; }\n"), @r#"
-    error: this text is never closed
+    error: this string is never closed
       --> Boxfile:2:15
        |
      2 | agent { image "oci:i; }
@@ -90,7 +90,7 @@ fn an_unclosed_quote() {
 fn an_unclosed_text_of_several_lines() {
     assert_snapshot!(agent_errors(r#"    args """
       a"#), @r#"
-    error: this text is never closed
+    error: this string is never closed
       --> Boxfile:4:10
        |
      4 |     args """
@@ -102,7 +102,7 @@ fn an_unclosed_text_of_several_lines() {
 
 #[test]
 fn an_unclosed_comment() {
-    assert_snapshot!(agent_errors(r#"    /* args"#), @r"
+    assert_snapshot!(agent_errors(r#"    /* args"#), @"
     error: this comment is never closed
       --> Boxfile:4:5
        |
@@ -134,8 +134,8 @@ fn a_word_that_needs_quotes() {
        |
        = help: write `"oci:images/agent"`
     "#);
-    assert_snapshot!(agent_errors(r#"    args a{b} x=[1]"#), @r"
-    error: a block ends its declaration
+    assert_snapshot!(agent_errors(r#"    args a{b} x=[1]"#), @"
+    error: nothing can follow a block on its line
       --> Boxfile:4:15
        |
      4 |     args a{b} x=[1]
@@ -154,7 +154,7 @@ fn a_number_with_a_unit_needs_quotes() {
      4 |     limits memory=64MiB pids=1x
        |                   ^^^^^ begins like a number
        |
-       = help: write a text in quotes: `"64MiB"`
+       = help: write a string in quotes: `"64MiB"`
 
     error: `1x` is not a number
       --> Boxfile:4:30
@@ -162,22 +162,22 @@ fn a_number_with_a_unit_needs_quotes() {
      4 |     limits memory=64MiB pids=1x
        |                              ^^ begins like a number
        |
-       = help: write a text in quotes: `"1x"`
+       = help: write a string in quotes: `"1x"`
     "#);
 }
 
 #[test]
 fn a_keyword_without_its_sign() {
     assert_snapshot!(agent_errors(r#"    namespaces net=false uts=#yes"#), @r#"
-    error: `false` is neither a text nor a truth value
+    error: `false` is neither a string nor a boolean
       --> Boxfile:4:20
        |
      4 |     namespaces net=false uts=#yes
        |                    ^^^^^ not a value
        |
-       = help: write `#false`, or `"false"` for the text
+       = help: write `#false`, or `"false"` for the string
 
-    error: `#yes` is neither a text nor a truth value
+    error: `#yes` is neither a string nor a boolean
       --> Boxfile:4:30
        |
      4 |     namespaces net=false uts=#yes
@@ -249,15 +249,15 @@ fn a_comma_after_a_text_is_to_be_removed() {
 #[test]
 fn texts_that_touch_or_are_malformed() {
     assert_snapshot!(agent_errors(r#"    args "a""b" "\q""#), @r#"
-    error: `"b"` touches the text in front of it
+    error: there is no space before `"b"`
       --> Boxfile:4:10
        |
      4 |     args "a""b" "\q"
        |          ^^^^^^ two things without a space
        |
-       = help: put a space after the closing quote; inside a text, a quote is written `\"`
+       = help: put a space after the closing quote; inside a string, a quote is written `\"`
 
-    error: this text cannot be read
+    error: this string cannot be read
       --> Boxfile:4:17
        |
      4 |     args "a""b" "\q"
@@ -266,25 +266,25 @@ fn texts_that_touch_or_are_malformed() {
        = help: a backslash begins an escape such as `\n`; write `\\` for a backslash
     "#);
     assert_snapshot!(agent_errors(r#"    args """a""""#), @r#"
-    error: this text cannot be read
+    error: this string cannot be read
       --> Boxfile:4:10
        |
      4 |     args """a"""
        |          ^^^^^^^ malformed
        |
-       = help: a text over several lines begins after `"""` and a line end, and no line of it is indented less than the closing `"""`
+       = help: a multi-line string begins after `"""` and a line end, and no line of it is indented less than the closing `"""`
     "#);
     assert_snapshot!(agent_errors(r#"    args """
   a
  b
   """"#), @r#"
-    error: this text cannot be read
+    error: this string cannot be read
       --> Boxfile:4:10
        |
      4 |     args """
        |          ^^^ malformed
        |
-       = help: a text over several lines begins after `"""` and a line end, and no line of it is indented less than the closing `"""`
+       = help: a multi-line string begins after `"""` and a line end, and no line of it is indented less than the closing `"""`
     "#);
 }
 
@@ -297,7 +297,7 @@ fn numbers_that_are_none() {
      4 |     port 99999999999999999999999999999999999999999
        |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ too large
        |
-       = help: no number in a Boxfile is greater than 4194304; write a text in quotes
+       = help: no number in a Boxfile is greater than 4194304; write a string in quotes
     ");
     assert_snapshot!(agent_errors(r#"    port 0x"#), @r#"
     error: `0x` is not a number
@@ -306,9 +306,9 @@ fn numbers_that_are_none() {
      4 |     port 0x
        |          ^^ begins like a number
        |
-       = help: write a text in quotes: `"0x"`
+       = help: write a string in quotes: `"0x"`
     "#);
-    assert_snapshot!(file_errors(r#"1a"#), @r"
+    assert_snapshot!(file_errors(r#"1a"#), @"
     error: `1a` cannot be the name of a declaration
       --> Boxfile:3:1
        |
@@ -320,7 +320,7 @@ fn numbers_that_are_none() {
 }
 
 #[test]
-fn slashdash_with_nothing_behind_it() {
+fn slashdash_with_nothing_after_it() {
     assert_snapshot!(agent_errors(r#"    args "a" /-
 "#), @r#"
     error: `/-` has nothing to comment out
@@ -338,7 +338,7 @@ fn slashdash_with_nothing_behind_it() {
      4 |     /- /- args "a"
        |        ^^ the second
        |
-       = help: remove it: one `/-` comments out all of what follows it
+       = help: remove it: one `/-` comments out everything that follows it
     "#);
 }
 
@@ -351,7 +351,7 @@ fn an_invisible_character() {
      4 | args a�b "�"
        |      ^^^ in this text
        |
-       = help: remove it; in a text in quotes it is written `\u{1b}`
+       = help: remove it; in a quoted string it is written `\u{1b}`
 
     error: the invisible character U+202E is not allowed
       --> Boxfile:4:10
@@ -359,13 +359,13 @@ fn an_invisible_character() {
      4 | args a�b "�"
        |          ^^^ in this text
        |
-       = help: remove it; in a text in quotes it is written `\u{202e}`
+       = help: remove it; in a quoted string it is written `\u{202e}`
     "#);
 }
 
 #[test]
 fn a_type_annotation() {
-    assert_snapshot!(agent_errors(r#"    (u8)port (u16)80"#), @r"
+    assert_snapshot!(agent_errors(r#"    (u8)port (u16)80"#), @"
     error: a Boxfile has no type annotations
       --> Boxfile:4:6
        |

@@ -22,14 +22,14 @@ fn names() {
      1 | box
        | ^^^ without a name
        |
-       = help: write `box "my-agent"`
+       = help: for example `box "my-agent"`
     "#);
     assert_snapshot!(errors("box 5\nagent { image \"oci:i\"; }\n"), @r#"
-    error: `box` takes a text, not the number 5
+    error: `box` takes a string, not the number 5
       --> Boxfile:1:5
        |
      1 | box 5
-       |     ^ expected a text
+       |     ^ expected a string
        |
        = help: write it in quotes: "5"
     "#);
@@ -67,6 +67,18 @@ fn images_of_no_kind() {
        |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout
        |
        = help: leave out what is in front of the `@`, and log in: docker login HOST
+    "#);
+    let host = image_error("docker://bob:hunter2@shanghai.example:5000/x");
+    assert!(host.starts_with("error: an image reference takes no user or password"), "{host}");
+    assert!(!host.contains("hunter2"), "{host}");
+    assert_snapshot!(image_error("debian@sha256:12xy"), @r#"
+    error: the image's digest is not a sha256
+      --> Boxfile:2:15
+       |
+     2 | agent { image "debian@sha256:12xy"; }
+       |               ^^^^^^^^^^^^^^^^^^^^ after the `@`
+       |
+       = help: write `@sha256:` and 64 hexadecimal digits in lower case
     "#);
     assert_snapshot!(image_error("example.com/x@sha512:12ab"), @r#"
     error: a digest of the algorithm sha512 is not supported
@@ -120,7 +132,7 @@ fn images_of_no_kind() {
      2 | agent { image; }
        |         ^^^^^ without a reference
        |
-       = help: write `image "oci:images/agent"`
+       = help: for example `image "oci:images/agent"`
     "#);
 }
 
@@ -190,7 +202,7 @@ fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
        = help: remove `@sha256:…`; the lock pins what is in the archive
     "#);
     assert_snapshot!(image_error("oci:a\\u{0}b"), @r#"
-    error: the text of `image` contains a NUL character
+    error: `image` contains a NUL character
       --> Boxfile:2:15
        |
      2 | agent { image "oci:a\u{0}b"; }
@@ -209,10 +221,10 @@ fn argument_lists() {
      4 |     entrypoint
        |     ^^^^^^^^^^ without a program
        |
-       = help: write `entrypoint "/bin/agent" "--option"`
+       = help: for example `entrypoint "/bin/agent" "--option"`
     "#);
     assert_snapshot!(agent_errors(r#"    entrypoint """#), @r#"
-    error: the text of `entrypoint` is empty
+    error: `entrypoint` is empty
       --> Boxfile:4:16
        |
      4 |     entrypoint ""
@@ -221,35 +233,35 @@ fn argument_lists() {
        = help: write something between the quotes
     "#);
     assert_snapshot!(agent_errors(r#"    args "--level" 5 #true #null 1.5"#), @r#"
-    error: `args` takes a text, not the number 5
+    error: `args` takes a string, not the number 5
       --> Boxfile:4:20
        |
      4 |     args "--level" 5 #true #null 1.5
-       |                    ^ expected a text
+       |                    ^ expected a string
        |
        = help: write it in quotes: "5"
 
-    error: `args` takes a text, not `#true`
+    error: `args` takes a string, not `#true`
       --> Boxfile:4:22
        |
      4 |     args "--level" 5 #true #null 1.5
-       |                      ^^^^^ expected a text
+       |                      ^^^^^ expected a string
        |
        = help: write it in quotes: "true"
 
-    error: `args` takes a text, not `#null`
+    error: `args` takes a string, not `#null`
       --> Boxfile:4:28
        |
      4 |     args "--level" 5 #true #null 1.5
-       |                            ^^^^^ expected a text
+       |                            ^^^^^ expected a string
        |
-       = help: leave it out where there is nothing to say
+       = help: leave it out
 
-    error: `args` takes a text, not the number 1.5
+    error: `args` takes a string, not the number 1.5
       --> Boxfile:4:34
        |
      4 |     args "--level" 5 #true #null 1.5
-       |                                  ^^^ expected a text
+       |                                  ^^^ expected a string
        |
        = help: write it in quotes: "1.5"
     "#);
@@ -266,11 +278,11 @@ fn environment() {
        |
        = help: a variable's name has letters, digits and `_`, and does not begin with a digit
 
-    error: `PORT` takes a text, not the number 80
+    error: `PORT` takes a string, not the number 80
       --> Boxfile:4:22
        |
      4 |     env A-B="1" PORT=80
-       |                      ^^ expected a text
+       |                      ^^ expected a string
        |
        = help: write it in quotes: "80"
     "#);
@@ -281,14 +293,14 @@ fn environment() {
      4 |     env
        |     ^^^ without a variable
        |
-       = help: write `env LOG_LEVEL="info" LANG="C.UTF-8"`
+       = help: for example `env LOG_LEVEL="info" LANG="C.UTF-8"`
     "#);
     assert_snapshot!(agent_errors(r#"    env A=#true"#), @r#"
-    error: `A` takes a text, not `#true`
+    error: `A` takes a string, not `#true`
       --> Boxfile:4:11
        |
      4 |     env A=#true
-       |           ^^^^^ expected a text
+       |           ^^^^^ expected a string
        |
        = help: write it in quotes: "true"
     "#);
@@ -306,7 +318,7 @@ fn directories() {
        = help: write "/work"
     "#);
     assert_snapshot!(agent_errors(r#"    workdir """#), @r#"
-    error: the text of `workdir` is empty
+    error: `workdir` is empty
       --> Boxfile:4:13
        |
      4 |     workdir ""
@@ -318,14 +330,14 @@ fn directories() {
 
 #[test]
 fn ports() {
-    assert_snapshot!(agent_errors(r#"    port 0"#), @r"
+    assert_snapshot!(agent_errors(r#"    port 0"#), @"
     error: `port` is out of range
       --> Boxfile:4:10
        |
      4 |     port 0
        |          ^ must be from 1 to 65535
     ");
-    assert_snapshot!(agent_errors(r#"    port 65536"#), @r"
+    assert_snapshot!(agent_errors(r#"    port 65536"#), @"
     error: `port` is out of range
       --> Boxfile:4:10
        |
@@ -333,7 +345,7 @@ fn ports() {
        |          ^^^^^ must be from 1 to 65535
     ");
     assert_snapshot!(agent_errors(r#"    port "4088""#), @r#"
-    error: `port` takes a whole number, not the text `4088`
+    error: `port` takes a whole number, not the string `4088`
       --> Boxfile:4:10
        |
      4 |     port "4088"
@@ -341,14 +353,14 @@ fn ports() {
        |
        = help: write it without quotes: 4088
     "#);
-    assert_snapshot!(agent_errors(r#"    port"#), @r"
+    assert_snapshot!(agent_errors(r#"    port"#), @"
     error: `port` needs a number
       --> Boxfile:4:5
        |
      4 |     port
        |     ^^^^ without a number
        |
-       = help: write `port 4088`
+       = help: for example `port 4088`
     ");
 }
 
@@ -379,7 +391,7 @@ fn health_checks() {
      4 |     health "http"
        |     ^^^^^^ without `path`
        |
-       = help: write `health "http" path="/health"`
+       = help: for example `health "http" path="/health"`
     "#);
     assert_snapshot!(agent_errors(r#"    health "http" path="health""#), @r#"
     error: `health` is not the path of a request
@@ -400,7 +412,7 @@ fn health_checks() {
        = help: write `health "exec" "/bin/check"`
     "#);
     assert_snapshot!(agent_errors(r#"    health "tcp" path="/""#), @r#"
-    error: `path` does not go with the kind `tcp`
+    error: `path` is not allowed with the kind `tcp`
       --> Boxfile:4:18
        |
      4 |     health "tcp" path="/"
@@ -413,11 +425,11 @@ fn health_checks() {
 #[test]
 fn namespaces() {
     assert_snapshot!(agent_errors(r#"    namespaces net="true" user=#true"#), @r#"
-    error: `net` takes a truth value, not the text `true`
+    error: `net` takes a boolean, not the string `true`
       --> Boxfile:4:20
        |
      4 |     namespaces net="true" user=#true
-       |                    ^^^^^^ expected a truth value
+       |                    ^^^^^^ expected a boolean
        |
        = help: write `#true` or `#false`, without quotes
 
@@ -427,7 +439,7 @@ fn namespaces() {
      4 |     namespaces net="true" user=#true
        |                           ^^^^ no such property
        |
-       = help: write `namespaces net=#true hostname="my-host"`
+       = help: its properties: `mount`, `pid`, `ipc`, `uts`, `net`, `hostname`
     "#);
     assert_snapshot!(agent_errors(r#"    namespaces hostname="my.host""#), @r#"
     error: `my.host` is not a host name

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use box_image::{ComponentName, ErrorCode, exit};
 use box_inspect::diff::{Change, Difference, Side, SideKind, compare};
 use box_tree::Field;
-use box_tree::listing::Follow;
+use box_tree::Follow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -41,11 +41,11 @@ pub(crate) struct Args {
     /// Compare only what is at this path, or below it
     #[arg(value_name = "PATH", default_value = "/")]
     path: OsString,
-    /// Of a box, take this component's root only, as images and most directories are one
+    /// Of a box, compare this component's root only, which is what an image is
     #[arg(long, value_parser = component())]
     component: Option<ComponentName>,
-    /// Take a field for equal: mode, uid, gid, size, content, target, device, xattrs, mtime or
-    /// hard-links; several with commas between them
+    /// Ignore differences in this field: mode, uid, gid, size, content, target, device, xattrs, mtime
+    /// or hard-links; separate several with commas
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = field)]
     ignore: Vec<Field>,
     /// Print JSON, also for errors (except usage errors)

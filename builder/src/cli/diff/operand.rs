@@ -15,9 +15,6 @@ use serde::Serialize;
 use crate::cli::failure::Failure;
 use crate::cli::init::parse;
 
-/// How a reference to an image begins; anything else is a directory.
-const IMAGES: [&str; 4] = ["oci:", "oci-archive:", "docker-archive:", "docker://"];
-
 /// Something to be compared.
 #[derive(Debug)]
 pub(super) struct Operand {
@@ -30,9 +27,9 @@ impl Operand {
     /// Opens what a word of the command line names.
     pub(super) fn open(word: &OsStr, component: Option<ComponentName>) -> Result<Self, Failure> {
         let path = Path::new(word);
-        if let Some(reference) =
-            word.to_str().filter(|it| IMAGES.iter().any(|kind| it.starts_with(kind)))
-        {
+        let is_image = |it: &&str| ImageRef::PREFIXES.iter().any(|prefix| it.starts_with(prefix));
+        // Anything else is a directory.
+        if let Some(reference) = word.to_str().filter(is_image) {
             let image = parse(reference)?;
             if let ImageRef::Registry { .. } = image {
                 return Err(not_asked(reference));
@@ -71,7 +68,7 @@ fn is_of_another(error: &box_layout::OpenError) -> bool {
 /// Returns the failure of an image that only a registry has.
 fn not_asked(reference: &str) -> Failure {
     let help = format!("copy it first: skopeo copy {reference} oci:DIR:latest");
-    let message = format!("{reference} is not looked at here: no registry is asked");
+    let message = format!("`boxbuild diff` does not read images from a registry: {reference}");
     Failure::new((ErrorCode::Offline, help), message)
 }
 

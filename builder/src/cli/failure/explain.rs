@@ -2,7 +2,6 @@
 //! themselves only state facts.
 
 use std::borrow::Cow;
-use std::env;
 use std::error::Error;
 use std::io;
 use std::path::Path;
@@ -12,14 +11,14 @@ use box_image::DEFAULT_TAG;
 use box_image::ErrorCode::{self, *};
 use box_inspect::diff::PathError;
 use box_inspect::opened;
+use box_skill::SkillError;
 use box_tree::listing::FindError;
 use boxbuild::binary::{BinaryError, ProgramError};
 use boxbuild::compose::ComposeError;
 use boxbuild::project::{LockFileError, ProjectError};
-use boxbuild::skill::SkillError;
-use boxbuild::{BuildError, Cause};
+use boxbuild::{BuildError, Cause, InputError, InputKind, NamedBy};
 use boxfile_spec::lock::REBUILD;
-use boxfile_spec::nearest;
+use boxfile_spec::{Platform, nearest};
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
@@ -67,8 +66,15 @@ impl Explain for BuildError {
                 help(LockPinStale, format!("run `boxbuild update {name}` to write it again"))
             }
             Self::NotAnInit { .. } => help(InitInvalid, "build it with `cargo xtask box-init`"),
-            Self::Rejected(_) => FileInvalid.into(),
-            Self::Platform { .. } => PlatformUnsupported.into(),
+            // The failure has a row for each of several.
+            Self::Several(_) | Self::Rejected(_) => FileInvalid.into(),
+            Self::Platform { .. } => help(
+                PlatformUnsupported,
+                format!(
+                    "declare \"{0}\" in `platform`, and build for it: `--platform {0}`",
+                    Platform::BUILT
+                ),
+            ),
             Self::Conflicts(_) => MergeConflict.into(),
         }
     }
@@ -78,12 +84,17 @@ impl Explain for Cause {
     fn explain(&self) -> Explanation {
         match self {
             Self::Image(source) => source.explain(),
+            Self::Unprefixed { path, source } => help(
+                source.explain().code,
+                format!("{path} is a directory here; for the image in it, write \"oci:{path}\""),
+            ),
             Self::Layer(source) => source.explain(),
             Self::Skill(source) => source.explain(),
             Self::Binary(source) => source.explain(),
             Self::Url(source) => source.explain(),
             Self::Fetch(source) => source.explain(),
             Self::File(source) => source.explain(),
+            Self::Input(source) => source.explain(),
             Self::Compose(source) => source.explain(),
             Self::Store(source) => source.explain(),
             Self::Kernel(_) => KernelInvalid.into(),
@@ -101,11 +112,12 @@ impl Explain for ComposeError {
             Self::NoProgram => "write `entrypoint \"/path/to/program\"` in `agent`",
             Self::NoSuchProgram { words: Some(words), .. } => {
                 let text =
-                    format!("each word is a text of its own, as no shell splits them: {words}");
+                    format!("each word is a string of its own, as no shell splits them: {words}");
                 return help(ProgramInvalid, text);
             }
             Self::NoSuchProgram { near: Some(near), .. } => {
-                return help(ProgramInvalid, format!("did you mean {near:?}?"));
+                let text = format!("did you mean {near:?}? Or add the program to the image");
+                return help(ProgramInvalid, text);
             }
             Self::NoSuchProgram { .. } => {
                 let text = "name a program that the image has, or add it to the image";
@@ -156,7 +168,7 @@ impl Explain for SkillError {
         let text = match self {
             Self::Outside(_) => "a skill is part of the checkout: copy it there",
             Self::Name(_) => "rename it",
-            Self::Unusable(..) | Self::Rejected(_) => return SkillInvalid.into(),
+            Self::Unusable(..) => return SkillInvalid.into(),
             Self::File(source) => return source.explain(),
             Self::TooLarge(_) => return TooLarge.into(),
         };
@@ -173,9 +185,10 @@ impl Explain for ProjectError {
 /// Returns the row of a lock's error. The diagnostics of a malformed lock have helps of their own.
 pub(super) fn lock(error: &LockFileError) -> Explanation {
     match error {
-        LockFileError::File(FileError { doing: "write", .. }) => {
-            help(Io, "name a place that can be written with --lock-file PATH")
-        }
+        LockFileError::NotWritable(source) => match source.explain() {
+            other if other.code != Io => other,
+            _ => help(Io, "name a place that can be written with --lock-file PATH"),
+        },
         LockFileError::File(source) => source.explain(),
         LockFileError::NotText(_) => help(LockMalformed, REBUILD),
         LockFileError::Malformed { conflicted: true, .. } => LockConflicted.into(),
@@ -242,7 +255,9 @@ impl Explain for LayerError {
 impl Explain for FetchError {
     fn explain(&self) -> Explanation {
         match self {
-            Self::Offline { .. } => help(Offline, "build once without --offline"),
+            Self::Offline { .. } => {
+                help(Offline, "run `boxbuild fetch`, or build once without --offline")
+            }
             Self::Download(DownloadError::WrongDigest { .. }) => help(DigestMismatch, NEW_SHA256),
             Self::Download(source) => source.explain(),
         }
@@ -254,7 +269,9 @@ impl Explain for UrlError {
         match self {
             Self::Malformed { .. } => help(BoxfileInvalid, "write it as \"https://HOST/PATH\""),
             Self::Scheme(_) => BoxfileInvalid.into(),
-            Self::Credentials { .. } => help(BoxfileInvalid, "a URL is public: take them out"),
+            Self::Credentials { .. } => {
+                help(BoxfileInvalid, "remove them: credentials do not belong in a Boxfile")
+            }
         }
     }
 }
@@ -280,6 +297,7 @@ impl Explain for HttpError {
             Self::NoRoots { .. } => help(ServerUntrusted, "install the package ca-certificates"),
             Self::Client(_) => Internal.into(),
             Self::Untrusted { .. } | Self::NotTls { .. } => ServerUntrusted.into(),
+            Self::NotHttp { .. } => DownloadFailed.into(),
             Self::Unreachable { .. } => ServerUnreachable.into(),
         }
     }
@@ -369,7 +387,9 @@ impl Explain for FindError {
                     None => PathNotFound.into(),
                 }
             }
-            Self::NotADirectory { .. } | Self::TooManyLinks { .. } => PathNotFound.into(),
+            Self::NotADirectory { .. } | Self::TooManyLinks { .. } | Self::TooLong { .. } => {
+                PathNotFound.into()
+            }
         }
     }
 }
@@ -384,26 +404,31 @@ impl Explain for PathError {
     }
 }
 
-/// Returns what names a file: an environment variable, or else an option or the Boxfile.
-fn named_by(path: &Path, variable: &str, option: &str) -> String {
-    match env::var_os(variable) {
-        Some(value) if Path::new(&value) == path => {
-            format!("the environment variable {variable} names it")
+impl Explain for InputError {
+    fn explain(&self) -> Explanation {
+        if self.source.kind() != io::ErrorKind::NotFound {
+            return self.source.explain();
         }
-        _ => format!("{option} or the Boxfile names it"),
+        let code = match self.kind {
+            InputKind::Kernel => KernelNotFound,
+            InputKind::Init => InitNotFound,
+        };
+        match self.file.named_by {
+            NamedBy::Option(name) => help(code, format!("the option {name} names it")),
+            NamedBy::Variable(name) => {
+                help(code, format!("the environment variable {name} names it"))
+            }
+            NamedBy::Boxfile(_) => {
+                help(code, "correct the path, or remove `kernel` to use an installed one")
+            }
+            NamedBy::Nothing => code.into(),
+        }
     }
 }
 
 impl Explain for FileError {
     fn explain(&self) -> Explanation {
-        let is_absent = self.source.kind() == io::ErrorKind::NotFound;
         match self.source.kind() {
-            _ if is_absent && self.doing == "read the kernel" => {
-                help(KernelNotFound, named_by(&self.path, "BOXBUILD_KERNEL", "--kernel"))
-            }
-            _ if is_absent && self.doing == "read the init" => {
-                help(InitNotFound, named_by(&self.path, "BOXBUILD_INIT", "--init"))
-            }
             // It could be read, and is not what it should be.
             io::ErrorKind::InvalidData => FileInvalid.into(),
             _ => self.source.explain(),

@@ -49,7 +49,9 @@ impl Explain for SourceError {
             Self::LayerType { why: Unread::Encrypted, .. } => {
                 (ImageMalformed, "decrypt the image when it is copied")
             }
-            Self::NotAsked { .. } => (Offline, "run it once without --offline"),
+            Self::NotAsked { .. } => {
+                (Offline, "run `boxbuild fetch`, or this command once without --offline")
+            }
             Self::Gone { .. } => return ImageNotFound.into(),
             Self::Platform { .. } => return ImagePlatform.into(),
             Self::File(source) => return source.explain(),

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use box_cache::StoreError;
-use box_image::text::with_causes;
+use box_image::text::{clipped, with_causes};
 use box_image::{ErrorCode, exit};
 use boxbuild::BuildError;
 use boxbuild::project::LockFileError;
@@ -20,11 +20,8 @@ use serde_json::{Value, json};
 use super::{conflicts, terminal};
 pub(crate) use explain::Explain;
 
-/// So many characters of a message are shown: an image can have a name of megabytes.
-const MESSAGE_MAX: usize = 4096;
-
 /// A failed command.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failure {
     exit: u8,
     /// Empty where the command's result already says what is wrong.
@@ -97,6 +94,10 @@ impl Failure {
         if let BuildError::Rejected(report) = error {
             return Self::diagnostics(ErrorCode::FileInvalid, &report.found, &report.sources);
         }
+        if let BuildError::Several(errors) = error {
+            let all = errors.iter().map(|error| Self::of_build(error, sources)).collect();
+            return Self::all(all).err().unwrap_or_else(|| Self::reported(exit::FAILED));
+        }
         if let BuildError::Conflicts(conflicts) = error {
             return conflicts::failure(&error.to_string(), conflicts, sources);
         }
@@ -124,17 +125,25 @@ impl Failure {
         Self { errors, ..self }
     }
 
+    /// Returns whether an error has this code.
+    pub(crate) fn has(&self, code: ErrorCode) -> bool {
+        self.errors.iter().any(|it| it.code == code)
+    }
+
     /// Returns the same failure with another exit code.
     pub(crate) const fn with_exit(mut self, exit: u8) -> Self {
         self.exit = exit;
         self
     }
 
-    /// Puts several failures into one.
+    /// Puts several failures into one. Its exit code is theirs, or that of a failure where they
+    /// differ.
     pub(crate) fn all(failures: Vec<Self>) -> Result<(), Self> {
         let truncated = failures.iter().find_map(|it| it.truncated);
+        let same = failures.windows(2).all(|pair| pair[0].exit == pair[1].exit);
+        let exit = failures.first().filter(|_| same).map_or(exit::FAILED, |it| it.exit);
         let errors: Vec<_> = failures.into_iter().flat_map(|it| it.errors).collect();
-        if errors.is_empty() { Ok(()) } else { Err(Self { exit: exit::FAILED, errors, truncated }) }
+        if errors.is_empty() { Ok(()) } else { Err(Self { exit, errors, truncated }) }
     }
 
     /// Shows the failure, as text or as data, and returns the exit code.
@@ -151,7 +160,7 @@ impl Failure {
     fn text(&self, tally: bool) -> String {
         let mut parts = vec![error_report::text(&self.errors).trim_end().to_owned()];
         parts.extend(self.truncated.map(|most| {
-            format!("a file may have still more: its list of errors ends after {most}")
+            format!("there may be more errors: only the first {most} of a file are listed")
         }));
         parts.extend(error_report::tally(&self.errors).filter(|_| tally));
         parts.join("\n\n")
@@ -221,15 +230,13 @@ pub(crate) fn usage(mut error: clap::Error) -> ExitCode {
 /// Joins an error and its causes. Names from outside can be in them, so that what would move the
 /// cursor or begin a line is replaced.
 pub(crate) fn chain(error: &dyn Error) -> String {
-    let text = shown(&with_causes(error));
-    match text.char_indices().nth(MESSAGE_MAX) {
-        None => text,
-        Some((end, _)) => format!("{}… ({} more bytes)", &text[..end], text.len() - end),
-    }
+    clipped(shown(&with_causes(error)))
 }
 
 #[cfg(test)]
 mod tests {
+    use boxbuild::{InputError, InputFile, InputKind, NamedBy};
+
     use super::*;
 
     #[test]
@@ -237,8 +244,11 @@ mod tests {
         Failure::all(Vec::new()).unwrap();
         let both = ["one", "two"].map(|it| Failure::new(ErrorCode::LockOutOfDate, it));
         assert_eq!(both[0].exit, exit::LOCKED);
-        let both = Failure::all(both.into()).unwrap_err();
-        assert_eq!((both.errors.len(), both.exit), (2, exit::FAILED));
+        let mut three = Vec::from(both);
+        let both = Failure::all(three.clone()).unwrap_err();
+        assert_eq!((both.errors.len(), both.exit), (2, exit::LOCKED));
+        three.push(Failure::new(ErrorCode::Io, "three"));
+        assert_eq!(Failure::all(three).unwrap_err().exit, exit::FAILED);
     }
 
     #[test]
@@ -247,8 +257,8 @@ mod tests {
         let found = vec![Diagnostic::new("bad", boxfile_spec::Span::default(), ""); MOST_KEPT];
         let failure = |found| Failure::diagnostics(ErrorCode::BoxfileInvalid, found, &sources);
         let cut = failure(&found);
-        let end = "and 950 more errors\n\na file may have still more: its list of errors ends after \
-                   1000\n\n1000 errors";
+        let end = "and 950 more errors\n\nthere may be more errors: only the first 1000 of a file are \
+                   listed\n\n1000 errors";
         assert!(cut.text(true).ends_with(end), "{}", cut.text(true));
         assert!(cut.json().ends_with(",\"truncated\":1000}"));
         let whole = failure(&found[..2]);
@@ -270,7 +280,7 @@ mod tests {
     fn a_message_is_cut_where_it_becomes_too_long() {
         let long = chain(&std::io::Error::other("é".repeat(5000)));
         assert!(long.ends_with("é… (1808 more bytes)"), "{}", &long[8000..]);
-        assert_eq!(long.chars().filter(|it| *it == 'é').count(), MESSAGE_MAX);
+        assert_eq!(long.chars().filter(|it| *it == 'é').count(), 4096);
     }
 
     #[test]
@@ -290,6 +300,53 @@ mod tests {
              = help: free some space there, or name another directory with --store"
         );
         assert_eq!(json!(failure.errors)[0]["code"], "disk-full");
+    }
+
+    #[test]
+    fn a_lock_that_a_full_disk_does_not_take_is_no_wrong_place() {
+        let error = |kind: io::ErrorKind| {
+            LockFileError::NotWritable(host_fs::FileError::of("write", "Boxfile.lock")(
+                io::Error::from(kind),
+            ))
+        };
+        let json = |kind| json!(Failure::from(error(kind)).errors)[0].clone();
+        assert_eq!(json(io::ErrorKind::StorageFull)["code"], "disk-full");
+        let denied = json(io::ErrorKind::PermissionDenied);
+        assert_eq!(denied["code"], "io");
+        assert!(denied["help"].as_str().unwrap().contains("--lock-file"), "{denied}");
+    }
+
+    #[test]
+    fn a_stale_pin_is_the_fault_of_a_lock_that_may_not_change() {
+        let exit = |locked, code| {
+            crate::cli::options::LockedOption { locked }.blame_pin(Failure::new(code, "x")).exit
+        };
+        assert_eq!(exit(true, ErrorCode::LockPinStale), exit::LOCKED);
+        assert_eq!(exit(false, ErrorCode::LockPinStale), exit::FAILED);
+        assert_eq!(exit(true, ErrorCode::ImageNotFound), exit::FAILED);
+    }
+
+    #[test]
+    fn a_file_that_every_box_has_is_named_as_it_was_chosen() {
+        let sources = Sources::single(boxfile_spec::Source::new("Boxfile", "kernel \"k\""));
+        let failed = |named_by| {
+            let file = InputFile { path: "k".into(), named_by };
+            let source = io::ErrorKind::NotFound.into();
+            let error = InputError { kind: InputKind::Kernel, file, source };
+            error_report::text(&Failure::of_build(&BuildError::from(error), &sources).errors)
+        };
+        let message = "error: cannot read the kernel k: entity not found";
+        let helps = [
+            (NamedBy::Option("--kernel"), "\n  = help: the option --kernel names it"),
+            (
+                NamedBy::Variable("BOXBUILD_KERNEL"),
+                "\n  = help: the environment variable BOXBUILD_KERNEL names it",
+            ),
+            (NamedBy::Nothing, ""),
+        ];
+        for (named_by, help) in helps {
+            assert_eq!(failed(named_by), format!("{message}{help}"));
+        }
     }
 
     #[test]

@@ -4,14 +4,14 @@ mod scaffold;
 
 use std::path::{Path, PathBuf};
 
-use box_cache::Store;
 use box_image::text::shell_word;
 use box_image::{ComponentName, ErrorCode};
 use box_inspect::export::{ExportError, file};
+use box_skill::is_skill;
 use boxbuild::compose::ImageConfig;
-use boxbuild::project::{NAMES, replace};
-use boxbuild::skill::is_skill;
+use boxbuild::project::NAMES;
 use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes, shown};
+use host_fs::checkout::replace;
 use host_fs::publish::PublishError;
 use oci_image::{Access, Image, Registries, SourceError};
 use serde_json::{Value, json};
@@ -24,10 +24,10 @@ use scaffold::{Found, Scaffold};
 
 /// Writes a first Boxfile for images that it inspects, commented and ready to build.
 ///
-/// Without references, the images in ./ and ./images are looked at: OCI image layouts, and archives
-/// (*.tar) of such or of `docker save`. An image is the business application's if its label
+/// Without references, the images in ./ and ./images are used: OCI image layouts, and archives (*.tar)
+/// of these or of `docker save`. An image is the business application's if its label
 /// `a3s.type` is `business`, or without the label if `business` is a word of its name, as in
-/// `web-business`; any other is the agent's. Every form of a reference: docs/images.md
+/// `web-business`; any other is the agent's. docs/images.md has every form of a reference.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild init                                     from the images in ./images\n  \
@@ -135,7 +135,7 @@ fn open_named(reference: &str, args: &Args) -> Result<Image, Failure> {
     if !matches!(parsed, ImageRef::Registry { .. }) {
         return Ok(open(&parsed, None)?);
     }
-    let store = Store::open(&locate::store(args.store.store.as_deref())?)?;
+    let store = locate::open_store(&locate::store(args.store.store.as_deref())?)?;
     let remote = registries::client(&args.registries, args.json)?;
     let registries = Registries { store: &store, remote: &remote, offline: false };
     Ok(open(&parsed, Some(registries))?)
@@ -181,7 +181,7 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
         match look_at(kind, &path) {
             Ok((found, true)) => businesses.push(found),
             Ok((found, false)) => agents.push(found),
-            Err(why) => terminal::note(&format!("warning: not looked at: {}", shown(&why))),
+            Err(why) => terminal::note(&format!("warning: skipped: {}", shown(&why))),
         }
     }
     match (agents.len(), businesses.len()) {
@@ -215,7 +215,9 @@ fn look_at(kind: &str, path: &Path) -> Result<(Found, bool), String> {
     let config = ImageConfig { component: ComponentName::Agent, process: &image.process };
     let is_business = match config.declared_type() {
         Some(Ok(component)) => component == ComponentName::Business,
-        Some(Err(other)) => return Err(format!("{} has the a3s.type {other:?}", path.display())),
+        Some(Err(other)) => {
+            return Err(format!("{} has the label a3s.type={other:?}", path.display()));
+        }
         None => path.file_stem().is_some_and(|name| says_business(&name.to_string_lossy())),
     };
     Ok((Found::new(&reference, &image), is_business))

@@ -44,11 +44,12 @@ impl Found {
     /// Returns the agent's port, and a comment on it.
     fn listens(&self) -> (&'static str, u16) {
         match self.port {
-            Some(port) => {
-                ("The port that the image names; the box is ready when it accepts.", port)
-            }
+            Some(port) => (
+                "The port that the image names; the box is ready when it accepts a connection.",
+                port,
+            ),
             None => (
-                "Where it listens; the box is ready when the port accepts a connection.",
+                "A guess: the image names no port. The box is ready when it accepts a connection.",
                 AGENT_PORT,
             ),
         }

@@ -1,4 +1,4 @@
-//! Uniting `/etc/passwd`, `/etc/group`, `/etc/shadow` and `/etc/gshadow`: passwd(5), group(5),
+//! Combines `/etc/passwd`, `/etc/group`, `/etc/shadow` and `/etc/gshadow`: passwd(5), group(5),
 //! shadow(5), gshadow(5).
 //!
 //! The agent's lines stand as they are and in their order; after them come the lines of the
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn new_names_come_behind() {
+    fn new_names_come_last() {
         let agent = "root:x:0:0:root:/root:/bin/sh\n\n# people\nann:x:1000:1000::/home/ann:/bin/sh";
         let business =
             "app:x:100:101::/app:\n\nroot:x:0:0:root:/root:/bin/sh\nbob:x:1000:1000:::\n";

@@ -1,4 +1,4 @@
-//! Making the merged tree of what was decided.
+//! Builds the merged tree from the decisions.
 
 use std::collections::HashMap;
 

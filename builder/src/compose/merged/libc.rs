@@ -1,4 +1,4 @@
-//! Whether both images have the same C library, or one of them has none.
+//! Checks that the images do not have different C libraries.
 //!
 //! A dynamic program names its loader by an absolute path, and loader and libc are built as one: a
 //! loader that finds another build's libc fails at once or later. So two libcs cannot share one
@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use box_digest::AnyDigest;
 use box_tree::{Content, Tree};
 
 use super::super::ComposeError;
@@ -54,7 +55,7 @@ fn is_loader(name: &[u8]) -> bool {
 /// Says which library a loader belongs to, and where it is.
 fn described((path, content): &Loader) -> String {
     let library = if path.contains("/ld-musl-") { "musl" } else { "glibc" };
-    format!("{library}, by {path} (blake3:{})", content.hash.short())
+    format!("{library}, by {path} ({})", AnyDigest::from(content.hash).short())
 }
 
 #[cfg(test)]

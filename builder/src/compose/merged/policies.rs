@@ -1,4 +1,4 @@
-//! The policies of a Boxfile, and what each of them was good for.
+//! The policies of a Boxfile, and how many conflicts each of them decided.
 
 use boxfile_spec::{Boxfile, Conflict, ConflictPolicy, Diagnostic};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Deciding path by path what the merged root has.
+//! Decides, path by path, what the merged root contains.
 
 use std::collections::HashMap;
 
@@ -178,7 +178,7 @@ impl<'a> Settler<'a> {
         Ok(None)
     }
 
-    /// Returns the union of two files, or why there is none.
+    /// Returns the union of two files, or the reason why they cannot be united.
     fn united(&mut self, shared: &Shared) -> Result<Result<Vec<u8>, Note>, ComposeError> {
         let [agent, business] = self.found(shared);
         let small = |inode: &Inode| inode.content().copied().filter(|it| it.size <= ACCOUNTS_MAX);

@@ -32,7 +32,7 @@ const FILES: [(&str, Special); 11] = [
     ("/etc/ld.so.cache", Special::LoaderCache),
 ];
 
-/// Tells what a path is.
+/// Returns the kind of a special file, by its path.
 pub(super) fn special(path: &[u8]) -> Option<Special> {
     FILES.iter().find(|(file, _)| file.as_bytes() == path).map(|(_, special)| *special)
 }
@@ -42,8 +42,8 @@ impl fmt::Display for Special {
         match self {
             Self::Packages(manager) => write!(
                 f,
-                "the database of {manager} lists the packages of one image only, and nothing \
-                 unites two: what installs, removes or scans packages would be misled. Layout \
+                "the database of {manager} lists the packages of one image only, and two \
+                 cannot be combined: whatever installs, removes or scans packages would be misled. Layout \
                  \"split\" keeps both. If nothing in the box asks {manager}, name the file itself \
                  in a `conflict`; no pattern with a star decides it. The box's SBOM {}",
                 if *manager == "rpm" {
@@ -53,9 +53,9 @@ impl fmt::Display for Special {
                 }
             ),
             Self::LoaderCache => f.write_str(
-                "the loader's cache lists the libraries of one image only. Dropped, programs find \
-                 theirs in the loader's own directories (/lib, /usr/lib), and no longer in those \
-                 that only /etc/ld.so.conf names. Name the file itself in a `conflict`; no \
+                "the loader's cache lists the libraries of one image only. With `drop`, programs \
+                 find libraries in the loader's own directories (/lib, /usr/lib), and no longer in \
+                 those that only /etc/ld.so.conf names. Name the file itself in a `conflict`; no \
                  pattern with a star decides it",
             ),
         }

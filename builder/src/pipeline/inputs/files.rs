@@ -8,13 +8,13 @@ use std::path::Path;
 use box_digest::Digest;
 use box_image::ComponentName;
 use boxfile_spec::{Boxfile, Source, Sources, dotenv};
-use host_fs::FileError;
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
+use host_fs::{FileError, checkout};
 
 use crate::binary::{self, Program};
 use crate::compose::Env;
-use crate::pipeline::request::Request;
-use crate::{BuildError, Report, checkout};
+use crate::pipeline::request::{InputError, InputFile, InputKind, Request};
+use crate::{BuildError, Report};
 
 /// The most bytes that an init or a kernel may have.
 const FILE_MAX: u64 = 512 << 20;
@@ -81,24 +81,22 @@ fn variables(
 
 /// Reads the init, which must be a static program for the platform.
 pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
-    let (file, bytes) = read_file("read the init", request.init)?;
+    let (file, bytes) = read_input(InputKind::Init, &request.init)?;
     let platform = request.platform;
     match binary::inspect(&file, platform) {
         Ok(Program::Static) => Ok(Tool::new(bytes)),
-        _ => Err(BuildError::NotAnInit { path: request.init.to_owned(), platform }),
+        _ => Err(BuildError::NotAnInit { path: request.init.path.clone(), platform }),
     }
 }
 
 /// Reads the kernel, which must be the one that the Boxfile names, if it names one.
 pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
-    let kernel = Tool::new(read_file("read the kernel", &request.kernel)?.1);
-    let declared = request.boxfile.kernel.as_ref();
-    let declared_at = declared.and_then(|kernel| Some(kernel.path.as_ref()?.span));
-    let declared = declared.and_then(|kernel| kernel.sha256);
+    let kernel = Tool::new(read_input(InputKind::Kernel, &request.kernel)?.1);
+    let declared = request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256);
     match declared {
         Some(expected) if expected != kernel.sha256 => Err(BuildError::WrongFile {
-            span: declared_at,
-            what: format!("the kernel {}", request.kernel.display()),
+            span: request.kernel.named_by.span(),
+            what: format!("the kernel {}", request.kernel.path.display()),
             expected,
             found: kernel.sha256,
         }),
@@ -107,11 +105,14 @@ pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
 }
 
 /// Reads a whole file, and returns it opened, too.
-fn read_file(doing: &'static str, path: &Path) -> Result<(File, Vec<u8>), BuildError> {
+fn read_input(kind: InputKind, file: &InputFile) -> Result<(File, Vec<u8>), BuildError> {
     let read = || {
-        let file = open_regular(path, Links::Follow)?;
+        let file = open_regular(&file.path, Links::Follow)?;
         let bytes = read_open(&file, FILE_MAX)?;
         Ok((file, bytes))
     };
-    Ok(read().map_err(FileError::of::<ReadError>(doing, path))?)
+    read().map_err(|error: ReadError| {
+        let error = InputError { kind, file: file.clone(), source: error.into() };
+        BuildError::at(file.named_by.span(), error)
+    })
 }

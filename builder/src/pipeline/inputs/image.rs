@@ -1,13 +1,15 @@
 //! The images: as the lock pins them, or as their references lead to them.
 
+use std::path::Path;
+
 use box_cache::Store;
 use box_digest::Digest;
-use box_image::ComponentName;
-use boxfile_spec::{ImageRef, Spanned};
+use box_image::{ComponentName, HUB};
+use boxfile_spec::{Diagnostic, ImageRef, Spanned};
 use oci_image::{Access, Found, Image, Registries, SourceError};
 
-use crate::BuildError;
 use crate::pipeline::request::Request;
+use crate::{BuildError, Cause};
 
 /// Opens the images of all components that have one.
 pub(super) fn read(
@@ -40,12 +42,48 @@ fn open(
             (Some((entry, digest)), Some(place)) => {
                 BuildError::PinGone { span, name: entry.name.clone(), place, digest }
             }
-            _ => BuildError::image(component, span, source),
+            _ => BuildError::image(component, span, cause(source, &reference.value, request.base)),
         })?;
     if let Some(entry) = pin {
         super::entries::check_image(entry, &image, span)?;
     }
     Ok(image)
+}
+
+/// Returns the warnings about layouts in which the tag means another image than the one that the lock
+/// pins: they are at hand, so that a person expects what is there now.
+pub(super) fn changed(
+    request: &Request<'_>,
+    store: &Store,
+    images: &[(ComponentName, Image)],
+) -> Vec<Diagnostic> {
+    let mut warnings = Vec::new();
+    for (component, image) in images {
+        let declared = request.boxfile.component(*component).and_then(|it| it.image.as_ref());
+        let Some(reference) = declared else { continue };
+        if !matches!(reference.value, ImageRef::OciLayout { digest: None, .. }) {
+            continue;
+        }
+        let access = access(request, store);
+        let now = oci_image::open(&reference.value, None, request.platform, &access);
+        let Some(now) = now.ok().filter(|now| now.manifest != image.manifest) else { continue };
+        let message = format!("the lock keeps another image than {} has now", reference.value);
+        let label = format!("now {}, locked {}", now.manifest.short(), image.manifest.short());
+        let help = format!("run `boxbuild update {}` to build the new one", component.name());
+        warnings.push(Diagnostic::warning(message, reference.span, label).with_help(help));
+    }
+    warnings
+}
+
+/// Returns the cause of a failure; of a reference to a registry that is the path of a directory, too,
+/// the cause says so.
+fn cause(source: SourceError, reference: &ImageRef, base: &Path) -> Cause {
+    let ImageRef::Registry { host, repository, .. } = reference else { return source.into() };
+    let path = repository.strip_prefix("library/").unwrap_or(repository);
+    if host == HUB && base.join(path).is_dir() {
+        return Cause::Unprefixed { path: path.to_owned(), source };
+    }
+    source.into()
 }
 
 /// Returns the place of an image if an error is that the pinned image is no longer there.

@@ -1,4 +1,4 @@
-//! Everything that a build reads, and what the lock says of it.
+//! Reads all inputs of a build, and their entries in the lock.
 
 mod entries;
 mod files;
@@ -12,6 +12,7 @@ mod tests;
 
 use box_cache::Store;
 use box_image::{ComponentName, SkillMode};
+use boxfile_spec::Diagnostic;
 use oci_image::Image;
 
 use super::request::Request;
@@ -62,6 +63,11 @@ impl Inputs {
         let init = if built { files::init(request)? } else { none() };
         let kernel = if built { files::kernel(request)? } else { none() };
         Ok(Self { images, binary, skills, env, env_files, init, kernel, warnings })
+    }
+
+    /// Returns the warnings about images that changed since the lock was written.
+    pub(super) fn changed_images(&self, request: &Request<'_>, store: &Store) -> Vec<Diagnostic> {
+        image::changed(request, store, &self.images)
     }
 
     /// Returns the skills that are a part of the rootfs, sorted by name.

@@ -7,11 +7,11 @@ use box_digest::Digest;
 use box_tree::Tree;
 use boxfile_spec::{Binary as Declared, Boxfile, Span};
 use download::fetch::{RemoteUrl, fetch};
-use host_fs::FileError;
+use host_fs::{FileError, checkout};
 
+use crate::BuildError;
 use crate::binary::{self, Binary, BinaryError, Program};
 use crate::pipeline::request::Request;
-use crate::{BuildError, checkout};
 
 /// Reads the program into the store.
 pub(super) fn read(

@@ -1,14 +1,10 @@
 //! The skills: those that are declared one by one, and those of a directory.
 
-use std::fs;
-use std::path::Path;
-
 use box_image::SkillMode;
-use boxfile_spec::{SkillsDir, Span, Spanned};
-use host_fs::FileError;
+use box_skill::{Findings, Skill, SkillError};
+use boxfile_spec::{SkillsDir, Sources, Span, Spanned};
 
 use crate::pipeline::request::Request;
-use crate::skill::{self, Skill, SkillError};
 use crate::{BuildError, Report};
 
 /// A skill, and where it is declared.
@@ -66,36 +62,20 @@ struct Place {
 
 /// Finds the skills of a directory: every directory in it that has a `SKILL.md`.
 fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>, BuildError> {
-    let directory = request.base.join(&skills.dir.value);
-    let span = skills.dir.span;
-    let what = format!("the skills in {} cannot be read", directory.display());
-    let failed = |source: SkillError| BuildError::unusable(&what, span, source);
-    if !directory.is_dir() {
-        return Err(failed(SkillError::Unusable(directory, "is not a directory")));
-    }
-    skill::inside(&request.checkout, &directory).map_err(failed)?;
-    let unread = |error| failed(FileError::of("read", &directory)(error).into());
-    let mut places = Vec::new();
-    for entry in fs::read_dir(&directory).map_err(unread)? {
-        let path = entry.map_err(unread)?.path();
-        // One that is not a regular file is refused when the skill is read.
-        if path.join(skill::DEFINITION).symlink_metadata().is_ok() {
-            let name = named(&path).ok_or_else(|| failed(SkillError::Name(path.clone())))?;
-            let source = format!("{}/{name}", skills.dir.value.trim_end_matches('/'));
-            places.push(Place { name, source, mode: skills.mode, span });
-        }
-    }
-    if places.is_empty() {
-        let reason = "has no directory with a SKILL.md in it";
-        return Err(failed(SkillError::Unusable(directory, reason)));
-    }
-    Ok(places)
-}
-
-/// Returns the name of a skill's directory, if a skill may have it.
-fn named(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    boxfile_spec::is_name(name).then(|| name.to_owned())
+    let SkillsDir { dir: Spanned { value: directory, span }, mode, .. } = skills;
+    let path = request.base.join(directory);
+    let names = box_skill::list(&request.checkout, &path).map_err(|error| {
+        BuildError::unusable(
+            format!("the skills in {} cannot be read", path.display()),
+            *span,
+            error,
+        )
+    })?;
+    let place = |name: String| {
+        let source = format!("{}/{name}", directory.trim_end_matches('/'));
+        Place { name, source, mode: *mode, span: *span }
+    };
+    Ok(names.into_iter().map(place).collect())
 }
 
 fn read_one(
@@ -103,17 +83,19 @@ fn read_one(
     place: Place,
     warnings: &mut Vec<Report>,
 ) -> Result<SkillInput, BuildError> {
-    let path = request.base.join(&place.source);
-    let what = format!("the skill `{}` cannot be read", place.name);
-    let failed = |source: SkillError| BuildError::unusable(&what, place.span, source);
-    let mut skill = skill::read(&request.checkout, &path).map_err(failed)?;
+    let Place { name, source, mode, span } = place;
+    let path = request.base.join(&source);
+    let failed = |error: SkillError| {
+        BuildError::unusable(format!("the skill `{name}` cannot be read"), span, error)
+    };
+    let mut skill = box_skill::read(&request.checkout, &path).map_err(failed)?;
     let tools = request.boxfile.agent.tools.as_deref();
-    let warning =
-        skill::check(&mut skill, &place.name, &path, tools).map_err(|error| match error {
-            SkillError::Rejected(report) => BuildError::Rejected(report),
-            error => failed(error),
-        })?;
-    warnings.extend(warning);
-    let Place { name, source, mode, .. } = place;
+    let Findings { source: text, errors, warnings: further } =
+        skill.check(&name, &path, tools).map_err(failed)?;
+    let refused = !errors.is_empty();
+    match Report::new(Sources::single(text), errors.into_iter().chain(further)) {
+        Some(report) if refused => return Err(BuildError::Rejected(Box::new(report))),
+        report => warnings.extend(report),
+    }
     Ok(SkillInput { name, source, mode, skill })
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use box_cache::ActionKey;
 use box_digest::{AnyDigest, Blake3Digest, Digest};
 use box_image::SkillMode;
+use box_skill::Skill;
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
 use boxfile_spec::lock::PinKind;
 use boxfile_spec::{Boxfile, Platform, Source, Span};
@@ -14,8 +15,8 @@ use oci_image::Config;
 use oci_layer::Compression;
 
 use super::*;
+use crate::pipeline::InputFile;
 use crate::project::{Pins, Variant};
-use crate::skill::Skill;
 
 const BOXFILE: &str = r#"box "x"
 agent { image "oci:a"; env-file "a.env"; }
@@ -41,8 +42,8 @@ fn request(boxfile: &Boxfile) -> Request<'_> {
         pins: Pins::default(),
         fetch: FetchOptions::default(),
         remote: None,
-        init: Path::new("init"),
-        kernel: PathBuf::from("kernel"),
+        init: InputFile::found("init"),
+        kernel: InputFile::found("kernel"),
         builder: Blake3Digest::from_bytes([0; 32]),
     }
 }
@@ -272,4 +273,30 @@ fn secrets_of_an_image_are_warnings_unless_they_are_replaced() {
     assert!(
         !format!("{warnings:?}").contains("abc123") && !format!("{warnings:?}").contains("hunter2")
     );
+}
+
+#[test]
+fn a_failed_reference_to_a_registry_that_is_a_directory_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("images/web")).unwrap();
+    std::fs::create_dir(dir.path().join("web")).unwrap();
+    let store = Store::open(&dir.path().join("store")).unwrap();
+    for (image, expected) in [
+        ("images/web", Some("images/web")),
+        ("web:v1", Some("web")),
+        ("images/agent", None),
+        ("docker://example.com/images/web", None),
+        ("oci:images/agent", None),
+    ] {
+        let boxfile = read(&format!("box b\nagent {{ image \"{image}\"; }}"), None);
+        let request = Request { base: dir.path(), ..request(&boxfile) };
+        let Err(BuildError::Unusable { source, .. }) = image::read(&request, &store) else {
+            panic!("{image} is no image")
+        };
+        let found = match *source {
+            crate::Cause::Unprefixed { path, .. } => Some(path),
+            _ => None,
+        };
+        assert_eq!(found.as_deref(), expected, "{image}");
+    }
 }

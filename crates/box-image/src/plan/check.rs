@@ -1,4 +1,4 @@
-//! Faults that no start of a box could survive, found before it is built, shipped or booted.
+//! Checks a run plan for faults that would make every start of the box fail.
 
 use thiserror::Error;
 
@@ -42,7 +42,7 @@ pub enum PlanError {
         component: ComponentName,
         /// The setting as the Boxfile spells it, safe for a terminal.
         setting: String,
-        /// The fault, and how to mend it.
+        /// The fault, and how to fix it.
         reason: &'static str,
     },
 }

@@ -18,7 +18,7 @@ named_enum! {
     }
 }
 
-/// The agent's origin. All of them run alike; this tells people and tools what to expect.
+/// The kind of the agent. All kinds run alike; this informs people and tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentKind {
@@ -78,7 +78,7 @@ pub struct ComponentPlan {
     /// to it. Nothing where the component offers none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// When the component counts as ready. Nothing: as soon as it is started.
+    /// When the component is ready. `None`: as soon as it is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
 }

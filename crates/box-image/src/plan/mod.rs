@@ -128,7 +128,7 @@ pub enum Layout {
     #[default]
     Split,
     /// Both images are one root: `/roots/merged`. Each component has its own scratch layer over it.
-    /// How its conflicts were settled is the build's matter and lies in the rootfs already.
+    /// How conflicts were decided is not here: the rootfs is already merged.
     Merged,
 }
 

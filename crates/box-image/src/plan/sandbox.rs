@@ -1,4 +1,4 @@
-//! The sandbox: what commands in the business component are held to beyond its walls.
+//! The sandbox: restrictions on commands in the business component beyond those of the component itself.
 
 use serde::{Deserialize, Serialize};
 

@@ -114,7 +114,7 @@ fn kind(path: &Path, found: &Metadata) -> Result<Kind, FileError> {
     } else if kind.is_fifo() {
         Leaf::Fifo
     } else {
-        let why = "it is a socket, which neither box nor image can have";
+        let why = "it is a socket, which neither a box nor an image can have";
         return Err(failed(path)(io::Error::other(why)));
     }))
 }

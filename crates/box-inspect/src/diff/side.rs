@@ -2,8 +2,8 @@
 
 use box_digest::Digest;
 use box_image::{ComponentName, ComponentPlan};
-use box_tree::listing::{FindError, Follow, Found, Listing, NamedOrigin};
-use box_tree::{Field, Inode, InodeId, entries, path};
+use box_tree::listing::{FindError, Found, Listing, NamedOrigin};
+use box_tree::{Field, Follow, Inode, InodeId, entries, path};
 
 use crate::links::HardLinks;
 use crate::opened::{self, OpenBox, OpenError};

@@ -46,11 +46,21 @@ impl Contents {
         content: Content,
         out: &mut dyn Write,
     ) -> Result<(), ExportError> {
+        self.copy_head(path, content, content.size, out)
+    }
+
+    fn copy_head(
+        &self,
+        path: &[u8],
+        content: Content,
+        limit: u64,
+        out: &mut dyn Write,
+    ) -> Result<(), ExportError> {
         // A content without bytes is nowhere.
         let offset = self.places.get(&content.hash).copied().unwrap_or_default();
-        content.copy(&self.rootfs, offset, out).map_err(|error| match error {
+        content.copy_head(limit, &self.rootfs, offset, out).map_err(|error| match error {
             CopyError::Damaged => ExportError::damaged(&format!(
-                "{} has other data than the listing names",
+                "{} does not have the content that the listing names",
                 lossy(path)
             )),
             CopyError::Read(error) => FileError::of("read", ROOTFS)(error).into(),
@@ -60,8 +70,9 @@ impl Contents {
 }
 
 impl ReadContent for Contents {
-    fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
-        self.copy(b"a file of a package database", content, out).map_err(io::Error::other)
+    fn copy_head(&mut self, content: Content, limit: u64, out: &mut dyn Write) -> io::Result<()> {
+        let path = b"a file of a package database";
+        Self::copy_head(self, path, content, limit, out).map_err(io::Error::other)
     }
 }
 

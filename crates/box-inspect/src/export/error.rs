@@ -1,4 +1,4 @@
-//! Why a box is not exported.
+//! Errors from exporting a box.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use host_fs::publish::PublishError;
 
 use crate::opened::OpenError;
 
-/// Why a box is not exported. A `path` is an entry's in what is exported.
+/// Errors from exporting a box. A `path` is an entry's in what is exported.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ExportError {
@@ -21,7 +21,7 @@ pub enum ExportError {
     #[error("{0}")]
     Damaged(String),
     /// The form has no place for something.
-    #[error("{path} has {what}, for which {form} has no place")]
+    #[error("{path} has {what}, which {form} cannot hold")]
     NoPlace { path: String, what: &'static str, form: &'static str },
     /// A file of the host, an entry of the tree or the rootfs cannot be read or made.
     #[error(transparent)]
@@ -39,7 +39,7 @@ pub enum ExportError {
 
 impl From<erofs_writer::Error> for ExportError {
     fn from(error: erofs_writer::Error) -> Self {
-        let what = "the listing of the box is of no image that this version writes";
+        let what = "the listing of the box describes no image that this version could write";
         Self::Damaged(format!("{what}: {error}"))
     }
 }

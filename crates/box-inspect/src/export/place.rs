@@ -1,4 +1,4 @@
-//! Putting something new where it was asked for: whole or not at all, and over nothing.
+//! Writes a new file or directory atomically, and never overwrites one.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};

@@ -160,7 +160,7 @@ fn a_tree_too_deep_for_a_directory_leaves_nothing_behind() {
         export(tree, Data::default()).directory(&directory.path().join("to"), Ownership::Caller)
     };
     let error = extract(501).unwrap_err();
-    assert!(matches!(error, ExportError::NoPlace { form: "the form dir", .. }), "{error}");
+    assert!(matches!(error, ExportError::NoPlace { form: "the format dir", .. }), "{error}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     extract(400).unwrap();
 }
@@ -189,7 +189,7 @@ fn an_attribute_without_a_value_is_in_no_archive() {
     let error = export.tar(&mut io::sink()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "/d/pipe has an extended attribute without a value, for which a tar archive has no place"
+        "/d/pipe has an extended attribute without a value, which a tar archive cannot hold"
     );
 }
 

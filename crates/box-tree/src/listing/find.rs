@@ -1,10 +1,7 @@
 //! Finding a path in a listing, as people write it.
 
-use std::collections::VecDeque;
-
 use super::Listing;
-use crate::lookup::MAX_LINKS;
-use crate::{InodeId, Kind, Tree, path};
+use crate::{Follow, InodeId, LookupError, Step, Walk, path};
 
 /// How many names of a directory an error has at most.
 const CANDIDATES: usize = 10_000;
@@ -22,12 +19,15 @@ pub enum FindError {
         /// The other names in the directory, sorted: at most 10,000 names that are UTF-8.
         siblings: Vec<String>,
     },
-    /// The path leads through something that is no directory.
+    /// The path leads through something that is not a directory.
     #[error("{path} is not a directory")]
     NotADirectory { path: String },
     /// The path leads through more than 40 symbolic links.
     #[error("{path} leads through too many symbolic links")]
     TooManyLinks { path: String },
+    /// The path has more than 4096 names, those of the links in it included.
+    #[error("{path} is too long once its links are followed")]
+    TooLong { path: String },
 }
 
 impl FindError {
@@ -36,22 +36,14 @@ impl FindError {
     pub fn below(mut self, root: &str) -> Self {
         let (Self::Missing { directory: path, .. }
         | Self::NotADirectory { path }
-        | Self::TooManyLinks { path }) = &mut self;
+        | Self::TooManyLinks { path }
+        | Self::TooLong { path }) = &mut self;
         path.insert_str(0, root);
         self
     }
 }
 
-/// Which symbolic links of a path are followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Follow {
-    /// Those in the directories of the path; what it names may be a link itself.
-    Parents,
-    /// All of them.
-    All,
-}
-
-/// What a path names.
+/// An entry that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The inode.
@@ -68,64 +60,45 @@ impl Listing {
     /// # Errors
     /// [`FindError`], whose paths are below `root`.
     pub fn find(&self, root: &[u8], path: &[u8], follow: Follow) -> Result<Found, FindError> {
-        let mut walk = Walk::default();
-        let mut top = Tree::ROOT;
-        for name in path::names(root) {
-            top = self.child(top, name, &walk)?;
+        let top = self.tree.reach(root);
+        let top = top.map_err(|end| self.missing(end.last, b"", &end.name))?;
+        let mut walk = Walk::new(&self.tree, top, path, follow);
+        loop {
+            match walk.step() {
+                Ok(Step::Taken) => {}
+                Ok(Step::End) => return Ok(Found { id: walk.here(), path: walk.path() }),
+                Ok(Step::Missing) => {
+                    let name = walk.next_name().unwrap_or_default();
+                    return Err(self.missing(walk.here(), &walk.path(), name));
+                }
+                Err(error) => return Err(blocked(error, &walk, path)),
+            }
         }
-        let mut pending: VecDeque<Vec<u8>> = path::names(path).map(<[u8]>::to_vec).collect();
-        let mut links = 0;
-        while let Some(name) = pending.pop_front() {
-            if name == b".." {
-                walk.0.pop();
-                continue;
-            }
-            let child = self.child(walk.here(top), &name, &walk)?;
-            let target = self.tree.inode(child).target();
-            let Some(target) = target.filter(|_| follow == Follow::All || !pending.is_empty())
-            else {
-                walk.0.push((child, name));
-                continue;
-            };
-            links += 1;
-            if links > MAX_LINKS {
-                return Err(FindError::TooManyLinks { path: lossy(&path::normalize(path)) });
-            }
-            if target.starts_with(b"/") {
-                walk.0.clear();
-            }
-            path::names(target).rev().for_each(|name| pending.push_front(name.to_vec()));
-        }
-        Ok(Found { id: walk.here(top), path: walk.path() })
     }
 
-    /// Returns the entry of a name in a directory, to which a walk has led.
-    fn child(&self, directory: InodeId, name: &[u8], walk: &Walk) -> Result<InodeId, FindError> {
-        let Kind::Directory(names) = &self.tree.inode(directory).kind else {
-            return Err(FindError::NotADirectory { path: lossy(&walk.path()) });
+    /// Returns the error of a name that is missing in the entry at a path.
+    fn missing(&self, at: InodeId, walked: &[u8], name: &[u8]) -> FindError {
+        let Some(names) = self.tree.inode(at).names() else {
+            return FindError::NotADirectory { path: lossy(walked) };
         };
-        names.get(name).copied().ok_or_else(|| {
-            let siblings = names.keys().filter_map(|name| String::from_utf8(name.to_vec()).ok());
-            FindError::Missing {
-                directory: lossy(&walk.path()),
-                name: lossy(name),
-                siblings: siblings.take(CANDIDATES).collect(),
-            }
-        })
+        let siblings = names.keys().filter_map(|name| String::from_utf8(name.to_vec()).ok());
+        FindError::Missing {
+            directory: lossy(walked),
+            name: lossy(name),
+            siblings: siblings.take(CANDIDATES).collect(),
+        }
     }
 }
 
-/// The entries on the way to an entry, from below the root on, with their names.
-#[derive(Debug, Default)]
-struct Walk(Vec<(InodeId, Vec<u8>)>);
-
-impl Walk {
-    fn here(&self, top: InodeId) -> InodeId {
-        self.0.last().map_or(top, |(id, _)| *id)
-    }
-
-    fn path(&self) -> Vec<u8> {
-        self.0.iter().flat_map(|(_, name)| [b"/".as_slice(), name]).flatten().copied().collect()
+/// Returns the error of a walk along `path` that cannot be continued.
+fn blocked(error: LookupError, walk: &Walk<'_>, path: &[u8]) -> FindError {
+    let whole = || lossy(&path::normalize(path));
+    match error {
+        LookupError::NotADirectory(name) => {
+            FindError::NotADirectory { path: lossy(&path::join(&walk.path(), &name)) }
+        }
+        LookupError::TooManyLinks => FindError::TooManyLinks { path: whole() },
+        LookupError::TooLong | LookupError::TooManyDetours => FindError::TooLong { path: whole() },
     }
 }
 

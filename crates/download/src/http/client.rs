@@ -15,7 +15,7 @@ use rustls::InvalidMessage;
 
 use super::error::HttpError;
 use super::roots;
-use super::url::RemoteUrl;
+use super::url::{RemoteUrl, host_of};
 use crate::retry::{Policy, RetryObserver};
 
 /// Hosts that no proxy is asked for: there they would be another machine.
@@ -63,6 +63,8 @@ pub struct Progress {
 pub struct Client {
     http: blocking::Client,
     has_roots: bool,
+    /// The host of the proxy, for messages.
+    proxy: Option<String>,
     patience: Duration,
 }
 
@@ -86,11 +88,14 @@ impl Client {
             .connect_timeout(patience)
             .pool_max_idle_per_host(idle)
             .no_proxy();
-        if let Some(proxy) = &options.proxy {
-            builder = builder.proxy(parse_proxy(proxy)?);
+        let mut proxy = None;
+        if let Some(text) = &options.proxy {
+            let (host, settings) = parse_proxy(text)?;
+            builder = builder.proxy(settings);
+            proxy = Some(host);
         }
         let http = builder.build().map_err(|error| HttpError::Client(error.into()))?;
-        Ok(Self { http, has_roots, patience })
+        Ok(Self { http, has_roots, proxy, patience })
     }
 
     /// Asks for what is at a URL.
@@ -131,8 +136,12 @@ impl Client {
             Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
                 HttpError::NotTls { host }
             }
+            _ if is_malformed(&source) => HttpError::NotHttp { host, source: source.into() },
             _ => {
-                let what = format!("{host} cannot be reached or does not answer");
+                let through = self.proxy.as_ref().filter(|_| !at.is_this_machine());
+                let through = through.map(|proxy| format!(" through the proxy {proxy}"));
+                let through = through.unwrap_or_default();
+                let what = format!("{host} cannot be reached{through} or does not answer");
                 HttpError::Unreachable { what, source: Some(source.into()) }
             }
         }
@@ -143,6 +152,18 @@ impl Client {
 pub fn timed_out(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|it| it.downcast_ref::<reqwest::Error>());
     inner.is_some_and(reqwest::Error::is_timeout)
+}
+
+/// Returns whether an answer came that is not HTTP.
+fn is_malformed(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error.downcast_ref().is_some_and(hyper::Error::is_parse) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Finds the error of TLS because of which a connection failed. An [`io::Error`] leaves out what it
@@ -160,13 +181,14 @@ fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
     None
 }
 
-/// Reads a proxy's URL.
-fn parse_proxy(text: &str) -> Result<Proxy, HttpError> {
+/// Reads a proxy's URL, and returns its host and port for messages, too.
+fn parse_proxy(text: &str) -> Result<(String, Proxy), HttpError> {
     let url = Url::parse(text).map_err(|error| HttpError::Proxy(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(HttpError::Proxy(format!("it speaks {:?}", url.scheme())));
     }
+    let host = host_of(&url);
     let proxy = Proxy::all(url);
     let proxy = proxy.map_err(|error| HttpError::Proxy(error.without_url().to_string()))?;
-    Ok(proxy.no_proxy(NoProxy::from_string(THIS_MACHINE)))
+    Ok((host, proxy.no_proxy(NoProxy::from_string(THIS_MACHINE))))
 }

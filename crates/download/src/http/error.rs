@@ -1,9 +1,9 @@
-//! Why there is no answer.
+//! Errors of requests that got no response.
 
 use std::error::Error;
 use std::time::Duration;
 
-/// Why there is no answer.
+/// Errors of a request that got no response.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum HttpError {
@@ -22,6 +22,9 @@ pub enum HttpError {
     /// The server does not speak TLS.
     #[error("{host} answers, but not with TLS")]
     NotTls { host: String },
+    /// Something answers, but not as RFC 9112 says.
+    #[error("{host} answers, but not with valid HTTP")]
+    NotHttp { host: String, source: Box<dyn Error + Send + Sync> },
     /// No connection, or no HTTP answer on it, or nothing is sent any more.
     #[error("{what}")]
     Unreachable { what: String, source: Option<Box<dyn Error + Send + Sync>> },

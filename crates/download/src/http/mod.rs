@@ -16,4 +16,5 @@ mod url;
 
 pub use client::{Client, NetworkOptions, Progress, timed_out};
 pub use error::HttpError;
+pub(crate) use url::is_link_local;
 pub use url::{RemoteUrl, UrlError};

@@ -1,6 +1,7 @@
 //! URLs that a file may be fetched from.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use reqwest::Url;
@@ -42,9 +43,30 @@ impl RemoteUrl {
     /// it: any other part of a URL may be one.
     pub fn describe_server(&self, location: &str) -> String {
         match self.0.join(location) {
-            Ok(url) => format!("{}://{}", url.scheme(), host_of(&url)),
+            Ok(url) => Self(Box::new(url)).describe(),
             Err(_) => "a malformed URL".to_owned(),
         }
+    }
+
+    /// Writes the scheme and the server, and nothing that could be a secret.
+    pub(crate) fn describe(&self) -> String {
+        format!("{}://{}", self.0.scheme(), host_of(&self.0))
+    }
+
+    /// Returns whether the host is a link-local address.
+    pub(crate) fn is_link_local(&self) -> bool {
+        self.address().is_some_and(is_link_local)
+    }
+
+    /// Returns whether the host is this machine, by its address or the name `localhost`.
+    pub(crate) fn is_this_machine(&self) -> bool {
+        let is_localhost = matches!(self.0.host_str(), Some("localhost"));
+        is_localhost || self.address().is_some_and(|it| it.is_loopback())
+    }
+
+    /// Returns the host where it is an address.
+    fn address(&self) -> Option<IpAddr> {
+        self.0.host_str()?.trim_matches(['[', ']']).parse().ok()
     }
 
     /// Returns whether scheme, host and port are the same (RFC 6454).
@@ -104,7 +126,7 @@ impl FromStr for RemoteUrl {
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
         if text.chars().any(|it| it.is_whitespace() || it.is_control() || it == '\\') {
-            let why = "it has a blank, a control character or a backslash";
+            let why = "it has a space, a control character or a backslash";
             return Err(malformed(text, why));
         }
         let url = Url::parse(text).map_err(|error| malformed(text, &error.to_string()))?;
@@ -116,7 +138,15 @@ impl FromStr for RemoteUrl {
     }
 }
 
-fn host_of(url: &Url) -> String {
+/// Returns whether an address is only known on its link (RFC 3927, RFC 4291 section 2.5.6).
+pub(crate) fn is_link_local(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
+}
+
+pub(super) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or("");
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
@@ -190,6 +220,18 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(matches!(error, UrlError::Credentials { .. }), "{text:?}");
             assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn link_local_addresses_are_known_and_private_ones_are_not_among_them() {
+        let is =
+            |host: &str| format!("http://{host}/").parse::<RemoteUrl>().unwrap().is_link_local();
+        for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.0.1]", "2852039166"] {
+            assert!(is(host), "{host}");
+        }
+        for host in ["127.0.0.1", "10.0.0.1", "192.168.1.1", "[::1]", "[fd00::1]", "example.com"] {
+            assert!(!is(host), "{host}");
         }
     }
 

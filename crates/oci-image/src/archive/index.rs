@@ -74,7 +74,7 @@ impl Index {
         match self.members.insert(path, kind) {
             None => Ok(()),
             // Readers differ in which of them they take.
-            Some(_) => Err(format!("it has two files {name:?}")),
+            Some(_) => Err(format!("it has two files named {name:?}")),
         }
     }
 
@@ -93,7 +93,7 @@ impl Index {
         for links in 0..=LINKS_MAX {
             name = match self.members.get(&name) {
                 None if links == 0 => return Ok(None),
-                None => return Err("it is a link to what is not in the archive"),
+                None => return Err("it is a link to a file that is not in the archive"),
                 Some(MemberKind::File { offset, size }) => return Ok(Some((*offset, *size))),
                 Some(MemberKind::Symlink(target)) => beside(&name, target)?,
                 Some(MemberKind::HardLink(target)) => beside(b"", target)?,
@@ -156,7 +156,7 @@ mod tests {
             ("out", "it is a link out of the archive"),
             ("absolute", "it is a link out of the archive"),
             ("hard-out", "it is a link out of the archive"),
-            ("dangling", "it is a link to what is not in the archive"),
+            ("dangling", "it is a link to a file that is not in the archive"),
             ("circle", "too many links lead to it"),
         ] {
             assert_eq!(index.find(name), Err(why), "{name}");

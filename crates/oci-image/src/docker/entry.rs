@@ -79,7 +79,7 @@ pub(super) fn file(
 pub(super) fn named_digest(name: &str) -> Option<Digest> {
     let last = name.rsplit('/').next()?;
     let hex = last.strip_suffix(".json").or_else(|| last.strip_suffix(".tar")).unwrap_or(last);
-    format!("sha256:{hex}").parse().ok()
+    Digest::from_hex(hex)
 }
 
 #[cfg(test)]

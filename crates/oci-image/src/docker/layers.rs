@@ -12,11 +12,9 @@ use super::super::archive::Archive;
 use super::super::documents::{Blob, sha256};
 use super::super::error::SourceError;
 use super::super::files::Files;
-use super::super::layers::check_count;
+use super::super::layers::{LAYER, check_count};
 use super::super::media;
 use super::entry::{Entry, file, named_digest};
-
-const LAYER: &str = "a layer";
 
 /// Names the layers of an image by digests, and says which file each of them is.
 pub(super) fn layers(

@@ -46,7 +46,7 @@ fn a_layout_in_a_directory_and_in_an_archive() {
 }
 
 #[test]
-fn what_docker_saves() {
+fn archives_of_docker_save() {
     let expected = expected();
     let mut configs = Vec::new();
     let modern = COMPRESSIONS.map(Saved::Modern);

@@ -145,7 +145,7 @@ fn indexes_are_followed_so_far() {
     built.finish(json!([entry]));
     built.opened(Platform::LinuxAmd64).unwrap();
     built.finish(json!([built.index(OCI_INDEX_TYPE, json!([entry]))]));
-    insta::assert_snapshot!(built.refusal(), @"a/blobs/sha256/DIGEST does not read as an image index: more than 4 indexes lead to it");
+    insta::assert_snapshot!(built.refusal(), @"a/blobs/sha256/DIGEST cannot be read as an image index: more than 4 indexes lead to it");
 }
 
 #[test]
@@ -162,11 +162,11 @@ fn an_index_without_an_image_is_refused() {
     built.finish(json!([built.index(OCI_INDEX_TYPE, json!([attestation(&built)]))]));
     found.push(built.refusal());
     insta::assert_snapshot!(found.join("\n"), @"
-    a/blobs/sha256/DIGEST does not read as an image index: it names no image
+    a/blobs/sha256/DIGEST cannot be read as an image index: it names no image
     a has no image
-    a/blobs/sha256/DIGEST does not read as an image index: it names no image
+    a/blobs/sha256/DIGEST cannot be read as an image index: it names no image
     a has no image
-    a/blobs/sha256/DIGEST does not read as an image index: it names no image
+    a/blobs/sha256/DIGEST cannot be read as an image index: it names no image
     ");
 }
 

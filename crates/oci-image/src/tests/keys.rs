@@ -1,4 +1,4 @@
-//! Keys that are others to other programs.
+//! Keys that other programs read differently.
 
 use std::fs;
 
@@ -128,7 +128,7 @@ fn a_key_that_anybody_may_choose_is_there_once() {
     };
     assert_eq!(read(r#"{"a":"1","A":"2"}"#), Ok(()));
     let said = read(r#"{"a":"1","a":"1"}"#).unwrap_err();
-    assert!(said.starts_with("the key \"a\" is there twice at line 1"), "{said}");
+    assert!(said.starts_with("the key \"a\" appears twice at line 1"), "{said}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn keys_that_anybody_may_choose_and_those_that_are_not_read_are_free() {
 }
 
 #[test]
-fn what_is_said_of_such_keys() {
+fn messages_about_ambiguous_keys() {
     let mut found = vec![
         with(|manifest, _| manifest["Layers"] = json!([])),
         with(|manifest, _| manifest["layers"][0]["Size"] = json!(5)),
@@ -176,13 +176,13 @@ fn what_is_said_of_such_keys() {
     fs::write(base.join("a/index.json"), r#"{"manifests":[],"MANIFESTS":[]}"#).unwrap();
     found.push(refusal(base, "oci:a"));
     insta::assert_snapshot!(found.join("\n"), @r#"
-    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether the key "Layers" means "layers" at line 1 column 9
-    a/blobs/sha256/DIGEST does not read as an image manifest: programs differ in whether the key "Size" means "size" at line 1 column 178
-    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether the key "Diff_IDs" means "diff_ids" at line 1 column 57
-    a/blobs/sha256/DIGEST does not read as an image config: programs differ in whether the key "cmd" means "Cmd" at line 1 column 39
-    a/blobs/sha256/DIGEST does not read as an image config: invalid type: sequence, expected an object at line 1 column 1
-    manifest.json in a.tar does not read as a list of images: programs differ in whether the key "layers" means "Layers" at line 1 column 40
-    a/oci-layout does not read as an OCI layout version: programs differ in whether the key "ImageLayoutVersion" means "imageLayoutVersion" at line 1 column 50
-    a/index.json does not read as an image index: programs differ in whether the key "MANIFESTS" means "manifests" at line 1 column 27
+    a/blobs/sha256/DIGEST cannot be read as an image manifest: programs differ in whether the key "Layers" means "layers" at line 1 column 9
+    a/blobs/sha256/DIGEST cannot be read as an image manifest: programs differ in whether the key "Size" means "size" at line 1 column 178
+    a/blobs/sha256/DIGEST cannot be read as an image config: programs differ in whether the key "Diff_IDs" means "diff_ids" at line 1 column 57
+    a/blobs/sha256/DIGEST cannot be read as an image config: programs differ in whether the key "cmd" means "Cmd" at line 1 column 39
+    a/blobs/sha256/DIGEST cannot be read as an image config: invalid type: sequence, expected an object at line 1 column 1
+    manifest.json in a.tar cannot be read as a list of images: programs differ in whether the key "layers" means "Layers" at line 1 column 40
+    a/oci-layout cannot be read as an OCI layout version: programs differ in whether the key "ImageLayoutVersion" means "imageLayoutVersion" at line 1 column 50
+    a/index.json cannot be read as an image index: programs differ in whether the key "MANIFESTS" means "manifests" at line 1 column 27
     "#);
 }

@@ -78,10 +78,10 @@ fn documents_that_contradict_each_other() {
     the image in a is inconsistent: layers in its manifest: 1, diff_ids in its config: 0
     the image in a is inconsistent: layers in its manifest: 1, in its history: 2
     the image in a is inconsistent: layers in its manifest: 0, diff_ids in its config: 1
-    a/blobs/sha256/DIGEST does not read as an image manifest: it says of itself that it is "application/vnd.oci.image.index.v1+json", but "application/vnd.oci.image.manifest.v1+json" was named
-    a/blobs/sha256/DIGEST does not read as an image manifest: it is a manifest and an index at once
+    a/blobs/sha256/DIGEST cannot be read as an image manifest: its own mediaType is "application/vnd.oci.image.index.v1+json", but it is described as "application/vnd.oci.image.manifest.v1+json"
+    a/blobs/sha256/DIGEST cannot be read as an image manifest: it is a manifest and an index at once
     the image in a has 257 layers; an image may have 256
-    a/blobs/sha256/DIGEST does not read as an image manifest: it is no image, but an artifact of type "application/vnd.example.sbom"
+    a/blobs/sha256/DIGEST cannot be read as an image manifest: it is not an image, but an artifact of type "application/vnd.example.sbom"
     "#);
 }
 
@@ -95,10 +95,10 @@ fn documents_that_do_not_read() {
         with(|_, config| config["filler"] = json!("x".repeat(9 << 20))),
     ];
     insta::assert_snapshot!(found.join("\n"), @r#"
-    a/blobs/sha256/DIGEST does not read as an image config: the digest "sha512:00" does not start with "sha256:" at line 1 column 70
-    a/blobs/sha256/DIGEST does not read as an image config: missing field `os` at line 1 column 148
-    a/blobs/sha256/DIGEST does not read as an image manifest: the digest "sha256:../../etc/passwd" does not have 64 lower-case hexadecimal digits after the colon at line 1 column 206
-    a/blobs/sha256/DIGEST does not read as an image manifest: invalid value: integer `-1`, expected u64 at line 1 column 317
+    a/blobs/sha256/DIGEST cannot be read as an image config: the digest "sha512:00" does not start with "sha256:" at line 1 column 70
+    a/blobs/sha256/DIGEST cannot be read as an image config: missing field `os` at line 1 column 148
+    a/blobs/sha256/DIGEST cannot be read as an image manifest: the digest "sha256:../../etc/passwd" does not have 64 lower-case hexadecimal digits after the colon at line 1 column 206
+    a/blobs/sha256/DIGEST cannot be read as an image manifest: invalid value: integer `-1`, expected u64 at line 1 column 317
     a/blobs/sha256/DIGEST has 9437347 bytes; an image config may have 8388608
     "#);
 }
@@ -146,7 +146,7 @@ fn paths_that_hold_something_else() {
     oci:empty
         empty is not an OCI image layout: it has no file "oci-layout"
     oci:dir
-        dir is not an OCI image layout: it looks like a copy of skopeo's kind `dir:`
+        dir is not an OCI image layout: it looks like a skopeo `dir:` directory
     oci:docker.tar
         docker.tar is not an OCI image layout: it is a file
     oci:layout:v2
@@ -220,13 +220,13 @@ fn archives_that_could_be_read_in_two_ways_or_lead_elsewhere() {
         }),
     ];
     insta::assert_snapshot!(found.join("\n"), @r#"
-    a.tar, at byte 1024, does not read as a tar archive: it has two files "manifest.json"
-    a.tar, at byte 0, does not read as a tar archive: the path leaves the image by ".."
+    a.tar, at byte 1024, cannot be read as a tar archive: it has two files named "manifest.json"
+    a.tar, at byte 0, cannot be read as a tar archive: the path leaves the image by ".."
     cannot read manifest.json in a.tar: it is a link out of the archive
     cannot read manifest.json in a.tar: it is a link out of the archive
     cannot read manifest.json in a.tar: too many links lead to it
     a.tar has no image
-    manifest.json in a.tar does not read as a list of images: invalid type: map, expected a list at line 1 column 2
+    manifest.json in a.tar cannot be read as a list of images: invalid type: map, expected a list at line 1 column 2
     manifest.json in a.tar has 257 images; a list of images may have 256
     the image names c.json in a.tar (an image config), which is not there
     DIGEST.json in a.tar (an image config) has the digest sha256:DIGEST, but the image names sha256:DIGEST

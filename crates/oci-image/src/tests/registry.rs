@@ -217,15 +217,15 @@ fn an_ambiguous_manifest_is_refused() {
         }
     }
     insta::assert_snapshot!(found.join("\n"), @r#"
-    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it is a manifest and an index at once
-    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it is a manifest and an index at once
-    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it says of itself that it is "application/vnd.oci.image.manifest.v1+json", but "application/vnd.oci.image.index.v1+json" was named
-    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it was named as a manifest, but is an index
-    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it was named as an index, but is a manifest
-    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: it names no config
-    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: expected value at line 1 column 1
-    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: invalid type: sequence, expected an object at line 1 column 1
-    DIGEST of docker://registry.example.org/team/app does not read as a manifest or an index: duplicate field `mediaType` at line 1 column 30
+    DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: it is a manifest and an index at once
+    DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: it is a manifest and an index at once
+    DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: its own mediaType is "application/vnd.oci.image.manifest.v1+json", but it is described as "application/vnd.oci.image.index.v1+json"
+    DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: it is described as a manifest, but is an index
+    DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: it is described as an index, but is a manifest
+    DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: it names no config
+    DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: expected value at line 1 column 1
+    DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: invalid type: sequence, expected an object at line 1 column 1
+    DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: duplicate field `mediaType` at line 1 column 30
     "#);
 }
 

@@ -5,7 +5,7 @@ use box_tree::{InodeId, Kind, Leaf, LookupError, Tree};
 
 use super::super::{Action, Change, LayerIndex};
 
-/// Takes away what the layer hides, wherever in the archive its markers stand.
+/// Applies the layer's whiteouts, wherever in the archive they are.
 ///
 /// A marker's directory is where the lower layers have it, and their links are followed to it, as
 /// for an entry: below `lib -> usr/lib`, `lib/.wh.a` hides `usr/lib/a`. Only a link that the layer

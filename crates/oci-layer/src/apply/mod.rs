@@ -1,4 +1,4 @@
-//! Applying layers on each other (OCI image-spec, layer.md).
+//! Applies layers in order (OCI image-spec, layer.md).
 //!
 //! Every rule of that document about what a tree becomes, and the test that holds it; where the
 //! document is silent, what this module does is marked *own*. The same is compared with an

@@ -1,4 +1,4 @@
-//! Credentials, and who would like to have them.
+//! Credentials, and servers that try to obtain them.
 
 use serde_json::json;
 use test_server::{Request, Server};

@@ -1,4 +1,4 @@
-//! That the harness bites: without a guard, it says what went wrong.
+//! Tests of the harness itself: with a guard left out, it reports the failure.
 
 use super::*;
 

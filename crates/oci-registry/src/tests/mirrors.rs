@@ -63,7 +63,7 @@ fn a_mirror_may_have_the_repository_below_a_prefix() {
 }
 
 #[test]
-fn what_mirrors_cannot_give_comes_from_the_registry() {
+fn the_registry_serves_what_mirrors_lack() {
     let nothing = mirror("", |_| Some(not_found()));
     let liar = mirror("", |path| path.contains("/blobs/").then(|| file(b"wrong")));
     let asks = mirror("", |_| Some(stage::unauthorized("Basic realm=\"please\"")));

@@ -1,4 +1,4 @@
-//! An evil registry on the loopback device, and what it gets from us: nothing.
+//! A hostile registry on the loopback device, which must get no secret and no wrong content through.
 
 mod auth;
 mod content;

@@ -217,7 +217,7 @@ cases! {
     };
     a_connection_that_closes_at_once: layer(|before, _| (before == 0).then(Vec::new)) => succeeds;
     something_else_than_http: layer(|_, _| Some(vec![Step::Send(b"SSH-2.0-x\r\n".to_vec())]))
-        => fails!(RegistryError::Download(DownloadError::Http(HttpError::Unreachable { .. })));
+        => fails!(RegistryError::Download(DownloadError::Http(HttpError::NotHttp { .. })));
     a_registry_over_https: untrusted(Identity::Valid) => succeeds;
     a_registry_with_a_root_of_its_own: {
         let config = format!("ca-file = {:?}", test_server::roots());

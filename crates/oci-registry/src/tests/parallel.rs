@@ -119,7 +119,7 @@ fn sizes_must_agree_with_what_is_held_and_with_each_other() {
 }
 
 #[test]
-fn nothing_is_asked_for_nothing() {
+fn no_blobs_need_no_request() {
     let stage = Plan::new().at("/v2/app/manifests/v1", |_| Some(not_found())).set();
     let registry = stage.client(quick());
     registry.fetch_blobs(&stage.repository(), &[], &stage.store).unwrap();

@@ -111,6 +111,8 @@ cases! {
     a_redirect_to_a_file: layer_to("file:///etc/passwd") => fails!(RegistryError::Download(DownloadError::Redirect { how, .. }) if how.contains("which is not followed"));
     a_redirect_with_a_password: layer_to("http://me:canary-token@127.0.0.1:1/canary-token")
         => fails!(RegistryError::Download(DownloadError::Redirect { how, .. }) if how.contains("which is not followed"));
+    a_redirect_to_the_metadata_of_a_cloud: layer_to("http://169.254.169.254/latest/meta-data/")
+        => fails!(RegistryError::Download(DownloadError::Redirect { how, .. }) if how.contains("link-local"));
     a_redirect_that_repeats_the_token: layer_to("http://[canary-token/canary-token")
         => fails!(RegistryError::Download(DownloadError::Redirect { how, .. }) if how.contains("which is not followed"));
     a_redirect_to_nowhere: Plan::new().at(&Image::with(|_| ()).layer_path(), |_| {

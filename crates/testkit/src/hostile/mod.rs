@@ -1,4 +1,4 @@
-//! A corpus of hostile layers: what an attacker would send, and what must become of it.
+//! A corpus of hostile layers, each with its expected outcome.
 //!
 //! The cases are texts in `cases/`, whose language `case.rs` describes. Each is run as one layer
 //! and split over two, because much of what is refused in one archive has been forgotten across

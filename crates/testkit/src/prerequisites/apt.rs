@@ -33,7 +33,7 @@ pub enum Package {
     Libdeflate,
     /// Measures what a program takes, for the benchmark.
     Time,
-    /// Tells which files a program names to the kernel.
+    /// Records the files that a program names to the kernel.
     Strace,
     /// Reads tar archives with its library, to check our reader.
     Python,

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_told_from_those_of_longer_names() {
+    fn a_file_is_distinguished_from_longer_names() {
         let file = Path::new("/tmp/git_1%3a2.39.5-0+deb12u3_amd64.deb");
         assert!(is_of(file, "git") && !is_of(file, "gi") && !is_of(file, "git-man"));
         assert!(!is_of(Path::new("git_1"), "git"));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_loaded_behind_its_dependencies_and_once() {
+    fn a_module_is_loaded_once_after_its_dependencies() {
         let directory = tempfile::tempdir().unwrap();
         put(directory.path(), "arch/kvm/kvm.ko", "irqbypass");
         put(directory.path(), "arch/kvm/kvm-amd.ko", "kvm");

@@ -100,7 +100,7 @@ impl VirtualHost {
         self
     }
 
-    /// Runs a command and returns what it left. A failing command is no error: see
+    /// Runs a command and returns its output. A failing command is not an error: see
     /// [`Output::status`].
     ///
     /// # Errors

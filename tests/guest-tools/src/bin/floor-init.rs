@@ -1,4 +1,4 @@
-//! The least that an init can do: it says hello, says ready and powers off.
+//! A minimal init: it greets the launcher, reports ready and powers off.
 //!
 //! The time by which a box starts slower than this is the cost of boxbuild and of its agent.
 #![forbid(unsafe_code)]

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use box_image::Phase;
 use serde_json::Value;
 use testkit::{KitError, Result};
-
-const PHASES: [&str; 5] = ["vmm", "kernel", "init", "ready", "total"];
 
 /// Writes the report as JSON.
 pub(super) fn write(report: &Value, path: &Path) -> Result<()> {
@@ -31,7 +30,7 @@ pub(super) fn for_people(report: &Value, digest: &str) -> String {
     };
     let mut text = format!("\nbox      {digest}\nran on   {place}\n\n");
     text += &format!("{:<8} {:>10} {:>10}\n", "phase", "taken ms", "budget ms");
-    for phase in PHASES {
+    for phase in Phase::ALL.map(Phase::name) {
         let taken = report["phases_ms"][phase].as_f64().unwrap_or(f64::NAN);
         let limit = report["budget"][phase].as_u64().map_or("-".to_owned(), |ms| ms.to_string());
         text += &format!("{phase:<8} {taken:>10.1} {limit:>10}\n");

@@ -165,7 +165,7 @@ fn one_image_is_merged_with_nothing() {
 }
 
 #[test]
-fn advice_groups_what_lies_in_one_directory() {
+fn advice_groups_paths_of_one_directory() {
     let paths = [
         "etc/ld.so.cache",
         "etc/motd",

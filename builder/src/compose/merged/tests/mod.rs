@@ -4,7 +4,7 @@ mod decided;
 mod properties;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use box_digest::Digest;
 use box_image::ComponentName;
@@ -78,8 +78,8 @@ fn merged(images: &[FlatImage], declared: &[&str], texts: &[&str]) -> Merge {
 struct Texts(BTreeMap<Content, Vec<u8>>);
 
 impl ReadContent for Texts {
-    fn copy_content(&mut self, content: Content, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(&self.0[&content])
+    fn copy_head(&mut self, content: Content, limit: u64, out: &mut dyn Write) -> io::Result<()> {
+        io::copy(&mut self.0[&content].take(limit), out).map(drop)
     }
 }
 

@@ -170,7 +170,7 @@ proptest! {
 
     /// Layers hide a lot here; none hides anything of the other image.
     #[test]
-    fn what_is_preferred_is_whole_and_the_rest_stands_where_it_can(
+    fn the_preferred_image_is_complete_and_the_other_fills_the_gaps(
         [agent, business] in images(), prefer_agent in any::<bool>(),
     ) {
         let policy = if prefer_agent { "/** prefer-agent" } else { "/** prefer-business" };

@@ -1,4 +1,4 @@
-//! Owners, extended attributes, permissions and times of what is on the host.
+//! Sets the owners, extended attributes, permissions and times of exported files.
 
 use std::os::fd::AsRawFd;
 

@@ -93,7 +93,7 @@ impl Extraction<'_> {
                 return Err(ExportError::NoPlace {
                     path: lossy(&path),
                     what: "500 directories above it",
-                    form: "the form dir",
+                    form: "the format dir",
                 });
             }
         }

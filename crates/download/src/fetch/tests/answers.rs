@@ -1,5 +1,6 @@
 //! Answers of servers: files, refusals, the wrong thing.
 
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use super::server::{Server, Step, file, length, reply};
@@ -230,6 +231,21 @@ fn no_proxy_is_asked_for_this_machine() {
     let options = reached(NetworkOptions { proxy: Some(url), ..quick().network });
     fetch_new(&server.url("/"), &options).unwrap();
     assert_eq!((proxy.requests().len(), server.requests().len()), (0, 1));
+}
+
+#[test]
+fn a_proxy_that_does_not_answer_is_named_without_its_password() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let proxy = Some(format!("http://me:canary@{nobody}"));
+    let options = reached(NetworkOptions { proxy, ..quick().network });
+    let failed = |url: &str| chain(&fetch_new(url, &options).unwrap_err());
+    let error = failed("http://files.invalid/agent");
+    let start = format!("files.invalid cannot be reached through the proxy {nobody} or does not");
+    assert!(error.starts_with(&start) && !error.contains("canary"), "{error}");
+    for host in ["127.0.0.1:1", "localhost:1"] {
+        let error = failed(&format!("http://{host}/"));
+        assert!(error.starts_with(&format!("{host} cannot be reached or does not")), "{error}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Connections that fail, and going on where one broke.
+//! Connections that fail, and downloads that are resumed.
 
 use std::net::TcpListener;
 
@@ -54,7 +54,7 @@ fn a_part_may_break_again() {
 }
 
 #[test]
-fn what_came_is_kept_while_the_server_is_in_trouble() {
+fn received_data_is_kept_while_the_server_fails() {
     let busy = reply("503 Service Unavailable", &["Content-Length: 0"], b"");
     let (fetched, asked) = asked(&quick(), &[half(TAG), busy, rest(HALF, TAG, &DATA[HALF..])]);
     fetched.unwrap();
@@ -148,7 +148,7 @@ fn a_server_that_falls_silent_is_given_up() {
 }
 
 #[test]
-fn a_stalled_download_goes_on_where_it_was() {
+fn a_stalled_download_is_resumed() {
     let mut stalls = half(TAG);
     stalls.push(Step::Hang);
     // Long enough for the second answer.
@@ -220,15 +220,14 @@ fn nobody_there() {
 }
 
 #[test]
-fn something_else_than_http_is_no_answer() {
-    let (fetched, _) = asked(&quick(), &vec![vec![Step::Send(b"SSH-2.0-x\r\n".to_vec())]; 3]);
-    assert!(
-        matches!(
-            fetched,
-            Err(FetchError::Download(DownloadError::Http(HttpError::Unreachable { .. })))
-        ),
-        "{fetched:?}"
-    );
+fn something_else_than_http_is_not_asked_again() {
+    let header = b"HTTP/1.1 200 OK\r\nbad header\r\n\r\n";
+    for garbage in [b"SSH-2.0-x\r\n".as_slice(), header] {
+        let (fetched, asked) = asked(&quick(), &vec![vec![Step::Send(garbage.to_vec())]; 3]);
+        let error = chain(&fetched.unwrap_err());
+        assert!(error.contains("answers, but not with valid HTTP: "), "{error}");
+        assert_eq!(asked.len(), 1);
+    }
 }
 
 #[test]

@@ -60,6 +60,15 @@ fn redirected_to(location: &str) -> String {
 }
 
 #[test]
+fn a_link_local_address_is_not_asked() {
+    for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]"] {
+        let error = redirected_to(&format!("http://{host}/latest/meta-data/?key=secret"));
+        let end = "which is not followed: its address is link-local";
+        assert!(error.ends_with(end) && !error.contains("secret"), "{error}");
+    }
+}
+
+#[test]
 fn other_schemes_and_credentials_are_not_followed() {
     assert_eq!(
         redirected_to("file:///etc/passwd"),

@@ -1,0 +1,55 @@
+//! `entrypoint` and `args`: what a component runs.
+
+use box_image::text::words;
+
+use crate::parse::children::Children;
+use crate::parse::reader::Reader;
+use crate::syntax::tree::{Data, Value};
+use crate::{Diagnostic, Spanned, Syntax, in_quotes, schema, value};
+
+/// A text of more words without an option is rather a sentence than a command line.
+const MOST_WORDS: usize = 4;
+
+/// Reads the program, which must be there, and its arguments.
+pub(super) fn entrypoint(reader: &mut Reader<'_>) -> Option<Spanned<Vec<String>>> {
+    let program = reader.read_arg(value::spanned_text);
+    let args = reader.read_args(value::owned_text);
+    let Spanned { value, span } = program?;
+    Some(Spanned { value: [vec![value], args?].concat(), span })
+}
+
+/// Reads the arguments that follow an entrypoint. A single text that looks like several of them is a
+/// warning, unless it is the value of an option: `"/bin/sh" "-c"`.
+pub(super) fn args(
+    children: &Children<'_>,
+    entrypoint: Option<&Spanned<Vec<String>>>,
+) -> Option<Vec<String>> {
+    let after_option =
+        entrypoint.and_then(|it| it.value.last()).is_some_and(|it| it.starts_with('-'));
+    let node = children.one(&schema::ARGS)?;
+    if let ([only], false) = (node.args.as_slice(), after_option) {
+        several(only).into_iter().for_each(|warning| children.sink().report(warning));
+    }
+    Reader::sole(children, &schema::ARGS, |it| it.read_args(value::owned_text))
+}
+
+/// Returns the warning about a text that looks like a command line.
+fn several(only: &Value) -> Option<Diagnostic> {
+    let Data::Text(text) = &only.data else { return None };
+    let words = words(text)?;
+    let has_option = words.iter().any(|word| word.starts_with('-'));
+    let is_sentence = text.starts_with(char::is_uppercase)
+        || text.ends_with(['.', '!', '?'])
+        || words.len() > MOST_WORDS;
+    if is_sentence && !has_option {
+        return None;
+    }
+    let quoted: Vec<String> = words.iter().map(|word| in_quotes(only.syntax, word)).collect();
+    let written = match only.syntax {
+        Syntax::Kdl => format!("args {}", quoted.join(" ")),
+        Syntax::Toml => format!("args = [{}]", quoted.join(", ")),
+    };
+    let message = "`args` is one argument with spaces in it, and no shell splits it";
+    let warning = Diagnostic::warning(message, only.span, "one argument");
+    Some(warning.with_help(format!("for {} arguments, write `{written}`", words.len())))
+}

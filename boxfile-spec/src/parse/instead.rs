@@ -1,0 +1,108 @@
+//! The helps for arguments and properties that a declaration does not take: what was probably meant,
+//! built from what is written.
+
+use box_image::rules::is_label;
+use box_image::secrets::looks_secret;
+
+use crate::rules::is_variable;
+use crate::schema::{Declaration, Kind, Property};
+use crate::syntax::tree::{Data, Node, Value};
+use crate::value::describe;
+use crate::{Diagnostic, Syntax, form, units};
+
+/// Returns the error of an argument that a declaration does not take. `refused` are the properties
+/// that it does not take here.
+pub(super) fn argument(
+    node: &Node,
+    declaration: &'static Declaration,
+    refused: &[&str],
+    arg: &Value,
+) -> Diagnostic {
+    let name = declaration.name;
+    if declaration.variables.is_some() {
+        return variable(name, arg);
+    }
+    let (message, verb) = match declaration.first {
+        None => (format!("`{name}` takes no value, but got {}", describe(arg)), "give it by name"),
+        Some(_) => (format!("unexpected argument: {}", describe(arg)), "remove it"),
+    };
+    let given = |prop: &&Property| node.props.iter().any(|it| it.name.value == prop.name);
+    let free = |prop: &&Property| !refused.contains(&prop.name) && !given(prop);
+    let written = meant(declaration, free, arg).map(|(prop, value)| {
+        let written = form::prop(node.syntax, prop.name, &value);
+        let alone = declaration.first.is_none();
+        if alone { form::with_props(node.syntax, name, &written) } else { written }
+    });
+    Diagnostic::new(message, arg.span, "one too many").with_help(match written {
+        Some(written) => format!("write `{written}`"),
+        None if declaration.props.is_empty() => "remove it".to_owned(),
+        None => format!("{verb}; {}", properties(declaration, refused)),
+    })
+}
+
+/// Returns the error of a text where variables are expected, without its value if that could be a
+/// secret.
+fn variable(declaration: &str, arg: &Value) -> Diagnostic {
+    let text = if let Data::Text(text) = &arg.data { text.as_str() } else { "" };
+    let (name, value) = text.split_once('=').unwrap_or((text, "value"));
+    let [name, value] = if is_variable(name) { [name, value] } else { ["NAME", "value"] };
+    let secret = looks_secret(name, value);
+    let value = form::in_quotes(arg.syntax, if secret { "…" } else { value });
+    let written = form::prop(arg.syntax, name, &value);
+    let written = form::with_props(arg.syntax, declaration, &written);
+    let message = format!("`{declaration}` takes variables");
+    let error = Diagnostic::new(message, arg.span, "no variable");
+    let error = error.with_help(format!("write `{written}`"));
+    if secret { error.hiding(arg.span) } else { error }
+}
+
+/// Lists the properties of a declaration, but for those that it does not take here.
+pub(super) fn properties(declaration: &Declaration, refused: &[&str]) -> String {
+    let names = declaration.props.iter().map(|prop| prop.name);
+    let names: Vec<String> =
+        names.filter(|it| !refused.contains(it)).map(|it| format!("`{it}`")).collect();
+    if names.is_empty() {
+        "remove it".to_owned()
+    } else {
+        format!("its properties: {}", names.join(", "))
+    }
+}
+
+/// Returns the property that a value was probably meant for, and the value as it is written there:
+/// of those that it fits, the one that the declaration's example has first.
+fn meant(
+    declaration: &'static Declaration,
+    free: impl Fn(&&Property) -> bool,
+    arg: &Value,
+) -> Option<(&'static Property, String)> {
+    let example = declaration.example(Syntax::Kdl);
+    let place = |prop: &&Property| {
+        let word = matches!(prop.kind, Kind::OneOf(_));
+        (!word, example.find(&format!("{}=", prop.name)).unwrap_or(usize::MAX))
+    };
+    let mut props: Vec<&Property> = declaration.props.iter().filter(free).collect();
+    props.sort_by_key(place);
+    props.into_iter().find_map(|prop| Some((prop, fitting(prop.kind, arg)?)))
+}
+
+/// Returns a value as a property of a kind has it; `None` if it does not fit.
+pub(super) fn fitting(kind: Kind, arg: &Value) -> Option<String> {
+    let text = match (&arg.data, kind) {
+        (Data::Integer(number), Kind::Integer { .. }) => return Some(number.to_string()),
+        (Data::Text(text), _) => text,
+        _ => return None,
+    };
+    let fits = match kind {
+        Kind::OneOf(words) => words.contains(&text.as_str()),
+        Kind::Duration => units::duration(text).is_some(),
+        Kind::GuestPath => text.starts_with('/'),
+        Kind::Hostname => is_label(text),
+        Kind::Sha256 => text.len() == 64,
+        Kind::Size { .. } => {
+            return units::intended_size(text).map(|it| form::in_quotes(arg.syntax, &it));
+        }
+        Kind::Text | Kind::Path | Kind::LaunchPath => true,
+        _ => false,
+    };
+    (fits && text.chars().count() <= 100).then(|| form::in_quotes(arg.syntax, text))
+}

@@ -1,0 +1,38 @@
+//! The values of base files that a later file overrides: they have no effect, and have to be right
+//! all the same. An error in them would come to light only where somebody removes what overrides
+//! them.
+
+use std::collections::HashSet;
+
+use crate::parse::load::Files;
+use crate::parse::{is_error, understand};
+use crate::syntax::tree::Node;
+use crate::{Diagnostic, Span};
+
+/// Returns the errors in overridden values. Each base is read by itself; an error that is about
+/// something that still has an effect is left to whoever reads the merged files.
+pub(super) fn check(files: &Files) -> Vec<Diagnostic> {
+    if files.bases.is_empty() || !files.intact {
+        return Vec::new();
+    }
+    let mut effective = HashSet::new();
+    collect(&files.nodes, &mut effective);
+    let overridden = |it: &Diagnostic| {
+        is_error(it) && !it.labels().iter().any(|label| effective.contains(&label.span))
+    };
+    let alone = files.bases.iter().map(|base| files.alone(base.clone()));
+    alone.flat_map(|base| understand(base, None).found).filter(overridden).collect()
+}
+
+/// Adds the places of all parts of nodes, as diagnostics name them.
+fn collect(nodes: &[Node], places: &mut HashSet<Span>) {
+    for node in nodes {
+        places.insert(node.name.span);
+        places.extend(node.args.iter().map(|value| value.span));
+        places.extend(node.props.iter().flat_map(|prop| [prop.name.span, prop.value.span]));
+        if let Some(block) = &node.block {
+            places.insert(block.open);
+            collect(&block.nodes, places);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Reading a box's images as a build does, up to the composed root: for `plan` and `check --images`.
+
+use boxbuild::compose::merged::Unused;
+use boxbuild::project::LockFile;
+use boxbuild::{BuildError, Composition, Preview, Report, resolve};
+use boxfile_spec::{Lock, Platform};
+
+use super::failure::Failure;
+use super::loaded::{Loaded, Tools};
+use super::locking::Fixed;
+use super::options::LockedOption;
+use super::stages::Stages;
+
+/// The preview of a build, and what a command reports of it.
+pub(crate) struct Previewed {
+    pub(crate) preview: Preview,
+    /// The lock that a build would write.
+    pub(crate) lock: Lock,
+    /// The warnings about what was read.
+    pub(crate) warnings: Vec<Report>,
+}
+
+/// Previews a build for a platform. A lock that is `fixed` must fit.
+pub(crate) fn preview(
+    loaded: &Loaded,
+    tools: &Tools<'_>,
+    platform: Platform,
+    lock_file: &LockFile,
+    fixed: Option<&Fixed<'_>>,
+) -> Result<Previewed, Failure> {
+    let locked = LockedOption { locked: fixed.is_some() };
+    let failed = |error: BuildError| locked.blame_pin(Failure::of_build(&error, &loaded.sources));
+    fixed.map_or(Ok(()), |fixed| fixed.check_declared(loaded, platform))?;
+    let old = lock_file.lock.as_ref();
+    let request = tools.request(loaded, platform, old, &[])?;
+    request.check_platform().map_err(failed)?;
+    let stages = Stages::new(tools.as_json);
+    stages.begin("reading images and files");
+    let resolved = resolve(&request, &tools.store).map_err(failed)?;
+    let observer = stages.observer();
+    let resolved = resolved.observed(&observer);
+    let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
+    fixed.map_or(Ok(()), |fixed| fixed.check_resolved(&lock))?;
+    let preview = resolved.preview().map_err(failed)?;
+    stages.end();
+    let mut of_boxfile = resolved.image_warnings();
+    if let Composition::Merged(report) = &preview.composition {
+        let unused = Unused::of(&report.policies);
+        of_boxfile.extend(unused.iter().filter_map(|unused| unused.warning(loaded.boxfile())));
+    }
+    let mut warnings = resolved.warnings().to_vec();
+    warnings.extend(Report::new(loaded.sources.clone(), of_boxfile));
+    Ok(Previewed { preview, lock, warnings })
+}

@@ -1,0 +1,184 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod check;
+mod read;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use box_tree::{Content, InodeId, Tree};
+use boxfile_spec::NAME_FORM;
+use host_fs::{FileError, checkout};
+
+pub use check::Findings;
+
+/// The most bytes that one skill may have. It is read into memory.
+const SKILL_MAX: u64 = 64 << 20;
+/// The file that makes a directory a skill, which is regular and not a link.
+const DEFINITION: &str = "SKILL.md";
+
+/// The reason for refusing a directory that is not a skill.
+const NO_DEFINITION: &str = "has no regular file SKILL.md";
+/// The reason for refusing what cannot have files.
+const NO_DIRECTORY: &str = "is not a directory";
+
+/// A skill as it was read.
+#[derive(Debug)]
+pub struct Skill {
+    /// Its files.
+    pub tree: Tree,
+    /// The data of its files, by content.
+    pub data: BTreeMap<Content, Vec<u8>>,
+}
+
+/// Why a skill cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
+pub enum SkillError {
+    /// The path leads out of the checkout, through a symbolic link.
+    #[error("{} leads out of the checkout", .0.display())]
+    Outside(PathBuf),
+    /// The directory's name cannot be that of a skill.
+    #[error("the directory {} cannot name a skill: {NAME_FORM}", .0.display())]
+    Name(PathBuf),
+    /// It lacks something, or has something that a skill cannot have: the end of a sentence.
+    #[error("{} {}", .0.display(), .1)]
+    Unusable(PathBuf, &'static str),
+    /// The files are too large to be a skill.
+    #[error("{} has more than {} MiB", .0.display(), SKILL_MAX >> 20)]
+    TooLarge(PathBuf),
+    /// A file cannot be read, or is not a text.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Returns whether a directory is a skill.
+pub fn is_skill(directory: &Path) -> bool {
+    fs::symlink_metadata(directory.join(DEFINITION)).is_ok_and(|it| it.is_file())
+}
+
+/// Returns the names of the skills in a directory of a checkout: of every directory in it that has
+/// a `SKILL.md`. One that is not a regular file is refused when the skill is read.
+///
+/// # Errors
+/// [`SkillError`], also where there is no skill at all.
+pub fn list(checkout: &Path, directory: &Path) -> Result<Vec<String>, SkillError> {
+    check_directory(checkout, directory)?;
+    let failed = |error| FileError::of("read", directory)(error);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.join(DEFINITION).symlink_metadata().is_ok() {
+            names.push(name_of(&path).ok_or(SkillError::Name(path))?);
+        }
+    }
+    if names.is_empty() {
+        let reason = "has no directory with a SKILL.md in it";
+        return Err(SkillError::Unusable(directory.to_owned(), reason));
+    }
+    Ok(names)
+}
+
+/// Returns the name of a skill's directory, if a skill may have it.
+fn name_of(directory: &Path) -> Option<String> {
+    let name = directory.file_name()?.to_str()?;
+    boxfile_spec::is_name(name).then(|| name.to_owned())
+}
+
+/// Reads the skill in a directory of a checkout.
+///
+/// # Errors
+/// [`SkillError`].
+pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
+    check_directory(checkout, directory)?;
+    let skill = read::read(directory)?;
+    match skill.definition() {
+        Some(_) => Ok(skill),
+        None => Err(SkillError::Unusable(directory.to_owned(), NO_DEFINITION)),
+    }
+}
+
+/// Checks that a path is a directory of the checkout, also when symbolic links are followed.
+fn check_directory(checkout: &Path, path: &Path) -> Result<(), SkillError> {
+    if !path.is_dir() {
+        return Err(SkillError::Unusable(path.to_owned(), NO_DIRECTORY));
+    }
+    let inside = checkout::inside(checkout, path).map_err(FileError::of("read", path))?;
+    inside.map(drop).ok_or_else(|| SkillError::Outside(path.to_owned()))
+}
+
+impl Skill {
+    /// Returns the bytes of all its files; of equal ones, once.
+    pub fn size(&self) -> u64 {
+        self.data.values().map(|data| data.len() as u64).sum()
+    }
+
+    /// Returns the bytes of the definition, which is a file and not a link to one.
+    fn definition(&self) -> Option<&Vec<u8>> {
+        let id = self.tree.child(Tree::ROOT, DEFINITION.as_bytes())?;
+        self.data.get(self.tree.inode(id).content()?)
+    }
+
+    /// Returns the file at a path, also through links within the skill.
+    fn file(&self, path: &str) -> Option<InodeId> {
+        self.tree.lookup(path.as_bytes()).filter(|id| self.tree.inode(*id).content().is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn only_what_a_checkout_keeps_makes_a_difference() {
+        let make = |mode: u32| {
+            let dir = tempfile::tempdir().unwrap();
+            fs::create_dir(dir.path().join("tools")).unwrap();
+            if mode & 1 != 0 {
+                fs::create_dir(dir.path().join("empty")).unwrap();
+            }
+            fs::write(dir.path().join("SKILL.md"), "# skill").unwrap();
+            fs::write(dir.path().join("tools/run.sh"), "#!/bin/sh").unwrap();
+            let permissions = fs::Permissions::from_mode(mode);
+            fs::set_permissions(dir.path().join("tools/run.sh"), permissions).unwrap();
+            symlink("tools/run.sh", dir.path().join("run")).unwrap();
+            read(dir.path(), dir.path()).unwrap().tree.digest()
+        };
+        assert_eq!(make(0o700), make(0o755));
+        assert_ne!(make(0o700), make(0o600));
+    }
+
+    #[test]
+    fn a_directory_without_a_definition_is_no_skill() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |path: &Path| read(dir.path(), path);
+        assert!(matches!(read(dir.path()), Err(SkillError::Unusable(_, NO_DEFINITION))));
+        let missing = dir.path().join("none");
+        assert!(matches!(read(&missing), Err(SkillError::Unusable(_, NO_DIRECTORY))));
+        fs::write(dir.path().join("other.md"), "").unwrap();
+        symlink("other.md", dir.path().join(DEFINITION)).unwrap();
+        assert!(matches!(read(dir.path()), Err(SkillError::Unusable(_, NO_DEFINITION))));
+        assert!(!is_skill(dir.path()));
+        let link = dir.path().join("link");
+        symlink("/usr", &link).unwrap();
+        assert!(matches!(read(&link), Err(SkillError::Outside(_))));
+    }
+
+    #[test]
+    fn the_skills_of_a_directory_are_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = || list(dir.path(), dir.path());
+        assert!(matches!(list(), Err(SkillError::Unusable(..))));
+        for name in ["greet", "notes"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        fs::write(dir.path().join("greet").join(DEFINITION), "").unwrap();
+        assert_eq!(list().unwrap(), ["greet"]);
+        fs::rename(dir.path().join("greet"), dir.path().join("Greet")).unwrap();
+        assert!(matches!(list(), Err(SkillError::Name(_))));
+    }
+}

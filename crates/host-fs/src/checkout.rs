@@ -1,0 +1,155 @@
+//! Paths that are inside the checkout, those that only seem to be, and replacing a file there.
+
+use std::fs::{self, Permissions};
+use std::io::ErrorKind::{InvalidInput, NotFound};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::publish::FileDraft;
+
+/// Returns a path without symbolic links, or `None` if it leads out of the checkout.
+///
+/// # Errors
+/// The operating system's.
+pub fn inside(checkout: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
+    let path = real(path)?;
+    Ok(path.starts_with(real(checkout)?).then_some(path))
+}
+
+/// Checks that a path is in the checkout, and returns it without symbolic links.
+///
+/// # Errors
+/// The operating system's, or one that says that the path leads out of the checkout.
+pub fn check(checkout: &Path, path: &Path) -> io::Result<PathBuf> {
+    let error = |kind, message| Err(io::Error::new(kind, message));
+    match inside(checkout, path) {
+        Ok(Some(path)) => Ok(path),
+        Ok(None) => error(InvalidInput, "it leads out of the checkout, through a symbolic link"),
+        Err(failed) if failed.kind() == NotFound && path.is_symlink() => {
+            error(NotFound, "it is a symbolic link that leads nowhere")
+        }
+        Err(failed) => Err(failed),
+    }
+}
+
+/// Returns the path of a directory within the checkout.
+///
+/// # Errors
+/// The operating system's.
+pub fn relative(checkout: &Path, directory: &Path) -> io::Result<PathBuf> {
+    let (checkout, directory) = (real(checkout)?, real(directory)?);
+    Ok(directory.strip_prefix(&checkout).map(Path::to_owned).unwrap_or_default())
+}
+
+/// Returns a path without symbolic links; the empty path is the current directory.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(if path == Path::new("") { Path::new(".") } else { path })
+}
+
+/// Replaces a file by a text, as a whole or not at all, or makes it. What is there keeps its
+/// permissions, and a symbolic link to it stays one, which may not lead out of its directory.
+///
+/// # Errors
+/// The operating system's, and that of a link that leads out.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let target = target(path)?;
+    // What is checked in is for everybody.
+    let permissions = fs::metadata(&target)
+        .map_or_else(|_| Permissions::from_mode(0o644), |metadata| metadata.permissions());
+    let draft = FileDraft::beside(&target, 0o600)?;
+    draft.file().write_all(text.as_bytes())?;
+    draft.file().set_permissions(permissions)?;
+    draft.finish_over(&target)
+}
+
+/// Checks that [`replace`] could make its file.
+///
+/// # Errors
+/// Those of [`replace`].
+pub fn check_replaceable(path: &Path) -> io::Result<()> {
+    FileDraft::beside(&target(path)?, 0o600).map(drop)
+}
+
+/// Returns the file that a path stands for, which need not be there.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    match check(path.parent().unwrap_or(Path::new("")), path) {
+        Err(error) if error.kind() == NotFound => Ok(path.to_owned()),
+        target => target,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_may_not_lead_out() {
+        let outer = tempfile::tempdir().unwrap();
+        let checkout = outer.path().join("checkout");
+        fs::create_dir_all(checkout.join("inner")).unwrap();
+        fs::write(outer.path().join("secret"), "").unwrap();
+        fs::write(checkout.join("file"), "").unwrap();
+        symlink("../secret", checkout.join("out")).unwrap();
+        symlink("../file", checkout.join("inner/in")).unwrap();
+        // A name that begins like the checkout's is not in it.
+        fs::create_dir(outer.path().join("checkout-2")).unwrap();
+        for good in ["file", "inner/in", "inner/..", ""] {
+            check(&checkout, &checkout.join(good)).unwrap();
+        }
+        for bad in ["out", "..", "../checkout-2", "missing"] {
+            check(&checkout, &checkout.join(bad)).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_directory_of_the_checkout_has_a_path_in_it() {
+        let checkout = tempfile::tempdir().unwrap();
+        let inner = checkout.path().join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        assert_eq!(relative(checkout.path(), &inner).unwrap(), Path::new("a/b"));
+        assert_eq!(relative(&inner.join("../.."), &inner).unwrap(), Path::new("a/b"));
+        assert_eq!(relative(checkout.path(), checkout.path()).unwrap(), Path::new(""));
+        assert_eq!(real(Path::new("")).unwrap(), std::env::current_dir().unwrap());
+    }
+
+    #[test]
+    fn what_is_there_keeps_its_permissions_and_its_links() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        replace(&at("new"), "one").unwrap();
+        assert_eq!(fs::metadata(at("new")).unwrap().permissions().mode() & 0o777, 0o644);
+        fs::set_permissions(at("new"), Permissions::from_mode(0o600)).unwrap();
+        symlink("new", at("link")).unwrap();
+        replace(&at("link"), "two").unwrap();
+        assert_eq!(fs::read_to_string(at("new")).unwrap(), "two");
+        assert_eq!(fs::metadata(at("new")).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link_that_leads_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir(at("checkout")).unwrap();
+        fs::write(at("bashrc"), "precious").unwrap();
+        symlink("../bashrc", at("checkout/Boxfile")).unwrap();
+        let error = replace(&at("checkout/Boxfile"), "text").unwrap_err();
+        assert!(error.to_string().contains("leads out of the checkout"), "{error}");
+        assert_eq!(fs::read_to_string(at("bashrc")).unwrap(), "precious");
+        assert!(at("checkout/Boxfile").is_symlink());
+        check_replaceable(&at("checkout/Boxfile")).unwrap_err();
+    }
+
+    #[test]
+    fn an_error_names_no_temporary_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = replace(&directory.path().join("none/file"), "text").unwrap_err();
+        assert_eq!(error.to_string(), "No such file or directory (os error 2)");
+        let error = replace(directory.path(), "text").unwrap_err();
+        assert!(!error.to_string().contains(".boxbuild-"), "{error}");
+    }
+}
