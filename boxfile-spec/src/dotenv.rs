@@ -30,7 +30,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub use secrets::{masked, secrets};
+pub use secrets::secrets;
 
 use crate::cursor::{BYTE_ORDER_MARK, Cursor};
 use crate::errors::DOTENV;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use box_image::secrets::{Secrets, config_secrets};
+use box_image::secrets::{Secrets, asterisks, config_secrets};
 
 use crate::{Label, Span};
 
@@ -149,11 +149,7 @@ impl Sources {
 impl Shown {
     /// Overwrites a place; line ends stay.
     fn mask(&mut self, place: Range<usize>) {
-        let asterisks = |c: char| match c {
-            '\r' | '\n' => c.to_string(),
-            c => "*".repeat(c.len_utf8()),
-        };
-        let hidden: String = self.text[place.clone()].chars().map(asterisks).collect();
+        let hidden = asterisks(&self.text[place.clone()]);
         self.text.replace_range(place, &hidden);
     }
 }

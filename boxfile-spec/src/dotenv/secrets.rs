@@ -1,6 +1,5 @@
 //! Secrets in a `.env` file, which is checked in and baked as the Boxfile is.
 
-use box_image::rules::is_variable;
 use box_image::secrets::looks_secret;
 use box_image::{ComponentName, SecretPlan};
 
@@ -39,36 +38,4 @@ pub fn secrets(
     let own = boxfile.component(component).map(|it| &it.env);
     let judged = |name: &str| own.is_some_and(|env| env.contains_key(name));
     variables.iter().filter(|(name, _)| !judged(name)).filter_map(error).collect()
-}
-
-/// Hides the values of a text of variables, so that no message shows one; every place stays where it
-/// was.
-pub fn masked(text: &str) -> String {
-    let hidden = |part: &str| -> String {
-        part.chars()
-            .map(|c| if c == '\r' { "\r".to_owned() } else { "*".repeat(c.len_utf8()) })
-            .collect()
-    };
-    let line = |line: &str| match line.split_once('=') {
-        _ if line.trim_start().starts_with('#') => hidden(line),
-        Some((name, value)) if is_variable(name.trim_start_matches("export").trim()) => {
-            format!("{name}={}", hidden(value))
-        }
-        Some((name, value)) => format!("{}={}", hidden(name), hidden(value)),
-        None => hidden(line),
-    };
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_value_of_a_file_is_shown_and_every_place_stays() {
-        let text = "# a = b\nNAME=sécret \"x\r\nrest of it\nA B=c\n";
-        let hidden = masked(text);
-        assert_eq!(hidden.len(), text.len());
-        assert_eq!(hidden, "*******\nNAME=**********\r\n**********\n***=*\n");
-    }
 }

@@ -1,6 +1,6 @@
 //! `boxbuild cat`: the content of a file in a box.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -79,9 +79,8 @@ fn content(args: &Args, side: &Side, found: &Found) -> Result<Content, Failure> 
         return Err(Failure::new(ErrorCode::PathNotFile, message));
     }
     let component = args.component.map(|it| format!(" --component {}", it.name()));
-    let of = shell_word(args.directory.as_os_str().as_bytes());
-    let component = component.unwrap_or_default();
-    let listed = shell_word(if found.path.is_empty() { b"/" } else { &*found.path });
-    let help = format!("list it with `boxbuild ls {of}{component} {listed}`");
+    let (of, component) = (shell_word(&args.directory), component.unwrap_or_default());
+    let path = shell_word(OsStr::from_bytes(if path == "/" { b"/" } else { &found.path }));
+    let help = format!("list it with `boxbuild ls {of}{component} {path}`");
     Err(Failure::new((ErrorCode::PathNotFile, help), message))
 }

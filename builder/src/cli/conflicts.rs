@@ -48,11 +48,10 @@ pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) ->
     };
     let open = conflicts.iter().filter(|it| !it.declared).count();
     let rest = match open - advice.iter().map(|it| it.paths).sum::<usize>() {
-        0 => String::new(),
-        rest => format!(
-            "\n    No line is for {rest} of the paths: their names have a `*`, or what a Boxfile cannot spell, and\n    \
-             a pattern for them would decide others, too; rename them in one of the images"
-        ),
+        0 => "",
+        _ => {
+            "\n    No line is for a name with `*` whose pattern would decide others, too: rename it"
+        }
     };
     format!("{list}\n\n  = help: {help}{rest}")
 }

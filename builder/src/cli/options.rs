@@ -1,6 +1,5 @@
 //! The options that several commands have.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use box_image::text::shell_word;
@@ -93,8 +92,7 @@ impl LockedOption {
 /// Returns the command that writes the lock of a Boxfile.
 pub(crate) fn lock_command(project: &ProjectOptions, inputs: &InputOptions) -> String {
     let option = |name: &str, path: Option<&PathBuf>| {
-        path.map(|path| format!(" {name} {}", shell_word(path.as_os_str().as_bytes())))
-            .unwrap_or_default()
+        path.map(|path| format!(" {name} {}", shell_word(path))).unwrap_or_default()
     };
     let file = option("-f", project.file.as_ref());
     let lock = option("--lock-file", inputs.lock_file.as_ref());

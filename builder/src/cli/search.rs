@@ -8,7 +8,6 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -48,8 +47,7 @@ fn nearest() -> Result<PathBuf, Failure> {
     })?)?;
     if let Some(reason) = distrust(&found, &trusted()) {
         let shown = found.display();
-        let quoted = shell_word(found.as_os_str().as_bytes());
-        let help = format!("if you trust it, name it with `-f {quoted}`");
+        let help = format!("if you trust it, name it with `-f {}`", shell_word(&found));
         let message = format!("{shown} is not used unless it is named: {reason}");
         return Err(Failure::new((ErrorCode::BoxfileNotFound, help), message));
     }

@@ -165,13 +165,9 @@ fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {
 /// As docker does: another entrypoint makes the image's CMD meaningless; other arguments replace
 /// the CMD and keep the entrypoint.
 fn argv(declared: &Component, image: ImageConfig<'_>) -> Vec<String> {
-    let program = declared.entrypoint.as_ref().map(|it| it.value.clone());
-    [
-        program.unwrap_or_default(),
-        image_words(declared, image),
-        declared.args.clone().unwrap_or_default(),
-    ]
-    .concat()
+    let program = declared.entrypoint.iter().flat_map(|it| it.value.clone());
+    let args = declared.args.clone().unwrap_or_default();
+    program.chain(image_words(declared, image)).chain(args).collect()
 }
 
 /// Returns the words of a component's command line that are from its image.

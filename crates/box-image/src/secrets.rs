@@ -6,6 +6,8 @@
 mod config;
 mod words;
 
+use crate::rules::is_variable;
+
 pub use config::{Secrets, config_secrets};
 pub use words::{Leak, leaks, mask_words};
 
@@ -166,9 +168,40 @@ fn is_number(value: &str) -> bool {
         .map_or_else(|| digits(value), |(whole, part)| digits(whole) && digits(part))
 }
 
+/// Writes an asterisk for each byte of a text but for line ends, so that places stay where they are.
+pub fn asterisks(text: &str) -> String {
+    let one = |c: char| match c {
+        '\r' | '\n' => c.to_string(),
+        c => "*".repeat(c.len_utf8()),
+    };
+    text.chars().map(one).collect()
+}
+
+/// Hides the values of a text of variables, a `.env` file, and what is no variable; every place stays
+/// where it was.
+pub fn masked_env_file(text: &str) -> String {
+    let line = |line: &str| match line.split_once('=') {
+        _ if line.trim_start().starts_with('#') => asterisks(line),
+        Some((name, value)) if is_variable(name.trim_start_matches("export").trim()) => {
+            format!("{name}={}", asterisks(value))
+        }
+        Some((name, value)) => format!("{}={}", asterisks(name), asterisks(value)),
+        None => asterisks(line),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_value_of_a_file_is_shown_and_every_place_stays() {
+        let text = "# a = b\nNAME=sécret \"x\r\nrest of it\nA B=c\n";
+        let hidden = masked_env_file(text);
+        assert_eq!(hidden.len(), text.len());
+        assert_eq!(hidden, "*******\nNAME=**********\r\n**********\n***=*\n");
+    }
 
     #[test]
     fn secrets_are_known_by_name_and_value() {

@@ -5,7 +5,9 @@
 //! ours. Whatever does so, or cannot be seen, becomes U+FFFD.
 
 use std::error::Error;
+use std::ffi::OsStr;
 use std::iter;
+use std::os::unix::ffi::OsStrExt;
 
 /// Returns `c`, or U+FFFD for a control character, an invisible one, and one that changes the
 /// reading direction.
@@ -33,8 +35,8 @@ pub fn shown(text: &str) -> String {
 /// Writes a name or path as one word of a command that a person pastes into a POSIX shell: as it is, or
 /// in quotes. What cannot be seen is written as `$'\033'`, which bash, zsh and ksh read (POSIX.1-2024,
 /// Shell Command Language, 2.2.4).
-pub fn shell_word(bytes: impl AsRef<[u8]>) -> String {
-    let bytes = bytes.as_ref();
+pub fn shell_word(word: impl AsRef<OsStr>) -> String {
+    let bytes = word.as_ref().as_bytes();
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:@%+=,-".contains(byte);
     let text = str::from_utf8(bytes).ok().filter(|text| text.chars().all(|c| visible(c) == c));
     match text {
@@ -193,7 +195,7 @@ mod tests {
             (b"a\x1b[2J'\n1", "$'a\\033\\1332J\\047\\0121'"),
             (b"\xff", "$'\\377'"),
         ] {
-            assert_eq!(shell_word(word), written);
+            assert_eq!(shell_word(OsStr::from_bytes(word)), written);
             let mut echo = std::process::Command::new("bash");
             let echo = echo.args(["-c", &format!("printf %s {written}")]).output().unwrap();
             assert_eq!(echo.stdout, word);

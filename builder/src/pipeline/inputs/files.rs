@@ -7,6 +7,7 @@ use std::path::Path;
 
 use box_digest::Digest;
 use box_image::ComponentName;
+use box_image::secrets::masked_env_file;
 use boxfile_spec::{Boxfile, Source, Sources, dotenv};
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 use host_fs::{FileError, checkout};
@@ -72,7 +73,7 @@ fn variables(
         Ok(variables) => (dotenv::secrets(&variables, component, boxfile), variables),
         Err(diagnostics) => (diagnostics.into_iter().collect(), dotenv::Variables::new()),
     };
-    let sources = Sources::single(Source::new(path.display().to_string(), dotenv::masked(&text)));
+    let sources = Sources::single(Source::new(path.display().to_string(), masked_env_file(&text)));
     if let Some(report) = Report::new(sources, found) {
         return Err(BuildError::Rejected(Box::new(report)));
     }

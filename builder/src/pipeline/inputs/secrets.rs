@@ -7,6 +7,9 @@ use boxfile_spec::{Boxfile, Diagnostic, Span};
 use super::Inputs;
 use crate::compose::{ImageConfig, image_words};
 
+/// The label of an image's place.
+const IN_BOX: &str = "its value is in the image, and will be in the box";
+
 impl Inputs {
     /// Returns the warnings about variables that an image itself sets, in its config or by labels, unless
     /// the Boxfile or one of its files sets them, and about its command line, unless the Boxfile replaces
@@ -28,31 +31,24 @@ impl Inputs {
             }
             let mut words = declared.map(|it| image_words(it, config)).unwrap_or_default();
             if !mask_words(&mut words).is_empty() {
-                warnings.push(command_warning(*component, span));
+                let message = format!(
+                    "the command line of the image of `{}` has what looks like a secret in it",
+                    component.name()
+                );
+                let help = "build the image without it, and declare a `secret` in the Boxfile";
+                warnings.push(Diagnostic::warning(message, span, IN_BOX).with_help(help));
             }
         }
         warnings
     }
 }
 
-fn command_warning(component: ComponentName, span: Span) -> Diagnostic {
-    let message = format!(
-        "the command line of the image of `{}` has what looks like a secret in it",
-        component.name()
-    );
-    Diagnostic::warning(message, span, "it is in the image, and will be in the box").with_help(
-        "build the image without it, and declare a secret in the Boxfile; if it is no secret, \
-         `entrypoint` with the same words says so",
-    )
-}
-
 fn warning(component: ComponentName, name: &str, span: Span) -> Diagnostic {
     let of = component.name();
     let message = format!("the image of `{of}` sets `{name}`, which looks like a secret");
     let whose = if component == ComponentName::Agent { "" } else { " for the business component" };
-    Diagnostic::warning(message, span, "its value is in the image, and will be in the box")
-        .with_help(format!(
-            "build the image without it, and declare the secret `{name}`{whose} in the Boxfile; if \
+    Diagnostic::warning(message, span, IN_BOX).with_help(format!(
+        "build the image without it, and declare the secret `{name}`{whose} in the Boxfile; if \
              it is no secret, `plain-env` with `{name}` says so"
-        ))
+    ))
 }
