@@ -180,13 +180,28 @@ impl Diagnostic {
         self.labels[0].span
     }
 
+    /// Returns the same with `****` in place of every secret of the sources that its texts repeat.
+    /// [`Diagnostic::render`] does so, too.
+    #[must_use]
+    pub fn redacted(&self, sources: &Sources) -> Self {
+        let text = |text: &str| sources.redacted(text, &self.labels);
+        let label = |it: &Label| Label { span: it.span, text: text(&it.text) };
+        Self {
+            message: text(&self.message),
+            labels: self.labels.iter().map(label).collect(),
+            help: self.help.as_deref().map(text),
+            ..self.clone()
+        }
+    }
+
     /// Shows the error with the source lines that it is about, underlined; no colours, no final
-    /// newline.
+    /// newline. Secrets are shown as asterisks, in lines and texts: see
+    /// [`config_secrets`](box_image::secrets::config_secrets).
     ///
     /// The sources' names are made [`shown`]. A span that lies outside of its source is shown at
     /// its end.
     pub fn render(&self, sources: &Sources) -> String {
-        crate::render::render(self, sources)
+        crate::render::render(&self.redacted(sources), sources)
     }
 
     /// Returns the same with every place moved to another source.

@@ -24,13 +24,15 @@
 //! at the start of the file is skipped.
 
 mod quoted;
+mod secrets;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
+pub use secrets::secrets;
+
 use crate::cursor::{BYTE_ORDER_MARK, Cursor};
-use crate::diagnostic::quote;
 use crate::errors::DOTENV;
 use crate::sink::Sink;
 use crate::{Diagnostic, Diagnostics, Span, Spanned, rules};
@@ -112,8 +114,8 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
     let start = cursor.at();
     let line = rest_of_line(cursor);
     let Some((name, _)) = line.split_once('=') else {
-        let line = line.trim_end();
-        return Err(DOTENV.about("no-value", &quote(line), Span::at(start, line.len())));
+        // It can be a line of a secret: no text of it is in the message.
+        return Err(DOTENV.at("no-value", Span::at(start, line.trim_end().len())));
     };
     let trimmed = name.trim_end();
     let span = Span::between(start, start + name.len());
@@ -123,7 +125,9 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
     if name.is_empty() {
         return Err(DOTENV.at("no-name", span));
     }
-    rules::check_variable(name, span)?;
+    if !rules::is_variable(name) {
+        return Err(DOTENV.at("bad-name", span));
+    }
     cursor.eat(name);
     cursor.eat("=");
     Ok(name.to_owned())

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
+pub(crate) use box_image::rules::is_variable;
 use box_image::rules::{MAX_LABEL, is_label};
-use box_image::secrets::looks_secret;
 
 use crate::diagnostic::quote;
 use crate::{Diagnostic, Span};
@@ -27,13 +27,6 @@ pub fn intended_name(text: &str) -> Option<String> {
         .collect();
     let name = mapped.trim_matches('-').to_owned();
     is_name(&name).then_some(name)
-}
-
-/// Returns whether `text` may name an environment variable: `[A-Za-z_][A-Za-z0-9_]*` (POSIX.1-2017,
-/// base definitions, 3.235).
-pub(crate) fn is_variable(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    !text.is_empty() && text.bytes().all(inner) && !text.as_bytes()[0].is_ascii_digit()
 }
 
 /// The rule of [`is_variable`] in words.
@@ -77,49 +70,8 @@ pub(crate) fn is_user(text: &str) -> bool {
     text.split_once(':').map_or_else(|| name(text), |(user, group)| name(user) && name(group))
 }
 
-/// A secret in a command line or a text.
-pub(crate) struct Leak {
-    /// The option or variable that it is the value of, as it is written.
-    pub(crate) option: Option<String>,
-}
-
-impl Leak {
-    /// Returns the name of a variable that could hold the secret.
-    pub(crate) fn variable(&self) -> String {
-        let name = self.option.as_deref().map(variable_of).filter(|name| is_variable(name));
-        name.unwrap_or_else(|| "API_TOKEN".to_owned())
-    }
-}
-
-/// Returns the name of the variable that says the same as an option: `--api-key` → `API_KEY`.
-fn variable_of(option: &str) -> String {
-    option.trim_start_matches('-').replace(['-', '.'], "_").to_ascii_uppercase()
-}
-
-/// Finds a secret in an argument of a command line, or in a text: a well-known token, or what by
-/// the rule of [`looks_secret`] is one under the name of its option, as in `--password=…`,
-/// `PASSWORD=…`, or an argument that follows `--password`.
-///
-/// A value that begins with `$` is a variable of a shell, and no secret.
-pub(crate) fn secret_in(before: Option<&str>, argument: &str) -> Option<Leak> {
-    let leak = |option: &str, value: &str| {
-        (!value.starts_with('$') && looks_secret(&variable_of(option), value))
-            .then(|| Leak { option: Some(option.to_owned()).filter(|it| !it.is_empty()) })
-    };
-    let bare = |text: &'_ str| text.trim_matches(|c: char| "\"'`,;()".contains(c)).to_owned();
-    let word = |word: &str| match bare(word).split_once('=') {
-        Some((option, value)) if is_variable(&variable_of(option)) => leak(option, &bare(value)),
-        _ => leak("", &bare(word)),
-    };
-    let is_option = |it: &&str| it.starts_with('-') && !it.contains(['=', ' ']);
-    let option = before.filter(is_option).filter(|_| !argument.starts_with('-'));
-    leak("", argument)
-        .or_else(|| leak(option?, argument))
-        .or_else(|| argument.split_whitespace().find_map(word))
-}
-
-/// Returns the message about a variable or option that [`looks_secret`].
-pub fn plain_secret(name: &str) -> String {
+/// Returns the message about a variable or option that [`looks_secret`](box_image::secrets::looks_secret).
+pub(crate) fn plain_secret(name: &str) -> String {
     format!("{} looks like a secret written as a plain value", quote(name))
 }
 
@@ -192,9 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_and_paths() {
-        assert!(is_variable("_A1") && is_variable("path"));
-        assert!(!is_variable("") && !is_variable("1A") && !is_variable("A-B"));
+    fn climbing_paths() {
         assert!(climbs("..") && climbs("a/../b") && !climbs("a..b/..c"));
     }
 
@@ -236,40 +186,6 @@ mod tests {
         assert!(is_user("app") && is_user("1000:1000") && is_user("a.b_c-d$"));
         assert!(!is_user("") && !is_user("a:") && !is_user(":a") && !is_user("a:b:c"));
         assert!(!is_user("-a") && !is_user("a b"));
-    }
-
-    #[test]
-    fn secrets_are_found_in_command_lines() {
-        for (before, argument, option) in [
-            (None, "--password=hunter2", Some("--password")),
-            (None, "--api-key=x", Some("--api-key")),
-            (Some("--db.password"), "hunter2", Some("--db.password")),
-            (None, "exec app --token='x y'", Some("--token")),
-            (None, "TOKEN=x exec app", Some("TOKEN")),
-            (None, "use ghp_0123456789abcdef for it", None),
-            (Some("-v"), "AKIA0123456789ABCDEF", None),
-            (None, "--header=AKIA0123456789ABCDEF", Some("--header")),
-            (None, "--url=postgres://u:hunter2@db/x", None),
-        ] {
-            let leak = secret_in(before, argument).unwrap_or_else(|| panic!("{argument}"));
-            assert_eq!(leak.option.as_deref(), option, "{argument}");
-        }
-        for (before, argument) in [
-            (None, "--password"),
-            (Some("--password"), "--verbose"),
-            (Some("--password"), "$PASSWORD"),
-            (None, "exec app --password=$PASSWORD --token=\"${TOKEN}\""),
-            (None, "--password-file=/run/secrets/password"),
-            (None, "explain what --password does"),
-            (Some("--password=$X"), "input"),
-            (None, "--max-token=4096"),
-            (None, "a=b"),
-        ] {
-            assert!(secret_in(before, argument).is_none(), "{argument}");
-        }
-        let variable = |option: Option<&str>| Leak { option: option.map(str::to_owned) }.variable();
-        assert_eq!(variable(Some("--api-key")), "API_KEY");
-        assert_eq!([variable(None), variable(Some("-"))], ["API_TOKEN"; 2]);
     }
 
     #[test]

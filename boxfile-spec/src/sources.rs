@@ -1,8 +1,11 @@
 //! The texts that spans are about: the Boxfile and the files that it extends.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use crate::Span;
+use box_image::secrets::{Secrets, asterisks, config_secrets};
+
+use crate::{Label, Span};
 
 /// In which language a Boxfile is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,8 +48,17 @@ impl Source {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
     list: Vec<Source>,
-    /// For each text, the offsets at which its lines begin.
-    lines: Vec<Vec<usize>>,
+    /// For each text, what messages need of it.
+    shown: Vec<Shown>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shown {
+    /// The offsets at which its lines begin.
+    lines: Vec<usize>,
+    /// The text with asterisks in place of secrets, so that every other place stays where it is.
+    text: String,
+    secrets: Secrets,
 }
 
 impl Sources {
@@ -60,27 +72,37 @@ impl Sources {
     /// Adds a text and returns its index.
     pub(crate) fn push(&mut self, source: Source) -> u32 {
         let newlines = source.text.match_indices('\n').map(|(offset, _)| offset + 1);
-        self.lines.push(std::iter::once(0).chain(newlines).collect());
+        let lines = std::iter::once(0).chain(newlines).collect();
+        let (text, secrets) = (source.text.clone(), Secrets::default());
+        let mut shown = Shown { lines, text, secrets };
+        for place in config_secrets(&source.text) {
+            shown.secrets.add(&source.text[place.clone()]);
+            shown.mask(place);
+        }
         self.list.push(source);
+        self.shown.push(shown);
         u32::try_from(self.list.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// Overwrites what is between the quotes at a place with asterisks. Line ends, and with them
-    /// every other place, stay where they are.
+    /// Keeps what is between the quotes at a place out of all lines that are shown.
     pub(crate) fn hide(&mut self, place: Span) {
-        let source = usize::try_from(place.source).ok().and_then(|it| self.list.get_mut(it));
-        let Some(Source { text, .. }) = source else { return };
-        let Some(written) = text.get(place.offset..place.end()) else { return };
+        let source = usize::try_from(place.source).unwrap_or(usize::MAX);
+        let text = self.list.get(source).and_then(|it| it.text.get(place.offset..place.end()));
+        let Some(written) = text else { return };
         let is_quote = |c: char| matches!(c, '"' | '\'' | '#');
-        let start = written.len() - written.trim_start_matches(is_quote).len();
-        let inside = written[start..].trim_end_matches(is_quote);
-        let asterisks = |c: char| match c {
-            '\r' | '\n' => c.to_string(),
-            c => "*".repeat(c.len_utf8()),
-        };
-        let hidden: String = inside.chars().map(asterisks).collect();
-        let start = place.offset + start;
-        text.replace_range(start..start + hidden.len(), &hidden);
+        let inside = written.trim_start_matches(is_quote);
+        let start = place.end() - inside.len();
+        self.shown[source].mask(start..start + inside.trim_end_matches(is_quote).len());
+    }
+
+    /// Replaces in a message the secrets that the texts have, unless the lines of these places show the
+    /// same.
+    pub(crate) fn redacted(&self, message: &str, labels: &[Label]) -> String {
+        let secrets = self.shown.iter().map(|it| &it.secrets).filter(|it| !it.is_empty());
+        secrets.fold(message.to_owned(), |message, secrets| {
+            let lines: Vec<&str> = labels.iter().map(|it| self.line(it.span).text).collect();
+            secrets.redact(&message, &lines.join("\n"))
+        })
     }
 
     /// Returns the texts in their order.
@@ -99,21 +121,36 @@ impl Sources {
     /// Lines end with LF or CRLF; columns count characters, a tab as one. An offset past the end
     /// means the end, one inside a character that character.
     pub fn location(&self, span: Span) -> (usize, usize) {
-        let line = self.line(span);
+        let texts = self.list.iter().map(|it| &*it.text);
+        let line = self.line_of(texts, span);
         (line.number, line.column(span.offset))
     }
 
-    /// Returns the line at which a span begins.
+    /// Returns the line at which a span begins, with asterisks in place of secrets.
     pub(crate) fn line(&self, span: Span) -> Line<'_> {
+        self.line_of(self.shown.iter().map(|it| &*it.text), span)
+    }
+
+    fn line_of<'s>(&self, mut texts: impl Iterator<Item = &'s str>, span: Span) -> Line<'s> {
         let index = usize::try_from(span.source).unwrap_or(usize::MAX);
-        let (Some(source), Some(starts)) = (self.list.get(index), self.lines.get(index)) else {
+        let (Some(text), Some(Shown { lines: starts, .. })) =
+            (texts.nth(index), self.shown.get(index))
+        else {
             return Line { number: 1, start: 0, text: "" };
         };
         let number = starts.partition_point(|start| *start <= span.offset).max(1);
         let start = starts[number - 1];
-        let end = starts.get(number).copied().unwrap_or(source.text.len());
-        let text = source.text[start..end].trim_end_matches('\n');
+        let end = starts.get(number).copied().unwrap_or(text.len());
+        let text = text[start..end].trim_end_matches('\n');
         Line { number, start, text: text.strip_suffix('\r').unwrap_or(text) }
+    }
+}
+
+impl Shown {
+    /// Overwrites a place; line ends stay.
+    fn mask(&mut self, place: Range<usize>) {
+        let hidden = asterisks(&self.text[place.clone()]);
+        self.text.replace_range(place, &hidden);
     }
 }
 

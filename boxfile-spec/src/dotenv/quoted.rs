@@ -43,7 +43,7 @@ pub(super) fn double(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
                     None => {
                         unknown.get_or_insert_with(|| {
                             let place = Span::between(at, cursor.at());
-                            DOTENV.about("escape", &escaped.to_string(), place)
+                            DOTENV.at("escape", place)
                         });
                     }
                 },

@@ -80,7 +80,7 @@ fn a_line_that_is_no_variable() {
        = help: remove one of them
     ");
     assert_snapshot!(errors("PATH\n"), @"
-    error: `PATH` has no value
+    error: a line has no `=`
       --> .env:1:1
        |
      1 | PATH
@@ -89,7 +89,7 @@ fn a_line_that_is_no_variable() {
        = help: write `NAME=value`; nothing is taken from the environment of a build
     ");
     assert_snapshot!(errors("MY-NAME=1\n"), @"
-    error: `MY-NAME` cannot name an environment variable
+    error: this cannot name an environment variable
       --> .env:1:1
        |
      1 | MY-NAME=1
@@ -169,7 +169,7 @@ fn quotes_that_do_not_fit() {
        = help: put the whole value between the quotes; a comment begins with ` #`
     "#);
     assert_snapshot!(errors("A=\"C:\\dir\"\nB=1\n"), @r#"
-    error: `\d` is not an escape
+    error: a `\` does not begin an escape
       --> .env:1:6
        |
      1 | A="C:\dir"
@@ -191,7 +191,7 @@ fn other_mistakes() {
        = help: remove it
     ");
     assert_snapshot!(errors("A: 1\n"), @"
-    error: `A: 1` has no value
+    error: a line has no `=`
       --> .env:1:1
        |
      1 | A: 1
@@ -232,5 +232,23 @@ proptest! {
         prop_assume!(!text.contains("\\'") && !text.ends_with('\\'));
         let single = text.replace('\'', "\\'");
         prop_assert_eq!(value(&format!("A='{single}'")), text);
+    }
+}
+
+#[test]
+fn no_message_has_text_of_a_line() {
+    let lines = [
+        "hunter2\n",
+        "hun/ter2=\n",
+        "A= hunter2\n",
+        "A=\"hunter2\n",
+        "A=\"\\hunter2\"\n",
+        "A='' hunter2\n",
+        "A='hunter2\0'\n",
+        "A=hunter2\nA=hunter2\n",
+    ];
+    for line in lines {
+        let errors = parse(line).unwrap_err();
+        assert!(!format!("{errors:?}").contains("ter2"), "{errors:?}");
     }
 }

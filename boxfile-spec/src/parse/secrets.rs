@@ -3,12 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use box_image::secrets::looks_secret;
+use box_image::secrets::{Leak, leaks, looks_secret};
 use box_image::{ComponentName, Scope};
 
 use crate::diagnostic::quote;
 use crate::parse::run::secret::Secret;
-use crate::rules::{self, Leak};
+use crate::rules;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::{Data, Node, Prop, Value};
@@ -36,7 +36,7 @@ pub(super) fn check(
     for component in components.into_iter().flatten() {
         let needs = (component.name.value == schema::BUSINESS.name).then_some("business");
         check_declared(component, declared, sink);
-        for prop in props(component, &schema::ENV).filter(|prop| leaks(prop)) {
+        for prop in props(component, &schema::ENV).filter(|prop| is_leak(prop)) {
             let name = prop.name.value.as_str();
             let both = agent.contains(name) && business.contains(name);
             sink.report(plain_variable(prop, if both { Some("both") } else { needs }));
@@ -58,14 +58,14 @@ fn props<'n>(component: &'n Node, declaration: &Declaration) -> impl Iterator<It
 }
 
 /// Returns whether a variable of `env` looks like a secret.
-fn leaks(prop: &Prop) -> bool {
+fn is_leak(prop: &Prop) -> bool {
     let Data::Text(value) = &prop.value.data else { return false };
     rules::is_variable(&prop.name.value) && looks_secret(&prop.name.value, value)
 }
 
 fn leaking_names(component: Option<&Node>) -> HashSet<&str> {
     let props = component.into_iter().flat_map(|it| props(it, &schema::ENV));
-    props.filter(|prop| leaks(prop)).map(|prop| prop.name.value.as_str()).collect()
+    props.filter(|prop| is_leak(prop)).map(|prop| prop.name.value.as_str()).collect()
 }
 
 fn plain_variable(prop: &Prop, needs: Needs) -> Diagnostic {
@@ -94,13 +94,13 @@ fn declaration(syntax: Syntax, name: &str, needs: Needs) -> String {
     }
 }
 
-/// Reports the first secret in the words of a command, or in a text.
+/// Reports the secrets in the words of a command, or in a text: for each word the first.
 fn check_words(name: &str, words: &[Value], needs: Needs, sink: &Sink) {
     let mut before = None;
     for word in words {
         let Data::Text(text) = &word.data else { continue };
-        if let Some(leak) = rules::secret_in(before, text) {
-            return sink.report(plain_word(name, word, &leak, needs));
+        if let Some(leak) = leaks(before, text).first() {
+            sink.report(plain_word(name, word, leak, needs));
         }
         before = Some(text.as_str());
     }

@@ -884,7 +884,7 @@ fn values_of_another_type() {
     error: `PASSWORD` looks like a secret written as a plain value
       --> Boxfile.toml:5:16
        |
-     5 | env.PASSWORD = "hunter2"
+     5 | env.PASSWORD = "*******"
        |                ^^^^^^^^^ it would be in the checkout and in every box
        |
        = help: declare it by name alone, outside of the component: `[secret.PASSWORD]`; if it is not a secret, put it under `plain-env` instead of `env`

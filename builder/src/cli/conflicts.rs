@@ -41,11 +41,19 @@ pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) ->
         Syntax::Kdl => "`layout \"split\"`",
         Syntax::Toml => "`layout = \"split\"`",
     };
-    let help = match advice(conflicts).as_slice() {
+    let advice = advice(conflicts);
+    let help = match advice.as_slice() {
         [] => format!("follow the notes, or keep each image whole: {split}"),
         advice => format!("{}\n    or keep each image whole: {split}", lines(advice, syntax)),
     };
-    format!("{list}\n\n  = help: {help}")
+    let open = conflicts.iter().filter(|it| !it.declared).count();
+    let rest = match open - advice.iter().map(|it| it.paths).sum::<usize>() {
+        0 => "",
+        _ => {
+            "\n    No line is for a name with `*` whose pattern would decide others, too: rename it"
+        }
+    };
+    format!("{list}\n\n  = help: {help}{rest}")
 }
 
 /// Says which lines to write.

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
+use box_image::text::shell_word;
 use boxbuild::project::Project;
 use boxfile_spec::{Document, MAX_SOURCE, Severity, Source, Syntax};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -75,7 +76,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Says which files are not formatted, and what would format them.
 fn unformatted(files: &[String], found: bool) -> Failure {
-    let names = if found { String::new() } else { format!(" {}", files.join(" ")) };
+    let names = if found {
+        String::new()
+    } else {
+        files.iter().map(|it| format!(" {}", shell_word(it))).collect()
+    };
     let help = format!("run `boxbuild fmt{names}`");
     let are = if files.len() == 1 { "is" } else { "are" };
     let message = format!("{} {are} not formatted", files.join(", "));

@@ -93,7 +93,7 @@ impl<'p> ImageConfig<'p> {
     ///
     /// # Errors
     /// [`ComposeError::Config`] where something there is not a variable.
-    pub(super) fn env(&self) -> Result<BTreeMap<String, String>, ComposeError> {
+    pub(crate) fn env(&self) -> Result<BTreeMap<String, String>, ComposeError> {
         // Sorted, so that of several wrong ones always the same is named.
         let labels: BTreeMap<_, _> = self.process.labels().iter().flatten().collect();
         let mut env = BTreeMap::new();

@@ -16,6 +16,7 @@ use oci_image::Config;
 pub use error::ComposeError;
 pub use labels::ImageConfig;
 pub use merged::{Merge, MergeReport, merge};
+pub(crate) use plan::image_words;
 pub use plan::{Env, plan_of, unsupported};
 pub use programs::check_programs;
 pub use root::{ComponentRoot, Parts, compose};

@@ -165,11 +165,18 @@ fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {
 /// As docker does: another entrypoint makes the image's CMD meaningless; other arguments replace
 /// the CMD and keep the entrypoint.
 fn argv(declared: &Component, image: ImageConfig<'_>) -> Vec<String> {
-    let (program, default_args) = match &declared.entrypoint {
-        Some(entrypoint) => (entrypoint.value.clone(), Vec::new()),
-        None => image.program(),
-    };
-    [program, declared.args.clone().unwrap_or(default_args)].concat()
+    let program = declared.entrypoint.iter().flat_map(|it| it.value.clone());
+    let args = declared.args.clone().unwrap_or_default();
+    program.chain(image_words(declared, image)).chain(args).collect()
+}
+
+/// Returns the words of a component's command line that are from its image.
+pub(crate) fn image_words(declared: &Component, image: ImageConfig<'_>) -> Vec<String> {
+    match (&declared.entrypoint, &declared.args) {
+        (Some(_), _) => Vec::new(),
+        (None, Some(_)) => image.program().0,
+        (None, None) => <[_; 2]>::from(image.program()).concat(),
+    }
 }
 
 /// Returns `NAME=value` entries, sorted by name, each name once: the image's, and over these what is

@@ -105,6 +105,13 @@ pub fn is_normalized(path: &str) -> bool {
     path.strip_prefix('/').is_some_and(|names| names.split('/').all(is_name))
 }
 
+/// Returns whether `text` may name an environment variable: `[A-Za-z_][A-Za-z0-9_]*` (POSIX.1-2017,
+/// base definitions, 3.235).
+pub fn is_variable(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !text.is_empty() && text.bytes().all(inner) && !text.as_bytes()[0].is_ascii_digit()
+}
+
 /// Returns whether `text` may be the path of an HTTP request with its query: visible ASCII, so that it
 /// stands in the request line as it is (RFC 9112, section 3.2.1).
 pub fn is_request_path(text: &str) -> bool {
@@ -114,6 +121,12 @@ pub fn is_request_path(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables() {
+        assert!(is_variable("_A1") && is_variable("path"));
+        assert!(!is_variable("") && !is_variable("1A") && !is_variable("A-B"));
+    }
 
     #[test]
     fn labels_of_hosts() {

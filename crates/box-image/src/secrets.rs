@@ -1,7 +1,21 @@
-//! The rule for environment variables that look like secrets, which are never printed.
+//! The one rule for what looks like a secret: the names and values of variables, command lines, and
+//! the texts of configuration files. Nothing that looks like one is printed.
+//!
+//! The rule finds mistakes; it cannot prove that a value is no secret.
+
+mod config;
+mod words;
+
+use crate::rules::is_variable;
+
+pub use config::{Secrets, config_secrets};
+pub use words::{Leak, leaks, mask_words};
+
+/// The text that is printed in place of a secret.
+pub const MASK: &str = "****";
 
 /// The ends of the names of variables that hold secrets.
-const SECRET_ENDS: [&str; 19] = [
+const SECRET_ENDS: [&str; 23] = [
     "PASSWORD",
     "PASSWD",
     "PASSPHRASE",
@@ -18,16 +32,50 @@ const SECRET_ENDS: [&str; 19] = [
     "TOKEN",
     "CREDENTIAL",
     "CREDENTIALS",
-    "_PASS",
+    "CREDS",
+    "COOKIE",
+    "DOCKER_AUTH_CONFIG",
+    "JWT",
+    "PASS",
     "_PAT",
     "_PWD",
 ];
-/// Ends of names that hold no secret all the same: words of language models.
-const MODEL_TOKENS: [&str; 5] = ["BOS_TOKEN", "EOS_TOKEN", "PAD_TOKEN", "STOP_TOKEN", "UNK_TOKEN"];
+/// Ends of names that hold no secret all the same: words of language models, and words that end as
+/// `PGPASS` does.
+const HARMLESS_ENDS: [&str; 7] =
+    ["BOS_TOKEN", "EOS_TOKEN", "PAD_TOKEN", "STOP_TOKEN", "UNK_TOKEN", "BYPASS", "COMPASS"];
+/// The values of `…_AUTH` that say how to authenticate, and not with what.
+const AUTH_METHODS: [&str; 22] = [
+    "anonymous",
+    "apikey",
+    "basic",
+    "bearer",
+    "digest",
+    "disabled",
+    "enabled",
+    "jwt",
+    "kerberos",
+    "ldap",
+    "md5",
+    "none",
+    "oauth",
+    "oauth2",
+    "oidc",
+    "optional",
+    "password",
+    "peer",
+    "required",
+    "scram-sha-256",
+    "token",
+    "trust",
+];
 /// The first characters of well-known tokens.
-const SECRET_STARTS: [&str; 16] = [
+const SECRET_STARTS: [&str; 19] = [
     "sk-",
     "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "dckr_pat_",
     "ghp_",
     "gho_",
     "ghr_",
@@ -46,41 +94,69 @@ const SECRET_STARTS: [&str; 16] = [
 
 /// Returns whether an environment variable looks like one that holds a secret.
 ///
-/// It does if its value begins as a well-known kind of token does (`ghp_…`, `AKIA…`), is a private
-/// key in PEM, or is a URL with a password; and if its name ends as those of secrets do (`…TOKEN`,
-/// `…PASSWORD`, `…API_KEY`, in upper or lower case), unless the value is empty, an absolute path of
-/// several parts, a number (`MAX_TOKEN=4096`) or a truth value, or the name is that of a language
-/// model's word (`EOS_TOKEN`). The rule finds mistakes; it cannot prove that a value is no secret.
+/// It does if its value begins as a well-known kind of token does (`ghp_…`, `AKIA…`), is a JSON web
+/// token, is a private key in PEM, or is a URL with a password; if its value has a secret among its
+/// words (`OPTS=--password=…`); and if its name ends as those of secrets do (`…TOKEN`, `…PASSWORD`,
+/// `…API_KEY`, `…_AUTH`, in upper or lower case), unless the value is empty, an absolute path of
+/// several parts, a number (`MAX_TOKEN=4096`), a truth value or a method (`REQUIRE_AUTH=basic`), or the
+/// name is that of a language model's word (`EOS_TOKEN`).
 pub fn looks_secret(name: &str, value: &str) -> bool {
-    if SECRET_STARTS.iter().any(|start| value.len() >= 16 && value.starts_with(start))
+    is_secret(name, value) || !leaks(None, value).is_empty()
+}
+
+/// Returns whether a value is a secret by itself, or as a whole under this name.
+fn is_secret(name: &str, value: &str) -> bool {
+    is_token(value) || (names_secret(name, value) && !is_harmless(value))
+}
+
+/// Returns whether a value is one that only a secret looks like.
+fn is_token(value: &str) -> bool {
+    let begins = |start: &&str| value.len() >= 16 && value.starts_with(*start);
+    SECRET_STARTS.iter().any(begins)
         || is_private_key(value)
         || has_password(value)
-    {
-        return true;
-    }
+        || is_web_token(value)
+}
+
+/// Returns whether a name is that of a secret. That of a method (`REQUIRE_AUTH=basic`) is none.
+fn names_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let harmless = value.is_empty()
+    let ends = |end: &&str| name.ends_with(*end);
+    let is_auth = name == "AUTH" || name.ends_with("_AUTH");
+    let is_method = || AUTH_METHODS.iter().any(|it| value.eq_ignore_ascii_case(it));
+    !HARMLESS_ENDS.iter().any(ends) && (SECRET_ENDS.iter().any(ends) || (is_auth && !is_method()))
+}
+
+/// Returns whether a value is no secret, whatever the name.
+fn is_harmless(value: &str) -> bool {
+    value.is_empty()
         || value.strip_prefix('/').is_some_and(|rest| rest.contains('/'))
-        || MODEL_TOKENS.iter().any(|end| name.ends_with(end))
         || is_number(value)
-        || matches!(value, "true" | "false" | "yes" | "no" | "on" | "off");
-    !harmless && SECRET_ENDS.iter().any(|end| name.ends_with(end))
+        || matches!(value, "true" | "false" | "yes" | "no" | "on" | "off")
 }
 
-/// Returns whether a value is a URL with a user's password: `scheme://user:password@host`.
+/// Returns whether a value has a URL with a user's password: `scheme://user:password@host`.
 fn has_password(value: &str) -> bool {
-    let Some((_, rest)) = value.split_once("://") else { return false };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
-    // A shell or a program puts the value of `$PASSWORD` in its place.
-    user.is_some_and(|(_, password)| !password.is_empty() && !password.starts_with('$'))
+    value.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+        // A shell or a program puts the value of `$PASSWORD` in its place.
+        user.is_some_and(|(_, password)| !password.is_empty() && !password.starts_with('$'))
+    })
 }
 
-/// Returns whether a text is a private key in PEM (RFC 7468, section 2): public keys and certificates
+/// Returns whether a text is a JSON web token: parts in base64 of which the first is an object, `{"`
+/// (RFC 7515, section 3.1).
+fn is_web_token(value: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    value.starts_with("eyJ") && value.matches('.').count() >= 2 && value.bytes().all(inner)
+}
+
+/// Returns whether a text has a private key in PEM (RFC 7468, section 2): public keys and certificates
 /// begin alike, and are none.
 fn is_private_key(value: &str) -> bool {
-    let label = value.strip_prefix("-----BEGIN ").and_then(|rest| rest.split("-----").next());
-    label.is_some_and(|label| label.contains("PRIVATE KEY"))
+    let labels = value.split("-----BEGIN ").skip(1).filter_map(|rest| rest.split("-----").next());
+    labels.into_iter().any(|label| label.contains("PRIVATE KEY"))
 }
 
 /// Returns whether a text is a decimal number: `5`, `-1`, `0.5`.
@@ -92,9 +168,40 @@ fn is_number(value: &str) -> bool {
         .map_or_else(|| digits(value), |(whole, part)| digits(whole) && digits(part))
 }
 
+/// Writes an asterisk for each byte of a text but for line ends, so that places stay where they are.
+pub fn asterisks(text: &str) -> String {
+    let one = |c: char| match c {
+        '\r' | '\n' => c.to_string(),
+        c => "*".repeat(c.len_utf8()),
+    };
+    text.chars().map(one).collect()
+}
+
+/// Hides the values of a text of variables, a `.env` file, and what is no variable; every place stays
+/// where it was.
+pub fn masked_env_file(text: &str) -> String {
+    let line = |line: &str| match line.split_once('=') {
+        _ if line.trim_start().starts_with('#') => asterisks(line),
+        Some((name, value)) if is_variable(name.trim_start_matches("export").trim()) => {
+            format!("{name}={}", asterisks(value))
+        }
+        Some((name, value)) => format!("{}={}", asterisks(name), asterisks(value)),
+        None => asterisks(line),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_value_of_a_file_is_shown_and_every_place_stays() {
+        let text = "# a = b\nNAME=sécret \"x\r\nrest of it\nA B=c\n";
+        let hidden = masked_env_file(text);
+        assert_eq!(hidden.len(), text.len());
+        assert_eq!(hidden, "*******\nNAME=**********\r\n**********\n***=*\n");
+    }
 
     #[test]
     fn secrets_are_known_by_name_and_value() {
@@ -115,6 +222,18 @@ mod tests {
             ("PASSWORD", "/hunter2"),
             ("DATABASE_URL", "postgres://u:hunter2@db/x"),
             ("STRIPE", "sk_live_0123456789abcdef"),
+            ("PGPASS", "x"),
+            ("CREDS", "x"),
+            ("JWT", "x"),
+            ("X", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln"),
+            ("NPM_CONFIG__AUTH", "dXNlcjpwYXNz"),
+            ("AUTH", "user:pass"),
+            ("COOKIE", "a=b"),
+            ("ERLANG_COOKIE", "x"),
+            ("OPTS", "--password=x"),
+            ("JAVA_OPTS", "-Xmx1g -Dspring.datasource.password=x"),
+            ("OPTS", "--verbose --token x"),
+            ("PROXIES", "http://a,http://u:p@b"),
         ] {
             assert!(looks_secret(name, value), "{name}={value}");
         }
@@ -137,8 +256,28 @@ mod tests {
             ("DATABASE_URL", "postgres://u@db/x"),
             ("DATABASE_URL", "postgres://u:${DB_PASSWORD}@db/x"),
             ("X", "sk-short"),
+            ("BYPASS", "x"),
+            ("SSH_AUTH_SOCK", "x"),
+            ("AUTHOR", "x"),
+            ("OAUTH", "x"),
+            ("KEYBOARD", "us"),
+            ("GPG_KEY", "A035C8C19219BA821ECEA86B64E628F8D684696D"),
+            ("OPTS", "--auth=md5 --password=$PASSWORD --max-token=5"),
+            ("X", "eyJ9"),
+            ("ABOUT", "explains what --password does"),
         ] {
             assert!(!looks_secret(name, value), "{name}={value}");
         }
+    }
+
+    /// The environments of official images, and of others that are pulled much.
+    #[test]
+    fn popular_images_have_no_secrets() {
+        for entry in include_str!("secrets/popular.env").lines() {
+            let (name, value) = entry.split_once('=').unwrap_or_else(|| panic!("{entry}"));
+            assert!(entry.starts_with("# ") || !looks_secret(name, value), "{entry}");
+        }
+        let images = include_str!("secrets/popular.env").lines().filter(|it| it.starts_with("# "));
+        assert!(images.count() >= 20);
     }
 }

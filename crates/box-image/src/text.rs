@@ -5,7 +5,9 @@
 //! ours. Whatever does so, or cannot be seen, becomes U+FFFD.
 
 use std::error::Error;
+use std::ffi::OsStr;
 use std::iter;
+use std::os::unix::ffi::OsStrExt;
 
 /// Returns `c`, or U+FFFD for a control character, an invisible one, and one that changes the
 /// reading direction.
@@ -28,6 +30,27 @@ pub const fn visible(c: char) -> char {
 /// Makes a text safe to print on one line: line ends and tabs are replaced, too.
 pub fn shown(text: &str) -> String {
     text.chars().map(visible).collect()
+}
+
+/// Writes a name or path as one word of a command that a person pastes into a POSIX shell: as it is, or
+/// in quotes. What cannot be seen is written as `$'\033'`, which bash, zsh and ksh read (POSIX.1-2024,
+/// Shell Command Language, 2.2.4).
+pub fn shell_word(word: impl AsRef<OsStr>) -> String {
+    let bytes = word.as_ref().as_bytes();
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:@%+=,-".contains(byte);
+    let text = str::from_utf8(bytes).ok().filter(|text| text.chars().all(|c| visible(c) == c));
+    match text {
+        Some(text) if !text.is_empty() && bytes.iter().all(is_plain) => text.to_owned(),
+        Some(text) => format!("'{}'", text.replace('\'', "'\\''")),
+        None => {
+            let escaped = |byte: &u8| match byte {
+                byte if is_plain(byte) || *byte == b' ' => char::from(*byte).to_string(),
+                // Three octal digits are read no further, unlike hexadecimal ones.
+                byte => format!("\\{byte:03o}"),
+            };
+            format!("$'{}'", bytes.iter().map(escaped).collect::<String>())
+        }
+    }
 }
 
 /// The most characters of a message that are shown: a file can have a name of megabytes. The longest
@@ -158,6 +181,24 @@ mod tests {
         }
         for c in (0..=0x9f).filter_map(char::from_u32) {
             assert_eq!(visible(c) == c, !c.is_control(), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn a_shell_reads_a_word_back() {
+        for (word, written) in [
+            (&b"/a/b-1.2:x@y"[..], "/a/b-1.2:x@y"),
+            (b"", "''"),
+            (b"/x;touch PWNED;", "'/x;touch PWNED;'"),
+            (b"it's $HOME `a` ~", "'it'\\''s $HOME `a` ~'"),
+            ("é".as_bytes(), "'é'"),
+            (b"a\x1b[2J'\n1", "$'a\\033\\1332J\\047\\0121'"),
+            (b"\xff", "$'\\377'"),
+        ] {
+            assert_eq!(shell_word(OsStr::from_bytes(word)), written);
+            let mut echo = std::process::Command::new("bash");
+            let echo = echo.args(["-c", &format!("printf %s {written}")]).output().unwrap();
+            assert_eq!(echo.stdout, word);
         }
     }
 

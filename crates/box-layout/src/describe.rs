@@ -1,18 +1,15 @@
 //! Describes an open box, as data and for people: what both programs' `inspect` shows.
 
-use box_image::secrets::looks_secret;
+use box_image::secrets::{MASK, looks_secret, mask_words};
 use box_image::text::{readable, shown};
 use box_image::{ComponentName, ComponentPlan, Descriptor, Health, Namespaces, Rlimits, RunPlan};
 use serde_json::{Value, json};
 
 use crate::OpenBox;
 
-/// The text in place of a value that looks like a secret.
-const MASK: &str = "****";
-
 impl OpenBox {
     /// Returns the digests, the run plan and the blobs of the box as a JSON object. In the plan, values
-    /// of variables that look like secrets are masked, and `masked` lists these variables.
+    /// of variables and words of commands that look like secrets are masked, and `masked` lists these.
     pub fn report(&self) -> Value {
         let (plan, masked) = masked(self.plan());
         let blob = |blob: &Descriptor| {
@@ -32,8 +29,8 @@ impl OpenBox {
         })
     }
 
-    /// Describes the box in lines, each of them safe for a terminal and with its line end. Values of
-    /// variables that look like secrets are masked.
+    /// Describes the box in lines, each of them safe for a terminal and with its line end. What looks like
+    /// a secret is masked.
     pub fn describe(&self) -> String {
         let (config, plan) = (&self.config, masked(self.plan()).0);
         let mut lines = vec![
@@ -64,22 +61,30 @@ impl OpenBox {
     }
 }
 
-/// Returns the plan with [`MASK`] in place of values that look like secrets, and the variables that have
-/// them as JSON objects.
+/// Returns the plan with [`MASK`] in place of what looks like a secret, and as JSON objects the variables
+/// and the words of commands that have it.
 fn masked(plan: &RunPlan) -> (RunPlan, Vec<Value>) {
-    let (mut plan, mut variables) = (plan.clone(), Vec::new());
+    let (mut plan, mut found) = (plan.clone(), Vec::new());
     let business = plan.business.as_mut().map(|it| (ComponentName::Business, it));
     for (component, plan) in [(ComponentName::Agent, &mut plan.agent)].into_iter().chain(business) {
         for entry in &mut plan.env {
             if let Some((name, value)) = entry.split_once('=')
                 && looks_secret(name, value)
             {
-                variables.push(json!({ "component": component.name(), "variable": name }));
+                found.push(json!({ "component": component.name(), "variable": name }));
                 *entry = format!("{name}={MASK}");
             }
         }
+        let check = match &mut plan.health {
+            Some(Health::Exec { argv }) => mask_words(argv),
+            _ => Vec::new(),
+        };
+        for (field, words) in [("argv", mask_words(&mut plan.argv)), ("health", check)] {
+            let word = |at| json!({ "component": component.name(), "command": field, "word": at });
+            found.extend(words.into_iter().map(word));
+        }
     }
-    (plan, variables)
+    (plan, found)
 }
 
 fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<String> {

@@ -4,6 +4,7 @@ use std::env;
 use std::io::{self, Write};
 
 use box_image::exit;
+use box_image::text::shell_word;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _};
 use cli_manual::color::color_of;
@@ -50,7 +51,7 @@ fn tip(error: &clap::Error) -> Option<String> {
     let usage = error.get(ContextKind::Usage)?.to_string();
     usage
         .contains("[-- <CMD>")
-        .then(|| format!("a command to run in the box comes after `--`: `-- {word}`"))
+        .then(|| format!("a command to run in the box comes after `--`: `-- {}`", shell_word(word)))
 }
 
 #[cfg(test)]

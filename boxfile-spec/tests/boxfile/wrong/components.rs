@@ -102,7 +102,7 @@ fn the_url_of_a_binary_is_one_that_can_be_fetched_and_checked_in() {
     error: the URL has a user in it
       --> Boxfile:3:12
        |
-     3 |     binary "https://me:pass@example.com/agent" sha256="0000000000000000000000000000000000000000000000000000000000000000"
+     3 |     binary "*********************************" sha256="0000000000000000000000000000000000000000000000000000000000000000"
        |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be checked in
        |
        = help: remove what is in front of the `@`: credentials do not belong in a Boxfile

@@ -79,7 +79,7 @@ secret API_KEY path="/run/api-key""#), @r#"
     error: `DB` is a secret and a plain value at once
       --> Boxfile:3:31
        |
-     3 | business { image "oci:j"; env DB="*" LOG="d"; plain-env API_KEY="e"; }
+     3 | business { image "oci:j"; env DB="*" LOG="d"; plain-env API_KEY="*"; }
        |                               ^^ a plain value here
      4 | secret DB component=both
        |        -- declared as a secret
@@ -160,7 +160,7 @@ secret "KEY" value="sk-1""#), @r#"
     error: `secret` has no property `value`
       --> Boxfile:7:14
        |
-     7 | secret "KEY" value="sk-1"
+     7 | secret "KEY" value="****"
        |              ^^^^^ no such property
        |
        = help: its properties: `path`, `component`
@@ -316,4 +316,33 @@ env = { DB_PASSWORD = 'hunter2' }
        |
        = help: declare it by name alone, outside of the component: `[secret.DB_PASSWORD]` with `component = "business"`; if it is not a secret, put it under `plain-env` instead of `env`
     "#);
+}
+
+/// Whatever is wrong with a line: neither the text nor the data of a message has a secret of it.
+#[test]
+fn no_message_shows_a_secret_of_a_faulty_line() {
+    for (name, line) in [
+        ("Boxfile", "agent { args \"--token=hunter2\" \"--password\" \"hunter2\"; }"),
+        ("Boxfile", "agent { evn API_TOKEN=\"hunter2\"; }"),
+        ("Boxfile", "secret \"X\" value=\"hunter2\""),
+        ("Boxfile", "secret \"API_TOKEN\" \"hunter2\""),
+        ("Boxfile", "agent { env API_TOKEN=\"hunter2 }"),
+        ("Boxfile", "agent { env API_TOKEN \"hunter2\"; }"),
+        ("Boxfile.toml", "agent.env = { API_TOKEN = \"a\", DB_PASSWORD = hunter2 }"),
+        ("Boxfile.toml", "agent.args = [\"--token=hunter2\", \"--password\", \"hunter2\"]"),
+        ("Boxfile.toml", "agent.evn.API_TOKEN = 'hunter2"),
+        (
+            "Boxfile.toml",
+            "[profile.ci.agent]\nargs = [\"--token=hunter2\", \"--password\", \"hunter2\"]",
+        ),
+    ] {
+        let document = read(&[(name, line)], None);
+        assert!(!document.found.is_empty(), "{line}");
+        for error in &document.found {
+            let text = error.render(&document.sources);
+            assert!(!text.contains("hunter"), "{text}");
+            let data = format!("{:?}", error.redacted(&document.sources));
+            assert!(!data.contains("hunter"), "{data}");
+        }
+    }
 }

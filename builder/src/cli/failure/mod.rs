@@ -178,6 +178,7 @@ impl Failure {
 /// Writes a diagnostic down: what a person reads, and for each place the file, lines and columns
 /// from 1, and the bytes from 0.
 pub(crate) fn diagnostic_json(diagnostic: &Diagnostic, sources: &Sources) -> Value {
+    let diagnostic = diagnostic.redacted(sources);
     let labels = diagnostic.labels().iter().enumerate();
     json!({
         "severity": diagnostic.severity().to_string(),

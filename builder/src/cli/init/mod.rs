@@ -4,12 +4,13 @@ mod scaffold;
 
 use std::path::{Path, PathBuf};
 
+use box_image::text::shell_word;
 use box_image::{ComponentName, ErrorCode};
 use box_inspect::export::{ExportError, file};
 use box_skill::is_skill;
 use boxbuild::compose::ImageConfig;
 use boxbuild::project::NAMES;
-use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes};
+use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes, shown};
 use host_fs::checkout::replace;
 use host_fs::publish::PublishError;
 use oci_image::{Access, Image, Registries, SourceError};
@@ -144,7 +145,10 @@ fn open_named(reference: &str, args: &Args) -> Result<Image, Failure> {
 fn misnamed(reference: &str) -> Option<Failure> {
     let kind = oci_image::kind_of(Path::new(reference))?;
     let message = format!("`{reference}` does not say of which kind the image is");
-    Some(Failure::new((ErrorCode::ImageNotFound, format!("write {kind}:{reference}")), message))
+    Some(Failure::new(
+        (ErrorCode::ImageNotFound, format!("write {kind}:{}", shell_word(reference))),
+        message,
+    ))
 }
 
 /// Opens an image; its path starts here.
@@ -177,7 +181,7 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
         match look_at(kind, &path) {
             Ok((found, true)) => businesses.push(found),
             Ok((found, false)) => agents.push(found),
-            Err(why) => terminal::note(&format!("warning: skipped: {why}")),
+            Err(why) => terminal::note(&format!("warning: skipped: {}", shown(&why))),
         }
     }
     match (agents.len(), businesses.len()) {

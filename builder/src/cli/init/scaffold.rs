@@ -2,6 +2,7 @@
 
 use box_image::ComponentName;
 use box_image::defaults::AGENT_PORT;
+use box_image::secrets::mask_words;
 use boxbuild::compose::ImageConfig;
 use boxfile_spec::{Syntax, in_quotes};
 use oci_image::Image;
@@ -22,7 +23,8 @@ impl Found {
     pub(super) fn new(reference: &str, image: &Image) -> Self {
         let config = ImageConfig { component: ComponentName::Agent, process: &image.process };
         let (program, args) = config.program();
-        let argv = [program, args].concat();
+        let mut argv = [program, args].concat();
+        mask_words(&mut argv);
         let exposed = image.process.exposed_ports().iter().flatten();
         let mut ports = exposed.filter_map(|port| {
             let (port, protocol) = port.split_once('/').unwrap_or((port, "tcp"));

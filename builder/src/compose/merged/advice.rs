@@ -6,6 +6,7 @@ use box_tree::path::join;
 use boxfile_spec::{ConflictPolicy, Syntax, in_quotes, shown};
 
 use super::Conflict;
+use super::policies::fits;
 
 /// The most declarations that are advised. Beside one pattern for everything, there are at most as
 /// many as there are files that only their own name decides, which are fewer.
@@ -57,7 +58,8 @@ impl Advice {
 /// most [`MOST_ADVICE`].
 ///
 /// Files that only their own name decides come first, then the others by path; where a directory
-/// has many, one pattern is for all of them.
+/// has many, one pattern is for all of them. A path that only a pattern for others, too, can spell has
+/// none, such as that of a file `*`.
 pub fn advice(conflicts: &[Conflict]) -> Vec<Advice> {
     let open = || conflicts.iter().filter(|it| !it.declared);
     let named: Vec<Advice> =
@@ -72,8 +74,15 @@ pub fn advice(conflicts: &[Conflict]) -> Vec<Advice> {
         distinct(named.iter().cloned().chain(grouping.group(&plain, b"/", 0)).collect())
     };
     let fewest = GROUPINGS.len() - 1;
-    let fits = GROUPINGS[..fewest].iter().map(by).find(|it| it.len() <= MOST_ADVICE);
-    fits.unwrap_or_else(|| by(&GROUPINGS[fewest]))
+    let few = GROUPINGS[..fewest].iter().map(by).find(|it| it.len() <= MOST_ADVICE);
+    let mut advice = few.unwrap_or_else(|| by(&GROUPINGS[fewest]));
+    let is_exact = |it: &Advice| {
+        let path = it.pattern.strip_suffix("/**").unwrap_or(&it.pattern);
+        let decided = || plain.iter().filter(|path| fits(it.pattern.as_bytes(), path)).count();
+        !path.contains('*') || decided() == it.paths
+    };
+    advice.retain(is_exact);
+    advice
 }
 
 /// Puts declarations with the same pattern into one: a star can stand for several names.

@@ -90,7 +90,7 @@ type Place = (usize, usize);
 ///
 /// Takes at most the product of both lengths in steps: only the last `*` and the last `**` can
 /// ever have to stand for more, as what is before them is matched as early as it can be.
-fn fits(pattern: &[u8], path: &[u8]) -> bool {
+pub(super) fn fits(pattern: &[u8], path: &[u8]) -> bool {
     let (mut p, mut at) = (0, 0);
     // Where to go on in the pattern, and where in the path, if a star is to stand for more.
     let (mut star, mut stars): (Option<Place>, Option<Place>) = (None, None);

@@ -6,10 +6,10 @@ use std::io;
 use std::path::Path;
 
 use box_digest::Digest;
-use box_image::secrets::looks_secret;
+use box_image::ComponentName;
+use box_image::secrets::masked_env_file;
 use box_image::wire::INIT_MARK;
-use box_image::{ComponentName, SecretPlan};
-use boxfile_spec::{Boxfile, Diagnostic, Source, Sources, Spanned, dotenv};
+use boxfile_spec::{Boxfile, Source, Sources, dotenv};
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
 use host_fs::{FileError, checkout};
 
@@ -71,63 +71,14 @@ fn variables(
 ) -> Result<BTreeMap<String, String>, BuildError> {
     let text = host_fs::read::text(path, bytes)?;
     let (found, variables) = match dotenv::parse(&text) {
-        Ok(variables) => (secrets(&variables, component, boxfile), variables),
+        Ok(variables) => (dotenv::secrets(&variables, component, boxfile), variables),
         Err(diagnostics) => (diagnostics.into_iter().collect(), dotenv::Variables::new()),
     };
-    let sources = Sources::single(Source::new(path.display().to_string(), masked(&text)));
+    let sources = Sources::single(Source::new(path.display().to_string(), masked_env_file(&text)));
     if let Some(report) = Report::new(sources, found) {
         return Err(BuildError::Rejected(Box::new(report)));
     }
     Ok(variables.into_iter().map(|(name, value)| (name, value.value)).collect())
-}
-
-/// Returns the errors of variables that would put a secret into the box. What the Boxfile itself
-/// says of a variable counts, and was judged there.
-fn secrets(
-    variables: &dotenv::Variables,
-    component: ComponentName,
-    boxfile: &Boxfile,
-) -> Vec<Diagnostic> {
-    let gets = |secret: &SecretPlan| secret.scope.includes(component);
-    let declared = |name: &str| boxfile.secrets.iter().any(|it| it.name == name && gets(it));
-    let error = |(name, value): (&String, &Spanned<String>)| {
-        let message = if declared(name) {
-            format!("`{name}` is declared as a secret, and has a value here")
-        } else if looks_secret(name, &value.value) {
-            boxfile_spec::plain_secret(name)
-        } else {
-            return None;
-        };
-        let whose = match component {
-            ComponentName::Agent => "",
-            ComponentName::Business => " with `component` \"business\"",
-        };
-        let help = format!(
-            "take it out of this file, and declare it by name alone in the Boxfile, as the secret \
-             `{name}`{whose}; if it is not a secret, write it there as `plain-env`"
-        );
-        let error = Diagnostic::new(message, value.span, "it would be in every box");
-        Some(error.with_help(help))
-    };
-    let own = boxfile.component(component).map(|it| &it.env);
-    let judged = |name: &str| own.is_some_and(|env| env.contains_key(name));
-    variables.iter().filter(|(name, _)| !judged(name)).filter_map(error).collect()
-}
-
-/// Hides the values of a text of variables, so that no message shows one; every place stays where it
-/// was.
-fn masked(text: &str) -> String {
-    let hidden = |part: &str| -> String {
-        part.chars()
-            .map(|c| if c == '\r' { "\r".to_owned() } else { "*".repeat(c.len_utf8()) })
-            .collect()
-    };
-    let line = |line: &str| match line.split_once('=') {
-        Some((name, value)) => format!("{name}={}", hidden(value)),
-        None if line.trim_start().starts_with('#') => line.to_owned(),
-        None => hidden(line),
-    };
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Reads the init, which must be box-init, linked statically for the platform.
@@ -170,17 +121,4 @@ fn read_input(kind: InputKind, file: &InputFile) -> Result<(File, Vec<u8>), Buil
         let error = InputError { kind, file: file.clone(), source: error.into() };
         BuildError::at(file.named_by.span(), error)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_value_of_a_file_is_shown_and_every_place_stays() {
-        let text = "# a = b\nNAME=sécret \"x\r\nrest of it\nA B=c\n";
-        let hidden = masked(text);
-        assert_eq!(hidden.len(), text.len());
-        assert_eq!(hidden, "# a =**\nNAME=**********\r\n**********\nA B=*\n");
-    }
 }

@@ -1,26 +1,42 @@
 //! Variables of images that look like secrets: the images are made, so that is a warning.
 
 use box_image::ComponentName;
-use box_image::secrets::looks_secret;
+use box_image::secrets::{looks_secret, mask_words};
 use boxfile_spec::{Boxfile, Diagnostic, Span};
 
 use super::Inputs;
+use crate::compose::{ImageConfig, image_words};
+
+/// The label of an image's place.
+const IN_BOX: &str = "its value is in the image, and will be in the box";
 
 impl Inputs {
-    /// Returns the warnings about variables that an image itself sets, unless the Boxfile or one of its
-    /// files sets them. No value is in a warning.
+    /// Returns the warnings about variables that an image itself sets, in its config or by labels, unless
+    /// the Boxfile or one of its files sets them, and about its command line, unless the Boxfile replaces
+    /// it. No value is in a warning.
     pub(in crate::pipeline) fn image_secrets(&self, boxfile: &Boxfile) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
         for (component, image) in &self.images {
-            let declared = boxfile.component(*component).map(|it| &it.env);
-            let layers = [declared, self.env.get(component)];
+            let declared = boxfile.component(*component);
+            let layers = [declared.map(|it| &it.env), self.env.get(component)];
             let replaced =
                 |name: &str| layers.into_iter().flatten().any(|layer| layer.contains_key(name));
-            let env = image.process.env().iter().flatten();
-            for (name, value) in env.filter_map(|entry| entry.split_once('=')) {
-                if !replaced(name) && looks_secret(name, value) {
-                    warnings.push(warning(*component, name, boxfile.root_span(*component)));
+            let config = ImageConfig { component: *component, process: &image.process };
+            let span = boxfile.root_span(*component);
+            // A malformed variable is an error of the build.
+            for (name, value) in config.env().into_iter().flatten() {
+                if !replaced(&name) && looks_secret(&name, &value) {
+                    warnings.push(warning(*component, &name, span));
                 }
+            }
+            let mut words = declared.map(|it| image_words(it, config)).unwrap_or_default();
+            if !mask_words(&mut words).is_empty() {
+                let message = format!(
+                    "the command line of the image of `{}` has what looks like a secret in it",
+                    component.name()
+                );
+                let help = "build the image without it, and declare a `secret` in the Boxfile";
+                warnings.push(Diagnostic::warning(message, span, IN_BOX).with_help(help));
             }
         }
         warnings
@@ -31,9 +47,8 @@ fn warning(component: ComponentName, name: &str, span: Span) -> Diagnostic {
     let of = component.name();
     let message = format!("the image of `{of}` sets `{name}`, which looks like a secret");
     let whose = if component == ComponentName::Agent { "" } else { " for the business component" };
-    Diagnostic::warning(message, span, "its value is in the image, and will be in the box")
-        .with_help(format!(
-            "build the image without it, and declare the secret `{name}`{whose} in the Boxfile; if \
+    Diagnostic::warning(message, span, IN_BOX).with_help(format!(
+        "build the image without it, and declare the secret `{name}`{whose} in the Boxfile; if \
              it is no secret, `plain-env` with `{name}` says so"
-        ))
+    ))
 }

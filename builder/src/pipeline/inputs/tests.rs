@@ -252,13 +252,24 @@ fn secrets_of_an_image_are_warnings_unless_they_are_replaced() {
         &mut inputs.images[0].1.process,
         &["API_KEY=abc123", "LOG=info", "TOKEN=x", "A=ghp_0123456789abc"],
     );
+    let words = |text: &str| Some(text.split(' ').map(str::to_owned).collect());
+    inputs.images[0].1.process.set_entrypoint(words("/agent --password hunter2"));
+    inputs.images[1].1.process.set_cmd(words("/app --token=hunter2"));
+    let label = ("a3s.box.env.API_TOKEN".to_owned(), "hunter2".to_owned());
+    inputs.images[1].1.process.set_labels(Some([label].into()));
     set(&mut inputs.images[1].1.process, &["DB=postgres://u:hunter2@db/x", "A_PASSWORD="]);
     let text = BOXFILE.replacen("agent {", "agent { plain-env TOKEN=\"mine\"; ", 1);
     let warnings = inputs.image_secrets(&read(&text, None));
     let messages: Vec<_> = warnings.iter().map(|it| it.message()).collect();
     // `A` is set by the agent's file, `TOKEN` by the Boxfile.
-    let expected = ["the image of `agent` sets `API_KEY`", "the image of `business` sets `DB`"];
-    assert_eq!(messages, expected.map(|it| format!("{it}, which looks like a secret")));
+    let expected = [
+        "the image of `agent` sets `API_KEY`, which looks like a secret",
+        "the command line of the image of `agent` has what looks like a secret in it",
+        "the image of `business` sets `API_TOKEN`, which looks like a secret",
+        "the image of `business` sets `DB`, which looks like a secret",
+        "the command line of the image of `business` has what looks like a secret in it",
+    ];
+    assert_eq!(messages, expected);
     assert!(
         !format!("{warnings:?}").contains("abc123") && !format!("{warnings:?}").contains("hunter2")
     );

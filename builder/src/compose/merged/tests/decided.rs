@@ -223,6 +223,18 @@ fn only_accounts_that_can_be_united_are_advised_to_be() {
 }
 
 #[test]
+fn names_with_stars_widen_no_advice() {
+    let paths = ["*", "**", "a", "b", "c*", "d/*/x", "d/e/x"];
+    let lines = |content| paths.map(|path| format!("f {path} {content}"));
+    let [agent, business] = [lines("1"), lines("2")];
+    let [agent, business] = [&agent, &business].map(|it| it.each_ref().map(String::as_str));
+    let advice = advice(&left(&agent, &business, &[]));
+    let said: Vec<_> = advice.iter().map(|it| (it.pattern.as_str(), it.paths)).collect();
+    // `/c*` is for no other path; `/*` and `/d/*/x` would be.
+    assert_eq!(said, [("/a", 1), ("/b", 1), ("/c*", 1), ("/d/e/x", 1)]);
+}
+
+#[test]
 fn names_that_a_boxfile_cannot_spell_are_advised_on_once() {
     let paths = ["opt/a/\u{fffd}", "opt/a/\u{fffd}\u{fffd}", "opt/b\u{fffd}/x", "opt/c/x"];
     let lines = |content| paths.map(|path| format!("f {path} {content}"));

@@ -1,0 +1,358 @@
+//! Secrets in the text of a configuration file, KDL or TOML, be it well-formed or not: an error about a
+//! line shows the line, and the line can have one.
+
+mod tokens;
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use self::tokens::{Kind, Token, tokens};
+use super::words::variable_of;
+use super::{MASK, is_secret, leaks, names_secret};
+use crate::rules::is_variable;
+use crate::text::shown;
+
+/// The declaration of a secret, which has its name and no value.
+const DECLARATION: &str = "secret";
+/// The properties of [`DECLARATION`] whose values are no secrets.
+const KNOWN: [&str; 2] = ["path", "component"];
+
+/// Finds the places in a configuration text that must not be shown: strings and bare values that follow
+/// the name of a secret (`API_TOKEN="…"`, `password = …`, `"--password" "…"`), what [`leaks`]
+/// recognizes, private keys, and values that are written into a declaration `secret`. The places are
+/// sorted and do not overlap; quotes are not in them.
+pub fn config_secrets(text: &str) -> Vec<Range<usize>> {
+    let tokens = tokens(text);
+    let mut found = private_keys(text);
+    let (mut line, mut table, mut done) = (false, false, 0);
+    for (at, token) in tokens.iter().enumerate() {
+        let begins = at == 0 || tokens[at - 1].is_sign(b"\n;{}");
+        let after = Following { text, tokens: &tokens, at };
+        if begins {
+            table = if token.is_sign(b"[") { after.declares_table() } else { table };
+            line = !token.is_sign(b"\n") && is_declaration(token.of(text));
+        }
+        if token.is_text() && token.place.start >= done {
+            let start = token.place.start;
+            let leaks = leaks(None, token.of(text)).into_iter().map(|it| it.place);
+            found.extend(leaks.map(|it| start + it.start..start + it.end));
+            let named = after.named();
+            done = named.last().map_or(done, |it| it.end);
+            found.extend(named);
+            found.extend(after.declared().filter(|_| line || table));
+        }
+    }
+    merged(found)
+}
+
+fn is_declaration(word: &str) -> bool {
+    word.split('.').next() == Some(DECLARATION)
+}
+
+/// A token, and what is around it.
+struct Following<'t> {
+    text: &'t str,
+    tokens: &'t [Token],
+    at: usize,
+}
+
+impl Following<'_> {
+    fn sign(&self, at: usize, signs: &[u8]) -> bool {
+        self.tokens.get(at).is_some_and(|it| it.is_sign(signs))
+    }
+
+    /// Returns whether a `[` begins the header of a table of secrets: `[secret.X]`.
+    fn declares_table(&self) -> bool {
+        let name = self.tokens[self.at..].iter().find(|it| !it.is_sign(b"["));
+        name.is_some_and(|it| is_declaration(it.of(self.text)))
+    }
+
+    /// Finds the values that this token names as secrets.
+    fn named(&self) -> Vec<Range<usize>> {
+        let name = self.tokens[self.at].of(self.text);
+        let mut next = self.at + 1;
+        let assigned = self.sign(next, b"=:");
+        let is_option = name.starts_with('-');
+        next += usize::from(assigned || (is_option && self.sign(next, b",")));
+        if self.sign(next, b"(") {
+            next += 3;
+        }
+        // Looked at first: where a value ends may be far away.
+        if !names_secret(&variable_of(name), "") || (name == DECLARATION && !assigned) {
+            return Vec::new();
+        }
+        if assigned && self.sign(next, b"[") {
+            let items = self.tokens[next..].iter().take_while(|it| !it.is_sign(b"]=:"));
+            let items = items.filter(|it| it.is_text()).map(|it| it.place.clone());
+            return items.filter(|it| self.is_secret(name, it)).collect();
+        }
+        let Some(value) = self.tokens.get(next) else { return Vec::new() };
+        let is_key = !assigned && self.sign(next + 1, b"=");
+        let is_prose = name.bytes().any(|it| it.is_ascii_lowercase()) && !assigned && !is_option;
+        let place = match value.kind {
+            Kind::Quoted if !is_key => value.place.clone(),
+            Kind::Word if assigned => self.bare(value.place.start),
+            Kind::Word if !is_key && !is_prose => value.place.clone(),
+            _ => return Vec::new(),
+        };
+        Some(place).filter(|it| self.is_secret(name, it)).into_iter().collect()
+    }
+
+    /// Returns whether the text at a place is a secret under a name.
+    fn is_secret(&self, name: &str, place: &Range<usize>) -> bool {
+        let value = &self.text[place.clone()];
+        let is_name = name == DECLARATION && is_variable(value);
+        let is_option = name.starts_with('-') && value.starts_with('-');
+        let variable = variable_of(name);
+        let is_plain = !is_name && !is_option && !value.starts_with('$');
+        is_plain && is_variable(&variable) && is_secret(&variable, value)
+    }
+
+    /// Returns the place of a value without quotes: up to a blank, or what separates values.
+    fn bare(&self, start: usize) -> Range<usize> {
+        let ends = |c: char| c.is_whitespace() || ",;}])".contains(c);
+        start..self.text[start..].find(ends).map_or(self.text.len(), |it| start + it)
+    }
+
+    /// Finds a value that this token, in a declaration of a secret, is or names.
+    fn declared(&self) -> Option<Range<usize>> {
+        let token = &self.tokens[self.at];
+        if self.sign(self.at + 1, b"=") {
+            let value = self.tokens.get(self.at + 2).filter(|it| it.is_text())?;
+            let name = token.of(self.text);
+            let is_known = KNOWN.contains(&name) || name == DECLARATION;
+            return (!is_known).then(|| value.place.clone());
+        }
+        let follows = self.at >= 2 && self.tokens[self.at - 1].is_text();
+        let is_second = follows && !self.tokens[self.at - 2].is_sign(b"\n;{}");
+        (token.kind == Kind::Quoted && is_second).then(|| token.place.clone())
+    }
+}
+
+/// Finds the private keys in PEM; one that does not end goes to the end of the text.
+fn private_keys(text: &str) -> Vec<Range<usize>> {
+    const BEGIN: &str = "-----BEGIN ";
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(start) = text[at..].find(BEGIN).map(|it| at + it) {
+        at = start + BEGIN.len();
+        let label = text[at..].split("-----").next().unwrap_or_default();
+        if label.contains("PRIVATE KEY") {
+            let end = format!("-----END {label}-----");
+            at = text[at..].find(&end).map_or(text.len(), |it| at + it + end.len());
+            found.push(start..at);
+        }
+    }
+    found
+}
+
+/// Sorts places, and makes one of those that overlap.
+fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    places.retain(|it| !it.is_empty());
+    places.sort_by_key(|it| (it.start, it.end));
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for place in places {
+        match merged.last_mut().filter(|it| place.start < it.end) {
+            Some(last) => last.end = last.end.max(place.end),
+            None => merged.push(place),
+        }
+    }
+    merged
+}
+
+/// The secrets of a text, to be kept out of messages about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Secrets {
+    whole: HashSet<String>,
+    /// All of them, each with a line end, so that a part of one is found at once.
+    joined: String,
+}
+
+impl Secrets {
+    /// Adds what is written between quotes: as it is, with its escapes resolved, and as [`shown`].
+    pub fn add(&mut self, written: &str) {
+        let plain = unescaped(written);
+        for spelled in [shown(&plain), shown(written), plain, written.to_owned()] {
+            if !self.whole.contains(&spelled) {
+                self.joined += &spelled;
+                self.joined.push('\n');
+                self.whole.insert(spelled);
+            }
+        }
+    }
+
+    /// Returns whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.whole.is_empty()
+    }
+
+    /// Puts [`MASK`] in place of secrets in a message: where one, or a part of one, is between quotes,
+    /// and of other words those that no message has by itself. What is `visible` beside the message may
+    /// be in it.
+    pub fn redact(&self, message: &str, visible: &str) -> String {
+        let is_quote = |c: char| "`\"'".contains(c);
+        let is_end = |c: char| c.is_whitespace() || c == '=';
+        let mask = |piece: &str| {
+            let part = piece.trim_end_matches(is_quote).trim_end_matches('…');
+            if self.has(part, visible) {
+                return format!("{MASK}{}", &piece[part.len()..]);
+            }
+            let word = |word: &str| {
+                let inner = word.trim_end_matches(is_end).trim_matches(|c| ",.;:()".contains(c));
+                let hides = is_distinct(inner) && self.has(inner, visible);
+                if hides { word.replace(inner, MASK) } else { word.to_owned() }
+            };
+            piece.split_inclusive(is_end).map(word).collect()
+        };
+        message.split_inclusive(is_quote).map(mask).collect()
+    }
+
+    /// Returns whether a text is a secret or a longer part of one, and not shown anyway.
+    fn has(&self, part: &str, visible: &str) -> bool {
+        let is_shown = || visible.split(|c: char| !is_inner(c)).any(|word| word == part);
+        let is_long = part.chars().nth(3).is_some();
+        let is_part = self.whole.contains(part) || (is_long && self.joined.contains(part));
+        !part.is_empty() && is_part && !is_shown()
+    }
+}
+
+/// Resolves the escapes of KDL and TOML; what is no escape stays.
+fn unescaped(written: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), written);
+    while let Some((before, after)) = rest.split_once('\\') {
+        plain += before;
+        let code = |digits: &str| u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
+        let braces = after.strip_prefix("u{").and_then(|it| it.split_once('}'));
+        let fixed = |sign: char, len: usize| {
+            Some((after.strip_prefix(sign)?.get(..len)?, after.get(1 + len..)?))
+        };
+        let digits = braces.or_else(|| fixed('u', 4)).or_else(|| fixed('U', 8));
+        let coded = digits.and_then(|(digits, rest)| Some((code(digits)?, rest)));
+        let mut chars = after.chars();
+        let named = match chars.next() {
+            Some('n') => '\n',
+            Some('r') => '\r',
+            Some('t') => '\t',
+            Some('s') => ' ',
+            Some(c) => c,
+            None => '\\',
+        };
+        let (c, after) = coded.unwrap_or((named, chars.as_str()));
+        plain.push(c);
+        rest = after;
+    }
+    plain + rest
+}
+
+/// Returns whether a character can be inside of a name.
+fn is_inner(c: char) -> bool {
+    c.is_alphanumeric() || "_-.".contains(c)
+}
+
+/// Returns whether a text is no word of a message.
+fn is_distinct(secret: &str) -> bool {
+    let is_word = secret.bytes().all(|it| it.is_ascii_lowercase());
+    secret.len() >= 4 && (!is_word || secret.len() >= 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(text: &str) -> String {
+        let mut text = text.to_owned();
+        for place in config_secrets(&text).into_iter().rev() {
+            text.replace_range(place, MASK);
+        }
+        text
+    }
+
+    #[test]
+    fn values_after_the_names_of_secrets_are_found() {
+        for (text, expected) in [
+            (r#"env API_TOKEN="a" LOG="info""#, r#"env API_TOKEN="****" LOG="info""#),
+            (r#"evn API_TOKEN = "a b""#, r#"evn API_TOKEN = "****""#),
+            (r#"evn "API_TOKEN"=(t)"a""#, r#"evn "API_TOKEN"=(t)"****""#),
+            (r#"env API_TOKEN="a\"b" c"#, r#"env API_TOKEN="****" c"#),
+            (r##"env API_TOKEN=#"a"b"# c"##, r##"env API_TOKEN=#"****"# c"##),
+            ("env API_TOKEN=\"a b\nport 1", "env API_TOKEN=\"****\nport 1"),
+            ("env API_TOKEN=\"\"\"\na\nb\n\"\"\" c", "env API_TOKEN=\"\"\"****\"\"\" c"),
+            ("env API_TOKEN=a$b; x", "env API_TOKEN=****; x"),
+            ("env API_TOKEN abc", "env API_TOKEN ****"),
+            (
+                r#"env = { API_TOKEN = "a", DB_PASSWORD = b }"#,
+                r#"env = { API_TOKEN = "****", DB_PASSWORD = **** }"#,
+            ),
+            ("password = 'a'", "password = '****'"),
+            ("password: a==b", "password: ****"),
+            (r#"{ "password": "a" }"#, r#"{ "password": "****" }"#),
+            (
+                "tokens = 1\napi-token = [\"a\", \"b\"]",
+                "tokens = 1\napi-token = [\"****\", \"****\"]",
+            ),
+            (r#"args "--token=A" "--password" "B""#, r#"args "--token=****" "--password" "****""#),
+            (r#"args = ["--password", "B", "C"]"#, r#"args = ["--password", "****", "C"]"#),
+            ("args --password B", "args --password ****"),
+            ("x ghp_0123456789abcdef", "x ****"),
+            ("x https://u:p@h/x y", "x **** y"),
+            ("secret \"X\" value=\"a\"", "secret \"X\" value=\"****\""),
+            ("secret \"API_TOKEN\" \"a\"", "secret \"API_TOKEN\" \"****\""),
+            (
+                "agent { x; }; secret X value=\"a\" path=\"/b\"",
+                "agent { x; }; secret X value=\"****\" path=\"/b\"",
+            ),
+            (
+                "[secret.X]\npath = \"/a\"\nvalue = \"b\"\n[vm]\nvalue = \"c\"",
+                "[secret.X]\npath = \"/a\"\nvalue = \"****\"\n[vm]\nvalue = \"c\"",
+            ),
+            ("secret.X = \"a\"", "secret.X = \"****\""),
+            ("k = \"-----BEGIN PRIVATE KEY-----\na\n-----END PRIVATE KEY-----\"", "k = \"****\""),
+            ("# don't\nAPI_TOKEN = 'a'", "# don't\nAPI_TOKEN = '****'"),
+        ] {
+            assert_eq!(masked(text), expected);
+        }
+    }
+
+    #[test]
+    fn hostile_texts_take_no_longer_than_others() {
+        for part in
+            ["token=", "token=[", "'", "#\"", "-----BEGIN PRIVATE KEY-----", "\"\"\"", "-p='"]
+        {
+            let text = part.repeat((1 << 20) / part.len());
+            assert!(config_secrets(&text).len() < text.len());
+        }
+    }
+
+    #[test]
+    fn other_text_stays() {
+        for text in [
+            "secret \"API_TOKEN\" component=\"business\" path=\"/run/x\"",
+            "secret API_TOKEN component=both // for the business",
+            "secret \"api-key\"\nsecret",
+            "secret = \"API_TOKEN\"",
+            "[secret.API_TOKEN]\ncomponent = \"business\"",
+            "// the token is read from here: a file",
+            "env API_TOKEN=\"\" MAX_TOKEN=4096 TOKEN=\"$TOKEN\"",
+            "args \"--password\" \"--verbose\"",
+            "tools \"API_TOKEN\"\nport 80",
+            "é \"é\" 'é",
+        ] {
+            assert_eq!(masked(text), text);
+        }
+    }
+
+    #[test]
+    fn messages_do_not_spell_secrets() {
+        let mut secrets = Secrets::default();
+        ["b", "hunter2", r#"a\tb \u{e9}\u00e9 \"c"#].into_iter().for_each(|it| secrets.add(it));
+        for (message, expected) in [
+            ("`b` is a bad thing", "`****` is a bad thing"),
+            ("unknown `hunter…`, `hun`", "unknown `****…`, `hun`"),
+            ("write x=hunter2", "write x=****"),
+            ("`a\u{fffd}b éé \"c`", "`****\"c`"),
+            ("did you mean `env`?", "did you mean `env`?"),
+        ] {
+            assert_eq!(secrets.redact(message, "evn x"), expected);
+        }
+        assert_eq!(secrets.redact("`hunter2`", "env hunter2=\"*******\""), "`hunter2`");
+    }
+}
