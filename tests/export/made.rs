@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use box_cache::Store;
 use box_digest::Blake3Digest;
 use box_image::ComponentName;
+use box_image::wire::INIT_MARK;
 use box_inspect::export::Export;
 use box_inspect::opened::OpenBox;
 use boxbuild::{InputFile, Pins, Request, output};
@@ -98,7 +99,8 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// An ELF file for x86-64 of one segment, which holds no code: nothing here is ever started.
+/// An ELF file for x86-64 of one segment, which holds no code and the mark of box-init: nothing here is
+/// ever started.
 fn program() -> Vec<u8> {
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     // ET_EXEC, EM_X86_64.
@@ -111,5 +113,6 @@ fn program() -> Vec<u8> {
     file.extend([1u32, 5].into_iter().flat_map(u32::to_le_bytes));
     file.extend([120u64, 0x40_0000, 0, 4, 4, 1].into_iter().flat_map(u64::to_le_bytes));
     file.extend(b"code");
+    file.extend(INIT_MARK.as_bytes());
     file
 }

@@ -64,10 +64,10 @@ fn all_errors_of_all_files_in_one_go() {
        |
        = help: write `name: other`, or rename the directory
 
-    error: `2A` cannot name an environment variable
+    error: this cannot name an environment variable
       --> a.env:1:1
        |
-     1 | 2A=*
+     1 | **=*
        | ^^ not a variable's name
        |
        = help: a variable's name has letters, digits and `_`, and does not begin with a digit

@@ -52,7 +52,7 @@ fn users_and_interpreters_are_looked_up() {
      4 |     user "agnt"
        |          ^^^^^^ named here
        |
-       = help: did you mean "agent"? Or add the program to the image
+       = help: did you mean "agent"?
     "#);
     checkout.edit("Boxfile", "agnt", "agent");
     insta::assert_snapshot!(checkout.fails(&["check", "--images"]), @r#"

@@ -10,7 +10,7 @@ mod init;
 mod setup;
 
 /// Every subcommand.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "init",
     "check",
     "build",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 17] = [
     "lock",
     "update",
     "fetch",
+    "verify",
     "ls",
     "cat",
     "diff",

@@ -116,11 +116,26 @@ fn only_changed_files_are_written_again() {
     checkout.image("business", &business_with("new app"));
     checkout.write("skills/greet/tools/greet.sh", "#!/bin/sh\necho hi\n");
     let notes = checkout.notes(&["build"]);
-    insta::assert_snapshot!(shown(&notes), @r"
+    insta::assert_snapshot!(shown(&notes), @r#"
+    warning: the lock keeps another image than oci:images/agent has now
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ now DIG, locked DIG
+       |
+       = help: run `boxbuild update agent` to build the new one
+
+    warning: the lock keeps another image than oci:images/business has now
+      --> Boxfile:8:11
+       |
+     8 |     image "oci:images/business"
+       |           ^^^^^^^^^^^^^^^^^^^^^ now DIG, locked DIG
+       |
+       = help: run `boxbuild update business` to build the new one
     updated Boxfile.lock
       skill:greet: blake3:DIG → blake3:DIG
     built: test.box (rootfs 168.0 KiB)
-    ");
+    "#);
     let after = checkout.read(LOCK);
     let changed: Vec<&str> = names(&before)
         .into_iter()

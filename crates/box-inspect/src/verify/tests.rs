@@ -88,8 +88,8 @@ fn other_data_under_the_old_listing_is_found() {
     let at = rootfs.windows(5).position(|it| it == b"root:").unwrap();
     rootfs[at..at + 5].copy_from_slice(b"evil:");
     let (_made, opened) = sealed(config(), &files, &rootfs);
-    let other = "files: the rootfs of the box is damaged: /etc/passwd has other data than the \
-                 listing names";
+    let other = "files: the rootfs of the box is damaged: /etc/passwd does not have the content \
+                 that the listing names";
     assert_eq!(wrong(&opened), [other]);
 }
 
