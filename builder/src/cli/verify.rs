@@ -19,7 +19,9 @@ use super::terminal;
 /// you want, its digest says: compare it with the one that `build` printed. Exits with 5 if something
 /// differs or is missing.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  boxbuild verify hello.box")]
+#[command(after_help = "Examples:\n  \
+    boxbuild verify hello.box\n  \
+    boxbuild verify hello.box --json   each check and its result as JSON")]
 pub(crate) struct Args {
     /// The box's directory
     #[arg(value_name = "BOX")]
