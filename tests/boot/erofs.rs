@@ -15,7 +15,7 @@ use box_image::{Descriptor, Index};
 use serde_json::Value;
 use testkit::images::{Compression, Config, Image, Layer};
 
-use crate::scenario::{Scenario, bake, blob, manifest, tools};
+use crate::scenario::{Scenario, bake, blob, manifest, read_json, tools};
 
 const BOXFILE: &str = r#"box "erofs"
 agent { image "oci:agent"; entrypoint "/none"; limits memory="64MiB"; }
@@ -55,7 +55,9 @@ fn the_guests_kernel_shows_every_edge_of_the_format() {
     let dir = tempfile::tempdir().unwrap();
     build(dir.path());
     let bundle = dir.path().join("erofs.box");
-    let model = specimen::specimen();
+    let config: Value = read_json(&blob(&bundle, &manifest(&bundle).config));
+    // The launcher compares the two plans before it boots.
+    let model = specimen::specimen(config["plan"].to_string().into_bytes());
     let expected = model.lines();
     replace_rootfs(&bundle, &model.image());
     let steps = Scenario::default()

@@ -64,7 +64,8 @@ pub(crate) fn blob(bundle: &Path, descriptor: &box_image::Descriptor) -> PathBuf
     bundle.join("blobs/sha256").join(descriptor.digest.hex())
 }
 
-fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> T {
+/// Reads a document of a box.
+pub(crate) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> T {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 

@@ -2,6 +2,7 @@
 
 use std::iter;
 
+use box_image::plan::PLAN_PATH;
 use erofs_writer::{Meta, Node};
 
 use super::model::Model;
@@ -21,9 +22,12 @@ fn bytes(length: usize, seed: u8) -> Vec<u8> {
     (0..length).map(byte).collect()
 }
 
-pub(crate) fn specimen() -> Model {
+/// Returns the tree, which has the plan of its box where init reads it.
+pub(crate) fn specimen(plan: Vec<u8>) -> Model {
     let root = Meta { mode: 0o1711, uid: 3, gid: 4, ..meta() };
     let mut model = Model::new(root);
+    model.add(b"/boxbuild", directory(), Node::Directory);
+    model.add_file(PLAN_PATH.as_bytes(), meta(), plan);
     add_files(&mut model);
     add_links(&mut model);
     add_special(&mut model);
