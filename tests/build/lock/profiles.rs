@@ -98,7 +98,5 @@ fn a_skill_that_is_gone_leaves_nothing() {
 fn an_unknown_profile() {
     let ran = checkout().run(&["build", "--profile", "cy"]);
     assert_eq!(ran.code, 2, "it is the command line that is wrong");
-    insta::assert_snapshot!(ran.notes, @r"
-    error: the file has no profile `cy`; did you mean `ci`?
-    ");
+    insta::assert_snapshot!(ran.notes, @"error: the file has no profile `cy`; did you mean `ci`?");
 }

@@ -11,10 +11,8 @@ fn it_is_written_without_building() {
     let checkout = Checkout::new();
     let ran = checkout.run(&["lock"]);
     assert_eq!(ran.code, 0);
-    insta::assert_snapshot!(shown(&ran.notes), @r"
-    wrote Boxfile.lock
-    ");
-    insta::assert_snapshot!(shown(&ran.result), @r"
+    insta::assert_snapshot!(shown(&ran.notes), @"wrote Boxfile.lock");
+    insta::assert_snapshot!(shown(&ran.result), @"
     agent (linux/amd64): added, sha256:DIG
     business (linux/amd64): added, sha256:DIG
     init (linux/amd64): added, sha256:DIG
@@ -156,7 +154,7 @@ fn new_declarations_are_added_and_old_ones_removed() {
         "    health \"tcp\"\n    env-file \"a.env\"\n",
     );
     checkout.edit("Boxfile", "skill \"greet\" path=\"skills/greet\"\n", "");
-    insta::assert_snapshot!(shown(&checkout.result(&["lock"])), @r"
+    insta::assert_snapshot!(shown(&checkout.result(&["lock"])), @"
     env:a.env: added, sha256:DIG
     skill:greet: removed
     ");
