@@ -29,7 +29,7 @@ pub struct Project {
 
 /// Why a Boxfile cannot be read as a text.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read the Boxfile {}: {reason}", path.display())]
+#[error("cannot read {}: {reason}", path.display())]
 pub struct ProjectError {
     path: PathBuf,
     reason: String,
