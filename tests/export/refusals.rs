@@ -40,6 +40,7 @@ fn what_cannot_be_exported() {
         said(&["made.box", "--format", "tar", "-o", "none/there", "--component", "agent"]);
     insta::assert_snapshot!(nowhere, @r"
     1: error: cannot write none/there: No such file or directory (os error 2)
+      = help: correct the path, or create what is missing there
     ");
     let below_a_file = ["made.box", "--component", "agent", "-o", "program/there", "--format"];
     for form in ["tar", "dir", "oci"] {
@@ -47,7 +48,7 @@ fn what_cannot_be_exported() {
         let said = said(&args);
         assert_eq!(
             said.trim_end(),
-            "1: error: cannot write program/there: Not a directory (os error 20)"
+            "1: error: cannot write program/there: Not a directory (os error 20)\n  = help: correct the path: a part of it is a file and not a directory"
         );
     }
     for name in ["agent.tar.gz", "agent.tgz"] {

@@ -23,13 +23,16 @@ fn a_boxfile_that_cannot_be_read() {
     let checkout = Checkout::new();
     insta::assert_snapshot!(checkout.fails(&["check", "-f", "nofile"]), @r"
     error: cannot read the Boxfile nofile: No such file or directory (os error 2)
+      = help: name a Boxfile that is there, or make one with `boxbuild init`
     ");
     insta::assert_snapshot!(checkout.fails(&["check", "-f", "skills"]), @r"
     error: cannot read the Boxfile skills: it is not a regular file
+      = help: name a Boxfile that is there, or make one with `boxbuild init`
     ");
     checkout.write("Boxfile", b"box \"\xff\"");
     insta::assert_snapshot!(checkout.fails(&["check"]), @r"
     error: cannot read the Boxfile Boxfile: not valid UTF-8 at line 1, column 6
+      = help: name a Boxfile that is there, or make one with `boxbuild init`
     ");
 }
 
@@ -178,7 +181,10 @@ fn a_boxfile_that_is_no_file_is_not_passed_over() {
     ");
     fs::remove_file(checkout.path("inner/Boxfile")).unwrap();
     fs::create_dir(checkout.path("inner/Boxfile")).unwrap();
-    insta::assert_snapshot!(check().notes, @"error: cannot read the Boxfile Boxfile: it is not a regular file");
+    insta::assert_snapshot!(check().notes, @"
+    error: cannot read the Boxfile Boxfile: it is not a regular file
+      = help: name a Boxfile that is there, or make one with `boxbuild init`
+    ");
 }
 
 #[test]
