@@ -475,7 +475,7 @@ impl Explain for io::Error {
             io::ErrorKind::NotFound => {
                 help(Io, "correct the path, or create what is missing there")
             }
-            io::ErrorKind::NotADirectory => {
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
                 help(Io, "correct the path: a part of it is a file and not a directory")
             }
             io::ErrorKind::PermissionDenied => {
@@ -508,7 +508,7 @@ mod tests {
     fn what_a_wrong_path_causes_has_a_help() {
         use io::ErrorKind::*;
 
-        for kind in [NotFound, NotADirectory, PermissionDenied] {
+        for kind in [NotFound, NotADirectory, AlreadyExists, PermissionDenied] {
             helped(&failed(kind));
             let text = helped(&StoreError::File(failed(kind)));
             assert!(text.contains("--store"), "{text}");
