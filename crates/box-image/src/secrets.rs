@@ -14,7 +14,7 @@ pub use words::{Leak, leaks, mask_words};
 /// The text that is printed in place of a secret.
 pub const MASK: &str = "****";
 
-/// What to know before a secret is declared, as long as [`RunPlan::unsupported`] names secrets.
+/// The restriction that advice to declare a secret names, as long as [`RunPlan::unsupported`] names secrets.
 ///
 /// [`RunPlan::unsupported`]: crate::RunPlan::unsupported
 pub const NOT_PASSED: &str = "boxlaunch cannot pass secrets yet, and does not start a box with one";

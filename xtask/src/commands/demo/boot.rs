@@ -38,14 +38,11 @@ pub(super) fn boot(demo: &Demo) -> Result<Value> {
     on_virtual_host(demo).map(|report| located(report, "virtual", "virtual"))
 }
 
-/// Says why the machine's KVM did not boot the box. Returns `true` with it if it never will, which
-/// many machines in clouds have and is no error; anything else is said in full.
+/// Says why the machine's KVM did not boot the box, and returns `true` with it if it never will: that is
+/// a property of the machine, and the demo has the virtual host. Any other failure is shown in full.
 fn refusal(error: &str) -> (String, bool) {
     if error.contains(NEVER) {
-        return (
-            "this machine's KVM cannot run the guest kernel, as in many clouds".to_owned(),
-            true,
-        );
+        return ("this machine's KVM cannot run the guest kernel".to_owned(), true);
     }
     (format!("this machine's KVM did not boot the box:\n{error}"), false)
 }
