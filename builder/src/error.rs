@@ -121,6 +121,15 @@ impl BuildError {
         Self::unusable(format!("the image of `{}` {how}", component.name()), span, cause)
     }
 
+    /// Puts all errors into one.
+    pub(crate) fn all(mut errors: Vec<Self>) -> Result<(), Self> {
+        match errors.pop() {
+            None => Ok(()),
+            Some(only) if errors.is_empty() => Err(only),
+            Some(last) => Err(Self::Several(errors.into_iter().chain([last]).collect())),
+        }
+    }
+
     /// Returns the error of a cause that says itself what is concerned.
     pub(crate) fn at(span: Option<Span>, cause: impl Into<Cause>) -> Self {
         let cause = cause.into();

@@ -104,6 +104,8 @@ fn a_missing_skill() {
         |
      11 | skill "greet" path="skills/great"
         |                    ^^^^^^^^^^^^^^ named here
+        |
+        = help: a skill is a directory of the checkout with a file SKILL.md in it: docs/skills.md
     "#);
 }
 
@@ -244,6 +246,8 @@ fn a_blob_that_is_a_pipe() {
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: put a regular file there, or correct the path
     "#);
 }
 

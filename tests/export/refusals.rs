@@ -21,15 +21,15 @@ fn what_cannot_be_exported() {
     let made = Made::of(&small());
     fs::create_dir(made.path("empty")).unwrap();
     let said = |args: &[&str]| refused(&made, args);
-    insta::assert_snapshot!(said(&["nothing.box"]), @"
+    insta::assert_snapshot!(said(&["nothing.box"]), @r"
     1: error: there is no nothing.box
       = help: name the directory that `boxbuild build` wrote, such as NAME.box
     ");
-    insta::assert_snapshot!(said(&["empty"]), @"
+    insta::assert_snapshot!(said(&["empty"]), @r"
     1: error: empty is not a box: it has no file `oci-layout`
       = help: name the directory that `boxbuild build` wrote, such as NAME.box
     ");
-    insta::assert_snapshot!(said(&["made.box", "--format", "oci"]), @"
+    insta::assert_snapshot!(said(&["made.box", "--format", "oci"]), @r"
     1: error: the box has an agent and a business application, and an OCI image holds one of them
       = help: say which with `--component agent` or `--component business`
     ");
@@ -38,14 +38,17 @@ fn what_cannot_be_exported() {
     insta::assert_snapshot!(said(&["made.box", "--format", "tar", "--no-owner"]), @"2: error: --no-owner is for --format dir");
     let nowhere =
         said(&["made.box", "--format", "tar", "-o", "none/there", "--component", "agent"]);
-    insta::assert_snapshot!(nowhere, @"1: error: cannot write none/there: No such file or directory (os error 2)");
+    insta::assert_snapshot!(nowhere, @r"
+    1: error: cannot write none/there: No such file or directory (os error 2)
+      = help: correct the path, or create what is missing there
+    ");
     let below_a_file = ["made.box", "--component", "agent", "-o", "program/there", "--format"];
     for form in ["tar", "dir", "oci"] {
         let args = [&below_a_file[..], &[form]].concat();
         let said = said(&args);
         assert_eq!(
             said.trim_end(),
-            "1: error: cannot write program/there: Not a directory (os error 20)"
+            "1: error: cannot write program/there: Not a directory (os error 20)\n  = help: correct the path: a part of it is a file and not a directory"
         );
     }
     for name in ["agent.tar.gz", "agent.tgz"] {

@@ -266,7 +266,10 @@ fn what_cannot_be_compared() {
     error: images/agent is an OCI image, not a box
       = help: compare an image in it: oci:images/agent
     ");
-    insta::assert_snapshot!(fails(&["test.box", "missing"]), @"error: cannot read missing: No such file or directory (os error 2)");
+    insta::assert_snapshot!(fails(&["test.box", "missing"]), @"
+    error: there is no missing
+      = help: name a box such as NAME.box, an image such as oci:DIR, or a directory
+    ");
     insta::assert_snapshot!(fails(&["oci:images/missing", "test.box"]), @"
     error: the image oci:images/missing cannot be read: images/missing does not exist
       = help: copy an image there: skopeo copy docker://NAME oci:images/missing:latest

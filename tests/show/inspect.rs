@@ -31,7 +31,7 @@ fn a_box_for_people() {
     tree        TREE
     epoch       2
     kernel      Linux …
-    machine     1 CPUs, 256 MiB
+    machine     1 CPU, 256 MiB
     budget      total 5000 ms
     skill       greet, mode bake
 

@@ -278,7 +278,10 @@ fn a_component_has_its_own_root() {
     let report = checkout.run(&["ls", "test.box", "--component", "agent", "--json"]).json();
     assert_eq!(report["component"], "agent");
     let missing = checkout.fails(&["ls", "test.box", "--component", "agent", "/app/main"]);
-    assert_eq!(missing, "error: there is no /app\n");
+    assert_eq!(
+        missing,
+        "error: there is no /app\n  = help: `boxbuild ls BOX / --depth 1` lists what is there\n"
+    );
 }
 
 #[test]

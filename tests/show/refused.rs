@@ -30,7 +30,10 @@ fn directories_that_are_not_boxes() {
     ");
     checkout.write("bad.box/oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#);
     checkout.write("bad.box/index.json", "{");
-    insta::assert_snapshot!(ls("bad.box"), @"error: bad.box/index.json is not a boxbuild document: EOF while parsing an object at line 1 column 1");
+    insta::assert_snapshot!(ls("bad.box"), @"
+    error: bad.box/index.json is not a boxbuild document: EOF while parsing an object at line 1 column 1
+      = help: build the box again with this version of boxbuild
+    ");
     fs::remove_file(checkout.path("bad.box/index.json")).unwrap();
     fs::create_dir(checkout.path("bad.box/index.json")).unwrap();
     insta::assert_snapshot!(ls("bad.box"), @r"
@@ -51,7 +54,10 @@ fn a_path_that_is_not_in_the_box() {
     error: there is no /roots/agnet
       = help: did you mean /roots/agent?
     ");
-    insta::assert_snapshot!(ls("/etc"), @"error: there is no /etc");
+    insta::assert_snapshot!(ls("/etc"), @"
+    error: there is no /etc
+      = help: `boxbuild ls BOX / --depth 1` lists what is there
+    ");
     insta::assert_snapshot!(ls("/usr/base"), @"
     error: there is no /usr
       = help: did you mean /roots/agent/usr/base or /roots/business/usr/base?
@@ -60,9 +66,18 @@ fn a_path_that_is_not_in_the_box() {
     error: there is no /agent
       = help: did you mean /roots/agent/agent/link?
     ");
-    insta::assert_snapshot!(ls("/roots/agent/agent/link/x"), @"error: /roots/agent/agent/notes is not a directory");
-    insta::assert_snapshot!(ls("/roots/agent/agent/run/x"), @"error: /roots/agent/agent/run is not a directory");
-    insta::assert_snapshot!(ls("/roots/agent/agent/wild\u{fffd}\u{1b}[2J"), @"error: there is no /roots/agent/agent/wild��[2J");
+    insta::assert_snapshot!(ls("/roots/agent/agent/link/x"), @"
+    error: /roots/agent/agent/notes is not a directory
+      = help: leave out what is after it
+    ");
+    insta::assert_snapshot!(ls("/roots/agent/agent/run/x"), @"
+    error: /roots/agent/agent/run is not a directory
+      = help: leave out what is after it
+    ");
+    insta::assert_snapshot!(ls("/roots/agent/agent/wild\u{fffd}\u{1b}[2J"), @"
+    error: there is no /roots/agent/agent/wild��[2J
+      = help: `boxbuild ls BOX /roots/agent/agent --depth 1` lists what is there
+    ");
 }
 
 #[test]
@@ -107,8 +122,14 @@ fn a_listing_that_lies() {
         reseal(&checkout, &manifest);
         shown(&checkout.fails(&["ls", "test.box"]))
     };
-    insta::assert_snapshot!(replace(b"boxbuild listing 2\n"), @"error: the listing of test.box is damaged: it is of another version");
-    insta::assert_snapshot!(replace(&bytes[..bytes.len() - 1]), @"error: the listing of test.box is damaged: it ends early");
+    insta::assert_snapshot!(replace(b"boxbuild listing 2\n"), @"
+    error: the listing of test.box is damaged: it is of another version
+      = help: build or copy the box again
+    ");
+    insta::assert_snapshot!(replace(&bytes[..bytes.len() - 1]), @"
+    error: the listing of test.box is damaged: it ends early
+      = help: build or copy the box again
+    ");
     // Of the last entry, the nanoseconds are before the number of attributes.
     let mut other = bytes.clone();
     other[bytes.len() - 5] = 1;

@@ -113,6 +113,7 @@ impl Chain {
         let error = |reason: &str| {
             let message = format!("cannot extend {}: {reason}", quote(&path.value));
             Diagnostic::new(message, path.span, "named here")
+                .with_help("name a file of the checkout, relative to the directory of this one")
         };
         if self.paths.len() == MOST_BASES {
             let reason = format!("more than {MOST_BASES} files would extend one another");

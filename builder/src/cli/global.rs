@@ -3,10 +3,9 @@
 use std::env;
 use std::path::PathBuf;
 
-use box_image::ErrorCode;
 use cli_manual::color::ColorOption;
 
-use super::failure::Failure;
+use super::failure::{Explain as _, Failure};
 use super::terminal::{self, Loudness};
 
 /// The options of every command.
@@ -39,7 +38,7 @@ impl GlobalOptions {
         let Some(directory) = &self.working_directory else { return Ok(()) };
         env::set_current_dir(directory).map_err(|error| {
             let message = format!("cannot change to {}: {error}", directory.display());
-            Failure::new(ErrorCode::Io, message)
+            Failure::new(error.explain(), message)
         })
     }
 }

@@ -76,16 +76,15 @@ fn read_config(path: &Path) -> Result<RegistryConfig, Failure> {
             ReadError::TooLong { .. } => ErrorCode::TooLarge,
             _ => ErrorCode::RegistryConfig,
         };
-        Failure::new(code, chain(&FileError::of("read", &file)(error)))
+        let help = "name another with --registry-config; docs/registries.md has an example";
+        Failure::new((code, help), chain(&FileError::of("read", &file)(error)))
     })?;
     let text = host_fs::read::text(&file, text)
         .map_err(|error| Failure::new(ErrorCode::RegistryConfig, chain(&error)))?;
     RegistryConfig::parse(&text).map_err(|ConfigError { message, span, help }| {
         let place = Span::at(span.start, span.len());
-        let mut found = Diagnostic::new(message, place, "");
-        if let Some(help) = help {
-            found = found.with_help(help);
-        }
+        let help = help.unwrap_or_else(|| "docs/registries.md has an example".to_owned());
+        let found = Diagnostic::new(message, place, "").with_help(help);
         let sources = Sources::single(Source::new(file.display().to_string(), text));
         Failure::diagnostics(ErrorCode::RegistryConfig, &[found], &sources)
     })

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use box_image::ErrorCode;
+use boxbuild::Cause;
 use download::fetch::{FetchError, FetchOptions, RemoteUrl, fetch};
 use download::{DownloadError, Size};
 use guest_kernel::{LIBKRUNFW, PACKAGE, PackageError, is_wheel};
@@ -152,7 +153,7 @@ fn wrong_digest(message: String) -> Failure {
 fn version(file: &[u8], args: &Args) -> Result<String, Failure> {
     let kernel = guest_kernel::extract(file).map_err(|error| {
         let message = format!("{} has no guest kernel: {error}", source(args));
-        Failure::new(ErrorCode::KernelInvalid, message)
+        Failure::new(Cause::Kernel(error).explain(), message)
     })?;
     let unknown = "of unknown version".to_owned();
     Ok(Some(kernel.version).filter(|it| !it.is_empty()).unwrap_or(unknown))

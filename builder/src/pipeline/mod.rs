@@ -16,6 +16,7 @@ use box_cache::{BulkWriter, Store};
 use box_tree::Tree;
 use box_tree::erofs::image_builder;
 use box_tree::listing::Listing;
+use guest_kernel::Kernel;
 
 use crate::compose::merged::Unused;
 use crate::pack::{ContentMap, Pack, PackDamaged};
@@ -82,7 +83,8 @@ impl Resolved<'_> {
 
     fn make(&self) -> Result<(Sealed, Vec<Unused>), BuildError> {
         let Root { tree, contents, plan, unused } = root(self)?;
-        let (kernel, kernel_version) = self.kernel()?;
+        let Kernel { elf, version: kernel_version } = self.kernel()?;
+        let kernel = Stored::put(self.store, &elf)?;
         self.report(Step::Write);
         let rootfs = rootfs(&tree, &contents, self.store)?;
         let init = Stored::put(self.store, &self.inputs.init.bytes)?;
@@ -94,12 +96,12 @@ impl Resolved<'_> {
         Ok((seal(self.store, contents)?, unused))
     }
 
-    fn kernel(&self) -> Result<(Stored, String), BuildError> {
-        let kernel = guest_kernel::extract(&self.inputs.kernel.bytes).map_err(|source| {
+    /// Returns the guest kernel that is in the kernel's file.
+    fn kernel(&self) -> Result<Kernel, BuildError> {
+        guest_kernel::extract(&self.inputs.kernel.bytes).map_err(|source| {
             let what = format!("the kernel {} cannot be used", self.request.kernel.path.display());
             BuildError::unusable(what, self.request.kernel.named_by.span(), source)
-        })?;
-        Ok((Stored::put(self.store, &kernel.elf)?, kernel.version))
+        })
     }
 }
 

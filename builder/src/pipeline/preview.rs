@@ -104,6 +104,10 @@ impl Resolved<'_> {
         self.request.check_platform()?;
         let Self { request, store, inputs, .. } = self;
         let known = recall(store, &inputs.key(request))?.map(|it| it.sealed.manifest);
+        // The kernel of a known box was read when that was built.
+        if known.is_none() {
+            self.kernel()?;
+        }
         let images = inputs.images.iter().map(|(component, image)| look(*component, image, store));
         let images = images.collect::<Result<_, _>>()?;
         let skills = inputs.skills.iter().map(|SkillInput { name, mode, skill, .. }| {

@@ -119,10 +119,7 @@ pub(super) fn composed(
             .map_err(|source| unfit(boxfile, source))?;
         missing.extend(found.into_iter().map(|source| unfit(boxfile, source)));
     }
-    match missing.is_empty() {
-        true => Ok(Root { tree, contents, plan, unused }),
-        false => Err(BuildError::Several(missing)),
-    }
+    BuildError::all(missing).map(|()| Root { tree, contents, plan, unused })
 }
 
 /// Returns the run plan, which some start can carry out.

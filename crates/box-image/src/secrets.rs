@@ -14,6 +14,11 @@ pub use words::{Leak, leaks, mask_words};
 /// The text that is printed in place of a secret.
 pub const MASK: &str = "****";
 
+/// The restriction that advice to declare a secret names, as long as [`RunPlan::unsupported`] names secrets.
+///
+/// [`RunPlan::unsupported`]: crate::RunPlan::unsupported
+pub const NOT_PASSED: &str = "boxlaunch cannot pass secrets yet, and does not start a box with one";
+
 /// The ends of the names of variables that hold secrets.
 const SECRET_ENDS: [&str; 23] = [
     "PASSWORD",

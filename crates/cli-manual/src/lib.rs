@@ -74,7 +74,7 @@ impl Manual {
         let mut page = Vec::new();
         man.render_title(&mut page)?;
         man.render_name_section(&mut page)?;
-        man.render_synopsis_section(&mut page)?;
+        synopsis(command).to_writer(&mut page)?;
         man.render_description_section(&mut page)?;
         man.render_options_section(&mut page)?;
         if command.has_subcommands() {
@@ -105,6 +105,16 @@ fn documented(program: Command) -> Command {
     let mut program = program.disable_help_subcommand(true);
     program.build();
     program
+}
+
+/// Returns the section with the usage as `--help` has it: clap_mangen writes `[-C  ]` for an option that
+/// takes a value.
+fn synopsis(command: &Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
+    let lines = usage.trim_start_matches("Usage:").lines().map(|line| line.trim().to_owned());
+    let mut roff = Roff::new();
+    literal(&mut roff, "SYNOPSIS", &lines.collect::<Vec<_>>());
+    roff
 }
 
 /// Adds a section whose lines are shown as they are.
@@ -179,6 +189,15 @@ mod tests {
         for text in ["\\fBTOOL_DIR\\fR", "\\fB~/.tool\\fR", "tool\\-run(1)"] {
             assert!(page.contains(text), "{text}: {page}");
         }
+    }
+
+    #[test]
+    fn the_synopsis_names_the_values_of_options() {
+        let value = Arg::new("directory").short('C').value_name("DIR").required(true);
+        let page = MANUAL.render(&tool().arg(value), &tool()).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        let synopsis = page.split(".SH SYNOPSIS\n").nth(1).unwrap();
+        assert!(synopsis.starts_with(".nf\ntool \\-C <DIR> [COMMAND]\n.fi"), "{synopsis}");
     }
 
     #[test]

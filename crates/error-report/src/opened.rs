@@ -40,8 +40,13 @@ impl From<&OpenError> for Explanation {
             OpenError::File { error, .. } if error.kind() == ErrorKind::FileTooLarge => {
                 return TooLarge.into();
             }
+            OpenError::File { error, .. } if error.kind() == ErrorKind::PermissionDenied => {
+                (Io, "change the owner or the permissions of the box")
+            }
             OpenError::File { .. } => return Io.into(),
-            OpenError::Malformed(_) => return BoxMalformed.into(),
+            OpenError::Malformed(_) => {
+                (BoxMalformed, "build the box again with this version of boxbuild")
+            }
         };
         (code, help).into()
     }
@@ -60,7 +65,7 @@ mod tests {
             Explanation::from(&OpenError::File { action: "open", path: "a".into(), error })
         };
         assert_eq!(failed(ErrorKind::NotFound).code, BoxDamaged);
-        assert_eq!(failed(ErrorKind::PermissionDenied), Io.into());
+        assert_eq!(failed(ErrorKind::PermissionDenied).code, Io);
         assert_eq!(failed(ErrorKind::FileTooLarge), TooLarge.into());
     }
 }

@@ -116,7 +116,8 @@ fn a_box_that_init_would_refuse_is_not_booted() {
     assert_eq!(
         ended.stderr,
         "error: the box cannot be run: agent workdir \"/dev/shm\": it is in /proc, /sys or /dev, \
-         which are the kernel's; choose another directory\n"
+         which are the kernel's; choose another directory\n  \
+         = help: build the box again with this version of boxbuild\n"
     );
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
     assert_eq!(std::fs::read_dir(scene.state.path()).unwrap().count(), 0);

@@ -77,6 +77,8 @@ fn all_errors_of_all_files_in_one_go() {
         |
      16 |     skill "ci" path="skills/ci"
         |                     ^^^^^^^^^^^ named here
+        |
+        = help: a skill is a directory of the checkout with a file SKILL.md in it: docs/skills.md
     "#);
     let ran = checkout.run(&["check", "--json"]);
     assert_eq!((ran.code, ran.notes.as_str()), (1, ""));

@@ -137,3 +137,28 @@ fn the_report_has_the_shape_of_check() {
         (&json!("program-invalid"), &json!(4))
     );
 }
+
+#[test]
+fn a_kernel_that_is_none_is_found_without_a_build() {
+    let checkout = Checkout::new();
+    for command in [&["check", "--images"][..], &["plan"]] {
+        let said = checkout.fails(&[command, &["--kernel", "Boxfile"]].concat());
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(said, @"
+            error: the kernel Boxfile cannot be used: it is neither libkrunfw.so for x86-64 nor an uncompressed ELF kernel
+              = help: name a libkrunfw.so.5 or an uncompressed ELF kernel (vmlinux); `boxbuild setup` gets one that boxes can have
+            ");
+        }
+    }
+}
+
+#[test]
+fn both_images_are_checked_even_if_the_first_is_missing() {
+    let checkout = Checkout::new();
+    checkout.edit("Boxfile", "oci:images/agent", "oci:images/none");
+    checkout.edit("Boxfile", "oci:images/business", "oci:images/no");
+    let said = checkout.fails(&["check", "--images"]);
+    for missing in ["images/none does not exist", "images/no does not exist"] {
+        assert!(said.contains(missing), "{said}");
+    }
+}

@@ -53,7 +53,7 @@ fn a_broken_file_is_left_and_the_others_are_formatted() {
     assert!(said.contains("\nerror: this string is never closed\n  --> broken:1:5\n"), "{said}");
     assert!(
         said.ends_with(
-            "\nerror: cannot read nofile: No such file or directory (os error 2)\n"
+            "\nerror: cannot read nofile: No such file or directory (os error 2)\n  = help: name a Boxfile that is there, or make one with `boxbuild init`\n"
         ),
         "{said}"
     );

@@ -103,6 +103,8 @@ fn a_file_that_is_wrong() {
        |
      5 |     env-file "a.env"
        |              ^^^^^^^ named here
+       |
+       = help: correct the path, or create what is missing there
     "#);
     let outside = checkout("env-file \"a.env\"");
     symlink("/etc/passwd", outside.path("a.env")).unwrap();
@@ -135,7 +137,7 @@ fn a_secret_in_a_file() {
      2 | GITHUB=****************************************
        | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in every box
        |
-       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `GITHUB`; if it is not a secret, write it there as `plain-env`
+       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `GITHUB` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write it there as `plain-env`
 
     error: `PIN` is declared as a secret, and has a value here
       --> a.env:4:1
@@ -143,7 +145,7 @@ fn a_secret_in_a_file() {
      4 | PIN=****
        | ^^^^^^^^ it would be in every box
        |
-       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `PIN`; if it is not a secret, write it there as `plain-env`
+       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `PIN` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write it there as `plain-env`
     ");
 }
 

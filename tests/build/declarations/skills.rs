@@ -78,6 +78,8 @@ fn a_directory_that_has_no_skill() {
         |
      13 | skills dir="more"
         |            ^^^^^^ named here
+        |
+        = help: a skill is a directory of the checkout with a file SKILL.md in it: docs/skills.md
     "#);
     checkout.write("more/Order Agent/SKILL.md", "---\nname: order\n---\n");
     insta::assert_snapshot!(checkout.fails(&["check"]), @r#"

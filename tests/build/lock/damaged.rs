@@ -280,7 +280,10 @@ fn a_lock_that_is_a_directory() {
     fs::create_dir(checkout.path(LOCK)).unwrap();
     for command in ["build", "lock", "update"] {
         let said = checkout.fails(&[command]);
-        assert_eq!(said, "error: cannot read Boxfile.lock: it is not a regular file\n");
+        assert_eq!(
+            said,
+            "error: cannot read Boxfile.lock: it is not a regular file\n  = help: move it away, or name another lock with --lock-file PATH\n"
+        );
     }
 }
 

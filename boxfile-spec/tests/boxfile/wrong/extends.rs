@@ -18,6 +18,8 @@ fn a_base_that_cannot_be_read() {
        |
      2 | extends "../base.Boxfile"
        |         ^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: name a file of the checkout, relative to the directory of this one
     "#);
 }
 
@@ -96,6 +98,8 @@ fn a_text_by_itself_extends_nothing() {
        |
      2 | extends "base.Boxfile"
        |         ^^^^^^^^^^^^^^ named here
+       |
+       = help: name a file of the checkout, relative to the directory of this one
     "#);
 }
 
@@ -378,7 +382,7 @@ fn what_is_overridden_is_right_all_the_same() {
      6 |  env A=1 TOKEN="********************"
        |                ^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "TOKEN"`; if it is not a secret, write `plain-env TOKEN=…`
+       = help: declare it by name alone, outside of the component: `secret "TOKEN"` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write `plain-env TOKEN=…`
 
     error: `args` takes a string, not `#true`
       --> base:7:7

@@ -1,6 +1,7 @@
 //! The operands of a comparison on the command line.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
 
 use box_digest::Digest;
@@ -13,7 +14,7 @@ use oci_image::Access;
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
-use crate::cli::init::parse;
+use crate::cli::init::{misnamed, parse};
 
 /// Something to be compared.
 #[derive(Debug)]
@@ -42,7 +43,14 @@ impl Operand {
         if box_layout::is_layout(path) {
             return Self::of_box(path, component);
         }
-        Ok(Self { side: Side::of_directory(path)?, opened: None })
+        match path.metadata() {
+            Ok(found) if !found.is_dir() => Err(misnamed(&word.to_string_lossy())
+                .unwrap_or_else(|| not_comparable(format!("{} is a file", path.display())))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(not_comparable(format!("there is no {}", path.display())))
+            }
+            _ => Ok(Self { side: Side::of_directory(path)?, opened: None }),
+        }
     }
 
     fn of_box(path: &Path, component: Option<ComponentName>) -> Result<Self, Failure> {
@@ -63,6 +71,12 @@ impl Operand {
 fn is_of_another(error: &box_layout::OpenError) -> bool {
     use box_layout::OpenError::{Manifests, OtherArtifact};
     matches!(error, OtherArtifact { .. } | Manifests { .. })
+}
+
+/// Returns the failure of a path with nothing to compare.
+fn not_comparable(message: String) -> Failure {
+    let help = "name a box such as NAME.box, an image such as oci:DIR, or a directory";
+    Failure::new((ErrorCode::BoxNotFound, help), message)
 }
 
 /// Returns the failure of an image that only a registry has.

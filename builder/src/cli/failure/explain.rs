@@ -26,6 +26,7 @@ use error_report::Explanation;
 use guest_kernel::PackageError;
 use host_fs::FileError;
 use host_fs::publish::PublishError;
+use host_fs::read::ReadError;
 use oci_layer::{LayerError, LayerErrorKind};
 use oci_registry::RegistryError;
 
@@ -37,9 +38,23 @@ const NEW_SHA256: &str = "if the file was meant to change, write the new sha256"
 /// The help where the store's file system is full.
 const FREE_SPACE: &str = "free some space there, or name another directory with --store";
 
+/// The help for a file that is no kernel.
+const A_KERNEL: &str = "name a libkrunfw.so.5 or an uncompressed ELF kernel (vmlinux); \
+                                   `boxbuild setup` gets one that boxes can have";
+
+/// The help for a server that cannot be asked.
+const UNREACHABLE: &str =
+    "check the host's name, the network and, where there is a proxy, HTTPS_PROXY";
+
 /// Returns a row with a help.
 pub(super) fn help(code: ErrorCode, text: impl Into<Cow<'static, str>>) -> Explanation {
     (code, text).into()
+}
+
+/// Returns the row of an error; of one that only the operating system explains, with this help.
+fn or(error: &FileError, text: &'static str) -> Explanation {
+    let explanation = error.explain();
+    if explanation.code == Io { help(Io, text) } else { explanation }
 }
 
 /// An error of a library, as this program explains it.
@@ -100,7 +115,7 @@ impl Explain for Cause {
             Self::Input(source) => source.explain(),
             Self::Compose(source) => source.explain(),
             Self::Store(source) => source.explain(),
-            Self::Kernel(_) => KernelInvalid.into(),
+            Self::Kernel(_) => help(KernelInvalid, A_KERNEL),
             Self::Plan(_) => BoxfileInvalid.into(),
             Self::Excess(_) | Self::Listing(_) => TooLarge.into(),
             Self::Bake(_) => Io.into(),
@@ -171,7 +186,9 @@ impl Explain for SkillError {
         let text = match self {
             Self::Outside(_) => "a skill is part of the checkout: copy it there",
             Self::Name(_) => "rename it",
-            Self::Unusable(..) => return SkillInvalid.into(),
+            Self::Unusable(..) => {
+                "a skill is a directory of the checkout with a file SKILL.md in it: docs/skills.md"
+            }
             Self::File(source) => return source.explain(),
             Self::TooLarge(_) => return TooLarge.into(),
         };
@@ -181,18 +198,19 @@ impl Explain for SkillError {
 
 impl Explain for ProjectError {
     fn explain(&self) -> Explanation {
-        BoxfileNotFound.into()
+        help(BoxfileNotFound, "name a Boxfile that is there, or make one with `boxbuild init`")
     }
 }
 
 /// Returns the row of a lock's error. The diagnostics of a malformed lock have helps of their own.
 pub(super) fn lock(error: &LockFileError) -> Explanation {
     match error {
-        LockFileError::NotWritable(source) => match source.explain() {
-            other if other.code != Io => other,
-            _ => help(Io, "name a place that can be written with --lock-file PATH"),
-        },
-        LockFileError::File(source) => source.explain(),
+        LockFileError::NotWritable(source) => {
+            or(source, "name a place that can be written with --lock-file PATH")
+        }
+        LockFileError::File(source) => {
+            or(source, "move it away, or name another lock with --lock-file PATH")
+        }
         LockFileError::NotText(_) => help(LockMalformed, REBUILD),
         LockFileError::Malformed { conflicted: true, .. } => LockConflicted.into(),
         LockFileError::Malformed { .. } => LockMalformed.into(),
@@ -221,7 +239,9 @@ impl Explain for PublishError {
 impl Explain for StoreError {
     fn explain(&self) -> Explanation {
         match self {
-            Self::File(source) => source.explain(),
+            Self::File(source) => {
+                or(source, "name another directory with --store, one that you can write to")
+            }
             Self::Full(_) => help(DiskFull, FREE_SPACE),
             Self::NotAStore { .. } => help(StoreInvalid, "name another directory with --store"),
             Self::Shared(_) => help(StoreInvalid, "make it yours alone (chown, chmod go-w)"),
@@ -301,7 +321,7 @@ impl Explain for HttpError {
             Self::Client(_) => Internal.into(),
             Self::Untrusted { .. } | Self::NotTls { .. } => ServerUntrusted.into(),
             Self::NotHttp { .. } => DownloadFailed.into(),
-            Self::Unreachable { .. } => ServerUnreachable.into(),
+            Self::Unreachable { .. } => help(ServerUnreachable, UNREACHABLE),
         }
     }
 }
@@ -376,9 +396,15 @@ impl Explain for opened::OpenError {
             Self::NoComponent { .. } => {
                 help(ComponentNotFound, "leave out `--component`, or name the other")
             }
-            _ => BoxMalformed.into(),
+            _ => help(BoxMalformed, "build or copy the box again"),
         }
     }
+}
+
+/// Returns how to list what is in a directory of a box; an empty path is the root.
+fn listed_by(directory: &str) -> String {
+    let path = if directory.is_empty() { "/" } else { directory };
+    format!("`boxbuild ls BOX {path} --depth 1` lists what is there")
 }
 
 impl Explain for FindError {
@@ -388,12 +414,11 @@ impl Explain for FindError {
                 let siblings: Vec<&str> = siblings.iter().map(String::as_str).collect();
                 match nearest(name, &siblings) {
                     Some(near) => help(PathNotFound, format!("did you mean {directory}/{near}?")),
-                    None => PathNotFound.into(),
+                    None => help(PathNotFound, listed_by(directory)),
                 }
             }
-            Self::NotADirectory { .. } | Self::TooManyLinks { .. } | Self::TooLong { .. } => {
-                PathNotFound.into()
-            }
+            Self::NotADirectory { .. } => help(PathNotFound, "leave out what is after it"),
+            Self::TooManyLinks { .. } | Self::TooLong { .. } => PathNotFound.into(),
         }
     }
 }
@@ -447,7 +472,65 @@ impl Explain for io::Error {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 help(DiskFull, "free some space, or write to another file system")
             }
+            io::ErrorKind::NotFound => {
+                help(Io, "correct the path, or create what is missing there")
+            }
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+                help(Io, "correct the path: a part of it is a file and not a directory")
+            }
+            io::ErrorKind::PermissionDenied => {
+                help(Io, "change its owner or permissions, or those of a directory above it")
+            }
+            _ if self.get_ref().is_some_and(|it| it.is::<ReadError>()) => {
+                help(Io, "put a regular file there, or correct the path")
+            }
             _ => Io.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// Returns the help of an error, which must have one.
+    fn helped(error: &dyn Explain) -> String {
+        error.explain().help.unwrap_or_else(|| panic!("no help: {error}")).into_owned()
+    }
+
+    fn failed(kind: io::ErrorKind) -> FileError {
+        FileError::of("read", "a")(io::Error::from(kind))
+    }
+
+    #[test]
+    fn what_a_wrong_path_causes_has_a_help() {
+        use io::ErrorKind::*;
+
+        for kind in [NotFound, NotADirectory, AlreadyExists, PermissionDenied] {
+            helped(&failed(kind));
+            let text = helped(&StoreError::File(failed(kind)));
+            assert!(text.contains("--store"), "{text}");
+        }
+        let full = StoreError::File(failed(StorageFull)).explain();
+        assert_eq!(full.code, DiskFull);
+        assert!(helped(&io::Error::from(ReadError::NotRegular)).contains("regular file"));
+        helped(&SkillError::Unusable(PathBuf::from("skills/greet"), "is not a directory"));
+        helped(&Cause::Kernel(guest_kernel::KernelError::NotAKernel));
+    }
+
+    #[test]
+    fn what_a_box_lacks_is_listed_by_ls() {
+        let missing = |directory: &str, siblings: &[&str]| FindError::Missing {
+            directory: directory.to_owned(),
+            name: "nope".to_owned(),
+            siblings: siblings.iter().map(|&it| it.to_owned()).collect(),
+        };
+        let root = helped(&missing("", &["roots"]));
+        assert_eq!(root, "`boxbuild ls BOX / --depth 1` lists what is there");
+        let inner = helped(&missing("/etc", &[]));
+        assert_eq!(inner, "`boxbuild ls BOX /etc --depth 1` lists what is there");
+        assert_eq!(helped(&missing("/etc", &["nopes"])), "did you mean /etc/nopes?");
     }
 }

@@ -21,10 +21,7 @@ impl Explain for SourceError {
                     Found::Nothing | Found::Lacks(_) => ImageNotFound,
                     _ => ImageMalformed,
                 };
-                return Explanation {
-                    code,
-                    help: instead(path, *expected, *found).map(Into::into),
-                };
+                return help(code, instead(path, *expected, *found));
             }
             Self::Choice { count: 0, .. } => (ImageNotFound, "copy an image into it"),
             Self::Choice { names, form, is_missing, .. } if !names.is_empty() => {
@@ -93,15 +90,15 @@ impl Explain for ExportError {
 }
 
 /// Returns what to write or run where a path has something else than an image.
-fn instead(path: &Path, expected: Form, found: Found) -> Option<String> {
+fn instead(path: &Path, expected: Form, found: Found) -> String {
     let path = path.display();
-    Some(match (found, expected) {
-        (Found::Nothing, Form::OciArchive | Form::DockerArchive) => {
-            "a relative path starts from the directory of the file that has the reference"
-                .to_owned()
-        }
+    match (found, expected) {
         (Found::Nothing | Found::Lacks(_), Form::Layout) => {
             format!("copy an image there: skopeo copy docker://NAME oci:{path}:latest")
+        }
+        (Found::Nothing, _) => {
+            "a relative path starts from the directory of the file that has the reference"
+                .to_owned()
         }
         (Found::File, _) => format!("write \"oci-archive:{path}\" or \"docker-archive:{path}\""),
         (Found::Directory, _) => format!("an image layout in a directory is \"oci:{path}\""),
@@ -109,13 +106,14 @@ fn instead(path: &Path, expected: Form, found: Found) -> Option<String> {
         (Found::Compressed { program, .. }, _) => format!(
             "an archive is read in place: run `{program} {path}`, and name the file that this leaves"
         ),
-        (Found::Lacks(_), Form::OciArchive) => {
+        (Found::Lacks(_) | Found::Empty | Found::NoArchive, Form::OciArchive) => {
             format!("make it with `skopeo copy docker://NAME oci-archive:{path}`")
         }
-        (Found::Lacks(_), _) => format!("make it with `docker save NAME -o {path}`"),
+        (Found::Lacks(_) | Found::Empty | Found::NoArchive, _) => {
+            format!("make it with `docker save NAME -o {path}`")
+        }
         (Found::OciArchive, _) => format!("write \"oci-archive:{path}\""),
         (Found::DockerArchive, _) => format!("write \"docker-archive:{path}\""),
         (Found::OldDockerArchive, _) => "load it into a newer docker, and save it again".to_owned(),
-        (Found::Nothing | Found::Empty | Found::NoArchive, _) => return None,
-    })
+    }
 }

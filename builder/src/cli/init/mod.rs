@@ -135,6 +135,9 @@ fn open_named(reference: &str, args: &Args) -> Result<Image, Failure> {
     if !matches!(parsed, ImageRef::Registry { .. }) {
         return Ok(open(&parsed, None)?);
     }
+    if let Some(failure) = misnamed(reference) {
+        return Err(failure);
+    }
     let store = locate::open_store(&locate::store(args.store.store.as_deref())?)?;
     let remote = registries::client(&args.registries, args.json)?;
     let registries = Registries { store: &store, remote: &remote, offline: false };
@@ -142,13 +145,12 @@ fn open_named(reference: &str, args: &Args) -> Result<Image, Failure> {
 }
 
 /// Returns the failure of a path that is given as it is, and has an image.
-fn misnamed(reference: &str) -> Option<Failure> {
+pub(super) fn misnamed(reference: &str) -> Option<Failure> {
     let kind = oci_image::kind_of(Path::new(reference))?;
     let message = format!("`{reference}` does not say of which kind the image is");
-    Some(Failure::new(
-        (ErrorCode::ImageNotFound, format!("write {kind}:{}", shell_word(reference))),
-        message,
-    ))
+    let path = shell_word(reference);
+    let help = format!("write {kind}:{path}; an image of a registry is docker://NAME");
+    Some(Failure::new((ErrorCode::ImageNotFound, help), message))
 }
 
 /// Opens an image; its path starts here.

@@ -11,19 +11,22 @@ use oci_image::{Access, Found, Image, Registries, SourceError};
 use crate::pipeline::request::Request;
 use crate::{BuildError, Cause};
 
-/// Opens the images of all components that have one.
+/// Opens the images of all components that have one. Everything that is wrong with them is one error.
 pub(super) fn read(
     request: &Request<'_>,
     store: &Store,
 ) -> Result<Vec<(ComponentName, Image)>, BuildError> {
-    let mut images = Vec::new();
+    let (mut images, mut errors) = (Vec::new(), Vec::new());
     for component in ComponentName::ALL {
         let declared = request.boxfile.component(component);
         if let Some(image) = declared.and_then(|it| it.image.as_ref()) {
-            images.push((component, open(request, component, image, store)?));
+            match open(request, component, image, store) {
+                Ok(image) => images.push((component, image)),
+                Err(error) => errors.push(error),
+            }
         }
     }
-    Ok(images)
+    BuildError::all(errors).map(|()| images)
 }
 
 fn open(

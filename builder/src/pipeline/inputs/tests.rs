@@ -300,3 +300,18 @@ fn a_failed_reference_to_a_registry_that_is_a_directory_says_so() {
         assert_eq!(found.as_deref(), expected, "{image}");
     }
 }
+
+#[test]
+fn everything_wrong_with_the_images_is_found_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&directory.path().join("store")).unwrap();
+    let boxfile =
+        read("box b\nagent { image \"oci:none\"; }\nbusiness { image \"oci:no\"; }", None);
+    let request = Request { base: directory.path(), ..request(&boxfile) };
+    let Err(BuildError::Several(errors)) = image::read(&request, &store) else {
+        panic!("both images are missing")
+    };
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let expected = ["agent", "business"].map(|it| format!("the image of `{it}` cannot be read"));
+    assert_eq!(errors, expected);
+}

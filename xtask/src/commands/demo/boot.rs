@@ -26,8 +26,9 @@ pub(super) fn boot(demo: &Demo) -> Result<Value> {
         match under_kvm(demo) {
             Ok(report) => return Ok(located(report, "kvm", "wall")),
             Err(error) => {
-                say::note(&format!("this machine's KVM cannot boot the box:\n{error}"));
-                if error.to_string().contains(NEVER) {
+                let (words, for_ever) = refusal(&error.to_string());
+                say::note(&words);
+                if for_ever {
                     probe.remember_failure();
                 }
             }
@@ -35,6 +36,15 @@ pub(super) fn boot(demo: &Demo) -> Result<Value> {
     }
     say::note("booting on the virtual host: real libkrun and kernel, emulated CPU, its own clock");
     on_virtual_host(demo).map(|report| located(report, "virtual", "virtual"))
+}
+
+/// Says why the machine's KVM did not boot the box, and returns `true` with it if it never will: that is
+/// a property of the machine, and the demo has the virtual host. Any other failure is shown in full.
+fn refusal(error: &str) -> (String, bool) {
+    if error.contains(NEVER) {
+        return ("this machine's KVM cannot run the guest kernel".to_owned(), true);
+    }
+    (format!("this machine's KVM did not boot the box:\n{error}"), false)
 }
 
 fn located(mut report: Value, host: &str, clock: &str) -> Value {
@@ -108,6 +118,14 @@ mod tests {
         assert!(parse(1, failed, b"").unwrap_err().to_string().contains("c:\nw\nerror: no KVM"));
         assert!(parse(0, b"", b"").is_err());
         assert!(parse(0, b"7", b"").is_err());
+    }
+
+    #[test]
+    fn a_kvm_that_cannot_run_the_kernel_is_one_calm_line() {
+        let (words, for_ever) = refusal("error: no (KVM_EXIT_INTERNAL_ERROR)\n  = help: move");
+        assert!(for_ever && !words.contains('\n') && !words.contains("error"), "{words}");
+        let (words, for_ever) = refusal("error: the agent ended\nstatus 1");
+        assert!(!for_ever && words.ends_with("the agent ended\nstatus 1"), "{words}");
     }
 
     #[test]
