@@ -6,6 +6,7 @@
 //! - [`publish`] puts files and directories in place, whole or not at all.
 //! - [`stamp`] recognizes a file that has not changed since it was hashed.
 //! - [`trust`] finds who else could have put a file where it is.
+//! - [`user`] finds the directories of a user's files.
 #![forbid(unsafe_code)]
 
 pub mod checkout;
@@ -13,6 +14,7 @@ pub mod publish;
 pub mod read;
 pub mod stamp;
 pub mod trust;
+pub mod user;
 
 use std::io;
 use std::path::{Path, PathBuf};
