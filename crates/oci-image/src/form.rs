@@ -3,6 +3,7 @@
 use std::fmt;
 
 use box_image::named_enum;
+use boxfile_spec::ImageRef;
 
 named_enum! {
     /// A form in which images come.
@@ -20,14 +21,25 @@ named_enum! {
 }
 
 impl Form {
-    /// Returns how a reference names an image of this form by a tag.
-    pub const fn reference(self) -> &'static str {
+    /// Returns the prefix of references to images of this form: `oci:`.
+    pub const fn prefix(self) -> &'static str {
+        let [layout, oci_archive, docker_archive, registry] = ImageRef::PREFIXES;
         match self {
-            Self::Layout => "oci:PATH:TAG",
-            Self::OciArchive => "oci-archive:PATH:TAG",
-            Self::DockerArchive => "docker-archive:FILE:NAME:TAG",
-            Self::Registry => "docker://HOST/NAME:TAG",
+            Self::Layout => layout,
+            Self::OciArchive => oci_archive,
+            Self::DockerArchive => docker_archive,
+            Self::Registry => registry,
         }
+    }
+
+    /// Returns how a reference names an image of this form by a tag.
+    pub fn reference(self) -> String {
+        let place = match self {
+            Self::Layout | Self::OciArchive => "PATH",
+            Self::DockerArchive => "FILE:NAME",
+            Self::Registry => "HOST/NAME",
+        };
+        format!("{}{place}:TAG", self.prefix())
     }
 }
 
