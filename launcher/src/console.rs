@@ -16,24 +16,30 @@ use std::io::{self, Write};
 
 use box_image::text::shown_lines;
 
+use crate::output::Lines;
+
 /// How much of the end is kept in memory, in bytes.
 pub const MAX_TAIL: usize = 64 << 10;
 /// The greatest size of the file, in bytes, without its closing line.
 pub const MAX_FILE: usize = 1 << 20;
-/// A longer line is broken here.
-const MAX_LINE: usize = 4096;
 const TRUNCATED: &[u8] = b"[truncated: the console's file is full]\n";
 /// The name of the console in libkrun's log.
 const CONSOLE_TARGET: &str = " ERROR init_or_kernel] ";
 /// The mark that libkrun puts before a console line that it broke.
 const BROKEN: &str = "[missing newline]";
 /// The text that libkrun logs when KVM gives up.
-const INTERNAL_ERROR: &str = "KVM_EXIT_INTERNAL_ERROR";
+pub(crate) const INTERNAL_ERROR: &str = "KVM_EXIT_INTERNAL_ERROR";
+
+/// The console, of which a part is kept.
+#[derive(Debug)]
+pub struct Console {
+    lines: Lines,
+    kept: Kept,
+}
 
 /// The kept part of the console.
-#[derive(Debug, Default)]
-pub struct Console {
-    line: Vec<u8>,
+#[derive(Debug)]
+struct Kept {
     tail: VecDeque<u8>,
     file: Option<File>,
     /// How many bytes may still go to the file.
@@ -44,7 +50,8 @@ pub struct Console {
 impl Console {
     /// Keeps the end in memory and, with a file, the start there.
     pub fn new(file: Option<File>) -> Self {
-        Self { file, room: MAX_FILE, ..Self::default() }
+        let kept = Kept { tail: VecDeque::new(), file, room: MAX_FILE, internal_error: false };
+        Self { lines: Lines::default(), kept }
     }
 
     /// Takes what the VMM process wrote.
@@ -52,13 +59,7 @@ impl Console {
     /// # Errors
     /// When the file cannot be written.
     pub fn push(&mut self, data: &[u8]) -> io::Result<()> {
-        for piece in data.split_inclusive(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(piece);
-            if self.line.ends_with(b"\n") || self.line.len() >= MAX_LINE {
-                self.end_line()?;
-            }
-        }
-        Ok(())
+        self.lines.push(data, |line| self.kept.take(line))
     }
 
     /// Takes the last line, which may lack its end.
@@ -66,23 +67,25 @@ impl Console {
     /// # Errors
     /// When the file cannot be written.
     pub fn finish(&mut self) -> io::Result<()> {
-        if self.line.is_empty() { Ok(()) } else { self.end_line() }
+        self.lines.finish(|line| self.kept.take(line))
     }
 
     /// Returns the end of the console, safe for a terminal.
     pub fn tail(&self) -> String {
-        let bytes: Vec<u8> = self.tail.iter().copied().collect();
+        let bytes: Vec<u8> = self.kept.tail.iter().copied().collect();
         shown_lines(&String::from_utf8_lossy(&bytes))
     }
 
     /// Returns `true` if libkrun reported that KVM gave up on the guest.
     pub const fn kvm_gave_up(&self) -> bool {
-        self.internal_error
+        self.kept.internal_error
     }
+}
 
-    fn end_line(&mut self) -> io::Result<()> {
-        let line = std::mem::take(&mut self.line);
-        let text = String::from_utf8_lossy(&line);
+impl Kept {
+    /// Takes a line of the console.
+    fn take(&mut self, line: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(line);
         let text = text.trim_end_matches(['\n', '\r']);
         let (from_guest, text) = undecorated(text);
         self.internal_error |= !from_guest && text.contains(INTERNAL_ERROR);
@@ -152,9 +155,8 @@ mod tests {
         for number in 0..40_000 {
             console.push(format!("{GUEST}line {number} {}\n", "=".repeat(40)).as_bytes()).unwrap();
         }
-        console.push(&vec![b'z'; 3 * MAX_LINE]).unwrap();
+        console.push(&vec![b'z'; 10_000]).unwrap();
         assert_eq!(console.tail().len(), MAX_TAIL);
-        assert!(console.line.len() < MAX_LINE);
         let written = std::fs::read(&path).unwrap();
         assert!(written.len() <= MAX_FILE + TRUNCATED.len());
         assert!(written.starts_with(b"line 0 =") && written.ends_with(TRUNCATED));

@@ -12,7 +12,7 @@ pub use outlet::Outlet;
 
 /// How much of a stream is kept when output is captured, in bytes.
 pub const MAX_CAPTURE: usize = 1 << 20;
-/// A longer line is broken here when lines are prefixed.
+/// A longer line is broken, in bytes.
 const MAX_LINE: usize = 4096;
 
 /// A writer of a program's output.
@@ -116,52 +116,74 @@ impl Captured {
     }
 }
 
+/// A stream's bytes, split into lines.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// The line that has not ended yet.
+    line: Vec<u8>,
+}
+
+impl Lines {
+    /// Takes bytes of the stream, and hands on the lines that end in them. A line of more than
+    /// [`MAX_LINE`] bytes is broken.
+    pub(crate) fn push(
+        &mut self,
+        data: &[u8],
+        mut hand_on: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        for piece in data.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(piece);
+            if self.line.ends_with(b"\n") || self.line.len() >= MAX_LINE {
+                self.finish(&mut hand_on)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands on the last line, which may lack its end.
+    pub(crate) fn finish(
+        &mut self,
+        hand_on: impl FnOnce(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        if line.is_empty() { Ok(()) } else { hand_on(&line) }
+    }
+}
+
 /// Writes the lines of two streams with a prefix.
 #[derive(Debug)]
 pub struct Prefixed {
     prefix: &'static str,
     writer: Box<dyn Sink>,
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
+    stdout: Lines,
+    stderr: Lines,
 }
 
 impl Prefixed {
     /// Puts `prefix` before each line.
     pub fn new(prefix: &'static str, writer: Box<dyn Sink>) -> Self {
-        Self { prefix, writer, stdout: Vec::new(), stderr: Vec::new() }
+        Self { prefix, writer, stdout: Lines::default(), stderr: Lines::default() }
     }
 
     fn write(&mut self, stream: Stream, data: &[u8]) -> io::Result<()> {
-        let line = match stream {
+        let lines = match stream {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         };
-        for piece in data.split_inclusive(|byte| *byte == b'\n') {
-            line.extend_from_slice(piece);
-            if line.ends_with(b"\n") || line.len() >= MAX_LINE {
-                write_line(self.prefix, &mut self.writer, line)?;
-            }
-        }
-        Ok(())
+        lines.push(data, |line| write_line(self.prefix, &mut self.writer, line))
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        for line in [&mut self.stdout, &mut self.stderr] {
-            if !line.is_empty() {
-                write_line(self.prefix, &mut self.writer, line)?;
-            }
+        for lines in [&mut self.stdout, &mut self.stderr] {
+            lines.finish(|line| write_line(self.prefix, &mut self.writer, line))?;
         }
         Ok(())
     }
 }
 
-fn write_line(prefix: &str, writer: &mut dyn Write, line: &mut Vec<u8>) -> io::Result<()> {
-    if !line.ends_with(b"\n") {
-        line.push(b'\n');
-    }
-    let whole = [prefix.as_bytes(), line].concat();
-    line.clear();
-    write_through(writer, &whole)
+fn write_line(prefix: &str, writer: &mut dyn Write, line: &[u8]) -> io::Result<()> {
+    let end: &[u8] = if line.ends_with(b"\n") { b"" } else { b"\n" };
+    write_through(writer, &[prefix.as_bytes(), line, end].concat())
 }
 
 #[cfg(test)]
@@ -210,6 +232,9 @@ mod tests {
             route.write(Stream::Stdout, &[b'x'; MAX_LINE - 1]).unwrap();
         }
         assert_eq!(out.text().lines().count(), 1);
+        let mut lines = Lines::default();
+        lines.push(&[b'z'; 3 * MAX_LINE], |_| Ok(())).unwrap();
+        assert!(lines.line.is_empty());
     }
 
     #[test]
