@@ -10,7 +10,6 @@ use boxbuild::binary::{Program, inspect};
 use boxbuild::{InputFile, NamedBy};
 use boxfile_spec::{Boxfile, Platform, Spanned};
 use host_fs::trust::Trusted;
-use host_fs::user::UserDirectory;
 
 use super::failure::{Failure, chain};
 use super::{locate, search, terminal};
@@ -123,7 +122,7 @@ fn first_kernel(places: impl IntoIterator<Item = PathBuf>) -> Result<PathBuf, Fa
 
 /// Returns where `boxbuild setup` puts the kernel, if there is a directory for the user's data.
 pub(crate) fn set_up_kernel() -> Option<PathBuf> {
-    locate::user(UserDirectory::Data).map(|data| data.join(SET_UP_KERNEL))
+    locate::user("XDG_DATA_HOME", ".local/share").map(|data| data.join(SET_UP_KERNEL))
 }
 
 #[cfg(test)]

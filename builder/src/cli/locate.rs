@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use box_image::ErrorCode;
-use host_fs::user::UserDirectory;
+use host_fs::{filled, user_directory};
 
 use super::failure::Failure;
 use super::terminal;
@@ -30,7 +30,7 @@ pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
     named
         .map(Path::to_owned)
         .or_else(|| path("BOXBUILD_STORE"))
-        .or_else(|| user(UserDirectory::Cache).map(|cache| cache.join("boxbuild")))
+        .or_else(|| user("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("boxbuild")))
         .ok_or_else(|| {
             let help = "name one with --store, or set HOME";
             Failure::new((ErrorCode::StoreInvalid, help), "no directory for the store")
@@ -44,14 +44,19 @@ pub(crate) fn open_store(directory: &Path) -> Result<Store, Failure> {
     Ok(Store::open_waiting(directory, || terminal::note(&text))?)
 }
 
-/// Returns a directory of the user's files, if the environment names one.
-pub(crate) fn user(directory: UserDirectory) -> Option<PathBuf> {
-    directory.find(|name| env::var_os(name))
+/// Returns the directory of the user's configuration.
+pub(crate) fn config_home() -> Option<PathBuf> {
+    user("XDG_CONFIG_HOME", ".config")
+}
+
+/// Returns a directory of the user's files by its variable and its default below `HOME`.
+pub(crate) fn user(name: &str, default: &str) -> Option<PathBuf> {
+    user_directory(name, default, |name| env::var_os(name))
 }
 
 /// Returns the path in an environment variable, unless it is empty.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
-    host_fs::user::path(env::var_os(name))
+    filled(env::var_os(name)).map(PathBuf::from)
 }
 
 /// Returns a box's name made of the current directory's.

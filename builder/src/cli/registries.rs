@@ -7,13 +7,12 @@ use std::sync::Arc;
 use box_image::ErrorCode;
 use boxfile_spec::{Diagnostic, Source, Sources, Span};
 use download::{NetworkOptions, Retry, RetryObserver};
-use host_fs::FileError;
 use host_fs::read::{Links, ReadError, read_file};
-use host_fs::user::{UserDirectory, absolute_path};
+use host_fs::{FileError, absolute_path};
 use oci_registry::{ConfigError, Options, Registry, RegistryConfig};
 
 use super::failure::{Failure, chain};
-use super::locate::{path, user};
+use super::locate::{config_home, path};
 use super::options::RegistryOptions;
 use super::progress::Progress;
 use super::terminal;
@@ -62,7 +61,7 @@ fn retrying(retry: &Retry) -> String {
 /// user's need not exist.
 fn config(options: &RegistryOptions) -> Result<(RegistryConfig, Option<PathBuf>), Failure> {
     let named = options.registry_config.clone();
-    let users = user(UserDirectory::Config).map(|it| it.join("boxbuild/registries.toml"));
+    let users = config_home().map(|it| it.join("boxbuild/registries.toml"));
     match (named, users) {
         (Some(file), _) => Ok((read_config(&file)?, Some(file))),
         (None, Some(file)) if file.exists() => Ok((read_config(&file)?, Some(file))),
@@ -99,7 +98,7 @@ fn auth_files() -> Vec<PathBuf> {
     let files = [
         path("REGISTRY_AUTH_FILE"),
         absolute_path(env::var_os("XDG_RUNTIME_DIR")).map(|it| it.join("containers/auth.json")),
-        user(UserDirectory::Config).map(|it| it.join("containers/auth.json")),
+        config_home().map(|it| it.join("containers/auth.json")),
         docker.map(|it| it.join("config.json")),
     ];
     files.into_iter().flatten().collect()

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
-use host_fs::user::{UserDirectory, absolute_path, path};
+use host_fs::{absolute_path, filled, user_directory};
 
 use super::error::CommandError;
 
@@ -18,8 +18,9 @@ pub(crate) fn state() -> Result<PathBuf, CommandError> {
 }
 
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    path(variable("BOXLAUNCH_STATE"))
-        .or_else(|| Some(UserDirectory::State.find(variable)?.join("boxbuild")))
+    let users = || user_directory("XDG_STATE_HOME", ".local/state", &variable);
+    let named = filled(variable("BOXLAUNCH_STATE")).map(PathBuf::from);
+    named.or_else(|| Some(users()?.join("boxbuild")))
 }
 
 /// Returns where a run makes its private directory: the user's runtime directory, else the

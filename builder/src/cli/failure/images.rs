@@ -95,7 +95,7 @@ impl Explain for ExportError {
 /// Returns what to write or run where a path has something else than an image.
 fn instead(path: &Path, expected: Form, found: Found) -> Option<String> {
     let path = path.display();
-    let written = |form: Form| format!("\"{}{path}\"", form.prefix());
+    let form = |form: Form| format!("\"{}{path}\"", form.prefix());
     Some(match (found, expected) {
         (Found::Nothing, Form::OciArchive | Form::DockerArchive) => {
             "a relative path starts from the directory of the file that has the reference"
@@ -105,10 +105,10 @@ fn instead(path: &Path, expected: Form, found: Found) -> Option<String> {
             format!("copy an image there: skopeo copy docker://NAME oci:{path}:latest")
         }
         (Found::File, _) => {
-            format!("write {} or {}", written(Form::OciArchive), written(Form::DockerArchive))
+            format!("write {} or {}", form(Form::OciArchive), form(Form::DockerArchive))
         }
         (Found::Directory, _) => {
-            format!("an image layout in a directory is {}", written(Form::Layout))
+            format!("an image layout in a directory is {}", form(Form::Layout))
         }
         (Found::SkopeoDirectory, _) => format!("run: skopeo copy dir:{path} oci:IMAGE:latest"),
         (Found::Compressed { program, .. }, _) => format!(
@@ -118,8 +118,8 @@ fn instead(path: &Path, expected: Form, found: Found) -> Option<String> {
             format!("make it with `skopeo copy docker://NAME oci-archive:{path}`")
         }
         (Found::Lacks(_), _) => format!("make it with `docker save NAME -o {path}`"),
-        (Found::OciArchive, _) => format!("write {}", written(Form::OciArchive)),
-        (Found::DockerArchive, _) => format!("write {}", written(Form::DockerArchive)),
+        (Found::OciArchive, _) => format!("write {}", form(Form::OciArchive)),
+        (Found::DockerArchive, _) => format!("write {}", form(Form::DockerArchive)),
         (Found::OldDockerArchive, _) => "load it into a newer docker, and save it again".to_owned(),
         (Found::Nothing | Found::Empty | Found::NoArchive, _) => return None,
     })

@@ -6,12 +6,12 @@
 
 use std::io::Write;
 
+use box_tree::path::lossy;
 use box_tree::{Inode, Kind, Leaf, Tree, entries};
 use oci_layer::TAR_BLOCK as BLOCK;
 
 use super::ExportError;
 use super::contents::Contents;
-use super::error::lossy;
 use super::member::{Flag, Member};
 use crate::links::HardLinks;
 
