@@ -14,6 +14,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::unistd::{chdir, pivot_root};
 
+use crate::cgroup;
 use crate::error::{InitError, Step as _};
 use crate::sys;
 
@@ -34,7 +35,7 @@ pub(crate) const NO_SUID_DEV_EXEC: MsFlags =
 const KERNEL_FILESYSTEMS: [(&str, &str, &str); 4] = [
     ("proc", "/proc", ""),
     ("sysfs", "/sys", ""),
-    ("cgroup2", "/sys/fs/cgroup", "nsdelegate"),
+    ("cgroup2", cgroup::MOUNT, "nsdelegate"),
     ("tmpfs", RUN_PATH, "mode=0700,size=64k"),
 ];
 

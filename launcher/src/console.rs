@@ -30,16 +30,10 @@ const BROKEN: &str = "[missing newline]";
 /// The text that libkrun logs when KVM gives up.
 pub(crate) const INTERNAL_ERROR: &str = "KVM_EXIT_INTERNAL_ERROR";
 
-/// The console, of which a part is kept.
-#[derive(Debug)]
+/// The kept part of the console.
+#[derive(Debug, Default)]
 pub struct Console {
     lines: Lines,
-    kept: Kept,
-}
-
-/// The kept part of the console.
-#[derive(Debug)]
-struct Kept {
     tail: VecDeque<u8>,
     file: Option<File>,
     /// How many bytes may still go to the file.
@@ -50,8 +44,7 @@ struct Kept {
 impl Console {
     /// Keeps the end in memory and, with a file, the start there.
     pub fn new(file: Option<File>) -> Self {
-        let kept = Kept { tail: VecDeque::new(), file, room: MAX_FILE, internal_error: false };
-        Self { lines: Lines::default(), kept }
+        Self { file, room: MAX_FILE, ..Self::default() }
     }
 
     /// Takes what the VMM process wrote.
@@ -59,7 +52,7 @@ impl Console {
     /// # Errors
     /// When the file cannot be written.
     pub fn push(&mut self, data: &[u8]) -> io::Result<()> {
-        self.lines.push(data, |line| self.kept.take(line))
+        self.lines.push(data).iter().try_for_each(|line| self.take(line))
     }
 
     /// Takes the last line, which may lack its end.
@@ -67,22 +60,20 @@ impl Console {
     /// # Errors
     /// When the file cannot be written.
     pub fn finish(&mut self) -> io::Result<()> {
-        self.lines.finish(|line| self.kept.take(line))
+        self.lines.finish().map_or(Ok(()), |line| self.take(&line))
     }
 
     /// Returns the end of the console, safe for a terminal.
     pub fn tail(&self) -> String {
-        let bytes: Vec<u8> = self.kept.tail.iter().copied().collect();
+        let bytes: Vec<u8> = self.tail.iter().copied().collect();
         shown_lines(&String::from_utf8_lossy(&bytes))
     }
 
     /// Returns `true` if libkrun reported that KVM gave up on the guest.
     pub const fn kvm_gave_up(&self) -> bool {
-        self.kept.internal_error
+        self.internal_error
     }
-}
 
-impl Kept {
     /// Takes a line of the console.
     fn take(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);

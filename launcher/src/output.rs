@@ -116,37 +116,27 @@ impl Captured {
     }
 }
 
-/// A stream's bytes, split into lines.
+/// Splits a stream into lines.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
-    /// The line that has not ended yet.
-    line: Vec<u8>,
-}
+pub(crate) struct Lines(Vec<u8>);
 
 impl Lines {
-    /// Takes bytes of the stream, and hands on the lines that end in them. A line of more than
+    /// Takes bytes of the stream, and returns the lines that end in them. A line of more than
     /// [`MAX_LINE`] bytes is broken.
-    pub(crate) fn push(
-        &mut self,
-        data: &[u8],
-        mut hand_on: impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
+    pub(crate) fn push(&mut self, data: &[u8]) -> Vec<Vec<u8>> {
+        let mut lines = Vec::new();
         for piece in data.split_inclusive(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(piece);
-            if self.line.ends_with(b"\n") || self.line.len() >= MAX_LINE {
-                self.finish(&mut hand_on)?;
+            self.0.extend_from_slice(piece);
+            if self.0.ends_with(b"\n") || self.0.len() >= MAX_LINE {
+                lines.extend(self.finish());
             }
         }
-        Ok(())
+        lines
     }
 
-    /// Hands on the last line, which may lack its end.
-    pub(crate) fn finish(
-        &mut self,
-        hand_on: impl FnOnce(&[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let line = std::mem::take(&mut self.line);
-        if line.is_empty() { Ok(()) } else { hand_on(&line) }
+    /// Returns the last line, which lacks its end.
+    pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
+        Some(std::mem::take(&mut self.0)).filter(|line| !line.is_empty())
     }
 }
 
@@ -170,20 +160,21 @@ impl Prefixed {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         };
-        lines.push(data, |line| write_line(self.prefix, &mut self.writer, line))
+        let lines = lines.push(data);
+        self.write_lines(&lines)
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        for lines in [&mut self.stdout, &mut self.stderr] {
-            lines.finish(|line| write_line(self.prefix, &mut self.writer, line))?;
-        }
-        Ok(())
+        let lines = [&mut self.stdout, &mut self.stderr].map(Lines::finish);
+        self.write_lines(lines.iter().flatten())
     }
-}
 
-fn write_line(prefix: &str, writer: &mut dyn Write, line: &[u8]) -> io::Result<()> {
-    let end: &[u8] = if line.ends_with(b"\n") { b"" } else { b"\n" };
-    write_through(writer, &[prefix.as_bytes(), line, end].concat())
+    fn write_lines<'l>(&mut self, lines: impl IntoIterator<Item = &'l Vec<u8>>) -> io::Result<()> {
+        lines.into_iter().try_for_each(|line| {
+            let end: &[u8] = if line.ends_with(b"\n") { b"" } else { b"\n" };
+            write_through(&mut self.writer, &[self.prefix.as_bytes(), line, end].concat())
+        })
+    }
 }
 
 #[cfg(test)]
@@ -233,8 +224,8 @@ mod tests {
         }
         assert_eq!(out.text().lines().count(), 1);
         let mut lines = Lines::default();
-        lines.push(&[b'z'; 3 * MAX_LINE], |_| Ok(())).unwrap();
-        assert!(lines.line.is_empty());
+        assert_eq!(lines.push(&[b'z'; 3 * MAX_LINE]).len(), 1);
+        assert_eq!(lines.finish(), None);
     }
 
     #[test]

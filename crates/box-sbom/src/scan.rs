@@ -59,10 +59,9 @@ impl<'a, 'r> Scan<'a, 'r> {
     /// Finds what is at a path of the component at `root`, through symbolic links within it. Notes
     /// a link that leads nowhere. Returns `None` where nothing is there.
     pub(super) fn find(&mut self, root: &str, path: &str) -> Option<InodeId> {
-        let tree = &self.listing.tree;
-        let (mut here, mut walked) = (tree.reach(root.as_bytes()).ok()?, Vec::new());
+        let (mut here, mut walked) = (self.follow(root, b"")?, Vec::new());
         for name in path::names(path.as_bytes()) {
-            let child = tree.child(here, name)?;
+            let child = self.listing.tree.child(here, name)?;
             walked = path::join(&walked, name);
             let Some(found) = self.follow(root, &walked) else {
                 if self.seen.insert(child) {

@@ -23,13 +23,8 @@ named_enum! {
 impl Form {
     /// Returns the prefix of references to images of this form: `oci:`.
     pub const fn prefix(self) -> &'static str {
-        let [layout, oci_archive, docker_archive, registry] = ImageRef::PREFIXES;
-        match self {
-            Self::Layout => layout,
-            Self::OciArchive => oci_archive,
-            Self::DockerArchive => docker_archive,
-            Self::Registry => registry,
-        }
+        // They are in the order of the forms.
+        ImageRef::PREFIXES[self as usize]
     }
 
     /// Returns how a reference names an image of this form by a tag.
@@ -86,5 +81,21 @@ impl fmt::Display for Found {
             Self::DockerArchive => "`docker save` wrote it",
             Self::OldDockerArchive => "a docker older than 1.10 saved it",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_has_its_own_prefix() {
+        let expected = [
+            "oci:PATH:TAG",
+            "oci-archive:PATH:TAG",
+            "docker-archive:FILE:NAME:TAG",
+            "docker://HOST/NAME:TAG",
+        ];
+        assert_eq!(Form::ALL.map(Form::reference), expected);
     }
 }
