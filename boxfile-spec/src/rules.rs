@@ -13,6 +13,16 @@ use crate::{Diagnostic, Span};
 pub const NAME_FORM: &str =
     "a name has lower-case letters, digits and inner hyphens, at most 63: \"my-agent\"";
 
+/// Returns the error of a text that is not a name, by a function that writes the intended one.
+pub(crate) fn name_error(text: &str, span: Span, write: impl Fn(&str) -> String) -> Diagnostic {
+    let help = intended_name(text).map_or_else(
+        || NAME_FORM.to_owned(),
+        |intended| format!("{NAME_FORM}; write {}", write(&intended)),
+    );
+    let message = format!("{} is not a valid name", quote(text));
+    Diagnostic::new(message, span, "not a name").with_help(help)
+}
+
 /// Returns whether `text` may name a box or a skill: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most 63.
 pub fn is_name(text: &str) -> bool {
     is_label(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())

@@ -8,12 +8,13 @@
 use std::io::Read;
 use std::path::Path;
 
-use box_image::plan::{NEW_ROOT, NONCE_PATH};
+use box_image::plan::{NEW_ROOT, NONCE_PATH, RUN_PATH};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::unistd::{chdir, pivot_root};
 
+use crate::cgroup;
 use crate::error::{InitError, Step as _};
 use crate::sys;
 
@@ -30,12 +31,12 @@ pub(crate) const NO_SUID_DEV_EXEC: MsFlags =
 
 /// The kernel's filesystems that init itself needs: type, mount point and options. `nsdelegate` keeps
 /// a workload from the limits at the top of its own cgroup namespace, however it came to write there.
-/// `/run` holds only the mount points that the components' roots are built on.
+/// [`RUN_PATH`] holds only the mount points that the components' roots are built on.
 const KERNEL_FILESYSTEMS: [(&str, &str, &str); 4] = [
     ("proc", "/proc", ""),
     ("sysfs", "/sys", ""),
-    ("cgroup2", "/sys/fs/cgroup", "nsdelegate"),
-    ("tmpfs", "/run", "mode=0700,size=64k"),
+    ("cgroup2", cgroup::MOUNT, "nsdelegate"),
+    ("tmpfs", RUN_PATH, "mode=0700,size=64k"),
 ];
 
 /// Mounts `/dev`, unless the kernel has done so itself.

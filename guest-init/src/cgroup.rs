@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use crate::error::{InitError, Step as _};
 
 /// Where init mounts cgroup v2.
-const MOUNT: &str = "/sys/fs/cgroup";
+pub(crate) const MOUNT: &str = "/sys/fs/cgroup";
 /// The parent of the leaves.
 const PARENT: &str = "/sys/fs/cgroup/a3s";
 /// The controllers that limit the leaves.

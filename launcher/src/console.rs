@@ -16,24 +16,24 @@ use std::io::{self, Write};
 
 use box_image::text::shown_lines;
 
+use crate::output::Lines;
+
 /// How much of the end is kept in memory, in bytes.
 pub const MAX_TAIL: usize = 64 << 10;
 /// The greatest size of the file, in bytes, without its closing line.
 pub const MAX_FILE: usize = 1 << 20;
-/// A longer line is broken here.
-const MAX_LINE: usize = 4096;
 const TRUNCATED: &[u8] = b"[truncated: the console's file is full]\n";
 /// The name of the console in libkrun's log.
 const CONSOLE_TARGET: &str = " ERROR init_or_kernel] ";
 /// The mark that libkrun puts before a console line that it broke.
 const BROKEN: &str = "[missing newline]";
 /// The text that libkrun logs when KVM gives up.
-const INTERNAL_ERROR: &str = "KVM_EXIT_INTERNAL_ERROR";
+pub(crate) const INTERNAL_ERROR: &str = "KVM_EXIT_INTERNAL_ERROR";
 
 /// The kept part of the console.
 #[derive(Debug, Default)]
 pub struct Console {
-    line: Vec<u8>,
+    lines: Lines,
     tail: VecDeque<u8>,
     file: Option<File>,
     /// How many bytes may still go to the file.
@@ -52,13 +52,7 @@ impl Console {
     /// # Errors
     /// When the file cannot be written.
     pub fn push(&mut self, data: &[u8]) -> io::Result<()> {
-        for piece in data.split_inclusive(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(piece);
-            if self.line.ends_with(b"\n") || self.line.len() >= MAX_LINE {
-                self.end_line()?;
-            }
-        }
-        Ok(())
+        self.lines.push(data).iter().try_for_each(|line| self.take(line))
     }
 
     /// Takes the last line, which may lack its end.
@@ -66,7 +60,7 @@ impl Console {
     /// # Errors
     /// When the file cannot be written.
     pub fn finish(&mut self) -> io::Result<()> {
-        if self.line.is_empty() { Ok(()) } else { self.end_line() }
+        self.lines.finish().map_or(Ok(()), |line| self.take(&line))
     }
 
     /// Returns the end of the console, safe for a terminal.
@@ -80,9 +74,9 @@ impl Console {
         self.internal_error
     }
 
-    fn end_line(&mut self) -> io::Result<()> {
-        let line = std::mem::take(&mut self.line);
-        let text = String::from_utf8_lossy(&line);
+    /// Takes a line of the console.
+    fn take(&mut self, line: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(line);
         let text = text.trim_end_matches(['\n', '\r']);
         let (from_guest, text) = undecorated(text);
         self.internal_error |= !from_guest && text.contains(INTERNAL_ERROR);
@@ -152,9 +146,8 @@ mod tests {
         for number in 0..40_000 {
             console.push(format!("{GUEST}line {number} {}\n", "=".repeat(40)).as_bytes()).unwrap();
         }
-        console.push(&vec![b'z'; 3 * MAX_LINE]).unwrap();
+        console.push(&vec![b'z'; 10_000]).unwrap();
         assert_eq!(console.tail().len(), MAX_TAIL);
-        assert!(console.line.len() < MAX_LINE);
         let written = std::fs::read(&path).unwrap();
         assert!(written.len() <= MAX_FILE + TRUNCATED.len());
         assert!(written.starts_with(b"line 0 =") && written.ends_with(TRUNCATED));

@@ -25,7 +25,7 @@ use crate::LaunchError;
 /// How long a guest that does not read its requests is waited for.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much is read at a time, in bytes.
-const CHUNK: usize = 16 << 10;
+pub(crate) const CHUNK: usize = 16 << 10;
 
 /// The secret of one boot: 32 random bytes, written as 64 hexadecimal digits.
 #[derive(Clone, Serialize, Deserialize)]

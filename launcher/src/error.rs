@@ -11,6 +11,7 @@ use box_layout::OpenError;
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
+use crate::console;
 use crate::krun::KrunError;
 
 /// Why a box could not be opened, verified or run.
@@ -67,7 +68,7 @@ pub enum LaunchError {
     #[error("the virtual machine ended ({status}) {when}")]
     VmmEnded { status: ExitStatus, when: &'static str },
     /// The host's KVM gave up on the guest's kernel.
-    #[error("this host's KVM cannot run the guest kernel (KVM_EXIT_INTERNAL_ERROR)")]
+    #[error("this host's KVM cannot run the guest kernel ({})", console::INTERNAL_ERROR)]
     KvmInternal,
     /// The agent ended before its health check passed.
     #[error("the agent ({argv}) ended with status {status} before it was ready")]

@@ -13,12 +13,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::LaunchError;
 use crate::console::Console;
-use crate::control::{Channel, Listener, Nonce};
+use crate::control::{CHUNK, Channel, Listener, Nonce};
 use crate::signals::StopSignals;
 use crate::vmm::Vmm;
-
-/// How much of the log is read at a time.
-const CHUNK: usize = 16 << 10;
 
 /// Something that happened.
 #[derive(Debug)]

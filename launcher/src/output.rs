@@ -12,7 +12,7 @@ pub use outlet::Outlet;
 
 /// How much of a stream is kept when output is captured, in bytes.
 pub const MAX_CAPTURE: usize = 1 << 20;
-/// A longer line is broken here when lines are prefixed.
+/// A longer line is broken, in bytes.
 const MAX_LINE: usize = 4096;
 
 /// A writer of a program's output.
@@ -116,52 +116,65 @@ impl Captured {
     }
 }
 
+/// Splits a stream into lines.
+#[derive(Debug, Default)]
+pub(crate) struct Lines(Vec<u8>);
+
+impl Lines {
+    /// Takes bytes of the stream, and returns the lines that end in them. A line of more than
+    /// [`MAX_LINE`] bytes is broken.
+    pub(crate) fn push(&mut self, data: &[u8]) -> Vec<Vec<u8>> {
+        let mut lines = Vec::new();
+        for piece in data.split_inclusive(|byte| *byte == b'\n') {
+            self.0.extend_from_slice(piece);
+            if self.0.ends_with(b"\n") || self.0.len() >= MAX_LINE {
+                lines.extend(self.finish());
+            }
+        }
+        lines
+    }
+
+    /// Returns the last line, which lacks its end.
+    pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
+        Some(std::mem::take(&mut self.0)).filter(|line| !line.is_empty())
+    }
+}
+
 /// Writes the lines of two streams with a prefix.
 #[derive(Debug)]
 pub struct Prefixed {
     prefix: &'static str,
     writer: Box<dyn Sink>,
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
+    stdout: Lines,
+    stderr: Lines,
 }
 
 impl Prefixed {
     /// Puts `prefix` before each line.
     pub fn new(prefix: &'static str, writer: Box<dyn Sink>) -> Self {
-        Self { prefix, writer, stdout: Vec::new(), stderr: Vec::new() }
+        Self { prefix, writer, stdout: Lines::default(), stderr: Lines::default() }
     }
 
     fn write(&mut self, stream: Stream, data: &[u8]) -> io::Result<()> {
-        let line = match stream {
+        let lines = match stream {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         };
-        for piece in data.split_inclusive(|byte| *byte == b'\n') {
-            line.extend_from_slice(piece);
-            if line.ends_with(b"\n") || line.len() >= MAX_LINE {
-                write_line(self.prefix, &mut self.writer, line)?;
-            }
-        }
-        Ok(())
+        let lines = lines.push(data);
+        self.write_lines(&lines)
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        for line in [&mut self.stdout, &mut self.stderr] {
-            if !line.is_empty() {
-                write_line(self.prefix, &mut self.writer, line)?;
-            }
-        }
-        Ok(())
+        let lines = [&mut self.stdout, &mut self.stderr].map(Lines::finish);
+        self.write_lines(lines.iter().flatten())
     }
-}
 
-fn write_line(prefix: &str, writer: &mut dyn Write, line: &mut Vec<u8>) -> io::Result<()> {
-    if !line.ends_with(b"\n") {
-        line.push(b'\n');
+    fn write_lines<'l>(&mut self, lines: impl IntoIterator<Item = &'l Vec<u8>>) -> io::Result<()> {
+        lines.into_iter().try_for_each(|line| {
+            let end: &[u8] = if line.ends_with(b"\n") { b"" } else { b"\n" };
+            write_through(&mut self.writer, &[self.prefix.as_bytes(), line, end].concat())
+        })
     }
-    let whole = [prefix.as_bytes(), line].concat();
-    line.clear();
-    write_through(writer, &whole)
 }
 
 #[cfg(test)]
@@ -210,6 +223,9 @@ mod tests {
             route.write(Stream::Stdout, &[b'x'; MAX_LINE - 1]).unwrap();
         }
         assert_eq!(out.text().lines().count(), 1);
+        let mut lines = Lines::default();
+        assert_eq!(lines.push(&[b'z'; 3 * MAX_LINE]).len(), 1);
+        assert_eq!(lines.finish(), None);
     }
 
     #[test]

@@ -15,7 +15,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use box_image::Vm as VmSize;
-use box_image::plan::{CONTROL_PORT, FIRST_ROOT_DIRS, INIT_PATH, NONCE_PATH};
+use box_image::plan::{CONTROL_PORT, INIT_PATH, NEW_ROOT, NONCE_PATH};
+use box_image::rules::KERNEL_DIRECTORIES;
 use box_layout::{OpenBox, OpenError};
 use host_fs::read::{Links, read_file};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -232,7 +233,7 @@ fn read_init(blobs: &BlobFds) -> Result<Vec<u8>, LaunchError> {
 /// When libkrun refuses.
 pub fn add_first_root(vm: &mut Vm, init: Vec<u8>, nonce: &str) -> Result<(), LaunchError> {
     vm.add_memory_root()?;
-    for path in FIRST_ROOT_DIRS {
+    for path in KERNEL_DIRECTORIES.into_iter().chain([NEW_ROOT]) {
         vm.add_root_dir(path.as_ref(), 0o755)?;
     }
     vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init.leak())?;

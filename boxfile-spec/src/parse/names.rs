@@ -55,12 +55,7 @@ pub(super) fn plain_name(value: &Value, of: &str) -> Result<String, Diagnostic> 
     if rules::is_name(name) {
         return Ok(name.to_owned());
     }
-    let error =
-        Diagnostic::new(format!("{} is not a valid name", quote(name)), value.span, "not a name");
-    Err(error.with_help(match rules::intended_name(name) {
-        Some(intended) => format!("{}; write \"{intended}\"", rules::NAME_FORM),
-        None => rules::NAME_FORM.to_owned(),
-    }))
+    Err(rules::name_error(name, value.span, |intended| format!("\"{intended}\"")))
 }
 
 /// Sorts texts of which each counts once.

@@ -238,11 +238,7 @@ fn check_name(name: Spanned<&str>, directory: &str) -> Result<(), Diagnostic> {
         Diagnostic::new(message, span, "not the directory's name")
             .with_help(format!("write `name: {directory}`, or rename the directory"))
     } else {
-        let message = format!("{} is not a valid name", quote(value));
-        Diagnostic::new(message, span, "not a name").with_help(match rules::intended_name(value) {
-            Some(intended) => format!("{}; write `name: {intended}`", rules::NAME_FORM),
-            None => rules::NAME_FORM.to_owned(),
-        })
+        rules::name_error(value, span, |intended| format!("`name: {intended}`"))
     };
     Err(error)
 }

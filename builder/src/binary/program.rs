@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use box_image::rules::PATH_MAX;
 use boxfile_spec::Platform;
 use object::elf;
 use oci_image::Found;
@@ -28,8 +29,6 @@ pub enum Program {
 const HEAD: usize = 256;
 /// The most bytes of program headers (`load_elf_phdrs`); also read of the dynamic section.
 const TABLE_MAX: u64 = 64 << 10;
-/// The most bytes of an interpreter's path, with the NUL (`PATH_MAX`).
-const PATH_MAX: u64 = 4096;
 
 /// The names of processors by their `e_machine`, for messages.
 const MACHINES: [(u16, &str); 9] = [
@@ -192,7 +191,8 @@ impl<'file> Elf<'file> {
     fn interpreter(&self, segment: &Segment) -> Result<Vec<u8>, ProgramError> {
         const BAD: ProgramError =
             ProgramError::Elf("it does not name its dynamic linker by an absolute path");
-        if !(2..=PATH_MAX).contains(&segment.size) {
+        // With the NUL at its end.
+        if !(2..=PATH_MAX as u64).contains(&segment.size) {
             return Err(BAD);
         }
         let path = read_exact(self.file, segment.offset, segment.size)?;

@@ -122,8 +122,7 @@ fn first_kernel(places: impl IntoIterator<Item = PathBuf>) -> Result<PathBuf, Fa
 
 /// Returns where `boxbuild setup` puts the kernel, if there is a directory for the user's data.
 pub(crate) fn set_up_kernel() -> Option<PathBuf> {
-    let home = || locate::path("HOME").map(|home| home.join(".local/share"));
-    locate::xdg("XDG_DATA_HOME").or_else(home).map(|data| data.join(SET_UP_KERNEL))
+    locate::user("XDG_DATA_HOME", ".local/share").map(|data| data.join(SET_UP_KERNEL))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use box_image::ErrorCode;
+use host_fs::{filled, user_directory};
 
 use super::failure::Failure;
 use super::terminal;
@@ -29,8 +30,7 @@ pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
     named
         .map(Path::to_owned)
         .or_else(|| path("BOXBUILD_STORE"))
-        .or_else(|| xdg("XDG_CACHE_HOME").map(|cache| cache.join("boxbuild")))
-        .or_else(|| path("HOME").map(|home| home.join(".cache/boxbuild")))
+        .or_else(|| user("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("boxbuild")))
         .ok_or_else(|| {
             let help = "name one with --store, or set HOME";
             Failure::new((ErrorCode::StoreInvalid, help), "no directory for the store")
@@ -46,18 +46,17 @@ pub(crate) fn open_store(directory: &Path) -> Result<Store, Failure> {
 
 /// Returns the directory of the user's configuration.
 pub(crate) fn config_home() -> Option<PathBuf> {
-    xdg("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")))
+    user("XDG_CONFIG_HOME", ".config")
 }
 
-/// Returns the directory in a variable of the XDG Base Directory specification, which says to ignore
-/// one that is relative.
-pub(crate) fn xdg(name: &str) -> Option<PathBuf> {
-    path(name).filter(|directory| directory.is_absolute())
+/// Returns a directory of the user's files by its variable and its default below `HOME`.
+pub(crate) fn user(name: &str, default: &str) -> Option<PathBuf> {
+    user_directory(name, default, |name| env::var_os(name))
 }
 
 /// Returns the path in an environment variable, unless it is empty.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
-    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    filled(env::var_os(name)).map(PathBuf::from)
 }
 
 /// Returns a box's name made of the current directory's.

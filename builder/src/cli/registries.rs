@@ -7,12 +7,12 @@ use std::sync::Arc;
 use box_image::ErrorCode;
 use boxfile_spec::{Diagnostic, Source, Sources, Span};
 use download::{NetworkOptions, Retry, RetryObserver};
-use host_fs::FileError;
 use host_fs::read::{Links, ReadError, read_file};
+use host_fs::{FileError, absolute_path};
 use oci_registry::{ConfigError, Options, Registry, RegistryConfig};
 
 use super::failure::{Failure, chain};
-use super::locate::{config_home, path, xdg};
+use super::locate::{config_home, path};
 use super::options::RegistryOptions;
 use super::progress::Progress;
 use super::terminal;
@@ -96,7 +96,7 @@ fn auth_files() -> Vec<PathBuf> {
     let docker = path("DOCKER_CONFIG").or_else(|| path("HOME").map(|home| home.join(".docker")));
     let files = [
         path("REGISTRY_AUTH_FILE"),
-        xdg("XDG_RUNTIME_DIR").map(|it| it.join("containers/auth.json")),
+        absolute_path(env::var_os("XDG_RUNTIME_DIR")).map(|it| it.join("containers/auth.json")),
         config_home().map(|it| it.join("containers/auth.json")),
         docker.map(|it| it.join("config.json")),
     ];

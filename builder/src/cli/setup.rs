@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use box_digest::Digest;
+use box_digest::{AnyDigest, Digest};
 use box_image::ErrorCode;
 use boxbuild::Cause;
 use download::fetch::{FetchError, FetchOptions, RemoteUrl, fetch};
 use download::{DownloadError, Size};
-use guest_kernel::{LIBKRUNFW, PACKAGE, PackageError, is_wheel};
+use guest_kernel::{LIBKRUNFW, MAX_FILE, PACKAGE, PackageError, is_wheel};
 use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, FileDraft, create_directories, parent_of};
 use host_fs::read::{Links, ReadError, read_file};
@@ -17,9 +17,6 @@ use serde_json::json;
 use super::failure::{Explain, Failure, chain};
 use super::options::StoreOption;
 use super::{installed, locate, registries, terminal};
-
-/// The most bytes of a kernel's file, and of the package that has it.
-const FILE_MAX: u64 = 256 << 20;
 
 /// Gets a guest kernel, which every build then takes unless another is named.
 #[derive(Debug, clap::Args)]
@@ -68,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// Returns the kernel that is set up, if there is one. Whatever else is there is replaced, but for a
 /// directory.
 fn present(place: &Path) -> Result<Option<Vec<u8>>, Failure> {
-    match read_file(place, Links::Follow, FILE_MAX) {
+    match read_file(place, Links::Follow, MAX_FILE) {
         Ok(file) => Ok(Some(file)),
         Err(ReadError::NotRegular) if place.is_dir() => {
             let message = format!("{} is a directory, not a guest kernel", place.display());
@@ -122,7 +119,7 @@ fn from_url(url: &str, args: &Args) -> Result<Vec<u8>, Failure> {
     let sha256 = sha256
         .ok_or_else(|| Failure::new(ErrorCode::Internal, "the pinned digest is not a sha256"))?;
     let options = FetchOptions {
-        size: Size::AtMost(FILE_MAX),
+        size: Size::AtMost(MAX_FILE),
         network: registries::network(args.json),
         ..FetchOptions::default()
     };
@@ -135,7 +132,7 @@ fn from_url(url: &str, args: &Args) -> Result<Vec<u8>, Failure> {
 }
 
 fn from_file(path: &Path, sha256: Option<Digest>) -> Result<Vec<u8>, Failure> {
-    let file = read_file(path, Links::Follow, FILE_MAX).map_err(FileError::of("read", path))?;
+    let file = read_file(path, Links::Follow, MAX_FILE).map_err(FileError::of("read", path))?;
     match (Digest::of(&file), sha256) {
         (found, Some(expected)) if found != expected => {
             Err(wrong_digest(format!("{} has {found}, not {expected}", path.display())))
@@ -175,9 +172,10 @@ fn report(as_json: bool, place: &Path, sha256: &Digest, version: &str, changed: 
         });
         return terminal::json(&report.to_string());
     }
-    let (now, short) = (if changed { "is now" } else { "is already" }, sha256.short());
+    let (now, short) =
+        (if changed { "is now" } else { "is already" }, AnyDigest::from(*sha256).short());
     let place = place.display();
-    terminal::result(&format!("guest kernel {version} (sha256:{short}) {now} in {place}"));
+    terminal::result(&format!("guest kernel {version} ({short}) {now} in {place}"));
 }
 
 /// Reads a sha256 of the command line, with or without the algorithm in front.
@@ -222,7 +220,7 @@ mod tests {
         publish(b"kernel", &place).unwrap();
         assert_eq!(present(&place), Ok(Some(b"kernel".to_vec())));
         let long = std::fs::OpenOptions::new().write(true).open(&place).unwrap();
-        long.set_len(FILE_MAX + 1).unwrap();
+        long.set_len(MAX_FILE + 1).unwrap();
         assert_eq!(present(&place), Ok(None));
     }
 

@@ -3,7 +3,6 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::env;
-use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, StderrLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use box_image::text::shown_json;
 use boxfile_spec::shown;
+use cli_manual::color::{CLEAR_LINE, is_dumb};
 use error_report::paint::paint;
 use serde::Serialize;
 use serde_json::Value;
@@ -24,8 +24,6 @@ static STATUS_IS_SHOWN: AtomicBool = AtomicBool::new(false);
 static SHOWN: Mutex<Option<Instant>> = Mutex::new(None);
 /// The settings of this process.
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
-/// Begins the line again.
-const CLEAR: &str = "\r\x1b[K";
 /// Cuts what does not fit on a line (DECAWM).
 const CUT: &str = "\x1b[?7l";
 /// Wraps it again.
@@ -125,12 +123,7 @@ pub(crate) fn is_result_watched() -> bool {
 
 /// Returns whether somebody who watches is to see how far something is.
 pub(crate) fn shows_status() -> bool {
-    is_watched() && can_clear(env::var_os("TERM")) && settings().loudness > Loudness::Quiet
-}
-
-/// Returns whether a terminal of a type can clear a line.
-fn can_clear(terminal: Option<OsString>) -> bool {
-    terminal.is_none_or(|it| it != "dumb")
+    is_watched() && !is_dumb(env::var_os("TERM")) && settings().loudness > Loudness::Quiet
 }
 
 /// Shows how far something is, on a line that the next such text, or any other, replaces. It is cut
@@ -139,7 +132,7 @@ pub(crate) fn status(text: &str) {
     let mut out = io::stderr().lock();
     STATUS_IS_SHOWN.store(!text.is_empty(), Ordering::Relaxed);
     *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-    let line = format!("{CLEAR}{CUT}{}{WRAP}", shown(text));
+    let line = format!("{CLEAR_LINE}{CUT}{}{WRAP}", shown(text));
     drop(out.write_all(line.as_bytes()).and_then(|()| out.flush()));
 }
 
@@ -180,18 +173,7 @@ fn print(text: &str) {
 fn cleared() -> StderrLock<'static> {
     let mut out = io::stderr().lock();
     if STATUS_IS_SHOWN.swap(false, Ordering::Relaxed) {
-        drop(out.write_all(CLEAR.as_bytes()));
+        drop(out.write_all(CLEAR_LINE.as_bytes()));
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dumb_terminal_clears_nothing() {
-        assert!(!can_clear(Some("dumb".into())));
-        assert!(can_clear(Some("xterm-256color".into())) && can_clear(None));
-    }
 }

@@ -6,9 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use box_image::defaults::SEARCH_PATH;
 use box_image::plan::SKILLS_PATH;
-use box_image::rules::KERNEL_DIRECTORIES;
+use box_image::rules::{KERNEL_DIRECTORIES, program_paths, search_path};
 use box_image::{ComponentName, ComponentPlan, Health, RunPlan};
 use box_tree::{Content, Follow, InodeId, ReadContent, Step, Tree, Walk};
 use boxfile_spec::{Boxfile, Platform, Span, nearest};
@@ -133,7 +132,7 @@ impl Finder<'_> {
             None if program.contains('/') => {
                 format!("which is not in the image of `{}`", self.component.name())
             }
-            None => format!("which is in no directory of its PATH: {}", self.search_path()),
+            None => format!("which is in no directory of its PATH: {}", search_path(&self.own.env)),
         })
     }
 
@@ -143,16 +142,8 @@ impl Finder<'_> {
             true => path,
             false => format!("{}/{path}", self.own.workdir),
         };
-        if program.contains('/') {
-            return vec![absolute(program.to_owned())];
-        }
-        let directories = self.search_path().split(':');
-        directories.map(|directory| absolute(format!("{directory}/{program}"))).collect()
-    }
-
-    fn search_path(&self) -> &str {
-        let path = self.own.env.iter().find_map(|variable| variable.strip_prefix("PATH="));
-        path.unwrap_or(SEARCH_PATH)
+        let paths = program_paths(program, search_path(&self.own.env));
+        paths.into_iter().map(absolute).collect()
     }
 
     /// Follows a path and the symbolic links on it, as a process in the component does.
@@ -203,7 +194,7 @@ impl Finder<'_> {
         let is_program = |path: &str| path != program && matches!(self.find(path), Ok(Some(_)));
         let (directories, is_path) = match program.rsplit_once('/') {
             Some((directory, _)) => (vec![directory], true),
-            None => (self.search_path().split(':').collect(), false),
+            None => (search_path(&self.own.env).split(':').collect(), false),
         };
         let mut seen = BTreeSet::new();
         let directories: Vec<&str> =
@@ -358,6 +349,11 @@ mod tests {
                 "entrypoint \"bahs\"; env PATH=\"/bin\"",
                 "the agent runs \"bahs\", which is in no directory of its PATH: /bin".to_owned(),
                 Some("bash"),
+            ),
+            (
+                "entrypoint \"run\"; env PATH=\".:/bin\"",
+                "the agent runs \"run\", which is in no directory of its PATH: .:/bin".to_owned(),
+                None,
             ),
             (
                 "entrypoint \"/app/notes\"",

@@ -13,7 +13,7 @@
 //! In the layout "split" no path of one image can meet a path of the other; what both hold is stored
 //! once, because the image format shares the data of equal files.
 
-use box_image::plan::{PLAN_PATH, ROOTS_PATH, SKILLS_PATH};
+use box_image::plan::{PLAN_PATH, ROOTS_PATH, RUN_PATH, SKILLS_PATH};
 use box_image::rules::KERNEL_DIRECTORIES;
 use box_image::{ComponentName, Layout, RunPlan};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree, path};
@@ -77,7 +77,7 @@ pub(super) fn root_of(layout: Layout, component: ComponentName) -> String {
 /// component's working directory.
 pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile, plan: &RunPlan) -> Result<Tree, ComposeError> {
     let mut root = Tree::default();
-    for path in KERNEL_DIRECTORIES.into_iter().chain(["/run"]) {
+    for path in KERNEL_DIRECTORIES.into_iter().chain([RUN_PATH]) {
         let directory = root.ensure_directory(Tree::ROOT, &path.as_bytes()[1..]);
         root.inode_mut(directory).origin = Origin::Init;
     }

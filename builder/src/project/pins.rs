@@ -8,6 +8,11 @@ use box_skill::is_skill;
 use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Binary, Boxfile, Lock, Platform};
 
+/// The prefix of the names of files with variables.
+pub(crate) const ENV_FILE: &str = "env:";
+/// The prefix of the names of skills.
+pub(crate) const SKILL: &str = "skill:";
+
 /// A lock as a build uses it.
 ///
 /// An entry is named after what it pins: `agent`, `skill:greet`. If a profile declares something
@@ -75,7 +80,10 @@ pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (PinKind, String)>
             named.insert(name.name().to_owned(), (PinKind::Image, image.value.to_string()));
         }
         for file in &component.env_files {
-            named.insert(format!("env:{}", file.value), (PinKind::EnvFile, file.value.clone()));
+            named.insert(
+                format!("{ENV_FILE}{}", file.value),
+                (PinKind::EnvFile, file.value.clone()),
+            );
         }
     }
     let binary = boxfile.agent.binary.as_ref().map(|binary| match binary {
@@ -84,7 +92,7 @@ pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (PinKind, String)>
     });
     named.extend(binary.map(|binary| ("binary".to_owned(), binary)));
     for skill in &boxfile.skills {
-        named.insert(format!("skill:{}", skill.name), (PinKind::Skill, skill.path.value.clone()));
+        named.insert(format!("{SKILL}{}", skill.name), (PinKind::Skill, skill.path.value.clone()));
     }
     let kernel = boxfile.kernel.as_ref().and_then(|kernel| kernel.path.as_ref());
     let kernel = kernel.map(|path| path.value.clone()).unwrap_or_default();
@@ -107,7 +115,7 @@ fn in_directory(boxfile: &Boxfile, name: &str, source: &str) -> bool {
     let Some(skills) = &boxfile.skills_dir else { return false };
     let rest = source.strip_prefix(skills.dir.value.trim_end_matches('/'));
     let skill = rest.and_then(|rest| rest.strip_prefix('/'));
-    skill.is_some() && skill == name.strip_prefix("skill:")
+    skill.is_some() && skill == name.strip_prefix(SKILL)
 }
 
 /// Returns the name under which a Boxfile declares what an entry pins, if it does. `profile` is the one

@@ -6,6 +6,8 @@ use crate::rules::host_and_port;
 pub const HUB: &str = "docker.io";
 /// The older name of [`HUB`], which docker's credential store still uses.
 pub const HUB_INDEX: &str = "index.docker.io";
+/// What a repository of [`HUB`] begins with whose name has one part.
+pub const HUB_LIBRARY: &str = "library/";
 /// The server that answers for [`HUB`].
 pub const HUB_SERVER: &str = "registry-1.docker.io";
 /// The server that issues tokens for [`HUB`].
@@ -39,7 +41,7 @@ impl<'t> DockerName<'t> {
             Some((first, name)) if is_host(first) => (registry_host(first)?, name),
             _ => (HUB.to_owned(), path),
         };
-        let library = if host == HUB && !name.contains('/') { "library/" } else { "" };
+        let library = if host == HUB && !name.contains('/') { HUB_LIBRARY } else { "" };
         Some(Self { repository: format!("{library}{name}"), host, tag })
     }
 }

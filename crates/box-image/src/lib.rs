@@ -25,7 +25,7 @@ pub mod wire;
 
 pub use budget::{Budget, Overrun, Phase, Phases};
 pub use codes::{ErrorCode, exit};
-pub use docker_name::{DEFAULT_TAG, DockerName, HUB};
+pub use docker_name::{DEFAULT_TAG, DockerName, HUB, HUB_LIBRARY};
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{
     Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,

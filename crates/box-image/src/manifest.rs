@@ -1,6 +1,6 @@
 //! The documents of a box: OCI image layout, index, manifest (OCI image-spec v1.1) and our config.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use box_digest::{Blake3Digest, Digest};
 use serde::{Deserialize, Serialize};
@@ -149,6 +149,13 @@ impl Manifest {
             config,
             layers,
         }
+    }
+
+    /// Returns the config and the other blobs, each once: one large blob may be named a thousand times.
+    pub fn blobs(&self) -> Vec<&Descriptor> {
+        let mut seen = HashSet::new();
+        let named = [&self.config].into_iter().chain(&self.layers);
+        named.filter(|blob| seen.insert((blob.digest, blob.size))).collect()
     }
 
     /// Returns the one blob of a media type, or `None` if there is not exactly one.

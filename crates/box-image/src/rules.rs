@@ -2,6 +2,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::defaults::SEARCH_PATH;
+
+/// The most bytes of a path (`PATH_MAX` of Linux).
+pub const PATH_MAX: usize = 4096;
+
 /// The most processors of a box: libkrunfw's kernels are built with `NR_CPUS=16`.
 pub const MAX_CPUS: u8 = 16;
 
@@ -105,6 +110,24 @@ pub fn is_normalized(path: &str) -> bool {
     path.strip_prefix('/').is_some_and(|names| names.split('/').all(is_name))
 }
 
+/// Returns the value of `PATH` in an environment, or the default.
+pub fn search_path(env: &[String]) -> &str {
+    env.iter().find_map(|variable| variable.strip_prefix("PATH=")).unwrap_or(SEARCH_PATH)
+}
+
+/// Returns the paths at which a program may be, in the order of trial: its own where it has a slash,
+/// else those in the absolute directories of a search path.
+pub fn program_paths(program: &str, search_path: &str) -> Vec<String> {
+    if program.is_empty() {
+        return Vec::new();
+    }
+    if program.contains('/') {
+        return vec![program.to_owned()];
+    }
+    let absolute = search_path.split(':').filter(|directory| directory.starts_with('/'));
+    absolute.map(|directory| format!("{}/{program}", directory.trim_end_matches('/'))).collect()
+}
+
 /// Returns whether `text` may name an environment variable: `[A-Za-z_][A-Za-z0-9_]*` (POSIX.1-2017,
 /// base definitions, 3.235).
 pub fn is_variable(text: &str) -> bool {
@@ -126,6 +149,17 @@ mod tests {
     fn variables() {
         assert!(is_variable("_A1") && is_variable("path"));
         assert!(!is_variable("") && !is_variable("1A") && !is_variable("A-B"));
+    }
+
+    #[test]
+    fn names_of_programs_are_looked_up_and_paths_are_not() {
+        let env = ["HOME=/", "PATH=/a/bin:/b/:bin::/"].map(str::to_owned);
+        assert_eq!(program_paths("sh", search_path(&env)), ["/a/bin/sh", "/b/sh", "/sh"]);
+        assert_eq!(program_paths("./sh", search_path(&env)), ["./sh"]);
+        let default = program_paths("sh", search_path(&[]));
+        assert_eq!(default.first().map(String::as_str), Some("/usr/local/sbin/sh"));
+        assert_eq!(default.last().map(String::as_str), Some("/bin/sh"));
+        assert_eq!(program_paths("", search_path(&env)), Vec::<String>::new());
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! them again. But the rootfs follows from the listing and the data of the files, so that it is
 //! written once more, to be compared and not to be kept.
 
-use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter};
 use std::fs::File;
 use std::io::{self, Write};
@@ -58,15 +57,10 @@ impl Display for Check {
 /// Manifest and config were verified when the box was opened.
 pub fn verify(opened: &OpenBox) -> Vec<Check> {
     let of_layout = |error| ExportError::from(OpenError::from(error));
-    let manifest = &opened.manifest;
     let mut checks = vec![Check::new("manifest", opened.digest, Ok(()))];
-    let mut seen = HashSet::new();
-    for named in [&manifest.config].into_iter().chain(&manifest.layers) {
-        // A manifest may name one large blob a thousand times.
-        if seen.insert((named.digest, named.size)) {
-            let verified = opened.open_blob(named).and_then(|blob| blob.verify());
-            checks.push(Check::new(named.role(), named.digest, verified.map_err(of_layout)));
-        }
+    for named in opened.manifest.blobs() {
+        let verified = opened.open_blob(named).and_then(|blob| blob.verify());
+        checks.push(Check::new(named.role(), named.digest, verified.map_err(of_layout)));
     }
     checks.push(Check::new("files", "the rootfs, compared with the listing", files(opened)));
     let plan = opened.check_plan().map_err(of_layout);

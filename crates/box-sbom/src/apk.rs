@@ -3,48 +3,28 @@
 //! in it.
 
 use std::io;
-use std::rc::Rc;
 
 use super::database::{self, Format, Installed, Paragraph, value};
-use super::package::{Package, is_word, purl, supplier};
 use super::scan::Scan;
 
 /// Where apk has its database: apk-tools 2, the same on a merged `/usr`, and apk-tools 3.
 pub const APK_DATABASES: [&str; 3] =
     ["/lib/apk/db/installed", "/usr/lib/apk/db/installed", "/var/lib/apk/db/installed"];
 
-const INSTALLED: Format = Format { limit: 64 << 20, take, is_installed: |_| true, package };
+const INSTALLED: Format = Format {
+    limit: 64 << 20,
+    kind: ("apk", "alpine"),
+    fields: ["P", "V", "A", "L", "m"],
+    take,
+    is_installed: |_| true,
+    // Every layer that installs something writes the whole database; the files stay where they were.
+    files: |paragraph| first_file(paragraph).into_iter().collect(),
+};
 
 /// Reads the database of a component.
 pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Result<()> {
     let mut files = APK_DATABASES.into_iter();
     files.try_for_each(|file| database::read(scan, installed, file, &INSTALLED))
-}
-
-fn package<'a>(
-    scan: &mut Scan<'a, '_>,
-    Installed { root, distribution }: &Installed<'_>,
-    file: &Rc<[u8]>,
-    paragraph: &Paragraph<'_>,
-) -> Option<Package<'a>> {
-    let field = |name| value(paragraph, name).filter(|it| is_word(it));
-    let (name, version) = (field("P")?, field("V")?);
-    let namespace = if distribution.id.is_empty() { "alpine" } else { &distribution.id };
-    let qualifiers =
-        [("arch", field("A").unwrap_or_default()), ("distro", distribution.release.as_str())];
-    // Every layer that installs something writes the whole database; the package's files stay
-    // where they were.
-    let origin = first_file(paragraph).and_then(|file| root.origin(scan, &file));
-    Some(Package {
-        kind: "apk",
-        purl: purl("apk", namespace, name, version, &qualifiers),
-        name: name.to_owned(),
-        version: version.to_owned(),
-        license: value(paragraph, "L").map(str::to_owned),
-        supplier: value(paragraph, "m").and_then(supplier),
-        origin,
-        path: Rc::clone(file),
-    })
 }
 
 /// Takes the first of each field that counts; of the folders, the last before the first file. Here

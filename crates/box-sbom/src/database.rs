@@ -4,7 +4,7 @@
 use std::io;
 use std::rc::Rc;
 
-use super::package::Package;
+use super::package::{Package, is_word, purl, supplier};
 use super::release::Distribution;
 use super::root::Root;
 use super::scan::Scan;
@@ -17,20 +17,20 @@ pub(super) struct Installed<'i> {
     pub(super) distribution: Distribution,
 }
 
-/// Reads a paragraph of a component's file; `None` where it has no name or version. Its origin, if
-/// any, is more exact than the file's.
-pub(super) type ReadPackage =
-    for<'a> fn(&mut Scan<'a, '_>, &Installed<'_>, &Rc<[u8]>, &Paragraph<'_>) -> Option<Package<'a>>;
-
 /// How a package manager writes its database.
 pub(super) struct Format {
     /// The most bytes of a file.
     pub(super) limit: u64,
+    /// The kind of its packages, and their namespace where no distribution is named.
+    pub(super) kind: (&'static str, &'static str),
+    /// The names of the lines with name, version, architecture, license and maintainer.
+    pub(super) fields: [&'static str; 5],
     /// Takes the lines that count.
     pub(super) take: for<'t> fn(&mut Paragraph<'t>, &'t str, &'t str),
     /// Returns whether a paragraph is of a package that is there.
     pub(super) is_installed: fn(&Paragraph<'_>) -> bool,
-    pub(super) package: ReadPackage,
+    /// Returns files whose origin, that of the first which has one, is the package's.
+    pub(super) files: fn(&Paragraph<'_>) -> Vec<String>,
 }
 
 /// Reads a file of a component's database, if there is one that was not read by another path.
@@ -48,7 +48,7 @@ pub(super) fn read(
         if !scan.has_room(&whole) {
             break;
         }
-        match (format.package)(scan, installed, &file, &paragraph) {
+        match package(scan, installed, format, &file, &paragraph) {
             Some(package) => {
                 let origin = package.origin.or(origin);
                 scan.packages.push(Package { origin, ..package });
@@ -57,6 +57,31 @@ pub(super) fn read(
         }
     }
     Ok(())
+}
+
+/// Reads a paragraph; `None` where it has no name or version.
+fn package<'a>(
+    scan: &mut Scan<'a, '_>,
+    Installed { root, distribution }: &Installed<'_>,
+    format: &Format,
+    file: &Rc<[u8]>,
+    paragraph: &Paragraph<'_>,
+) -> Option<Package<'a>> {
+    let [name, version, arch, license, maintainer] = format.fields.map(|it| value(paragraph, it));
+    let [name, version, arch] = [name, version, arch].map(|it| it.filter(|it| is_word(it)));
+    let (name, version, (kind, namespace)) = (name?, version?, format.kind);
+    let namespace = if distribution.id.is_empty() { namespace } else { &distribution.id };
+    let qualifiers = [("arch", arch.unwrap_or_default()), ("distro", &distribution.release)];
+    Some(Package {
+        kind,
+        purl: purl(kind, namespace, name, version, &qualifiers),
+        name: name.to_owned(),
+        version: version.to_owned(),
+        license: license.map(str::to_owned),
+        supplier: maintainer.and_then(supplier),
+        origin: (format.files)(paragraph).iter().find_map(|file| root.origin(scan, file)),
+        path: Rc::clone(file),
+    })
 }
 
 /// The wanted lines of a paragraph: each a name and a value. What nobody wants is not kept: all of a

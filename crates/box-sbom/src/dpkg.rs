@@ -2,10 +2,8 @@
 //! package in `status.d`, as images without dpkg have it.
 
 use std::io;
-use std::rc::Rc;
 
 use super::database::{self, Format, Installed, Paragraph, take_first, value};
-use super::package::{Package, is_word, purl, supplier};
 use super::scan::Scan;
 
 /// Where dpkg has its database.
@@ -15,7 +13,14 @@ const FOLDER: &str = "/var/lib/dpkg";
 /// The files of images without dpkg, one for each package.
 pub(super) const FILES: &str = "/var/lib/dpkg/status.d";
 /// Ten times what a desktop has.
-const STATUS: Format = Format { limit: 64 << 20, take, is_installed, package };
+const STATUS: Format = Format {
+    limit: 64 << 20,
+    kind: ("deb", "debian"),
+    fields: ["Package", "Version", "Architecture", "", "Maintainer"],
+    take,
+    is_installed,
+    files: lists,
+};
 const ONE: Format = Format { limit: 1 << 20, ..STATUS };
 
 /// Reads the database of a component.
@@ -48,29 +53,9 @@ fn is_installed(paragraph: &Paragraph<'_>) -> bool {
     value(paragraph, "Status").is_none_or(|it| it.split_whitespace().last() == Some("installed"))
 }
 
-fn package<'a>(
-    scan: &mut Scan<'a, '_>,
-    Installed { root, distribution }: &Installed<'_>,
-    file: &Rc<[u8]>,
-    paragraph: &Paragraph<'_>,
-) -> Option<Package<'a>> {
-    let field = |name| value(paragraph, name).filter(|it| is_word(it));
-    let (name, version) = (field("Package")?, field("Version")?);
-    let arch = field("Architecture").unwrap_or_default();
-    // dpkg writes this list when it unpacks the package, so that its layer is the package's.
-    let info = format!("{FOLDER}/info/{name}");
-    let origin = root.origin(scan, &format!("{info}.list"));
-    let origin = origin.or_else(|| root.origin(scan, &format!("{info}:{arch}.list")));
-    let namespace = if distribution.id.is_empty() { "debian" } else { &distribution.id };
-    let qualifiers = [("arch", arch), ("distro", &distribution.release)];
-    Some(Package {
-        kind: "deb",
-        purl: purl("deb", namespace, name, version, &qualifiers),
-        name: name.to_owned(),
-        version: version.to_owned(),
-        license: None,
-        supplier: value(paragraph, "Maintainer").and_then(supplier),
-        origin,
-        path: Rc::clone(file),
-    })
+/// Returns the lists of files that dpkg writes when it unpacks a package.
+fn lists(paragraph: &Paragraph<'_>) -> Vec<String> {
+    let [name, arch] =
+        ["Package", "Architecture"].map(|it| value(paragraph, it).unwrap_or_default());
+    vec![format!("{FOLDER}/info/{name}.list"), format!("{FOLDER}/info/{name}:{arch}.list")]
 }

@@ -49,17 +49,21 @@ impl<'a, 'r> Scan<'a, 'r> {
         }
     }
 
+    /// Follows a path of the component at `root`, and symbolic links within it.
+    fn follow(&mut self, root: &str, path: &[u8]) -> Option<InodeId> {
+        let tree = &self.listing.tree;
+        let top = tree.reach(root.as_bytes()).ok()?;
+        tree.lookup_in(top, path, &mut self.links_left)
+    }
+
     /// Finds what is at a path of the component at `root`, through symbolic links within it. Notes
     /// a link that leads nowhere. Returns `None` where nothing is there.
     pub(super) fn find(&mut self, root: &str, path: &str) -> Option<InodeId> {
-        let listing = self.listing;
-        let tree = &listing.tree;
-        let top = tree.reach(root.as_bytes()).ok()?;
-        let (mut here, mut walked) = (top, Vec::new());
+        let (mut here, mut walked) = (self.follow(root, b"")?, Vec::new());
         for name in path::names(path.as_bytes()) {
-            let child = tree.child(here, name)?;
+            let child = self.listing.tree.child(here, name)?;
             walked = path::join(&walked, name);
-            let Some(found) = tree.lookup_in(top, &walked, &mut self.links_left) else {
+            let Some(found) = self.follow(root, &walked) else {
                 if self.seen.insert(child) {
                     let link = format!("{root}{}", String::from_utf8_lossy(&walked));
                     self.note(&link, "the symbolic link leads nowhere in the component");
@@ -94,9 +98,8 @@ impl<'a, 'r> Scan<'a, 'r> {
 
     /// Returns the origin of what is at a path of the component at `root`, links followed.
     pub(super) fn origin(&mut self, root: &str, path: &str) -> Option<NamedOrigin<'a>> {
-        let tree = &self.listing.tree;
-        let top = tree.reach(root.as_bytes()).ok()?;
-        self.listing.origin(tree.lookup_in(top, path.as_bytes(), &mut self.links_left)?)
+        let found = self.follow(root, path.as_bytes())?;
+        self.listing.origin(found)
     }
 
     /// Returns whether the box may have more packages than were found, and notes where it may not.

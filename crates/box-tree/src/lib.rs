@@ -22,7 +22,7 @@ use std::io::{self, Write};
 
 pub use content::{Content, CopyError};
 pub use digest::{TREE_EPOCH, entries};
-pub use erofs_writer::{MAX_NAME, MAX_TARGET};
+pub use erofs_writer::{MAX_NAME, MAX_TARGET, MAX_XATTR_NAME, is_known_xattr};
 pub use field::{Field, FieldDifference};
 pub use graft::Absorbed;
 pub use listing::Origin;

@@ -11,6 +11,11 @@ pub fn normalize(path: &[u8]) -> Vec<u8> {
     names(path).flat_map(|name| [b"/".as_slice(), name]).flatten().copied().collect()
 }
 
+/// Returns a path as text, with U+FFFD for what is not UTF-8.
+pub fn lossy(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
 /// Splits a path without a slash at its end into the path of its directory, also without one, and
 /// its name.
 pub fn split(path: &[u8]) -> (&[u8], &[u8]) {

@@ -1,4 +1,4 @@
-//! The option `--color`, and when messages have colours.
+//! The option `--color`, when messages have colours, and which terminals can clear a line.
 
 use std::ffi::OsString;
 
@@ -7,6 +7,14 @@ use clap::{ColorChoice, ValueEnum as _};
 /// The variables that `--color=auto` follows, for the manual of a program.
 pub const VARIABLES: (&str, &str) =
     ("NO_COLOR, CLICOLOR_FORCE", "Whether messages have colours, unless `--color` says so.");
+
+/// Returns to the start of the line and erases it, on a terminal that is not [dumb](is_dumb).
+pub const CLEAR_LINE: &str = "\r\x1b[K";
+
+/// Returns whether a terminal of the type in `TERM` has neither colours nor a way to clear a line.
+pub fn is_dumb(terminal: Option<OsString>) -> bool {
+    terminal.is_some_and(|it| it == "dumb")
+}
 
 /// The option `--color`, of every command.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -34,12 +42,11 @@ impl ColorOption {
     ) -> bool {
         let set = |name| variable(name).filter(|value| !value.is_empty());
         let forced = set("CLICOLOR_FORCE").is_some_and(|value| value != "0");
-        let dumb = set("TERM").is_some_and(|value| value == "dumb");
         match self.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
             ColorChoice::Auto if set("NO_COLOR").is_some() => false,
-            ColorChoice::Auto => forced || (to_terminal && !dumb),
+            ColorChoice::Auto => forced || (to_terminal && !is_dumb(set("TERM"))),
         }
     }
 }
@@ -79,6 +86,12 @@ mod tests {
         for set in [("CLICOLOR_FORCE", "0"), ("CLICOLOR_FORCE", "")] {
             assert!(!has(auto, false, &[set]), "{set:?}");
         }
+    }
+
+    #[test]
+    fn a_dumb_terminal_is_known_by_its_type() {
+        assert!(is_dumb(Some("dumb".into())));
+        assert!(!is_dumb(Some("xterm-256color".into())) && !is_dumb(None));
     }
 
     #[test]

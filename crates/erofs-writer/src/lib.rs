@@ -25,6 +25,7 @@ pub use error::Error;
 pub use read::{ReadError, read_file};
 pub use tree::{ImageBuilder, MAX_NAME, MAX_TARGET, Meta, Node, NodeId};
 pub use write::Summary;
+pub use xattr::{MAX_XATTR_NAME, is_known_xattr};
 
 /// Bytes of a block, as a length in memory.
 const BLOCK: usize = 4096;

@@ -164,18 +164,6 @@ mod tests {
         }
     }
 
-    struct Full;
-
-    impl Write for Full {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(io::ErrorKind::StorageFull.into())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     fn copied(contents: &mut dyn Contents, size: u64) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         let mut sink = Sink::new(&mut out);
@@ -206,7 +194,7 @@ mod tests {
 
     #[test]
     fn an_error_of_the_destination_is_passed_on() {
-        let mut out = Full;
+        let mut out = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let mut sink = Sink::new(&mut out);
         sink.put(&[1]).unwrap();
         let error = sink.finish().unwrap_err();

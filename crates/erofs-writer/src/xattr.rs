@@ -11,8 +11,8 @@ const HEADER: usize = 12;
 const UNIT: usize = 4;
 /// The greatest size that `i_xattr_icount` can express, in bytes.
 const MAX_SIZE: usize = HEADER + UNIT * (u16::MAX as usize - 1);
-/// `XATTR_NAME_MAX` of `include/uapi/linux/limits.h`.
-const MAX_NAME: usize = 255;
+/// The longest name of an extended attribute, in bytes (`XATTR_NAME_MAX` of Linux).
+pub const MAX_XATTR_NAME: usize = 255;
 
 /// A prefix and its `e_name_index`.
 struct Prefix {
@@ -82,22 +82,28 @@ fn encode_entry(body: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), &'s
 
 /// Splits a full name into its prefix's index and the rest.
 fn split(name: &[u8]) -> Result<(u8, &[u8]), &'static str> {
-    if name.len() > MAX_NAME {
+    if name.len() > MAX_XATTR_NAME {
         return Err("is longer than 255 bytes");
     }
     if name.contains(&0) {
         return Err("has a NUL byte");
     }
-    PREFIXES
-        .iter()
-        .find_map(|prefix| {
-            let rest = name.strip_prefix(prefix.text)?;
-            (rest.is_empty() == prefix.whole).then_some((prefix.index, rest))
-        })
-        .ok_or(
-            "has no name that EROFS can store: user.*, trusted.*, security.*, \
-             system.posix_acl_access, system.posix_acl_default",
-        )
+    known(name).ok_or(
+        "has no name that EROFS can store: user.*, trusted.*, security.*, \
+         system.posix_acl_access, system.posix_acl_default",
+    )
+}
+
+fn known(name: &[u8]) -> Option<(u8, &[u8])> {
+    PREFIXES.iter().find_map(|prefix| {
+        let rest = name.strip_prefix(prefix.text)?;
+        (rest.is_empty() == prefix.whole).then_some((prefix.index, rest))
+    })
+}
+
+/// Returns whether EROFS can store an extended attribute of this name, if it is not too long.
+pub fn is_known_xattr(name: &[u8]) -> bool {
+    known(name).is_some()
 }
 
 #[cfg(test)]

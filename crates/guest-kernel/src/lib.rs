@@ -16,6 +16,10 @@ pub use bundle::{Kernel, KernelError, extract};
 pub use error::PackageError;
 pub use pip::{download, has_pip};
 
+/// The most bytes of a file that a kernel is taken from: an ELF kernel, a libkrunfw, or a package with
+/// one.
+pub const MAX_FILE: u64 = 512 << 20;
+
 /// A package of the Python index, pinned to one file for linux on x86-64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Package {

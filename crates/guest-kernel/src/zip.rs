@@ -8,7 +8,7 @@ use std::io::Read;
 
 use flate2::read::DeflateDecoder;
 
-use crate::PackageError;
+use crate::{MAX_FILE, PackageError};
 
 /// The first bytes of an entry's own header (4.3.7), and so of an archive.
 pub(crate) const LOCAL_HEADER: &[u8] = b"PK\x03\x04";
@@ -23,8 +23,6 @@ const END_LENGTH: usize = 22;
 
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
-/// The most bytes of a file, unpacked.
-const FILE_MAX: u64 = 256 << 20;
 
 /// An entry of the central directory.
 struct Entry<'a> {
@@ -79,7 +77,7 @@ impl Entry<'_> {
             STORED => file.extend_from_slice(packed),
             // One byte more than promised shows that there are more.
             DEFLATED => {
-                let most = self.size.min(FILE_MAX) + 1;
+                let most = self.size.min(MAX_FILE) + 1;
                 DeflateDecoder::new(packed).take(most).read_to_end(&mut file).ok()?;
             }
             _ => return None,

@@ -6,6 +6,8 @@
 //! - [`publish`] puts files and directories in place, whole or not at all.
 //! - [`stamp`] recognizes a file that has not changed since it was hashed.
 //! - [`trust`] finds who else could have put a file where it is.
+//!
+//! [`user_directory`] finds the directories of a user's files.
 #![forbid(unsafe_code)]
 
 pub mod checkout;
@@ -14,6 +16,7 @@ pub mod read;
 pub mod stamp;
 pub mod trust;
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -35,5 +38,48 @@ impl FileError {
         path: impl AsRef<Path>,
     ) -> impl FnOnce(E) -> Self {
         move |source| Self { doing, path: path.as_ref().to_owned(), source: source.into() }
+    }
+}
+
+/// Finds a directory of the XDG Base Directory Specification (version 0.8), by a function that returns
+/// a variable's value: the absolute path in the variable for it, else the default below `HOME`.
+pub fn user_directory(
+    name: &str,
+    default: &str,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Option<PathBuf> {
+    absolute_path(variable(name))
+        .or_else(|| Some(PathBuf::from(filled(variable("HOME"))?).join(default)))
+}
+
+/// Returns the path in a variable of that specification, which says to ignore one that is relative.
+pub fn absolute_path(value: Option<OsString>) -> Option<PathBuf> {
+    value.map(PathBuf::from).filter(|it| it.is_absolute())
+}
+
+/// Returns the value of a variable that is not empty: an empty one is as good as none.
+pub fn filled(value: Option<OsString>) -> Option<OsString> {
+    value.filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_with_an_absolute_path_comes_before_the_home_directory() {
+        let find = |state: &str, home: &str| {
+            user_directory("XDG_STATE_HOME", ".local/state", |name| match name {
+                "XDG_STATE_HOME" => Some(state.into()),
+                "HOME" => Some(home.into()),
+                other => panic!("{other} is read"),
+            })
+        };
+        assert_eq!(find("/s", "/h"), Some("/s".into()));
+        for ignored in ["", "s", "./s"] {
+            assert_eq!(find(ignored, "/h"), Some("/h/.local/state".into()));
+        }
+        assert_eq!(find("", ""), None);
+        assert_eq!(user_directory("XDG_CACHE_HOME", ".cache", |_| None), None);
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use box_image::named_enum;
+use boxfile_spec::ImageRef;
 
 named_enum! {
     /// A form in which images come.
@@ -20,14 +21,20 @@ named_enum! {
 }
 
 impl Form {
+    /// Returns the prefix of references to images of this form: `oci:`.
+    pub const fn prefix(self) -> &'static str {
+        // They are in the order of the forms.
+        ImageRef::PREFIXES[self as usize]
+    }
+
     /// Returns how a reference names an image of this form by a tag.
-    pub const fn reference(self) -> &'static str {
-        match self {
-            Self::Layout => "oci:PATH:TAG",
-            Self::OciArchive => "oci-archive:PATH:TAG",
-            Self::DockerArchive => "docker-archive:FILE:NAME:TAG",
-            Self::Registry => "docker://HOST/NAME:TAG",
-        }
+    pub fn reference(self) -> String {
+        let place = match self {
+            Self::Layout | Self::OciArchive => "PATH",
+            Self::DockerArchive => "FILE:NAME",
+            Self::Registry => "HOST/NAME",
+        };
+        format!("{}{place}:TAG", self.prefix())
     }
 }
 
@@ -74,5 +81,21 @@ impl fmt::Display for Found {
             Self::DockerArchive => "`docker save` wrote it",
             Self::OldDockerArchive => "a docker older than 1.10 saved it",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_has_its_own_prefix() {
+        let expected = [
+            "oci:PATH:TAG",
+            "oci-archive:PATH:TAG",
+            "docker-archive:FILE:NAME:TAG",
+            "docker://HOST/NAME:TAG",
+        ];
+        assert_eq!(Form::ALL.map(Form::reference), expected);
     }
 }

@@ -88,11 +88,11 @@ pub fn open(
     }
 }
 
-/// Returns the kind of image that a directory or an archive (`*.tar`) holds, as a reference spells
-/// it; `None` where it holds no image.
-pub fn kind_of(path: &Path) -> Option<&'static str> {
+/// Returns the form of the image that a directory or an archive (`*.tar`) holds; `None` where it holds
+/// no image.
+pub fn form_of(path: &Path) -> Option<Form> {
     if path.join(LAYOUT_FILE).is_file() {
-        return Some("oci");
+        return Some(Form::Layout);
     }
     if path.extension().is_none_or(|extension| extension != "tar") {
         return None;
@@ -100,8 +100,8 @@ pub fn kind_of(path: &Path) -> Option<&'static str> {
     let archive = Archive::open(path, Form::OciArchive).ok()?;
     match (archive.has(docker::MANIFEST_FILE), archive.has(LAYOUT_FILE)) {
         // What `docker save` writes today is a layout, too.
-        (true, _) => Some("docker-archive"),
-        (false, true) => Some("oci-archive"),
+        (true, _) => Some(Form::DockerArchive),
+        (false, true) => Some(Form::OciArchive),
         (false, false) => None,
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::Read;
 
 use box_digest::Digest;
+use oci_registry::MANIFEST_LIMIT;
 use oci_spec::image::Descriptor;
 
 use super::documents::Blob;
@@ -34,8 +35,8 @@ impl Bound {
     }
 }
 
-// Registries bound manifests at 4 MiB.
-pub(super) const INDEX: Bound = Bound { what: "an image index", unit: "bytes", limit: 4 << 20 };
+pub(super) const INDEX: Bound =
+    Bound { what: "an image index", unit: "bytes", limit: MANIFEST_LIMIT };
 pub(super) const MANIFEST: Bound = Bound { what: "an image manifest", ..INDEX };
 pub(super) const CONFIG: Bound = Bound { what: "an image config", limit: 8 << 20, ..INDEX };
 

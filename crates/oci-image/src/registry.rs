@@ -43,7 +43,7 @@ pub struct Registries<'a> {
 impl Access<'_> {
     pub(super) fn repo<'r>(&'r self, repository: &'r Repository) -> Result<Repo<'r>, SourceError> {
         let registries = self.registries.ok_or_else(|| SourceError::NotAsked {
-            place: format!("docker://{}/{}", repository.host(), repository.name()),
+            place: title(repository),
             what: "the image is not in the store".to_owned(),
         })?;
         Ok(Repo { repository, registries })
@@ -143,6 +143,11 @@ impl Repo<'_> {
     }
 }
 
+/// Returns a repository as a reference names it, without a tag.
+fn title(repository: &Repository) -> String {
+    format!("{}{}/{}", Form::Registry.prefix(), repository.host(), repository.name())
+}
+
 /// Returns the error of a request that failed.
 pub(super) fn failed(source: RegistryError) -> SourceError {
     SourceError::Registry(Box::new(source))
@@ -150,7 +155,7 @@ pub(super) fn failed(source: RegistryError) -> SourceError {
 
 impl Blobs for Repo<'_> {
     fn title(&self) -> String {
-        format!("docker://{}/{}", self.repository.host(), self.repository.name())
+        title(self.repository)
     }
 
     fn at(&self, digest: &Digest) -> String {

@@ -12,7 +12,8 @@ use super::pax::{Records, check_global};
 use super::{LayerErrorKind, Limits};
 use crate::error::{malformed, twice};
 
-const BLOCK: usize = 512;
+/// The bytes of a block of a tar archive: headers have one, and data are filled up to whole ones.
+pub const BLOCK: usize = 512;
 
 /// The fields of the extension headers before a member's own header.
 #[derive(Debug, Default)]

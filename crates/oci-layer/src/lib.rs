@@ -26,6 +26,7 @@ mod zstd;
 use box_tree::{Content, Leaf, Meta};
 
 pub use apply::flatten;
+pub use archive::BLOCK as TAR_BLOCK;
 pub use codec::{DECODER_EPOCH, IndexError};
 pub use decode::{Compression, LayerSource, decode, read_plain};
 pub use error::{LayerError, LayerErrorKind};

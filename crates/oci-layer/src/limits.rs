@@ -1,5 +1,6 @@
 //! Bounds on one layer.
 
+use box_image::rules::PATH_MAX;
 use box_tree::Leaf;
 use box_tree::encoding::XATTR_BYTES;
 
@@ -42,7 +43,7 @@ impl Default for Limits {
             archive_bytes: 64 << 30,
             small_archive_bytes: 512 << 20,
             growth: 100,
-            path_bytes: 4096,
+            path_bytes: PATH_MAX,
             depth: 256,
             xattr_bytes: XATTR_BYTES,
             header_bytes: 1 << 20,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use box_tree::{Leaf, Meta};
+use box_tree::{Leaf, MAX_XATTR_NAME, Meta, is_known_xattr};
 use tar::{EntryType, Header};
 
 use super::archive::Extensions;
@@ -11,8 +11,6 @@ use super::pax::{Records, XATTR};
 use super::{LayerErrorKind, Limits};
 use crate::error::{malformed, refused, too_large, twice};
 
-/// The longest name of an extended attribute, in bytes (`XATTR_NAME_MAX` of Linux).
-const XATTR_NAME_MAX: usize = 255;
 /// The longest value of an extended attribute, in bytes: the disk image has 16 bits for it.
 const XATTR_VALUE_MAX: usize = 65_535;
 /// The largest size that a header's octal digits can say, in bytes: 8 GiB less one.
@@ -233,21 +231,15 @@ fn xattrs(
 
 fn check_xattr_name(name: &[u8]) -> Result<(), LayerErrorKind> {
     let shown = || String::from_utf8_lossy(name).into_owned();
-    let starts = |prefixes: &[&str]| {
-        prefixes
-            .iter()
-            .any(|prefix| name.strip_prefix(prefix.as_bytes()).is_some_and(|rest| !rest.is_empty()))
-    };
     let is_overlay = name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.");
     Guard::OverlayAttribute.refuse(is_overlay, || {
         refused(format!("the extended attribute {:?} is reserved for overlayfs", shown()))
     })?;
-    if name.is_empty() || name.len() > XATTR_NAME_MAX || name.contains(&0) {
+    if name.is_empty() || name.len() > MAX_XATTR_NAME || name.contains(&0) {
         return Err(malformed("extended attribute's name"));
     }
-    let is_acl = name == b"system.posix_acl_access" || name == b"system.posix_acl_default";
-    let is_known = is_acl || starts(&["user.", "trusted.", "security."]);
-    Guard::UnsupportedAttribute.refuse(!is_known, || LayerErrorKind::UnsupportedAttribute(shown()))
+    let is_unknown = !is_known_xattr(name);
+    Guard::UnsupportedAttribute.refuse(is_unknown, || LayerErrorKind::UnsupportedAttribute(shown()))
 }
 
 /// Reads a time such as `1700000000.123456789` or `-1.5`: seconds, rounded down, and nanoseconds.

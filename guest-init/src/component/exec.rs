@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::ffi::{CString, NulError};
 
-use box_image::defaults::SEARCH_PATH;
+use box_image::rules::{program_paths, search_path};
 use nix::errno::Errno;
 use nix::unistd::execve;
 
@@ -34,7 +34,7 @@ fn try_execute(program: &str, argv: &[String], env: &[String]) -> nix::Result<In
     let argv = c_strings(argv).map_err(|_| Errno::EINVAL)?;
     let env_strings = c_strings(env).map_err(|_| Errno::EINVAL)?;
     let mut result = Errno::ENOENT;
-    for path in candidates(program, env) {
+    for path in program_paths(program, search_path(env)) {
         let path = CString::new(path).map_err(|_| Errno::EINVAL)?;
         let Err(error) = execve(&path, &argv, &env_strings);
         match error {
@@ -51,37 +51,12 @@ fn c_strings(strings: &[String]) -> Result<Vec<CString>, NulError> {
     strings.iter().map(|string| CString::new(string.as_str())).collect()
 }
 
-/// Returns the paths at which `program` may be, in the order of trial.
-fn candidates(program: &str, env: &[String]) -> Vec<String> {
-    if program.is_empty() {
-        return Vec::new();
-    }
-    if program.contains('/') {
-        return vec![program.to_owned()];
-    }
-    let path = env.iter().find_map(|variable| variable.strip_prefix("PATH="));
-    let directories = path.unwrap_or(SEARCH_PATH).split(':');
-    let absolute = directories.filter(|directory| directory.starts_with('/'));
-    absolute.map(|directory| format!("{}/{program}", directory.trim_end_matches('/'))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn strings(list: &[&str]) -> Vec<String> {
         list.iter().map(|&text| text.to_owned()).collect()
-    }
-
-    #[test]
-    fn names_are_looked_up_and_paths_are_not() {
-        let env = strings(&["HOME=/", "PATH=/a/bin:/b/:bin::/"]);
-        assert_eq!(candidates("sh", &env), ["/a/bin/sh", "/b/sh", "/sh"]);
-        assert_eq!(candidates("./sh", &env), ["./sh"]);
-        let default = candidates("sh", &[]);
-        assert_eq!(default.first().map(String::as_str), Some("/usr/local/sbin/sh"));
-        assert_eq!(default.last().map(String::as_str), Some("/bin/sh"));
-        assert_eq!(candidates("", &env), Vec::<String>::new());
     }
 
     #[test]

@@ -24,7 +24,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use box_image::ComponentPlan;
-use box_image::plan::SKILLS_PATH;
+use box_image::plan::{RUN_PATH, SKILLS_PATH};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::mount::{MsFlags, mount};
@@ -87,7 +87,7 @@ pub(crate) fn enter(setting: &Setting<'_>) -> Result<(), InitError> {
 
 /// Mounts the image with its scratch layer; returns where.
 fn mount_overlay(name: &str, plan: &ComponentPlan) -> Result<PathBuf, InitError> {
-    let base = Path::new("/run").join(name);
+    let base = Path::new(RUN_PATH).join(name);
     std::fs::create_dir(&base).step("make the scratch directory")?;
     let size = format!("mode=0700,size={}", plan.limits.memory_bytes / SCRATCH_DIVISOR);
     mount_fs("tmpfs", &base, NO_SUID_DEV, &size)?;

@@ -1,11 +1,11 @@
-//! The directories that the environment decides. Relative paths are ignored, as the XDG Base Directory
-//! Specification says; the VMM process has another working directory, too.
+//! The directories that the environment decides.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
+use host_fs::{absolute_path, filled, user_directory};
 
 use super::error::CommandError;
 
@@ -18,12 +18,9 @@ pub(crate) fn state() -> Result<PathBuf, CommandError> {
 }
 
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("BOXLAUNCH_STATE")
-        .or_else(|| {
-            set("XDG_STATE_HOME").filter(|it| it.is_absolute()).map(|state| state.join("boxbuild"))
-        })
-        .or_else(|| set("HOME").map(|home| home.join(".local/state/boxbuild")))
+    let users = || user_directory("XDG_STATE_HOME", ".local/state", &variable);
+    let named = filled(variable("BOXLAUNCH_STATE")).map(PathBuf::from);
+    named.or_else(|| Some(users()?.join("boxbuild")))
 }
 
 /// Returns where a run makes its private directory: the user's runtime directory, else the
@@ -35,7 +32,7 @@ pub(crate) fn runtime_base() -> PathBuf {
 
 fn runtime_from(variable: Option<OsString>) -> PathBuf {
     let of_user = || PathBuf::from(format!("/run/user/{}", nix::unistd::getuid()));
-    variable.map(PathBuf::from).filter(|it| it.is_absolute()).unwrap_or_else(of_user)
+    absolute_path(variable).unwrap_or_else(of_user)
 }
 
 #[cfg(test)]
@@ -64,7 +61,5 @@ mod tests {
             assert_eq!(runtime_from(ignored.map(OsString::from)), user, "{ignored:?}");
         }
         assert_eq!(runtime_from(Some("/r".into())), Path::new("/r"));
-        let relative = [("HOME", "/h"), ("XDG_STATE_HOME", "s")];
-        assert_eq!(state_with(&relative), Some("/h/.local/state/boxbuild".into()));
     }
 }

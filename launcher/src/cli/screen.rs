@@ -1,6 +1,7 @@
 //! Standard output and standard error while a box runs and signals wait to be read.
 
 use std::cell::{Cell, RefCell};
+use std::env;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -8,12 +9,10 @@ use std::rc::Rc;
 use boxlaunch::LaunchError;
 use boxlaunch::output::{Outlet, Sink};
 use boxlaunch::signals::StopSignals;
+use cli_manual::color::{CLEAR_LINE, is_dumb};
 
 use super::error::{CommandError, signal_code};
 use super::terminal::printed;
-
-/// Returns to the start of the line and erases it.
-const CLEAR: &str = "\r\x1b[K";
 
 /// Where a run writes to. Nothing of it keeps the run from a signal.
 ///
@@ -42,7 +41,7 @@ struct Stream {
 #[derive(Debug)]
 struct Status {
     stderr: Outlet,
-    /// Whether there may be such a line: standard error is a terminal, and no program in the box has
+    /// Whether there may be such a line: standard error is a terminal that can clear it, and no program in the box has
     /// written to it, which may have left a line unfinished.
     is_possible: Cell<bool>,
     is_shown: Cell<bool>,
@@ -53,7 +52,7 @@ impl Status {
     fn clear(&self, outlet: &Outlet) {
         if self.is_shown.take() {
             // Decoration, and the text after it reports what fails.
-            drop(outlet.clone().write_all(CLEAR.as_bytes()));
+            drop(outlet.clone().write_all(CLEAR_LINE.as_bytes()));
         }
     }
 }
@@ -74,7 +73,11 @@ impl Screen {
             let own = file.as_fd().try_clone_to_owned();
             own.map_err(|source| LaunchError::System { action, source })
         };
-        Ok(Self::over([own(&io::stdout())?, own(&io::stderr())?], signals))
+        let screen = Self::over([own(&io::stdout())?, own(&io::stderr())?], signals);
+        if is_dumb(env::var_os("TERM")) {
+            screen.status.is_possible.set(false);
+        }
+        Ok(screen)
     }
 
     fn over(files: [OwnedFd; 2], signals: &Rc<StopSignals>) -> Self {
@@ -95,7 +98,7 @@ impl Screen {
     /// Shows a line until something else is written; nothing where standard error is no terminal.
     pub(crate) fn show_status(&self, text: &str) {
         if self.status.is_possible.get() {
-            self.stderr.write(&format!("{CLEAR}{text}"));
+            self.stderr.write(&format!("{CLEAR_LINE}{text}"));
             self.status.is_shown.set(true);
         }
     }

@@ -1,6 +1,5 @@
 //! `boxlaunch verify`: hashes everything that a box is made of.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 use box_digest::Digest;
@@ -76,13 +75,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
 
 fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, CommandError> {
     let (mut blobs, mut errors) = (Vec::new(), Vec::new());
-    let mut checked = HashSet::new();
-    let manifest = &documents.manifest;
-    for descriptor in [&manifest.config].into_iter().chain(&manifest.layers) {
-        // A manifest may name one large blob a thousand times.
-        if !checked.insert((descriptor.digest, descriptor.size)) {
-            continue;
-        }
+    for descriptor in documents.manifest.blobs() {
         let wrong = check(documents, descriptor, receipts)?;
         let Descriptor { digest, size, .. } = *descriptor;
         blobs.push(BlobReport {

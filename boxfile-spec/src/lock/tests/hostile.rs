@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use testkit::hostile::replace_each;
 
 use super::*;
 
@@ -125,9 +126,6 @@ proptest! {
         length in 0usize..40,
         pieces in proptest::collection::vec(select(&PIECES[..]), 0..4),
     ) {
-        let text = example().write();
-        let start = text.floor_char_boundary(start.min(text.len()));
-        let end = text.floor_char_boundary((start + length).min(text.len()));
-        run(&format!("{}{}{}", &text[..start], pieces.concat(), &text[end..]));
+        run(&replace_each(&example().write(), &[(start, length, pieces.concat())]));
     }
 }

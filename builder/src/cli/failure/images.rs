@@ -92,6 +92,7 @@ impl Explain for ExportError {
 /// Returns what to write or run where a path has something else than an image.
 fn instead(path: &Path, expected: Form, found: Found) -> String {
     let path = path.display();
+    let form = |form: Form| format!("\"{}{path}\"", form.prefix());
     match (found, expected) {
         (Found::Nothing | Found::Lacks(_), Form::Layout) => {
             format!("copy an image there: skopeo copy docker://NAME oci:{path}:latest")
@@ -100,8 +101,12 @@ fn instead(path: &Path, expected: Form, found: Found) -> String {
             "a relative path starts from the directory of the file that has the reference"
                 .to_owned()
         }
-        (Found::File, _) => format!("write \"oci-archive:{path}\" or \"docker-archive:{path}\""),
-        (Found::Directory, _) => format!("an image layout in a directory is \"oci:{path}\""),
+        (Found::File, _) => {
+            format!("write {} or {}", form(Form::OciArchive), form(Form::DockerArchive))
+        }
+        (Found::Directory, _) => {
+            format!("an image layout in a directory is {}", form(Form::Layout))
+        }
         (Found::SkopeoDirectory, _) => format!("run: skopeo copy dir:{path} oci:IMAGE:latest"),
         (Found::Compressed { program, .. }, _) => format!(
             "an archive is read in place: run `{program} {path}`, and name the file that this leaves"
@@ -112,8 +117,8 @@ fn instead(path: &Path, expected: Form, found: Found) -> String {
         (Found::Lacks(_) | Found::Empty | Found::NoArchive, _) => {
             format!("make it with `docker save NAME -o {path}`")
         }
-        (Found::OciArchive, _) => format!("write \"oci-archive:{path}\""),
-        (Found::DockerArchive, _) => format!("write \"docker-archive:{path}\""),
+        (Found::OciArchive, _) => format!("write {}", form(Form::OciArchive)),
+        (Found::DockerArchive, _) => format!("write {}", form(Form::DockerArchive)),
         (Found::OldDockerArchive, _) => "load it into a newer docker, and save it again".to_owned(),
     }
 }

@@ -13,7 +13,7 @@ use boxbuild::project::NAMES;
 use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes, shown};
 use host_fs::checkout::replace;
 use host_fs::publish::PublishError;
-use oci_image::{Access, Image, Registries, SourceError};
+use oci_image::{Access, Form, Image, Registries, SourceError};
 use serde_json::{Value, json};
 
 use super::entry::with_fields;
@@ -146,10 +146,10 @@ fn open_named(reference: &str, args: &Args) -> Result<Image, Failure> {
 
 /// Returns the failure of a path that is given as it is, and has an image.
 pub(super) fn misnamed(reference: &str) -> Option<Failure> {
-    let kind = oci_image::kind_of(Path::new(reference))?;
+    let prefix = oci_image::form_of(Path::new(reference))?.prefix();
     let message = format!("`{reference}` does not say of which kind the image is");
     let path = shell_word(reference);
-    let help = format!("write {kind}:{path}; an image of a registry is docker://NAME");
+    let help = format!("write {prefix}{path}; an image of a registry is docker://NAME");
     Some(Failure::new((ErrorCode::ImageNotFound, help), message))
 }
 
@@ -179,8 +179,8 @@ pub(super) fn parse(reference: &str) -> Result<ImageRef, Failure> {
 /// Finds the images of this directory.
 fn discover() -> Result<(Found, Option<Found>), Failure> {
     let (mut agents, mut businesses) = (Vec::new(), Vec::new());
-    for (kind, path) in images() {
-        match look_at(kind, &path) {
+    for (form, path) in images() {
+        match look_at(form, &path) {
             Ok((found, true)) => businesses.push(found),
             Ok((found, false)) => agents.push(found),
             Err(why) => terminal::note(&format!("warning: skipped: {}", shown(&why))),
@@ -205,8 +205,8 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
 }
 
 /// Opens the only image of a directory or file. Returns `true` with the business application's.
-fn look_at(kind: &str, path: &Path) -> Result<(Found, bool), String> {
-    let reference = format!("{kind}:{}", path.display());
+fn look_at(form: Form, path: &Path) -> Result<(Found, bool), String> {
+    let reference = format!("{}{}", form.prefix(), path.display());
     // A path with a colon would be read as one with a tag.
     let named = parse(&reference).ok().filter(|parsed| parsed.to_string() == reference);
     let named = named.filter(|_| path.to_str().is_some_and(|path| !path.contains(':')));
@@ -230,15 +230,15 @@ fn says_business(name: &str) -> bool {
     name.split(|c: char| !c.is_ascii_alphanumeric()).any(|it| it.eq_ignore_ascii_case("business"))
 }
 
-/// Returns what holds images in this directory and in `images`, sorted, and of which kind each is.
-fn images() -> Vec<(&'static str, PathBuf)> {
+/// Returns what holds images in this directory and in `images`, sorted, and in which form each is.
+fn images() -> Vec<(Form, PathBuf)> {
     let mut found: Vec<_> = [".", "images"]
         .iter()
         .filter_map(|directory| std::fs::read_dir(directory).ok())
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .map(|path| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
-        .filter_map(|path| Some((oci_image::kind_of(&path)?, path)))
+        .filter_map(|path| Some((oci_image::form_of(&path)?, path)))
         .collect();
     found.sort_by(|(_, one), (_, other)| one.cmp(other));
     found

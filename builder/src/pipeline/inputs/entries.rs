@@ -9,7 +9,7 @@ use oci_image::Image;
 use super::Inputs;
 use crate::BuildError;
 use crate::pipeline::request::Request;
-use crate::project::pins;
+use crate::project::pins::{self, ENV_FILE, SKILL};
 
 /// Writes down what was read.
 pub(in crate::pipeline) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
@@ -36,11 +36,11 @@ pub(in crate::pipeline) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock 
         set("binary", source, *kind, binary.sha256.into(), binary.content.size, Vec::new());
     }
     for file in &inputs.env_files {
-        let name = format!("env:{}", file.path);
+        let name = format!("{ENV_FILE}{}", file.path);
         set(&name, &file.path, PinKind::EnvFile, file.digest.into(), file.size, Vec::new());
     }
     for skill in &inputs.skills {
-        let (name, digest) = (format!("skill:{}", skill.name), skill.skill.tree.digest().into());
+        let (name, digest) = (format!("{SKILL}{}", skill.name), skill.skill.tree.digest().into());
         set(&name, &skill.source, PinKind::Skill, digest, skill.skill.size(), Vec::new());
     }
     for (name, kind, tool) in

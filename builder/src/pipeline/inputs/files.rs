@@ -18,9 +18,6 @@ use crate::compose::Env;
 use crate::pipeline::request::{InputError, InputFile, InputKind, Request};
 use crate::{BuildError, Report};
 
-/// The most bytes that an init or a kernel may have.
-const FILE_MAX: u64 = 512 << 20;
-
 /// A file with variables, as the lock pins it.
 pub(super) struct EnvFile {
     pub(super) path: String,
@@ -110,11 +107,11 @@ pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
     }
 }
 
-/// Reads a whole file, and returns it opened, too.
+/// Reads a whole file, and returns it opened, too. An init may be as large as a kernel.
 fn read_input(kind: InputKind, file: &InputFile) -> Result<(File, Vec<u8>), BuildError> {
     let read = || {
         let file = open_regular(&file.path, Links::Follow)?;
-        let bytes = read_open(&file, FILE_MAX)?;
+        let bytes = read_open(&file, guest_kernel::MAX_FILE)?;
         Ok((file, bytes))
     };
     read().map_err(|error: ReadError| {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use box_cache::Store;
 use box_digest::Digest;
-use box_image::{ComponentName, HUB};
+use box_image::{ComponentName, HUB, HUB_LIBRARY};
 use boxfile_spec::{Diagnostic, ImageRef, Spanned};
 use oci_image::{Access, Found, Image, Registries, SourceError};
 
@@ -82,7 +82,7 @@ pub(super) fn changed(
 /// the cause says so.
 fn cause(source: SourceError, reference: &ImageRef, base: &Path) -> Cause {
     let ImageRef::Registry { host, repository, .. } = reference else { return source.into() };
-    let path = repository.strip_prefix("library/").unwrap_or(repository);
+    let path = repository.strip_prefix(HUB_LIBRARY).unwrap_or(repository);
     if host == HUB && base.join(path).is_dir() {
         return Cause::Unprefixed { path: path.to_owned(), source };
     }

@@ -3,7 +3,8 @@
 use thiserror::Error;
 
 use crate::rules::{
-    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, is_normalized, is_request_path, kernel_directory,
+    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, PATH_MAX, is_normalized, is_request_path,
+    kernel_directory,
 };
 
 use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan};
@@ -124,9 +125,6 @@ fn strings(plan: &ComponentPlan) -> Option<Fault> {
     let (setting, _) = settings.into_iter().find(|(_, strings)| broken(strings))?;
     Some((setting.to_owned(), "it has a NUL byte, and the kernel takes none; remove it"))
 }
-
-/// The most bytes of a path (`PATH_MAX` of Linux).
-const PATH_MAX: usize = 4096;
 
 /// Overlayfs reads its options as a list in which these characters separate or escape.
 fn root(path: &str) -> Option<Fault> {

@@ -35,6 +35,8 @@ pub const PLAN_PATH: &str = "/boxbuild/plan.json";
 /// Where a rootfs of the layout "merged" has the package databases of the images, below a directory
 /// for each component: `/boxbuild/packages/agent/var/lib/dpkg/status`.
 pub const PACKAGES_PATH: &str = "/boxbuild/packages";
+/// The directory of the rootfs in which init mounts what the components' roots are built on.
+pub const RUN_PATH: &str = "/run";
 /// Where skills lie in each component, and baked ones in the rootfs.
 pub const SKILLS_PATH: &str = "/a3s/skills";
 /// The directory of the rootfs that holds the components' roots: one for each component, or in the
@@ -47,8 +49,6 @@ pub const INIT_PATH: &str = "/init.krun";
 pub const NONCE_PATH: &str = "/nonce";
 /// The directory of the first root at which init mounts the rootfs.
 pub const NEW_ROOT: &str = "/newroot";
-/// The directories of the first root: the mount points that init needs before it has another root.
-pub const FIRST_ROOT_DIRS: [&str; 4] = ["/dev", "/proc", "/sys", NEW_ROOT];
 /// The vsock port of the host on which init reports; the host listens.
 pub const CONTROL_PORT: u32 = 1024;
 

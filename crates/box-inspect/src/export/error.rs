@@ -2,6 +2,7 @@
 
 use std::io;
 
+use box_tree::path::lossy;
 use host_fs::FileError;
 use host_fs::publish::PublishError;
 
@@ -65,11 +66,6 @@ impl ExportError {
 
 /// The rootfs, for errors in reading it.
 pub(crate) const ROOTFS: &str = "the rootfs of the box";
-
-/// Shows a path of a tree to people.
-pub(super) fn lossy(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
-}
 
 /// Adds the operation and the entry of the tree to an error.
 pub(super) fn entry_at(doing: &'static str, path: &[u8]) -> impl FnOnce(io::Error) -> FileError {

@@ -11,9 +11,8 @@
 //! same name and time everywhere.
 
 use box_tree::Meta;
+use oci_layer::TAR_BLOCK as BLOCK;
 
-/// The bytes of a block: headers have one, and data are filled up to whole ones.
-pub(super) const BLOCK: usize = 512;
 const PATH: usize = 100;
 /// The largest numbers that the fields have digits for.
 const ID_MAX: u64 = 0o777_7777;

@@ -11,6 +11,7 @@ use std::path::Path;
 use box_digest::Digest;
 use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
 use box_image::{ComponentName, ComponentPlan, DEFAULT_TAG};
+use box_tree::path::lossy;
 use box_tree::{Meta, Tree, entries};
 use boxfile_spec::Platform;
 use host_fs::FileError;
@@ -20,7 +21,6 @@ use oci_spec::image::{
     ImageManifestBuilder, MediaType, OciLayoutBuilder, Os, RootFs, SCHEMA_VERSION,
 };
 
-use super::error::lossy;
 use super::member::{Flag, Member};
 use super::{Export, ExportError, Written, place, tar};
 use crate::opened::OpenBox;

@@ -6,12 +6,13 @@
 
 use std::io::Write;
 
+use box_tree::path::lossy;
 use box_tree::{Inode, Kind, Leaf, Tree, entries};
+use oci_layer::TAR_BLOCK as BLOCK;
 
 use super::ExportError;
 use super::contents::Contents;
-use super::error::lossy;
-use super::member::{BLOCK, Flag, Member};
+use super::member::{Flag, Member};
 use crate::links::HardLinks;
 
 /// Writes a tree as an archive.

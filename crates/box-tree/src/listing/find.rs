@@ -1,6 +1,7 @@
 //! Finding a path in a listing, as people write it.
 
 use super::Listing;
+use crate::path::lossy;
 use crate::{Follow, InodeId, LookupError, Step, Walk, path};
 
 /// How many names of a directory an error has at most.
@@ -100,8 +101,4 @@ fn blocked(error: LookupError, walk: &Walk<'_>, path: &[u8]) -> FindError {
         LookupError::TooManyLinks => FindError::TooManyLinks { path: whole() },
         LookupError::TooLong | LookupError::TooManyDetours => FindError::TooLong { path: whole() },
     }
-}
-
-fn lossy(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
 }

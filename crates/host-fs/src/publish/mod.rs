@@ -31,5 +31,5 @@ mod sweep;
 pub use directory::{DirectoryDraft, PublishError, Swap};
 pub use file::FileDraft;
 pub use flush::create_directories;
-pub use parent::{flush_names, parent_of};
+pub use parent::{flush_names, open_directory, parent_of};
 pub use sweep::sweep;

@@ -181,8 +181,11 @@ pub fn parent_of(path: &Path) -> &Path {
 }
 
 /// Opens a directory in another one, without following a link.
-pub(super) fn open_directory(
-    parent: BorrowedFd<'_>,
+///
+/// # Errors
+/// The operating system's.
+pub fn open_directory(
+    parent: impl AsFd,
     name: impl rustix::path::Arg,
 ) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use host_fs::FileError;
 use host_fs::read::{Links, Section, open_regular};
-use oci_layer::{GZIP_MAGIC, ZSTD_MAGIC};
+use oci_layer::{GZIP_MAGIC, TAR_BLOCK as BLOCK, ZSTD_MAGIC};
 
 use super::error::SourceError;
 use super::files::Files;
@@ -27,7 +27,6 @@ const COMPRESSED: [(&[u8], &str, &str); 5] = [
 ];
 /// Where a tar header says that it is one (POSIX pax(1), "ustar Interchange Format").
 const USTAR: std::ops::Range<usize> = 257..262;
-const BLOCK: usize = 512;
 
 /// An archive whose members are known.
 #[derive(Debug)]

@@ -9,12 +9,12 @@ use super::super::documents::Blob;
 use super::super::error::SourceError;
 use super::super::files::Files;
 use super::super::keys::{Document, Shape, optional, required};
-use super::super::place::{Bound, CONFIG, Opened, parse, read_bounded, wrong_digest};
+use super::super::place::{Bound, CONFIG, INDEX, Opened, parse, read_bounded, wrong_digest};
 use super::MANIFEST_FILE;
 
 /// How many images an archive may have: the config of each may have to be looked at.
 const IMAGES: Bound = Bound { unit: "images", limit: 256, ..LIST };
-const LIST: Bound = Bound { what: "a list of images", unit: "bytes", limit: 4 << 20 };
+const LIST: Bound = Bound { what: "a list of images", ..INDEX };
 
 /// An image of an archive. Other fields (`Parent`, `LayerSources`) say nothing that is needed.
 #[derive(Debug, Deserialize)]

@@ -6,7 +6,7 @@ use box_digest::Digest;
 use testkit::images::{Compression, Image as Declared, Saved, pack};
 
 use super::*;
-use crate::kind_of;
+use crate::{Form, form_of};
 
 const COMPRESSIONS: [Compression; 3] = [Compression::Gzip, Compression::Zstd, Compression::None];
 
@@ -39,8 +39,8 @@ fn a_layout_in_a_directory_and_in_an_archive() {
                     assert_eq!(opened(base, &text).unwrap().manifest, manifest);
                 }
             }
-            assert_eq!(kind_of(&base.join("a")), Some("oci"));
-            assert_eq!(kind_of(&base.join("a.tar")), Some("oci-archive"));
+            assert_eq!(form_of(&base.join("a")), Some(Form::Layout));
+            assert_eq!(form_of(&base.join("a.tar")), Some(Form::OciArchive));
         }
     }
 }
@@ -61,7 +61,7 @@ fn archives_of_docker_save() {
         let image = opened(base, "docker-archive:a.tar").unwrap();
         assert_eq!(image.manifest, image.config_digest);
         configs.push(image.manifest);
-        assert_eq!(kind_of(&base.join("a.tar")), Some("docker-archive"));
+        assert_eq!(form_of(&base.join("a.tar")), Some(Form::DockerArchive));
     }
     configs.dedup();
     assert_eq!(configs.len(), 1, "an image has one identity however it is saved");

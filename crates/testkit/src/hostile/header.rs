@@ -2,7 +2,8 @@
 
 use super::bytes::unescape;
 
-const BLOCK: usize = 512;
+/// The bytes of a block.
+pub(super) const BLOCK: usize = 512;
 
 /// Where the fields of a header lie (POSIX pax(1), "ustar Header Block").
 const FIELDS: [(&str, usize, usize); 16] = [

@@ -13,7 +13,7 @@ mod random;
 
 pub use case::Case;
 pub use entry::{Entry, Expected, Node};
-pub use random::{Random, mutate};
+pub use random::{Random, mutate, replace_each};
 
 /// The word that each case's names hold.
 pub const MARKER: &str = "evil";

@@ -1,4 +1,6 @@
-//! Archives changed at random, the same on every machine.
+//! Archives and texts changed at random, the same on every machine.
+
+use super::header::BLOCK;
 
 /// A generator of numbers (xorshift64*, Vigna 2016); not for secrets.
 #[derive(Debug, Clone)]
@@ -25,7 +27,6 @@ impl Random {
     }
 }
 
-const BLOCK: usize = 512;
 /// Where the fields of a header lie that a reader takes something from.
 const FIELDS: [(usize, usize); 10] = [
     (0, 100),
@@ -66,6 +67,18 @@ const ODD: [&[u8]; 24] = [
     b"\n",
     b"8 a=bc\n",
 ];
+
+/// Replaces parts of a text, one after the other: each is a place, taken modulo the places that there
+/// are, the length of what is there in bytes, and the text instead.
+pub fn replace_each(text: &str, parts: &[(usize, usize, String)]) -> String {
+    let mut text = text.to_owned();
+    for (place, length, instead) in parts {
+        let start = text.floor_char_boundary(place % (text.len() + 1));
+        let end = text.floor_char_boundary(start + length);
+        text.replace_range(start..end, instead);
+    }
+    text
+}
 
 /// Returns an archive like `archive`, changed in one to four places; sometimes it continues as
 /// `other` does. The sums of its headers are right again nine times out of ten.
@@ -130,6 +143,13 @@ fn mend(bytes: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_a_text_are_replaced_between_characters() {
+        let parts = [(1, 2, "x".to_owned()), (5, 9, "é".to_owned()), (6, 0, "<".to_owned())];
+        assert_eq!(replace_each("aéb", &parts), "a<é");
+        assert_eq!(replace_each("é", &[(1, 1, String::new())]), "é");
+    }
 
     #[test]
     fn the_same_seed_gives_the_same_archives() {

@@ -19,15 +19,16 @@ mod dress;
 use std::fs::File;
 use std::path::Path;
 
-use box_tree::path::{names, split};
+use box_tree::path::{lossy, names, split};
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use host_fs::publish::open_directory;
+use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::ExportError;
 use super::contents::Contents;
-use super::error::{entry_at, lossy};
+use super::error::entry_at;
 use super::place;
 use crate::links::HardLinks;
 use dress::Dresser;
@@ -59,11 +60,6 @@ pub(super) fn extract(
 /// Says at which entry something was being done.
 fn at(doing: &'static str, path: &[u8]) -> impl FnOnce(Errno) -> ExportError {
     move |errno| entry_at(doing, path)(errno.into()).into()
-}
-
-fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
 /// A tree on its way to a directory.
