@@ -8,6 +8,7 @@ use box_image::text::shell_word;
 use boxbuild::project::Project;
 use boxfile_spec::{Document, MAX_SOURCE, Severity, Source, Syntax};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use host_fs::FileError;
 use host_fs::checkout::replace;
 use serde_json::json;
 
@@ -94,10 +95,7 @@ fn format(file: &Path, check: bool) -> Result<bool, Failure> {
     let document = Project::of(file).read(None)?;
     let Some(text) = formatted(file, document, is_named_boxfile(file))? else { return Ok(false) };
     if !check {
-        let failed = |error| {
-            Failure::new(ErrorCode::Io, format!("cannot write {}: {error}", file.display()))
-        };
-        replace(file, &text).map_err(failed)?;
+        replace(file, &text).map_err(FileError::of("write", file))?;
     }
     Ok(true)
 }

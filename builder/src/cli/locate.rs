@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use box_image::ErrorCode;
-use host_fs::{filled, user_directory};
+use host_fs::{named_path, user_directory};
 
 use super::failure::Failure;
 use super::terminal;
@@ -56,7 +56,7 @@ pub(crate) fn user(name: &str, default: &str) -> Option<PathBuf> {
 
 /// Returns the path in an environment variable, unless it is empty.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
-    filled(env::var_os(name)).map(PathBuf::from)
+    named_path(env::var_os(name))
 }
 
 /// Returns a box's name made of the current directory's.

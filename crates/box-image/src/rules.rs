@@ -118,13 +118,11 @@ pub fn search_path(env: &[String]) -> &str {
 /// Returns the paths at which a program may be, in the order of trial: its own where it has a slash,
 /// else those in the absolute directories of a search path.
 pub fn program_paths(program: &str, search_path: &str) -> Vec<String> {
-    if program.is_empty() {
-        return Vec::new();
-    }
     if program.contains('/') {
         return vec![program.to_owned()];
     }
-    let absolute = search_path.split(':').filter(|directory| directory.starts_with('/'));
+    let is_searched = |directory: &&str| directory.starts_with('/') && !program.is_empty();
+    let absolute = search_path.split(':').filter(is_searched);
     absolute.map(|directory| format!("{}/{program}", directory.trim_end_matches('/'))).collect()
 }
 

@@ -98,8 +98,7 @@ impl<'a, 'r> Scan<'a, 'r> {
 
     /// Returns the origin of what is at a path of the component at `root`, links followed.
     pub(super) fn origin(&mut self, root: &str, path: &str) -> Option<NamedOrigin<'a>> {
-        let found = self.follow(root, path.as_bytes())?;
-        self.listing.origin(found)
+        self.follow(root, path.as_bytes()).and_then(|found| self.listing.origin(found))
     }
 
     /// Returns whether the box may have more packages than were found, and notes where it may not.

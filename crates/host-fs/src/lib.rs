@@ -48,18 +48,17 @@ pub fn user_directory(
     default: &str,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Option<PathBuf> {
-    absolute_path(variable(name))
-        .or_else(|| Some(PathBuf::from(filled(variable("HOME"))?).join(default)))
+    absolute_path(variable(name)).or_else(|| Some(named_path(variable("HOME"))?.join(default)))
 }
 
 /// Returns the path in a variable of that specification, which says to ignore one that is relative.
 pub fn absolute_path(value: Option<OsString>) -> Option<PathBuf> {
-    value.map(PathBuf::from).filter(|it| it.is_absolute())
+    named_path(value).filter(|it| it.is_absolute())
 }
 
-/// Returns the value of a variable that is not empty: an empty one is as good as none.
-pub fn filled(value: Option<OsString>) -> Option<OsString> {
-    value.filter(|it| !it.is_empty())
+/// Returns the path in a variable, unless it is empty, which is as good as not set.
+pub fn named_path(value: Option<OsString>) -> Option<PathBuf> {
+    value.filter(|it| !it.is_empty()).map(PathBuf::from)
 }
 
 #[cfg(test)]

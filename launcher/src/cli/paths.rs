@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
-use host_fs::{absolute_path, filled, user_directory};
+use host_fs::{absolute_path, named_path, user_directory};
 
 use super::error::CommandError;
 
@@ -19,8 +19,7 @@ pub(crate) fn state() -> Result<PathBuf, CommandError> {
 
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let users = || user_directory("XDG_STATE_HOME", ".local/state", &variable);
-    let named = filled(variable("BOXLAUNCH_STATE")).map(PathBuf::from);
-    named.or_else(|| Some(users()?.join("boxbuild")))
+    named_path(variable("BOXLAUNCH_STATE")).or_else(|| Some(users()?.join("boxbuild")))
 }
 
 /// Returns where a run makes its private directory: the user's runtime directory, else the

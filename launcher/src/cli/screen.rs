@@ -74,9 +74,7 @@ impl Screen {
             own.map_err(|source| LaunchError::System { action, source })
         };
         let screen = Self::over([own(&io::stdout())?, own(&io::stderr())?], signals);
-        if is_dumb(env::var_os("TERM")) {
-            screen.status.is_possible.set(false);
-        }
+        screen.status.is_possible.update(|it| it && !is_dumb(env::var_os("TERM")));
         Ok(screen)
     }
 

@@ -11,6 +11,7 @@ use box_skill::is_skill;
 use boxbuild::compose::ImageConfig;
 use boxbuild::project::NAMES;
 use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes, shown};
+use host_fs::FileError;
 use host_fs::checkout::replace;
 use host_fs::publish::PublishError;
 use oci_image::{Access, Form, Image, Registries, SourceError};
@@ -264,10 +265,7 @@ fn check_free(file: &Path, force: bool) -> Result<(), Failure> {
 /// Writes a file as a whole or not at all. Only with `force` may it exist.
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     if force {
-        let failed = |error| {
-            Failure::new(ErrorCode::Io, format!("cannot write {}: {error}", path.display()))
-        };
-        return replace(path, text).map_err(failed);
+        return Ok(replace(path, text).map_err(FileError::of("write", path))?);
     }
     let written = file(path, |out| out.write_all(text.as_bytes()).map_err(ExportError::Write));
     written.map_err(|error| match error {
