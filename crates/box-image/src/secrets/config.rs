@@ -14,6 +14,9 @@ use crate::text::shown;
 
 /// The declaration of a secret, which has its name and no value.
 const DECLARATION: &str = "secret";
+/// The length in bytes from which a value without quotes is a secret, if its name is that of one. What is
+/// shorter is looked at again for each name inside of it.
+const BARE_MAX: usize = 1 << 10;
 /// The properties of [`DECLARATION`] whose values are no secrets.
 const KNOWN: [&str; 2] = ["path", "component"];
 
@@ -77,8 +80,12 @@ impl Following<'_> {
         if self.sign(next, b"(") {
             next += 3;
         }
+        // Neither syntax has it, so that a message shows the line.
+        next += usize::from(self.sign(next, b"{") && self.sign(next + 2, b"}"));
         // Looked at first: where a value ends may be far away.
-        if !names_secret(&variable_of(name), "") || (name == DECLARATION && !assigned) {
+        let variable = variable_of(name);
+        let names = is_variable(&variable) && names_secret(&variable, "");
+        if !names || (name == DECLARATION && !assigned) {
             return Vec::new();
         }
         if assigned && self.sign(next, b"[") {
@@ -95,7 +102,8 @@ impl Following<'_> {
             Kind::Word if !is_key && !is_prose => value.place.clone(),
             _ => return Vec::new(),
         };
-        Some(place).filter(|it| self.is_secret(name, it)).into_iter().collect()
+        let is_long = value.kind == Kind::Word && place.len() > BARE_MAX;
+        Some(place).filter(|it| is_long || self.is_secret(name, it)).into_iter().collect()
     }
 
     /// Returns whether the text at a place is a secret under a name.
@@ -103,9 +111,8 @@ impl Following<'_> {
         let value = &self.text[place.clone()];
         let is_name = name == DECLARATION && is_variable(value);
         let is_option = name.starts_with('-') && value.starts_with('-');
-        let variable = variable_of(name);
         let is_plain = !is_name && !is_option && !value.starts_with('$');
-        is_plain && is_variable(&variable) && is_secret(&variable, value)
+        is_plain && is_secret(&variable_of(name), value)
     }
 
     /// Returns the place of a value without quotes: up to a blank, or what separates values.
@@ -192,7 +199,8 @@ impl Secrets {
         let is_quote = |c: char| "`\"'".contains(c);
         let is_end = |c: char| c.is_whitespace() || c == '=';
         let mask = |piece: &str| {
-            let part = piece.trim_end_matches(is_quote).trim_end_matches('…');
+            // A message that says how to write a text has its quotes escaped.
+            let part = piece.trim_end_matches(is_quote).trim_end_matches(['…', '\\']);
             if self.has(part, visible) {
                 return format!("{MASK}{}", &piece[part.len()..]);
             }
@@ -221,7 +229,7 @@ fn unescaped(written: &str) -> String {
     while let Some((before, after)) = rest.split_once('\\') {
         plain += before;
         let code = |digits: &str| u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
-        let braces = after.strip_prefix("u{").and_then(|it| it.split_once('}'));
+        let braces = after.strip_prefix("u{").and_then(in_braces);
         let fixed = |sign: char, len: usize| {
             Some((after.strip_prefix(sign)?.get(..len)?, after.get(1 + len..)?))
         };
@@ -241,6 +249,13 @@ fn unescaped(written: &str) -> String {
         rest = after;
     }
     plain + rest
+}
+
+/// Splits what follows `\u{` after the digits. Only the next bytes are looked at, as a text may begin
+/// many escapes and end none.
+fn in_braces(text: &str) -> Option<(&str, &str)> {
+    let end = text.bytes().take(7).position(|byte| byte == b'}')?;
+    Some((&text[..end], &text[end + 1..]))
 }
 
 /// Returns whether a character can be inside of a name.
@@ -277,6 +292,18 @@ mod tests {
             ("env API_TOKEN=\"a b\nport 1", "env API_TOKEN=\"****\nport 1"),
             ("env API_TOKEN=\"\"\"\na\nb\n\"\"\" c", "env API_TOKEN=\"\"\"****\"\"\" c"),
             ("env API_TOKEN=a$b; x", "env API_TOKEN=****; x"),
+            ("env API_TOKEN={a b}", "env API_TOKEN={a b}"),
+            ("env API_TOKEN={a}", "env API_TOKEN={****}"),
+            (
+                r#"env /-API_TOKEN="a" /- B_TOKEN="b""#,
+                r#"env /-API_TOKEN="****" /- B_TOKEN="****""#,
+            ),
+            (
+                r#"args "-H" "Authorization: Bearer a" "x-api-key: b""#,
+                r#"args "-H" "Authorization: ****" "x-api-key: ****""#,
+            ),
+            ("authorization = \"Basic YQ==\"", "authorization = \"****\""),
+            (r#"path="/x?a=b&api_token=c&d""#, r#"path="/x?a=b&api_token=****&d""#),
             ("env API_TOKEN abc", "env API_TOKEN ****"),
             (
                 r#"env = { API_TOKEN = "a", DB_PASSWORD = b }"#,
@@ -320,6 +347,14 @@ mod tests {
             let text = part.repeat((1 << 20) / part.len());
             assert!(config_secrets(&text).len() < text.len());
         }
+        // Each of these values goes to the end of the text.
+        for part in ["--token=", "token=$", "token=/a/", "TOKEN1=$", "?token=$", "a: token: "] {
+            let text = part.repeat((1 << 20) / part.len());
+            assert!(config_secrets(&text).len() < text.len());
+        }
+        let mut secrets = Secrets::default();
+        secrets.add(&"\\u{".repeat(1 << 18));
+        assert!(!secrets.is_empty());
     }
 
     #[test]
@@ -348,6 +383,7 @@ mod tests {
             ("`b` is a bad thing", "`****` is a bad thing"),
             ("unknown `hunter…`, `hun`", "unknown `****…`, `hun`"),
             ("write x=hunter2", "write x=****"),
+            (r##"write `"r#\"hunter2\"#"`"##, r##"write `"r#\"****\"#"`"##),
             ("`a\u{fffd}b éé \"c`", "`****\"c`"),
             ("did you mean `env`?", "did you mean `env`?"),
         ] {
