@@ -28,12 +28,19 @@ pub fn config_secrets(text: &str) -> Vec<Range<usize>> {
     let tokens = tokens(text);
     let mut found = private_keys(text);
     let (mut line, mut table, mut done) = (false, false, 0);
+    // How many braces and brackets of a declaration are open.
+    let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {
         let begins = at == 0 || tokens[at - 1].is_sign(b"\n;{}");
         let after = Following { text, tokens: &tokens, at };
-        if begins {
+        if begins && depth == 0 {
             table = if token.is_sign(b"[") { after.declares_table() } else { table };
             line = !token.is_sign(b"\n") && is_declaration(token.of(text));
+        }
+        match token.kind {
+            Kind::Sign(b'{' | b'[') if line => depth += 1,
+            Kind::Sign(b'}' | b']') => depth = depth.saturating_sub(1),
+            _ => {}
         }
         if token.is_text() && token.place.start >= done {
             let start = token.place.start;
@@ -76,21 +83,19 @@ impl Following<'_> {
         let mut next = self.at + 1;
         let assigned = self.sign(next, b"=:");
         let is_option = name.starts_with('-');
-        next += usize::from(assigned || (is_option && self.sign(next, b",")));
+        next += usize::from(is_option && self.sign(next, b","));
+        next += self.tokens[next..].iter().take_while(|it| it.is_sign(b"=:")).count();
         if self.sign(next, b"(") {
-            next += 3;
+            next += if self.sign(next + 2, b")") { 3 } else { 1 };
         }
-        // Neither syntax has it, so that a message shows the line.
-        next += usize::from(self.sign(next, b"{") && self.sign(next + 2, b"}"));
         // Looked at first: where a value ends may be far away.
         let variable = variable_of(name);
         let names = is_variable(&variable) && names_secret(&variable, "");
         if !names || (name == DECLARATION && !assigned) {
             return Vec::new();
         }
-        if assigned && self.sign(next, b"[") {
-            let items = self.tokens[next..].iter().take_while(|it| !it.is_sign(b"]=:"));
-            let items = items.filter(|it| it.is_text()).map(|it| it.place.clone());
+        if assigned && self.sign(next, b"[{") {
+            let items = self.items(next).map(|it| it.place.clone());
             return items.filter(|it| self.is_secret(name, it)).collect();
         }
         let Some(value) = self.tokens.get(next) else { return Vec::new() };
@@ -106,6 +111,16 @@ impl Following<'_> {
         Some(place).filter(|it| is_long || self.is_secret(name, it)).into_iter().collect()
     }
 
+    /// Returns the values in brackets or braces, up to the next ones or, where they are not closed, the
+    /// next assignment.
+    fn items(&self, open: usize) -> impl Iterator<Item = &Token> {
+        let ends: &[u8] = if self.sign(open, b"[") { b"]=:" } else { b"{}" };
+        let inside = self.tokens.iter().enumerate().skip(open + 1);
+        let inside = inside.take_while(|(_, it)| !it.is_sign(ends));
+        let values = inside.filter(|(at, it)| it.is_text() && !self.sign(at + 1, b"=:"));
+        values.map(|(_, it)| it)
+    }
+
     /// Returns whether the text at a place is a secret under a name.
     fn is_secret(&self, name: &str, place: &Range<usize>) -> bool {
         let value = &self.text[place.clone()];
@@ -115,10 +130,18 @@ impl Following<'_> {
         is_plain && is_secret(&variable_of(name), value)
     }
 
-    /// Returns the place of a value without quotes: up to a blank, or what separates values.
+    /// Returns the place of a value without quotes: up to a blank, or what separates values. A password
+    /// may have `,` and `;` inside.
     fn bare(&self, start: usize) -> Range<usize> {
-        let ends = |c: char| c.is_whitespace() || ",;}])".contains(c);
-        start..self.text[start..].find(ends).map_or(self.text.len(), |it| start + it)
+        let rest = &self.text[start..];
+        let is_last =
+            |at| rest[at + 1..].starts_with(|c: char| c.is_whitespace() || "}])".contains(c));
+        let ends = |(at, c): &(usize, char)| match c {
+            ',' | ';' => at + 1 == rest.len() || is_last(*at),
+            c => c.is_whitespace() || "}])".contains(*c),
+        };
+        let end = rest.char_indices().find(ends).map_or(rest.len(), |(at, _)| at);
+        start..start + end
     }
 
     /// Finds a value that this token, in a declaration of a secret, is or names.
@@ -292,8 +315,25 @@ mod tests {
             ("env API_TOKEN=\"a b\nport 1", "env API_TOKEN=\"****\nport 1"),
             ("env API_TOKEN=\"\"\"\na\nb\n\"\"\" c", "env API_TOKEN=\"\"\"****\"\"\" c"),
             ("env API_TOKEN=a$b; x", "env API_TOKEN=****; x"),
-            ("env API_TOKEN={a b}", "env API_TOKEN={a b}"),
-            ("env API_TOKEN={a}", "env API_TOKEN={****}"),
+            ("env API_TOKEN={a b} c", "env API_TOKEN={**** ****} c"),
+            ("env API_TOKEN==a b", "env API_TOKEN==**** b"),
+            ("env API_TOKEN=(a b", "env API_TOKEN=(**** b"),
+            ("env API_TOKEN=a,b;c; d", "env API_TOKEN=****; d"),
+            ("x = { TOKEN = a, b = c }", "x = { TOKEN = ****, b = c }"),
+            ("x = [{TOKEN=a}, {b=c}]", "x = [{TOKEN=****}, {b=c}]"),
+            ("TOKEN = { file = \"a\" }\nb = \"c\"", "TOKEN = { file = \"****\" }\nb = \"c\""),
+            (
+                "secret = { X = { path = \"a\", value = \"b\" } }\nc = \"d\"",
+                "secret = { X = { path = \"a\", value = \"****\" } }\nc = \"d\"",
+            ),
+            (
+                "secret = [\n{ value = \"a\" },\n{ value = \"b\" }\n]\nc = \"d\"",
+                "secret = [\n{ value = \"****\" },\n{ value = \"****\" }\n]\nc = \"d\"",
+            ),
+            (
+                "secret X {\n value \"a\"\n key=\"b\"\n}\nport \"c\"",
+                "secret X {\n value \"a\"\n key=\"****\"\n}\nport \"c\"",
+            ),
             (
                 r#"env /-API_TOKEN="a" /- B_TOKEN="b""#,
                 r#"env /-API_TOKEN="****" /- B_TOKEN="****""#,
@@ -331,7 +371,10 @@ mod tests {
                 "[secret.X]\npath = \"/a\"\nvalue = \"b\"\n[vm]\nvalue = \"c\"",
                 "[secret.X]\npath = \"/a\"\nvalue = \"****\"\n[vm]\nvalue = \"c\"",
             ),
-            ("secret.X = \"a\"", "secret.X = \"****\""),
+            (
+                "secret.X = \"a\"\n[secret.Y]\nvalue = \"b\"\n[vm]\nc = \"d\"",
+                "secret.X = \"****\"\n[secret.Y]\nvalue = \"****\"\n[vm]\nc = \"d\"",
+            ),
             ("k = \"-----BEGIN PRIVATE KEY-----\na\n-----END PRIVATE KEY-----\"", "k = \"****\""),
             ("# don't\nAPI_TOKEN = 'a'", "# don't\nAPI_TOKEN = '****'"),
         ] {
@@ -348,7 +391,16 @@ mod tests {
             assert!(config_secrets(&text).len() < text.len());
         }
         // Each of these values goes to the end of the text.
-        for part in ["--token=", "token=$", "token=/a/", "TOKEN1=$", "?token=$", "a: token: "] {
+        for part in [
+            "--token=",
+            "token=$",
+            "token=/a/",
+            "TOKEN1=$",
+            "?token=$",
+            "a: token: ",
+            "token={a,",
+            "token=,",
+        ] {
             let text = part.repeat((1 << 20) / part.len());
             assert!(config_secrets(&text).len() < text.len());
         }
