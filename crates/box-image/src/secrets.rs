@@ -125,13 +125,13 @@ fn is_token(value: &str) -> bool {
 /// (`REQUIRE_AUTH=basic`) is none, and of `Authorization` only a value as that of the header is one.
 fn names_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let ends = |end: &&str| name.ends_with(*end);
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
+    let ends = |end: &&str| plain.ends_with(*end);
     let is_auth = name == "AUTH" || name.ends_with("_AUTH");
     let is_method = || AUTH_METHODS.iter().any(|it| value.eq_ignore_ascii_case(it));
     let is_header = || name.ends_with("AUTHORIZATION") && (value.is_empty() || value.contains(' '));
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
-    let ends_secret = || SECRET_ENDS.iter().any(|end| ends(end) || plain.ends_with(*end));
-    !HARMLESS_ENDS.iter().any(ends) && (ends_secret() || (is_auth && !is_method()) || is_header())
+    let is_named = SECRET_ENDS.iter().any(ends) || (is_auth && !is_method()) || is_header();
+    is_named && !HARMLESS_ENDS.iter().any(ends)
 }
 
 /// Returns whether a value is no secret, whatever the name.
@@ -287,6 +287,9 @@ mod tests {
             ("URL", "https://h/a?b=c&page_token="),
             ("MAX_TOKEN_1", "5"),
             ("AUTH0", "tenant"),
+            ("COMPASS1", "north"),
+            ("FORMAT", "token: %s"),
+            ("NOTE", "Password: none"),
         ] {
             assert!(!looks_secret(name, value), "{name}={value}");
         }

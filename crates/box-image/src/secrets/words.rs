@@ -62,9 +62,13 @@ pub fn leaks(before: Option<&str>, argument: &str) -> Vec<Leak> {
     found
 }
 
-/// Finds the secret of a header, which has one word, or two: `Authorization: Bearer …`.
+/// Finds the secret of a header, which has one word, or two: `Authorization: Bearer …`. That of
+/// `Password: …` may be a question.
 fn header(argument: &str) -> Option<Leak> {
     let (name, value) = argument.split_once(": ")?;
+    if !name.contains('-') && !["authorization", "cookie"].contains(&&*name.to_ascii_lowercase()) {
+        return None;
+    }
     let (variable, value) = (variable_of(name), value.trim());
     let words: Vec<&str> = value.split_whitespace().take(3).collect();
     let is_value = words.len() < 3 && words.last().is_some_and(|it| is_plain(it));
