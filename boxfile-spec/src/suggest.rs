@@ -6,8 +6,9 @@
 /// An edit is an insertion, deletion, replacement or swap of neighbours.
 pub fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
     let name = name.to_lowercase();
-    // Comparing long texts takes long, and other lengths are far away: two characters are 8 bytes.
-    let close = |candidate: &&str| candidate.len().abs_diff(name.len()) <= 8;
+    // Comparing takes long, and other lengths are more than two edits away.
+    let length = name.chars().count();
+    let close = |candidate: &&str| candidate.chars().count().abs_diff(length) <= 2;
     let close = candidates.iter().copied().filter(close);
     close
         .map(|candidate| (strsim::osa_distance(&name, &candidate.to_lowercase()), candidate))

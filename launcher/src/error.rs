@@ -74,7 +74,7 @@ pub enum LaunchError {
     #[error("the agent ({argv}) ended with status {status} before it was ready")]
     AgentEnded {
         status: u8,
-        /// The agent's program and its arguments.
+        /// The agent's program and its arguments, without secrets.
         argv: String,
         /// Whether it has written nothing.
         was_silent: bool,

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use box_digest::Digest;
+use box_image::secrets::mask_words;
 use box_image::wire::Exited;
-use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Phase, Phases};
+use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, Phases};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -128,12 +129,17 @@ pub fn run_report(
     })
 }
 
-/// Adds what the plan says of a component to an object.
+/// Adds what the plan says of a component to an object, with the secrets in its commands masked.
 fn with_plan(mut component: Value, plan: &ComponentPlan) -> Value {
     component["hostname"] = json!(plan.hostname);
-    component["argv"] = json!(plan.argv);
+    let (mut argv, mut health) = (plan.argv.clone(), plan.health.clone());
+    mask_words(&mut argv);
+    if let Some(Health::Exec { argv }) = &mut health {
+        mask_words(argv);
+    }
+    component["argv"] = json!(argv);
     component["port"] = json!(plan.port);
-    component["health"] = json!(plan.health);
+    component["health"] = json!(health);
     component
 }
 
@@ -207,6 +213,7 @@ mod tests {
     fn the_report_has_the_promised_fields() {
         let mut config = config();
         config.plan.budget.total = Some(499);
+        config.plan.agent.argv.push("--token=hunter2".to_owned());
         let mut output = Route::Capture(Captured::default());
         output.write(Stream::Stdout, b"hi\xff").unwrap();
         let exit = Exited { id: 1, status: 3, oom_killed: true };
@@ -227,7 +234,7 @@ mod tests {
             "within_budget": false,
             "excess": [{"phase": "total", "limit_ms": 499, "taken_ms": 500.0}],
             "agent": {
-                "hostname": "agent-host", "argv": ["/agent"], "port": 4088,
+                "hostname": "agent-host", "argv": ["/agent", "--token=****"], "port": 4088,
                 "health": {"kind": "tcp", "port": 4088}, "status": null,
                 "stdout": "hi\u{fffd}", "stderr": "", "truncated": false,
             },

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use box_image::secrets::mask_words;
 use box_image::text::{shown, shown_lines};
 use box_image::wire::{
     AGENT_ID, Exec, Exited, Failed, GuestMessage, HostMessage, Output, Shutdown,
@@ -197,8 +198,9 @@ impl<'a> Session<'a> {
     }
 
     fn agent_ended(&self, status: u8) -> LaunchError {
-        let (argv, was_silent) = (self.agent_argv.join(" "), !self.agent_spoke);
-        LaunchError::AgentEnded { status, argv, was_silent }
+        let mut argv = self.agent_argv.clone();
+        mask_words(&mut argv);
+        LaunchError::AgentEnded { status, argv: argv.join(" "), was_silent: !self.agent_spoke }
     }
 
     /// Returns the socket that leads to the agent's port.

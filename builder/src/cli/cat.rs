@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use box_image::text::shell_word;
+use box_image::text::{shell_path, shell_word};
 use box_image::{ComponentName, ErrorCode};
 use box_inspect::diff::Side;
 use box_inspect::export::{Contents, ExportError};
@@ -79,7 +79,7 @@ fn content(args: &Args, side: &Side, found: &Found) -> Result<Content, Failure> 
         return Err(Failure::new(ErrorCode::PathNotFile, message));
     }
     let component = args.component.map(|it| format!(" --component {}", it.name()));
-    let (of, component) = (shell_word(&args.directory), component.unwrap_or_default());
+    let (of, component) = (shell_path(&args.directory), component.unwrap_or_default());
     let path = shell_word(OsStr::from_bytes(if path == "/" { b"/" } else { &found.path }));
     let help = format!("list it with `boxbuild ls {of}{component} {path}`");
     Err(Failure::new((ErrorCode::PathNotFile, help), message))

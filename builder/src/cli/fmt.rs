@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
-use box_image::text::shell_word;
+use box_image::text::shell_path;
 use boxbuild::project::Project;
 use boxfile_spec::{Document, MAX_SOURCE, Severity, Source, Syntax};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -80,7 +80,7 @@ fn unformatted(files: &[String], found: bool) -> Failure {
     let names = if found {
         String::new()
     } else {
-        files.iter().map(|it| format!(" {}", shell_word(it))).collect()
+        files.iter().map(|it| format!(" {}", shell_path(it))).collect()
     };
     let help = format!("run `boxbuild fmt{names}`");
     let are = if files.len() == 1 { "is" } else { "are" };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use box_image::text::shell_word;
+use box_image::text::shell_path;
 use box_image::{ComponentName, ErrorCode, exit};
 use boxfile_spec::Platform;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -92,7 +92,7 @@ impl LockedOption {
 /// Returns the command that writes the lock of a Boxfile.
 pub(crate) fn lock_command(project: &ProjectOptions, inputs: &InputOptions) -> String {
     let option = |name: &str, path: Option<&PathBuf>| {
-        path.map(|path| format!(" {name} {}", shell_word(path))).unwrap_or_default()
+        path.map(|path| format!(" {name} {}", shell_path(path))).unwrap_or_default()
     };
     let file = option("-f", project.file.as_ref());
     let lock = option("--lock-file", inputs.lock_file.as_ref());

@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
-use box_image::text::shell_word;
+use box_image::text::shell_path;
 use boxbuild::project::{NAMES, Project};
 use host_fs::trust::Trusted;
 
@@ -47,7 +47,7 @@ fn nearest() -> Result<PathBuf, Failure> {
     })?)?;
     if let Some(reason) = distrust(&found, &trusted()) {
         let shown = found.display();
-        let help = format!("if you trust it, name it with `-f {}`", shell_word(&found));
+        let help = format!("if you trust it, name it with `-f {}`", shell_path(&found));
         let message = format!("{shown} is not used unless it is named: {reason}");
         return Err(Failure::new((ErrorCode::BoxfileNotFound, help), message));
     }

@@ -20,12 +20,13 @@ pub const MASK: &str = "****";
 pub const NOT_PASSED: &str = "boxlaunch cannot pass secrets yet, and does not start a box with one";
 
 /// The ends of the names of variables that hold secrets.
-const SECRET_ENDS: [&str; 23] = [
+const SECRET_ENDS: [&str; 26] = [
     "PASSWORD",
     "PASSWD",
     "PASSPHRASE",
     "SECRET",
     "SECRET_KEY",
+    "SECRET_KEY_BASE",
     "SECRETKEY",
     "ACCESS_KEY",
     "API_KEY",
@@ -33,6 +34,8 @@ const SECRET_ENDS: [&str; 23] = [
     "PRIVATE_KEY",
     "SSH_KEY",
     "ENCRYPTION_KEY",
+    "MASTER_KEY",
+    "AZURE_STORAGE_KEY",
     "SIGNING_KEY",
     "TOKEN",
     "CREDENTIAL",
@@ -123,13 +126,17 @@ fn is_token(value: &str) -> bool {
         || is_web_token(value)
 }
 
-/// Returns whether a name is that of a secret. That of a method (`REQUIRE_AUTH=basic`) is none.
+/// Returns whether a name is that of a secret, as it is or numbered. That of a method
+/// (`REQUIRE_AUTH=basic`) is none, and of `Authorization` only a value as that of the header is one.
 fn names_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let ends = |end: &&str| name.ends_with(*end);
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
+    let ends = |end: &&str| plain.ends_with(*end);
     let is_auth = name == "AUTH" || name.ends_with("_AUTH");
     let is_method = || AUTH_METHODS.iter().any(|it| value.eq_ignore_ascii_case(it));
-    !HARMLESS_ENDS.iter().any(ends) && (SECRET_ENDS.iter().any(ends) || (is_auth && !is_method()))
+    let is_header = || name.ends_with("AUTHORIZATION") && (value.is_empty() || value.contains(' '));
+    let is_named = SECRET_ENDS.iter().any(ends) || (is_auth && !is_method()) || is_header();
+    is_named && !HARMLESS_ENDS.iter().any(ends)
 }
 
 /// Returns whether a value is no secret, whatever the name.
@@ -239,6 +246,13 @@ mod tests {
             ("JAVA_OPTS", "-Xmx1g -Dspring.datasource.password=x"),
             ("OPTS", "--verbose --token x"),
             ("PROXIES", "http://a,http://u:p@b"),
+            ("TOKEN_1", "x"),
+            ("DB_PASSWORD2", "x"),
+            ("SECRET_KEY_BASE", "x"),
+            ("HTTP_AUTHORIZATION", "Bearer x"),
+            ("HEADER", "Authorization: Basic eDp5"),
+            ("HEADER", "X-Api-Key: x"),
+            ("URL", "https://h/a?b=c&access_token=x"),
         ] {
             assert!(looks_secret(name, value), "{name}={value}");
         }
@@ -270,6 +284,17 @@ mod tests {
             ("OPTS", "--auth=md5 --password=$PASSWORD --max-token=5"),
             ("X", "eyJ9"),
             ("ABOUT", "explains what --password does"),
+            ("AUTHORIZATION", "rbac"),
+            ("HEADER", "Authorization: Bearer $TOKEN"),
+            ("HEADER", "Authorization:"),
+            ("HEADER", "Accept: text/plain"),
+            ("PROMPT", "Password: as you like it"),
+            ("URL", "https://h/a?b=c&page_token="),
+            ("MAX_TOKEN_1", "5"),
+            ("AUTH0", "tenant"),
+            ("COMPASS1", "north"),
+            ("FORMAT", "token: %s"),
+            ("NOTE", "Password: none"),
         ] {
             assert!(!looks_secret(name, value), "{name}={value}");
         }

@@ -8,6 +8,7 @@ use std::error::Error;
 use std::ffi::OsStr;
 use std::iter;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Returns `c`, or U+FFFD for a control character, an invisible one, and one that changes the
 /// reading direction.
@@ -51,6 +52,13 @@ pub fn shell_word(word: impl AsRef<OsStr>) -> String {
             format!("$'{}'", bytes.iter().map(escaped).collect::<String>())
         }
     }
+}
+
+/// Writes a path as [`shell_word`] does, so that no command takes it for an option.
+pub fn shell_path(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    let begins_like_option = path.as_os_str().as_bytes().starts_with(b"-");
+    if begins_like_option { shell_word(Path::new(".").join(path)) } else { shell_word(path) }
 }
 
 /// The most characters of a message that are shown: a file can have a name of megabytes. The longest
@@ -199,6 +207,14 @@ mod tests {
             let mut echo = std::process::Command::new("bash");
             let echo = echo.args(["-c", &format!("printf %s {written}")]).output().unwrap();
             assert_eq!(echo.stdout, word);
+        }
+    }
+
+    #[test]
+    fn no_path_is_an_option_of_a_command() {
+        for (path, written) in [("-x", "./-x"), ("--a b", "'./--a b'"), ("a-b", "a-b"), ("", "''")]
+        {
+            assert_eq!(shell_path(path), written);
         }
     }
 

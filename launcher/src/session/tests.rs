@@ -104,6 +104,8 @@ fn an_agent_that_ended_early_is_named_with_its_arguments() {
     let message = "the agent (/agent --fast) ended with status 0 before it was ready";
     assert_eq!(silent.to_string(), message);
     assert!(matches!(silent, LaunchError::AgentEnded { was_silent: true, .. }));
+    session.agent_argv.push("--password=hunter2".to_owned());
+    assert!(session.agent_ended(0).to_string().contains("(/agent --fast --password=****)"));
     session.agent_wrote(&output(1)).unwrap();
     let LaunchError::AgentEnded { was_silent, .. } = session.agent_ended(0) else { panic!() };
     assert!(!was_silent);

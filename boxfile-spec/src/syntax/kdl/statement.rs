@@ -33,6 +33,7 @@ fn header(text: &str, range: &Range<usize>, sink: &Sink) -> Option<Node> {
     }
     match KdlNode::parse(header) {
         Ok(node) => Some(Reader { base: range.start, sink }.node(&node)),
+        Err(_) if sink.is_full() => None,
         Err(_) => {
             explain::report(header, range.start, sink);
             None

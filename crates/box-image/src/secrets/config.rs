@@ -14,6 +14,9 @@ use crate::text::shown;
 
 /// The declaration of a secret, which has its name and no value.
 const DECLARATION: &str = "secret";
+/// The length in bytes from which a value without quotes is a secret, if its name is that of one. What is
+/// shorter is looked at again for each name inside of it.
+const BARE_MAX: usize = 1 << 10;
 /// The properties of [`DECLARATION`] whose values are no secrets.
 const KNOWN: [&str; 2] = ["path", "component"];
 
@@ -25,12 +28,19 @@ pub fn config_secrets(text: &str) -> Vec<Range<usize>> {
     let tokens = tokens(text);
     let mut found = private_keys(text);
     let (mut line, mut table, mut done) = (false, false, 0);
+    // How many braces and brackets of a declaration are open.
+    let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {
         let begins = at == 0 || tokens[at - 1].is_sign(b"\n;{}");
         let after = Following { text, tokens: &tokens, at };
-        if begins {
+        if begins && depth == 0 {
             table = if token.is_sign(b"[") { after.declares_table() } else { table };
             line = !token.is_sign(b"\n") && is_declaration(token.of(text));
+        }
+        match token.kind {
+            Kind::Sign(b'{' | b'[') if line => depth += 1,
+            Kind::Sign(b'}' | b']') => depth = depth.saturating_sub(1),
+            _ => {}
         }
         if token.is_text() && token.place.start >= done {
             let start = token.place.start;
@@ -73,17 +83,19 @@ impl Following<'_> {
         let mut next = self.at + 1;
         let assigned = self.sign(next, b"=:");
         let is_option = name.starts_with('-');
-        next += usize::from(assigned || (is_option && self.sign(next, b",")));
+        next += usize::from(is_option && self.sign(next, b","));
+        next += self.tokens[next..].iter().take_while(|it| it.is_sign(b"=:")).count();
         if self.sign(next, b"(") {
-            next += 3;
+            next += if self.sign(next + 2, b")") { 3 } else { 1 };
         }
         // Looked at first: where a value ends may be far away.
-        if !names_secret(&variable_of(name), "") || (name == DECLARATION && !assigned) {
+        let variable = variable_of(name);
+        let names = is_variable(&variable) && names_secret(&variable, "");
+        if !names || (name == DECLARATION && !assigned) {
             return Vec::new();
         }
-        if assigned && self.sign(next, b"[") {
-            let items = self.tokens[next..].iter().take_while(|it| !it.is_sign(b"]=:"));
-            let items = items.filter(|it| it.is_text()).map(|it| it.place.clone());
+        if assigned && self.sign(next, b"[{") {
+            let items = self.items(next).map(|it| it.place.clone());
             return items.filter(|it| self.is_secret(name, it)).collect();
         }
         let Some(value) = self.tokens.get(next) else { return Vec::new() };
@@ -95,7 +107,18 @@ impl Following<'_> {
             Kind::Word if !is_key && !is_prose => value.place.clone(),
             _ => return Vec::new(),
         };
-        Some(place).filter(|it| self.is_secret(name, it)).into_iter().collect()
+        let is_long = value.kind == Kind::Word && place.len() > BARE_MAX;
+        Some(place).filter(|it| is_long || self.is_secret(name, it)).into_iter().collect()
+    }
+
+    /// Returns the values in brackets or braces, up to the next ones or, where they are not closed, the
+    /// next assignment.
+    fn items(&self, open: usize) -> impl Iterator<Item = &Token> {
+        let ends: &[u8] = if self.sign(open, b"[") { b"]=:" } else { b"{}" };
+        let inside = self.tokens.iter().enumerate().skip(open + 1);
+        let inside = inside.take_while(|(_, it)| !it.is_sign(ends));
+        let values = inside.filter(|(at, it)| it.is_text() && !self.sign(at + 1, b"=:"));
+        values.map(|(_, it)| it)
     }
 
     /// Returns whether the text at a place is a secret under a name.
@@ -103,15 +126,22 @@ impl Following<'_> {
         let value = &self.text[place.clone()];
         let is_name = name == DECLARATION && is_variable(value);
         let is_option = name.starts_with('-') && value.starts_with('-');
-        let variable = variable_of(name);
         let is_plain = !is_name && !is_option && !value.starts_with('$');
-        is_plain && is_variable(&variable) && is_secret(&variable, value)
+        is_plain && is_secret(&variable_of(name), value)
     }
 
-    /// Returns the place of a value without quotes: up to a blank, or what separates values.
+    /// Returns the place of a value without quotes: up to a blank, or what separates values. A password
+    /// may have `,` and `;` inside.
     fn bare(&self, start: usize) -> Range<usize> {
-        let ends = |c: char| c.is_whitespace() || ",;}])".contains(c);
-        start..self.text[start..].find(ends).map_or(self.text.len(), |it| start + it)
+        let rest = &self.text[start..];
+        let is_last =
+            |at| rest[at + 1..].starts_with(|c: char| c.is_whitespace() || "}])".contains(c));
+        let ends = |(at, c): &(usize, char)| match c {
+            ',' | ';' => at + 1 == rest.len() || is_last(*at),
+            c => c.is_whitespace() || "}])".contains(*c),
+        };
+        let end = rest.char_indices().find(ends).map_or(rest.len(), |(at, _)| at);
+        start..start + end
     }
 
     /// Finds a value that this token, in a declaration of a secret, is or names.
@@ -192,7 +222,8 @@ impl Secrets {
         let is_quote = |c: char| "`\"'".contains(c);
         let is_end = |c: char| c.is_whitespace() || c == '=';
         let mask = |piece: &str| {
-            let part = piece.trim_end_matches(is_quote).trim_end_matches('…');
+            // A message that says how to write a text has its quotes escaped.
+            let part = piece.trim_end_matches(is_quote).trim_end_matches(['…', '\\']);
             if self.has(part, visible) {
                 return format!("{MASK}{}", &piece[part.len()..]);
             }
@@ -221,7 +252,7 @@ fn unescaped(written: &str) -> String {
     while let Some((before, after)) = rest.split_once('\\') {
         plain += before;
         let code = |digits: &str| u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
-        let braces = after.strip_prefix("u{").and_then(|it| it.split_once('}'));
+        let braces = after.strip_prefix("u{").and_then(in_braces);
         let fixed = |sign: char, len: usize| {
             Some((after.strip_prefix(sign)?.get(..len)?, after.get(1 + len..)?))
         };
@@ -241,6 +272,13 @@ fn unescaped(written: &str) -> String {
         rest = after;
     }
     plain + rest
+}
+
+/// Splits what follows `\u{` after the digits. Only the next bytes are looked at, as a text may begin
+/// many escapes and end none.
+fn in_braces(text: &str) -> Option<(&str, &str)> {
+    let end = text.bytes().take(7).position(|byte| byte == b'}')?;
+    Some((&text[..end], &text[end + 1..]))
 }
 
 /// Returns whether a character can be inside of a name.
@@ -277,6 +315,35 @@ mod tests {
             ("env API_TOKEN=\"a b\nport 1", "env API_TOKEN=\"****\nport 1"),
             ("env API_TOKEN=\"\"\"\na\nb\n\"\"\" c", "env API_TOKEN=\"\"\"****\"\"\" c"),
             ("env API_TOKEN=a$b; x", "env API_TOKEN=****; x"),
+            ("env API_TOKEN={a b} c", "env API_TOKEN={**** ****} c"),
+            ("env API_TOKEN==a b", "env API_TOKEN==**** b"),
+            ("env API_TOKEN=(a b", "env API_TOKEN=(**** b"),
+            ("env API_TOKEN=a,b;c; d", "env API_TOKEN=****; d"),
+            ("x = { TOKEN = a, b = c }", "x = { TOKEN = ****, b = c }"),
+            ("x = [{TOKEN=a}, {b=c}]", "x = [{TOKEN=****}, {b=c}]"),
+            ("TOKEN = { file = \"a\" }\nb = \"c\"", "TOKEN = { file = \"****\" }\nb = \"c\""),
+            (
+                "secret = { X = { path = \"a\", value = \"b\" } }\nc = \"d\"",
+                "secret = { X = { path = \"a\", value = \"****\" } }\nc = \"d\"",
+            ),
+            (
+                "secret = [\n{ value = \"a\" },\n{ value = \"b\" }\n]\nc = \"d\"",
+                "secret = [\n{ value = \"****\" },\n{ value = \"****\" }\n]\nc = \"d\"",
+            ),
+            (
+                "secret X {\n value \"a\"\n key=\"b\"\n}\nport \"c\"",
+                "secret X {\n value \"a\"\n key=\"****\"\n}\nport \"c\"",
+            ),
+            (
+                r#"env /-API_TOKEN="a" /- B_TOKEN="b""#,
+                r#"env /-API_TOKEN="****" /- B_TOKEN="****""#,
+            ),
+            (
+                r#"args "-H" "Authorization: Bearer a" "x-api-key: b""#,
+                r#"args "-H" "Authorization: ****" "x-api-key: ****""#,
+            ),
+            ("authorization = \"Basic YQ==\"", "authorization = \"****\""),
+            (r#"path="/x?a=b&api_token=c&d""#, r#"path="/x?a=b&api_token=****&d""#),
             ("env API_TOKEN abc", "env API_TOKEN ****"),
             (
                 r#"env = { API_TOKEN = "a", DB_PASSWORD = b }"#,
@@ -304,7 +371,10 @@ mod tests {
                 "[secret.X]\npath = \"/a\"\nvalue = \"b\"\n[vm]\nvalue = \"c\"",
                 "[secret.X]\npath = \"/a\"\nvalue = \"****\"\n[vm]\nvalue = \"c\"",
             ),
-            ("secret.X = \"a\"", "secret.X = \"****\""),
+            (
+                "secret.X = \"a\"\n[secret.Y]\nvalue = \"b\"\n[vm]\nc = \"d\"",
+                "secret.X = \"****\"\n[secret.Y]\nvalue = \"****\"\n[vm]\nc = \"d\"",
+            ),
             ("k = \"-----BEGIN PRIVATE KEY-----\na\n-----END PRIVATE KEY-----\"", "k = \"****\""),
             ("# don't\nAPI_TOKEN = 'a'", "# don't\nAPI_TOKEN = '****'"),
         ] {
@@ -320,6 +390,23 @@ mod tests {
             let text = part.repeat((1 << 20) / part.len());
             assert!(config_secrets(&text).len() < text.len());
         }
+        // Each of these values goes to the end of the text.
+        for part in [
+            "--token=",
+            "token=$",
+            "token=/a/",
+            "TOKEN1=$",
+            "?token=$",
+            "a: token: ",
+            "token={a,",
+            "token=,",
+        ] {
+            let text = part.repeat((1 << 18) / part.len());
+            assert!(config_secrets(&text).len() < text.len());
+        }
+        let mut secrets = Secrets::default();
+        secrets.add(&"\\u{".repeat(1 << 18));
+        assert!(!secrets.is_empty());
     }
 
     #[test]
@@ -348,6 +435,7 @@ mod tests {
             ("`b` is a bad thing", "`****` is a bad thing"),
             ("unknown `hunter…`, `hun`", "unknown `****…`, `hun`"),
             ("write x=hunter2", "write x=****"),
+            (r##"write `"r#\"hunter2\"#"`"##, r##"write `"r#\"****\"#"`"##),
             ("`a\u{fffd}b éé \"c`", "`****\"c`"),
             ("did you mean `env`?", "did you mean `env`?"),
         ] {

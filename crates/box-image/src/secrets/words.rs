@@ -41,6 +41,9 @@ pub fn leaks(before: Option<&str>, argument: &str) -> Vec<Leak> {
     if let Some(option) = option.filter(|it| is_value_of(it, argument)) {
         return vec![Leak { option: Some(option.to_owned()), place: 0..argument.len() }];
     }
+    if let Some(leak) = header(argument) {
+        return vec![leak];
+    }
     let (mut found, mut last) = (Vec::<Leak>::new(), "");
     let options = argument.starts_with('-');
     for place in words(argument) {
@@ -52,25 +55,49 @@ pub fn leaks(before: Option<&str>, argument: &str) -> Vec<Leak> {
         if options && is_option(last) && is_value_of(last, bare(word)) {
             found.push(Leak { option: Some(last.to_owned()), place: whole(argument, place) });
         } else {
-            found.extend(leak(argument, place));
+            found.extend(secrets_of_word(argument, place));
         }
         last = word;
     }
     found
 }
 
-/// Finds the secret in one word of a text.
-fn leak(text: &str, place: Range<usize>) -> Option<Leak> {
+/// Finds the secret of a header, which has one word, or two: `Authorization: Bearer …`. That of
+/// `Password: …` may be a question.
+fn header(argument: &str) -> Option<Leak> {
+    let (name, value) = argument.split_once(": ")?;
+    if !name.contains('-') && !["authorization", "cookie"].contains(&&*name.to_ascii_lowercase()) {
+        return None;
+    }
+    let (variable, value) = (variable_of(name), value.trim());
+    let words: Vec<&str> = value.split_whitespace().take(3).collect();
+    let is_value = words.len() < 3 && words.last().is_some_and(|it| is_plain(it));
+    (is_value && is_variable(&variable) && is_secret(&variable, value))
+        .then(|| Leak { option: Some(name.to_owned()), place: place_of(argument, value) })
+}
+
+/// Finds the secrets in one word of a text, which may be a URL with parameters.
+fn secrets_of_word(text: &str, place: Range<usize>) -> Vec<Leak> {
     let word = &text[place.clone()];
-    let named = word.split_once('=').filter(|(option, _)| is_variable(&variable_of(bare(option))));
-    let Some((option, value)) = named else {
-        let is_secret = is_token(bare(word));
-        return is_secret.then_some(Leak { option: None, place });
-    };
-    let start = place.end - value.len();
-    (is_plain(bare(value)) && is_secret(&variable_of(bare(option)), bare(value))).then(|| Leak {
-        option: Some(bare(option).to_owned()),
-        place: whole(text, start..place.end),
+    if let Some(leak) = assigned(text, place.clone()) {
+        return vec![leak];
+    }
+    if is_token(bare(word)) {
+        return vec![Leak { option: None, place }];
+    }
+    let parameters = word.split_once('?').into_iter().flat_map(|(_, query)| query.split('&'));
+    parameters.filter_map(|it| assigned(text, place_of(text, it))).collect()
+}
+
+/// Finds the secret that a word assigns to a name.
+fn assigned(text: &str, place: Range<usize>) -> Option<Leak> {
+    let (option, value) = text[place.clone()].split_once('=')?;
+    let (option, plain) = (bare(option), bare(value));
+    let variable = variable_of(option);
+    let is_secret = is_variable(&variable) && is_plain(plain) && is_secret(&variable, plain);
+    is_secret.then(|| Leak {
+        option: Some(option.to_owned()),
+        place: whole(text, place.end - value.len()..place.end),
     })
 }
 
@@ -104,8 +131,13 @@ pub(super) fn bare(word: &str) -> &str {
 
 /// Lists the places of the words of a text.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let start = |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
-    text.split_whitespace().map(move |word| start(word)..start(word) + word.len())
+    text.split_whitespace().map(move |word| place_of(text, word))
+}
+
+/// Returns where a part of a text is in it.
+fn place_of(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - text.as_ptr().addr();
+    start..start + part.len()
 }
 
 /// Puts [`MASK`] in place of the secrets in the words of a command line. Returns which words had one.

@@ -54,7 +54,8 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
         }
         let (kind, len) = match u8::try_from(c) {
             Ok(sign) if SIGNS.contains(&sign) => (Some(Kind::Sign(sign)), 1),
-            _ if rest.starts_with("\\\n") => (None, 2),
+            // The name of what KDL leaves out is a word as others are.
+            _ if rest.starts_with("\\\n") || rest.starts_with("/-") => (None, 2),
             _ if c.is_whitespace() => (None, c.len_utf8()),
             _ => (Some(Kind::Word), word_len(rest)),
         };
