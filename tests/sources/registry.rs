@@ -127,6 +127,13 @@ fn what_needs_the_network_says_so() {
        |
        = help: run `boxbuild fetch`, or this command once without --offline
 
+    error: the image of `business` cannot be read: docker://HOST/team/business: the tag "v1" has not been resolved yet, and the network is off (--offline)
+      --> Boxfile:8:11
+       |
+     8 |     image "docker://HOST/team/business:v1"
+       |
+       = help: run `boxbuild fetch`, or this command once without --offline
+
     error: the image of `agent` cannot be read: docker://HOST/team/agent: sha256:DIGEST is not in the store, and the network is off (--offline)
       --> Boxfile:3:11
        |
@@ -138,6 +145,13 @@ fn what_needs_the_network_says_so() {
       --> Boxfile:3:11
        |
      3 |     image "docker://HOST/team/agent:v1"
+       |
+       = help: run `boxbuild fetch`, or this command once without --offline
+
+    error: the image of `business` cannot be read: docker://HOST/team/business: the tag "v1" has not been resolved yet, and the network is off (--offline)
+      --> Boxfile:8:11
+       |
+     8 |     image "docker://HOST/team/business:v1"
        |
        = help: run `boxbuild fetch`, or this command once without --offline
     "#);
