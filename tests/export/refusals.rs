@@ -21,15 +21,15 @@ fn what_cannot_be_exported() {
     let made = Made::of(&small());
     fs::create_dir(made.path("empty")).unwrap();
     let said = |args: &[&str]| refused(&made, args);
-    insta::assert_snapshot!(said(&["nothing.box"]), @r"
+    insta::assert_snapshot!(said(&["nothing.box"]), @"
     1: error: there is no nothing.box
       = help: name the directory that `boxbuild build` wrote, such as NAME.box
     ");
-    insta::assert_snapshot!(said(&["empty"]), @r"
+    insta::assert_snapshot!(said(&["empty"]), @"
     1: error: empty is not a box: it has no file `oci-layout`
       = help: name the directory that `boxbuild build` wrote, such as NAME.box
     ");
-    insta::assert_snapshot!(said(&["made.box", "--format", "oci"]), @r"
+    insta::assert_snapshot!(said(&["made.box", "--format", "oci"]), @"
     1: error: the box has an agent and a business application, and an OCI image holds one of them
       = help: say which with `--component agent` or `--component business`
     ");
@@ -38,7 +38,7 @@ fn what_cannot_be_exported() {
     insta::assert_snapshot!(said(&["made.box", "--format", "tar", "--no-owner"]), @"2: error: --no-owner is for --format dir");
     let nowhere =
         said(&["made.box", "--format", "tar", "-o", "none/there", "--component", "agent"]);
-    insta::assert_snapshot!(nowhere, @r"
+    insta::assert_snapshot!(nowhere, @"
     1: error: cannot write none/there: No such file or directory (os error 2)
       = help: correct the path, or create what is missing there
     ");

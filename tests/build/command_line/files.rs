@@ -10,10 +10,10 @@ fn no_boxfile() {
     fs::remove_file(checkout.path("Boxfile")).unwrap();
     for command in ["check", "build", "lock", "update", "fmt"] {
         insta::allow_duplicates! {
-            insta::assert_snapshot!(checkout.fails(&[command]), @r"
-    error: there is no Boxfile in this directory or above it
-      = help: go to the directory that has one, name it with `-f PATH`, or make one with `boxbuild init`
-    ");
+            insta::assert_snapshot!(checkout.fails(&[command]), @"
+            error: there is no Boxfile in this directory or above it
+              = help: go to the directory that has one, name it with `-f PATH`, or make one with `boxbuild init`
+            ");
         }
     }
 }
@@ -21,16 +21,16 @@ fn no_boxfile() {
 #[test]
 fn a_boxfile_that_cannot_be_read() {
     let checkout = Checkout::new();
-    insta::assert_snapshot!(checkout.fails(&["check", "-f", "nofile"]), @r"
+    insta::assert_snapshot!(checkout.fails(&["check", "-f", "nofile"]), @"
     error: cannot read nofile: No such file or directory (os error 2)
       = help: name a Boxfile that is there, or make one with `boxbuild init`
     ");
-    insta::assert_snapshot!(checkout.fails(&["check", "-f", "skills"]), @r"
+    insta::assert_snapshot!(checkout.fails(&["check", "-f", "skills"]), @"
     error: cannot read skills: it is not a regular file
       = help: name a Boxfile that is there, or make one with `boxbuild init`
     ");
     checkout.write("Boxfile", b"box \"\xff\"");
-    insta::assert_snapshot!(checkout.fails(&["check"]), @r"
+    insta::assert_snapshot!(checkout.fails(&["check"]), @"
     error: cannot read Boxfile: not valid UTF-8 at line 1, column 6
       = help: name a Boxfile that is there, or make one with `boxbuild init`
     ");
@@ -41,7 +41,7 @@ fn the_first_of_several_and_a_warning() {
     let checkout = Checkout::new();
     checkout.write("Boxfile.kdl", "no Boxfile at all");
     let notes = checkout.notes(&["check"]);
-    insta::assert_snapshot!(notes, @r"
+    insta::assert_snapshot!(notes, @"
     warning: Boxfile.kdl is not read: Boxfile comes first
     Boxfile: ok
     ");
