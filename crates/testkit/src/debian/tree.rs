@@ -76,10 +76,15 @@ impl Base {
         say: Say<'_>,
     ) -> Result<LayerTar> {
         let tar = scratch.join(format!("{packages}.tar"));
-        let unpack = format!("--setup-hook=tar-in '{}' /", self.tar.display());
+        // mmdebstrap makes the devices itself, before the hook. Its own `tar-in` writes to a pipe that tar
+        // closes before the padding, and fails if it is late.
+        let unpack = format!(
+            "--setup-hook=tar --extract --numeric-owner --xattrs --xattrs-include='*' --exclude='./dev/*' \
+             --directory \"$1\" --file '{}'",
+            self.tar.display()
+        );
         let include = format!("--include={packages}");
-        // mmdebstrap makes the devices itself, before the hook.
-        let options = ["--variant=custom", "--skip=tar-in/mknod", &unpack, &include];
+        let options = ["--variant=custom", &unpack, &include];
         mmdebstrap(&options, &tar, say)?;
         LayerTar::read(&tar)
     }
