@@ -2,7 +2,7 @@
 
 use std::cell::{Ref, RefCell};
 
-use crate::Diagnostic;
+use crate::{Diagnostic, Severity};
 
 /// How many errors of a text are kept at most: more say no more, and a hostile file could have one
 /// for each byte.
@@ -26,7 +26,9 @@ impl Sink {
     /// Adds an error or warning.
     pub(crate) fn report(&self, diagnostic: Diagnostic) {
         let mut found = self.found.borrow_mut();
-        if found.len() < MOST_KEPT {
+        // The last place is for an error: warnings must not hide that there is one.
+        let most = MOST_KEPT - usize::from(diagnostic.severity() == Severity::Warning);
+        if found.len() < most {
             found.push(diagnostic);
         }
     }
@@ -61,5 +63,22 @@ impl Sink {
     /// Returns all that was found.
     pub(crate) fn into_found(self) -> Vec<Diagnostic> {
         self.found.into_inner()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Span;
+
+    #[test]
+    fn warnings_leave_a_place_for_an_error() {
+        let sink = Sink::default();
+        for _ in 0..2 * MOST_KEPT {
+            sink.report(Diagnostic::warning("odd", Span::default(), ""));
+        }
+        sink.report(Diagnostic::new("wrong", Span::default(), ""));
+        assert_eq!(sink.found().last().map(Diagnostic::severity), Some(Severity::Error));
+        assert!(sink.is_full());
     }
 }
