@@ -54,7 +54,8 @@ fn python_gets_ready_and_node_runs_beside_it() {
 
     let host = tools.host.clone().memory(2048);
     let steps = Scenario::default()
-        .step("verify", "boxlaunch verify /debian")
+        // It hashes 233 MiB.
+        .step_within(40, "verify", "boxlaunch verify /debian")
         .step(
             "node",
             "boxlaunch run --json /debian -- node -e \

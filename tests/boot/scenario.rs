@@ -97,10 +97,16 @@ impl Step {
 }
 
 impl Scenario {
-    /// Adds a command, as a line of shell. It has 20 seconds of virtual time.
-    pub(crate) fn step(mut self, name: &str, command: &str) -> Self {
+    /// Adds a command, as a line of shell. It has 8 seconds of virtual time: an emulated second of a
+    /// microVM that hangs takes half a minute.
+    pub(crate) fn step(self, name: &str, command: &str) -> Self {
+        self.step_within(8, name, command)
+    }
+
+    /// Adds a command that has so many seconds of virtual time.
+    pub(crate) fn step_within(mut self, seconds: u32, name: &str, command: &str) -> Self {
         let line = format!(
-            "patiently 20 {command} >/out/{name}.stdout 2>/out/{name}.stderr; \
+            "patiently {seconds} {command} >/out/{name}.stdout 2>/out/{name}.stderr; \
              echo $? >/out/{name}.status\n"
         );
         self.script.push_str(&line);
