@@ -249,7 +249,7 @@ fn over_budget(was_ready: bool) -> Problem {
         return Problem::new(ErrorCode::OverBudget, message);
     }
     let help = "`--budget report` waits for it, until --startup-timeout, and shows what each phase \
-                takes; the Boxfile's `budget` sets the limit";
+                takes, or what prevents the start; the Boxfile's `budget` sets the limit";
     let message = "the box's budget was used up before the agent was ready";
     Problem::new((ErrorCode::OverBudget, help), message)
 }

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use box_image::exit;
 use serde_json::{Value, json};
 use testkit::{KitError, Result, VirtualHost, program};
 
@@ -78,8 +77,7 @@ fn on_virtual_host(demo: &Demo) -> Result<Value> {
 fn parse(status: i32, stdout: &[u8], stderr: &[u8]) -> Result<Value> {
     let report: Option<Value> = serde_json::from_slice(stdout).ok().filter(Value::is_object);
     let printed = match report {
-        // The report of a start over its budget is complete.
-        Some(report) if status == 0 || status == i32::from(exit::OVER_BUDGET) => return Ok(report),
+        Some(report) if status == 0 => return Ok(report),
         Some(report) => errors(&report),
         None => String::from_utf8_lossy(stdout).into_owned(),
     };
@@ -106,13 +104,18 @@ fn errors(report: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use box_image::exit;
+
     use super::*;
 
     #[test]
     fn only_a_run_that_reported_counts() {
         let report = br#"{"box":"sha256:00"}"#;
         assert_eq!(parse(0, report, b"").unwrap()["box"], "sha256:00");
-        assert!(parse(i32::from(exit::OVER_BUDGET), report, b"").is_ok());
+        assert!(
+            parse(i32::from(exit::OVER_BUDGET), report, b"").is_err(),
+            "stopped, so incomplete"
+        );
         assert!(parse(1, b"", b"no KVM").unwrap_err().to_string().contains("no KVM"));
         let failed = br#"{"errors":[{"message":"no KVM","said":[{"source":"c","words":"w"}]}]}"#;
         assert!(parse(1, failed, b"").unwrap_err().to_string().contains("c:\nw\nerror: no KVM"));

@@ -72,12 +72,25 @@ fn business_command() -> [&'static str; 3] {
     ["/bin/sh", "-c", "echo \"business runs on $(hostname), and its root is:\"; ls /"]
 }
 
-/// Returns the words of a run of the box at `bundle`.
+/// Returns the words of a run of the box at `bundle`. The demo judges the budget itself: a start that is
+/// stopped at its end would show neither its phases nor that this KVM cannot run the kernel.
 fn run_words<'a>(bundle: &'a Path, options: &[&'a str]) -> Vec<String> {
-    let mut words = vec!["run".to_owned(), "--json".to_owned()];
+    let mut words = ["run", "--json", "--budget", "report"].map(str::to_owned).to_vec();
     words.extend(options.iter().map(|&option| option.to_owned()));
     words.push(bundle.to_string_lossy().into_owned());
     words.push("--".to_owned());
     words.extend(business_command().map(str::to_owned));
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_stops_no_run_of_the_demo() {
+        let words = run_words(Path::new("/x.box"), &["--startup-timeout", "20"]);
+        let options = words.split(|it| it == "/x.box").next().unwrap();
+        assert!(options.windows(2).any(|it| it == ["--budget", "report"]), "{words:?}");
+    }
 }
