@@ -26,7 +26,7 @@ pub(super) fn is_good(report: &Value) -> bool {
 pub(super) fn for_people(report: &Value, digest: &str) -> String {
     let place = match report["host"].as_str() {
         Some("kvm") => "this machine's KVM (real time)",
-        _ => "the virtual host (virtual time: 1 ns per instruction, the same in every run)",
+        _ => "the virtual host (virtual time: 1 ns per instruction)",
     };
     let mut text = format!("\nbox      {digest}\nran on   {place}\n\n");
     text += &format!("{:<8} {:>10} {:>10}\n", "phase", "taken ms", "budget ms");
