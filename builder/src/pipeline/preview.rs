@@ -36,7 +36,7 @@ pub struct Preview {
     pub composition: Composition,
     /// The root tree: its digest, and how many entries it has; or why it cannot be made.
     pub root: Summary,
-    /// What keeps boxlaunch of this version from starting the box; empty where it cannot be made.
+    /// The settings that boxlaunch of this version does not support; empty if the root tree cannot be made.
     pub unsupported: Vec<Unsupported>,
     /// The names of the origins, by number.
     pub origins: Origins,

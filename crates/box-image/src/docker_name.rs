@@ -6,7 +6,7 @@ use crate::rules::host_and_port;
 pub const HUB: &str = "docker.io";
 /// The older name of [`HUB`], which docker's credential store still uses.
 pub const HUB_INDEX: &str = "index.docker.io";
-/// What a repository of [`HUB`] begins with whose name has one part.
+/// The prefix of [`HUB`]'s repositories whose names have one part.
 pub const HUB_LIBRARY: &str = "library/";
 /// The server that answers for [`HUB`].
 pub const HUB_SERVER: &str = "registry-1.docker.io";

@@ -106,7 +106,7 @@ const SECRET_STARTS: [&str; 19] = [
 /// token, is a private key in PEM, or is a URL with a password; if its value has a secret among its
 /// words (`OPTS=--password=…`); and if its name ends as those of secrets do (`…TOKEN`, `…PASSWORD`,
 /// `…API_KEY`, `…_AUTH`, in upper or lower case), unless the value is empty, an absolute path of
-/// several parts, a number (`MAX_TOKEN=4096`), a truth value or a method (`REQUIRE_AUTH=basic`), or the
+/// several parts, a number (`MAX_TOKEN=4096`), a boolean or a method (`REQUIRE_AUTH=basic`), or the
 /// name is that of a language model's word (`EOS_TOKEN`).
 pub fn looks_secret(name: &str, value: &str) -> bool {
     is_secret(name, value) || !leaks(None, value).is_empty()
@@ -126,8 +126,9 @@ fn is_token(value: &str) -> bool {
         || is_web_token(value)
 }
 
-/// Returns whether a name is that of a secret, as it is or numbered. That of a method
-/// (`REQUIRE_AUTH=basic`) is none, and of `Authorization` only a value as that of the header is one.
+/// Returns whether a name is that of a secret, with or without a number at its end. `…_AUTH` is not if the
+/// value is a method (`REQUIRE_AUTH=basic`), nor is `…AUTHORIZATION` unless the value has the form of the
+/// header's.
 fn names_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
@@ -139,7 +140,7 @@ fn names_secret(name: &str, value: &str) -> bool {
     is_named && !HARMLESS_ENDS.iter().any(ends)
 }
 
-/// Returns whether a value is no secret, whatever the name.
+/// Returns whether a value cannot be a secret, whatever its name is.
 fn is_harmless(value: &str) -> bool {
     value.is_empty()
         || value.strip_prefix('/').is_some_and(|rest| rest.contains('/'))
@@ -165,7 +166,7 @@ fn is_web_token(value: &str) -> bool {
 }
 
 /// Returns whether a text has a private key in PEM (RFC 7468, section 2): public keys and certificates
-/// begin alike, and are none.
+/// begin alike, and are not secret.
 fn is_private_key(value: &str) -> bool {
     let labels = value.split("-----BEGIN ").skip(1).filter_map(|rest| rest.split("-----").next());
     labels.into_iter().any(|label| label.contains("PRIVATE KEY"))

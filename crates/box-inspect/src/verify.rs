@@ -52,7 +52,7 @@ impl Display for Check {
     }
 }
 
-/// Checks everything that a box says of itself: each blob has the digest that the manifest names, the
+/// Checks that a box agrees with itself: each blob has the digest that the manifest names, the
 /// rootfs has exactly what the listing names, and the plan that init reads is that of the config.
 /// Manifest and config were verified when the box was opened.
 pub fn verify(opened: &OpenBox) -> Vec<Check> {
@@ -113,7 +113,7 @@ impl erofs_writer::Contents for Data<'_> {
 }
 
 impl Data<'_> {
-    /// Returns the first path of a content. All paths are looked at, which only an error is worth.
+    /// Returns the first path of a content. Searches all paths, so it is for errors only.
     fn path(&self, content: Content) -> Vec<u8> {
         let has = |id| self.tree.inode(id).content() == Some(&content);
         entries(self.tree).find(|(_, id)| has(*id)).map(|(path, _)| path).unwrap_or_default()
@@ -123,7 +123,7 @@ impl Data<'_> {
 /// Compares what is written with the rootfs.
 struct Compared {
     rootfs: File,
-    /// So many bytes are equal.
+    /// The number of bytes that were equal so far.
     length: u64,
     failed: Option<ExportError>,
 }

@@ -32,7 +32,7 @@ pub enum ReadError {
     TooLarge,
 }
 
-/// Reads a regular file of at most `limit` bytes from an image: its path are names, from the root on.
+/// Reads a regular file of at most `limit` bytes from an image: its path is a list of names, from the root on.
 /// Symbolic links are not followed.
 ///
 /// # Errors
@@ -105,8 +105,8 @@ impl Inode {
     }
 }
 
-/// Finds the inode of a name in a directory. All names must be in order: Linux searches by halves, and
-/// would else find another entry, or none.
+/// Finds the inode of a name in a directory. All names must be in order: Linux uses a binary search, and
+/// could otherwise find another entry, or none.
 fn find(directory: &[u8], wanted: &[u8]) -> Result<u64, ReadError> {
     let malformed = || ReadError::Unknown("a directory is in another form");
     let (mut found, mut last): (_, &[u8]) = (None, b"");

@@ -1,7 +1,7 @@
-//! Who else could have put a file where it is.
+//! Checks whether another user could have put a file where it is.
 //!
-//! A file that nobody names and that is used because it is there, must not come from a stranger: whoever
-//! can write to its directory can replace it. git's `safe.directory` is there for the same reason.
+//! A file that is found, and that nobody named, must not come from a stranger: whoever can write to its
+//! directory can replace it. git's `safe.directory` is there for the same reason.
 
 use std::fmt;
 use std::fs::{self, Metadata};

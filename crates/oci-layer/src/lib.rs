@@ -57,7 +57,7 @@ impl LayerIndex {
 pub struct Change {
     /// The path at which it is, without leading or trailing slash; the root is empty.
     pub path: Vec<u8>,
-    /// What it does there.
+    /// The effect at this path.
     pub action: Action,
 }
 

@@ -175,7 +175,7 @@ fn private_keys(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Sorts places, and makes one of those that overlap.
+/// Sorts places, and merges those that overlap.
 fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.retain(|it| !it.is_empty());
     places.sort_by_key(|it| (it.start, it.end));
@@ -210,7 +210,7 @@ impl Secrets {
         }
     }
 
-    /// Returns whether there is none.
+    /// Returns whether it has no secrets.
     pub fn is_empty(&self) -> bool {
         self.whole.is_empty()
     }
@@ -246,7 +246,7 @@ impl Secrets {
     }
 }
 
-/// Resolves the escapes of KDL and TOML; what is no escape stays.
+/// Resolves the escapes of KDL and TOML; an unknown escape stays as it is.
 fn unescaped(written: &str) -> String {
     let (mut plain, mut rest) = (String::new(), written);
     while let Some((before, after)) = rest.split_once('\\') {

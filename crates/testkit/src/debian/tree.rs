@@ -58,7 +58,7 @@ impl Base {
     /// Reads the tree of a folder.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// The archive is missing, or cannot be read.
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let tar = folder.join(TAR);
         Ok(Self { layer: LayerTar::read(&tar)?, tar })

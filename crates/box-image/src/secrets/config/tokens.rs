@@ -1,14 +1,14 @@
-//! The pieces of a configuration text, as far as both syntaxes have the same. Nothing is malformed:
-//! what is not closed goes to the end of its line, and of several lines to the end of the text.
+//! Splits the text of a configuration file into tokens that KDL and TOML have in common. No input is an
+//! error: an unclosed string ends with its line, an unclosed multi-line string with the text.
 
 use std::ops::Range;
 
-/// The characters that are pieces of their own.
+/// The characters that are tokens of their own.
 const SIGNS: &[u8] = b"=:,;(){}[]\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A text in quotes.
+    /// A string in quotes.
     Quoted,
     /// Characters without quotes.
     Word,
@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Sign(u8),
 }
 
-/// A piece of a text. The place of a quoted one is what is between the quotes.
+/// A token. The place of a quoted one is what is between the quotes.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -28,7 +28,7 @@ impl Token {
         &text[self.place.clone()]
     }
 
-    /// Returns whether it is one of some signs.
+    /// Returns whether it is one of these signs.
     pub(super) fn is_sign(&self, signs: &[u8]) -> bool {
         matches!(self.kind, Kind::Sign(sign) if signs.contains(&sign))
     }
