@@ -1,5 +1,6 @@
 //! Runs cargo so that people see how far it is.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use testkit::{Artefacts, KitError, Result, Workspace, program};
@@ -37,6 +38,15 @@ pub(crate) fn build_programs(workspace: &Workspace) -> Result<Artefacts> {
     let build = || Artefacts::builds(workspace).iter_mut().try_for_each(run);
     say::step("compiling the programs", build)?;
     Ok(Artefacts::locate(workspace))
+}
+
+/// Builds `boxlaunch`, the virtual host's init, and returns its path.
+///
+/// # Errors
+/// It does not compile.
+pub(crate) fn build_boxlaunch(workspace: &Workspace) -> Result<PathBuf> {
+    run(&mut Artefacts::static_build(workspace, &["boxlaunch"]))?;
+    Ok(Artefacts::locate(workspace).boxlaunch)
 }
 
 fn succeeded(cargo: &Command, success: bool, status: &str, output: &str) -> Result<()> {

@@ -7,19 +7,25 @@ use std::process::Command;
 use crate::prerequisites::MUSL;
 use crate::{Result, Workspace, program};
 
-/// The packages of the programs that run on the host.
-const HOST_PACKAGES: [&str; 3] = ["boxbuild", "boxlaunch", "krun-floor"];
-/// The packages of the programs that run in the guest.
+/// The packages of the programs that run where they are built.
+const HOST_PACKAGES: [&str; 1] = ["boxbuild"];
+/// The packages of the static programs that run on any host, the virtual one too.
+const LAUNCHER_PACKAGES: [&str; 2] = ["boxlaunch", "krun-floor"];
+/// The packages of the static programs that run in the guest. They are compiled by themselves: the
+/// features that others want of a crate would be in their bytes.
 const GUEST_PACKAGES: [&str; 3] = ["box-init", "hello-agent", "guest-tools"];
+/// The variable that names the C compiler for [`MUSL`], and its value where it is not set: what libkrun
+/// needs of C includes nothing of the C library that differs.
+const C_COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
 
 /// Where the project's programs lie, built in release mode.
 #[derive(Debug, Clone)]
 pub struct Artefacts {
     /// The program that builds boxes.
     pub boxbuild: PathBuf,
-    /// The program that starts boxes.
+    /// The program that starts boxes; static.
     pub boxlaunch: PathBuf,
-    /// Starts a kernel and an init, and nothing else.
+    /// Starts a kernel and an init, and nothing else; static.
     pub krun_floor: PathBuf,
     /// PID 1 of a box; static.
     pub box_init: PathBuf,
@@ -35,15 +41,15 @@ impl Artefacts {
     /// Says where the programs lie once they are built.
     pub fn locate(workspace: &Workspace) -> Self {
         let host = |name: &str| workspace.target(&format!("release/{name}"));
-        let guest = |name: &str| workspace.target(&format!("{MUSL}/release/{name}"));
+        let anywhere = |name: &str| workspace.target(&format!("{MUSL}/release/{name}"));
         Self {
             boxbuild: host("boxbuild"),
-            boxlaunch: host("boxlaunch"),
-            krun_floor: host("krun-floor"),
-            box_init: guest("box-init"),
-            hello_agent: guest("hello-agent"),
-            floor_init: guest("floor-init"),
-            list_init: guest("list-init"),
+            boxlaunch: anywhere("boxlaunch"),
+            krun_floor: anywhere("krun-floor"),
+            box_init: anywhere("box-init"),
+            hello_agent: anywhere("hello-agent"),
+            floor_init: anywhere("floor-init"),
+            list_init: anywhere("list-init"),
         }
     }
 
@@ -59,11 +65,15 @@ impl Artefacts {
     }
 
     /// Returns the commands that build all programs, for callers that show what cargo prints.
-    pub fn builds(workspace: &Workspace) -> [Command; 2] {
-        [Self::host_build(workspace, &HOST_PACKAGES), Self::guest_build(workspace, &GUEST_PACKAGES)]
+    pub fn builds(workspace: &Workspace) -> [Command; 3] {
+        [
+            Self::host_build(workspace, &HOST_PACKAGES),
+            Self::static_build(workspace, &LAUNCHER_PACKAGES),
+            Self::static_build(workspace, &GUEST_PACKAGES),
+        ]
     }
 
-    /// Returns the command that builds packages for the host.
+    /// Returns the command that builds packages for this machine.
     pub fn host_build(workspace: &Workspace, packages: &[&str]) -> Command {
         let mut cargo = workspace.cargo();
         cargo
@@ -72,25 +82,28 @@ impl Artefacts {
         cargo
     }
 
-    /// Returns the command that builds packages for the guest. They have the same bytes wherever the
+    /// Returns the command that builds static programs. They have the same bytes wherever the
     /// repository, the build output and cargo's home are.
-    pub fn guest_build(workspace: &Workspace, packages: &[&str]) -> Command {
-        Self::guest_build_with(&cargo_home(), workspace, packages)
+    pub fn static_build(workspace: &Workspace, packages: &[&str]) -> Command {
+        Self::static_build_with(&cargo_home(), workspace, packages)
     }
 
-    /// Like [`Self::guest_build`], with cargo's home at `home`.
-    pub fn guest_build_with(home: &Path, workspace: &Workspace, packages: &[&str]) -> Command {
+    /// Like [`Self::static_build`], with cargo's home at `home`.
+    pub fn static_build_with(home: &Path, workspace: &Workspace, packages: &[&str]) -> Command {
         let mut cargo = Self::host_build(workspace, packages);
         cargo.args(["--target", MUSL]).env("CARGO_HOME", home);
+        if std::env::var_os(C_COMPILER.0).is_none() {
+            cargo.env(C_COMPILER.0, C_COMPILER.1);
+        }
         // Takes the place of all other flags, of RUSTFLAGS too.
-        cargo.env("CARGO_ENCODED_RUSTFLAGS", guest_flags(home, workspace));
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", static_flags(home, workspace));
         cargo
     }
 }
 
-/// Returns the compiler's flags for programs of the guest, as cargo encodes them: panics name source
+/// Returns the compiler's flags for static programs, as cargo encodes them: panics name source
 /// files by paths that no machine has.
-fn guest_flags(home: &Path, workspace: &Workspace) -> OsString {
+fn static_flags(home: &Path, workspace: &Workspace) -> OsString {
     let places = [
         (workspace.path(""), "/boxbuild"),
         (workspace.target(""), "/target"),
@@ -119,12 +132,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guest_programs_are_static_ones() {
+    fn programs_that_run_anywhere_are_static() {
         let workspace = Workspace::find();
         let artefacts = Artefacts::locate(&workspace);
-        assert!(artefacts.boxlaunch.ends_with("release/boxlaunch"));
+        assert!(artefacts.boxlaunch.ends_with(format!("{MUSL}/release/boxlaunch")));
         assert!(artefacts.box_init.ends_with(format!("{MUSL}/release/box-init")));
-        let line = program::shown(&Artefacts::guest_build(&workspace, &["box-init"]));
+        let line = program::shown(&Artefacts::static_build(&workspace, &["box-init"]));
         assert!(line.ends_with(&format!("--package box-init --target {MUSL}")), "{line}");
     }
 }

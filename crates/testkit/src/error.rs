@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, KitError>;
@@ -54,28 +53,9 @@ pub enum KitError {
     /// A document or image does not have the form that it should have.
     #[error("{what} is malformed: {why}")]
     Malformed { what: String, why: String },
-    /// The virtual host did not finish in time.
-    #[error(
-        "the virtual host did not finish within {} s; its console ended with:\n{console}",
-        limit.as_secs()
-    )]
-    TimeLimit {
-        /// The limit, in real time.
-        limit: Duration,
-        /// The end of the console's log.
-        console: String,
-    },
-    /// The virtual host stopped without leaving a result.
-    #[error(
-        "the virtual host stopped without a result; QEMU ended with {status} and said:\n{qemu}\n\
-         the console ended with:\n{console}"
-    )]
-    NoResult {
-        status: String,
-        qemu: String,
-        /// The end of the console's log.
-        console: String,
-    },
+    /// The virtual host could not be made or did not run to its end.
+    #[error(transparent)]
+    Host(#[from] virtual_host::Error),
 }
 
 impl KitError {

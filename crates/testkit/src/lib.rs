@@ -8,7 +8,7 @@
 //! - [`artefacts`] builds the project's own programs and says where they lie;
 //! - [`test_box`] writes a small box, and [`damage`] damages boxes as an attacker would;
 //! - [`registry`] runs a registry on the loopback device;
-//! - [`vmhost`] runs a command on an emulated machine that has hardware virtualization.
+//! - [`VirtualHost`] runs a command on an emulated machine that has hardware virtualization.
 //!
 //! Nothing here prints: what people should know goes to a callback.
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@ pub mod artefacts;
 pub mod damage;
 pub mod debian;
 pub mod digest;
+mod elf;
 pub mod error;
 pub mod hello;
 pub mod hostile;
@@ -25,12 +26,11 @@ pub mod prerequisites;
 pub mod program;
 pub mod registry;
 pub mod test_box;
-pub mod vmhost;
 pub mod workspace;
 
 pub use artefacts::Artefacts;
 pub use error::{KitError, Result};
 pub use registry::DockerRegistry;
 pub use test_box::TestBox;
-pub use vmhost::VirtualHost;
+pub use virtual_host::{HostKernel, VirtualHost};
 pub use workspace::Workspace;

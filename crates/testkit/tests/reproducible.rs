@@ -34,14 +34,14 @@ fn home(at: &Path) {
 #[test]
 fn box_init_has_the_same_bytes_in_another_directory_and_another_home_of_cargo() {
     let here = Workspace::find();
-    program::run(&mut Artefacts::guest_build(&here, &["box-init"])).unwrap();
+    program::run(&mut Artefacts::static_build(&here, &["box-init"])).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let (root, cargo) = (directory.path().join("a/checkout"), directory.path().join("home"));
     fs::create_dir_all(&root).unwrap();
     copy(&here, &root);
     home(&cargo);
     let there = Workspace::at(&root);
-    let mut build = Artefacts::guest_build_with(&cargo, &there, &["box-init"]);
+    let mut build = Artefacts::static_build_with(&cargo, &there, &["box-init"]);
     program::run(build.arg("--offline")).unwrap();
     let [first, second] = [&here, &there].map(|it| Artefacts::locate(it).box_init);
     assert_eq!(digest::of_file(&first).unwrap(), digest::of_file(&second).unwrap());

@@ -6,13 +6,21 @@ mod tests {
     use std::path::PathBuf;
     use std::time::Duration;
 
-    use testkit::prerequisites::{Package, host_kernel, packages};
-    use testkit::{KitError, VirtualHost, Workspace};
+    use testkit::prerequisites::{Package, host_kernel, packages, with_busybox, with_program};
+    use testkit::{Artefacts, VirtualHost, Workspace};
+    use virtual_host::Error;
 
     fn host() -> VirtualHost {
         let mut say = |line: &str| println!("{line}");
-        packages(&[Package::Qemu, Package::Busybox, Package::Erofs], &mut say).unwrap();
-        VirtualHost::new(&host_kernel(&Workspace::find(), &mut say).unwrap())
+        packages(&[Package::Qemu, Package::Busybox], &mut say).unwrap();
+        let workspace = Workspace::find();
+        let boxlaunch = Artefacts::build(&workspace).unwrap().boxlaunch;
+        let kernel = host_kernel(&workspace, &mut say).unwrap();
+        assert!(
+            kernel.exits_after_injection(),
+            "kvm_amd has unknown code: see kernel/injection.rs"
+        );
+        with_busybox(VirtualHost::new(&kernel, boxlaunch), &workspace).unwrap()
     }
 
     /// Status, streams, files in, disks in and files out, and the kernel's virtualization; then the
@@ -29,9 +37,9 @@ mod tests {
             wc -c < /data/large; /bin/own --list | grep -c ': test'
             unshare -m sh -c 'mkdir /p; mount -t tmpfs t /p; mkdir /p/o; pivot_root /p /p/o' && echo pivoted
             mkdir /out/deep; cat /proc/uptime > /out/deep/uptime; exit 7"#;
-        let host = host()
+        let host = with_program(host(), &own, "/bin/own")
+            .unwrap()
             .memory(512)
-            .file(&own, "/bin/own")
             .disk(directory.path(), "/data/tree")
             .disk(&large, "/data/large");
         let command = ["sh", "-c", script, "sh", "it's", "$HOME"];
@@ -53,7 +61,7 @@ mod tests {
         let output = host().run_live(&["sh", "-c", script], &mut out, &mut err).unwrap();
         assert_eq!((out, err), (output.stdout, output.stderr));
         let late = host().time_limit(Duration::ZERO).run(&["true"]).unwrap_err();
-        assert!(matches!(late, KitError::TimeLimit { .. }), "{late}");
+        assert!(matches!(late, Error::TimeLimit { .. }), "{late}");
         let panicked = host().run(&["sh", "-c", "echo c > /proc/sysrq-trigger"]).unwrap_err();
         assert!(panicked.to_string().contains("Kernel panic"), "{panicked}");
     }

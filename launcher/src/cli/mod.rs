@@ -79,6 +79,15 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(guarded(dispatch))
 }
 
+/// Is process 1 of a virtual host, to the machine's end. Its console is all that shows an error.
+fn init_of_virtual_host() -> u8 {
+    let ended = virtual_host::guest::run().and_then(|()| virtual_host::guest::power_off());
+    if let Err(error) = ended {
+        notice(&format!("boxlaunch: {error}\n"));
+    }
+    exit::FAILED
+}
+
 /// Runs the body and turns a panic, which has already printed its place, into an exit code.
 fn guarded(body: impl FnOnce() -> u8 + UnwindSafe) -> u8 {
     catch_unwind(body).unwrap_or_else(|_| {
@@ -88,6 +97,9 @@ fn guarded(body: impl FnOnce() -> u8 + UnwindSafe) -> u8 {
 }
 
 fn dispatch() -> u8 {
+    if virtual_host::guest::is_init() {
+        return init_of_virtual_host();
+    }
     // The VMM process skips what it does not need: that would be part of the startup time.
     if env::args_os().nth(1).is_some_and(|first| first == vmm::SUBCOMMAND) {
         // Returns only where it fails; the supervisor puts what is printed here to its own error.

@@ -61,8 +61,9 @@ fn root(named: Option<&Path>) -> Result<PathBuf> {
 }
 
 fn compile(workspace: &Workspace) -> Result<()> {
-    cargo::run(&mut Artefacts::host_build(workspace, &["boxbuild", "boxlaunch"]))?;
-    cargo::run(&mut Artefacts::guest_build(workspace, &["box-init"]))
+    cargo::run(&mut Artefacts::host_build(workspace, &["boxbuild"]))?;
+    cargo::build_boxlaunch(workspace)?;
+    cargo::run(&mut Artefacts::static_build(workspace, &["box-init"]))
 }
 
 /// Puts the programs, their manual pages and completions below `root`.

@@ -7,8 +7,7 @@ use testkit::prerequisites::{
     Package, docker_registry, host_kernel, kernel_bundle, musl_target, packages, rust_components,
     spdx_validator,
 };
-use testkit::vmhost::HostKernel;
-use testkit::{Result, Workspace};
+use testkit::{HostKernel, Result, Workspace};
 
 use super::Outcome;
 use crate::say;
@@ -36,7 +35,7 @@ pub(super) fn for_demo(workspace: &Workspace) -> Result<PathBuf> {
 /// Makes sure of what the virtual host needs, and returns its kernel.
 pub(super) fn for_virtual_host(workspace: &Workspace) -> Result<HostKernel> {
     say::watch(|| {
-        packages(&[Package::Qemu, Package::Busybox, Package::Erofs], &mut say::note)?;
+        packages(&[Package::Qemu, Package::Busybox], &mut say::note)?;
         host_kernel(workspace, &mut say::note)
     })
 }

@@ -6,16 +6,16 @@ use std::process::ExitCode;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use testkit::prerequisites::{with_busybox, with_program};
 use testkit::{VirtualHost, Workspace};
 
 use super::{Outcome, setup};
-use crate::say;
+use crate::{cargo, say};
 
 /// The command to run on the virtual host, and its files.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  cargo xtask vmhost --file target/release/boxlaunch=/bin/boxlaunch \
-                        --disk target/demo/hello.box=/hello.box -- boxlaunch verify /hello.box"
+    after_help = "Example:\n  cargo xtask vmhost --disk target/demo/hello.box=/hello.box -- boxlaunch verify /hello.box"
 )]
 pub(crate) struct Options {
     /// The machine's memory, in MiB.
@@ -39,13 +39,16 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
-    let kernel = setup::for_virtual_host(&Workspace::find())?;
-    let mut host = VirtualHost::new(&kernel)
+    let workspace = Workspace::find();
+    let kernel = setup::for_virtual_host(&workspace)?;
+    let boxlaunch = cargo::build_boxlaunch(&workspace)?;
+    let mut host = VirtualHost::new(&kernel, boxlaunch)
         .memory(options.memory)
         .time_limit(Duration::from_secs(options.time_limit));
     for (source, guest) in options.file.iter().map(|text| host_and_guest(text)) {
-        host = host.file(source, guest);
+        host = with_program(host, &source, &guest)?;
     }
+    host = with_busybox(host, &workspace)?;
     for (source, guest) in options.disk.iter().map(|text| host_and_guest(text)) {
         host = host.disk(source, guest);
     }

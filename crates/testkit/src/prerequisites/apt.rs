@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Say;
-use crate::vmhost::is_dynamic;
+use crate::elf::is_dynamic;
 use crate::{KitError, Result, program};
 
 /// A Debian package that this project's tests or examples use.

@@ -1,75 +1,98 @@
-//! The virtual host's kernel: Debian's, for virtual machines.
+//! The virtual host as tests want it: its kernel, and the programs of busybox.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use virtual_host::{HostKernel, VirtualHost, kernel};
+
 use super::apt::with_fresh_lists;
-use super::download::unpacked;
 use super::{Say, lock};
-use crate::vmhost::{HostKernel, kernel};
-use crate::{KitError, Result, Workspace, program};
+use crate::{KitError, Result, Workspace, elf, program};
 
-/// The package that depends on the newest kernel package.
-const METAPACKAGE: &str = "linux-image-cloud-amd64";
-const IMAGE: &str = "linux-image-";
-
-/// Returns the virtual host's kernel, after it was downloaded where it was missing. It is unpacked
-/// into the build output and not installed. apt checks it against Debian's signatures.
+/// Returns the virtual host's kernel, after it was downloaded into the build output where it was missing.
 ///
 /// # Errors
-/// It cannot be downloaded or unpacked.
+/// It cannot be downloaded or prepared.
 pub fn host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
-    let folder = workspace.target("vmhost");
-    if let Some(kernel) = existing(&folder) {
+    let cache = workspace.target("vmhost");
+    let _lock = lock(&cache)?;
+    if let Some(kernel) = HostKernel::find(&cache) {
         return Ok(kernel);
     }
-    let _lock = lock(&folder)?;
-    if existing(&folder).is_none() {
-        fetch(&folder, say)?;
+    let package = with_fresh_lists(say, || Ok(kernel::newest_package()?))?;
+    say(&format!("fetching the virtual host's kernel: apt-get download {package}"));
+    let fetched = with_fresh_lists(say, || Ok(kernel::fetch(&package, &cache)?))?;
+    if !fetched.exits_after_injection() {
+        say("its kvm_amd has unknown code: about one boot in a hundred will hang");
     }
-    existing(&folder).ok_or_else(|| KitError::malformed(METAPACKAGE, "it gave no kernel"))
+    Ok(fetched)
 }
 
-fn fetch(folder: &Path, say: Say<'_>) -> Result<()> {
-    let package = with_fresh_lists(say, newest_package)?;
-    say("fetching the virtual host's kernel");
-    let version = package.trim_start_matches(IMAGE);
-    let scratch = tempfile::tempdir_in(folder).map_err(KitError::file("make", folder))?;
-    let unpacked = unpacked(&package, scratch.path(), say)?;
-    let draft = scratch.path().join("ready");
-    kernel::prepare(&unpacked, version, &draft)?;
-    let into = folder.join(format!("kernel-{version}"));
-    fs::rename(&draft, &into).map_err(KitError::file("rename", &draft))
-}
-
-fn existing(folder: &Path) -> Option<HostKernel> {
-    let mut kernels: Vec<PathBuf> =
-        fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    kernels.sort();
-    kernels.into_iter().rev().find_map(HostKernel::open)
-}
-
-fn newest_package() -> Result<String> {
-    let text = program::run(Command::new("apt-cache").args(["depends", METAPACKAGE]))?;
-    parse_depends(&String::from_utf8_lossy(&text))
-        .ok_or_else(|| KitError::malformed(METAPACKAGE, "it depends on no kernel package"))
-}
-
-/// Returns the kernel package from what `apt-cache depends` prints.
-fn parse_depends(text: &str) -> Option<String> {
-    let names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
-    names.into_iter().find(|name| name.starts_with(IMAGE)).map(str::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernel_package_is_found() {
-        let text = "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-56-cloud-amd64\n";
-        assert_eq!(parse_depends(text).as_deref(), Some("linux-image-6.1.0-56-cloud-amd64"));
-        assert_eq!(parse_depends("linux-image-cloud-amd64\n"), None);
+/// Gives a virtual host busybox under all its names, and the users, for scripts.
+///
+/// # Errors
+/// busybox is missing, or its directory cannot be written.
+pub fn with_busybox(host: VirtualHost, workspace: &Workspace) -> Result<VirtualHost> {
+    let folder = workspace.target("vmhost/userland");
+    let _lock = lock(&workspace.target("vmhost"))?;
+    if !folder.exists() {
+        let draft = workspace.target("vmhost/userland.new");
+        if draft.exists() {
+            fs::remove_dir_all(&draft).map_err(KitError::file("remove", &draft))?;
+        }
+        write_userland(&draft)?;
+        fs::rename(&draft, &folder).map_err(KitError::file("rename", &draft))?;
     }
+    Ok(host.file(folder, "/"))
+}
+
+/// Gives a virtual host a program and, where it is a dynamic one, its shared libraries.
+///
+/// # Errors
+/// The program cannot be read, or `ldd` refuses it.
+pub fn with_program(host: VirtualHost, source: &Path, guest: &str) -> Result<VirtualHost> {
+    let host = host.file(source, guest);
+    let dynamic = source.is_file()
+        && elf::is_dynamic(&fs::read(source).map_err(KitError::file("read", source))?);
+    if !dynamic {
+        return Ok(host);
+    }
+    let libraries = elf::libraries(source)?;
+    Ok(libraries.into_iter().fold(host, |host, path| host.file(path.clone(), path)))
+}
+
+fn write_userland(folder: &Path) -> Result<()> {
+    let busybox = static_busybox()?;
+    for directory in ["bin", "etc"] {
+        let path = folder.join(directory);
+        fs::create_dir_all(&path).map_err(KitError::file("make", &path))?;
+    }
+    let write = || {
+        let own = folder.join("bin/busybox");
+        fs::copy(&busybox, &own)?;
+        fs::set_permissions(&own, Permissions::from_mode(0o755))?;
+        fs::write(folder.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n")?;
+        fs::write(folder.join("etc/group"), "root:x:0:\n")?;
+        fs::write(folder.join("etc/hosts"), "127.0.0.1 localhost\n")
+    };
+    write().map_err(KitError::file("write", folder))?;
+    let names = program::run(Command::new(&busybox).arg("--list"))?;
+    for name in String::from_utf8_lossy(&names).lines().filter(|name| *name != "busybox") {
+        let path = folder.join("bin").join(name);
+        symlink("/bin/busybox", &path).map_err(KitError::file("make", &path))?;
+    }
+    Ok(())
+}
+
+fn static_busybox() -> Result<PathBuf> {
+    let remedy = "install it: apt-get install busybox-static".to_owned();
+    let missing = || KitError::Missing { program: "busybox".to_owned(), remedy };
+    let busybox = program::find("busybox").ok_or_else(missing)?;
+    if elf::is_dynamic(&fs::read(&busybox).map_err(KitError::file("read", &busybox))?) {
+        let why = "it is not static; install busybox-static: apt-get install busybox-static";
+        return Err(KitError::malformed(busybox.display().to_string(), why));
+    }
+    Ok(busybox)
 }

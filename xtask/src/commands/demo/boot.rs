@@ -63,11 +63,10 @@ fn under_kvm(demo: &Demo) -> Result<Value> {
 /// Runs the box for the first time on the virtual host, so that the launcher hashes it.
 fn on_virtual_host(demo: &Demo) -> Result<Value> {
     let kernel = setup::for_virtual_host(&demo.workspace)?;
-    let host = VirtualHost::new(&kernel)
+    let host = VirtualHost::new(&kernel, &demo.artefacts.boxlaunch)
         .memory(MEMORY_MIB)
-        .file(&demo.artefacts.boxlaunch, "/bin/boxlaunch")
         .disk(&demo.bundle, "/hello.box");
-    let mut command = ["patiently", "15", "boxlaunch"].map(str::to_owned).to_vec();
+    let mut command = vec!["boxlaunch".to_owned()];
     command.extend(run_words(Path::new("/hello.box"), &[]));
     let output = host.run(&command)?;
     parse(output.status, &output.stdout, &output.stderr)

@@ -45,8 +45,9 @@ pub(crate) fn run() -> Outcome {
 }
 
 fn compile(workspace: &Workspace) -> Result<()> {
-    cargo::run(&mut Artefacts::host_build(workspace, &["boxbuild", "boxlaunch"]))?;
-    cargo::run(&mut Artefacts::guest_build(workspace, &["box-init", "hello-agent"]))
+    cargo::run(&mut Artefacts::host_build(workspace, &["boxbuild"]))?;
+    cargo::build_boxlaunch(workspace)?;
+    cargo::run(&mut Artefacts::static_build(workspace, &["box-init", "hello-agent"]))
 }
 
 /// Builds the box and returns its digest. The images are made again each time, so what an earlier

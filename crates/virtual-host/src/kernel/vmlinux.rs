@@ -3,14 +3,14 @@
 //! An emulated CPU takes seconds to unpack a kernel, so it is unpacked once, here. QEMU then starts
 //! the ELF file at its PVH entry.
 
-use crate::{KitError, Result};
+use crate::{Error, Result};
 
 /// The first bytes of LZ4's legacy frame, which the kernel's build uses.
 const LZ4_LEGACY: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];
 /// No kernel is larger than this, in bytes.
 const KERNEL_LIMIT: usize = 1 << 28;
 
-/// Returns the ELF kernel of a bzImage, or nothing where it is compressed by other means than LZ4.
+/// Returns the ELF kernel of a bzImage, or `None` where it is compressed by other means than LZ4.
 ///
 /// # Errors
 /// The file is no bzImage, or its payload is damaged.
@@ -28,8 +28,8 @@ pub(crate) fn extract(image: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(kernel))
 }
 
-fn malformed(why: &str) -> KitError {
-    KitError::malformed("the virtual host's kernel", why)
+fn malformed(why: &str) -> Error {
+    Error::malformed("the virtual host's kernel", why)
 }
 
 /// Returns the bytes between `payload_offset` and `payload_offset + payload_length`.

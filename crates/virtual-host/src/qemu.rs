@@ -7,58 +7,104 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::disk::Disk;
-use crate::{Result, program};
+use serde::Serialize;
+
+use crate::disk::Disk;
+use crate::{Clock, Error, Result, programs};
 
 /// How often the process is looked at.
 const POLL: Duration = Duration::from_millis(10);
+/// The emulator's program.
+const PROGRAM: &str = "qemu-system-x86_64";
+/// The emulated mainboard.
+pub(crate) const MACHINE: &str = "q35";
+/// The emulated CPU.
+pub(crate) const CPU_MODEL: &str = "EPYC";
+/// The model's features that QEMU 7.2 does not emulate. A later one may, and would be another CPU.
+const NOT_EMULATED: &str = ",-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,\
+    -nrip-save,-xsavec";
+/// The machine's kernel command line: a quiet console, and an end at a panic.
+const CMDLINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr";
+/// What is added where instructions are the clock. It is exact, so nothing is calibrated against
+/// anything.
+const EXACT: &str = " no_timer_check tsc_early_khz=1000000";
 
-/// The machine's kernel command line. Beside a quiet console and an end at a panic: the clock of
-/// the emulator is exact, so nothing is calibrated against anything (`no_timer_check`,
-/// `tsc_early_khz`). The local APIC's timer stays: without it the older timers expire so often that
-/// the fault that `patiently.sh` tells of hits one boot in ten instead of one in a hundred.
-const CMDLINE: &str =
-    "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check tsc_early_khz=1000000";
+/// What a virtual host is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// QEMU's version, as it prints it: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
+    pub qemu: String,
+    /// The emulated mainboard, by QEMU's name.
+    pub machine: String,
+    /// The emulated CPU, by QEMU's name.
+    pub cpu: String,
+    /// The number of emulated CPUs.
+    pub cpus: u8,
+    /// The version of the machine's kernel.
+    pub kernel: String,
+}
+
+/// Returns QEMU's version.
+pub(crate) fn version() -> Result<String> {
+    let printed = programs::run(Command::new(PROGRAM).arg("--version"))?;
+    let line = String::from_utf8_lossy(&printed);
+    let version = line.lines().next().and_then(|line| line.split_once(" version "));
+    version
+        .map(|(_, version)| version.to_owned())
+        .ok_or_else(|| Error::malformed("what qemu --version prints", "it has no version"))
+}
 
 /// The machine that [`command`] describes.
 #[derive(Debug)]
-pub(super) struct Machine<'a> {
-    pub(super) memory_mib: u32,
-    pub(super) kernel: &'a Path,
-    pub(super) initramfs: &'a Path,
-    pub(super) console: &'a Path,
-    pub(super) disks: &'a [Disk],
+pub(crate) struct Start<'a> {
+    pub(crate) clock: Clock,
+    pub(crate) cpus: u8,
+    pub(crate) memory_mib: u32,
+    pub(crate) kernel: &'a Path,
+    pub(crate) initramfs: &'a Path,
+    pub(crate) console: &'a Path,
+    pub(crate) disks: &'a [Disk],
     /// Whether the second and third serial port are the emulator's standard output and error.
-    pub(super) live: bool,
+    pub(crate) live: bool,
 }
 
 /// Returns the command that emulates a machine.
-///
-/// One CPU whose clock is its instruction counter, a calendar that starts on a fixed day, and a
-/// fixed seed: the same machine takes the same virtual time in every run. `rep movsb` is one
-/// instruction on a real CPU and many here, so the guest is told that it is not fast.
-pub(super) fn command(machine: &Machine<'_>) -> Command {
-    let mut command = Command::new("qemu-system-x86_64");
+pub(crate) fn command(start: &Start<'_>) -> Command {
+    let mut command = Command::new(PROGRAM);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
-    command.args(["-M", "q35,accel=tcg,nvdimm=on", "-cpu", "max,-erms,-fsrm", "-smp", "1"]);
-    command.args(["-icount", "shift=0,sleep=off", "-seed", "1"]);
-    command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-bios", "qboot.rom"]);
-    command.arg("-kernel").arg(machine.kernel).arg("-initrd").arg(machine.initramfs);
-    command.args(["-append", CMDLINE]);
-    command.arg("-serial").arg(with_path("file:", machine.console));
-    if machine.live {
+    command.args(["-M", &format!("{MACHINE},accel=tcg,nvdimm=on"), "-bios", "qboot.rom"]);
+    command.args(["-cpu", &format!("{CPU_MODEL}{NOT_EMULATED}"), "-smp", &start.cpus.to_string()]);
+    command.arg("-kernel").arg(start.kernel).arg("-initrd").arg(start.initramfs);
+    add_clock(&mut command, start.clock);
+    command.arg("-serial").arg(with_path("file:", start.console));
+    if start.live {
         command.args(["-serial", "file:/dev/fd/1", "-serial", "file:/dev/fd/2"]);
     }
-    add_memory(&mut command, machine);
+    add_memory(&mut command, start);
     command
 }
 
+/// Adds the clock and the kernel's command line. With instructions as the clock, a calendar that starts
+/// on a fixed day and a fixed seed, the same machine takes the same time in every run.
+fn add_clock(command: &mut Command, clock: Clock) {
+    match clock {
+        Clock::Real => {
+            command.args(["-append", CMDLINE]);
+        }
+        Clock::Instructions => {
+            command.args(["-icount", "shift=0,sleep=off", "-seed", "1"]);
+            command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
+            command.args(["-append", &format!("{CMDLINE}{EXACT}")]);
+        }
+    }
+}
+
 /// Adds the memory and, as memory that keeps its content, the disks.
-fn add_memory(command: &mut Command, machine: &Machine<'_>) {
-    let mib: u64 = machine.disks.iter().map(|disk| (disk.size >> 20) + 1024).sum();
-    let (memory, slots) = (machine.memory_mib, machine.disks.len());
+fn add_memory(command: &mut Command, start: &Start<'_>) {
+    let mib: u64 = start.disks.iter().map(|disk| (disk.size >> 20) + 1024).sum();
+    let (memory, slots) = (start.memory_mib, start.disks.len());
     command.args(["-m", &format!("{memory}M,slots={slots},maxmem={}M", u64::from(memory) + mib)]);
-    for (number, Disk { path, size, writable }) in machine.disks.iter().enumerate() {
+    for (number, Disk { path, size, writable }) in start.disks.iter().enumerate() {
         let (share, sealed) = if *writable { ("on", "off") } else { ("off", "on") };
         let options = format!(
             "memory-backend-file,id=disk{number},size={size},share={share},readonly={sealed},mem-path="
@@ -76,21 +122,21 @@ fn with_path(option: &str, path: &Path) -> OsString {
 
 /// How the emulator's process ended.
 #[derive(Debug)]
-pub(super) struct End {
-    /// How it ended; nothing where it was killed at the time limit.
-    pub(super) status: Option<ExitStatus>,
-    pub(super) stderr: Vec<u8>,
+pub(crate) struct End {
+    /// How it ended; `None` where it was killed at the time limit.
+    pub(crate) status: Option<ExitStatus>,
+    pub(crate) stderr: Vec<u8>,
 }
 
 /// Runs the emulator to its end or to the time limit, and copies its output as it comes.
-pub(super) fn run(
+pub(crate) fn run(
     mut command: Command,
     limit: Duration,
     out: &mut (dyn Write + Send),
     err: &mut (dyn Write + Send),
 ) -> Result<End> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|source| program::not_started(&command, source))?;
+    let mut child = command.spawn().map_err(|source| programs::not_started(&command, source))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {
         scope.spawn(move || stdout.map(|from| copy(from, out)));
@@ -101,7 +147,7 @@ pub(super) fn run(
     })
 }
 
-/// Waits for the process; returns nothing after it had to be killed.
+/// Waits for the process; returns `None` after it had to be killed.
 fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let started = Instant::now();
     loop {
@@ -135,7 +181,9 @@ mod tests {
     #[test]
     fn disks_become_memory_and_commas_stay_commas() {
         let disk = |path: &str, writable| Disk { path: path.into(), size: 4 << 20, writable };
-        let machine = Machine {
+        let start = Start {
+            clock: Clock::Instructions,
+            cpus: 1,
             memory_mib: 256,
             kernel: Path::new("k"),
             initramfs: Path::new("i"),
@@ -143,7 +191,7 @@ mod tests {
             disks: &[disk("r", true), disk("a,b", false)],
             live: false,
         };
-        let line = program::shown(&command(&machine));
+        let line = programs::shown(&command(&start));
         assert!(line.contains("-serial file:c,,d -m 256M,slots=2,maxmem=2312M "), "{line}");
         assert!(line.contains("share=on,readonly=off,mem-path=r -device"), "{line}");
         assert!(line.contains("share=off,readonly=on,mem-path=a,,b -device"), "{line}");

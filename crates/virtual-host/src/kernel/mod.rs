@@ -1,31 +1,73 @@
 //! The emulated machine's kernel: Debian's cloud kernel, made ready once.
 //!
 //! ```text
-//! target/vmhost/kernel-6.1.0-56-cloud-amd64/
+//! CACHE/2-6.1.0-56-cloud-amd64/
+//!     about.json            the version, and whether kvm_amd was changed
 //!     kernel                the ELF kernel, or Debian's bzImage where it cannot be unpacked
 //!     modules/00-NAME.ko    the modules, numbered in the order in which they are loaded
 //! ```
+
+mod injection;
+mod package;
+mod vmlinux;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::vmlinux;
-use crate::{KitError, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+pub use package::{fetch, newest_package, prepare_package};
 
 /// The kernel modules that the machine needs: hardware virtualization, memory-backed disks, and EROFS.
 const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
+/// The module that [`injection`] changes.
+const CHANGED: &str = "kvm_amd";
+/// The form of a prepared kernel. A directory of another form is not looked at.
+const FORM: &str = "2-";
+const ABOUT: &str = "about.json";
 
-/// A kernel that is ready for a [`super::VirtualHost`].
+/// A kernel that is ready for a [`crate::VirtualHost`].
 #[derive(Debug, Clone)]
 pub struct HostKernel {
     directory: PathBuf,
+    about: About,
+}
+
+/// What is known of a prepared kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct About {
+    version: String,
+    exits_after_injection: bool,
 }
 
 impl HostKernel {
-    /// Returns the kernel in a directory that [`prepare`] made, if it is there.
-    pub(crate) fn open(directory: PathBuf) -> Option<Self> {
-        directory.join("kernel").is_file().then_some(Self { directory })
+    /// Opens the newest kernel that was prepared in a cache directory; `None` where there is none.
+    pub fn find(cache: &Path) -> Option<Self> {
+        let entries = fs::read_dir(cache).ok()?;
+        let mut ready: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        ready.retain(|path| {
+            path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(FORM))
+        });
+        ready.sort();
+        ready.into_iter().rev().find_map(Self::open)
+    }
+
+    fn open(directory: PathBuf) -> Option<Self> {
+        let about = serde_json::from_slice(&fs::read(directory.join(ABOUT)).ok()?).ok()?;
+        Some(Self { directory, about })
+    }
+
+    /// Returns the version, such as `6.1.0-56-cloud-amd64`.
+    pub fn version(&self) -> &str {
+        &self.about.version
+    }
+
+    /// Returns whether KVM leaves the guest after each interrupt that it injects. Without that, the
+    /// emulator delivers some interrupts twice, and about one boot in a hundred hangs.
+    pub const fn exits_after_injection(&self) -> bool {
+        self.about.exits_after_injection
     }
 
     pub(crate) fn kernel(&self) -> PathBuf {
@@ -35,7 +77,7 @@ impl HostKernel {
     /// Returns the modules' files in the order in which they are loaded.
     pub(crate) fn modules(&self) -> Result<Vec<PathBuf>> {
         let folder = self.directory.join("modules");
-        let entries = fs::read_dir(&folder).map_err(KitError::file("list", &folder))?;
+        let entries = fs::read_dir(&folder).map_err(Error::file("list", &folder))?;
         let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.sort();
         Ok(paths)
@@ -43,24 +85,30 @@ impl HostKernel {
 }
 
 /// Makes a kernel ready in `draft` from an unpacked package.
-pub(crate) fn prepare(package: &Path, version: &str, draft: &Path) -> Result<()> {
+fn prepare(package: &Path, version: &str, draft: &Path) -> Result<()> {
     let folder = draft.join("modules");
-    fs::create_dir_all(&folder).map_err(KitError::file("make", &folder))?;
+    fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
     let image = read(&package.join(format!("boot/vmlinuz-{version}")))?;
     write(&draft.join("kernel"), &vmlinux::extract(&image)?.unwrap_or(image))?;
     let tree = package.join(format!("lib/modules/{version}/kernel"));
+    let mut exits_after_injection = false;
     for (number, (name, bytes)) in load_order(&index(&tree)?)?.iter().enumerate() {
+        let changed = injection::exit_after_injection(bytes).filter(|_| name == CHANGED);
+        exits_after_injection |= changed.is_some();
+        let bytes = changed.as_ref().unwrap_or(bytes);
         write(&folder.join(format!("{number:02}-{name}.ko")), bytes)?;
     }
-    Ok(())
+    let about = About { version: version.to_owned(), exits_after_injection };
+    let about = serde_json::to_vec(&about).map_err(|error| Error::malformed(ABOUT, error))?;
+    write(&draft.join(ABOUT), &about)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(KitError::file("read", path))
+    fs::read(path).map_err(Error::file("read", path))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    fs::write(path, bytes).map_err(KitError::file("write", path))
+    fs::write(path, bytes).map_err(Error::file("write", path))
 }
 
 /// Maps the names of all modules below a directory to their files.
@@ -68,8 +116,8 @@ fn index(tree: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![tree.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).map_err(KitError::file("list", &folder))? {
-            let path = entry.map_err(KitError::file("list", &folder))?.path();
+        for entry in fs::read_dir(&folder).map_err(Error::file("list", &folder))? {
+            let path = entry.map_err(Error::file("list", &folder))?.path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "ko") {
@@ -107,7 +155,7 @@ fn add_with_dependencies(
         return Ok(());
     }
     let path = files.get(&name).ok_or_else(|| {
-        KitError::malformed("the virtual host's kernel package", format!("it has no {name}.ko"))
+        Error::malformed("the virtual host's kernel package", format!("it has no {name}.ko"))
     })?;
     let bytes = read(path)?;
     for dependency in dependencies(&bytes) {

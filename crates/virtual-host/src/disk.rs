@@ -1,0 +1,122 @@
+//! The emulated machine's disks: files that it sees as non-volatile memory (NVDIMM).
+//!
+//! A disk that is memory answers at once. A disk that the emulator reads in the background would
+//! answer when the real machine happens to be ready, and no two runs would take the same time.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use box_digest::Blake3Digest;
+use erofs_writer::{Contents, ImageBuilder, Meta, Node, NodeId};
+
+use crate::initramfs::sorted_children;
+use crate::plan::CONTENT;
+use crate::{Error, Result};
+
+/// Memory devices have sizes that are a multiple of this many bytes.
+const GRANULE: u64 = 2 << 20;
+/// The room for a result, in bytes. The file is sparse.
+const RESULT_SIZE: u64 = 512 << 20;
+
+/// A file that is ready to be one of the machine's disks.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    pub(crate) path: PathBuf,
+    pub(crate) size: u64,
+    pub(crate) writable: bool,
+}
+
+/// Makes the empty disk on which the result is left.
+pub(crate) fn for_result(scratch: &Path) -> Result<Disk> {
+    let path = scratch.join("result");
+    File::create(&path)
+        .and_then(|file| file.set_len(RESULT_SIZE))
+        .map_err(Error::file("make", &path))?;
+    Ok(Disk { path, size: RESULT_SIZE, writable: true })
+}
+
+/// Packs a file or a directory as a read-only EROFS image.
+pub(crate) fn pack(source: &Path, scratch: &Path, number: usize) -> Result<Disk> {
+    let path = scratch.join(format!("disk-{number}"));
+    let source = fs::canonicalize(source).map_err(Error::file("find", source))?;
+    let failed = |error| Error::Pack { path: source.clone(), source: error };
+    let mut image = ImageBuilder::new(meta(0o755)).map_err(failed)?;
+    let (mut files, root) = (Files::default(), image.root());
+    if source.is_dir() {
+        files.add_children(&mut image, root, &source)?;
+    } else {
+        files.add(&mut image, root, &source, CONTENT.as_bytes())?;
+    }
+    let file = File::create(&path).map_err(Error::file("make", &path))?;
+    let mut out = BufWriter::new(file);
+    image.write(&mut out, &mut files).map_err(failed)?;
+    let file = out.into_inner().map_err(|error| Error::file("write", &path)(error.into_error()))?;
+    let size = pad(&file).map_err(Error::file("resize", &path))?;
+    Ok(Disk { path, size, writable: false })
+}
+
+fn pad(file: &File) -> io::Result<u64> {
+    let size = file.metadata()?.len().next_multiple_of(GRANULE);
+    file.set_len(size).map(|()| size)
+}
+
+fn meta(mode: u16) -> Meta {
+    Meta { mode, ..Meta::default() }
+}
+
+/// The files of an image, by their content.
+#[derive(Default)]
+struct Files(HashMap<Blake3Digest, PathBuf>);
+
+impl Files {
+    fn add_children(&mut self, image: &mut ImageBuilder, to: NodeId, source: &Path) -> Result<()> {
+        for child in sorted_children(source)? {
+            let name = child.file_name().unwrap_or_default().to_owned();
+            self.add(image, to, &child, name.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Adds a file, a directory or a symbolic link under a name to a directory.
+    fn add(
+        &mut self,
+        image: &mut ImageBuilder,
+        to: NodeId,
+        source: &Path,
+        name: &[u8],
+    ) -> Result<()> {
+        let metadata = fs::symlink_metadata(source).map_err(Error::file("read", source))?;
+        let mode = u16::try_from(metadata.permissions().mode() & 0o7777).unwrap_or_default();
+        let node = self.node(source, &metadata)?;
+        let is_directory = node == Node::Directory;
+        let failed = |error| Error::Pack { path: source.to_owned(), source: error };
+        let added = image.add(meta(mode), node).map_err(failed)?;
+        image.link(to, name, added).map_err(failed)?;
+        if is_directory { self.add_children(image, added, source) } else { Ok(()) }
+    }
+
+    fn node(&mut self, source: &Path, metadata: &fs::Metadata) -> Result<Node> {
+        if metadata.is_dir() {
+            return Ok(Node::Directory);
+        }
+        if metadata.is_symlink() {
+            let target = fs::read_link(source).map_err(Error::file("read", source))?;
+            return Ok(Node::Symlink { target: target.into_os_string().as_bytes().to_vec() });
+        }
+        let file = File::open(source).map_err(Error::file("open", source))?;
+        let (content, size) = Blake3Digest::of_reader(file).map_err(Error::file("read", source))?;
+        self.0.insert(content, source.to_owned());
+        Ok(Node::File { size, content })
+    }
+}
+
+impl Contents for Files {
+    fn copy(&mut self, content: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
+        let path = self.0.get(content).ok_or(io::ErrorKind::NotFound)?;
+        io::copy(&mut File::open(path)?, out).map(drop)
+    }
+}

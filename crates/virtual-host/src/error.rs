@@ -1,0 +1,93 @@
+//! The error of every module of this crate.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The result of every fallible function of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A machine could not be made, started or understood.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
+pub enum Error {
+    /// A file or directory could not be read or written.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// The action that failed, as a verb.
+        what: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// A program is not installed.
+    #[error("{program} is not installed")]
+    Missing {
+        /// The program's name.
+        program: String,
+        /// The name of the Debian package that has it.
+        package: &'static str,
+    },
+    /// A program could not be started.
+    #[error("cannot start {program}: {source}")]
+    Start { program: String, source: io::Error },
+    /// A program ended with a failure.
+    #[error("{command} failed ({status}):\n{output}")]
+    Failed {
+        command: String,
+        status: String,
+        /// The end of its output.
+        output: String,
+    },
+    /// A file does not have the form that it should have.
+    #[error("{what} is malformed: {why}")]
+    Malformed { what: String, why: String },
+    /// A disk could not be packed.
+    #[error("cannot pack {} as a disk: {source}", path.display())]
+    Pack { path: PathBuf, source: erofs_writer::Error },
+    /// The machine did not finish in time.
+    #[error(
+        "the virtual host did not finish within {} s; its console ended with:\n{console}",
+        limit.as_secs()
+    )]
+    TimeLimit {
+        /// The limit, in real time.
+        limit: Duration,
+        /// The end of the console's log.
+        console: String,
+    },
+    /// The machine stopped without leaving a result.
+    #[error(
+        "the virtual host stopped without a result; QEMU ended with {status} and printed:\n{qemu}\n\
+         the console ended with:\n{console}"
+    )]
+    NoResult {
+        status: String,
+        qemu: String,
+        /// The end of the console's log.
+        console: String,
+    },
+    /// A step of the machine's own init failed.
+    #[error("the virtual host cannot {what}: {source}")]
+    Guest { what: String, source: io::Error },
+}
+
+impl Error {
+    /// Returns a function that names the file of an I/O error.
+    pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { what, path, source }
+    }
+
+    /// Returns the error of a malformed file.
+    pub(crate) fn malformed(what: impl Into<String>, why: impl ToString) -> Self {
+        Self::Malformed { what: what.into(), why: why.to_string() }
+    }
+
+    /// Returns a function that names the step of the machine's init that failed.
+    pub(crate) fn guest<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
+        let what = what.into();
+        move |source| Self::Guest { what, source: source.into() }
+    }
+}

@@ -1,0 +1,161 @@
+//! Running the commands of a plan.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+
+use crate::plan::{Plan, Status, stream_name};
+use crate::{Error, Result};
+
+/// The directory in which output is collected, in the machine's memory.
+pub(super) const COLLECTED: &str = "/vmhost";
+/// The serial ports that pass standard output and standard error on.
+const SERIAL: [&str; 2] = ["/dev/ttyS1", "/dev/ttyS2"];
+/// The names of the streams.
+const STREAMS: [&str; 2] = ["stdout", "stderr"];
+/// The search path of commands.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The exit status of a command that cannot be started, as of a shell.
+const NOT_STARTED: i32 = 127;
+/// How long a machine waits before its end when its output is watched, so that all of it arrives.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Runs all commands, one after the other, and returns how each ended.
+pub(super) fn run_all(plan: &Plan) -> Result<Vec<Status>> {
+    let run = |(number, words): (usize, &Vec<String>)| run(number, words, plan.live);
+    let ended = plan.commands.iter().enumerate().map(run).collect();
+    if plan.live {
+        thread::sleep(LINGER);
+    }
+    ended
+}
+
+/// Returns the file in which a stream of a command is collected.
+pub(super) fn collected(number: usize, stream: &str) -> PathBuf {
+    Path::new(COLLECTED).join(stream_name(number, stream))
+}
+
+fn run(number: usize, words: &[String], live: bool) -> Result<Status> {
+    let mut files = Vec::new();
+    for stream in STREAMS {
+        let path = collected(number, stream);
+        fs::create_dir_all(path.parent().unwrap_or(&path))
+            .map_err(Error::guest("make a folder"))?;
+        files.push(File::create(&path).map_err(Error::guest("collect output"))?);
+    }
+    let [out, err] = <[File; 2]>::try_from(files).expect("there are two streams");
+    let started = Instant::now();
+    let status = if live { watched(words, out, err)? } else { collect(words, out, err)? };
+    let taken_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Ok(Status { status, taken_ns })
+}
+
+fn command(words: &[String]) -> Command {
+    let mut command = Command::new(words.first().map_or("", String::as_str));
+    command.args(words.get(1..).unwrap_or_default());
+    command.env_clear().env("PATH", PATH).env("HOME", "/root").env("TERM", "linux");
+    command.current_dir("/root").stdin(Stdio::null());
+    command
+}
+
+/// Runs a command whose output goes straight to the files.
+fn collect(words: &[String], out: File, mut err: File) -> Result<i32> {
+    let streams = err.try_clone().map_err(Error::guest("collect output"))?;
+    match command(words).stdout(out).stderr(streams).spawn() {
+        Ok(child) => wait(child),
+        Err(error) => Ok(report(words, &error, &mut err)),
+    }
+}
+
+/// Runs a command and passes its output on as well.
+fn watched(words: &[String], out: File, mut err: File) -> Result<i32> {
+    let [to_out, to_err] = [serial(SERIAL[0])?, serial(SERIAL[1])?];
+    let piped = command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = match piped {
+        Ok(child) => child,
+        Err(error) => return Ok(report(words, &error, &mut Both(err, to_err))),
+    };
+    let (from_out, from_err) = (child.stdout.take(), child.stderr.take());
+    thread::scope(|scope| {
+        scope.spawn(|| from_out.map(|from| copy(from, Both(out, to_out))));
+        scope.spawn(|| from_err.map(|from| copy(from, Both(err.try_clone()?, to_err))));
+        wait(child)
+    })
+    .inspect(|_| drop(err.flush()))
+}
+
+/// Says why a command could not be started, and returns its status.
+fn report(words: &[String], error: &io::Error, to: &mut dyn Write) -> i32 {
+    // Its status shows the failure even where this cannot be written.
+    drop(writeln!(to, "{}: {error}", words.first().map_or("", String::as_str)));
+    NOT_STARTED
+}
+
+fn wait(mut child: Child) -> Result<i32> {
+    child.wait().map(status).map_err(Error::guest("wait for a command"))
+}
+
+/// Returns an exit status as a shell gives it.
+fn status(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+}
+
+/// Opens a serial port that passes bytes on as they are.
+fn serial(path: &str) -> Result<File> {
+    let open = || {
+        let port = File::options().write(true).read(true).open(path)?;
+        let mut modes = tcgetattr(&port)?;
+        modes.make_raw();
+        tcsetattr(&port, OptionalActions::Now, &modes)?;
+        Ok::<_, io::Error>(port)
+    };
+    open().map_err(Error::guest(format!("open {path}")))
+}
+
+/// Writes to both.
+struct Both(File, File);
+
+impl Write for Both {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_all(bytes)?;
+        self.1.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Copies a stream to its end.
+fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<u64> {
+    io::copy(&mut from, &mut to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &[&str]) -> Vec<String> {
+        line.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn an_exit_status_is_that_of_a_shell() {
+        let of = |script: &str| status(Command::new("sh").args(["-c", script]).status().unwrap());
+        assert_eq!((of("exit 7"), of("kill -9 $$")), (7, 137));
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_started_has_a_status_and_a_message() {
+        let mut said = Vec::new();
+        let error = io::Error::from(io::ErrorKind::NotFound);
+        assert_eq!(report(&words(&["nope", "-x"]), &error, &mut said), 127);
+        assert_eq!(said, b"nope: entity not found\n");
+    }
+}

@@ -1,0 +1,139 @@
+//! Preparing the machine: file systems, kernel modules, disks, and the root that commands see.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_move};
+use rustix::process::{chdir, chroot};
+
+use crate::plan::{CONTENT, HOME, MODULES, Mount, OUT};
+use crate::{Error, Result};
+
+/// The file systems of the kernel: type and mount point.
+const SYSTEM: [(&str, &str); 4] =
+    [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("devpts", "/dev/pts")];
+/// The directories that programs expect.
+const DIRECTORIES: [&str; 7] = ["/dev/pts", "/dev/shm", "/tmp", "/run", "/root", "/usr/bin", OUT];
+/// How often, and how many times, a disk is waited for.
+const POLL: (Duration, u32) = (Duration::from_millis(1), 5000);
+
+/// Mounts the kernel's file systems and makes the usual directories.
+pub(super) fn mount_system() -> Result<()> {
+    for (kind, at) in SYSTEM {
+        make_directory(Path::new(at))?;
+        mount(kind, at, kind, MountFlags::empty(), None)
+            .map_err(Error::guest(format!("mount {at}")))?;
+    }
+    for directory in DIRECTORIES {
+        make_directory(Path::new(directory))?;
+    }
+    ["/tmp", "/dev/shm"].into_iter().try_for_each(open_to_all)
+}
+
+/// Gives a directory the mode of `/tmp`.
+fn open_to_all(directory: &str) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o1777))
+        .map_err(Error::guest(format!("change the mode of {directory}")))
+}
+
+/// Loads all modules of the initramfs in the order of their names.
+pub(super) fn load_modules() -> Result<()> {
+    for path in children(Path::new(MODULES))? {
+        let module = fs::read(&path).map_err(Error::guest("read a module"))?;
+        rustix::system::init_module(&module, c"")
+            .map_err(Error::guest(format!("load {}", path.display())))?;
+    }
+    Ok(())
+}
+
+/// Mounts the disks, and returns the device of the one before them: the one for the result.
+pub(super) fn mount_disks(mounts: &[Mount]) -> Result<PathBuf> {
+    let mut disks = disks(mounts.len() + 1)?.into_iter();
+    let result = disks.next().ok_or_else(|| missing("a disk for the result"))?;
+    for (number, (disk, to)) in disks.zip(mounts).enumerate() {
+        mount_disk(number, &disk, to)?;
+    }
+    Ok(result)
+}
+
+/// Returns the devices of the memory-backed disks by their addresses: the kernel numbers them in no
+/// order that it promises, and finds them after its modules are loaded.
+fn disks(count: usize) -> Result<Vec<PathBuf>> {
+    for _ in 0..POLL.1 {
+        let mut found: Vec<_> = children(Path::new("/sys/block"))?
+            .into_iter()
+            .filter_map(|block| Some((address(&block)?, device(&block)?)))
+            .collect();
+        if found.len() >= count {
+            found.sort();
+            return Ok(found.into_iter().map(|(_, device)| device).collect());
+        }
+        sleep(POLL.0);
+    }
+    Err(missing("its disks"))
+}
+
+fn missing(what: &str) -> Error {
+    Error::guest(format!("find {what}"))(std::io::Error::from(std::io::ErrorKind::NotFound))
+}
+
+/// Returns the physical address of a memory-backed disk; `None` for any other.
+fn address(block: &Path) -> Option<u64> {
+    let text = fs::read_to_string(block.join("device/resource")).ok()?;
+    u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
+}
+
+fn device(block: &Path) -> Option<PathBuf> {
+    Some(Path::new("/dev").join(block.file_name()?)).filter(|device| device.exists())
+}
+
+fn mount_disk(number: usize, disk: &Path, to: &Mount) -> Result<()> {
+    let path = Path::new(&to.path);
+    if !to.is_file {
+        return mount_erofs(disk, path);
+    }
+    let hidden = Path::new(HOME).join(format!("disk-{number}"));
+    mount_erofs(disk, &hidden)?;
+    make_directory(path.parent().unwrap_or(path))?;
+    fs::write(path, []).map_err(Error::guest(format!("make {}", path.display())))?;
+    mount_bind(hidden.join(CONTENT), path)
+        .map_err(Error::guest(format!("mount {}", path.display())))
+}
+
+fn mount_erofs(disk: &Path, at: &Path) -> Result<()> {
+    make_directory(at)?;
+    mount(disk, at, "erofs", MountFlags::RDONLY, None).map_err(Error::guest(format!(
+        "mount {} at {}",
+        disk.display(),
+        at.display()
+    )))
+}
+
+/// Makes a bind mount of the initramfs the root: pivot_root(2) refuses to leave the initramfs itself.
+pub(super) fn enter_root() -> Result<()> {
+    let root = Path::new(HOME).join("root");
+    make_directory(&root)?;
+    let enter = || {
+        mount_bind_recursive("/", &root)?;
+        chdir(&root)?;
+        mount_move(".", "/")?;
+        chroot(".")?;
+        chdir("/root")
+    };
+    enter().map_err(Error::guest("enter its root"))
+}
+
+fn make_directory(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).map_err(Error::guest(format!("make {}", path.display())))
+}
+
+fn children(folder: &Path) -> Result<Vec<PathBuf>> {
+    let what = format!("list {}", folder.display());
+    let entries = fs::read_dir(folder).map_err(Error::guest(what))?;
+    let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    Ok(paths)
+}

@@ -1,0 +1,219 @@
+//! A virtual host under construction, and its runs.
+
+use std::fs;
+use std::io::{Write, sink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::kernel::HostKernel;
+use crate::output::{self, Output, Run};
+use crate::plan::{Mount, Plan};
+use crate::{Error, Machine, Result, disk, initramfs, programs, qemu};
+
+/// How much of the console's log an error shows, in bytes.
+const CONSOLE_SHOWN: usize = 3000;
+
+/// The clock of a virtual host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Clock {
+    /// The machine's instruction counter, one nanosecond each: a command takes the same time in every
+    /// run, whatever the real machine is doing.
+    #[default]
+    Instructions,
+    /// The real machine's clock. Faster, and no two runs take the same time.
+    Real,
+}
+
+/// An emulated machine that is ready to run commands; each run starts from the same state.
+#[derive(Debug, Clone)]
+pub struct VirtualHost {
+    kernel: HostKernel,
+    init: PathBuf,
+    clock: Clock,
+    cpus: u8,
+    memory_mib: u32,
+    files: Vec<(PathBuf, String)>,
+    disks: Vec<(PathBuf, String)>,
+    time_limit: Duration,
+}
+
+impl VirtualHost {
+    /// Starts with one CPU, 1 GiB of memory, the clock of instructions, no files, and a limit of twenty
+    /// minutes of real time. `init` is a static program that calls [`crate::guest::run`] where
+    /// [`crate::guest::is_init`] returns `true`: `boxlaunch`, which is in the machine as
+    /// `/bin/boxlaunch`, too.
+    pub fn new(kernel: &HostKernel, init: impl Into<PathBuf>) -> Self {
+        Self {
+            kernel: kernel.clone(),
+            init: init.into(),
+            clock: Clock::default(),
+            cpus: 1,
+            memory_mib: 1024,
+            files: Vec::new(),
+            disks: Vec::new(),
+            time_limit: Duration::from_secs(1200),
+        }
+    }
+
+    /// Sets the memory in MiB. All files and what the commands write are in it.
+    #[must_use]
+    pub const fn memory(mut self, mib: u32) -> Self {
+        self.memory_mib = mib;
+        self
+    }
+
+    /// Sets the clock.
+    #[must_use]
+    pub const fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Sets the number of emulated CPUs. With the clock of instructions there is always one.
+    #[must_use]
+    pub const fn cpus(mut self, cpus: u8) -> Self {
+        self.cpus = cpus;
+        self
+    }
+
+    /// Sets the real time that a run may take.
+    #[must_use]
+    pub const fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
+        self
+    }
+
+    /// Gives the machine a file or a directory at an absolute path, in its memory. Of two files at one
+    /// path the first counts.
+    #[must_use]
+    pub fn file(mut self, source: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
+        self.files.push((source.into(), guest.into()));
+        self
+    }
+
+    /// Gives the machine a file or a directory at an absolute path, read-only and not in its
+    /// memory: for what is large. Its files have their sizes, modes and content, and belong to root.
+    #[must_use]
+    pub fn disk(mut self, source: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
+        self.disks.push((source.into(), guest.into()));
+        self
+    }
+
+    /// Runs a command and returns its output. A failing command is not an error: see
+    /// [`Output::status`].
+    ///
+    /// # Errors
+    /// A file cannot be read, QEMU is missing, the time limit is reached, or the machine stops
+    /// without a result; the last two show the end of its console.
+    pub fn run<S: AsRef<str>>(&self, command: &[S]) -> Result<Output> {
+        self.start(&[words(command)], false, &mut sink(), &mut sink()).map(Output::of_only)
+    }
+
+    /// Runs a command like [`Self::run`] and also passes its output on while it runs. For people:
+    /// the machine is slightly slower than without.
+    ///
+    /// # Errors
+    /// As for [`Self::run`].
+    pub fn run_live<S: AsRef<str>>(
+        &self,
+        command: &[S],
+        out: &mut (dyn Write + Send),
+        err: &mut (dyn Write + Send),
+    ) -> Result<Output> {
+        self.start(&[words(command)], true, out, err).map(Output::of_only)
+    }
+
+    /// Runs commands in one start of the machine, one after the other.
+    ///
+    /// # Errors
+    /// As for [`Self::run`].
+    pub fn run_each(&self, commands: &[Vec<String>]) -> Result<Run> {
+        self.start(commands, false, &mut sink(), &mut sink())
+    }
+
+    /// Describes the machine, for reports: a time means nothing without it.
+    ///
+    /// # Errors
+    /// QEMU is missing or does not start.
+    pub fn machine(&self) -> Result<Machine> {
+        Ok(Machine {
+            qemu: qemu::version()?,
+            machine: qemu::MACHINE.to_owned(),
+            cpu: qemu::CPU_MODEL.to_owned(),
+            cpus: self.emulated_cpus(),
+            kernel: self.kernel.version().to_owned(),
+        })
+    }
+
+    /// QEMU 7.2 starves all CPUs but the first when instructions are the clock.
+    const fn emulated_cpus(&self) -> u8 {
+        match self.clock {
+            Clock::Instructions => 1,
+            Clock::Real => self.cpus,
+        }
+    }
+
+    fn start(
+        &self,
+        commands: &[Vec<String>],
+        live: bool,
+        out: &mut (dyn Write + Send),
+        err: &mut (dyn Write + Send),
+    ) -> Result<Run> {
+        let scratch = tempfile::tempdir().map_err(Error::file("make", Path::new("a directory")))?;
+        let disks = self.disks(scratch.path())?;
+        let initramfs = scratch.path().join("initramfs");
+        let plan = Plan { disks: self.mounts(), commands: commands.to_vec(), live };
+        let archive = initramfs::build(&self.init, &self.kernel, &self.files, &plan)?;
+        fs::write(&initramfs, archive).map_err(Error::file("write", &initramfs))?;
+        let console = scratch.path().join("console");
+        let start = qemu::Start {
+            clock: self.clock,
+            cpus: self.emulated_cpus(),
+            memory_mib: self.memory_mib,
+            kernel: &self.kernel.kernel(),
+            initramfs: &initramfs,
+            console: &console,
+            disks: &disks,
+            live,
+        };
+        let end = qemu::run(qemu::command(&start), self.time_limit, out, err)?;
+        self.conclude(&end, &console, &disks[0].path)
+    }
+
+    fn mounts(&self) -> Vec<Mount> {
+        let mount = |(source, path): &(PathBuf, String)| Mount {
+            path: path.clone(),
+            is_file: !source.is_dir(),
+        };
+        self.disks.iter().map(mount).collect()
+    }
+
+    /// Makes the disks: the one for the result first.
+    fn disks(&self, scratch: &Path) -> Result<Vec<disk::Disk>> {
+        let mut disks = vec![disk::for_result(scratch)?];
+        for (number, (source, _)) in self.disks.iter().enumerate() {
+            disks.push(disk::pack(source, scratch, number)?);
+        }
+        Ok(disks)
+    }
+
+    fn conclude(&self, end: &qemu::End, console: &Path, result: &Path) -> Result<Run> {
+        let log = fs::read(console).unwrap_or_default();
+        let console = programs::tail(&log, CONSOLE_SHOWN);
+        let Some(status) = end.status else {
+            return Err(Error::TimeLimit { limit: self.time_limit, console });
+        };
+        let qemu = programs::tail(&end.stderr, CONSOLE_SHOWN);
+        let status = status.to_string();
+        let nothing = Error::NoResult { status, qemu, console };
+        output::read(result)?.ok_or(nothing).map(|mut run| {
+            run.console = log;
+            run
+        })
+    }
+}
+
+fn words<S: AsRef<str>>(command: &[S]) -> Vec<String> {
+    command.iter().map(|word| word.as_ref().to_owned()).collect()
+}

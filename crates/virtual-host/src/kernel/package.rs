@@ -1,0 +1,93 @@
+//! Fetching the kernel: a Debian package, by its name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{FORM, HostKernel, prepare};
+use crate::{Error, Result, programs};
+
+/// The package that depends on the newest kernel package.
+const METAPACKAGE: &str = "linux-image-cloud-amd64";
+/// How the names of kernel packages start.
+const IMAGE: &str = "linux-image-";
+
+/// Returns the name of the newest kernel package that this machine's apt knows.
+///
+/// # Errors
+/// There is no apt, or its lists know of no such package: `apt-get update` makes them.
+pub fn newest_package() -> Result<String> {
+    let text = programs::run(Command::new("apt-cache").args(["depends", METAPACKAGE]))?;
+    parse_depends(&String::from_utf8_lossy(&text))
+        .ok_or_else(|| Error::malformed(METAPACKAGE, "it depends on no kernel package"))
+}
+
+/// Returns the kernel package from what `apt-cache depends` prints.
+fn parse_depends(text: &str) -> Option<String> {
+    let names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    names.into_iter().find(|name| name.starts_with(IMAGE)).map(str::to_owned)
+}
+
+/// Downloads a kernel package and prepares it in a cache directory. Nothing is installed, and root is not
+/// needed. apt checks the package against Debian's signatures.
+///
+/// # Errors
+/// It cannot be downloaded, unpacked or prepared.
+pub fn fetch(package: &str, cache: &Path) -> Result<HostKernel> {
+    fs::create_dir_all(cache).map_err(Error::file("make", cache))?;
+    let scratch = tempfile::tempdir_in(cache).map_err(Error::file("make", cache))?;
+    let mut download = Command::new("apt-get");
+    download.args(["--quiet=2", "download", package]).current_dir(scratch.path());
+    programs::run(&mut download)?;
+    let file = only_file(scratch.path())?;
+    prepare_package(&file, cache)
+}
+
+fn only_file(folder: &Path) -> Result<PathBuf> {
+    let mut entries = fs::read_dir(folder).map_err(Error::file("list", folder))?;
+    let file = entries.find_map(|entry| Some(entry.ok()?.path()));
+    file.ok_or_else(|| Error::malformed("the download", "apt-get left no file"))
+}
+
+/// Prepares the kernel in a Debian package's file in a cache directory.
+///
+/// # Errors
+/// It cannot be unpacked, or has no kernel of the expected form.
+pub fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
+    fs::create_dir_all(cache).map_err(Error::file("make", cache))?;
+    let scratch = tempfile::tempdir_in(cache).map_err(Error::file("make", cache))?;
+    let unpacked = scratch.path().join("unpacked");
+    programs::run(Command::new("dpkg-deb").arg("-x").arg(file).arg(&unpacked))?;
+    let version = version(&unpacked)?;
+    let draft = scratch.path().join("ready");
+    prepare(&unpacked, &version, &draft)?;
+    let into = cache.join(format!("{FORM}{version}"));
+    // Another process may have been faster; its kernel is the same.
+    if let Err(error) = fs::rename(&draft, &into)
+        && !into.exists()
+    {
+        return Err(Error::file("rename", &draft)(error));
+    }
+    HostKernel::open(into)
+        .ok_or_else(|| Error::malformed("the prepared kernel", "it is incomplete"))
+}
+
+/// Returns the version that names the package's directory of modules.
+fn version(unpacked: &Path) -> Result<String> {
+    let folder = unpacked.join("lib/modules");
+    let entries = fs::read_dir(&folder).map_err(Error::file("list", &folder))?;
+    let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.next().ok_or_else(|| Error::malformed("the package", "it has no kernel modules"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_package_is_found() {
+        let text = "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-56-cloud-amd64\n";
+        assert_eq!(parse_depends(text).as_deref(), Some("linux-image-6.1.0-56-cloud-amd64"));
+        assert_eq!(parse_depends("linux-image-cloud-amd64\n"), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Running other programs.
+
+use std::process::{Command, Stdio};
+
+use crate::{Error, Result};
+
+/// How much of a failed program's output an error shows, in bytes.
+const SHOWN: usize = 4000;
+/// The programs that this crate starts, and the Debian packages that have them.
+const PACKAGES: [(&str, &str); 4] = [
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("apt-get", "apt"),
+    ("apt-cache", "apt"),
+    ("dpkg-deb", "dpkg"),
+];
+
+/// Runs a command to its end and returns its standard output.
+pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|source| not_started(command, source))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let written = [output.stderr, output.stdout].concat();
+    Err(Error::Failed {
+        command: shown(command),
+        status: output.status.to_string(),
+        output: tail(&written, SHOWN),
+    })
+}
+
+/// Returns the error of a program that could not be started.
+pub(crate) fn not_started(command: &Command, source: std::io::Error) -> Error {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let package = PACKAGES.iter().find(|(name, _)| *name == program);
+    match package {
+        Some((_, package)) if source.kind() == std::io::ErrorKind::NotFound => {
+            Error::Missing { program, package }
+        }
+        _ => Error::Start { program, source },
+    }
+}
+
+/// Returns the command line, for people.
+pub(crate) fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the last `limit` bytes of a text, from a whole line on.
+pub(crate) fn tail(bytes: &[u8], limit: usize) -> String {
+    let start = bytes.len().saturating_sub(limit);
+    let text = String::from_utf8_lossy(&bytes[start..]).replace('\r', "");
+    match text.split_once('\n') {
+        Some((_, whole)) if start > 0 => whole.to_owned(),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_shows_the_command_and_its_output() {
+        let error = run(Command::new("sh").args(["-c", "echo no luck >&2; exit 3"])).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("sh -c") && message.contains("no luck"), "{message}");
+    }
+
+    #[test]
+    fn a_missing_program_comes_with_its_package() {
+        let command = Command::new("qemu-system-x86_64");
+        let missing = not_started(&command, std::io::ErrorKind::NotFound.into());
+        assert!(matches!(missing, Error::Missing { package: "qemu-system-x86", .. }), "{missing}");
+        let message = run(&mut Command::new("no-such-program")).unwrap_err().to_string();
+        assert!(message.starts_with("cannot start no-such-program"), "{message}");
+    }
+
+    #[test]
+    fn a_tail_starts_with_a_whole_line() {
+        assert_eq!(tail(b"first\nsecond\r\nthird", 12), "third");
+        assert_eq!(tail(b"short", 14), "short");
+    }
+}
