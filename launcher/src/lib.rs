@@ -14,6 +14,7 @@ pub mod console;
 pub mod control;
 pub mod error;
 mod events;
+pub mod host;
 pub mod krun;
 mod open;
 pub mod output;

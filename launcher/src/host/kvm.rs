@@ -1,0 +1,221 @@
+//! Whether this host's KVM can run a guest: by running one.
+//!
+//! A `/dev/kvm` that opens proves little: a software KVM runs the start of a kernel, and gives up
+//! seconds later. So a small guest ([`super::guest`]) is booted in a process of its own, which takes
+//! some 30 ms, and what came of it is remembered until the host boots again ([`super::memory`]).
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use box_image::text::shown;
+use nix::unistd::{Gid, Group, User, getpid};
+
+use super::attempt::output_within;
+use super::guest::{self, END, TRIALS};
+use super::memory::Memory;
+use crate::console::INTERNAL_ERROR;
+
+/// The device of KVM.
+pub const DEVICE: &str = "/dev/kvm";
+/// How long the guest may take. It needs some 30 ms.
+const LIMIT: Duration = Duration::from_secs(1);
+/// The permission bits of a file's group to read and write.
+const GROUP_MAY: u32 = 0o060;
+
+/// Why no guest runs under this host's KVM.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
+pub enum KvmError {
+    /// There is no device.
+    #[error("there is no {}", .0.display())]
+    Missing(PathBuf),
+    /// This user may not open the device.
+    #[error("cannot open {}: {reason}", path.display())]
+    Denied {
+        path: PathBuf,
+        reason: String,
+        /// Who may.
+        allowed: Allowed,
+    },
+    /// The device cannot be opened for another reason.
+    #[error("cannot open {}: {reason}", path.display())]
+    Open { path: PathBuf, reason: String },
+    /// The device opens, but a guest fails.
+    #[error("this host's KVM cannot run a guest: {0}")]
+    Unusable(String),
+    /// The box's own kernel made KVM give up.
+    #[error("this host's KVM cannot run the box's kernel ({INTERNAL_ERROR})")]
+    Kernel,
+    /// The guest did not end in time, so nothing is known.
+    #[error("a test guest under this host's KVM did not end within {} s", LIMIT.as_secs())]
+    Late,
+}
+
+/// Who may open the device, by its permission bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Allowed {
+    /// The members of this group.
+    Group(String),
+    /// Its owner alone.
+    Owner(String),
+    /// This user, too: something else forbids it, such as a container.
+    Everybody,
+}
+
+/// Runs a guest in a process of `program`, which is boxlaunch.
+///
+/// # Errors
+/// The reason why none can be run.
+pub fn try_guest(program: &Path, device: &Path) -> Result<(), KvmError> {
+    open(device)?;
+    let mut command = Command::new(program);
+    command.args([guest::SUBCOMMAND, &getpid().to_string()]).env_clear().current_dir("/");
+    match output_within(&mut command, LIMIT) {
+        Ok(Some(output)) => judge(&output),
+        Ok(None) => Err(KvmError::Late),
+        Err(error) => Err(KvmError::Unusable(format!("cannot start its process: {error}"))),
+    }
+}
+
+/// Makes sure that guests run here, by the memory in a state directory or else by running one. Returns
+/// how long that took; nothing where it was remembered.
+///
+/// # Errors
+/// The reason why none can be run. A guest that is late proves nothing, and is no error.
+pub fn ensure(program: &Path, state: &Path) -> Result<Duration, KvmError> {
+    let device = Path::new(DEVICE);
+    open(device)?;
+    let memory = Memory::new(state, device);
+    if let Some(known) = memory.recall() {
+        return known.map(|()| Duration::ZERO);
+    }
+    let began = Instant::now();
+    let tried = try_guest(program, device);
+    memory.note(&tried);
+    match tried {
+        Ok(()) | Err(KvmError::Late) => Ok(began.elapsed()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens the device as libkrun will.
+fn open(path: &Path) -> Result<(), KvmError> {
+    let Err(error) = File::options().read(true).write(true).open(path) else { return Ok(()) };
+    let (path, reason) = (path.to_owned(), error.to_string());
+    Err(match error.kind() {
+        io::ErrorKind::NotFound => KvmError::Missing(path),
+        io::ErrorKind::PermissionDenied => {
+            KvmError::Denied { allowed: allowed(&path), path, reason }
+        }
+        _ => KvmError::Open { path, reason },
+    })
+}
+
+/// Reads who may open a device that this user may not.
+fn allowed(path: &Path) -> Allowed {
+    let Ok(found) = fs::metadata(path) else { return Allowed::Everybody };
+    let (group, user) = (Gid::from_raw(found.gid()), found.uid());
+    let owner = User::from_uid(user.into()).ok().flatten();
+    if found.mode() & (GROUP_MAY >> 3) == GROUP_MAY >> 3 || is_member(group) {
+        return Allowed::Everybody;
+    }
+    if found.mode() & GROUP_MAY != GROUP_MAY || group.as_raw() == 0 {
+        return Allowed::Owner(owner.map_or_else(|| user.to_string(), |it| it.name));
+    }
+    let group =
+        Group::from_gid(group).ok().flatten().map_or_else(|| group.to_string(), |it| it.name);
+    Allowed::Group(group)
+}
+
+fn is_member(group: Gid) -> bool {
+    let groups = nix::unistd::getgroups().unwrap_or_default();
+    nix::unistd::getegid() == group || groups.contains(&group)
+}
+
+/// Judges a guest by the letters that it wrote, and by libkrun's log.
+fn judge(output: &Output) -> Result<(), KvmError> {
+    let letter = output.stdout.last().copied();
+    if letter == Some(END) && output.status.success() {
+        return Ok(());
+    }
+    let log = String::from_utf8_lossy(&output.stderr);
+    let what = if log.contains(INTERNAL_ERROR) {
+        INTERNAL_ERROR.to_owned()
+    } else {
+        complaint(&log).unwrap_or_else(|| format!("the guest stopped ({})", output.status))
+    };
+    let trial = TRIALS.iter().find(|(mark, _)| Some(*mark) == letter);
+    let place = trial.map_or_else(String::new, |(_, name)| format!(" at the instruction {name}"));
+    Err(KvmError::Unusable(shown(&(what + &place))))
+}
+
+/// Returns the first line of libkrun's log, or of the process, without its decoration.
+fn complaint(log: &str) -> Option<String> {
+    let line = log.lines().find(|line| !line.trim().is_empty())?;
+    Some(line.split_once("] ").map_or(line, |(_, text)| text).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    fn judged(code: i32, letters: &str, log: &str) -> String {
+        let status = ExitStatus::from_raw(code << 8);
+        let output = Output { status, stdout: letters.into(), stderr: log.into() };
+        judge(&output).map_or_else(|error| error.to_string(), |()| "works".to_owned())
+    }
+
+    #[test]
+    fn only_a_guest_that_came_to_its_end_works() {
+        assert_eq!(judged(0, "bcxpe", ""), "works");
+        let why = |text: String| {
+            text.strip_prefix("this host's KVM cannot run a guest: ").map(str::to_owned)
+        };
+        let log = "[2026-01-31T12:00:00.000000Z ERROR krun_vmm::linux::vstate] Received KVM_EXIT_INTERNAL_ERROR signal\n";
+        let found = [
+            judged(1, "bc", log),
+            judged(0, "bcx", ""),
+            judged(
+                1,
+                "",
+                "[2026-01-31T12:00:00.000000Z ERROR krun] Building the microVM failed: X\nmore\n",
+            ),
+            judged(0, "", ""),
+            judged(1, "bcxpe", ""),
+        ];
+        insta::assert_debug_snapshot!(found.map(|it| why(it).unwrap()), @r#"
+        [
+            "KVM_EXIT_INTERNAL_ERROR at the instruction cmpxchg16b",
+            "the guest stopped (exit status: 0) at the instruction xrstor",
+            "Building the microVM failed: X",
+            "the guest stopped (exit status: 0)",
+            "the guest stopped (exit status: 1)",
+        ]
+        "#);
+    }
+
+    #[test]
+    fn a_device_that_does_not_open_says_why() {
+        let none = try_guest(Path::new("/bin/true"), Path::new("/no/such/kvm")).unwrap_err();
+        assert_eq!(none.to_string(), "there is no /no/such/kvm");
+        let directory = tempfile::tempdir().unwrap();
+        let error = try_guest(Path::new("/bin/true"), directory.path()).unwrap_err();
+        assert!(matches!(error, KvmError::Open { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_is_no_guest_proves_nothing() {
+        let anything = tempfile::NamedTempFile::new().unwrap();
+        let tried = |program: &str| try_guest(Path::new(program), anything.path());
+        assert!(matches!(tried("/bin/true"), Err(KvmError::Unusable(_))));
+        assert!(matches!(tried("/no/such/program"), Err(KvmError::Unusable(_))));
+        assert_eq!(tried("/usr/bin/yes"), Err(KvmError::Late));
+    }
+}
