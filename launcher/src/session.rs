@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// When the plan declares what this version does not enforce, a blob differs, or the start fails,
     /// takes too long or is ended by a signal. That the host can run machines at all, the caller
-    /// has made sure of ([`crate::host::kvm::ensure`]).
+    /// has made sure of ([`crate::host::ensure_kvm`]).
     pub fn start(setup: Setup<'a>) -> Result<Self, RunFailure> {
         let watch = setup.watch;
         let (mut started, limits) = (setup.started, Limits::of(&setup));

@@ -115,7 +115,7 @@ mod tests {
     use boxlaunch::host::isolation::{Cgroups, Landlock};
     use boxlaunch::host::kvm::KvmError;
     use boxlaunch::host::namespaces::{Namespaces, Switch};
-    use boxlaunch::host::tools::Tool;
+    use boxlaunch::host::programs::Tool;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use box_image::{ComponentName, ErrorCode, Phase, RunPlan};
 use box_layout::OpenBox;
-use boxlaunch::host::kvm;
+use boxlaunch::host;
 use boxlaunch::output::{Captured, Prefixed, Route};
 use boxlaunch::receipt::Receipts;
 use boxlaunch::report::{CommandReport, budget_table, run_report};
@@ -157,7 +157,7 @@ fn boot(
     let component = checked(args, &opened)?;
     let state = paths::state()?;
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
-    let tried = kvm::ensure(Path::new(SELF), &state).map_err(LaunchError::from)?;
+    let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;
     let receipts = Receipts::new(&state);
     let watch = Shown::new(screen, &opened.plan().name, args.json || is_quiet());
     let mut session = Session::start(Setup {

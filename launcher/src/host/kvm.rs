@@ -9,14 +9,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use box_image::text::shown;
 use nix::unistd::{Gid, Group, User, getpid};
 
-use super::attempt::output_within;
 use super::guest::{self, END, TRIALS};
-use super::memory::Memory;
+use super::programs::output_within;
 use crate::console::INTERNAL_ERROR;
 
 /// The device of KVM.
@@ -81,29 +80,8 @@ pub fn try_guest(program: &Path, device: &Path) -> Result<(), KvmError> {
     }
 }
 
-/// Makes sure that guests run here, by the memory in a state directory or else by running one. Returns
-/// how long that took; nothing where it was remembered.
-///
-/// # Errors
-/// The reason why none can be run. A guest that is late proves nothing, and is no error.
-pub fn ensure(program: &Path, state: &Path) -> Result<Duration, KvmError> {
-    let device = Path::new(DEVICE);
-    open(device)?;
-    let memory = Memory::new(state, device);
-    if let Some(known) = memory.recall() {
-        return known.map(|()| Duration::ZERO);
-    }
-    let began = Instant::now();
-    let tried = try_guest(program, device);
-    memory.note(&tried);
-    match tried {
-        Ok(()) | Err(KvmError::Late) => Ok(began.elapsed()),
-        Err(error) => Err(error),
-    }
-}
-
 /// Opens the device as libkrun will.
-fn open(path: &Path) -> Result<(), KvmError> {
+pub(crate) fn open(path: &Path) -> Result<(), KvmError> {
     let Err(error) = File::options().read(true).write(true).open(path) else { return Ok(()) };
     let (path, reason) = (path.to_owned(), error.to_string());
     Err(match error.kind() {

@@ -2,21 +2,22 @@
 //!
 //! What matters is tried, not looked up: a guest is booted, Landlock is applied, namespaces are made.
 
-mod attempt;
 pub mod guest;
 pub mod isolation;
 pub mod kvm;
 pub mod memory;
 pub mod namespaces;
-pub mod tools;
+pub mod programs;
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use isolation::{Cgroups, Landlock};
 use kvm::KvmError;
+use memory::Memory;
 use namespaces::Namespaces;
-use tools::Tool;
+use programs::Tool;
 
 /// The emulator that `boxlaunch run --emulated` needs.
 pub const EMULATOR: &str = "qemu-system-x86_64";
@@ -46,11 +47,32 @@ impl Facts {
     pub fn gather(program: &Path, path: &OsStr) -> Self {
         Self {
             kvm: kvm::try_guest(program, Path::new(kvm::DEVICE)),
-            emulator: tools::find(EMULATOR, path),
+            emulator: programs::find(EMULATOR, path),
             landlock: isolation::landlock(),
             cgroups: isolation::cgroups(),
             namespaces: namespaces::examine(program),
-            network: tools::find(NETWORK, path),
+            network: programs::find(NETWORK, path),
         }
+    }
+}
+
+/// Makes sure that guests run here, by the memory in a state directory or else by running one. Returns
+/// how long that took; nothing where it was remembered.
+///
+/// # Errors
+/// The reason why none can be run. A guest that is late proves nothing, and is no error.
+pub fn ensure_kvm(program: &Path, state: &Path) -> Result<Duration, KvmError> {
+    let device = Path::new(kvm::DEVICE);
+    kvm::open(device)?;
+    let memory = Memory::new(state, device);
+    if let Some(known) = memory.recall() {
+        return known.map(|()| Duration::ZERO);
+    }
+    let began = Instant::now();
+    let tried = kvm::try_guest(program, device);
+    memory.note(&tried);
+    match tried {
+        Ok(()) | Err(KvmError::Late) => Ok(began.elapsed()),
+        Err(error) => Err(error),
     }
 }

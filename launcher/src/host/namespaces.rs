@@ -13,7 +13,7 @@ use box_image::text::shown;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getgid, getuid};
 
-use super::attempt::output_within;
+use super::programs::output_within;
 use crate::LaunchError;
 
 /// The hidden subcommand as which that process is started.

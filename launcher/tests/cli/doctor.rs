@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use boxlaunch::host::kvm::{DEVICE, KvmError, ensure, try_guest};
+use boxlaunch::host::ensure_kvm;
+use boxlaunch::host::kvm::{DEVICE, KvmError, try_guest};
 use boxlaunch::host::memory::Memory;
 use serde_json::Value;
 use testkit::test_box::config;
@@ -32,7 +33,7 @@ fn opens() -> bool {
 fn a_guest_is_tried_in_a_moment_and_the_answer_is_remembered() {
     let state = tempfile::tempdir().unwrap();
     let began = Instant::now();
-    let first = ensure(Path::new(PROGRAM), state.path());
+    let first = ensure_kvm(Path::new(PROGRAM), state.path());
     assert!(began.elapsed() < SOON, "{first:?} after {:?}", began.elapsed());
     match first.clone() {
         Ok(_) => assert!(opens()),
@@ -49,7 +50,7 @@ fn a_guest_is_tried_in_a_moment_and_the_answer_is_remembered() {
         Err(KvmError::Unusable(_)) => {
             assert_eq!(known, Some(first.clone().map(drop)));
             // No process is started for what is remembered.
-            assert_eq!(ensure(Path::new("/no/such/program"), state.path()), first);
+            assert_eq!(ensure_kvm(Path::new("/no/such/program"), state.path()), first);
         }
         Err(_) => assert_eq!(known, None),
     }

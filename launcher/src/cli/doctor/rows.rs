@@ -4,7 +4,7 @@ use box_image::text::shown;
 use boxlaunch::host::isolation::{Cgroups, Landlock};
 use boxlaunch::host::kvm::KvmError;
 use boxlaunch::host::namespaces::{Namespaces, Switch};
-use boxlaunch::host::tools::Tool;
+use boxlaunch::host::programs::Tool;
 use boxlaunch::host::{EMULATOR, Facts, NETWORK};
 use serde::Serialize;
 
