@@ -18,13 +18,13 @@ use rows::{Row, State};
 
 /// Shows what this host offers to boxes, and how to get what it lacks.
 ///
-/// Nothing is looked up that can be tried: a test guest is booted under KVM, Landlock is applied, and
-/// namespaces are made, each in a process or thread that ends after it. Exits with 1 if no box can
-/// start here, neither with KVM nor with QEMU. What is marked as a later version's stops no box today.
+/// What can be tried is tried: a small guest is booted under KVM, Landlock is applied, and namespaces are
+/// made, each in a process or thread of its own. What a later version will use stops no box today. Exits
+/// with 1 if no box can start on this host, neither with KVM nor by emulation with QEMU.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch doctor --json | jq -r .boots")]
 pub(crate) struct DoctorArgs {
-    /// Print one JSON object: boots and rows.
+    /// Print one JSON object instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -3,7 +3,7 @@
 //!
 //! A software KVM can run the start of a kernel and fail seconds later, at the first instruction that
 //! its emulator lacks. This guest comes to these instructions at once. It writes a letter to the
-//! first serial port before each of them ([`TRIALS`]), and [`END`] after the last.
+//! first serial port before each of them (`TRIALS`), and `END` after the last.
 //!
 //! libkrun starts an ELF kernel by the 64-bit boot protocol of Linux (Documentation/arch/x86/boot.rst):
 //! in long mode, at the entry address, with interrupts off, the first GiB of memory mapped as it is,

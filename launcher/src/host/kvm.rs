@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use box_image::text::shown;
-use nix::unistd::{Gid, Group, User, getpid};
+use nix::unistd::{Gid, Group, Uid, User, getegid, getgroups, getpid};
 
 use super::guest::{self, END, TRIALS};
 use super::programs::output_within;
@@ -24,6 +24,8 @@ pub const DEVICE: &str = "/dev/kvm";
 const LIMIT: Duration = Duration::from_secs(1);
 /// The permission bits of a file's group to read and write.
 const GROUP_MAY: u32 = 0o060;
+/// Those of everybody else.
+const OTHERS_MAY: u32 = 0o006;
 
 /// Why no guest runs under this host's KVM.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -96,22 +98,22 @@ pub(crate) fn open(path: &Path) -> Result<(), KvmError> {
 /// Reads who may open a device that this user may not.
 fn allowed(path: &Path) -> Allowed {
     let Ok(found) = fs::metadata(path) else { return Allowed::Everybody };
-    let (group, user) = (Gid::from_raw(found.gid()), found.uid());
-    let owner = User::from_uid(user.into()).ok().flatten();
-    if found.mode() & (GROUP_MAY >> 3) == GROUP_MAY >> 3 || is_member(group) {
+    let (group, owner) = (Gid::from_raw(found.gid()), Uid::from_raw(found.uid()));
+    let group_may = found.mode() & GROUP_MAY == GROUP_MAY;
+    if found.mode() & OTHERS_MAY == OTHERS_MAY || (group_may && is_member(group)) {
         return Allowed::Everybody;
     }
-    if found.mode() & GROUP_MAY != GROUP_MAY || group.as_raw() == 0 {
-        return Allowed::Owner(owner.map_or_else(|| user.to_string(), |it| it.name));
+    // Nobody is to join root's group.
+    if group_may && group.as_raw() != 0 {
+        let found = Group::from_gid(group).ok().flatten();
+        return Allowed::Group(found.map_or_else(|| group.to_string(), |it| it.name));
     }
-    let group =
-        Group::from_gid(group).ok().flatten().map_or_else(|| group.to_string(), |it| it.name);
-    Allowed::Group(group)
+    let found = User::from_uid(owner).ok().flatten();
+    Allowed::Owner(found.map_or_else(|| owner.to_string(), |it| it.name))
 }
 
 fn is_member(group: Gid) -> bool {
-    let groups = nix::unistd::getgroups().unwrap_or_default();
-    nix::unistd::getegid() == group || groups.contains(&group)
+    getegid() == group || getgroups().unwrap_or_default().contains(&group)
 }
 
 /// Judges a guest by the letters that it wrote, and by libkrun's log.
@@ -139,6 +141,7 @@ fn complaint(log: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
@@ -186,6 +189,25 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let error = try_guest(Path::new("/bin/true"), directory.path()).unwrap_err();
         assert!(matches!(error, KvmError::Open { .. }), "{error}");
+    }
+
+    #[test]
+    fn permissions_say_who_may_open_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let with_mode = |mode| {
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
+            allowed(file.path())
+        };
+        let me = User::from_uid(nix::unistd::geteuid()).unwrap().unwrap().name;
+        assert_eq!(with_mode(0o600), Allowed::Owner(me.clone()));
+        assert_eq!(with_mode(0o640), Allowed::Owner(me));
+        assert_eq!(with_mode(0o660), Allowed::Everybody, "of its group");
+        assert_eq!(with_mode(0o606), Allowed::Everybody);
+        // Only root can give a file to a group of others.
+        let nobodys = Gid::from_raw(54_321);
+        if nix::unistd::chown(file.path(), None, Some(nobodys)).is_ok() {
+            assert_eq!(with_mode(0o660), Allowed::Group("54321".to_owned()));
+        }
     }
 
     #[test]
