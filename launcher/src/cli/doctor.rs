@@ -78,7 +78,10 @@ fn report(facts: &Facts) -> Report {
 
 fn nothing_works() -> Problem {
     let help = "mend KVM, or install QEMU, which is slower and needs no special machine";
-    Problem::new((ErrorCode::KvmUnavailable, help), "no box can start on this host")
+    Problem::new(
+        (ErrorCode::KvmUnavailable, help),
+        "nothing was found on this host that boxes can start with",
+    )
 }
 
 /// Returns what a person reads: the rows, below what they are needed for, and how boxes start.
@@ -205,7 +208,7 @@ mod tests {
                               = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
         ");
         insta::assert_snapshot!(error_report::text(&report.errors), @"
-        error: no box can start on this host
+        error: nothing was found on this host that boxes can start with
           = help: mend KVM, or install QEMU, which is slower and needs no special machine
         ");
         assert_eq!(report.boots, None);
@@ -214,7 +217,7 @@ mod tests {
     #[test]
     fn limits_are_between_missing_and_ok() {
         let mut facts = good();
-        facts.kvm = Err(KvmError::Late);
+        facts.kvm = Err(KvmError::Unknown("a test guest did not end within 1 s".to_owned()));
         facts.emulator.as_mut().unwrap().version = None;
         facts.cgroups = Cgroups::Unified { controllers: vec!["pids".to_owned()], delegated: false };
         let switch = Switch { name: "user.max_user_namespaces", forbids: "0", allows: "10000" };
@@ -222,7 +225,7 @@ mod tests {
         facts.network = None;
         insta::assert_snapshot!(text(&report(&facts), true), @"
         to start boxes:
-          KVM              limited  a test guest under this host's KVM did not end within 1 s
+          KVM              limited  it is not known whether this host's KVM can run a guest: a test guest did not end within 1 s
                               = help: try again when the machine is less busy
 
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
@@ -245,7 +248,7 @@ mod tests {
         facts.landlock = Landlock::Missing;
         insta::assert_snapshot!(text(&report(&facts), true), @"
         to start boxes:
-          KVM              limited  a test guest under this host's KVM did not end within 1 s
+          KVM              limited  it is not known whether this host's KVM can run a guest: a test guest did not end within 1 s
                               = help: try again when the machine is less busy
 
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
@@ -370,7 +373,7 @@ mod tests {
               "code": "kvm-unavailable",
               "help": "mend KVM, or install QEMU, which is slower and needs no special machine",
               "labels": [],
-              "message": "no box can start on this host",
+              "message": "nothing was found on this host that boxes can start with",
               "severity": "error"
             }
           ]

@@ -148,6 +148,7 @@ mod tests {
             denied(Allowed::Everybody),
             KvmError::Missing(path.clone()),
             KvmError::Unusable("KVM_EXIT_INTERNAL_ERROR at the instruction int3".to_owned()),
+            KvmError::Failed("Building the microVM failed: X".to_owned()),
             KvmError::Kernel,
         ];
         let texts = errors.map(|error| {
@@ -166,6 +167,8 @@ mod tests {
           = help: switch hardware virtualization on in the firmware, load the module (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, pass /dev/kvm through; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
         error: this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
           = help: use a machine whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+        error: this host's KVM did not start a guest: Building the microVM failed: X
+          = help: look at the end of `sudo dmesg`; another hypervisor, such as VirtualBox, may be using the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
         error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
           = help: use a machine whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
         ");

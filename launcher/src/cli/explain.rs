@@ -100,7 +100,12 @@ pub(super) fn kvm_help(error: &KvmError) -> Cow<'static, str> {
         KvmError::Unusable(_) | KvmError::Kernel => {
             "use a machine whose KVM is backed by the processor's virtualization".into()
         }
-        KvmError::Late => "try again when the machine is less busy".into(),
+        KvmError::Failed(_) => {
+            "look at the end of `sudo dmesg`; another hypervisor, such as VirtualBox, may be using the \
+             processor's virtualization"
+                .into()
+        }
+        KvmError::Unknown(_) => "try again when the machine is less busy".into(),
     }
 }
 

@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -45,15 +46,18 @@ pub enum KvmError {
     /// The device cannot be opened for another reason.
     #[error("cannot open {}: {reason}", path.display())]
     Open { path: PathBuf, reason: String },
-    /// The device opens, but a guest fails.
+    /// A guest ran, and failed at what kernels need. So it will until the host boots again.
     #[error("this host's KVM cannot run a guest: {0}")]
     Unusable(String),
+    /// No guest was started, this time.
+    #[error("this host's KVM did not start a guest: {0}")]
+    Failed(String),
     /// The box's own kernel made KVM give up.
     #[error("this host's KVM cannot run the box's kernel ({INTERNAL_ERROR})")]
     Kernel,
-    /// The guest did not end in time, so nothing is known.
-    #[error("a test guest under this host's KVM did not end within {} s", LIMIT.as_secs())]
-    Late,
+    /// The guest was not seen to its end, which proves nothing.
+    #[error("it is not known whether this host's KVM can run a guest: {0}")]
+    Unknown(String),
 }
 
 /// Who may open the device, by its permission bits.
@@ -75,10 +79,14 @@ pub fn try_guest(program: &Path, device: &Path) -> Result<(), KvmError> {
     open(device)?;
     let mut command = Command::new(program);
     command.args([guest::SUBCOMMAND, &getpid().to_string()]).env_clear().current_dir("/");
+    // Ctrl-C at a terminal is for this process.
+    command.process_group(0);
     match output_within(&mut command, LIMIT) {
         Ok(Some(output)) => judge(&output),
-        Ok(None) => Err(KvmError::Late),
-        Err(error) => Err(KvmError::Unusable(format!("cannot start its process: {error}"))),
+        Ok(None) => {
+            Err(KvmError::Unknown(format!("a test guest did not end within {} s", LIMIT.as_secs())))
+        }
+        Err(error) => Err(KvmError::Unknown(format!("cannot start a process for it: {error}"))),
     }
 }
 
@@ -119,18 +127,21 @@ fn is_member(group: Gid) -> bool {
 /// Judges a guest by the letters that it wrote, and by libkrun's log.
 fn judge(output: &Output) -> Result<(), KvmError> {
     let letter = output.stdout.last().copied();
+    if output.status.code().is_none() {
+        return Err(KvmError::Unknown(format!("the test guest was killed ({})", output.status)));
+    }
     if letter == Some(END) && output.status.success() {
         return Ok(());
     }
     let log = String::from_utf8_lossy(&output.stderr);
-    let what = if log.contains(INTERNAL_ERROR) {
-        INTERNAL_ERROR.to_owned()
-    } else {
-        complaint(&log).unwrap_or_else(|| format!("the guest stopped ({})", output.status))
-    };
+    let gave_up = log.contains(INTERNAL_ERROR).then(|| INTERNAL_ERROR.to_owned());
+    let has_run = letter.is_some() || gave_up.is_some();
+    let what = gave_up.or_else(|| complaint(&log));
+    let what = what.unwrap_or_else(|| format!("the guest stopped ({})", output.status));
     let trial = TRIALS.iter().find(|(mark, _)| Some(*mark) == letter);
     let place = trial.map_or_else(String::new, |(_, name)| format!(" at the instruction {name}"));
-    Err(KvmError::Unusable(shown(&(what + &place))))
+    let reason = shown(&(what + &place));
+    Err(if has_run { KvmError::Unusable(reason) } else { KvmError::Failed(reason) })
 }
 
 /// Returns the first line of libkrun's log, or of the process, without its decoration.
@@ -156,9 +167,6 @@ mod tests {
     #[test]
     fn only_a_guest_that_came_to_its_end_works() {
         assert_eq!(judged(0, "bcxpe", ""), "works");
-        let why = |text: String| {
-            text.strip_prefix("this host's KVM cannot run a guest: ").map(str::to_owned)
-        };
         let log = "[2026-01-31T12:00:00.000000Z ERROR krun_vmm::linux::vstate] Received KVM_EXIT_INTERNAL_ERROR signal\n";
         let found = [
             judged(1, "bc", log),
@@ -171,13 +179,13 @@ mod tests {
             judged(0, "", ""),
             judged(1, "bcxpe", ""),
         ];
-        insta::assert_debug_snapshot!(found.map(|it| why(it).unwrap()), @r#"
+        insta::assert_debug_snapshot!(found, @r#"
         [
-            "KVM_EXIT_INTERNAL_ERROR at the instruction cmpxchg16b",
-            "the guest stopped (exit status: 0) at the instruction xrstor",
-            "Building the microVM failed: X",
-            "the guest stopped (exit status: 0)",
-            "the guest stopped (exit status: 1)",
+            "this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction cmpxchg16b",
+            "this host's KVM cannot run a guest: the guest stopped (exit status: 0) at the instruction xrstor",
+            "this host's KVM did not start a guest: Building the microVM failed: X",
+            "this host's KVM did not start a guest: the guest stopped (exit status: 0)",
+            "this host's KVM cannot run a guest: the guest stopped (exit status: 1)",
         ]
         "#);
     }
@@ -214,8 +222,11 @@ mod tests {
     fn a_program_that_is_no_guest_proves_nothing() {
         let anything = tempfile::NamedTempFile::new().unwrap();
         let tried = |program: &str| try_guest(Path::new(program), anything.path());
-        assert!(matches!(tried("/bin/true"), Err(KvmError::Unusable(_))));
-        assert!(matches!(tried("/no/such/program"), Err(KvmError::Unusable(_))));
-        assert_eq!(tried("/usr/bin/yes"), Err(KvmError::Late));
+        assert!(matches!(tried("/bin/true"), Err(KvmError::Failed(_))));
+        assert!(matches!(tried("/no/such/program"), Err(KvmError::Unknown(_))));
+        assert!(matches!(tried("/usr/bin/yes"), Err(KvmError::Unknown(_))));
+        let killed =
+            Output { status: ExitStatus::from_raw(9), stdout: b"b".into(), stderr: Vec::new() };
+        assert!(matches!(judge(&killed), Err(KvmError::Unknown(_))));
     }
 }

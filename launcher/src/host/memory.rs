@@ -61,8 +61,8 @@ impl Memory {
         (record.of == self.subject()?).then_some(result)
     }
 
-    /// Remembers whether a guest ran, unless that is found out at once, or is not known. Where it cannot
-    /// be written, the next run tries again.
+    /// Remembers that guests run, or that none will until the next boot. Where it cannot be written, the
+    /// next run tries again.
     pub fn note(&self, result: &Result<(), KvmError>) {
         let reason = match result {
             Ok(()) => None,
@@ -107,8 +107,9 @@ mod tests {
             memory.note(&result);
             assert_eq!(memory.recall(), Some(result));
         }
-        memory.note(&Err(KvmError::Late));
-        assert_eq!(memory.recall(), Some(Ok(())), "what is not known is not noted");
+        memory.note(&Err(KvmError::Unknown("it was killed".to_owned())));
+        memory.note(&Err(KvmError::Failed("another has it".to_owned())));
+        assert_eq!(memory.recall(), Some(Ok(())), "what may pass is not noted");
         assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o700);
     }
 

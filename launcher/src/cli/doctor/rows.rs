@@ -98,7 +98,7 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
 fn kvm(found: &Result<(), KvmError>) -> Finding {
     match found {
         Ok(()) => Finding::ok("a test guest ran to its end"),
-        Err(error @ KvmError::Late) => Finding::limited(error.to_string(), kvm_help(error)),
+        Err(error @ KvmError::Unknown(_)) => Finding::limited(error.to_string(), kvm_help(error)),
         Err(error) => Finding::missing(shown(&error.to_string()), kvm_help(error)),
     }
 }
