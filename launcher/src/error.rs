@@ -11,7 +11,7 @@ use box_layout::OpenError;
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
-use crate::host::kvm::KvmError;
+use crate::host::kvm_error::KvmError;
 use crate::krun::KrunError;
 
 /// Why a box could not be opened, verified or run.

@@ -22,7 +22,7 @@ use crate::console::Console;
 use crate::control::{Listener, Nonce};
 use crate::error::{LaunchError, RunFailure, Said};
 use crate::events::{Event, Events};
-use crate::host::kvm::KvmError;
+use crate::host::kvm_error::KvmError;
 use crate::open::check_enforced;
 use crate::output::Route;
 use crate::receipt::Receipts;

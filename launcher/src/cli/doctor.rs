@@ -18,8 +18,8 @@ use rows::{Row, State};
 
 /// Shows what this host offers to boxes, and how to get what it lacks.
 ///
-/// What can be tried is tried: a small guest is booted under KVM, Landlock is applied, and namespaces are
-/// made, each in a process or thread of its own. What a later version will use stops no box today. Exits
+/// Boots a small guest under KVM, applies Landlock and makes namespaces, each in a process or thread of
+/// its own, and looks for programs. A thing that only a later version will use stops no box today. Exits
 /// with 1 if no box can start on this host, neither with KVM nor by emulation with QEMU.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch doctor --json | jq -r .boots")]
@@ -116,7 +116,7 @@ mod tests {
     use std::path::PathBuf;
 
     use boxlaunch::host::isolation::{Cgroups, Landlock};
-    use boxlaunch::host::kvm::KvmError;
+    use boxlaunch::host::kvm_error::KvmError;
     use boxlaunch::host::namespaces::{Namespaces, Switch};
     use boxlaunch::host::programs::Tool;
 

@@ -114,7 +114,7 @@ mod tests {
     use std::path::PathBuf;
 
     use boxlaunch::error::Said;
-    use boxlaunch::host::kvm::{Allowed, KvmError};
+    use boxlaunch::host::kvm_error::{Allowed, KvmError};
     use serde_json::Value;
 
     use super::*;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use box_image::ErrorCode::{self, *};
 use boxlaunch::LaunchError;
-use boxlaunch::host::kvm::{Allowed, KvmError};
+use boxlaunch::host::kvm_error::{Allowed, KvmError};
 use error_report::Explanation;
 use nix::errno::Errno;
 

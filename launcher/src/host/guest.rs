@@ -24,7 +24,7 @@ use crate::vmm::{confine, fd_path, follow};
 /// argument.
 pub const SUBCOMMAND: &str = "kvm-trial";
 
-/// What the guest tries, in this order: the letter that it writes before, and the instruction.
+/// The guest's trials in their order: the letter that it writes before each, and the instruction.
 pub(crate) const TRIALS: [(u8, &str); 4] =
     [(b'b', "int3"), (b'c', "cmpxchg16b"), (b'x', "xrstor"), (b'p', "popcnt")];
 /// The letter that the guest writes when all trials have passed.

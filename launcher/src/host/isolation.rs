@@ -1,4 +1,4 @@
-//! What this host's kernel has to isolate a process with.
+//! The means of this host's kernel to isolate a process.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use box_image::text::shown;
 use nix::unistd::{Gid, Group, Uid, User, getegid, getgroups, getpid};
 
 use super::guest::{self, END, TRIALS};
+use super::kvm_error::{Allowed, KvmError};
 use super::programs::output_within;
 use crate::console::INTERNAL_ERROR;
 
@@ -27,49 +28,6 @@ const LIMIT: Duration = Duration::from_secs(1);
 const GROUP_MAY: u32 = 0o060;
 /// Those of everybody else.
 const OTHERS_MAY: u32 = 0o006;
-
-/// Why no guest runs under this host's KVM.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
-pub enum KvmError {
-    /// There is no device.
-    #[error("there is no {}", .0.display())]
-    Missing(PathBuf),
-    /// This user may not open the device.
-    #[error("cannot open {}: {reason}", path.display())]
-    Denied {
-        path: PathBuf,
-        reason: String,
-        /// Who may.
-        allowed: Allowed,
-    },
-    /// The device cannot be opened for another reason.
-    #[error("cannot open {}: {reason}", path.display())]
-    Open { path: PathBuf, reason: String },
-    /// A guest ran, and failed at what kernels need. So it will until the host boots again.
-    #[error("this host's KVM cannot run a guest: {0}")]
-    Unusable(String),
-    /// No guest was started, this time.
-    #[error("this host's KVM did not start a guest: {0}")]
-    Failed(String),
-    /// The box's own kernel made KVM give up.
-    #[error("this host's KVM cannot run the box's kernel ({INTERNAL_ERROR})")]
-    Kernel,
-    /// The guest was not seen to its end, which proves nothing.
-    #[error("it is not known whether this host's KVM can run a guest: {0}")]
-    Unknown(String),
-}
-
-/// Who may open the device, by its permission bits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Allowed {
-    /// The members of this group.
-    Group(String),
-    /// Its owner alone.
-    Owner(String),
-    /// This user, too: something else forbids it, such as a container.
-    Everybody,
-}
 
 /// Runs a guest in a process of `program`, which is boxlaunch.
 ///

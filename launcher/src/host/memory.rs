@@ -1,4 +1,4 @@
-//! What was found out about this host's KVM since the host booted.
+//! Remembers, until the host boots again, whether its KVM runs a guest.
 //!
 //! `<state>/kvm.json` holds the last result, and what it is of: this boot, this device (which is made
 //! again when the module is loaded again), and this version of boxlaunch, which decides what is tried.
@@ -11,16 +11,15 @@ use std::path::{Path, PathBuf};
 
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, is_private, open_regular, read_open};
+use host_fs::stamp::boot_id;
 use serde::{Deserialize, Serialize};
 
-use super::kvm::KvmError;
+use super::kvm_error::KvmError;
 
 /// The file in the state directory.
 const NAME: &str = "kvm.json";
 /// More than a result never takes, in bytes.
 const MAX_BYTES: u64 = 4096;
-/// Where the kernel gives the number of this boot (random(4)).
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The memory in a state directory, for a device.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ struct Record {
     reason: Option<String>,
 }
 
-/// What a result is of.
+/// The subject of a result.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Subject {
     boot: String,
@@ -85,7 +84,7 @@ impl Memory {
     fn subject(&self) -> Option<Subject> {
         let device = fs::metadata(&self.device).ok()?;
         Some(Subject {
-            boot: fs::read_to_string(BOOT_ID).ok()?.trim().to_owned(),
+            boot: boot_id()?,
             device: (device.ino(), device.ctime(), device.ctime_nsec()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         })

@@ -1,10 +1,11 @@
-//! What this host offers to boxes.
+//! Finds out what this host offers to boxes.
 //!
-//! What matters is tried, not looked up: a guest is booted, Landlock is applied, namespaces are made.
+//! Nothing is looked up that can be tried: a guest is booted, Landlock is applied, namespaces are made.
 
 pub mod guest;
 pub mod isolation;
 pub mod kvm;
+pub mod kvm_error;
 pub mod memory;
 pub mod namespaces;
 pub mod programs;
@@ -14,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use isolation::{Cgroups, Landlock};
-use kvm::KvmError;
+use kvm_error::KvmError;
 use memory::Memory;
 use namespaces::Namespaces;
 use programs::Tool;
@@ -24,7 +25,7 @@ pub const EMULATOR: &str = "qemu-system-x86_64";
 /// The program that carries a box's network, in a later version.
 pub const NETWORK: &str = "passt";
 
-/// What was found out about this host.
+/// The facts about this host.
 #[derive(Debug)]
 pub struct Facts {
     /// Whether its KVM runs a guest.

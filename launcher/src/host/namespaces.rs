@@ -27,7 +27,7 @@ const SWITCHES: [Switch; 3] = [
     Switch { name: "kernel.apparmor_restrict_unprivileged_userns", forbids: "1", allows: "0" },
 ];
 
-/// What this host thinks of user namespaces.
+/// The host's answer to the wish for user namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespaces {
     /// Why none could be made; `None` where one was.

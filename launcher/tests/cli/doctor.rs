@@ -6,7 +6,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use boxlaunch::host::ensure_kvm;
-use boxlaunch::host::kvm::{DEVICE, KvmError, try_guest};
+use boxlaunch::host::kvm::{DEVICE, try_guest};
+use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::host::memory::Memory;
 use serde_json::Value;
 use testkit::test_box::config;

@@ -2,7 +2,7 @@
 
 use box_image::text::shown;
 use boxlaunch::host::isolation::{Cgroups, Landlock};
-use boxlaunch::host::kvm::KvmError;
+use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::host::namespaces::{Namespaces, Switch};
 use boxlaunch::host::programs::Tool;
 use boxlaunch::host::{EMULATOR, Facts, NETWORK};
@@ -24,7 +24,7 @@ pub(super) struct Row {
     #[serde(skip)]
     pub(super) title: &'static str,
     pub(super) state: State,
-    /// What was found, in one line.
+    /// The finding, in one line.
     pub(super) fact: String,
     /// The command or setting that mends it; `None` where nothing has to be mended.
     pub(super) help: Option<String>,
