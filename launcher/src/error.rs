@@ -11,7 +11,7 @@ use box_layout::OpenError;
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
-use crate::console;
+use crate::host::kvm_error::KvmError;
 use crate::krun::KrunError;
 
 /// Why a box could not be opened, verified or run.
@@ -43,8 +43,8 @@ pub enum LaunchError {
     #[error("the box has no {} component to run the command in", .0.name())]
     NoComponent(ComponentName),
     /// The hardware virtualization of the host cannot be used.
-    #[error("cannot open /dev/kvm: {0}")]
-    Kvm(#[source] io::Error),
+    #[error(transparent)]
+    Kvm(#[from] KvmError),
     /// A Unix socket's path does not fit its address.
     #[error("the socket path {} is longer than {limit} bytes", path.display())]
     SocketPath { path: PathBuf, limit: usize },
@@ -67,9 +67,6 @@ pub enum LaunchError {
     /// The virtual machine ended by itself.
     #[error("the virtual machine ended ({status}) {when}")]
     VmmEnded { status: ExitStatus, when: &'static str },
-    /// The host's KVM gave up on the guest's kernel.
-    #[error("this host's KVM cannot run the guest kernel ({})", console::INTERNAL_ERROR)]
-    KvmInternal,
     /// The agent ended before its health check passed.
     #[error("the agent ({argv}) ended with status {status} before it was ready")]
     AgentEnded {

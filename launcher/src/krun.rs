@@ -7,6 +7,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
+use std::os::fd::{IntoRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr;
 
@@ -202,6 +203,19 @@ impl Vm {
         let code =
             unsafe { krun::krun_add_vsock_port2(self.context, port, socket.as_ptr(), listen) };
         checked("krun_add_vsock_port2", code).map(drop)
+    }
+
+    /// Adds the first serial port (COM1), to which the guest can only write: each byte goes to
+    /// `output` at once.
+    ///
+    /// # Errors
+    /// When libkrun refuses.
+    pub fn add_serial_output(&mut self, output: OwnedFd) -> Result<(), KrunError> {
+        // SAFETY: libkrun takes the descriptor over, which nothing else owns from here on.
+        let code = unsafe {
+            krun::krun_add_serial_console_default(self.context, NO_FD, output.into_raw_fd())
+        };
+        checked("krun_add_serial_console_default", code).map(drop)
     }
 
     /// Becomes the machine: the process ends when the guest powers off. Returns only on failure.

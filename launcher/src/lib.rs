@@ -4,7 +4,8 @@
 //! ([`verify`]), keeps the control channel ([`control`]) and the guest's console ([`console`]),
 //! and drives the run ([`session`]). The **VMM** ([`vmm`]) is the same program started again: it
 //! calls libkrun ([`krun`]), and becomes the virtual machine. It gets the blobs as open files,
-//! so that what was verified is what boots.
+//! so that what was verified is what boots. Whether the host can run a machine at all is found out
+//! before that ([`host`]), by a guest of a hundred bytes.
 //!
 //! The library prints nothing and reads no environment: the program hands it paths and writers.
 #![deny(unsafe_code)]
@@ -14,6 +15,7 @@ pub mod console;
 pub mod control;
 pub mod error;
 mod events;
+pub mod host;
 pub mod krun;
 mod open;
 pub mod output;

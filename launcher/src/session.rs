@@ -22,6 +22,7 @@ use crate::console::Console;
 use crate::control::{Listener, Nonce};
 use crate::error::{LaunchError, RunFailure, Said};
 use crate::events::{Event, Events};
+use crate::host::kvm_error::KvmError;
 use crate::open::check_enforced;
 use crate::output::Route;
 use crate::receipt::Receipts;
@@ -63,8 +64,8 @@ pub struct Setup<'a> {
     pub agent_output: Route,
     /// The signals that end the run early.
     pub signals: &'a StopSignals,
-    /// When the program started. The hashing of blobs is no part of the start: the clock is set
-    /// forward by what it took.
+    /// When the program started, without what it did only this time. The hashing of blobs is no part of
+    /// the start either: the clock is set forward by what it took.
     pub started: Instant,
     /// How long the start may take before it is an error.
     pub startup_timeout: Duration,
@@ -112,9 +113,9 @@ impl<'a> Session<'a> {
     /// [`RunFacts::is_ready`] for when it is not.
     ///
     /// # Errors
-    /// When the plan declares what this version does not enforce, the host cannot run machines, a
-    /// blob differs, or the start fails, takes too long or is
-    /// ended by a signal.
+    /// When the plan declares what this version does not enforce, a blob differs, or the start fails,
+    /// takes too long or is ended by a signal. That the host can run machines at all, the caller
+    /// has made sure of ([`crate::host::ensure_kvm`]).
     pub fn start(setup: Setup<'a>) -> Result<Self, RunFailure> {
         let watch = setup.watch;
         let (mut started, limits) = (setup.started, Limits::of(&setup));
@@ -129,8 +130,6 @@ impl<'a> Session<'a> {
     /// Verifies the blobs and starts the VMM process, with the same open files.
     fn spawn(setup: Setup<'a>) -> Result<Self, LaunchError> {
         check_enforced(setup.opened)?;
-        // Early, as without it no machine can be started here at all.
-        File::options().read(true).write(true).open("/dev/kvm").map_err(LaunchError::Kvm)?;
         let runtime = RuntimeDir::create(&setup.runtime_base)?;
         let port = setup.opened.plan().agent.port;
         let wanted = setup.agent_socket.clone();
@@ -329,7 +328,7 @@ impl<'a> Session<'a> {
     fn ended(&mut self, event: Event, when: &'static str) -> LaunchError {
         match event {
             Event::Signal(signal) => LaunchError::Signal(signal),
-            Event::VmmEnded(_) if self.events.console.kvm_gave_up() => LaunchError::KvmInternal,
+            Event::VmmEnded(_) if self.events.console.kvm_gave_up() => KvmError::Kernel.into(),
             Event::VmmEnded(status) => LaunchError::VmmEnded { status, when },
             Event::HungUp => match self.settle() {
                 Some(ended @ Event::VmmEnded(_)) => self.ended(ended, when),
@@ -357,7 +356,7 @@ impl<'a> Session<'a> {
     fn failure(&mut self, error: LaunchError) -> RunFailure {
         if !matches!(
             error,
-            LaunchError::Signal(_) | LaunchError::VmmEnded { .. } | LaunchError::KvmInternal
+            LaunchError::Signal(_) | LaunchError::VmmEnded { .. } | LaunchError::Kvm(_)
         ) {
             drop(self.settle());
         }

@@ -242,7 +242,7 @@ pub fn add_first_root(vm: &mut Vm, init: Vec<u8>, nonce: &str) -> Result<(), Lau
 }
 
 /// Ties the life of this process to the supervisor's.
-fn follow(supervisor: Pid) -> Result<(), LaunchError> {
+pub(crate) fn follow(supervisor: Pid) -> Result<(), LaunchError> {
     let system = LaunchError::system::<nix::Error>;
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(system("follow the supervisor"))?;
     if getppid() != supervisor {
@@ -272,7 +272,7 @@ fn close_others(blobs: &BlobFds) -> Result<(), LaunchError> {
 }
 
 /// Takes from this process what a VMM does not need.
-fn confine() -> Result<(), LaunchError> {
+pub(crate) fn confine() -> Result<(), LaunchError> {
     let system = LaunchError::system::<nix::Error>;
     signals::unblock()?;
     prctl::set_no_new_privs().map_err(system("give up new privileges"))?;
@@ -283,7 +283,7 @@ fn confine() -> Result<(), LaunchError> {
     Ok(())
 }
 
-fn fd_path(fd: RawFd) -> PathBuf {
+pub(crate) fn fd_path(fd: RawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{fd}"))
 }
 

@@ -59,6 +59,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let host = host.file(kernel, "/kernel").file(&tools.programs.floor_init, "/floor-init");
     Scenario::default()
         .run("first", "/hello", "true")
+        .step("doctor", "boxlaunch doctor --json")
         .step("verify", "boxlaunch verify --json /hello")
         .step("verify-strict", "boxlaunch verify /strict")
         .step("floor", "krun-floor /kernel /floor-init 1 256")
@@ -110,6 +111,21 @@ fn the_agent_becomes_ready_and_a_command_sees_its_root_and_host_name() {
     assert!(processes <= 5, "it sees {processes} processes");
     assert_eq!(lines[4..6], ["---", "name: greet"]);
     assert!(lines[6].contains("HEALTHY"), "the agent is reached over loopback: {lines:?}");
+}
+
+#[test]
+fn a_test_guest_finds_that_kvm_works() {
+    let (first, again) = (report("first", 0), step("doctor"));
+    assert_eq!((again.status, again.stderr.as_str()), (0, ""), "{again:?}");
+    let doctor = again.json();
+    assert_fits("doctor", &doctor);
+    let kvm = doctor["rows"].as_array().unwrap().iter().find(|row| row["name"] == "kvm").unwrap();
+    assert_eq!((&doctor["boots"], &kvm["state"]), (&"kvm".into(), &"ok".into()), "{doctor}");
+    // The first run tried a guest before it began; later ones remember that it worked.
+    let vmm = |report: &Value| report["phases_ms"]["vmm"].as_f64().unwrap();
+    let (first, later) = (vmm(&first), vmm(&report("look", 0)));
+    println!("vmm {first:.2} ms with a test guest before it, {later:.2} ms without");
+    assert!((first - later).abs() < 10.0, "the test guest is no part of a start: {first}, {later}");
 }
 
 #[test]

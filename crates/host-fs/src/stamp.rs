@@ -137,11 +137,16 @@ impl Stamp {
 
 /// Names the boot and the mount that a file is on, if the kernel gives both.
 fn mount(file: &File) -> Option<String> {
-    let boot = read_file(Path::new(BOOT_ID), Links::Refuse, 64).ok()?;
-    let boot = String::from_utf8(boot).ok()?;
+    let boot = boot_id()?;
     let wanted = StatxFlags::MNT_ID | MNT_ID_UNIQUE;
     let found = statx(file.as_fd(), c"", AtFlags::EMPTY_PATH, wanted).ok()?;
-    (found.stx_mask & wanted.bits() != 0).then(|| format!("{} {}", boot.trim(), found.stx_mnt_id))
+    (found.stx_mask & wanted.bits() != 0).then(|| format!("{boot} {}", found.stx_mnt_id))
+}
+
+/// Returns the number that the kernel gave to this boot of the machine, if it gives one.
+pub fn boot_id() -> Option<String> {
+    let boot = read_file(Path::new(BOOT_ID), Links::Refuse, 64).ok()?;
+    Some(String::from_utf8(boot).ok()?.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -111,7 +111,10 @@ pub(crate) fn signal_code(signal: i32) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use boxlaunch::error::Said;
+    use boxlaunch::host::kvm_error::{Allowed, KvmError};
     use serde_json::Value;
 
     use super::*;
@@ -129,22 +132,46 @@ mod tests {
         assert_eq!(exit(LaunchError::Signal(2)), 130);
         assert_eq!(exit(LaunchError::Signal(15)), 143);
         assert_eq!(exit(LaunchError::Output(io::ErrorKind::BrokenPipe.into())), 141);
-        assert_eq!(exit(LaunchError::KvmInternal), exit::FAILED);
+        assert_eq!(exit(KvmError::Kernel.into()), exit::FAILED);
         let path = "a".into();
         assert_eq!(exit(LaunchError::SocketPath { path, limit: 107 }), exit::USAGE);
     }
 
     #[test]
     fn a_failing_kvm_comes_with_advice() {
-        for (kind, advice) in [
-            (io::ErrorKind::PermissionDenied, "usermod -aG kvm"),
-            (io::ErrorKind::NotFound, "modprobe"),
-        ] {
-            let error = object(&LaunchError::Kvm(kind.into()).into());
-            assert_eq!(error["code"], "kvm-unavailable");
-            assert!(error["help"].as_str().unwrap().contains(advice), "{error}");
-            assert!(error["message"].as_str().unwrap().starts_with("cannot open /dev/kvm: "));
-        }
+        let (path, reason) = (PathBuf::from("/dev/kvm"), "Permission denied".to_owned());
+        let denied =
+            |allowed| KvmError::Denied { path: path.clone(), reason: reason.clone(), allowed };
+        let errors = [
+            denied(Allowed::Group("kvm".to_owned())),
+            denied(Allowed::Owner("root".to_owned())),
+            denied(Allowed::Everybody),
+            KvmError::Missing(path.clone()),
+            KvmError::Unusable("KVM_EXIT_INTERNAL_ERROR at the instruction int3".to_owned()),
+            KvmError::Failed("Building the microVM failed: X".to_owned()),
+            KvmError::Kernel,
+        ];
+        let texts = errors.map(|error| {
+            let error = CommandError::from(LaunchError::from(error));
+            assert_eq!(object(&error)["code"], "kvm-unavailable");
+            error.text()
+        });
+        insta::assert_snapshot!(texts.concat(), @"
+        error: cannot open /dev/kvm: Permission denied
+          = help: it belongs to the group kvm: add your user (`sudo usermod -aG kvm $USER`), and log in again; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+        error: cannot open /dev/kvm: Permission denied
+          = help: only root may open it: `sudo chown $USER /dev/kvm`, which lasts until the next boot; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+        error: cannot open /dev/kvm: Permission denied
+          = help: its permissions are not the reason; in a container, pass it through, as with `docker run --device /dev/kvm`; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+        error: there is no /dev/kvm
+          = help: switch hardware virtualization on in the firmware, load the module (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, pass /dev/kvm through; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+        error: this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
+          = help: use a machine whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+        error: this host's KVM did not start a guest: Building the microVM failed: X
+          = help: look at the end of `sudo dmesg`; another hypervisor, such as VirtualBox, may be using the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+        error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
+          = help: use a machine whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+        ");
     }
 
     #[test]

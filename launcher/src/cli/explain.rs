@@ -1,9 +1,12 @@
 //! The table of errors: the code of each, and what to do about it.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use box_image::ErrorCode::{self, *};
 use boxlaunch::LaunchError;
+use boxlaunch::host::kvm_error::{Allowed, KvmError};
 use error_report::Explanation;
 use nix::errno::Errno;
 
@@ -21,7 +24,7 @@ pub(crate) fn explain(error: &LaunchError) -> Explanation {
 fn code(error: &LaunchError) -> ErrorCode {
     match error {
         LaunchError::Open(error) => Explanation::from(error).code,
-        LaunchError::Kvm(_) | LaunchError::KvmInternal => KvmUnavailable,
+        LaunchError::Kvm(_) => KvmUnavailable,
         LaunchError::Writable(_) => BoxWritable,
         LaunchError::OtherProtocol(_) | LaunchError::Unsupported(_) => BoxUnsupported,
         LaunchError::NoComponent(_) => ComponentNotFound,
@@ -39,13 +42,15 @@ fn code(error: &LaunchError) -> ErrorCode {
     }
 }
 
-fn help(error: &LaunchError) -> Option<&'static str> {
+fn help(error: &LaunchError) -> Option<Cow<'static, str>> {
+    if let LaunchError::Kvm(error) = error {
+        return Some(without_kvm(error).into());
+    }
+    constant_help(error).map(Cow::from)
+}
+
+fn constant_help(error: &LaunchError) -> Option<&'static str> {
     Some(match error {
-        LaunchError::Kvm(source) => kvm_help(source),
-        LaunchError::KvmInternal => {
-            "run the box on a machine whose KVM uses the processor's own virtualization; a KVM that \
-             emulates it in software cannot run every kernel"
-        }
         LaunchError::Writable(_) => {
             "what boots must belong to you or to root, and only its owner may write to it: build the \
              box again, or `chmod go-w` and `chown` its blobs"
@@ -74,17 +79,52 @@ fn help(error: &LaunchError) -> Option<&'static str> {
     })
 }
 
-fn kvm_help(source: &io::Error) -> &'static str {
-    match source.kind() {
-        ErrorKind::PermissionDenied => {
-            "add your user to the group of /dev/kvm (`sudo usermod -aG kvm $USER`), and log in again"
+/// Returns what to do about a KVM that cannot be used, for somebody who wants to start a box.
+fn without_kvm(error: &KvmError) -> String {
+    format!(
+        "{}; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows \
+         what this host offers",
+        kvm_help(error)
+    )
+}
+
+/// Returns what makes a KVM usable.
+pub(super) fn kvm_help(error: &KvmError) -> Cow<'static, str> {
+    match error {
+        KvmError::Denied { allowed, path, .. } => permission_help(allowed, path),
+        KvmError::Missing(_) | KvmError::Open { .. } => {
+            "switch hardware virtualization on in the firmware, load the module (`sudo modprobe \
+             kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, pass /dev/kvm through"
+                .into()
         }
-        _ => {
-            "a box needs hardware virtualization: switch it on in the firmware, load the module \
-             (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, \
-             pass /dev/kvm through"
+        KvmError::Unusable(_) | KvmError::Kernel => {
+            "use a machine whose KVM is backed by the processor's virtualization".into()
         }
+        KvmError::Failed(_) => {
+            "look at the end of `sudo dmesg`; another hypervisor, such as VirtualBox, may be using the \
+             processor's virtualization"
+                .into()
+        }
+        KvmError::Unknown(_) => "try again when the machine is less busy".into(),
     }
+}
+
+fn permission_help(allowed: &Allowed, path: &Path) -> Cow<'static, str> {
+    let path = path.display();
+    match allowed {
+        Allowed::Group(group) => format!(
+            "it belongs to the group {group}: add your user (`sudo usermod -aG {group} $USER`), and \
+             log in again"
+        ),
+        Allowed::Owner(owner) => format!(
+            "only {owner} may open it: `sudo chown $USER {path}`, which lasts until the next boot"
+        ),
+        Allowed::Everybody => format!(
+            "its permissions are not the reason; in a container, pass it through, as with `docker \
+             run --device {path}`"
+        ),
+    }
+    .into()
 }
 
 fn file_help(source: &io::Error) -> Option<&'static str> {

@@ -12,15 +12,21 @@ use super::terminal::print;
 /// The sections of the manual that do not follow from the command line.
 const MANUAL: Manual = Manual {
     environment: &[
-        ("BOXLAUNCH_STATE", "The directory that remembers which files were hashed."),
+        (
+            "BOXLAUNCH_STATE",
+            "The directory that remembers which files were hashed, and whether KVM works.",
+        ),
         ("XDG_STATE_HOME, HOME", "Where that directory is, unless BOXLAUNCH_STATE is set."),
         ("XDG_RUNTIME_DIR", "Where sockets are made while a box runs."),
         VARIABLES,
     ],
     files: &[
-        ("/dev/kvm", "Hardware virtualization, which a box needs."),
+        ("/dev/kvm", "Hardware virtualization, which a box needs to run at full speed."),
         ("NAME.box", "A box: the directory that boxbuild wrote."),
-        ("~/.local/state/boxbuild", "Receipts of files that were hashed. It can be removed."),
+        (
+            "~/.local/state/boxbuild",
+            "Receipts of files that were hashed, and whether KVM works. It can be removed.",
+        ),
     ],
     see_also: &["boxbuild(1)"],
 };

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand, and one for what errors become.
 
+mod doctor;
 mod error;
 mod explain;
 mod generate;
@@ -13,13 +14,16 @@ mod usage;
 mod verify;
 
 use std::env;
+use std::ffi::OsStr;
 use std::io;
 use std::panic::{UnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use box_image::exit;
+use boxlaunch::LaunchError;
 use boxlaunch::clock::process_start;
+use boxlaunch::host::{guest, namespaces};
 use boxlaunch::vmm;
 use clap::{Parser, Subcommand};
 use cli_manual::{CompletionsArgs, ManArgs};
@@ -47,6 +51,7 @@ enum Command {
     Run(run::RunArgs),
     Verify(verify::VerifyArgs),
     Inspect(inspect::InspectArgs),
+    Doctor(doctor::DoctorArgs),
     #[command(after_help = CompletionsArgs::examples("boxlaunch"))]
     Completions(CompletionsArgs),
     #[command(after_help = ManArgs::examples("boxlaunch"))]
@@ -68,6 +73,7 @@ impl Command {
             Self::Run(args) => (run::run(args, started), args.json),
             Self::Verify(args) => (verify::verify(args), args.json),
             Self::Inspect(args) => (inspect::inspect(args), args.json),
+            Self::Doctor(args) => (doctor::doctor(args), args.json),
             Self::Completions(args) => (generate::completions(args), false),
             Self::Man(args) => (generate::man(args), false),
         }
@@ -101,10 +107,15 @@ fn dispatch() -> u8 {
         return init_of_virtual_host();
     }
     // The VMM process skips what it does not need: that would be part of the startup time.
-    if env::args_os().nth(1).is_some_and(|first| first == vmm::SUBCOMMAND) {
-        // Returns only where it fails; the supervisor puts what is printed here to its own error.
-        notice(&format!("boxlaunch: {}\n", vmm::enter(io::stdin().lock())));
-        return exit::FAILED;
+    if let Some(done) = env::args_os().nth(1).and_then(|first| helper(&first)) {
+        return done.map_or_else(
+            |failure| {
+                // The process that started this one puts what is printed here to its own error.
+                notice(&format!("boxlaunch: {failure}\n"));
+                exit::FAILED
+            },
+            |()| exit::DONE,
+        );
     }
     let (result, as_json) = match (process_start(), usage::parse()) {
         (_, Err(error)) => (usage::report(error), false),
@@ -112,6 +123,20 @@ fn dispatch() -> u8 {
         (Ok(started), Ok(cli)) => cli.run(started),
     };
     result.unwrap_or_else(|error| error.report(as_json))
+}
+
+/// Does what a hidden subcommand is for, in a process that boxlaunch started; `None` for other
+/// subcommands. The first two become a machine, and return only where that fails.
+fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
+    match subcommand.to_str()? {
+        vmm::SUBCOMMAND => Some(Err(vmm::enter(io::stdin().lock()))),
+        guest::SUBCOMMAND => {
+            let supervisor = env::args().nth(2).and_then(|pid| pid.parse().ok());
+            Some(Err(guest::enter(supervisor)))
+        }
+        namespaces::SUBCOMMAND => Some(namespaces::enter()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

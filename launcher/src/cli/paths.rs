@@ -9,6 +9,9 @@ use host_fs::{absolute_path, named_path, user_directory};
 
 use super::error::CommandError;
 
+/// The program to start as a process of our own: this one, whatever its path is now.
+pub(crate) const SELF: &str = "/proc/self/exe";
+
 /// Returns where receipts are kept: `$BOXLAUNCH_STATE`, else the user's state directory.
 pub(crate) fn state() -> Result<PathBuf, CommandError> {
     state_from(|name| env::var_os(name)).ok_or_else(|| {
@@ -20,6 +23,11 @@ pub(crate) fn state() -> Result<PathBuf, CommandError> {
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let users = || user_directory("XDG_STATE_HOME", ".local/state", &variable);
     named_path(variable("BOXLAUNCH_STATE")).or_else(|| Some(users()?.join("boxbuild")))
+}
+
+/// Returns the directories in which programs are looked for.
+pub(crate) fn programs() -> OsString {
+    env::var_os("PATH").unwrap_or_default()
 }
 
 /// Returns where a run makes its private directory: the user's runtime directory, else the

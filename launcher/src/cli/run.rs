@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use box_image::{ComponentName, ErrorCode, Phase, RunPlan};
 use box_layout::OpenBox;
+use boxlaunch::host;
 use boxlaunch::output::{Captured, Prefixed, Route};
 use boxlaunch::receipt::Receipts;
 use boxlaunch::report::{CommandReport, budget_table, run_report};
@@ -22,13 +23,11 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::json;
 
 use super::error::{CommandError, signal_code};
-use super::paths;
+use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{is_quiet, json_line, painted};
 
-/// The program to start as the VMM: this one, whatever its path is now.
-const SELF: &str = "/proc/self/exe";
 /// The longest timeout, in seconds: a day.
 const MAX_TIMEOUT: u32 = 24 * 60 * 60;
 
@@ -90,7 +89,7 @@ Examples:
   boxlaunch run ./hello.box --in agent --budget report -- sh -c 'hostname; ls /a3s/skills'
   boxlaunch run ./hello.box --json --verify -- true
 
-Which files were hashed before is remembered in $BOXLAUNCH_STATE, else $XDG_STATE_HOME/boxbuild, else
+Which files were hashed before, and whether this host's KVM works, is remembered in $BOXLAUNCH_STATE, else $XDG_STATE_HOME/boxbuild, else
 ~/.local/state/boxbuild.";
 
 /// How to treat a start that takes longer than its budget.
@@ -156,7 +155,10 @@ fn boot(
 ) -> Result<u8, CommandError> {
     let opened = boxlaunch::open(&args.directory)?;
     let component = checked(args, &opened)?;
-    let receipts = Receipts::new(&paths::state()?);
+    let state = paths::state()?;
+    // Before the box is hashed, which can take long. What the first try takes is no part of the start.
+    let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;
+    let receipts = Receipts::new(&state);
     let watch = Shown::new(screen, &opened.plan().name, args.json || is_quiet());
     let mut session = Session::start(Setup {
         opened: &opened,
@@ -168,7 +170,7 @@ fn boot(
         console: args.console.as_deref().map(create_console).transpose()?,
         agent_output: agent_route(args, screen),
         signals,
-        started,
+        started: started + tried,
         startup_timeout: Duration::from_secs(args.startup_timeout.into()),
         enforced_total: args.enforced_total(opened.plan()),
         watch: &watch,

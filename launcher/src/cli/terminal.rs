@@ -27,7 +27,7 @@ struct Settings {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalOptions {
-    /// Print less: neither that the box is ready, nor which files are undamaged.
+    /// Print less: neither that the box is ready, nor which files are undamaged, nor what works.
     #[arg(short, long, global = true)]
     quiet: bool,
     #[command(flatten)]

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod doctor;
 mod errors;
 mod foreign;
 mod global;
@@ -10,9 +11,12 @@ mod output;
 mod refusal;
 mod verify;
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use box_image::BoxConfig;
+use boxlaunch::host::kvm::DEVICE;
+use boxlaunch::host::memory::Memory;
 use tempfile::TempDir;
 use testkit::TestBox;
 
@@ -42,6 +46,11 @@ impl Scene {
         command
     }
 
+    /// Makes runs believe that this machine's KVM works, so that they come as far as the box.
+    fn trust_kvm(&self) {
+        Memory::new(self.state.path(), Path::new(DEVICE)).note(&Ok(()));
+    }
+
     fn run(&self, args: &[&str]) -> Ended {
         ended(self.command(args))
     }
@@ -51,7 +60,12 @@ fn boxlaunch(args: &[&str]) -> Command {
     // A test run under nohup(1) ignores SIGHUP, and so would what it starts.
     let mut command = Command::new("env");
     command.args(["--default-signal", env!("CARGO_BIN_EXE_boxlaunch")]);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(args);
+    piped(command)
+}
+
+fn piped(mut command: Command) -> Command {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 

@@ -155,6 +155,7 @@ fn a_config_with_another_plan_is_found_in_spite_of_receipts() {
     assert_eq!(verified.stdout.lines().last(), Some(line));
     let report: Value = serde_json::from_str(&scene.run(&["verify", "--json"]).stdout).unwrap();
     assert_eq!((&report["plan_matches"], &report["ok"]), (&false.into(), &false.into()));
+    scene.trust_kvm();
     let started = scene.run(&["run"]);
     assert!(started.stderr.starts_with(error), "{}", started.stderr);
     assert_eq!((verified.code, started.code), (Some(5), Some(5)));

@@ -6,13 +6,10 @@ use std::process::Command;
 use serde_json::{Value, json};
 use testkit::{KitError, Result, VirtualHost, program};
 
-use super::probe::Probe;
 use super::{Demo, run_words};
 use crate::commands::setup;
 use crate::say;
 
-/// The part of `boxlaunch`'s error that shows that this KVM will never run the kernel.
-const NEVER: &str = "KVM_EXIT_INTERNAL_ERROR";
 /// The time limit of a start on the machine's own KVM, in seconds.
 const PATIENCE: &str = "20";
 /// The virtual host's memory in MiB: the guest's, and as much again for the host.
@@ -20,30 +17,38 @@ const MEMORY_MIB: u32 = 1024;
 
 /// Boots the box and returns the launcher's report, with where it ran and by which clock.
 pub(super) fn boot(demo: &Demo) -> Result<Value> {
-    let probe = Probe::new(&demo.workspace, &demo.kernel)?;
-    if probe.is_worth_trying() {
-        match under_kvm(demo) {
+    match without_kvm(&doctor(demo)?) {
+        None => match under_kvm(demo) {
             Ok(report) => return Ok(located(report, "kvm", "wall")),
-            Err(error) => {
-                let (words, for_ever) = refusal(&error.to_string());
-                say::note(&words);
-                if for_ever {
-                    probe.remember_failure();
-                }
-            }
-        }
+            Err(error) => say::note(&format!("this machine's KVM did not boot the box:\n{error}")),
+        },
+        // A property of the machine, and the demo has the virtual host.
+        Some(reason) => say::note(&reason),
     }
     say::note("booting on the virtual host: real libkrun and kernel, emulated CPU, its own clock");
     on_virtual_host(demo).map(|report| located(report, "virtual", "virtual"))
 }
 
-/// Says why the machine's KVM did not boot the box, and returns `true` with it if it never will: that is
-/// a property of the machine, and the demo has the virtual host. Any other failure is shown in full.
-fn refusal(error: &str) -> (String, bool) {
-    if error.contains(NEVER) {
-        return ("this machine's KVM cannot run the guest kernel".to_owned(), true);
+/// Asks the launcher what this machine offers; its exit code, that no box starts, is no failure here.
+fn doctor(demo: &Demo) -> Result<Value> {
+    let mut boxlaunch = Command::new(&demo.artefacts.boxlaunch);
+    let output = program::finish(boxlaunch.args(["doctor", "--json"]))?;
+    serde_json::from_slice(&output.stdout).map_err(|error| KitError::Failed {
+        command: "boxlaunch doctor".to_owned(),
+        status: output.status.to_string(),
+        output: format!("{}{error}", String::from_utf8_lossy(&output.stderr)),
+    })
+}
+
+/// Returns why no box starts with this machine's KVM; `None` where it works.
+fn without_kvm(report: &Value) -> Option<String> {
+    if report["boots"] == "kvm" {
+        return None;
     }
-    (format!("this machine's KVM did not boot the box:\n{error}"), false)
+    let rows = report["rows"].as_array();
+    let row = rows.and_then(|rows| rows.iter().find(|row| row["name"] == "kvm"));
+    let fact = row.and_then(|row| row["fact"].as_str());
+    Some(fact.unwrap_or("this machine's KVM does not work").to_owned())
 }
 
 fn located(mut report: Value, host: &str, clock: &str) -> Value {
@@ -123,11 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn a_kvm_that_cannot_run_the_kernel_is_one_calm_line() {
-        let (words, for_ever) = refusal("error: no (KVM_EXIT_INTERNAL_ERROR)\n  = help: move");
-        assert!(for_ever && !words.contains('\n') && !words.contains("error"), "{words}");
-        let (words, for_ever) = refusal("error: the agent ended\nstatus 1");
-        assert!(!for_ever && words.ends_with("the agent ended\nstatus 1"), "{words}");
+    fn the_launcher_says_why_kvm_is_not_used() {
+        let rows =
+            json!([{ "name": "qemu", "fact": "here" }, { "name": "kvm", "fact": "it stops" }]);
+        let report = |boots: Value| json!({ "boots": boots, "rows": rows });
+        assert_eq!(without_kvm(&report("kvm".into())), None);
+        assert_eq!(without_kvm(&report("emulated".into())).unwrap(), "it stops");
+        assert_eq!(without_kvm(&report(Value::Null)).unwrap(), "it stops");
     }
 
     #[test]

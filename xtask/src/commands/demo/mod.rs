@@ -1,7 +1,6 @@
 //! `cargo xtask demo`: builds the example and boots it.
 
 mod boot;
-mod probe;
 mod report;
 
 use std::fs;
@@ -74,7 +73,7 @@ fn business_command() -> [&'static str; 3] {
 }
 
 /// Returns the words of a run of the box at `bundle`. The demo judges the budget itself: a start that is
-/// stopped at its end would show neither its phases nor that this KVM cannot run the kernel.
+/// stopped at its end would not show its phases.
 fn run_words<'a>(bundle: &'a Path, options: &[&'a str]) -> Vec<String> {
     let mut words = ["run", "--json", "--budget", "report"].map(str::to_owned).to_vec();
     words.extend(options.iter().map(|&option| option.to_owned()));

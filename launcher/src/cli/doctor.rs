@@ -1,0 +1,383 @@
+//! `boxlaunch doctor`: what this host offers to boxes.
+
+mod rows;
+
+use std::path::Path;
+
+use box_image::{ErrorCode, exit};
+use boxlaunch::host::Facts;
+use boxlaunch::host::kvm::DEVICE;
+use boxlaunch::host::memory::Memory;
+use error_report::Problem;
+use serde::Serialize;
+
+use super::error::CommandError;
+use super::paths::{self, SELF};
+use super::terminal::{is_quiet, json_line, notice, painted, print};
+use rows::{Row, State};
+
+/// Shows what this host offers to boxes, and how to get what it lacks.
+///
+/// Boots a small guest under KVM, applies Landlock and makes namespaces, each in a process or thread of
+/// its own, and looks for programs. A thing that only a later version will use stops no box today. Exits
+/// with 1 if no box can start on this host, neither with KVM nor by emulation with QEMU.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  boxlaunch doctor --json | jq -r .boots")]
+pub(crate) struct DoctorArgs {
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How boxes can start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Boots {
+    /// With KVM.
+    Kvm,
+    /// In an emulated machine.
+    Emulated,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    /// `None` where no box can start.
+    boots: Option<Boots>,
+    rows: Vec<Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Problem>,
+}
+
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
+    let facts = Facts::gather(Path::new(SELF), &paths::programs());
+    if let Ok(state) = paths::state() {
+        // A repaired KVM need not be tried again by the next run.
+        Memory::new(&state, Path::new(DEVICE)).note(&facts.kvm);
+    }
+    let report = report(&facts);
+    if args.json {
+        print(&json_line(&report)?)?;
+    } else {
+        print(&text(&report, is_quiet()))?;
+        if !report.errors.is_empty() {
+            notice(&(painted(&error_report::text(&report.errors)) + "\n"));
+        }
+    }
+    Ok(if report.boots.is_some() { exit::DONE } else { exit::FAILED })
+}
+
+fn report(facts: &Facts) -> Report {
+    let boots = match (&facts.kvm, &facts.emulator) {
+        (Ok(()), _) => Some(Boots::Kvm),
+        (Err(_), Some(_)) => Some(Boots::Emulated),
+        (Err(_), None) => None,
+    };
+    let errors = if boots.is_some() { Vec::new() } else { vec![nothing_works()] };
+    Report { boots, rows: rows::of(facts), errors }
+}
+
+fn nothing_works() -> Problem {
+    let help = "mend KVM, or install QEMU, which is slower and needs no special machine";
+    Problem::new(
+        (ErrorCode::KvmUnavailable, help),
+        "nothing was found on this host that boxes can start with",
+    )
+}
+
+/// Returns what a person reads: the rows, below what they are needed for, and how boxes start.
+fn text(report: &Report, problems_only: bool) -> String {
+    let mut text = String::new();
+    let mut above = "";
+    for row in report.rows.iter().filter(|row| !problems_only || row.state != State::Ok) {
+        if above != row.needed_for {
+            let gap = if above.is_empty() { "" } else { "\n" };
+            text += &format!("{gap}{}:\n", row.needed_for);
+            above = row.needed_for;
+        }
+        text += &format!("  {:<16} {:<8} {}\n", row.title, row.state.name(), row.fact);
+        if let Some(help) = &row.help {
+            text += &format!("  {:>27} {help}\n", "= help:");
+        }
+    }
+    if problems_only {
+        return text;
+    }
+    text + match report.boots {
+        Some(Boots::Kvm) => "\nboxes start on this host: `boxlaunch run BOX`\n",
+        Some(Boots::Emulated) => {
+            "\nboxes start on this host by emulation only: `boxlaunch run --emulated BOX`\n"
+        }
+        None => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use boxlaunch::host::isolation::{Cgroups, Landlock};
+    use boxlaunch::host::kvm_error::KvmError;
+    use boxlaunch::host::namespaces::{Namespaces, Switch};
+    use boxlaunch::host::programs::Tool;
+
+    use super::*;
+
+    fn tool(name: &str, version: &str) -> Option<Tool> {
+        let path = PathBuf::from("/usr/bin").join(name);
+        Some(Tool { path, version: Some(version.to_owned()) })
+    }
+
+    fn good() -> Facts {
+        let controllers = ["cpu", "memory", "pids"].map(str::to_owned).to_vec();
+        Facts {
+            kvm: Ok(()),
+            emulator: tool("qemu-system-x86_64", "QEMU emulator version 10.0.2"),
+            landlock: Landlock::Works(7),
+            cgroups: Cgroups::Unified { controllers, delegated: true },
+            namespaces: Namespaces { refused: None, forbidden_by: Vec::new() },
+            network: tool("passt", "passt 0.0~git20250503"),
+        }
+    }
+
+    fn bad() -> Facts {
+        let reason = "KVM_EXIT_INTERNAL_ERROR at the instruction int3";
+        let switch = Switch {
+            name: "kernel.apparmor_restrict_unprivileged_userns",
+            forbids: "1",
+            allows: "0",
+        };
+        let refused =
+            "cannot make a mount namespace in the user namespace: EPERM: Operation not permitted";
+        Facts {
+            kvm: Err(KvmError::Unusable(reason.to_owned())),
+            emulator: None,
+            landlock: Landlock::Disabled,
+            cgroups: Cgroups::Legacy,
+            namespaces: Namespaces {
+                refused: Some(refused.to_owned()),
+                forbidden_by: vec![switch],
+            },
+            network: None,
+        }
+    }
+
+    #[test]
+    fn a_good_host_is_a_short_table() {
+        insta::assert_snapshot!(text(&report(&good()), false), @"
+        to start boxes:
+          KVM              ok       a test guest ran to its end
+
+        to start boxes without KVM, slowly (`boxlaunch run --emulated`):
+          QEMU             ok       QEMU emulator version 10.0.2, at /usr/bin/qemu-system-x86_64
+
+        for the jail of a later version; no box needs it today:
+          Landlock         ok       its ABI is version 7
+          cgroups          ok       version 2, delegated to this user; controllers: cpu, memory, pids
+          user namespaces  ok       made one, and a mount namespace in it
+
+        for the networks of a later version; no box needs it today:
+          passt            ok       passt 0.0~git20250503, at /usr/bin/passt
+
+        boxes start on this host: `boxlaunch run BOX`
+        ");
+        assert_eq!(text(&report(&good()), true), "");
+    }
+
+    #[test]
+    fn each_thing_that_is_missing_has_its_help() {
+        let report = report(&bad());
+        insta::assert_snapshot!(text(&report, false), @"
+        to start boxes:
+          KVM              missing  this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
+                              = help: use a machine whose KVM is backed by the processor's virtualization
+
+        to start boxes without KVM, slowly (`boxlaunch run --emulated`):
+          QEMU             missing  there is no qemu-system-x86_64 in PATH
+                              = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
+
+        for the jail of a later version; no box needs it today:
+          Landlock         missing  the kernel was started without it
+                              = help: put `landlock` first in the kernel's parameter `lsm=`, and boot again
+          cgroups          limited  version 1
+                              = help: boot the host with the kernel's parameter `systemd.unified_cgroup_hierarchy=1`
+          user namespaces  missing  cannot make a mount namespace in the user namespace: EPERM: Operation not permitted; kernel.apparmor_restrict_unprivileged_userns is 1
+                              = help: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`
+
+        for the networks of a later version; no box needs it today:
+          passt            missing  there is no passt in PATH
+                              = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
+        ");
+        insta::assert_snapshot!(error_report::text(&report.errors), @"
+        error: nothing was found on this host that boxes can start with
+          = help: mend KVM, or install QEMU, which is slower and needs no special machine
+        ");
+        assert_eq!(report.boots, None);
+    }
+
+    #[test]
+    fn limits_are_between_missing_and_ok() {
+        let mut facts = good();
+        facts.kvm = Err(KvmError::Unknown("a test guest did not end within 1 s".to_owned()));
+        facts.emulator.as_mut().unwrap().version = None;
+        facts.cgroups = Cgroups::Unified { controllers: vec!["pids".to_owned()], delegated: false };
+        let switch = Switch { name: "user.max_user_namespaces", forbids: "0", allows: "10000" };
+        facts.namespaces.forbidden_by = vec![switch];
+        facts.network = None;
+        insta::assert_snapshot!(text(&report(&facts), true), @"
+        to start boxes:
+          KVM              limited  it is not known whether this host's KVM can run a guest: a test guest did not end within 1 s
+                              = help: try again when the machine is less busy
+
+        to start boxes without KVM, slowly (`boxlaunch run --emulated`):
+          QEMU             limited  `/usr/bin/qemu-system-x86_64 --version` fails
+                              = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
+
+        for the jail of a later version; no box needs it today:
+          cgroups          limited  version 2, not delegated to this user
+                              = help: start in a group of your own: `systemd-run --user --scope -p Delegate=yes boxlaunch ...`
+          user namespaces  limited  this user may make them; others may not, as user.max_user_namespaces is 0
+                              = help: `sudo sysctl user.max_user_namespaces=10000`
+
+        for the networks of a later version; no box needs it today:
+          passt            missing  there is no passt in PATH
+                              = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
+        ");
+        facts.cgroups = Cgroups::Missing;
+        facts.namespaces.refused = Some("EPERM".to_owned());
+        facts.namespaces.forbidden_by.clear();
+        facts.landlock = Landlock::Missing;
+        insta::assert_snapshot!(text(&report(&facts), true), @"
+        to start boxes:
+          KVM              limited  it is not known whether this host's KVM can run a guest: a test guest did not end within 1 s
+                              = help: try again when the machine is less busy
+
+        to start boxes without KVM, slowly (`boxlaunch run --emulated`):
+          QEMU             limited  `/usr/bin/qemu-system-x86_64 --version` fails
+                              = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
+
+        for the jail of a later version; no box needs it today:
+          Landlock         missing  the kernel does not have it
+                              = help: use a kernel from 5.13 on, built with CONFIG_SECURITY_LANDLOCK
+          cgroups          missing  none are mounted at /sys/fs/cgroup
+                              = help: `sudo mount -t cgroup2 none /sys/fs/cgroup`
+          user namespaces  missing  EPERM
+                              = help: in a container, allow them in its seccomp profile: `docker run --security-opt seccomp=FILE`
+
+        for the networks of a later version; no box needs it today:
+          passt            missing  there is no passt in PATH
+                              = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
+        ");
+    }
+
+    #[test]
+    fn the_report_as_data() {
+        let json = |facts| serde_json::to_string_pretty(&report(&facts)).unwrap();
+        insta::assert_snapshot!(json(good()), @r#"
+        {
+          "boots": "kvm",
+          "rows": [
+            {
+              "name": "kvm",
+              "state": "ok",
+              "fact": "a test guest ran to its end",
+              "help": null,
+              "needed_for": "to start boxes"
+            },
+            {
+              "name": "qemu",
+              "state": "ok",
+              "fact": "QEMU emulator version 10.0.2, at /usr/bin/qemu-system-x86_64",
+              "help": null,
+              "needed_for": "to start boxes without KVM, slowly (`boxlaunch run --emulated`)"
+            },
+            {
+              "name": "landlock",
+              "state": "ok",
+              "fact": "its ABI is version 7",
+              "help": null,
+              "needed_for": "for the jail of a later version; no box needs it today"
+            },
+            {
+              "name": "cgroups",
+              "state": "ok",
+              "fact": "version 2, delegated to this user; controllers: cpu, memory, pids",
+              "help": null,
+              "needed_for": "for the jail of a later version; no box needs it today"
+            },
+            {
+              "name": "user-namespaces",
+              "state": "ok",
+              "fact": "made one, and a mount namespace in it",
+              "help": null,
+              "needed_for": "for the jail of a later version; no box needs it today"
+            },
+            {
+              "name": "passt",
+              "state": "ok",
+              "fact": "passt 0.0~git20250503, at /usr/bin/passt",
+              "help": null,
+              "needed_for": "for the networks of a later version; no box needs it today"
+            }
+          ]
+        }
+        "#);
+        insta::assert_snapshot!(json(bad()), @r#"
+        {
+          "boots": null,
+          "rows": [
+            {
+              "name": "kvm",
+              "state": "missing",
+              "fact": "this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3",
+              "help": "use a machine whose KVM is backed by the processor's virtualization",
+              "needed_for": "to start boxes"
+            },
+            {
+              "name": "qemu",
+              "state": "missing",
+              "fact": "there is no qemu-system-x86_64 in PATH",
+              "help": "`sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)",
+              "needed_for": "to start boxes without KVM, slowly (`boxlaunch run --emulated`)"
+            },
+            {
+              "name": "landlock",
+              "state": "missing",
+              "fact": "the kernel was started without it",
+              "help": "put `landlock` first in the kernel's parameter `lsm=`, and boot again",
+              "needed_for": "for the jail of a later version; no box needs it today"
+            },
+            {
+              "name": "cgroups",
+              "state": "limited",
+              "fact": "version 1",
+              "help": "boot the host with the kernel's parameter `systemd.unified_cgroup_hierarchy=1`",
+              "needed_for": "for the jail of a later version; no box needs it today"
+            },
+            {
+              "name": "user-namespaces",
+              "state": "missing",
+              "fact": "cannot make a mount namespace in the user namespace: EPERM: Operation not permitted; kernel.apparmor_restrict_unprivileged_userns is 1",
+              "help": "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`",
+              "needed_for": "for the jail of a later version; no box needs it today"
+            },
+            {
+              "name": "passt",
+              "state": "missing",
+              "fact": "there is no passt in PATH",
+              "help": "`sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)",
+              "needed_for": "for the networks of a later version; no box needs it today"
+            }
+          ],
+          "errors": [
+            {
+              "code": "kvm-unavailable",
+              "help": "mend KVM, or install QEMU, which is slower and needs no special machine",
+              "labels": [],
+              "message": "nothing was found on this host that boxes can start with",
+              "severity": "error"
+            }
+          ]
+        }
+        "#);
+    }
+}

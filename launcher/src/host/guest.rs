@@ -1,0 +1,197 @@
+//! The smallest guest: a kernel of a hundred bytes that executes what stock kernels need, says how
+//! far it is, and ends the machine.
+//!
+//! A software KVM can run the start of a kernel and fail seconds later, at the first instruction that
+//! its emulator lacks. This guest comes to these instructions at once. It writes a letter to the
+//! first serial port before each of them (`TRIALS`), and `END` after the last.
+//!
+//! libkrun starts an ELF kernel by the 64-bit boot protocol of Linux (Documentation/arch/x86/boot.rst):
+//! in long mode, at the entry address, with interrupts off, the first GiB of memory mapped as it is,
+//! flat segments (8 is the code), a stack below 0x9000, and an empty interrupt table.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::Pid;
+
+use crate::LaunchError;
+use crate::krun::{self, Vm};
+use crate::vmm::{confine, fd_path, follow};
+
+/// The hidden subcommand as which the guest's process is started, with the caller's process id as its
+/// argument.
+pub const SUBCOMMAND: &str = "kvm-trial";
+
+/// The guest's trials in their order: the letter that it writes before each, and the instruction.
+pub(crate) const TRIALS: [(u8, &str); 4] =
+    [(b'b', "int3"), (b'c', "cmpxchg16b"), (b'x', "xrstor"), (b'p', "popcnt")];
+/// The letter that the guest writes when all trials have passed.
+pub(crate) const END: u8 = b'e';
+
+/// The guest's memory in MiB, of which it touches a few pages.
+const MEMORY_MIB: u32 = 32;
+/// Where the file is loaded: the first address that is free on every PC.
+const LOAD: u64 = 0x10_0000;
+/// The size of the ELF header, and of the one program header after it (elf(5)).
+const HEADERS: [u16; 2] = [64, 56];
+/// Where the code is in the file.
+const CODE_AT: usize = 120;
+/// Where the interrupt table is in the file, and after it the operand of `lidt`.
+const IDT_AT: usize = 0x200;
+/// The table has the vectors 0 to 3, of 16 bytes each: 3 is the breakpoint.
+const IDT_SIZE: u16 = 4 * 16;
+
+/// The guest's code. `esi` keeps the CPU's features, `edi` points to memory that is all zero.
+#[rustfmt::skip]
+const CODE: [u8; 118] = [
+    0x66, 0xba, 0xf8, 0x03,                         // mov dx, 0x3f8       COM1
+    0xb0, b'b',                                     // mov al, 'b'
+    0xee,                                           // out dx, al
+    0x0f, 0x01, 0x1c, 0x25, 0x40, 0x02, 0x10, 0x00, // lidt [0x100240]     LOAD + IDT_AT + IDT_SIZE
+    0xcc,                                           // int3                to the last instruction
+    0xb8, 0x01, 0x00, 0x00, 0x00,                   // mov eax, 1          the features ...
+    0x0f, 0xa2,                                     // cpuid               ... in ecx
+    0x89, 0xce,                                     // mov esi, ecx
+    0xbf, 0x00, 0x00, 0x20, 0x00,                   // mov edi, 0x200000
+    0xf7, 0xc6, 0x00, 0x20, 0x00, 0x00,             // test esi, 1 << 13   CX16
+    0x74, 0x0c,                                     // jz +12
+    0x66, 0xba, 0xf8, 0x03,                         //   mov dx, 0x3f8
+    0xb0, b'c',                                     //   mov al, 'c'
+    0xee,                                           //   out dx, al
+    0xf0, 0x48, 0x0f, 0xc7, 0x0f,                   //   lock cmpxchg16b [rdi]
+    0xf7, 0xc6, 0x00, 0x00, 0x00, 0x04,             // test esi, 1 << 26   XSAVE
+    0x74, 0x1f,                                     // jz +31
+    0x66, 0xba, 0xf8, 0x03,                         //   mov dx, 0x3f8
+    0xb0, b'x',                                     //   mov al, 'x'
+    0xee,                                           //   out dx, al
+    0x0f, 0x20, 0xe0,                               //   mov rax, cr4
+    0x0d, 0x00, 0x02, 0x04, 0x00,                   //   or eax, 1 << 18 | 1 << 9   OSXSAVE, OSFXSR
+    0x0f, 0x22, 0xe0,                               //   mov cr4, rax
+    0xb8, 0x03, 0x00, 0x00, 0x00,                   //   mov eax, 3        the state of x87 and SSE
+    0x31, 0xd2,                                     //   xor edx, edx
+    0x0f, 0xae, 0x27,                               //   xsave [rdi]
+    0x0f, 0xae, 0x2f,                               //   xrstor [rdi]
+    0x66, 0xba, 0xf8, 0x03,                         // mov dx, 0x3f8
+    0xf7, 0xc6, 0x00, 0x00, 0x80, 0x00,             // test esi, 1 << 23   POPCNT
+    0x74, 0x07,                                     // jz +7
+    0xb0, b'p',                                     //   mov al, 'p'
+    0xee,                                           //   out dx, al
+    0xf3, 0x0f, 0xb8, 0xc6,                         //   popcnt eax, esi
+    0xb0, END,                                      // mov al, END
+    0xee,                                           // out dx, al
+    0xb0, 0xfe,                                     // mov al, 0xfe        reset, by the
+    0xe6, 0x64,                                     // out 0x64, al        keyboard controller
+    0xf4,                                           // hlt                 until libkrun has seen it
+    0x48, 0xcf,                                     // iretq               the handler of int3
+];
+
+/// Returns the guest as an ELF file whose only segment is the file itself, at [`LOAD`].
+fn image() -> Vec<u8> {
+    let mut image = headers();
+    image.extend(CODE);
+    image.resize(IDT_AT + 3 * 16, 0);
+    image.extend(gate(LOAD + (CODE_AT + CODE.len() - 2) as u64));
+    image.extend((IDT_SIZE - 1).to_le_bytes());
+    image.extend((LOAD + IDT_AT as u64).to_le_bytes());
+    image
+}
+
+/// Returns the ELF header and the program header; the file ends with the operand of `lidt`.
+fn headers() -> Vec<u8> {
+    let size = (IDT_AT + usize::from(IDT_SIZE) + 10) as u64;
+    let mut text = b"\x7fELF\x02\x01\x01".to_vec(); // 64 bits, little-endian, version 1
+    text.resize(16, 0);
+    let half = |number: u16| number.to_le_bytes();
+    let word = |number: u32| number.to_le_bytes();
+    let long = |number: u64| number.to_le_bytes();
+    text.extend([half(2), half(62)].concat()); // an executable for x86-64
+    text.extend(word(1)); // version 1
+    text.extend([long(LOAD + CODE_AT as u64), long(HEADERS[0].into()), long(0)].concat());
+    text.extend(word(0)); // no flags
+    text.extend([half(HEADERS[0]), half(HEADERS[1]), half(1)].concat()); // one program header
+    text.extend([half(0), half(0), half(0)].concat()); // no sections
+    text.extend([word(1), word(7)].concat()); // to be loaded; may be read, written and executed
+    text.extend([long(0), long(LOAD), long(LOAD)].concat()); // from the start of the file
+    text.extend([long(size), long(size), long(0x1000)].concat()); // all of it
+    text
+}
+
+/// Returns an interrupt gate to a handler in the code segment (AMD64 manual, volume 2, 4.8.4).
+fn gate(handler: u64) -> [u8; 16] {
+    let at = handler.to_le_bytes();
+    let code = 8u16.to_le_bytes();
+    let present_interrupt_gate = 0x8e;
+    [
+        at[0],
+        at[1],
+        code[0],
+        code[1],
+        0,
+        present_interrupt_gate,
+        at[2],
+        at[3], //
+        at[4],
+        at[5],
+        at[6],
+        at[7],
+        0,
+        0,
+        0,
+        0,
+    ]
+}
+
+/// Becomes the guest, whose serial port is standard output. Returns only on failure.
+pub fn enter(supervisor: Option<i32>) -> LaunchError {
+    match configured(supervisor.unwrap_or_default()) {
+        Ok(vm) => LaunchError::Krun(vm.start()),
+        Err(error) => error,
+    }
+}
+
+fn configured(supervisor: i32) -> Result<Vm, LaunchError> {
+    follow(Pid::from_raw(supervisor))?;
+    confine()?;
+    krun::log_to_stderr()?;
+    let mut vm = Vm::new(1, MEMORY_MIB)?;
+    let kernel = in_memory(&image()).map_err(LaunchError::system("make a file in memory"))?;
+    vm.set_kernel(&fd_path(kernel.as_raw_fd()))?;
+    // libkrun opens the kernel when the machine starts.
+    std::mem::forget(kernel);
+    let serial = io::stdout().as_fd().try_clone_to_owned();
+    vm.add_serial_output(serial.map_err(LaunchError::system("use standard output"))?)?;
+    Ok(vm)
+}
+
+fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("guest", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(bytes)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_in_the_code_are_those_of_the_layout() {
+        let image = image();
+        assert_eq!(usize::from(HEADERS[0] + HEADERS[1]), CODE_AT);
+        assert_eq!(&image[CODE_AT..CODE_AT + CODE.len()], CODE);
+        let lidt = CODE.windows(4).position(|it| it == [0x0f, 0x01, 0x1c, 0x25]).unwrap();
+        let operand = u32::from_le_bytes(CODE[lidt + 4..lidt + 8].try_into().unwrap());
+        let table = IDT_AT + usize::from(IDT_SIZE);
+        assert_eq!(u64::from(operand), LOAD + table as u64);
+        assert_eq!(image.len(), table + 10);
+        assert_eq!(&image[96..104], (image.len() as u64).to_le_bytes(), "the size in the file");
+    }
+
+    #[test]
+    fn each_letter_is_written_before_its_trial() {
+        let letters = CODE.windows(3).filter(|it| it[0] == 0xb0 && it[2] == 0xee).map(|it| it[1]);
+        let expected = TRIALS.iter().map(|(letter, _)| *letter).chain([END]);
+        assert!(letters.eq(expected));
+    }
+}

@@ -1,0 +1,143 @@
+//! Remembers, until the host boots again, whether its KVM runs a guest.
+//!
+//! `<state>/kvm.json` holds the last result, and what it is of: this boot, this device (which is made
+//! again when the module is loaded again), and this version of boxlaunch, which decides what is tried.
+//! A file that is of something else, or that another user could have written, holds nothing.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use host_fs::publish::FileDraft;
+use host_fs::read::{Links, is_private, open_regular, read_open};
+use host_fs::stamp::boot_id;
+use serde::{Deserialize, Serialize};
+
+use super::kvm_error::KvmError;
+
+/// The file in the state directory.
+const NAME: &str = "kvm.json";
+/// More than a result never takes, in bytes.
+const MAX_BYTES: u64 = 4096;
+
+/// The memory in a state directory, for a device.
+#[derive(Debug)]
+pub struct Memory {
+    path: PathBuf,
+    device: PathBuf,
+}
+
+/// The content of the file.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Record {
+    of: Subject,
+    /// Why no guest runs; `None` where one does.
+    reason: Option<String>,
+}
+
+/// The subject of a result.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Subject {
+    boot: String,
+    /// The device's inode and when it was changed, in nanoseconds since 1970.
+    device: (u64, i64, i64),
+    version: String,
+}
+
+impl Memory {
+    /// Uses the memory in `<state>`, which is made when something is noted.
+    pub fn new(state: &Path, device: &Path) -> Self {
+        Self { path: state.join(NAME), device: device.to_owned() }
+    }
+
+    /// Returns the result of this boot, if one was noted.
+    pub fn recall(&self) -> Option<Result<(), KvmError>> {
+        let file = open_regular(&self.path, Links::Refuse).ok()?;
+        is_private(&file).ok().filter(|private| *private)?;
+        let record: Record = serde_json::from_slice(&read_open(&file, MAX_BYTES).ok()?).ok()?;
+        let result = record.reason.map_or(Ok(()), |reason| Err(KvmError::Unusable(reason)));
+        (record.of == self.subject()?).then_some(result)
+    }
+
+    /// Remembers that guests run, or that none will until the next boot. Where it cannot be written, the
+    /// next run tries again.
+    pub fn note(&self, result: &Result<(), KvmError>) {
+        let reason = match result {
+            Ok(()) => None,
+            Err(KvmError::Unusable(reason)) => Some(reason.clone()),
+            Err(_) => return,
+        };
+        if let Some(of) = self.subject() {
+            drop(self.write(&Record { of, reason }));
+        }
+    }
+
+    fn write(&self, record: &Record) -> io::Result<()> {
+        let state = self.path.parent().unwrap_or(&self.path);
+        DirBuilder::new().recursive(true).mode(0o700).create(state)?;
+        let draft = FileDraft::beside(&self.path, 0o600)?;
+        draft.file().write_all(&serde_json::to_vec(record)?)?;
+        draft.finish_over_unflushed(&self.path)
+    }
+
+    fn subject(&self) -> Option<Subject> {
+        let device = fs::metadata(&self.device).ok()?;
+        Some(Subject {
+            boot: boot_id()?,
+            device: (device.ino(), device.ctime(), device.ctime_nsec()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_last_result_is_remembered() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = directory.path().join("a/b");
+        let memory = Memory::new(&state, Path::new("/dev/null"));
+        assert_eq!(memory.recall(), None);
+        for result in [Ok(()), Err(KvmError::Unusable("it stops".to_owned())), Ok(())] {
+            memory.note(&result);
+            assert_eq!(memory.recall(), Some(result));
+        }
+        memory.note(&Err(KvmError::Unknown("it was killed".to_owned())));
+        memory.note(&Err(KvmError::Failed("another has it".to_owned())));
+        assert_eq!(memory.recall(), Some(Ok(())), "what may pass is not noted");
+        assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_result_of_something_else_is_none() {
+        let state = tempfile::tempdir().unwrap();
+        let memory = |device: &str| Memory::new(state.path(), Path::new(device));
+        memory("/dev/null").note(&Ok(()));
+        assert_eq!(memory("/dev/zero").recall(), None);
+        assert_eq!(memory("/no/such/device").recall(), None);
+        let path = state.path().join(NAME);
+        let text = fs::read_to_string(&path).unwrap();
+        for (from, to) in [("\"boot\":\"", "\"boot\":\"0"), ("\"version\":\"", "\"version\":\"0")] {
+            fs::write(&path, text.replace(from, to)).unwrap();
+            assert_eq!(memory("/dev/null").recall(), None, "{from}");
+        }
+        fs::write(&path, &text).unwrap();
+        assert_eq!(memory("/dev/null").recall(), Some(Ok(())));
+    }
+
+    #[test]
+    fn what_another_user_could_have_written_is_no_result() {
+        let state = tempfile::tempdir().unwrap();
+        let memory = Memory::new(state.path(), Path::new("/dev/null"));
+        memory.note(&Ok(()));
+        let path = state.path().join(NAME);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        assert_eq!(memory.recall(), None);
+        fs::write(&path, "noise").unwrap();
+        assert_eq!(memory.recall(), None);
+    }
+}

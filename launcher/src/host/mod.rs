@@ -1,0 +1,79 @@
+//! Finds out what this host offers to boxes.
+//!
+//! Nothing is looked up that can be tried: a guest is booted, Landlock is applied, namespaces are made.
+
+pub mod guest;
+pub mod isolation;
+pub mod kvm;
+pub mod kvm_error;
+pub mod memory;
+pub mod namespaces;
+pub mod programs;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use isolation::{Cgroups, Landlock};
+use kvm_error::KvmError;
+use memory::Memory;
+use namespaces::Namespaces;
+use programs::Tool;
+
+/// The emulator that `boxlaunch run --emulated` needs.
+pub const EMULATOR: &str = "qemu-system-x86_64";
+/// The program that carries a box's network, in a later version.
+pub const NETWORK: &str = "passt";
+
+/// The facts about this host.
+#[derive(Debug)]
+pub struct Facts {
+    /// Whether its KVM runs a guest.
+    pub kvm: Result<(), KvmError>,
+    /// [`EMULATOR`], if it is installed.
+    pub emulator: Option<Tool>,
+    /// Its Landlock.
+    pub landlock: Landlock,
+    /// The control groups of this process.
+    pub cgroups: Cgroups,
+    /// Its user namespaces.
+    pub namespaces: Namespaces,
+    /// [`NETWORK`], if it is installed.
+    pub network: Option<Tool>,
+}
+
+impl Facts {
+    /// Finds out what this host offers. `program` is boxlaunch, which is started again for what needs a
+    /// process of its own; `path` is the `PATH` in which programs are looked for.
+    pub fn gather(program: &Path, path: &OsStr) -> Self {
+        Self {
+            kvm: kvm::try_guest(program, Path::new(kvm::DEVICE)),
+            emulator: programs::find(EMULATOR, path),
+            landlock: isolation::landlock(),
+            cgroups: isolation::cgroups(),
+            namespaces: namespaces::examine(program),
+            network: programs::find(NETWORK, path),
+        }
+    }
+}
+
+/// Makes sure that guests run here, by the memory in a state directory or else by running one. Returns
+/// how long that took; nothing where it was remembered.
+///
+/// # Errors
+/// The reason why none can be run. What is not known is no error: the box itself will show it.
+pub fn ensure_kvm(program: &Path, state: &Path) -> Result<Duration, KvmError> {
+    let device = Path::new(kvm::DEVICE);
+    kvm::open(device)?;
+    let memory = Memory::new(state, device);
+    if let Some(known) = memory.recall() {
+        return known.map(|()| Duration::ZERO);
+    }
+    let began = Instant::now();
+    let tried = kvm::try_guest(program, device);
+    memory.note(&tried);
+    match tried {
+        Ok(()) | Err(KvmError::Unknown(_)) => Ok(began.elapsed()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,109 @@
+//! Short programs: runs them for at most so long, and finds those of this host.
+
+use std::env::split_paths;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use box_image::text::shown;
+use nix::unistd::{AccessFlags, access};
+
+/// How often a running program is looked at.
+const LOOK: Duration = Duration::from_millis(1);
+/// How long a program may take to say its version.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// An installed program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The first line of what it prints with `--version`, safe for a terminal; `None` where that fails.
+    pub version: Option<String>,
+}
+
+/// Finds a program in the directories of a `PATH`, as a shell does, and asks it for its version.
+pub fn find(name: &str, path: &OsStr) -> Option<Tool> {
+    let path = split_paths(path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file() && access(file, AccessFlags::X_OK).is_ok())?;
+    Some(Tool { version: version(&path), path })
+}
+
+fn version(path: &Path) -> Option<String> {
+    let output = output_within(Command::new(path).arg("--version"), LIMIT).ok()??;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().next().map(str::trim).filter(|line| !line.is_empty())?;
+    output.status.success().then(|| shown(line))
+}
+
+/// Runs a program without input, and returns what it wrote, which has to fit into two pipes; `None`
+/// where it had not ended within the limit, and was killed.
+///
+/// # Errors
+/// When the program cannot be started.
+pub(crate) fn output_within(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
+    let deadline = Instant::now() + limit;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    while child.try_wait()?.is_none() {
+        if Instant::now() >= deadline {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(LOOK);
+    }
+    child.wait_with_output().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn output_comes_with_the_status() {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "echo out; echo err >&2; exit 7"]);
+        let output = output_within(&mut shell, Duration::from_secs(60)).unwrap().unwrap();
+        assert_eq!(output.status.code(), Some(7));
+        assert_eq!((&*output.stdout, &*output.stderr), (&b"out\n"[..], &b"err\n"[..]));
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed() {
+        let began = Instant::now();
+        let mut sleeper = Command::new("/bin/sleep");
+        let limit = Duration::from_millis(20);
+        assert!(output_within(sleeper.arg("600"), limit).unwrap().is_none());
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn the_first_executable_file_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let path = ["a", "b", "c"].map(|name| root.path().join(name));
+        for (directory, mode, text) in [
+            (&path[0], 0o644, "#!/bin/sh\n"),
+            (&path[1], 0o755, "#!/bin/sh\necho \"tool 1.2 $1\"; echo more\n"),
+            (&path[2], 0o755, "#!/bin/sh\nexit 1\n"),
+        ] {
+            fs::create_dir(directory).unwrap();
+            fs::write(directory.join("tool"), text).unwrap();
+            fs::set_permissions(directory.join("tool"), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let find =
+            |directories: &[PathBuf]| find("tool", &std::env::join_paths(directories).unwrap());
+        let found = find(&path).unwrap();
+        assert_eq!(found.path, path[1].join("tool"));
+        assert_eq!(found.version.as_deref(), Some("tool 1.2 --version"));
+        assert_eq!(find(&path[2..]).unwrap().version, None);
+        assert_eq!(find(&path[..1]), None);
+    }
+}

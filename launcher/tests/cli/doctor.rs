@@ -1,0 +1,118 @@
+//! `boxlaunch doctor`, and the test of KVM before a run, on whatever machine this is.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use boxlaunch::host::ensure_kvm;
+use boxlaunch::host::kvm::{DEVICE, try_guest};
+use boxlaunch::host::kvm_error::KvmError;
+use boxlaunch::host::memory::Memory;
+use serde_json::Value;
+use testkit::test_box::config;
+
+use crate::{Ended, Scene, ended, piped};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_boxlaunch");
+/// A guest has a second, and this machine may be busy.
+const SOON: Duration = Duration::from_secs(5);
+
+/// `boxlaunch doctor ARGS` with another `PATH`.
+fn doctor(args: &[&str], path: &str) -> Ended {
+    let state = tempfile::tempdir().unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.arg("doctor").args(args).env("BOXLAUNCH_STATE", state.path()).env("PATH", path);
+    ended(piped(command))
+}
+
+fn opens() -> bool {
+    File::options().read(true).write(true).open(DEVICE).is_ok()
+}
+
+#[test]
+fn a_guest_is_tried_in_a_moment_and_the_answer_is_remembered() {
+    let state = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let first = ensure_kvm(Path::new(PROGRAM), state.path());
+    assert!(began.elapsed() < SOON, "{first:?} after {:?}", began.elapsed());
+    match first.clone() {
+        Ok(_) => assert!(opens()),
+        Err(KvmError::Unusable(reason) | KvmError::Failed(reason)) => {
+            assert!(opens());
+            assert!(!reason.is_empty() && !reason.contains('\n'), "{reason:?}");
+        }
+        Err(error) => assert!(!opens(), "{error}"),
+    }
+    let known = Memory::new(state.path(), Path::new(DEVICE)).recall();
+    match &first {
+        // A machine that is very busy gets no answer in time, which is not remembered.
+        Ok(_) => assert!(known.is_none_or(|it| it.is_ok())),
+        Err(KvmError::Unusable(_)) => {
+            assert_eq!(known, Some(first.clone().map(drop)));
+            // No process is started for what is remembered.
+            assert_eq!(ensure_kvm(Path::new("/no/such/program"), state.path()), first);
+        }
+        Err(_) => assert_eq!(known, None),
+    }
+}
+
+#[test]
+fn a_host_without_the_device_is_told_so() {
+    let error = try_guest(Path::new(PROGRAM), Path::new("/no/such/kvm")).unwrap_err();
+    assert_eq!(error, KvmError::Missing("/no/such/kvm".into()));
+}
+
+#[test]
+fn a_run_is_refused_where_no_guest_runs() {
+    let scene = Scene::new(&config());
+    let unusable = KvmError::Unusable("it stops early".to_owned());
+    let memory = Memory::new(scene.state.path(), Path::new(DEVICE));
+    memory.note(&Err(unusable));
+    if memory.recall().is_none() || !opens() {
+        return; // There is no KVM here to remember anything about.
+    }
+    let refused = scene.run(&["run"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
+    insta::assert_snapshot!(refused.stderr, @"
+    error: this host's KVM cannot run a guest: it stops early
+      = help: use a machine whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+    ");
+}
+
+#[test]
+fn the_rows_fit_the_host() {
+    let nothing = doctor(&["--json"], "/nonexistent");
+    let report: Value = serde_json::from_str(&nothing.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let names: Vec<_> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    let expected = ["kvm", "qemu", "landlock", "cgroups", "user-namespaces", "passt"];
+    assert_eq!(names, expected);
+    for row in rows {
+        assert_eq!(row["help"].is_null(), row["state"] == "ok", "{row}");
+        let fact = row["fact"].as_str().unwrap();
+        assert!(!fact.is_empty() && !fact.contains('\n'), "{row}");
+    }
+    assert_eq!((&rows[1]["state"], &rows[5]["state"]), (&"missing".into(), &"missing".into()));
+    if !opens() {
+        assert_eq!(rows[0]["state"], "missing");
+    }
+    let works = rows[0]["state"] == "ok";
+    assert_eq!(report["boots"], if works { "kvm".into() } else { Value::Null });
+    assert_eq!(nothing.code, Some(if works { 0 } else { 1 }));
+    assert_eq!(report["errors"].is_null(), works);
+}
+
+#[test]
+fn an_emulator_is_enough() {
+    let tools = tempfile::tempdir().unwrap();
+    let emulator = tools.path().join("qemu-system-x86_64");
+    std::os::unix::fs::symlink("/bin/echo", &emulator).unwrap();
+    let path = tools.path().to_str().unwrap();
+    let table = doctor(&[], path);
+    assert_eq!((table.code, table.stderr.as_str()), (Some(0), ""));
+    let found = table.stdout.lines().find(|line| line.starts_with("  QEMU ")).unwrap();
+    assert!(found.contains(" ok "), "{found}");
+    let quiet = doctor(&["-q"], path);
+    assert!(!quiet.stdout.contains("QEMU "), "{}", quiet.stdout);
+}
