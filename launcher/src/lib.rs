@@ -13,8 +13,10 @@
 pub mod clock;
 pub mod console;
 pub mod control;
+mod elf;
 pub mod error;
 mod events;
+pub mod floor;
 pub mod host;
 pub mod krun;
 mod open;

@@ -56,13 +56,13 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let kernel = blob(&hello, manifest(&hello).blob(KERNEL_TYPE).unwrap());
     let host =
         tools.host.clone().file(&hello, "/hello").file(&strict, "/strict").file(&sick, "/sick");
-    let host = host.file(kernel, "/kernel").file(&tools.programs.floor_init, "/floor-init");
+    let host = host.file(kernel, "/kernel");
     Scenario::default()
         .run("first", "/hello", "true")
         .step("doctor", "boxlaunch doctor --json")
         .step("verify", "boxlaunch verify --json /hello")
         .step("verify-strict", "boxlaunch verify /strict")
-        .step("floor", "krun-floor /kernel /floor-init 1 256")
+        .step("floor", "boxlaunch floor /kernel 1 256")
         .run("look", "/hello", LOOK)
         .run("status", "/hello", "exit 7")
         .step("killed", "boxlaunch run /hello -- sh -c 'kill -9 $$'")

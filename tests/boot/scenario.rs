@@ -25,8 +25,7 @@ pub(crate) fn tools() -> &'static Tools {
         let own = std::env::var_os("BOXBUILD_KERNEL").map(PathBuf::from);
         let say = &mut |line: &str| println!("{line}");
         let kernel = kernel_bundle(&workspace, own.as_deref(), say).unwrap();
-        let host = VirtualHost::new(&host_kernel(&workspace, say).unwrap(), &programs.boxlaunch)
-            .file(&programs.krun_floor, "/bin/krun-floor");
+        let host = VirtualHost::new(&host_kernel(&workspace, say).unwrap(), &programs.boxlaunch);
         let host = with_busybox(host, &workspace).unwrap();
         Tools { workspace, programs, kernel, host }
     });

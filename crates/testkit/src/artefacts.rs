@@ -9,8 +9,8 @@ use crate::{Result, Workspace, program};
 
 /// The packages of the programs that run where they are built.
 const HOST_PACKAGES: [&str; 1] = ["boxbuild"];
-/// The packages of the static programs that run on any host, the virtual one too.
-const LAUNCHER_PACKAGES: [&str; 2] = ["boxlaunch", "krun-floor"];
+/// The package of the static program that runs on any host, the virtual one too.
+const LAUNCHER_PACKAGES: [&str; 1] = ["boxlaunch"];
 /// The packages of the static programs that run in the guest. They are compiled by themselves: the
 /// features that others want of a crate would be in their bytes.
 const GUEST_PACKAGES: [&str; 3] = ["box-init", "hello-agent", "guest-tools"];
@@ -25,14 +25,10 @@ pub struct Artefacts {
     pub boxbuild: PathBuf,
     /// The program that starts boxes; static.
     pub boxlaunch: PathBuf,
-    /// Starts a kernel and an init, and nothing else; static.
-    pub krun_floor: PathBuf,
     /// PID 1 of a box; static.
     pub box_init: PathBuf,
     /// The agent of examples/hello; static.
     pub hello_agent: PathBuf,
-    /// An init that only reports; static.
-    pub floor_init: PathBuf,
     /// An init that lists the rootfs; static.
     pub list_init: PathBuf,
 }
@@ -45,10 +41,8 @@ impl Artefacts {
         Self {
             boxbuild: host("boxbuild"),
             boxlaunch: anywhere("boxlaunch"),
-            krun_floor: anywhere("krun-floor"),
             box_init: anywhere("box-init"),
             hello_agent: anywhere("hello-agent"),
-            floor_init: anywhere("floor-init"),
             list_init: anywhere("list-init"),
         }
     }

@@ -15,7 +15,7 @@ mod verify;
 
 use std::env;
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Write};
 use std::panic::{UnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -23,6 +23,7 @@ use std::time::Instant;
 use box_image::exit;
 use boxlaunch::LaunchError;
 use boxlaunch::clock::process_start;
+use boxlaunch::floor::{self, Floor};
 use boxlaunch::host::{guest, namespaces};
 use boxlaunch::vmm;
 use clap::{Parser, Subcommand};
@@ -135,8 +136,34 @@ fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
             Some(Err(guest::enter(supervisor)))
         }
         namespaces::SUBCOMMAND => Some(namespaces::enter()),
+        floor::SUBCOMMAND => Some(measure_floor()),
         _ => None,
     }
+}
+
+/// Prints how long a kernel with nothing takes to start, in milliseconds, as one JSON object.
+fn measure_floor() -> Result<(), LaunchError> {
+    let started = process_start()?;
+    let arguments: Vec<_> = env::args().skip(2).collect();
+    let Some(floor) = Floor::parse(&arguments) else {
+        notice("usage: boxlaunch floor KERNEL CPUS MEMORY_MIB\n");
+        return Ok(());
+    };
+    Err(floor.enter(&paths::runtime_base(), move |arrived| end_floor(started, arrived)))
+}
+
+/// Ends the process, which the main thread has made a machine that nobody ends.
+#[expect(clippy::exit, reason = "no other thread can return from main")]
+fn end_floor(started: Instant, arrived: Result<(), LaunchError>) {
+    let ready_ms = started.elapsed().as_secs_f64() * 1e3;
+    let printed = arrived.map(|()| {
+        // A result that nobody reads is no failure of the measurement.
+        drop(writeln!(io::stdout(), "{{\"ready_ms\": {ready_ms:.6}}}"));
+    });
+    if let Err(error) = &printed {
+        notice(&format!("boxlaunch: {error}\n"));
+    }
+    std::process::exit(if printed.is_ok() { exit::DONE } else { exit::FAILED }.into())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use box_image::{ComponentName, ErrorCode, Phase, RunPlan};
+use box_image::{ComponentName, ErrorCode, Phase, RunPlan, exit};
 use box_layout::OpenBox;
 use boxlaunch::host;
 use boxlaunch::output::{Captured, Prefixed, Route};
@@ -69,6 +69,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
     grace: u32,
+    /// Stop the box as soon as its agent is ready, and exit with 0.
+    #[arg(long, conflicts_with = "command")]
+    until_ready: bool,
     /// The command to run, and its arguments.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -121,6 +124,7 @@ fn seconds(least: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
 /// How a run ended after its start.
 enum Ending {
     OverBudget(Problem),
+    Ready,
     Agent(u8),
     Command(CommandReport),
     Signal(i32),
@@ -131,6 +135,7 @@ impl Ending {
     fn code(&self) -> u8 {
         match self {
             Self::OverBudget(error) => error.code.exit(),
+            Self::Ready => exit::DONE,
             Self::Agent(status) => *status,
             Self::Signal(signal) => signal_code(*signal),
             Self::Command(report) => report.status,
@@ -235,6 +240,10 @@ fn serve(
         BudgetPolicy::Report => screen.notice(&budget_table(&plan.budget, facts)),
         BudgetPolicy::Enforce | BudgetPolicy::Off => {}
     }
+    if args.until_ready {
+        announce(args, session, screen);
+        return Ok(Ending::Ready);
+    }
     if args.command.is_empty() {
         announce(args, session, screen);
         return session.wait_for_agent().map(Ending::Agent);
@@ -270,7 +279,7 @@ fn conclude(
         match ending {
             Ending::OverBudget(error) => report["errors"] = json!([error]),
             Ending::Command(command) => report["command"] = json!(command),
-            Ending::Agent(_) | Ending::Signal(_) => {}
+            Ending::Ready | Ending::Agent(_) | Ending::Signal(_) => {}
         }
         screen.print(&json_line(&report)?);
     }

@@ -17,6 +17,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::Pid;
 
 use crate::LaunchError;
+use crate::elf::{self, Access, CODE_AT};
 use crate::krun::{self, Vm};
 use crate::vmm::{confine, fd_path, follow};
 
@@ -34,10 +35,6 @@ pub(crate) const END: u8 = b'e';
 const MEMORY_MIB: u32 = 32;
 /// Where the file is loaded: the first address that is free on every PC.
 const LOAD: u64 = 0x10_0000;
-/// The size of the ELF header, and of the one program header after it (elf(5)).
-const HEADERS: [u16; 2] = [64, 56];
-/// Where the code is in the file.
-const CODE_AT: usize = 120;
 /// Where the interrupt table is in the file, and after it the operand of `lidt`.
 const IDT_AT: usize = 0x200;
 /// The table has the vectors 0 to 3, of 16 bytes each: 3 is the breakpoint.
@@ -87,35 +84,14 @@ const CODE: [u8; 118] = [
     0x48, 0xcf,                                     // iretq               the handler of int3
 ];
 
-/// Returns the guest as an ELF file whose only segment is the file itself, at [`LOAD`].
+/// Returns the guest's file: its code, its interrupt table, and the operand of `lidt`.
 fn image() -> Vec<u8> {
-    let mut image = headers();
-    image.extend(CODE);
-    image.resize(IDT_AT + 3 * 16, 0);
-    image.extend(gate(LOAD + (CODE_AT + CODE.len() - 2) as u64));
-    image.extend((IDT_SIZE - 1).to_le_bytes());
-    image.extend((LOAD + IDT_AT as u64).to_le_bytes());
-    image
-}
-
-/// Returns the ELF header and the program header; the file ends with the operand of `lidt`.
-fn headers() -> Vec<u8> {
-    let size = (IDT_AT + usize::from(IDT_SIZE) + 10) as u64;
-    let mut text = b"\x7fELF\x02\x01\x01".to_vec(); // 64 bits, little-endian, version 1
-    text.resize(16, 0);
-    let half = |number: u16| number.to_le_bytes();
-    let word = |number: u32| number.to_le_bytes();
-    let long = |number: u64| number.to_le_bytes();
-    text.extend([half(2), half(62)].concat()); // an executable for x86-64
-    text.extend(word(1)); // version 1
-    text.extend([long(LOAD + CODE_AT as u64), long(HEADERS[0].into()), long(0)].concat());
-    text.extend(word(0)); // no flags
-    text.extend([half(HEADERS[0]), half(HEADERS[1]), half(1)].concat()); // one program header
-    text.extend([half(0), half(0), half(0)].concat()); // no sections
-    text.extend([word(1), word(7)].concat()); // to be loaded; may be read, written and executed
-    text.extend([long(0), long(LOAD), long(LOAD)].concat()); // from the start of the file
-    text.extend([long(size), long(size), long(0x1000)].concat()); // all of it
-    text
+    let mut content = CODE.to_vec();
+    content.resize(IDT_AT - CODE_AT + 3 * 16, 0);
+    content.extend(gate(LOAD + (CODE_AT + CODE.len() - 2) as u64));
+    content.extend((IDT_SIZE - 1).to_le_bytes());
+    content.extend((LOAD + IDT_AT as u64).to_le_bytes());
+    elf::file(LOAD, Access::All, &content)
 }
 
 /// Returns an interrupt gate to a handler in the code segment (AMD64 manual, volume 2, 4.8.4).
