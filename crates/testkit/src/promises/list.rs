@@ -60,6 +60,18 @@ promises! {
     STOPPED_AFTER = AtMost 1000.0 "ms",
         "tests/boot/hello.rs::an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up",
         "a box that is not ready is stopped after its budget's `total`";
+    /// A command in a box of a Debian image, as a person waits for it.
+    RUN_TRUE = AtMost 500.0 "ms",
+        "cargo xtask bench --start",
+        "`boxlaunch run BOX -- /bin/true` with a Debian image that was run before, until it exits";
+    /// The same, over what a bare libkrun takes.
+    RUN_OVER_FLOOR = AtMost 1.25 "",
+        "cargo xtask bench --start",
+        "the same, as a multiple of the floor, until it exits";
+    /// The same, over what microsandbox takes.
+    RUN_OVER_MICROSANDBOX = AtMost 0.6 "",
+        "cargo xtask bench --start",
+        "the same, as a multiple of `msb run` of the same image";
 
     /// The time of a build over that of reading its layers.
     BUILD_OVER_FLOOR = AtMost 3.0 "",
@@ -73,7 +85,7 @@ promises! {
     /// The peak memory of a build.
     BUILD_MEMORY = AtMost 160.0 "MiB",
         "cargo xtask bench",
-        "peak memory of that build";
+        "peak memory of a build of these two images";
     /// The address space of an export, which does not grow with the box.
     EXPORT_MEMORY = AtMost 96.0 "MiB",
         "tests/export/forms.rs::memory_does_not_grow_with_the_data",

@@ -5,8 +5,10 @@ use std::process::ExitCode;
 use serde_json::Value;
 use testkit::Promise;
 use testkit::promises::{BUILD_MEMORY, BUILD_OVER_FLOOR, BUILD_OVER_MICROSANDBOX};
+use testkit::promises::{RUN_OVER_FLOOR, RUN_OVER_MICROSANDBOX, RUN_TRUE};
 
 use super::peers::Peer;
+use super::start::Starter;
 use crate::say;
 
 /// A promise, and what was measured.
@@ -30,18 +32,31 @@ fn line((promise, value): &Measured) -> String {
 
 /// Returns what the report of the builds says of the promises.
 pub(super) fn of_builds(report: &Value) -> Vec<Measured> {
-    let programs = report["programs"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let figure = |peer: Peer, field: &str| {
-        let program = programs.iter().find(|it| it["name"] == peer.name());
-        program.and_then(|it| it[field].as_f64()).unwrap_or(f64::NAN)
-    };
-    let wall = |peer| figure(peer, "wall_s");
-    let memory = figure(Peer::Boxbuild, "peak_memory_bytes") / f64::from(1 << 20);
+    let wall = |peer: Peer| figure(report, peer.name(), "wall_s");
+    let memory = figure(report, Peer::Boxbuild.name(), "peak_memory_bytes") / f64::from(1 << 20);
     vec![
         (BUILD_OVER_FLOOR, wall(Peer::Boxbuild) / wall(Peer::Floor)),
         (BUILD_OVER_MICROSANDBOX, wall(Peer::Boxbuild) / wall(Peer::Microsandbox)),
         (BUILD_MEMORY, memory),
     ]
+}
+
+/// Returns what the report of the starts says of the promises.
+pub(super) fn of_starts(report: &Value) -> Vec<Measured> {
+    let taken = |starter: Starter| figure(report, starter.name(), "median_ms");
+    let ours = taken(Starter::Boxlaunch);
+    vec![
+        (RUN_TRUE, ours),
+        (RUN_OVER_FLOOR, ours / taken(Starter::Floor)),
+        (RUN_OVER_MICROSANDBOX, ours / taken(Starter::Microsandbox)),
+    ]
+}
+
+/// Returns a figure of one of a report's programs; no number where it has none, which keeps no promise.
+fn figure(report: &Value, program: &str, field: &str) -> f64 {
+    let programs = report["programs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let program = programs.iter().find(|it| it["name"] == program);
+    program.and_then(|it| it[field].as_f64()).unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]
@@ -59,6 +74,17 @@ mod tests {
         let values: Vec<f64> = of_builds(&report).iter().map(|(_, value)| *value).collect();
         assert_eq!(values, [1.5, 0.75, 64.0]);
         assert!(of_builds(&json!({})).iter().all(|(it, value)| !it.is_kept_by(*value)));
+    }
+
+    #[test]
+    fn starts_are_compared_with_the_floor_and_the_peer() {
+        let program = |it: Starter, ms: f64| json!({ "name": it.name(), "median_ms": ms });
+        let report = json!({ "programs": [
+            program(Starter::Floor, 300.0), program(Starter::Boxlaunch, 360.0),
+            program(Starter::Microsandbox, 900.0),
+        ] });
+        let values: Vec<f64> = of_starts(&report).iter().map(|(_, value)| *value).collect();
+        assert_eq!(values, [360.0, 1.2, 0.4]);
     }
 
     #[test]
