@@ -26,8 +26,7 @@ promises! {
         "tests/boot/hello.rs::the_first_start_of_a_box_is_within_its_budget_and_reports_the_hashing",
         "examples/hello is ready, after the launcher's first instruction",
         also in "examples/hello/Boxfile" as "budget total=\"{}ms\"",
-        also in "README.md" as "budget total=\"{}ms\"",
-        also in "README.md" as "total         315.9        {}";
+        also in "README.md" as "budget total=\"{}ms\"";
     /// The phase `vmm` of examples/hello.
     HELLO_VMM = AtMost 100.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
@@ -52,7 +51,7 @@ promises! {
     DEBIAN_TOTAL = AtMost 900.0 "ms",
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "a box of two Debian images is ready: a web server in Python, beside Node.js (233 MiB)";
-    /// What the launcher, the kernel and init take of the start of the Debian box.
+    /// The share of the launcher, the kernel and init in the start of the Debian box.
     DEBIAN_BEFORE_AGENT = AtMost 500.0 "ms",
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "of this, until the agent is started: phases `vmm`, `kernel` and `init`";
@@ -108,11 +107,11 @@ promises! {
     BOXBUILD_SIZE = AtMost 16.0 "MiB",
         "tests/build/sizes.rs::the_programs_are_small",
         "boxbuild";
-    /// What a box has beside its images and its kernel.
+    /// The size of a box without its rootfs and its kernel.
     BOX_OVERHEAD = AtMost 1344.0 "KiB",
         "tests/build/sizes.rs::a_box_is_little_more_than_its_files",
         "a box beside its rootfs and kernel: box-init, manifest, run plan and listing, for few files";
-    /// What two images save by sharing their base.
+    /// The size of the base that two images share.
     SHARED_BASE = AtLeast 50.0 "MiB",
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "saved by storing the base of two Debian images once";

@@ -22,7 +22,7 @@ pub enum Bound {
 /// A number that the project promises, and where it is held.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Promise {
-    /// What is promised, as SPECIFICATION.md says it.
+    /// The promise, as SPECIFICATION.md words it.
     pub what: &'static str,
     /// How a measured value compares with the number.
     pub bound: Bound,
@@ -71,8 +71,10 @@ impl Promise {
     /// The value breaks the promise.
     #[track_caller]
     pub fn check(&self, value: f64) {
-        let (what, unit, limit) = (self.what, self.unit, self.limit());
-        assert!(self.is_kept_by(value), "{what}: {value} {unit} measured, {limit} promised");
+        let (what, limit) = (self.what, self.limit());
+        let measured = format!("{value} {}", self.unit);
+        let measured = measured.trim_end();
+        assert!(self.is_kept_by(value), "{what}: {measured} measured, {limit} promised");
     }
 }
 
@@ -115,7 +117,10 @@ mod tests {
             .collect();
         let row = |it: &Promise| format!("{} | {} | `{}`", it.what, it.limit(), it.held_by);
         let promised: Vec<_> = ALL.iter().map(|(_, promise)| row(promise)).collect();
-        assert_eq!(listed, promised);
+        for (listed, promised) in listed.iter().zip(&promised) {
+            assert_eq!(listed, promised, "a row of SPECIFICATION.md, and its constant");
+        }
+        assert_eq!(listed.len(), promised.len(), "rows of SPECIFICATION.md, and constants");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::{cargo, say};
 use measure::{Sample, measure};
 use peers::{Contest, Peer};
 
-/// What to compare, and how often.
+/// The comparison to make, and how often each program runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask bench --runs 9\n  cargo xtask bench --start")]
 pub(crate) struct Options {

@@ -1,4 +1,4 @@
-//! What the virtual host gets for the comparison of starts: one image, as a box and as an archive.
+//! The files that the comparison of starts needs on the virtual host: one image, as a box and as an archive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
