@@ -3,7 +3,7 @@
 /// The sizes of the ELF header, and of the one program header after it.
 const HEADERS: [u16; 2] = [64, 56];
 /// Where the content of a file starts, and its code.
-pub(crate) const CODE_AT: usize = 120;
+pub(crate) const CODE_AT: usize = (HEADERS[0] + HEADERS[1]) as usize;
 
 /// What may be done with the memory of a file: the flags of its segment.
 #[derive(Debug, Clone, Copy)]

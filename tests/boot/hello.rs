@@ -6,6 +6,10 @@ use std::sync::LazyLock;
 
 use box_image::manifest::KERNEL_TYPE;
 use serde_json::Value;
+use testkit::promises::{
+    CAPABILITIES, HELLO_INIT, HELLO_KERNEL, HELLO_OVER_FLOOR, HELLO_READY, HELLO_TOTAL, HELLO_VMM,
+    STOPPED_AFTER,
+};
 
 use crate::scenario::{Scenario, Step, assert_ready, bake, blob, manifest, tools};
 use crate::schema::assert_fits;
@@ -39,6 +43,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let images = dir.path().join("images");
     testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
     let boxfile = fs::read_to_string(example.join("Boxfile")).unwrap();
+    let budget = format!("{}ms", HELLO_TOTAL.number);
     let skill = dir.path().join("skills/greet");
     fs::create_dir_all(skill.join("tools")).unwrap();
     for file in ["SKILL.md", "tools/greet.sh"] {
@@ -51,7 +56,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         bundle
     };
     let hello = write("hello", &boxfile);
-    let strict = write("strict", &boxfile.replace("700ms", "1ms"));
+    let strict = write("strict", &boxfile.replace(&budget, "1ms"));
     let sick = write("sick", &boxfile.replace("path=\"/health\"", "path=\"/sick\""));
     let kernel = blob(&hello, manifest(&hello).blob(KERNEL_TYPE).unwrap());
     let host =
@@ -181,6 +186,7 @@ fn a_component_cannot_mount_or_leave() {
     assert!(stdout(&report).contains("NoNewPrivs:\t1"), "{report}");
     let none = format!("{:016x}", 0);
     let kept = "00000000000004fb";
+    CAPABILITIES.check(f64::from(u64::from_str_radix(kept, 16).unwrap().count_ones()));
     let sets = [("Inh", &*none), ("Prm", kept), ("Eff", kept), ("Bnd", kept), ("Amb", &*none)];
     for (set, expected) in sets {
         let line = format!("Cap{set}:\t{expected}");
@@ -216,7 +222,21 @@ fn the_start_is_near_the_floor() {
     let parts = ["vmm", "kernel", "init", "ready"];
     let sum: f64 = parts.iter().map(|part| phases[part].as_f64().unwrap()).sum();
     assert!((sum - total).abs() < 0.001, "the phases are the whole: {phases}");
-    assert!(total <= 1.25 * floor, "{total} ms are more than 1.25 times the floor of {floor} ms");
+    HELLO_OVER_FLOOR.check(total / floor);
+}
+
+#[test]
+fn the_phases_keep_what_is_promised() {
+    let phases = &report("look", 0)["phases_ms"];
+    let promised = [
+        ("vmm", HELLO_VMM),
+        ("kernel", HELLO_KERNEL),
+        ("init", HELLO_INIT),
+        ("ready", HELLO_READY),
+    ];
+    for (phase, promise) in promised {
+        promise.check(phases[phase].as_f64().unwrap());
+    }
 }
 
 #[test]
@@ -237,14 +257,20 @@ fn the_first_start_of_a_box_is_within_its_budget_and_reports_the_hashing() {
     assert_eq!((&report["verified"], &report["within_budget"]), (&"hashed".into(), &true.into()));
     let verify = report["verify_ms"].as_f64().unwrap();
     let vmm = report["phases_ms"]["vmm"].as_f64().unwrap();
-    assert!(verify > 0.0 && vmm < 200.0, "the hashing is no part of a phase: {report}");
+    assert!(verify > 0.0 && vmm < verify, "the hashing is no part of a phase: {report}");
+    assert_eq!(report["budget"]["total"].as_f64(), Some(HELLO_TOTAL.number));
+    let total = report["phases_ms"]["total"].as_f64().unwrap();
+    println!("ready after {total:.1} ms, the first time");
+    HELLO_TOTAL.check(total);
 }
 
 #[test]
 fn an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up() {
     let report = report("never", 4);
     let total = report["phases_ms"]["total"].as_f64().unwrap();
-    assert!((700.0..1700.0).contains(&total), "{report}");
+    assert!(total >= HELLO_TOTAL.number, "{report}");
+    println!("stopped {:.1} ms after the budget's total", total - HELLO_TOTAL.number);
+    STOPPED_AFTER.check(total - HELLO_TOTAL.number);
     assert_eq!(report["phases_ms"]["ready"], Value::Null);
     assert_eq!(report["errors"][0]["code"], "over-budget");
     let row = step("never").stderr.lines().find(|line| line.starts_with("ready ")).unwrap();

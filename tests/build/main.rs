@@ -13,5 +13,6 @@ mod lock;
 mod output;
 mod pipes;
 mod reproducible;
+mod sizes;
 mod store;
 mod traced;

@@ -5,6 +5,7 @@ use std::fs;
 use box_image::ComponentName;
 use box_inspect::export::{LeftOut, OciImage, Ownership, copy_rootfs};
 use testkit::images::{Config, Image, Layer};
+use testkit::promises::EXPORT_MEMORY;
 
 use crate::command::{said, shell};
 use crate::made::Made;
@@ -89,9 +90,12 @@ fn memory_does_not_grow_with_the_data() {
         images: vec![("agent", Image::new(config).with(layer.to_tar()))],
     });
     // The program, its stack and its buffers have a few dozen MiB of address space.
-    let script = "ulimit -v 98304; for form in erofs tar dir oci; do \
-                  \"$0\" export made.box --format $form || exit; done";
-    let output = shell(&made.path(""), script, &[]).output().unwrap();
+    let kib = EXPORT_MEMORY.number * 1024.0;
+    let script = format!(
+        "ulimit -v {kib} || exit; for form in erofs tar dir oci; do \
+         \"$0\" export made.box --format $form || exit; done"
+    );
+    let output = shell(&made.path(""), &script, &[]).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     let exported = fs::metadata(made.path("made.dir/roots/agent/large")).unwrap();
     assert_eq!(exported.len(), 128 << 20);

@@ -7,6 +7,7 @@ use box_tree::Leaf;
 use oci_layer::{Action, LayerIndex, Limits, read_plain};
 use testkit::hostile::{Random, corpus, mutate};
 use testkit::prerequisites::{Package, packages};
+use testkit::promises::RANDOM_ARCHIVES;
 
 use crate::readers::{Listing, Seen, bsd, gnu, python, tar_crate};
 
@@ -224,6 +225,7 @@ fn has_newline_in_record(archive: &[u8]) -> bool {
 fn other_readers_see_what_we_see() {
     let wanted = [Package::Bsdtar, Package::Python];
     packages(&wanted, &mut |line| println!("{line}")).unwrap();
+    RANDOM_ARCHIVES.check(ARCHIVES as f64);
     let accepted = accepted(archives());
     let all: Vec<_> = accepted.iter().map(|it| it.archive.clone()).collect();
     let zip = |listings: Vec<Listing>| accepted.iter().zip(listings).collect::<Vec<_>>();

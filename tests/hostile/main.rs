@@ -8,6 +8,7 @@
 mod bombs;
 mod corpus;
 mod differential;
+mod documented;
 mod layout;
 mod outcome;
 mod readers;

@@ -9,8 +9,6 @@ use crate::outcome::Report;
 
 /// The probe.
 pub(crate) const PROBE: &str = env!("CARGO_BIN_EXE_hostile-probe");
-/// The bound on the memory of every run, in KiB.
-pub(crate) const MEMORY: u64 = 256 << 10;
 
 /// A directory with layouts for the probe.
 pub(crate) struct Work(tempfile::TempDir);

@@ -46,8 +46,8 @@ enum Task {
     Words,
     /// Look for inputs that break a parser; what is found is left in target/fuzz/found.
     Fuzz(fuzz::Options),
-    /// Build a box of two images of full size, and let other programs do the like; leaves
-    /// target/bench/report.json.
+    /// Build a box of two images of full size, or start one (--start), and let other programs do the
+    /// like; leaves target/bench/report.json or start.json.
     Bench(bench::Options),
     /// Run a command on the virtual host, an emulated machine with KVM; its status is passed on.
     Vmhost(vmhost::Options),

@@ -7,6 +7,7 @@
 //! - [`prerequisites`] installs or fetches what is missing, and says so;
 //! - [`artefacts`] builds the project's own programs and says where they lie;
 //! - [`test_box`] writes a small box, and [`damage`] damages boxes as an attacker would;
+//! - [`promises`] has the numbers of SPECIFICATION.md, which tests hold;
 //! - [`registry`] runs a registry on the loopback device;
 //! - [`VirtualHost`] runs a command on an emulated machine that has hardware virtualization.
 //!
@@ -24,12 +25,14 @@ pub mod hostile;
 pub mod images;
 pub mod prerequisites;
 pub mod program;
+pub mod promises;
 pub mod registry;
 pub mod test_box;
 pub mod workspace;
 
 pub use artefacts::Artefacts;
 pub use error::{KitError, Result};
+pub use promises::Promise;
 pub use registry::DockerRegistry;
 pub use test_box::TestBox;
 pub use virtual_host::{HostKernel, VirtualHost};

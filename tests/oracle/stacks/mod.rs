@@ -19,6 +19,7 @@ use oci_layer::{Action, LayerError, LayerIndex};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use testkit::images::{self, Compression, Image};
+use testkit::promises::RANDOM_STACKS;
 
 use self::generate::{Op, What, stack, to_layer};
 use crate::compare::differences;
@@ -67,6 +68,7 @@ fn compare_stacks(seed: u8) {
     println!("{:?}", tally.borrow());
     outcome.unwrap();
     let tally = tally.into_inner();
+    RANDOM_STACKS.check(2.0 * tally.stacks as f64);
     assert!(tally.entries > 1000 && tally.behind_replaced_links < 50, "{tally:?}");
     assert!(tally.late_alike > 20 && tally.refused_by_both > 5, "{tally:?}");
 }

@@ -41,6 +41,8 @@ pub enum Package {
     Bindfs,
     /// Connects to an agent through its socket on the host.
     Curl,
+    /// Makes a file system, for the benchmark of starts.
+    E2fs,
 }
 
 impl Package {
@@ -62,6 +64,7 @@ impl Package {
             Self::Python => "python3",
             Self::Bindfs => "bindfs",
             Self::Curl => "curl",
+            Self::E2fs => "e2fsprogs",
         }
     }
 
@@ -83,6 +86,7 @@ impl Package {
             Self::Python => "python3",
             Self::Bindfs => "bindfs",
             Self::Curl => "curl",
+            Self::E2fs => "mke2fs",
         }
     }
 

@@ -1,13 +1,14 @@
 //! `cargo xtask bench`: how long a box of two images of full size takes from a cold store, and how
-//! long other programs take for the like, in one run and in turn.
+//! long other programs take for the like, in one run and in turn; with `--start`, the same of starts.
 
 mod measure;
 mod peers;
+mod promised;
 mod report;
+mod start;
 
 use std::fs;
 use std::path::Path;
-use std::process::ExitCode;
 
 use testkit::debian::BenchImages;
 use testkit::prerequisites::{Package, microsandbox, packages};
@@ -18,17 +19,24 @@ use crate::{cargo, say};
 use measure::{Sample, measure};
 use peers::{Contest, Peer};
 
-/// The programs to compare, and how often.
+/// The comparison to make, and how often each program runs.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  cargo xtask bench --runs 9")]
+#[command(after_help = "Examples:\n  cargo xtask bench --runs 9\n  cargo xtask bench --start")]
 pub(crate) struct Options {
     /// How often each program runs; the medians count.
     #[arg(long, default_value_t = 5, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+    /// Compare how long a start takes, on the virtual host, instead of how long a build takes.
+    #[arg(long)]
+    start: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
+    if options.start { start::run(options.runs) } else { builds(options) }
+}
+
+fn builds(options: &Options) -> Outcome {
     let workspace = Workspace::find();
     let contest = prepare(&workspace)?;
     let mut samples: Vec<(Peer, Vec<Sample>)> = Vec::new();
@@ -45,8 +53,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let report = report::of(&samples);
     let path = workspace.target("bench/report.json");
     fs::write(&path, format!("{report:#}\n")).map_err(KitError::file("write", &path))?;
-    say::result(&report::for_people(&report));
-    Ok(ExitCode::SUCCESS)
+    say::result(report::for_people(&report).trim_end());
+    Ok(promised::judge(&promised::of_builds(&report)))
 }
 
 /// Makes sure of everything, and lays out the images as each program wants them.

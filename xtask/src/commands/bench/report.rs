@@ -8,7 +8,7 @@ use super::measure::Sample;
 use super::peers::Peer;
 
 /// Returns the middle one of some figures; of two in the middle, the larger.
-fn median<T: Ord + Copy + Default>(figures: impl IntoIterator<Item = T>) -> T {
+pub(super) fn median<T: Ord + Copy + Default>(figures: impl IntoIterator<Item = T>) -> T {
     let mut figures: Vec<T> = figures.into_iter().collect();
     figures.sort_unstable();
     figures.get(figures.len() / 2).copied().unwrap_or_default()

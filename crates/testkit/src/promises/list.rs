@@ -1,0 +1,144 @@
+//! The promises, in the order of SPECIFICATION.md.
+
+use super::{Bound, Promise};
+
+/// Declares the constants, and [`ALL`] with their names.
+macro_rules! promises {
+    ($($(#[$doc:meta])* $name:ident = $bound:ident $number:literal $unit:literal, $held_by:literal,
+       $what:literal $(, also in $file:literal as $text:literal)*;)*) => {
+        $($(#[$doc])* pub const $name: Promise = Promise {
+            what: $what,
+            bound: Bound::$bound,
+            number: $number,
+            unit: $unit,
+            held_by: $held_by,
+            repeated: &[$(($file, $text)),*],
+        };)*
+
+        /// Every promise, with the name of its constant.
+        pub const ALL: &[(&str, Promise)] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+promises! {
+    /// The whole start of examples/hello. It is the budget of its Boxfile.
+    HELLO_TOTAL = AtMost 700.0 "ms",
+        "tests/boot/hello.rs::the_first_start_of_a_box_is_within_its_budget_and_reports_the_hashing",
+        "examples/hello is ready, after the launcher's first instruction",
+        also in "examples/hello/Boxfile" as "budget total=\"{}ms\"",
+        also in "README.md" as "budget total=\"{}ms\"";
+    /// The phase `vmm` of examples/hello.
+    HELLO_VMM = AtMost 100.0 "ms",
+        "tests/boot/hello.rs::the_phases_keep_what_is_promised",
+        "of this, phase `vmm`: the launcher, until the guest's kernel runs";
+    /// The phase `kernel` of examples/hello.
+    HELLO_KERNEL = AtMost 400.0 "ms",
+        "tests/boot/hello.rs::the_phases_keep_what_is_promised",
+        "of this, phase `kernel`: until box-init runs";
+    /// The phase `init` of examples/hello.
+    HELLO_INIT = AtMost 20.0 "ms",
+        "tests/boot/hello.rs::the_phases_keep_what_is_promised",
+        "of this, phase `init`: until the agent is started";
+    /// The phase `ready` of examples/hello.
+    HELLO_READY = AtMost 40.0 "ms",
+        "tests/boot/hello.rs::the_phases_keep_what_is_promised",
+        "of this, phase `ready`: until its health check passes";
+    /// The start of examples/hello over that of a kernel and an init alone.
+    HELLO_OVER_FLOOR = AtMost 1.25 "",
+        "tests/boot/hello.rs::the_start_is_near_the_floor",
+        "examples/hello is ready, as a multiple of the floor: the same kernel and an init that only connects";
+    /// The whole start of the Debian box.
+    DEBIAN_TOTAL = AtMost 900.0 "ms",
+        "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
+        "a box of two Debian images is ready: a web server in Python, beside Node.js (233 MiB)";
+    /// The share of the launcher, the kernel and init in the start of the Debian box.
+    DEBIAN_BEFORE_AGENT = AtMost 500.0 "ms",
+        "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
+        "of this, until the agent is started: phases `vmm`, `kernel` and `init`";
+    /// How long after its budget a box may run.
+    STOPPED_AFTER = AtMost 1000.0 "ms",
+        "tests/boot/hello.rs::an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up",
+        "a box that is not ready is stopped after its budget's `total`";
+    /// A command in a box of a Debian image, as a person waits for it.
+    RUN_TRUE = AtMost 500.0 "ms",
+        "cargo xtask bench --start",
+        "`boxlaunch run BOX -- /bin/true` with a Debian image that was run before, until it exits";
+    /// The same, over what a bare libkrun takes.
+    RUN_OVER_FLOOR = AtMost 1.25 "",
+        "cargo xtask bench --start",
+        "the same, as a multiple of the floor, until it exits";
+    /// The same, over what microsandbox takes.
+    RUN_OVER_MICROSANDBOX = AtMost 0.6 "",
+        "cargo xtask bench --start",
+        "the same, as a multiple of `msb run` of the same image";
+
+    /// The time of a build over that of reading its layers.
+    BUILD_OVER_FLOOR = AtMost 3.0 "",
+        "cargo xtask bench",
+        "a box of two full-size Debian images from an empty store, as a multiple of inflating and hashing their layers once";
+    /// The time of a build over that of the peer.
+    BUILD_OVER_MICROSANDBOX = AtMost 1.0 "",
+        "cargo xtask bench",
+        "the same, as a multiple of `msb load` of both images";
+
+    /// The peak memory of a build.
+    BUILD_MEMORY = AtMost 160.0 "MiB",
+        "cargo xtask bench",
+        "peak memory of a build of these two images";
+    /// The address space of an export, which does not grow with the box.
+    EXPORT_MEMORY = AtMost 96.0 "MiB",
+        "tests/export/forms.rs::memory_does_not_grow_with_the_data",
+        "address space of `boxbuild export`, in every form, of a box with a file of 128 MiB";
+    /// The peak memory for whatever an image contains.
+    HOSTILE_MEMORY = AtMost 256.0 "MiB",
+        "tests/hostile/bombs.rs::as_many_files_as_a_layer_may_have",
+        "peak memory for an image that asks for much, up to the finished rootfs",
+        also in "docs/hostile-input.md" as "below {} MiB";
+
+    /// The size of box-init, which is in every box.
+    BOX_INIT_SIZE = AtMost 1280.0 "KiB",
+        "tests/build/sizes.rs::the_programs_are_small",
+        "box-init, in every box";
+    /// The size of the launcher.
+    BOXLAUNCH_SIZE = AtMost 10.0 "MiB",
+        "tests/build/sizes.rs::the_programs_are_small",
+        "boxlaunch, libkrun included";
+    /// The size of the builder.
+    BOXBUILD_SIZE = AtMost 16.0 "MiB",
+        "tests/build/sizes.rs::the_programs_are_small",
+        "boxbuild";
+    /// The size of a box without its rootfs and its kernel.
+    BOX_OVERHEAD = AtMost 1344.0 "KiB",
+        "tests/build/sizes.rs::a_box_is_little_more_than_its_files",
+        "a box beside its rootfs and kernel: box-init, manifest, run plan and listing, for few files";
+    /// The size of the base that two images share.
+    SHARED_BASE = AtLeast 50.0 "MiB",
+        "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
+        "saved by storing the base of two Debian images once";
+
+    /// The capabilities of a workload.
+    CAPABILITIES = AtMost 8.0 "",
+        "tests/boot/hello.rs::a_component_cannot_mount_or_leave",
+        "capabilities of a workload";
+    /// The cases of the hostile corpus.
+    HOSTILE_CASES = Exactly 347.0 "",
+        "tests/hostile/corpus.rs::no_layer_reaches_the_host_and_each_ends_as_it_must",
+        "hostile archives that touch no path of the host",
+        also in "README.md" as "{} hostile archives",
+        also in "docs/hostile-input.md" as "{} archives written field";
+    /// The archives that are compared with other readers.
+    RANDOM_ARCHIVES = Exactly 12000.0 "",
+        "tests/hostile/differential.rs::other_readers_see_what_we_see",
+        "archives changed at random, of which other readers see the same",
+        also in "docs/hostile-input.md" as "{} archives made from the corpus";
+    /// The real images that are compared with umoci's.
+    REAL_IMAGES = Exactly 15.0 "",
+        "tests/oracle/real.rs::fifteen_debian_images_are_unpacked_alike",
+        "real images that umoci unpacks to the same trees",
+        also in "README.md" as "{} real images";
+    /// The random stacks of layers that are compared with umoci's.
+    RANDOM_STACKS = Exactly 500.0 "",
+        "tests/oracle/stacks/mod.rs::half_of_500_random_stacks_are_unpacked_alike",
+        "random stacks of layers that umoci unpacks to the same trees",
+        also in "README.md" as "{} random stacks";
+}

@@ -1,0 +1,177 @@
+//! The numbers that the project promises to its users.
+//!
+//! A test or benchmark that holds a promise takes its limit from here, and SPECIFICATION.md lists
+//! all of them. The test of this module compares the document with the constants, and looks for the
+//! same number wherever another page repeats it: a limit cannot change in one place only.
+
+mod list;
+
+pub use list::*;
+
+/// How a measured value has to compare with the number of a promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// It is the number or less.
+    AtMost,
+    /// It is the number or more.
+    AtLeast,
+    /// It is the number.
+    Exactly,
+}
+
+/// A number that the project promises, and where it is held.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Promise {
+    /// The promise, as SPECIFICATION.md words it.
+    pub what: &'static str,
+    /// How a measured value compares with the number.
+    pub bound: Bound,
+    /// The number.
+    pub number: f64,
+    /// The unit of the number, as it is written after it; empty for a plain count or a ratio.
+    pub unit: &'static str,
+    /// `FILE::TEST`, or the command of a benchmark.
+    pub held_by: &'static str,
+    /// Other files that repeat the number: each with the text around it, where `{}` is the number.
+    pub repeated: &'static [(&'static str, &'static str)],
+}
+
+impl Promise {
+    /// Returns whether a measured value keeps the promise.
+    pub fn is_kept_by(&self, value: f64) -> bool {
+        match self.bound {
+            Bound::AtMost => value <= self.number,
+            Bound::AtLeast => value >= self.number,
+            Bound::Exactly => (value - self.number).abs() < 1e-9,
+        }
+    }
+
+    /// Returns the number with its bound and unit: `at most 700 ms`.
+    pub fn limit(&self) -> String {
+        let bound = match self.bound {
+            Bound::AtMost => "at most ",
+            Bound::AtLeast => "at least ",
+            Bound::Exactly => "",
+        };
+        format!("{bound}{} {}", self.digits(), self.unit).trim_end().to_owned()
+    }
+
+    /// Returns the number as a page writes it: `700`, `1.25`, `12,000`.
+    fn digits(&self) -> String {
+        let text = self.number.to_string();
+        match text.len().checked_sub(3) {
+            Some(at @ 2..) if !text.contains('.') => format!("{},{}", &text[..at], &text[at..]),
+            _ => text,
+        }
+    }
+
+    /// Checks a measured value, in the promise's unit.
+    ///
+    /// # Panics
+    /// The value breaks the promise.
+    #[track_caller]
+    pub fn check(&self, value: f64) {
+        let (what, limit) = (self.what, self.limit());
+        let measured = format!("{value} {}", self.unit);
+        let measured = measured.trim_end();
+        assert!(self.is_kept_by(value), "{what}: {measured} measured, {limit} promised");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::Workspace;
+
+    /// A row of a table of SPECIFICATION.md.
+    struct Row<'a> {
+        what: &'a str,
+        limit: &'a str,
+        held_by: &'a str,
+        today: &'a str,
+    }
+
+    fn rows(page: &str) -> Vec<Row<'_>> {
+        let cells = |line| {
+            let line: &str = str::strip_prefix(line, "| ")?.strip_suffix(" |")?;
+            let [what, limit, held_by, today] = line.split(" | ").collect::<Vec<_>>()[..] else {
+                panic!("a row of SPECIFICATION.md has four cells: {line}");
+            };
+            Some(Row { what, limit, held_by, today })
+        };
+        page.lines().filter_map(cells).filter(|row| row.what != "promise").collect()
+    }
+
+    fn read(path: &str) -> String {
+        fs::read_to_string(Workspace::find().path(path)).unwrap_or_else(|it| panic!("{path}: {it}"))
+    }
+
+    #[test]
+    fn the_specification_has_each_promise_with_its_number_and_its_test() {
+        let page = read("SPECIFICATION.md");
+        let listed: Vec<_> = rows(&page)
+            .iter()
+            .map(|row| format!("{} | {} | {}", row.what, row.limit, row.held_by))
+            .collect();
+        let row = |it: &Promise| format!("{} | {} | `{}`", it.what, it.limit(), it.held_by);
+        let promised: Vec<_> = ALL.iter().map(|(_, promise)| row(promise)).collect();
+        for (listed, promised) in listed.iter().zip(&promised) {
+            assert_eq!(listed, promised, "a row of SPECIFICATION.md, and its constant");
+        }
+        assert_eq!(listed.len(), promised.len(), "rows of SPECIFICATION.md, and constants");
+    }
+
+    #[test]
+    fn the_values_of_today_keep_the_promises() {
+        let page = read("SPECIFICATION.md");
+        for (row, (_, promise)) in rows(&page).iter().zip(ALL) {
+            let number = row.today.split(' ').next().unwrap_or_default().replace(',', "");
+            let value = number.parse().unwrap_or_else(|it| panic!("{}: {it}", row.today));
+            promise.check(value);
+            assert!(row.today.ends_with(promise.unit), "{} has another unit", row.today);
+        }
+    }
+
+    #[test]
+    fn each_promise_is_used_by_the_test_that_holds_it() {
+        for (name, promise) in ALL {
+            let (file, test) = match promise.held_by.split_once("::") {
+                Some((file, test)) => (file, format!("fn {test}()")),
+                None => ("xtask/src/commands/bench/promised.rs", String::new()),
+            };
+            let source = read(file);
+            assert!(source.contains(&test), "{file} has no {test}");
+            assert!(source.contains(name), "{file} does not use {name}");
+        }
+    }
+
+    #[test]
+    fn other_pages_repeat_the_same_numbers() {
+        for (name, promise) in ALL {
+            for (file, text) in promise.repeated {
+                let text = text.replace("{}", &promise.digits());
+                assert!(read(file).contains(&text), "{file} has no {text:?}, as {name} promises");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_is_compared_as_the_bound_says() {
+        let promise = |bound| Promise { bound, number: 2.0, ..HELLO_TOTAL };
+        let kept = |bound| [1.0, 2.0, 3.0].map(|value| promise(bound).is_kept_by(value));
+        assert_eq!(kept(Bound::AtMost), [true, true, false]);
+        assert_eq!(kept(Bound::AtLeast), [false, true, true]);
+        assert_eq!(kept(Bound::Exactly), [false, true, false]);
+        assert_eq!(promise(Bound::AtMost).limit(), "at most 2 ms");
+        let count = Promise { number: 12_000.0, unit: "", ..promise(Bound::Exactly) };
+        assert_eq!(count.limit(), "12,000");
+    }
+
+    #[test]
+    #[should_panic(expected = "701 ms measured, at most 700 ms promised")]
+    fn a_broken_promise_is_named() {
+        HELLO_TOTAL.check(701.0);
+    }
+}

@@ -1,0 +1,39 @@
+//! The sizes that SPECIFICATION.md promises.
+
+use std::fs;
+use std::path::Path;
+
+use testkit::promises::{BOX_INIT_SIZE, BOX_OVERHEAD, BOXBUILD_SIZE, BOXLAUNCH_SIZE};
+use testkit::{Artefacts, Workspace};
+
+use crate::checkout::{Checkout, files, tools};
+
+fn kib(bytes: u64) -> f64 {
+    bytes as f64 / 1024.0
+}
+
+#[test]
+fn the_programs_are_small() {
+    // This builds them.
+    let init = &tools().init;
+    let programs = Artefacts::locate(&Workspace::find());
+    let size = |program: &Path| kib(fs::metadata(program).unwrap().len());
+    let [init, launcher, builder] =
+        [init, &programs.boxlaunch, &programs.boxbuild].map(|it| size(it));
+    println!("KiB: box-init {init:.0}, boxlaunch {launcher:.0}, boxbuild {builder:.0}");
+    BOX_INIT_SIZE.check(init);
+    BOXLAUNCH_SIZE.check(launcher / 1024.0);
+    BOXBUILD_SIZE.check(builder / 1024.0);
+}
+
+#[test]
+fn a_box_is_little_more_than_its_files() {
+    let checkout = Checkout::new();
+    let rootfs = checkout.built(&[])["rootfs_bytes"].as_u64().unwrap();
+    let sizes: Vec<_> =
+        files(&checkout.path("test.box")).iter().map(|(_, bytes)| bytes.len() as u64).collect();
+    let kernel = sizes.iter().max().unwrap();
+    let rest = kib(sizes.iter().sum::<u64>() - kernel - rootfs);
+    println!("a box beside its rootfs and kernel: {rest:.0} KiB");
+    BOX_OVERHEAD.check(rest);
+}

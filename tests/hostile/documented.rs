@@ -1,0 +1,44 @@
+//! docs/hostile-input.md names the limits that the code has.
+
+use std::fs;
+
+use box_tree::listing::{LISTING_BYTES, METADATA_BYTES_MAX};
+use oci_layer::{ENTRIES_MAX, Limits};
+use oci_registry::MANIFEST_LIMIT;
+use testkit::Workspace;
+
+/// Writes a number with a comma before every three digits.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let group = |(at, digit): (usize, char)| {
+        let comma = (at > 0 && (digits.len() - at).is_multiple_of(3)).then_some(',');
+        comma.into_iter().chain([digit])
+    };
+    digits.char_indices().flat_map(group).collect()
+}
+
+#[test]
+fn the_limits_are_those_of_the_page() {
+    let page = fs::read_to_string(Workspace::find().path("docs/hostile-input.md")).unwrap();
+    let layer = Limits::default();
+    let together = "of all layers of a box together, each as often as it is applied,";
+    let (growth, small, large) =
+        (layer.growth, layer.small_archive_bytes >> 20, layer.archive_bytes >> 30);
+    let (names, all_names) = (layer.index_bytes >> 20, METADATA_BYTES_MAX >> 20);
+    let rows = [
+        format!("a path over {},", layer.path_bytes),
+        format!(
+            "| bytes, uncompressed | {growth} times the blob's, but at least {small} MiB, and at most {large} GiB |"
+        ),
+        format!("| entries | {}; {together} {} |", grouped(layer.entries), grouped(ENTRIES_MAX)),
+        format!("with 128 bytes for each entry | {names} MiB; {together} {all_names} MiB |"),
+        format!("| parts of a path | {} |", layer.depth),
+        format!("| PAX header of one entry | {} MiB |", layer.header_bytes >> 20),
+        format!("| attributes of one entry | {} KiB |", layer.xattr_bytes >> 10),
+        format!("| index, manifest | {} MiB each |", MANIFEST_LIMIT >> 20),
+        format!("Its listing may have {} MiB,", LISTING_BYTES >> 20),
+    ];
+    for row in rows {
+        assert!(page.contains(&row), "docs/hostile-input.md does not have: {row}");
+    }
+}

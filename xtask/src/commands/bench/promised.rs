@@ -1,0 +1,96 @@
+//! The promises of SPECIFICATION.md that benchmarks hold.
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+use testkit::Promise;
+use testkit::promises::{BUILD_MEMORY, BUILD_OVER_FLOOR, BUILD_OVER_MICROSANDBOX};
+use testkit::promises::{RUN_OVER_FLOOR, RUN_OVER_MICROSANDBOX, RUN_TRUE};
+
+use super::peers::Peer;
+use super::start::Starter;
+use crate::say;
+
+/// A promise, and what was measured.
+pub(super) type Measured = (Promise, f64);
+
+/// Prints each promise with what was measured; a broken one makes the command fail.
+pub(super) fn judge(measured: &[Measured]) -> ExitCode {
+    say::result("\npromised in SPECIFICATION.md");
+    for it in measured {
+        say::result(&line(it));
+    }
+    let kept = measured.iter().all(|(promise, value)| promise.is_kept_by(*value));
+    if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn line((promise, value): &Measured) -> String {
+    let verdict = if promise.is_kept_by(*value) { "kept" } else { "BROKEN" };
+    let Promise { what, unit, .. } = promise;
+    format!("{verdict:<6}  {value:.2} {unit}, {}: {what}", promise.limit()).replace(" ,", ",")
+}
+
+/// Returns what the report of the builds says of the promises.
+pub(super) fn of_builds(report: &Value) -> Vec<Measured> {
+    let wall = |peer: Peer| figure(report, peer.name(), "wall_s");
+    let memory = figure(report, Peer::Boxbuild.name(), "peak_memory_bytes") / f64::from(1 << 20);
+    vec![
+        (BUILD_OVER_FLOOR, wall(Peer::Boxbuild) / wall(Peer::Floor)),
+        (BUILD_OVER_MICROSANDBOX, wall(Peer::Boxbuild) / wall(Peer::Microsandbox)),
+        (BUILD_MEMORY, memory),
+    ]
+}
+
+/// Returns what the report of the starts says of the promises.
+pub(super) fn of_starts(report: &Value) -> Vec<Measured> {
+    let taken = |starter: Starter| figure(report, starter.name(), "median_ms");
+    let ours = taken(Starter::Boxlaunch);
+    vec![
+        (RUN_TRUE, ours),
+        (RUN_OVER_FLOOR, ours / taken(Starter::Floor)),
+        (RUN_OVER_MICROSANDBOX, ours / taken(Starter::Microsandbox)),
+    ]
+}
+
+/// Returns a figure of one of a report's programs; no number where it has none, which keeps no promise.
+fn figure(report: &Value, program: &str, field: &str) -> f64 {
+    let programs = report["programs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let program = programs.iter().find(|it| it["name"] == program);
+    program.and_then(|it| it[field].as_f64()).unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn builds_are_compared_with_the_floor_and_the_peer() {
+        let program = |peer: Peer, wall: f64| json!({ "name": peer.name(), "wall_s": wall, "peak_memory_bytes": 64 << 20 });
+        let report = json!({ "programs": [
+            program(Peer::Boxbuild, 3.0), program(Peer::Microsandbox, 4.0), program(Peer::Floor, 2.0),
+        ] });
+        let values: Vec<f64> = of_builds(&report).iter().map(|(_, value)| *value).collect();
+        assert_eq!(values, [1.5, 0.75, 64.0]);
+        assert!(of_builds(&json!({})).iter().all(|(it, value)| !it.is_kept_by(*value)));
+    }
+
+    #[test]
+    fn starts_are_compared_with_the_floor_and_the_peer() {
+        let program = |it: Starter, ms: f64| json!({ "name": it.name(), "median_ms": ms });
+        let report = json!({ "programs": [
+            program(Starter::Floor, 300.0), program(Starter::Boxlaunch, 360.0),
+            program(Starter::Microsandbox, 900.0),
+        ] });
+        let values: Vec<f64> = of_starts(&report).iter().map(|(_, value)| *value).collect();
+        assert_eq!(values, [360.0, 1.2, 0.4]);
+    }
+
+    #[test]
+    fn a_broken_promise_is_marked() {
+        let text = line(&(BUILD_MEMORY, 1000.0));
+        assert!(text.starts_with("BROKEN  1000.00 MiB, at most 160 MiB: "), "{text}");
+        assert!(line(&(BUILD_OVER_FLOOR, 1.0)).starts_with("kept    1.00, at most 3: "));
+    }
+}

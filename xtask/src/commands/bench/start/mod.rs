@@ -1,0 +1,72 @@
+//! `cargo xtask bench --start`: how long a command in a Debian image takes from the start of the program
+//! to its end, beside a bare libkrun and microsandbox, all in one run of the virtual host.
+
+mod prepare;
+mod report;
+
+pub(super) use report::Starter;
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::prerequisites::{
+    Package, kernel_bundle, microsandbox, packages, with_busybox, with_program,
+};
+use testkit::{KitError, Result, VirtualHost, Workspace};
+
+use self::prepare::Parts;
+use super::promised;
+use crate::commands::{Outcome, setup};
+use crate::{cargo, say};
+
+/// The virtual host's memory in MiB: the guest's, microsandbox's 75 MiB, the kernel and the host itself.
+const MEMORY_MIB: u32 = 2048;
+/// How long one run of the virtual host may take. Each boot takes some seconds.
+const TIME_LIMIT: Duration = Duration::from_secs(1800);
+
+/// Measures all programs, prints a table and writes `target/bench/start.json`.
+pub(super) fn run(runs: u32) -> Outcome {
+    let workspace = Workspace::find();
+    let (host, parts) = prepare(&workspace)?;
+    let report = say::step("booting all in turn on the virtual host", || measure(&host, runs))?;
+    drop(parts);
+    let path = workspace.target("bench/start.json");
+    fs::write(&path, format!("{report:#}\n")).map_err(KitError::file("write", &path))?;
+    say::result(report::for_people(&report).trim_end());
+    Ok(promised::judge(&promised::of_starts(&report)))
+}
+
+fn prepare(workspace: &Workspace) -> Result<(VirtualHost, Parts)> {
+    let host_kernel = setup::for_virtual_host(workspace)?;
+    setup::for_demo(workspace)?;
+    say::watch(|| packages(&[Package::E2fs], &mut say::note))?;
+    let kernel = say::watch(|| kernel_bundle(workspace, None, &mut say::note))?;
+    let msb = say::watch(|| microsandbox(workspace, &mut say::note))?;
+    let images = say::watch(|| testkit::debian::DebianImages::make(workspace, &mut say::note))?;
+    let programs = cargo::build_programs(workspace)?;
+    let parts = say::step("building the box", || {
+        Parts::make(workspace, &programs, &kernel, &images.agent)
+    })?;
+    let host = VirtualHost::new(&host_kernel, &programs.boxlaunch);
+    let host = host
+        .memory(MEMORY_MIB)
+        .time_limit(TIME_LIMIT)
+        // microsandbox looks for it there, by this name.
+        .file(kernel, "/bench/microsandbox/lib/libkrunfw.so.5.6.1");
+    let host = with_program(host, &msb, "/bench/microsandbox/bin/msb")?;
+    Ok((with_busybox(parts.add_to(host)?, workspace)?, parts))
+}
+
+fn measure(host: &VirtualHost, runs: u32) -> Result<Value> {
+    let output = host.run(&["sh", "/bench/script", &runs.to_string()])?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status != 0 {
+        return Err(KitError::Failed {
+            command: "the benchmark's script on the virtual host".to_owned(),
+            status: format!("exit status: {}", output.status),
+            output: text(&output.stderr),
+        });
+    }
+    report::of(&text(&output.stdout), &host.machine()?.qemu)
+}

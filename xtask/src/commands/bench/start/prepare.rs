@@ -1,0 +1,103 @@
+//! The files that the comparison of starts needs on the virtual host: one image, as a box and as an archive.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use box_image::manifest::KERNEL_TYPE;
+use box_image::{Descriptor, Index, Manifest};
+use testkit::prerequisites::with_program;
+use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, program};
+
+/// Where microsandbox expects the certificates of authorities; it does not start without.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// Files in a directory of their own, which ends with this.
+#[derive(Debug)]
+pub(super) struct Parts {
+    room: tempfile::TempDir,
+}
+
+impl Parts {
+    /// Builds a box of the image, and packs the image's layout as an archive.
+    ///
+    /// # Errors
+    /// A program fails, or the disk is full.
+    pub(super) fn make(
+        workspace: &Workspace,
+        programs: &Artefacts,
+        kernel: &Path,
+        image: &Path,
+    ) -> Result<Self> {
+        let bench = workspace.target("bench");
+        fs::create_dir_all(&bench).map_err(KitError::file("make", &bench))?;
+        let room = tempfile::tempdir_in(&bench).map_err(KitError::file("make", &bench))?;
+        let parts = Self { room };
+        parts.write("Boxfile", &boxfile(image))?;
+        parts.write("script", include_str!("script.sh"))?;
+        parts.write("timed", include_str!("timed.sh"))?;
+        let mut build = Command::new(&programs.boxbuild);
+        build.args(["build", "--quiet", "--store", "store", "--output", "debian.box", "--kernel"]);
+        build.arg(kernel).arg("--init").arg(&programs.box_init).current_dir(parts.room.path());
+        program::run(&mut build)?;
+        let mut tar = Command::new("tar");
+        tar.arg("-C").arg(image).arg("-cf").arg(parts.path("debian.tar")).arg(".");
+        program::run(&mut tar)?;
+        Ok(parts)
+    }
+
+    /// Gives the virtual host all that the script needs beside the programs.
+    ///
+    /// # Errors
+    /// The box cannot be read, or mke2fs is missing.
+    pub(super) fn add_to(&self, host: VirtualHost) -> Result<VirtualHost> {
+        let mke2fs = program::find("mke2fs").ok_or_else(|| KitError::Missing {
+            program: "mke2fs".to_owned(),
+            remedy: "install it: apt-get install e2fsprogs".to_owned(),
+        })?;
+        Ok(with_program(host, &mke2fs, "/bench/mke2fs")?
+            .file(CERTIFICATES, CERTIFICATES)
+            .file(self.path("script"), "/bench/script")
+            .file(self.path("timed"), "/bench/timed")
+            .file(self.kernel()?, "/bench/kernel")
+            .disk(self.path("debian.box"), "/bench/debian.box")
+            .disk(self.path("debian.tar"), "/bench/debian.tar"))
+    }
+
+    /// Returns the file of the box's kernel, which the floor boots as well.
+    fn kernel(&self) -> Result<PathBuf> {
+        let index: Index = read_json(&self.path("debian.box/index.json"))?;
+        let manifest: Option<&Descriptor> = index.manifests.first();
+        let blob = |it: &Descriptor| self.path("debian.box/blobs/sha256").join(it.digest.hex());
+        let manifest: Option<Manifest> = manifest.map(|it| read_json(&blob(it))).transpose()?;
+        let kernel = manifest.as_ref().and_then(|it| it.blob(KERNEL_TYPE)).map(blob);
+        kernel.ok_or_else(|| KitError::malformed("the box", "it has no kernel"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.room.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.path(name);
+        fs::write(&path, text).map_err(KitError::file("write", &path))
+    }
+}
+
+/// Returns a Boxfile with the machine that microsandbox gives an image by default: one CPU and
+/// 512 MiB. The agent is there to run a command beside.
+fn boxfile(image: &Path) -> String {
+    let image = image.display();
+    format!(
+        "box \"debian\"\n\
+         agent {{\n    image \"oci:{image}\"\n    entrypoint \"/bin/sleep\" \"infinity\"\n    \
+         health \"none\"\n    limits memory=\"256MiB\"\n}}\n\
+         vm cpus=1 memory=\"512MiB\"\n"
+    )
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
+    let bytes = fs::read(path).map_err(KitError::file("read", path))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|why| KitError::malformed(path.display().to_string(), why))
+}

@@ -1,0 +1,53 @@
+# Runs in the virtual host: `sh /bench/script RUNS`. Prints lines that the benchmark reads,
+# `fact NAME TEXT` and `took NAME MICROSECONDS`; the programs take turns.
+fail() {
+    echo "$1" >&2
+    cat /bench/errors >&2
+    exit 1
+}
+
+# The programs keep their files on ext4, as on most machines: microsandbox needs a file system with
+# extended attributes of users, which tmpfs has only since Linux 6.6. The one disk that can be written is
+# that for the result, which is written after the end of this script.
+: > /bench/errors
+for disk in /sys/block/pmem*; do
+    [ "$(cat "$disk/ro")" = 0 ] && disk=/dev/${disk##*/} && break
+done
+mkdir /home
+/bench/mke2fs -q -t ext4 -O ^has_journal "$disk" 2> /bench/errors || fail "no file system on $disk"
+mount -t ext4 "$disk" /home || fail "$disk cannot be mounted"
+export HOME=/home
+cp -R /bench/debian.box /home/debian.box
+
+msb=/bench/microsandbox/bin/msb
+floor="boxlaunch floor /bench/kernel 1 512"
+box="boxlaunch run /home/debian.box --"
+peer="$msb run --quiet --no-stdin --no-net --cpus 1 --memory 512M --entrypoint"
+
+# The names are those of the report.
+turn() {
+    timeout -k 2 10 sh /bench/timed "$@" || fail "$1 failed"
+}
+
+echo "fact host-kernel $(uname -r)"
+echo "fact host-cpu $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+echo "fact boxlaunch $(boxlaunch --version)"
+echo "fact microsandbox $($msb --version)"
+
+# Once each, so that all is cached: the box is hashed, the image is loaded and its database made.
+boxlaunch verify /home/debian.box > /dev/null 2> /bench/errors || fail "the box is not whole"
+$msb load --quiet --input /bench/debian.tar 2> /bench/errors || fail "msb load failed"
+$floor > /dev/null 2> /bench/errors || fail "boxlaunch floor failed"
+kernel=$($box /bin/uname -r) || fail "boxlaunch failed"
+echo "fact boxlaunch-kernel $kernel"
+kernel=$($peer /bin/uname latest -- -r) || fail "msb run failed"
+echo "fact microsandbox-kernel $kernel"
+
+run=0
+while [ $run -lt "$1" ]; do
+    turn floor $floor
+    turn boxlaunch $box /bin/true
+    turn microsandbox $peer /bin/true latest
+    run=$((run + 1))
+done
+umount /home || fail "something is left running"
