@@ -23,6 +23,14 @@ pub(crate) fn run(cargo: &mut Command) -> Result<()> {
         let status = status.map_err(|source| program::not_started(cargo, source))?;
         return succeeded(cargo, status.success(), &status.to_string(), SHOWN);
     }
+    captured(cargo)
+}
+
+/// Runs a cargo command to its end, and prints nothing: others run at the same time.
+///
+/// # Errors
+/// It does not start or fails. The error has all that it wrote.
+pub(crate) fn captured(cargo: &mut Command) -> Result<()> {
     let output = program::finish(cargo.env(QUIET, "true"))?;
     let written = [output.stdout, output.stderr].concat();
     let status = output.status;

@@ -35,8 +35,8 @@ enum Task {
     BoxInit,
     /// Write the documents that are generated from the code: docs/boxfile.md and its JSON Schema.
     Docs,
-    /// Run every check: formatting, lints, documentation, tests.
-    Test,
+    /// Run every check: formatting, lints, documentation, tests. With --quick, those that are fast.
+    Test(test::Options),
     /// Count the lines of code of each package: neither blank, comment nor test.
     Lines(lines::Options),
     /// List the files that import each other in a circle; fails if one has more than three files.
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Task::Install(options) => install::run(&options),
         Task::BoxInit => box_init::run(),
         Task::Docs => docs::run(),
-        Task::Test => test::run(),
+        Task::Test(options) => test::run(&options),
         Task::Lines(options) => lines::run(&options),
         Task::Cycles => cycles::run(),
         Task::Words => words::run(),

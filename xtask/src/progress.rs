@@ -28,6 +28,8 @@ struct Output<W> {
     at_name: Option<String>,
     /// Whether a child process writes to the same terminal at the moment.
     lent: bool,
+    /// The names of the jobs that run side by side, for signs of life.
+    doing: String,
 }
 
 impl<W: Write + Send> Progress<W> {
@@ -41,6 +43,7 @@ impl<W: Write + Send> Progress<W> {
             at_line_start: true,
             at_name: None,
             lent: false,
+            doing: String::new(),
         };
         Self { output: Mutex::new(output), interval }
     }
@@ -49,6 +52,11 @@ impl<W: Write + Send> Progress<W> {
         let mut output = self.lock();
         output.write_line(text);
         output.announced = output.written;
+    }
+
+    /// Sets what signs of life say is being done.
+    pub(crate) fn doing(&self, what: &str) {
+        what.clone_into(&mut self.lock().doing);
     }
 
     /// Writes the name of a step that begins.
@@ -141,7 +149,9 @@ impl<W: Write> Output<W> {
             return interval - silent;
         }
         if !self.lent {
-            self.write_line(&format!("    … {:.0} s", self.announced.elapsed().as_secs_f64()));
+            let silent = self.announced.elapsed().as_secs_f64();
+            let line = format!("    … {silent:.0} s  {}", self.doing);
+            self.write_line(line.trim_end());
         }
         interval
     }
@@ -202,6 +212,16 @@ mod tests {
             text.starts_with("installing\n    … ") && text.ends_with(" s\ninstalled\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn signs_of_life_say_what_is_being_done() {
+        let progress = Progress::new(Vec::new(), Duration::from_secs(600));
+        progress.doing("one, two");
+        progress.lock().sign_of_life(Duration::ZERO);
+        progress.doing("");
+        progress.lock().sign_of_life(Duration::ZERO);
+        assert_eq!(written(progress), "    … 0 s  one, two\n    … 0 s\n");
     }
 
     #[test]

@@ -50,6 +50,11 @@ pub(crate) fn watch_until<T: Send>(work: impl FnOnce(Sender<()>) -> T + Send) ->
     PROGRESS.watch_until(work)
 }
 
+/// Sets what is being done, as signs of life show it; nothing with an empty text.
+pub(crate) fn doing(what: &str) {
+    PROGRESS.doing(what);
+}
+
 /// Prints that a part of the work has ended and how long it took.
 pub(crate) fn ended(name: &str, verdict: &str, taken: Duration) {
     PROGRESS.end(name, verdict, taken);

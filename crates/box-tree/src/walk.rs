@@ -197,7 +197,10 @@ mod tests {
             Follow::Parents => OFlags::PATH | OFlags::NOFOLLOW,
             Follow::All => OFlags::PATH,
         };
-        let found = openat2(directory, path, flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
+        let walk = || openat2(&directory, path, flags, Mode::empty(), ResolveFlags::IN_ROOT);
+        // The kernel does not follow `..` while anything is renamed, by whomever (openat2(2), EAGAIN).
+        let found = std::iter::repeat_with(walk).find(|found| !matches!(found, Err(Errno::AGAIN)));
+        let found = found.unwrap()?;
         let number = std::os::fd::AsRawFd::as_raw_fd(&found);
         let found = fs::read_link(format!("/proc/self/fd/{number}")).unwrap();
         Ok(found.into_os_string().into_vec()[root.as_os_str().len()..].to_vec())

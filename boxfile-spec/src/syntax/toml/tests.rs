@@ -413,7 +413,8 @@ fn no_repeated_piece_overflows_the_stack() {
             read(&piece.repeat(crate::MAX_SOURCE / piece.len()), &Sink::default());
         }
     };
-    let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(run);
+    // Each of the 64 levels of `toml_parser` takes 5 KiB where it is not optimized.
+    let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(run);
     thread.expect("a thread").join().expect("no panic");
 }
 

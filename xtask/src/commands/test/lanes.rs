@@ -1,89 +1,230 @@
-//! Runs the test programs side by side, one for each processor.
-//!
-//! Each runs its tests one by one: a few tests take a minute each, and a program that waits for the last
-//! of them would leave the other processors idle.
+//! The lanes, one for each processor: each takes a job from the queue, does it, and takes the next.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use testkit::{KitError, Result, program};
+use testkit::{Artefacts, KitError, Result, Workspace};
 
-use super::programs::TestProgram;
-use crate::say;
+use super::programs;
+use super::queue::{Job, Next, Queue};
+use super::ran::Ran;
+use super::scope::{Checked, LeftOut, Scope};
+use super::split::{Piece, split};
+use super::tally::{Sum, Tally};
+use super::times::Times;
+use crate::{cargo, say};
 
-/// Runs all programs. Prints a line for each as it ends, and everything that a failed one wrote.
+struct Lanes<'a> {
+    workspace: &'a Workspace,
+    scope: Scope,
+    count: usize,
+    state: Mutex<State>,
+    /// Notified whenever a job has ended.
+    ended: Condvar,
+}
+
+struct State {
+    queue: Queue,
+    times: Times,
+    tally: Tally,
+    left_out: LeftOut,
+    /// The tests with `#[ignore]` that did not run, each with its program.
+    ignored: Vec<String>,
+    /// For each job that failed its name, or the command that repeats what failed.
+    failed: Vec<String>,
+}
+
+/// Compiles everything and runs all tests and the other jobs that take long. All run even if one fails.
+/// Prints a line for each test program and job as it ends, and everything that a failed one wrote.
 ///
 /// # Errors
 /// [`KitError::Failed`] with the names of those that failed or could not be started.
-pub(super) fn run(programs: Vec<TestProgram>) -> Result<()> {
-    let count = programs.len();
-    let (queue, failed) = (Mutex::new(programs.into_iter()), Mutex::new(Vec::new()));
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let lane = || {
-        while let Some(program) = next() {
-            if !passes(&program) {
-                failed.lock().unwrap_or_else(PoisonError::into_inner).push(program.name);
+pub(super) fn run(workspace: &Workspace, scope: Scope) -> Result<Checked> {
+    let state = State {
+        queue: Queue::new(scope.jobs().iter().cloned()),
+        times: Times::read(workspace),
+        tally: Tally::default(),
+        left_out: LeftOut::default(),
+        ignored: Vec::new(),
+        failed: Vec::new(),
+    };
+    let count = thread::available_parallelism().map_or(1, usize::from);
+    let lanes = Lanes { workspace, scope, count, state: Mutex::new(state), ended: Condvar::new() };
+    say::watch(|| {
+        thread::scope(|scope| {
+            for _ in 0..count {
+                scope.spawn(|| lanes.run());
+            }
+        });
+    });
+    let state = lanes.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    state.times.write(workspace)?;
+    state.checked()
+}
+
+impl Lanes<'_> {
+    /// Does one job after the other, until there is none left.
+    fn run(&self) {
+        while let Some(job) = self.next() {
+            let succeeded = match &job {
+                Job::Piece(piece) => self.test(piece),
+                step => self.step(step),
+            };
+            let mut state = self.lock();
+            state.queue.finish(&job, succeeded);
+            say::doing(&state.queue.running().join(", "));
+            self.ended.notify_all();
+        }
+    }
+
+    /// Returns the next job, as soon as there is one that can be done.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            match state.queue.next() {
+                Next::Job(job) => {
+                    say::doing(&state.queue.running().join(", "));
+                    return Some(job);
+                }
+                Next::End => return None,
+                Next::Wait => {
+                    state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
             }
         }
-    };
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(lane);
-        }
-    });
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if failed.is_empty() {
-        return Ok(());
     }
-    let status = format!("{} of {count} test programs", failed.len());
-    let output = format!("{}\ntheir output is above", failed.join("\n"));
-    Err(KitError::Failed { command: "cargo test".to_owned(), status, output })
+
+    /// Does a job that runs cargo; returns whether it succeeded.
+    fn step(&self, job: &Job) -> bool {
+        let started = Instant::now();
+        let outcome = match job {
+            Job::Tests => self.compile_tests(),
+            Job::Programs => {
+                Artefacts::builds(self.workspace).iter_mut().try_for_each(cargo::captured)
+            }
+            _ => job.cargo(self.workspace).iter_mut().try_for_each(cargo::captured),
+        };
+        let name = job.name();
+        if let Err(error) = &outcome {
+            say::error(error);
+            self.lock().failed.push(name.clone());
+        }
+        say::ended(&name, if outcome.is_ok() { "ok" } else { "FAILED" }, started.elapsed());
+        outcome.is_ok()
+    }
+
+    /// Compiles the test programs, and adds their tests to the queue.
+    fn compile_tests(&self) -> Result<()> {
+        let programs = programs::compile(self.workspace)?;
+        let listed = programs.into_iter().map(|it| it.tests().map(|tests| (Arc::new(it), tests)));
+        let (selected, left_out) = self.scope.select(listed.collect::<Result<_>>()?)?;
+        let mut state = self.lock();
+        let pieces = split(&selected, &state.times, self.count);
+        state.queue.add(pieces);
+        state.left_out = left_out;
+        Ok(())
+    }
+
+    /// Runs some tests of a program; returns whether they pass.
+    fn test(&self, piece: &Piece) -> bool {
+        let mut command = piece.program.command();
+        if self.scope == Scope::All {
+            command.arg("--include-ignored");
+        }
+        if !piece.tests.is_empty() {
+            command.arg("--exact").args(&piece.tests);
+        }
+        let result = match Ran::of(&mut command) {
+            Ok(ran) => self.note(piece, &ran),
+            Err(error) => {
+                say::error(&error);
+                self.lock().failed.push(piece.program.repeats(&piece.tests));
+                Sum::not_started()
+            }
+        };
+        let sum = self.lock().tally.add(piece, &result);
+        if let Some(sum) = sum {
+            say::ended(&format!("    {}", piece.program.name), &sum.verdict(), sum.taken);
+        }
+        !result.failed
+    }
+
+    /// Notes the times of tests that ran, and shows those that failed.
+    fn note(&self, piece: &Piece, ran: &Ran) -> Sum {
+        let mut state = self.lock();
+        for (test, taken) in &ran.heard.times {
+            state.times.note(&piece.program.name, test, *taken);
+        }
+        let named = |test: &String| format!("{} {test}", piece.program.name);
+        state.ignored.extend(ran.heard.ignored.iter().map(named));
+        if !ran.passes() {
+            let repeat = ran.repeat(piece);
+            say::relay(&ran.written());
+            say::note(&format!(
+                "{} has failed ({}); repeat it with\n    {repeat}",
+                piece.name(),
+                ran.status
+            ));
+            state.failed.push(repeat);
+        }
+        Sum::of(ran)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// Runs one program; returns whether its tests pass.
-fn passes(program: &TestProgram) -> bool {
-    let started = Instant::now();
-    let (summary, written) = match program::finish(&mut program.command()) {
-        Ok(output) => {
-            let text = String::from_utf8_lossy(&output.stdout);
-            let summary = summary(&text).filter(|_| output.status.success());
-            (summary, [&output.stdout[..], &output.stderr].concat())
+impl State {
+    fn checked(self) -> Result<Checked> {
+        let left = self.queue.left();
+        if self.failed.is_empty() && left.is_empty() {
+            let (passed, ignored) = (self.tally.passed, self.ignored);
+            return Ok(Checked { passed, ignored, left_out: self.left_out });
         }
-        Err(error) => (None, format!("{error}\n").into_bytes()),
-    };
-    if summary.is_none() {
-        say::relay(&written);
+        let not_run = left.iter().map(|name| format!("not run: {name}"));
+        let lines: Vec<String> = self.failed.iter().cloned().chain(not_run).collect();
+        let plural = if self.failed.len() == 1 { "check" } else { "checks" };
+        let status = format!("{} {plural}", self.failed.len());
+        let output = format!("{}\nthe output of each is above", lines.join("\n"));
+        Err(KitError::Failed { command: "cargo xtask test".to_owned(), status, output })
     }
-    let verdict = summary.as_deref().unwrap_or("FAILED");
-    say::ended(&format!("    {}", program.name), verdict, started.elapsed());
-    summary.is_some()
-}
-
-/// Returns what libtest says of all tests of a program that passed: `12 passed`, and how many were ignored,
-/// if any.
-fn summary(output: &str) -> Option<String> {
-    let last = output.lines().rev().find_map(|line| line.strip_prefix("test result: ok. "))?;
-    let is_zero = |count: &str| count.starts_with("0 ");
-    let mut counts = last.split("; ");
-    let passed = counts.next()?.to_owned();
-    let ignored = counts.find(|count| count.ends_with(" ignored") && !is_zero(count));
-    Some(ignored.map_or(passed.clone(), |ignored| format!("{passed}, {ignored}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn state(queue: Queue, failed: &[&str]) -> State {
+        State {
+            queue,
+            times: Times::default(),
+            tally: Tally::default(),
+            left_out: LeftOut::default(),
+            ignored: Vec::new(),
+            failed: failed.iter().map(|&it| it.to_owned()).collect(),
+        }
+    }
+
     #[test]
-    fn a_programs_result_is_its_last_line() {
-        let line = "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
-        assert_eq!(summary(&format!("\nrunning 12 tests\n\n{line}\n")).unwrap(), "12 passed");
+    fn the_last_error_repeats_every_failure_and_what_could_not_run() {
+        let failed = ["cargo clippy", "cargo test -p a --lib -- --exact b::c"];
+        let error = state(Queue::new([Job::DocTests]), &failed).checked().unwrap_err();
         assert_eq!(
-            summary(&line.replace("0 ignored", "3 ignored")).unwrap(),
-            "12 passed, 3 ignored"
+            error.to_string(),
+            "cargo xtask test failed (2 checks):\n\
+             cargo clippy\n\
+             cargo test -p a --lib -- --exact b::c\n\
+             not run: tests in documentation\n\
+             the output of each is above"
         );
-        assert_eq!(summary(&line.replace("ok. ", "FAILED. ")), None);
-        assert_eq!(summary(""), None);
+    }
+
+    #[test]
+    fn a_run_without_failure_has_the_number_of_tests() {
+        let mut state = state(Queue::new([]), &[]);
+        state.tally.passed = 7;
+        assert_eq!(state.checked().unwrap().passed, 7);
     }
 }

@@ -1,46 +1,80 @@
-//! `cargo xtask test`: every check, one after the other; the first failure ends it. The test programs run
-//! side by side, and all of them run even if one fails.
+//! `cargo xtask test`: every check. What is wrong at once is checked first; what takes long is done side by
+//! side in lanes, one for each processor, and all of it is done even if a part fails.
 
 mod lanes;
 mod programs;
+mod queue;
+mod ran;
+mod scope;
+mod split;
+mod tally;
+mod times;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use testkit::{Result, Workspace};
 
+use self::scope::{Checked, Scope};
 use super::{Outcome, cycles, setup, words};
 use crate::{cargo, say};
 
-pub(crate) fn run() -> Outcome {
-    let workspace = Workspace::find();
-    let started = Instant::now();
-    let outcome = check_all(&workspace);
-    say::ended("all checks", if outcome.is_ok() { "ok" } else { "FAILED" }, started.elapsed());
-    outcome.map(|()| ExitCode::SUCCESS)
+const HELP: &str = "\
+Without an option every check is done: cargo fmt, import cycles, words of comments, cargo clippy, cargo
+doc, and all tests but those that are ignored. On two processors that takes about six minutes, and from a
+clean clone less than fourteen. The last lines say which tests were left out.
+
+A test program is split where that ends the run sooner. The time of each test is kept in
+target/test-times.json, so that the next run starts with those that take longest.
+
+Examples:
+  cargo xtask test --quick
+  cargo test -p boxfile-spec";
+
+/// How much is checked.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// Leave out what takes long, to check in less than two minutes: cargo clippy, cargo doc, tests in
+    /// documentation, all that needs QEMU or Debian images, and tests with very many inputs.
+    #[arg(long)]
+    quick: bool,
+    /// Also run the tests that are ignored otherwise, because each takes minutes.
+    #[arg(long, conflicts_with = "quick")]
+    all: bool,
 }
 
-fn check_all(workspace: &Workspace) -> Result<()> {
+impl Options {
+    fn scope(&self) -> Scope {
+        match (self.quick, self.all) {
+            (true, _) => Scope::Quick,
+            (_, true) => Scope::All,
+            _ => Scope::Usual,
+        }
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let (workspace, scope) = (Workspace::find(), options.scope());
+    let started = Instant::now();
+    let outcome = check(&workspace, scope);
+    let name = if scope == Scope::Quick { "quick checks" } else { "all checks" };
+    say::ended(name, if outcome.is_ok() { "ok" } else { "FAILED" }, started.elapsed());
+    let checked = outcome?;
+    scope.summary(&checked).iter().for_each(|line| say::note(line));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(workspace: &Workspace, scope: Scope) -> Result<Checked> {
     setup::for_lints()?;
-    cargo_step(workspace, "cargo fmt --check", &["fmt", "--all", "--check"])?;
+    let mut format = workspace.cargo();
+    format.args(["fmt", "--all", "--check"]);
+    say::step("cargo fmt --check", || cargo::run(&mut format))?;
     say::step("circles of modules", || cycles::check(workspace))?;
     say::step("words of comments", || words::check(workspace))?;
-    let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    cargo_step(workspace, "cargo clippy", &lint)?;
-    say::step("cargo doc", || document(workspace))?;
-    say::step("prerequisites", || setup::for_tests(workspace))?;
-    cargo::build_programs(workspace)?;
-    let programs = say::step("compiling the tests", || programs::compile(workspace))?;
-    say::step("tests", || lanes::run(programs))?;
-    cargo_step(workspace, "tests in documentation", &["test", "--workspace", "--doc"])
-}
-
-fn cargo_step(workspace: &Workspace, name: &str, arguments: &[&str]) -> Result<()> {
-    say::step(name, || cargo::run(workspace.cargo().args(arguments)))
-}
-
-fn document(workspace: &Workspace) -> Result<()> {
-    let mut cargo = workspace.cargo();
-    cargo.env("RUSTDOCFLAGS", "-D warnings");
-    cargo::run(cargo.args(["doc", "--workspace", "--no-deps", "--document-private-items"]))
+    say::step("prerequisites", || match scope {
+        Scope::Quick => setup::for_quick_tests(workspace),
+        Scope::Usual | Scope::All => setup::for_tests(workspace),
+    })?;
+    lanes::run(workspace, scope)
 }

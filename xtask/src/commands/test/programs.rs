@@ -6,29 +6,11 @@ use std::process::Command;
 use serde::Deserialize;
 use testkit::{KitError, Result, Workspace, program};
 
-/// The programs that run longest, the longest first: none of them is left over at the end. `oracle` comes
-/// late enough that it does not wait for the Debian images that `boot` makes. A wrong order costs time and
-/// nothing else.
-const LONGEST: [&str; 11] = [
-    "boot",
-    "build",
-    "oracle",
-    "hostile",
-    "boxfile",
-    "vmhost",
-    "reproducible",
-    "boxfile_spec",
-    "it",
-    "show",
-    "debian",
-];
-
 /// A test program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TestProgram {
-    /// Its package, and its target where that has another name: `boxbuild-tests boot`.
+    /// The arguments of `cargo test -p` that name it: `boxbuild-tests --test boot`.
     pub(super) name: String,
-    target: String,
     executable: PathBuf,
     manifest: PathBuf,
 }
@@ -38,6 +20,7 @@ pub(super) struct TestProgram {
 struct Message {
     executable: Option<PathBuf>,
     manifest_path: Option<PathBuf>,
+    package_id: Option<String>,
     target: Option<Target>,
     profile: Option<Profile>,
 }
@@ -45,6 +28,7 @@ struct Message {
 #[derive(Debug, Deserialize)]
 struct Target {
     name: String,
+    kind: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -53,14 +37,40 @@ struct Profile {
 }
 
 impl TestProgram {
+    /// Describes a program that needs no file, for tests.
+    #[cfg(test)]
+    pub(super) fn named(name: &str) -> Self {
+        let (executable, manifest) = (PathBuf::from("/program"), PathBuf::from("/Cargo.toml"));
+        Self { name: name.to_owned(), executable, manifest }
+    }
+
     fn of(message: Message) -> Option<Self> {
         let is_test = message.profile.is_some_and(|profile| profile.test);
         let (executable, manifest) = (message.executable?, message.manifest_path?);
-        let target = message.target?.name;
-        let package = manifest.parent()?.file_name()?.to_string_lossy().into_owned();
-        let same = package.replace('-', "_") == target.replace('-', "_");
-        let name = if same { package } else { format!("{package} {target}") };
-        is_test.then_some(Self { name, target, executable, manifest })
+        let (package, target) = (package_of(&message.package_id?)?.to_owned(), message.target?);
+        let name = match target.kind.first()?.as_str() {
+            kind @ ("bin" | "test" | "example" | "bench") => {
+                format!("{package} --{kind} {}", target.name)
+            }
+            _ => format!("{package} --lib"),
+        };
+        is_test.then_some(Self { name, executable, manifest })
+    }
+
+    /// Returns the names of its tests, sorted, those with `#[ignore]` among them.
+    ///
+    /// # Errors
+    /// It does not start, or fails.
+    pub(super) fn tests(&self) -> Result<Vec<String>> {
+        let output = program::run(self.command().args(["--list", "--format", "terse"]))?;
+        let text = String::from_utf8_lossy(&output);
+        let mut tests: Vec<String> = text
+            .lines()
+            .filter_map(|line| line.strip_suffix(": test"))
+            .map(str::to_owned)
+            .collect();
+        tests.sort();
+        Ok(tests)
     }
 
     /// Returns the command that runs the tests one by one, in the package's directory, as cargo does.
@@ -72,13 +82,21 @@ impl TestProgram {
         command
     }
 
-    /// Returns the place in the order in which programs start.
-    fn place(&self) -> usize {
-        LONGEST.iter().position(|name| *name == self.target).unwrap_or(LONGEST.len())
+    /// Returns the command line that runs these tests again, and no others; without tests, all.
+    pub(super) fn repeats(&self, tests: &[String]) -> String {
+        let all = format!("cargo test -p {}", self.name);
+        if tests.is_empty() { all } else { format!("{all} -- --exact {}", tests.join(" ")) }
     }
 }
 
-/// Compiles all tests and returns their programs, those that run longest first.
+/// Returns the name of a package by its id: `path+file:///w/cache#box-cache@0.1.0`, or without a name where
+/// the directory has the same one (The Cargo Book, "Package ID Specifications").
+fn package_of(id: &str) -> Option<&str> {
+    let (place, version) = id.split_once('#')?;
+    version.split_once('@').map(|(name, _)| name).or_else(|| place.rsplit('/').next())
+}
+
+/// Compiles all tests and returns their programs.
 ///
 /// # Errors
 /// One does not compile.
@@ -98,9 +116,7 @@ fn programs(messages: &[u8]) -> Result<Vec<TestProgram>> {
     let messages = serde_json::Deserializer::from_slice(messages).into_iter();
     let messages: std::result::Result<Vec<Message>, _> = messages.collect();
     let messages = messages.map_err(|error| KitError::malformed("cargo's output", error))?;
-    let mut programs: Vec<TestProgram> = messages.into_iter().filter_map(TestProgram::of).collect();
-    programs.sort_by_key(TestProgram::place);
-    Ok(programs)
+    Ok(messages.into_iter().filter_map(TestProgram::of).collect())
 }
 
 #[cfg(test)]
@@ -108,22 +124,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn test_programs_are_found_among_the_messages_and_the_longest_come_first() {
+    fn test_programs_are_found_among_the_messages() {
         let messages = r#"
-            {"reason": "compiler-artifact", "target": {"name": "a_b"}, "profile": {"test": true},
+            {"reason": "compiler-artifact", "target": {"name": "a_b", "kind": ["lib"]},
+             "profile": {"test": true}, "package_id": "path+file:///w/a-b#0.1.0",
              "manifest_path": "/w/a-b/Cargo.toml", "executable": "/w/target/a_b-1"}
-            {"reason": "compiler-artifact", "target": {"name": "tool"}, "profile": {"test": false},
+            {"reason": "compiler-artifact", "target": {"name": "tool", "kind": ["bin"]},
+             "profile": {"test": false}, "package_id": "path+file:///w/a-b#0.1.0",
              "manifest_path": "/w/a-b/Cargo.toml", "executable": "/w/target/tool"}
-            {"reason": "compiler-artifact", "target": {"name": "a_b"}, "profile": {"test": false},
+            {"reason": "compiler-artifact", "target": {"name": "a_b", "kind": ["lib"]},
+             "profile": {"test": false}, "package_id": "path+file:///w/a-b#0.1.0",
              "manifest_path": "/w/a-b/Cargo.toml", "executable": null}
             {"reason": "build-script-executed"}
-            {"reason": "compiler-artifact", "target": {"name": "boot"}, "profile": {"test": true},
+            {"reason": "compiler-artifact", "target": {"name": "boot", "kind": ["test"]},
+             "profile": {"test": true}, "package_id": "path+file:///w/tests#box-tests@0.1.0",
              "manifest_path": "/w/tests/Cargo.toml", "executable": "/w/target/boot-1"}
             {"reason": "build-finished", "success": true}
         "#;
         let found = programs(messages.as_bytes()).unwrap();
         let names: Vec<&str> = found.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!(names, ["tests boot", "a-b"]);
-        assert_eq!(found[1].command().get_current_dir(), Some(Path::new("/w/a-b")));
+        assert_eq!(names, ["a-b --lib", "box-tests --test boot"]);
+        assert_eq!(found[0].command().get_current_dir(), Some(Path::new("/w/a-b")));
+    }
+
+    #[test]
+    fn the_command_that_repeats_names_the_tests() {
+        let program = TestProgram::named("box-tests --test boot");
+        assert_eq!(program.repeats(&[]), "cargo test -p box-tests --test boot");
+        let tests = ["a::one", "b::two"].map(str::to_owned);
+        assert_eq!(
+            program.repeats(&tests),
+            "cargo test -p box-tests --test boot -- --exact a::one b::two"
+        );
     }
 }
