@@ -6,6 +6,7 @@
 //! input; a command line would show the nonce to every process of the host. libkrun's log and the
 //! guest's console come back on its standard error.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -34,6 +35,8 @@ use crate::signals;
 
 /// The hidden subcommand as which the VMM process is started.
 pub const SUBCOMMAND: &str = "vmm";
+/// The hidden subcommand that becomes another program, which ends with the process that started it.
+pub const FOLLOWER: &str = "follow";
 /// A regular file that everybody may execute (`S_IFREG | 0755`).
 const PROGRAM: u32 = 0o100_755;
 /// A regular file that only root may read (`S_IFREG | 0400`).
@@ -239,6 +242,19 @@ pub fn add_first_root(vm: &mut Vm, init: Vec<u8>, nonce: &str) -> Result<(), Lau
     vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init.leak())?;
     vm.add_root_file(NONCE_PATH.as_ref(), SECRET, nonce.as_bytes().to_vec().leak())?;
     Ok(())
+}
+
+/// Becomes another program that ends with its supervisor: `PID PROGRAM ARGUMENT…`. Returns only where
+/// that fails.
+pub fn follow_as(arguments: &[OsString]) -> LaunchError {
+    let [pid, program, arguments @ ..] = arguments else {
+        return LaunchError::system::<nix::Error>("follow the supervisor")(nix::Error::EINVAL);
+    };
+    let pid = pid.to_str().and_then(|pid| pid.parse().ok()).map_or(Pid::from_raw(0), Pid::from_raw);
+    if let Err(error) = follow(pid) {
+        return error;
+    }
+    LaunchError::file("start", program)(Command::new(program).args(arguments).exec())
 }
 
 /// Ties the life of this process to the supervisor's.

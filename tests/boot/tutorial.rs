@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::prerequisites::{Package, packages};
+use testkit::prerequisites::{Package, packages, with_program};
 
 use crate::scenario::{Scenario, tools};
 
@@ -148,7 +148,8 @@ fn script(start: &Start) -> String {
 /// Runs what starts boxes, each in a directory with the box of its time.
 fn boot(starts: &[Start], home: &Path) {
     let curl = testkit::program::find("curl").unwrap();
-    let mut host = tools().host.clone().memory(2048).file(curl, "/bin/curl");
+    let host = tools().host.clone().memory(2048);
+    let mut host = with_program(host, &curl, "/bin/curl").unwrap();
     let mut scenario = Scenario::default();
     for (number, start) in starts.iter().enumerate() {
         let path = home.join(format!("script-{number}"));

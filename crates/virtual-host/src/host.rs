@@ -1,5 +1,6 @@
 //! A virtual host under construction, and its runs.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{Write, sink};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ pub struct VirtualHost {
     files: Vec<(PathBuf, String)>,
     disks: Vec<(PathBuf, String)>,
     time_limit: Duration,
+    starter: Vec<OsString>,
 }
 
 impl VirtualHost {
@@ -52,6 +54,7 @@ impl VirtualHost {
             files: Vec::new(),
             disks: Vec::new(),
             time_limit: Duration::from_secs(1200),
+            starter: Vec::new(),
         }
     }
 
@@ -80,6 +83,14 @@ impl VirtualHost {
     #[must_use]
     pub const fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
+        self
+    }
+
+    /// Sets a program and its first arguments, which starts the emulator: the emulator's command line
+    /// follows them.
+    #[must_use]
+    pub fn started_by(mut self, starter: Vec<OsString>) -> Self {
+        self.starter = starter;
         self
     }
 
@@ -177,7 +188,7 @@ impl VirtualHost {
             disks: &disks,
             live,
         };
-        let end = qemu::run(qemu::command(&start), self.time_limit, out, err)?;
+        let end = qemu::run(qemu::command(&self.starter, &start), self.time_limit, out, err)?;
         self.conclude(&end, &console, &disks[0].path)
     }
 

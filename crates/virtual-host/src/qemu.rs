@@ -1,6 +1,6 @@
 //! The emulator: its command line, and its process.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -69,8 +69,10 @@ pub(crate) struct Start<'a> {
 }
 
 /// Returns the command that emulates a machine.
-pub(crate) fn command(start: &Start<'_>) -> Command {
-    let mut command = Command::new(PROGRAM);
+pub(crate) fn command(starter: &[OsString], start: &Start<'_>) -> Command {
+    let mut words = starter.iter().map(OsString::as_os_str).chain([OsStr::new(PROGRAM)]);
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
     command.args(["-M", &format!("{MACHINE},accel=tcg,nvdimm=on"), "-bios", "qboot.rom"]);
     command.args(["-cpu", &format!("{CPU_MODEL}{NOT_EMULATED}"), "-smp", &start.cpus.to_string()]);
@@ -191,7 +193,7 @@ mod tests {
             disks: &[disk("r", true), disk("a,b", false)],
             live: false,
         };
-        let line = programs::shown(&command(&start));
+        let line = programs::shown(&command(&[], &start));
         assert!(line.contains("-serial file:c,,d -m 256M,slots=2,maxmem=2312M "), "{line}");
         assert!(line.contains("share=on,readonly=off,mem-path=r -device"), "{line}");
         assert!(line.contains("share=off,readonly=on,mem-path=a,,b -device"), "{line}");

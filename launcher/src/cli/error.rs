@@ -60,6 +60,12 @@ impl CommandError {
     }
 }
 
+impl From<virtual_host::Error> for CommandError {
+    fn from(error: virtual_host::Error) -> Self {
+        Self::new(Explanation::from(&error), error)
+    }
+}
+
 impl From<LaunchError> for CommandError {
     fn from(error: LaunchError) -> Self {
         match &error {

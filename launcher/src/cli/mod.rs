@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand, and one for what errors become.
 
 mod doctor;
+mod emulated;
 mod error;
 mod explain;
 mod generate;
@@ -137,6 +138,10 @@ fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
         }
         namespaces::SUBCOMMAND => Some(namespaces::enter()),
         floor::SUBCOMMAND => Some(measure_floor()),
+        vmm::FOLLOWER => {
+            let arguments: Vec<_> = env::args_os().skip(2).collect();
+            Some(Err(vmm::follow_as(&arguments)))
+        }
         _ => None,
     }
 }

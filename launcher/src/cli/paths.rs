@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use box_image::ErrorCode;
 use host_fs::{absolute_path, named_path, user_directory};
 
+use virtual_host::kernel::CACHE;
+
 use super::error::CommandError;
 
 /// The program to start as a process of our own: this one, whatever its path is now.
@@ -23,6 +25,16 @@ pub(crate) fn state() -> Result<PathBuf, CommandError> {
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let users = || user_directory("XDG_STATE_HOME", ".local/state", &variable);
     named_path(variable("BOXLAUNCH_STATE")).or_else(|| Some(users()?.join("boxbuild")))
+}
+
+/// Returns where the virtual host's kernel is kept: `boxbuild/virtual-host` below the user's cache
+/// directory.
+pub(crate) fn cache() -> Result<PathBuf, CommandError> {
+    let users = user_directory("XDG_CACHE_HOME", ".cache", &|name: &str| env::var_os(name));
+    users.map(|it| it.join(CACHE)).ok_or_else(|| {
+        let help = "set one of them: boxlaunch keeps the virtual host's kernel there";
+        CommandError::new((ErrorCode::Usage, help), "neither XDG_CACHE_HOME nor HOME is set")
+    })
 }
 
 /// Returns the directories in which programs are looked for.

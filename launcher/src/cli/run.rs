@@ -22,6 +22,7 @@ use error_report::Problem;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::json;
 
+use super::emulated;
 use super::error::{CommandError, signal_code};
 use super::paths::{self, SELF};
 use super::progress::Shown;
@@ -57,10 +58,10 @@ pub(crate) struct RunArgs {
     verify: bool,
     /// Write the guest's console to this file, at most 1 MiB of it.
     #[arg(long, value_name = "FILE")]
-    console: Option<PathBuf>,
+    pub(super) console: Option<PathBuf>,
     /// Create the Unix socket for the agent's port at this path.
     #[arg(long, value_name = "PATH")]
-    agent_socket: Option<PathBuf>,
+    pub(super) agent_socket: Option<PathBuf>,
     /// How long the agent may take to be ready, where the budget does not end the start before that.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
@@ -69,6 +70,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
     grace: u32,
+    /// Run the box on an emulated CPU, without KVM: slow. Needs QEMU.
+    #[arg(long)]
+    emulated: bool,
     /// Stop the box as soon as its agent is ready, and exit with 0.
     #[arg(long, conflicts_with = "command")]
     until_ready: bool,
@@ -78,6 +82,30 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// Returns the command line of the same run of a box at another place.
+    pub(super) fn words(&self, bundle: &str) -> Vec<String> {
+        let budget = self.budget.to_possible_value().map(|it| it.get_name().to_owned());
+        let options = [
+            ("--budget", budget),
+            ("--in", self.component.map(|it| it.name().to_owned())),
+            ("--startup-timeout", Some(self.startup_timeout.to_string())),
+            ("--grace", Some(self.grace.to_string())),
+        ];
+        let flags =
+            [("--json", self.json), ("--until-ready", self.until_ready), ("--quiet", is_quiet())];
+        let mut words = vec!["boxlaunch".to_owned(), "run".to_owned()];
+        words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(it, _)| (*it).to_owned()));
+        for (option, value) in options {
+            words.extend(value.into_iter().flat_map(|it| [option.to_owned(), it]));
+        }
+        words.push(bundle.to_owned());
+        if !self.command.is_empty() {
+            words.push("--".to_owned());
+            words.extend_from_slice(&self.command);
+        }
+        words
+    }
+
     /// Returns how long the start may take before the box is stopped.
     fn enforced_total(&self, plan: &RunPlan) -> Option<Duration> {
         let total = plan.budget.limit(Phase::Total).map(Duration::from_millis);
@@ -144,6 +172,11 @@ impl Ending {
 }
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> {
+    if args.emulated {
+        let opened = boxlaunch::open(&args.directory)?;
+        checked(args, &opened)?;
+        return emulated::run(args, &opened);
+    }
     let signals = Rc::new(StopSignals::block()?);
     let screen = Screen::new(&signals)?;
     let done = boot(args, started, &signals, &screen);

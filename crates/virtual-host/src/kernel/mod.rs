@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
-pub use package::{fetch, newest_package, prepare_package};
+pub use package::{fetch, find_or_fetch, newest_package, prepare_package};
 
 /// The kernel modules that the machine needs: hardware virtualization, memory-backed disks, and EROFS.
 const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
@@ -27,6 +27,8 @@ const CHANGED: &str = "kvm_amd";
 /// The form of a prepared kernel. A directory of another form is not looked at.
 const FORM: &str = "2-";
 const ABOUT: &str = "about.json";
+/// Where a program keeps prepared kernels, below its user's cache directory.
+pub const CACHE: &str = "boxbuild/virtual-host";
 
 /// A kernel that is ready for a [`crate::VirtualHost`].
 #[derive(Debug, Clone)]

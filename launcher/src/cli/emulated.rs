@@ -1,0 +1,62 @@
+//! `boxlaunch run --emulated`: the same run on the virtual host, for machines without KVM.
+
+use std::ffi::OsString;
+use std::io::{stderr, stdout};
+use std::time::Duration;
+
+use box_image::ErrorCode;
+use box_layout::OpenBox;
+use virtual_host::{VirtualHost, kernel};
+
+use super::error::CommandError;
+use super::paths;
+use super::run::RunArgs;
+use super::terminal::{is_quiet, notice};
+
+/// Where the virtual host has the box.
+const BOX: &str = "/box";
+/// The memory of the virtual host beside the guest's, in MiB: its kernel, boxlaunch, and what libkrun
+/// copies.
+const HOST_MEMORY_MIB: u32 = 640;
+/// How long a run may take in real time: as good as for ever.
+const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// What people are told before they wait.
+const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
+    each instruction\n";
+
+/// Runs an opened box as `args` say, and returns the exit code.
+pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> {
+    refuse_what_has_no_host(args)?;
+    let cache = paths::cache()?;
+    let kernel = kernel::find_or_fetch(&cache, |command| {
+        notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));
+    })?;
+    if !is_quiet() {
+        notice(SLOW);
+    }
+    let host = VirtualHost::new(&kernel, paths::SELF)
+        .started_by(follower())
+        .memory(opened.plan().vm.memory_mib.saturating_add(HOST_MEMORY_MIB))
+        .time_limit(TIME_LIMIT)
+        .disk(&opened.directory, BOX);
+    let output = host.run_live(&args.words(BOX), &mut stdout(), &mut stderr())?;
+    Ok(u8::try_from(output.status).unwrap_or(u8::MAX))
+}
+
+/// Returns the words that start a program so that it ends with this process.
+fn follower() -> Vec<OsString> {
+    let own = std::process::id().to_string();
+    [paths::SELF, boxlaunch::vmm::FOLLOWER, &own].map(OsString::from).to_vec()
+}
+
+/// Refuses the options that lead out of the virtual host.
+fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
+    let used =
+        [("--agent-socket", args.agent_socket.is_some()), ("--console", args.console.is_some())];
+    let Some((option, _)) = used.into_iter().find(|(_, is_used)| *is_used) else { return Ok(()) };
+    let help = "leave it out; with --json the report has what the programs wrote";
+    let message = format!(
+        "{option} cannot be used with --emulated: the box runs in a machine within a machine"
+    );
+    Err(CommandError::new((ErrorCode::Usage, help), message))
+}
