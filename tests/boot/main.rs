@@ -5,6 +5,7 @@
 
 mod components;
 mod debian;
+mod emulated;
 mod erofs;
 mod hello;
 mod language;

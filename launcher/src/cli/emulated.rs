@@ -31,14 +31,16 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
     let kernel = kernel::find_or_fetch(&cache, |command| {
         notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));
     })?;
-    if !is_quiet() {
-        notice(SLOW);
-    }
     let host = VirtualHost::new(&kernel, paths::SELF)
         .started_by(follower())
         .memory(opened.plan().vm.memory_mib.saturating_add(HOST_MEMORY_MIB))
         .time_limit(TIME_LIMIT)
         .disk(&opened.directory, BOX);
+    // A missing emulator is said before anything is announced.
+    host.machine()?;
+    if !is_quiet() {
+        notice(SLOW);
+    }
     let output = host.run_live(&args.words(BOX), &mut stdout(), &mut stderr())?;
     Ok(u8::try_from(output.status).unwrap_or(u8::MAX))
 }
