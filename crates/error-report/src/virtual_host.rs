@@ -1,7 +1,7 @@
 //! The rows of the errors of the virtual host, which both programs start.
 
 use box_image::ErrorCode::*;
-use virtual_host::Error;
+use virtual_host::HostError as Error;
 
 use crate::Explanation;
 

@@ -55,7 +55,7 @@ pub enum KitError {
     Malformed { what: String, why: String },
     /// The virtual host could not be made or did not run to its end.
     #[error(transparent)]
-    Host(#[from] virtual_host::Error),
+    Host(#[from] virtual_host::HostError),
 }
 
 impl KitError {

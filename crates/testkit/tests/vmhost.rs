@@ -8,7 +8,7 @@ mod tests {
 
     use testkit::prerequisites::{Package, host_kernel, packages, with_busybox, with_program};
     use testkit::{Artefacts, VirtualHost, Workspace};
-    use virtual_host::Error;
+    use virtual_host::HostError;
 
     fn host() -> VirtualHost {
         let mut say = |line: &str| println!("{line}");
@@ -61,7 +61,7 @@ mod tests {
         let output = host().run_live(&["sh", "-c", script], &mut out, &mut err).unwrap();
         assert_eq!((out, err), (output.stdout, output.stderr));
         let late = host().time_limit(Duration::ZERO).run(&["true"]).unwrap_err();
-        assert!(matches!(late, Error::TimeLimit { .. }), "{late}");
+        assert!(matches!(late, HostError::TimeLimit { .. }), "{late}");
         let panicked = host().run(&["sh", "-c", "echo c > /proc/sysrq-trigger"]).unwrap_err();
         assert!(panicked.to_string().contains("Kernel panic"), "{panicked}");
     }

@@ -15,7 +15,7 @@ use erofs_writer::{Contents, ImageBuilder, Meta, Node, NodeId};
 
 use crate::initramfs::sorted_children;
 use crate::plan::CONTENT;
-use crate::{Error, Result};
+use crate::{HostError, Result};
 
 /// Memory devices have sizes that are a multiple of this many bytes.
 const GRANULE: u64 = 2 << 20;
@@ -35,15 +35,15 @@ pub(crate) fn for_result(scratch: &Path) -> Result<Disk> {
     let path = scratch.join("result");
     File::create(&path)
         .and_then(|file| file.set_len(RESULT_SIZE))
-        .map_err(Error::file("make", &path))?;
+        .map_err(HostError::file("make", &path))?;
     Ok(Disk { path, size: RESULT_SIZE, writable: true })
 }
 
 /// Packs a file or a directory as a read-only EROFS image.
 pub(crate) fn pack(source: &Path, scratch: &Path, number: usize) -> Result<Disk> {
     let path = scratch.join(format!("disk-{number}"));
-    let source = fs::canonicalize(source).map_err(Error::file("find", source))?;
-    let failed = |error| Error::Pack { path: source.clone(), source: error };
+    let source = fs::canonicalize(source).map_err(HostError::file("find", source))?;
+    let failed = |error| HostError::Pack { path: source.clone(), source: error };
     let mut image = ImageBuilder::new(meta(0o755)).map_err(failed)?;
     let (mut files, root) = (Files::default(), image.root());
     if source.is_dir() {
@@ -51,11 +51,12 @@ pub(crate) fn pack(source: &Path, scratch: &Path, number: usize) -> Result<Disk>
     } else {
         files.add(&mut image, root, &source, CONTENT.as_bytes())?;
     }
-    let file = File::create(&path).map_err(Error::file("make", &path))?;
+    let file = File::create(&path).map_err(HostError::file("make", &path))?;
     let mut out = BufWriter::new(file);
     image.write(&mut out, &mut files).map_err(failed)?;
-    let file = out.into_inner().map_err(|error| Error::file("write", &path)(error.into_error()))?;
-    let size = pad(&file).map_err(Error::file("resize", &path))?;
+    let file =
+        out.into_inner().map_err(|error| HostError::file("write", &path)(error.into_error()))?;
+    let size = pad(&file).map_err(HostError::file("resize", &path))?;
     Ok(Disk { path, size, writable: false })
 }
 
@@ -89,11 +90,11 @@ impl Files {
         source: &Path,
         name: &[u8],
     ) -> Result<()> {
-        let metadata = fs::symlink_metadata(source).map_err(Error::file("read", source))?;
+        let metadata = fs::symlink_metadata(source).map_err(HostError::file("read", source))?;
         let mode = u16::try_from(metadata.permissions().mode() & 0o7777).unwrap_or_default();
         let node = self.node(source, &metadata)?;
         let is_directory = node == Node::Directory;
-        let failed = |error| Error::Pack { path: source.to_owned(), source: error };
+        let failed = |error| HostError::Pack { path: source.to_owned(), source: error };
         let added = image.add(meta(mode), node).map_err(failed)?;
         image.link(to, name, added).map_err(failed)?;
         if is_directory { self.add_children(image, added, source) } else { Ok(()) }
@@ -104,11 +105,12 @@ impl Files {
             return Ok(Node::Directory);
         }
         if metadata.is_symlink() {
-            let target = fs::read_link(source).map_err(Error::file("read", source))?;
+            let target = fs::read_link(source).map_err(HostError::file("read", source))?;
             return Ok(Node::Symlink { target: target.into_os_string().as_bytes().to_vec() });
         }
-        let file = File::open(source).map_err(Error::file("open", source))?;
-        let (content, size) = Blake3Digest::of_reader(file).map_err(Error::file("read", source))?;
+        let file = File::open(source).map_err(HostError::file("open", source))?;
+        let (content, size) =
+            Blake3Digest::of_reader(file).map_err(HostError::file("read", source))?;
         self.0.insert(content, source.to_owned());
         Ok(Node::File { size, content })
     }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The result of every fallible function of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = std::result::Result<T, HostError>;
 
 /// A machine could not be made, started or understood.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
-pub enum Error {
+pub enum HostError {
     /// A file or directory could not be read or written.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
@@ -73,7 +73,7 @@ pub enum Error {
     Guest { what: String, source: io::Error },
 }
 
-impl Error {
+impl HostError {
     /// Returns a function that names the file of an I/O error.
     pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::kernel::HostKernel;
 use crate::output::{self, Output, Run};
 use crate::plan::{Mount, Plan};
-use crate::{Error, Machine, Result, disk, initramfs, programs, qemu};
+use crate::{HostError, Machine, Result, disk, initramfs, programs, qemu};
 
 /// How much of the console's log an error shows, in bytes.
 const CONSOLE_SHOWN: usize = 3000;
@@ -171,12 +171,13 @@ impl VirtualHost {
         out: &mut (dyn Write + Send),
         err: &mut (dyn Write + Send),
     ) -> Result<Run> {
-        let scratch = tempfile::tempdir().map_err(Error::file("make", Path::new("a directory")))?;
+        let scratch =
+            tempfile::tempdir().map_err(HostError::file("make", Path::new("a directory")))?;
         let disks = self.disks(scratch.path())?;
         let initramfs = scratch.path().join("initramfs");
         let plan = Plan { disks: self.mounts(), commands: commands.to_vec(), live };
         let archive = initramfs::build(&self.init, &self.kernel, &self.files, &plan)?;
-        fs::write(&initramfs, archive).map_err(Error::file("write", &initramfs))?;
+        fs::write(&initramfs, archive).map_err(HostError::file("write", &initramfs))?;
         let console = scratch.path().join("console");
         let start = qemu::Start {
             clock: self.clock,
@@ -213,11 +214,11 @@ impl VirtualHost {
         let log = fs::read(console).unwrap_or_default();
         let console = programs::tail(&log, CONSOLE_SHOWN);
         let Some(status) = end.status else {
-            return Err(Error::TimeLimit { limit: self.time_limit, console });
+            return Err(HostError::TimeLimit { limit: self.time_limit, console });
         };
         let qemu = programs::tail(&end.stderr, CONSOLE_SHOWN);
         let status = status.to_string();
-        let nothing = Error::NoResult { status, qemu, console };
+        let nothing = HostError::NoResult { status, qemu, console };
         output::read(result)?.ok_or(nothing).map(|mut run| {
             run.console = log;
             run

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cpio::Archive;
 use crate::kernel::HostKernel;
 use crate::plan::{MODULES, PLAN, Plan};
-use crate::{Error, Result};
+use crate::{HostError, Result};
 
 /// The name of the init's program for commands.
 const PROGRAM: &str = "/bin/boxlaunch";
@@ -22,14 +22,14 @@ pub(crate) fn build(
     let mut archive = Archive::default();
     archive.file("init", 0o755, &program(init)?);
     archive.symlink(PROGRAM, "/init");
-    let plan = serde_json::to_vec(plan).map_err(|error| Error::malformed("the plan", error))?;
+    let plan = serde_json::to_vec(plan).map_err(|error| HostError::malformed("the plan", error))?;
     archive.file(PLAN, 0o644, &plan);
     for module in kernel.modules()? {
         let name = module.file_name().unwrap_or_default().to_string_lossy();
         archive.file(&format!("{MODULES}/{name}"), 0o644, &read(&module)?);
     }
     for (source, guest) in files {
-        let source = fs::canonicalize(source).map_err(Error::file("find", source))?;
+        let source = fs::canonicalize(source).map_err(HostError::file("find", source))?;
         add_tree(&mut archive, &source, guest)?;
     }
     Ok(archive.finish())
@@ -40,7 +40,7 @@ fn program(path: &Path) -> Result<Vec<u8>> {
     let bytes = read(path)?;
     if needs_loader(&bytes) {
         let why = "it needs shared libraries, and the machine has none: build it for musl";
-        return Err(Error::malformed(path.display().to_string(), why));
+        return Err(HostError::malformed(path.display().to_string(), why));
     }
     Ok(bytes)
 }
@@ -61,7 +61,7 @@ fn needs_loader(file: &[u8]) -> bool {
 }
 
 fn add_tree(archive: &mut Archive, source: &Path, guest: &str) -> Result<()> {
-    let metadata = fs::symlink_metadata(source).map_err(Error::file("read", source))?;
+    let metadata = fs::symlink_metadata(source).map_err(HostError::file("read", source))?;
     if metadata.is_dir() {
         archive.dir(guest);
         for child in sorted_children(source)? {
@@ -69,7 +69,7 @@ fn add_tree(archive: &mut Archive, source: &Path, guest: &str) -> Result<()> {
             add_tree(archive, &child, &format!("{}/{name}", guest.trim_end_matches('/')))?;
         }
     } else if metadata.is_symlink() {
-        let target = fs::read_link(source).map_err(Error::file("read", source))?;
+        let target = fs::read_link(source).map_err(HostError::file("read", source))?;
         archive.symlink(guest, &target.to_string_lossy());
     } else {
         archive.file(guest, metadata.permissions().mode() & 0o7777, &read(source)?);
@@ -79,14 +79,14 @@ fn add_tree(archive: &mut Archive, source: &Path, guest: &str) -> Result<()> {
 
 /// Returns the paths of a directory's entries in the order of their names.
 pub(crate) fn sorted_children(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).map_err(Error::file("list", folder))?;
+    let entries = fs::read_dir(folder).map_err(HostError::file("list", folder))?;
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
     Ok(paths)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(Error::file("read", path))
+    fs::read(path).map_err(HostError::file("read", path))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod plan;
 mod programs;
 mod qemu;
 
-pub use error::{Error, Result};
+pub use error::{HostError, Result};
 pub use host::{Clock, VirtualHost};
 pub use kernel::HostKernel;
 pub use output::{Ended, Output};

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use crate::plan::{End, OUT, Status, end_name, status_name, stream_name};
-use crate::{Error, Result};
+use crate::{HostError, Result};
 
 /// The result of a run of one command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,13 +64,13 @@ impl Output {
     /// # Errors
     /// The directory cannot be written.
     pub fn write_files(&self, directory: &Path) -> Result<()> {
-        fs::create_dir_all(directory).map_err(Error::file("make", directory))?;
+        fs::create_dir_all(directory).map_err(HostError::file("make", directory))?;
         for (name, content) in &self.files {
             let path = directory.join(name);
             if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder).map_err(Error::file("make", folder))?;
+                fs::create_dir_all(folder).map_err(HostError::file("make", folder))?;
             }
-            fs::write(&path, content).map_err(Error::file("write", &path))?;
+            fs::write(&path, content).map_err(HostError::file("write", &path))?;
         }
         Ok(())
     }
@@ -78,8 +78,8 @@ impl Output {
 
 /// Reads a result; `None` where none was left or it was cut off.
 pub(crate) fn read(disk: &Path) -> Result<Option<Run>> {
-    let file = File::open(disk).map_err(Error::file("open", disk))?;
-    let members = members(file).map_err(Error::file("read", disk))?;
+    let file = File::open(disk).map_err(HostError::file("open", disk))?;
+    let members = members(file).map_err(HostError::file("read", disk))?;
     Ok(sort(members))
 }
 

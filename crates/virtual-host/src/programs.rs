@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::{Error, Result};
+use crate::{HostError, Result};
 
 /// How much of a failed program's output an error shows, in bytes.
 const SHOWN: usize = 4000;
@@ -22,7 +22,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
         return Ok(output.stdout);
     }
     let written = [output.stderr, output.stdout].concat();
-    Err(Error::Failed {
+    Err(HostError::Failed {
         command: shown(command),
         status: output.status.to_string(),
         output: tail(&written, SHOWN),
@@ -30,14 +30,14 @@ pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
 }
 
 /// Returns the error of a program that could not be started.
-pub(crate) fn not_started(command: &Command, source: std::io::Error) -> Error {
+pub(crate) fn not_started(command: &Command, source: std::io::Error) -> HostError {
     let program = command.get_program().to_string_lossy().into_owned();
     let package = PACKAGES.iter().find(|(name, _)| *name == program);
     match package {
         Some((_, package)) if source.kind() == std::io::ErrorKind::NotFound => {
-            Error::Missing { program, package }
+            HostError::Missing { program, package }
         }
-        _ => Error::Start { program, source },
+        _ => HostError::Start { program, source },
     }
 }
 
@@ -72,7 +72,10 @@ mod tests {
     fn a_missing_program_comes_with_its_package() {
         let command = Command::new("qemu-system-x86_64");
         let missing = not_started(&command, std::io::ErrorKind::NotFound.into());
-        assert!(matches!(missing, Error::Missing { package: "qemu-system-x86", .. }), "{missing}");
+        assert!(
+            matches!(missing, HostError::Missing { package: "qemu-system-x86", .. }),
+            "{missing}"
+        );
         let message = run(&mut Command::new("no-such-program")).unwrap_err().to_string();
         assert!(message.starts_with("cannot start no-such-program"), "{message}");
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::disk::Disk;
-use crate::{Clock, Error, Result, programs};
+use crate::{Clock, HostError, Result, programs};
 
 /// How often the process is looked at.
 const POLL: Duration = Duration::from_millis(10);
@@ -51,7 +51,7 @@ pub(crate) fn version() -> Result<String> {
     let version = line.lines().next().and_then(|line| line.split_once(" version "));
     version
         .map(|(_, version)| version.to_owned())
-        .ok_or_else(|| Error::malformed("what qemu --version prints", "it has no version"))
+        .ok_or_else(|| HostError::malformed("what qemu --version prints", "it has no version"))
 }
 
 /// The machine that [`command`] describes.

@@ -60,8 +60,8 @@ impl CommandError {
     }
 }
 
-impl From<virtual_host::Error> for CommandError {
-    fn from(error: virtual_host::Error) -> Self {
+impl From<virtual_host::HostError> for CommandError {
+    fn from(error: virtual_host::HostError) -> Self {
         Self::new(Explanation::from(&error), error)
     }
 }

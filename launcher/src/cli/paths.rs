@@ -30,7 +30,7 @@ fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 /// Returns where the virtual host's kernel is kept: `boxbuild/virtual-host` below the user's cache
 /// directory.
 pub(crate) fn cache() -> Result<PathBuf, CommandError> {
-    let users = user_directory("XDG_CACHE_HOME", ".cache", &|name: &str| env::var_os(name));
+    let users = user_directory("XDG_CACHE_HOME", ".cache", |name: &str| env::var_os(name));
     users.map(|it| it.join(CACHE)).ok_or_else(|| {
         let help = "set one of them: boxlaunch keeps the virtual host's kernel there";
         CommandError::new((ErrorCode::Usage, help), "neither XDG_CACHE_HOME nor HOME is set")

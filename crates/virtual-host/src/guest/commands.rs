@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use crate::plan::{Plan, Status, stream_name};
-use crate::{Error, Result};
+use crate::{HostError, Result};
 
 /// The directory in which output is collected, in the machine's memory.
 pub(super) const COLLECTED: &str = "/vmhost";
@@ -46,8 +46,8 @@ fn run(number: usize, words: &[String], live: bool) -> Result<Status> {
     for stream in STREAMS {
         let path = collected(number, stream);
         fs::create_dir_all(path.parent().unwrap_or(&path))
-            .map_err(Error::guest("make a folder"))?;
-        files.push(File::create(&path).map_err(Error::guest("collect output"))?);
+            .map_err(HostError::guest("make a folder"))?;
+        files.push(File::create(&path).map_err(HostError::guest("collect output"))?);
     }
     let [out, err] = <[File; 2]>::try_from(files).expect("there are two streams");
     let started = Instant::now();
@@ -66,7 +66,7 @@ fn command(words: &[String]) -> Command {
 
 /// Runs a command whose output goes straight to the files.
 fn collect(words: &[String], out: File, mut err: File) -> Result<i32> {
-    let streams = err.try_clone().map_err(Error::guest("collect output"))?;
+    let streams = err.try_clone().map_err(HostError::guest("collect output"))?;
     match command(words).stdout(out).stderr(streams).spawn() {
         Ok(child) => wait(child),
         Err(error) => Ok(report(words, &error, &mut err)),
@@ -98,7 +98,7 @@ fn report(words: &[String], error: &io::Error, to: &mut dyn Write) -> i32 {
 }
 
 fn wait(mut child: Child) -> Result<i32> {
-    child.wait().map(status).map_err(Error::guest("wait for a command"))
+    child.wait().map(status).map_err(HostError::guest("wait for a command"))
 }
 
 /// Returns an exit status as a shell gives it.
@@ -115,7 +115,7 @@ fn serial(path: &str) -> Result<File> {
         tcsetattr(&port, OptionalActions::Now, &modes)?;
         Ok::<_, io::Error>(port)
     };
-    open().map_err(Error::guest(format!("open {path}")))
+    open().map_err(HostError::guest(format!("open {path}")))
 }
 
 /// Writes to both.

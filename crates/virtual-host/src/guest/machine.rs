@@ -9,7 +9,7 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_m
 use rustix::process::{chdir, chroot};
 
 use crate::plan::{CONTENT, HOME, MODULES, Mount, OUT};
-use crate::{Error, Result};
+use crate::{HostError, Result};
 
 /// The file systems of the kernel: type and mount point.
 const SYSTEM: [(&str, &str); 4] =
@@ -24,7 +24,7 @@ pub(super) fn mount_system() -> Result<()> {
     for (kind, at) in SYSTEM {
         make_directory(Path::new(at))?;
         mount(kind, at, kind, MountFlags::empty(), None)
-            .map_err(Error::guest(format!("mount {at}")))?;
+            .map_err(HostError::guest(format!("mount {at}")))?;
     }
     for directory in DIRECTORIES {
         make_directory(Path::new(directory))?;
@@ -36,15 +36,15 @@ pub(super) fn mount_system() -> Result<()> {
 fn open_to_all(directory: &str) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(directory, fs::Permissions::from_mode(0o1777))
-        .map_err(Error::guest(format!("change the mode of {directory}")))
+        .map_err(HostError::guest(format!("change the mode of {directory}")))
 }
 
 /// Loads all modules of the initramfs in the order of their names.
 pub(super) fn load_modules() -> Result<()> {
     for path in children(Path::new(MODULES))? {
-        let module = fs::read(&path).map_err(Error::guest("read a module"))?;
+        let module = fs::read(&path).map_err(HostError::guest("read a module"))?;
         rustix::system::init_module(&module, c"")
-            .map_err(Error::guest(format!("load {}", path.display())))?;
+            .map_err(HostError::guest(format!("load {}", path.display())))?;
     }
     Ok(())
 }
@@ -76,8 +76,8 @@ fn disks(count: usize) -> Result<Vec<PathBuf>> {
     Err(missing("its disks"))
 }
 
-fn missing(what: &str) -> Error {
-    Error::guest(format!("find {what}"))(std::io::Error::from(std::io::ErrorKind::NotFound))
+fn missing(what: &str) -> HostError {
+    HostError::guest(format!("find {what}"))(std::io::Error::from(std::io::ErrorKind::NotFound))
 }
 
 /// Returns the physical address of a memory-backed disk; `None` for any other.
@@ -98,14 +98,14 @@ fn mount_disk(number: usize, disk: &Path, to: &Mount) -> Result<()> {
     let hidden = Path::new(HOME).join(format!("disk-{number}"));
     mount_erofs(disk, &hidden)?;
     make_directory(path.parent().unwrap_or(path))?;
-    fs::write(path, []).map_err(Error::guest(format!("make {}", path.display())))?;
+    fs::write(path, []).map_err(HostError::guest(format!("make {}", path.display())))?;
     mount_bind(hidden.join(CONTENT), path)
-        .map_err(Error::guest(format!("mount {}", path.display())))
+        .map_err(HostError::guest(format!("mount {}", path.display())))
 }
 
 fn mount_erofs(disk: &Path, at: &Path) -> Result<()> {
     make_directory(at)?;
-    mount(disk, at, "erofs", MountFlags::RDONLY, None).map_err(Error::guest(format!(
+    mount(disk, at, "erofs", MountFlags::RDONLY, None).map_err(HostError::guest(format!(
         "mount {} at {}",
         disk.display(),
         at.display()
@@ -123,16 +123,16 @@ pub(super) fn enter_root() -> Result<()> {
         chroot(".")?;
         chdir("/root")
     };
-    enter().map_err(Error::guest("enter its root"))
+    enter().map_err(HostError::guest("enter its root"))
 }
 
 fn make_directory(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).map_err(Error::guest(format!("make {}", path.display())))
+    fs::create_dir_all(path).map_err(HostError::guest(format!("make {}", path.display())))
 }
 
 fn children(folder: &Path) -> Result<Vec<PathBuf>> {
     let what = format!("list {}", folder.display());
-    let entries = fs::read_dir(folder).map_err(Error::guest(what))?;
+    let entries = fs::read_dir(folder).map_err(HostError::guest(what))?;
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
     Ok(paths)

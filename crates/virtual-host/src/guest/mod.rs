@@ -13,7 +13,7 @@ use std::path::Path;
 use rustix::system::{RebootCommand, reboot};
 
 use crate::plan::{PLAN, Plan};
-use crate::{Error, Result};
+use crate::{HostError, Result};
 
 /// Returns whether this process is the init of a virtual host.
 pub fn is_init() -> bool {
@@ -28,9 +28,9 @@ pub fn is_init() -> bool {
 pub fn run() -> Result<()> {
     machine::mount_system()?;
     machine::load_modules()?;
-    let text = fs::read(PLAN).map_err(Error::guest("read its plan"))?;
+    let text = fs::read(PLAN).map_err(HostError::guest("read its plan"))?;
     let plan: Plan = serde_json::from_slice(&text)
-        .map_err(|error| Error::malformed("the plan of the virtual host", error))?;
+        .map_err(|error| HostError::malformed("the plan of the virtual host", error))?;
     let disk = machine::mount_disks(&plan.disks)?;
     machine::enter_root()?;
     let ended = commands::run_all(&plan)?;
@@ -43,5 +43,5 @@ pub fn run() -> Result<()> {
 /// The kernel refuses: the process has not the right to.
 pub fn power_off() -> Result<()> {
     rustix::fs::sync();
-    reboot(RebootCommand::PowerOff).map_err(Error::guest("power off"))
+    reboot(RebootCommand::PowerOff).map_err(HostError::guest("power off"))
 }

@@ -9,7 +9,7 @@ use tar::{Builder, Header};
 
 use super::commands::{COLLECTED, collected};
 use crate::plan::{End, OUT, RESULT, Status, end_name, status_name};
-use crate::{Error, Result};
+use crate::{HostError, Result};
 
 /// Writes how the commands ended, what they wrote, and the files that they left.
 pub(super) fn leave(disk: &Path, ended: &[Status]) -> Result<()> {
@@ -20,7 +20,7 @@ pub(super) fn leave(disk: &Path, ended: &[Status]) -> Result<()> {
         let device = archive.into_inner()?.into_inner().map_err(io::Error::other)?;
         device.sync_all()
     };
-    write().map_err(Error::guest("leave its result"))
+    write().map_err(HostError::guest("leave its result"))
 }
 
 fn add_all(archive: &mut Builder<impl Write>, ended: &[Status]) -> io::Result<()> {

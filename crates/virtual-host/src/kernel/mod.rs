@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{HostError, Result};
 pub use package::{fetch, find_or_fetch, newest_package, prepare_package};
 
 /// The kernel modules that the machine needs: hardware virtualization, memory-backed disks, and EROFS.
@@ -79,7 +79,7 @@ impl HostKernel {
     /// Returns the modules' files in the order in which they are loaded.
     pub(crate) fn modules(&self) -> Result<Vec<PathBuf>> {
         let folder = self.directory.join("modules");
-        let entries = fs::read_dir(&folder).map_err(Error::file("list", &folder))?;
+        let entries = fs::read_dir(&folder).map_err(HostError::file("list", &folder))?;
         let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.sort();
         Ok(paths)
@@ -89,7 +89,7 @@ impl HostKernel {
 /// Makes a kernel ready in `draft` from an unpacked package.
 fn prepare(package: &Path, version: &str, draft: &Path) -> Result<()> {
     let folder = draft.join("modules");
-    fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
+    fs::create_dir_all(&folder).map_err(HostError::file("make", &folder))?;
     let image = read(&package.join(format!("boot/vmlinuz-{version}")))?;
     write(&draft.join("kernel"), &vmlinux::extract(&image)?.unwrap_or(image))?;
     let tree = package.join(format!("lib/modules/{version}/kernel"));
@@ -101,16 +101,16 @@ fn prepare(package: &Path, version: &str, draft: &Path) -> Result<()> {
         write(&folder.join(format!("{number:02}-{name}.ko")), bytes)?;
     }
     let about = About { version: version.to_owned(), exits_after_injection };
-    let about = serde_json::to_vec(&about).map_err(|error| Error::malformed(ABOUT, error))?;
+    let about = serde_json::to_vec(&about).map_err(|error| HostError::malformed(ABOUT, error))?;
     write(&draft.join(ABOUT), &about)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(Error::file("read", path))
+    fs::read(path).map_err(HostError::file("read", path))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    fs::write(path, bytes).map_err(Error::file("write", path))
+    fs::write(path, bytes).map_err(HostError::file("write", path))
 }
 
 /// Maps the names of all modules below a directory to their files.
@@ -118,8 +118,8 @@ fn index(tree: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![tree.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).map_err(Error::file("list", &folder))? {
-            let path = entry.map_err(Error::file("list", &folder))?.path();
+        for entry in fs::read_dir(&folder).map_err(HostError::file("list", &folder))? {
+            let path = entry.map_err(HostError::file("list", &folder))?.path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "ko") {
@@ -157,7 +157,7 @@ fn add_with_dependencies(
         return Ok(());
     }
     let path = files.get(&name).ok_or_else(|| {
-        Error::malformed("the virtual host's kernel package", format!("it has no {name}.ko"))
+        HostError::malformed("the virtual host's kernel package", format!("it has no {name}.ko"))
     })?;
     let bytes = read(path)?;
     for dependency in dependencies(&bytes) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{FORM, HostKernel, prepare};
-use crate::{Error, Result, programs};
+use crate::{HostError, Result, programs};
 
 /// The package that depends on the newest kernel package.
 const METAPACKAGE: &str = "linux-image-cloud-amd64";
@@ -19,7 +19,7 @@ const IMAGE: &str = "linux-image-";
 pub fn newest_package() -> Result<String> {
     let text = programs::run(Command::new("apt-cache").args(["depends", METAPACKAGE]))?;
     parse_depends(&String::from_utf8_lossy(&text))
-        .ok_or_else(|| Error::malformed(METAPACKAGE, "it depends on no kernel package"))
+        .ok_or_else(|| HostError::malformed(METAPACKAGE, "it depends on no kernel package"))
 }
 
 /// Returns the kernel package from what `apt-cache depends` prints.
@@ -34,8 +34,8 @@ fn parse_depends(text: &str) -> Option<String> {
 /// # Errors
 /// It cannot be downloaded, unpacked or prepared.
 pub fn fetch(package: &str, cache: &Path) -> Result<HostKernel> {
-    fs::create_dir_all(cache).map_err(Error::file("make", cache))?;
-    let scratch = tempfile::tempdir_in(cache).map_err(Error::file("make", cache))?;
+    fs::create_dir_all(cache).map_err(HostError::file("make", cache))?;
+    let scratch = tempfile::tempdir_in(cache).map_err(HostError::file("make", cache))?;
     let mut download = Command::new("apt-get");
     download.args(["--quiet=2", "download", package]).current_dir(scratch.path());
     programs::run(&mut download)?;
@@ -44,9 +44,9 @@ pub fn fetch(package: &str, cache: &Path) -> Result<HostKernel> {
 }
 
 fn only_file(folder: &Path) -> Result<PathBuf> {
-    let mut entries = fs::read_dir(folder).map_err(Error::file("list", folder))?;
+    let mut entries = fs::read_dir(folder).map_err(HostError::file("list", folder))?;
     let file = entries.find_map(|entry| Some(entry.ok()?.path()));
-    file.ok_or_else(|| Error::malformed("the download", "apt-get left no file"))
+    file.ok_or_else(|| HostError::malformed("the download", "apt-get left no file"))
 }
 
 /// Returns the kernel that a cache directory has. Without one, fetches the newest; `before` gets the
@@ -68,8 +68,8 @@ pub fn find_or_fetch(cache: &Path, before: impl FnOnce(&str)) -> Result<HostKern
 /// # Errors
 /// It cannot be unpacked, or has no kernel of the expected form.
 pub fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
-    fs::create_dir_all(cache).map_err(Error::file("make", cache))?;
-    let scratch = tempfile::tempdir_in(cache).map_err(Error::file("make", cache))?;
+    fs::create_dir_all(cache).map_err(HostError::file("make", cache))?;
+    let scratch = tempfile::tempdir_in(cache).map_err(HostError::file("make", cache))?;
     let unpacked = scratch.path().join("unpacked");
     programs::run(Command::new("dpkg-deb").arg("-x").arg(file).arg(&unpacked))?;
     let version = version(&unpacked)?;
@@ -80,18 +80,18 @@ pub fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
     if let Err(error) = fs::rename(&draft, &into)
         && !into.exists()
     {
-        return Err(Error::file("rename", &draft)(error));
+        return Err(HostError::file("rename", &draft)(error));
     }
     HostKernel::open(into)
-        .ok_or_else(|| Error::malformed("the prepared kernel", "it is incomplete"))
+        .ok_or_else(|| HostError::malformed("the prepared kernel", "it is incomplete"))
 }
 
 /// Returns the version that names the package's directory of modules.
 fn version(unpacked: &Path) -> Result<String> {
     let folder = unpacked.join("lib/modules");
-    let entries = fs::read_dir(&folder).map_err(Error::file("list", &folder))?;
+    let entries = fs::read_dir(&folder).map_err(HostError::file("list", &folder))?;
     let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.next().ok_or_else(|| Error::malformed("the package", "it has no kernel modules"))
+    names.next().ok_or_else(|| HostError::malformed("the package", "it has no kernel modules"))
 }
 
 #[cfg(test)]

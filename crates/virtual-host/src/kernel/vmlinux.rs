@@ -3,7 +3,7 @@
 //! An emulated CPU takes seconds to unpack a kernel, so it is unpacked once, here. QEMU then starts
 //! the ELF file at its PVH entry.
 
-use crate::{Error, Result};
+use crate::{HostError, Result};
 
 /// The first bytes of LZ4's legacy frame, which the kernel's build uses.
 const LZ4_LEGACY: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];
@@ -28,8 +28,8 @@ pub(crate) fn extract(image: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(kernel))
 }
 
-fn malformed(why: &str) -> Error {
-    Error::malformed("the virtual host's kernel", why)
+fn malformed(why: &str) -> HostError {
+    HostError::malformed("the virtual host's kernel", why)
 }
 
 /// Returns the bytes between `payload_offset` and `payload_offset + payload_length`.
