@@ -72,7 +72,8 @@ impl VirtualHost {
         self
     }
 
-    /// Sets the number of emulated CPUs. With the clock of instructions there is always one.
+    /// Sets the number of emulated CPUs that are wanted: as many as the box has, so that its CPUs do not
+    /// wait for each other's turn. QEMU before version 10 emulates one where instructions are the clock.
     #[must_use]
     pub const fn cpus(mut self, cpus: u8) -> Self {
         self.cpus = cpus;
@@ -147,20 +148,20 @@ impl VirtualHost {
     /// # Errors
     /// QEMU is missing or does not start.
     pub fn machine(&self) -> Result<Machine> {
+        let qemu = qemu::version()?;
         Ok(Machine {
-            qemu: qemu::version()?,
+            cpus: self.emulated_cpus(&qemu),
+            qemu,
             machine: qemu::MACHINE.to_owned(),
             cpu: qemu::CPU_MODEL.to_owned(),
-            cpus: self.emulated_cpus(),
             kernel: self.kernel.version().to_owned(),
         })
     }
 
-    /// QEMU 7.2 starves all CPUs but the first when instructions are the clock.
-    const fn emulated_cpus(&self) -> u8 {
+    fn emulated_cpus(&self, qemu: &str) -> u8 {
         match self.clock {
-            Clock::Instructions => 1,
-            Clock::Real => self.cpus,
+            Clock::Instructions if !qemu::shares_instructions(qemu) => 1,
+            Clock::Instructions | Clock::Real => self.cpus,
         }
     }
 
@@ -181,7 +182,7 @@ impl VirtualHost {
         let console = scratch.path().join("console");
         let start = qemu::Start {
             clock: self.clock,
-            cpus: self.emulated_cpus(),
+            cpus: self.machine()?.cpus,
             memory_mib: self.memory_mib,
             kernel: &self.kernel.kernel(),
             initramfs: &initramfs,

@@ -54,6 +54,13 @@ pub(crate) fn version() -> Result<String> {
         .ok_or_else(|| HostError::malformed("what qemu --version prints", "it has no version"))
 }
 
+/// Returns whether a version of QEMU lets several CPUs take turns where instructions are the clock. Version
+/// 7.2 lets the first run until the next timer, and the others starve; 10.0 was tried.
+pub(crate) fn shares_instructions(version: &str) -> bool {
+    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    major.is_some_and(|major| major >= 10)
+}
+
 /// The machine that [`command`] describes.
 #[derive(Debug)]
 pub(crate) struct Start<'a> {
@@ -197,6 +204,13 @@ mod tests {
         assert!(line.contains("-serial file:c,,d -m 256M,slots=2,maxmem=2312M "), "{line}");
         assert!(line.contains("share=on,readonly=off,mem-path=r -device"), "{line}");
         assert!(line.contains("share=off,readonly=on,mem-path=a,,b -device"), "{line}");
+    }
+
+    #[test]
+    fn several_cpus_need_a_later_qemu() {
+        assert!(shares_instructions("10.0.2 (Debian 1:10.0.2+ds-2+deb13u1~bpo12+1)"));
+        assert!(!shares_instructions("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"));
+        assert!(!shares_instructions("of another form"));
     }
 
     #[test]

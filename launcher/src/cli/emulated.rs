@@ -27,19 +27,26 @@ const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times a
 /// Runs an opened box as `args` say, and returns the exit code.
 pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> {
     refuse_what_has_no_host(args)?;
-    let cache = paths::cache()?;
+    let (cache, cpus) = (paths::cache()?, opened.plan().vm.cpus);
     let kernel = kernel::find_or_fetch(&cache, |command| {
         notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));
     })?;
     let host = VirtualHost::new(&kernel, paths::SELF)
         .started_by(follower())
+        .cpus(cpus)
         .memory(opened.plan().vm.memory_mib.saturating_add(HOST_MEMORY_MIB))
         .time_limit(TIME_LIMIT)
         .disk(&opened.directory, BOX);
-    // A missing emulator is said before anything is announced.
-    host.machine()?;
+    let machine = host.machine()?;
     if !is_quiet() {
         notice(SLOW);
+    }
+    if machine.cpus < cpus {
+        notice(&format!(
+            "boxlaunch: this QEMU emulates {} CPU, so the box's {cpus} wait for each other; version 10 \
+             emulates all\n",
+            machine.cpus
+        ));
     }
     let output = host.run_live(&args.words(BOX), &mut stdout(), &mut stderr())?;
     Ok(u8::try_from(output.status).unwrap_or(u8::MAX))
